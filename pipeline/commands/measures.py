@@ -197,6 +197,6 @@ def _default_groups() -> tuple[pl.DataFrame, pl.DataFrame]:
     """The shipped English groups that the shipped model was not trained on, and those it was."""
     from pipeline.examples.impscore import groups
 
-    every = groups.with_split(groups.read(sample.GROUPS["en"]))
+    every = groups.add_split(groups.read(sample.GROUPS["en"]))
     is_test = pl.col("split") == "test"
     return every.filter(is_test), every.filter(~is_test)

@@ -150,10 +150,10 @@ def build(
 
     Examples: `undertone pairs build`; `undertone pairs build --source latent_hatred --split grouped -o pairs.parquet`
     """
-    from pipeline.examples.splits import shares_of
+    from pipeline.examples.splits import get_shares
     from pipeline.tasks.impscore import pairs as work
 
-    shares_of(split)
+    get_shares(split)
     warehouse.create()
     ready = work.list_sources()
     if unknown := sorted(set(source or ()) - set(ready)):
@@ -176,7 +176,7 @@ def stats(pairs: Pairs = None, as_json: Json = False) -> None:
     """
     from pipeline.examples.impscore import pairs as examples
 
-    show(examples.statistics(given(pairs)), as_json)
+    show(examples.compute_statistics(given(pairs)), as_json)
 
 
 def audit(
@@ -215,7 +215,7 @@ def leakage(pairs: Pairs = None, as_json: Json = False) -> None:
     """
     from pipeline.examples import splits
 
-    show(splits.leakage(given(pairs)), as_json)
+    show(splits.measure_leakage(given(pairs)), as_json)
 
 
 def sample(
@@ -252,4 +252,4 @@ def ratings(
     """
     from pipeline.examples.impscore import quality
 
-    show(quality.rate(quality.judged(judged, key)), as_json)
+    show(quality.rate_sources(quality.read_judgements(judged, key)), as_json)

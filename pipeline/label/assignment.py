@@ -1,8 +1,8 @@
-"""Who rates what: each task to so many of the raters, at random and evenly (commenting, section 3; AAC-08).
+"""Assignment of tasks to raters, random and even (commenting, section 3; AAC-08).
 
-The paper gives each comment to two of five raters. Here every rater has as many tasks as any other, give or take one,
-and meets every other rater as often, as agreement is measured between those who rated the same. Whole rounds, in which
-every group of raters comes once, are even by themselves; what is left over is dealt one by one to those who have least.
+The paper gives each comment to two of five raters. Here the task counts of raters differ by at most one, and all pairs
+of raters share about as many tasks, as agreement is measured on shared tasks. Whole rounds, in which every group of
+raters comes once, are even by themselves; the remaining tasks go one by one to the raters who have fewest.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,8 +19,8 @@ SEED = 42
 PER_TASK = 2
 RATERS = 5
 """Raters of a comment, and raters there are, in the paper (AAC-08)."""
-_TRIES = 50  # of dealing what is left over
-_WORK = 5_000_000  # groups looked at in all tries
+_TRIES = 50  # to assign the remaining tasks
+_WORK = 5_000_000  # groups compared in all tries
 
 _Ints = npt.NDArray[np.int64]
 
@@ -30,84 +30,88 @@ def assign(
     raters: Sequence[str],
     per_task: int = PER_TASK,
     seed: int = SEED,
-    given: pl.DataFrame | None = None,
+    assigned: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Give each task to `per_task` different raters.
 
-    Numbers of tasks differ by one at most from rater to rater; numbers of tasks that two share do, too, where two of up
-    to nine rate a task and all is given at once, and else by little more. What was given before counts: who joins later
-    is given more until all have as many.
+    The task counts of raters differ by at most one. So do the counts of tasks that two raters share, if two of up to
+    nine raters rate a task and all tasks are assigned at once; else they differ by little more. Earlier assignments
+    count: a rater who joins later gets more until all have as many.
 
     Args:
         task_ids: the tasks; their order does not matter.
         raters: ids of the raters.
         per_task: how many raters a task has.
         seed: the same tasks, raters and seed give the same rows.
-        given: task_id, rater_id as an earlier call returned it; its tasks stay as they are.
+        assigned: task_id, rater_id as an earlier call returned it; its tasks keep their raters.
 
     Returns:
-        task_id, rater_id: `given` and `per_task` rows for each task that is not in it, in order of task and rater.
+        task_id, rater_id: `assigned` and `per_task` rows for each task that is not in it, in order of task and rater.
 
     Raises:
         BadInput: a rater is there twice, or there are fewer than `per_task`, or that is less than one.
     """
     if len(set(raters)) < len(raters):
-        raise BadInput(f"raters: {max(raters, key=list(raters).count)!r} is there twice, expected once")
+        raise BadInput(f"raters: {max(raters, key=list(raters).count)!r} is repeated, expected once")
     if not 1 <= per_task <= len(raters):
         raise BadInput(f"per_task should be in 1-{len(raters)}, the number of raters, found {per_task}")
     names = sorted(raters)
-    known = pl.DataFrame(schema=ASSIGNED) if given is None else given.select(list(ASSIGNED))
-    new = sorted(set(task_ids) - set(known["task_id"]))
-    rng = np.random.default_rng([seed, known["task_id"].n_unique()])
-    chosen = _chosen(len(new), per_task, _met(known, names), rng)
-    rows = [(task, names[place]) for task, places in zip(new, chosen.tolist(), strict=True) for place in places]
-    return pl.concat([known, pl.DataFrame(rows, schema=ASSIGNED, orient="row")]).sort("task_id", "rater_id")
+    existing_rows = pl.DataFrame(schema=ASSIGNED) if assigned is None else assigned.select(list(ASSIGNED))
+    new_tasks = sorted(set(task_ids) - set(existing_rows["task_id"]))
+    rng = np.random.default_rng([seed, existing_rows["task_id"].n_unique()])
+    rater_places = _choose_raters(len(new_tasks), per_task, _count_meetings(existing_rows, names), rng)
+    rows = [
+        (task, names[place]) for task, places in zip(new_tasks, rater_places.tolist(), strict=True) for place in places
+    ]
+    return pl.concat([existing_rows, pl.DataFrame(rows, schema=ASSIGNED, orient="row")]).sort("task_id", "rater_id")
 
 
-def _met(given: pl.DataFrame, names: Sequence[str]) -> _Ints:
-    """[raters, raters]: tasks that two have in common; on the diagonal, tasks of one."""
+def _count_meetings(assigned: pl.DataFrame, names: Sequence[str]) -> _Ints:
+    """Count the tasks that two raters share [raters, raters]; on the diagonal, the tasks of one."""
     places = {name: place for place, name in enumerate(names)}
-    rows = given.select("task_id", place=pl.col("rater_id").replace_strict(places, default=None, return_dtype=pl.Int64))
+    rows = assigned.select(
+        "task_id", place=pl.col("rater_id").replace_strict(places, default=None, return_dtype=pl.Int64)
+    )
     pairs = rows.drop_nulls().join(rows.drop_nulls(), on="task_id").select("place", "place_right").to_numpy()
-    met = np.zeros((len(names), len(names)), np.int64)
-    np.add.at(met, tuple(pairs.T), 1)
-    return met
+    meetings = np.zeros((len(names), len(names)), np.int64)
+    np.add.at(meetings, tuple(pairs.T), 1)
+    return meetings
 
 
-def _chosen(count: int, per_task: int, met: _Ints, rng: np.random.Generator) -> _Ints:
-    """[count, per_task]: places of the raters of each new task."""
-    groups = np.array([*combinations(range(len(met)), per_task)])
+def _choose_raters(count: int, per_task: int, meetings: _Ints, rng: np.random.Generator) -> _Ints:
+    """Choose the raters of each new task: indices [count, per_task]."""
+    groups = np.array([*combinations(range(len(meetings)), per_task)])
     parts = [groups[:0]]
-    while count and np.ptp(np.diag(met)) > 1:  # somebody has to catch up first
-        parts.append(_dealt(1, groups, met, rng))
+    while count and np.ptp(np.diag(meetings)) > 1:  # a rater has to catch up first
+        parts.append(_deal_groups(1, groups, meetings, rng))
         count -= 1
     parts.append(np.tile(groups, (count // len(groups), 1)))
     count %= len(groups)
-    tries = []
+    attempts = []
     for _ in range(max(1, min(_TRIES, _WORK // (1 + count * len(groups))))):
-        dealt_met = met.copy()
-        tries.append((_dealt(count, groups, dealt_met, rng), dealt_met))
-        if _uneven(dealt_met)[0] <= 1:
+        attempt_meetings = meetings.copy()
+        attempts.append((_deal_groups(count, groups, attempt_meetings, rng), attempt_meetings))
+        if _measure_spread(attempt_meetings)[0] <= 1:
             break
-    parts.append(min(tries, key=lambda each: _uneven(each[1]))[0])
+    parts.append(min(attempts, key=lambda each: _measure_spread(each[1]))[0])
     return rng.permutation(np.concatenate(parts))
 
 
-def _dealt(count: int, groups: _Ints, met: _Ints, rng: np.random.Generator) -> _Ints:
-    """So many groups, one after the other: of those with least, those who met least; `met` is brought up to date."""
+def _deal_groups(count: int, groups: _Ints, meetings: _Ints, rng: np.random.Generator) -> _Ints:
+    """Choose groups one by one, with least work first, then fewest meetings; `meetings` is updated in place."""
     first, second = np.triu_indices(groups.shape[1], 1)
-    dealt = np.empty(count, np.int64)
-    for at in range(count):
-        load = np.diag(met)[groups].sum(axis=1)
-        shared = met[groups[:, first], groups[:, second]]
+    chosen_groups = np.empty(count, np.int64)
+    for position in range(count):
+        load = np.diag(meetings)[groups].sum(axis=1)
+        shared = meetings[groups[:, first], groups[:, second]]
         order = np.lexsort((rng.random(len(groups)), (shared**2).sum(axis=1), load))
-        dealt[at] = order[0]
-        one = groups[dealt[at]]
-        met[np.ix_(one, one)] += 1
-    return groups[dealt]
+        chosen_groups[position] = order[0]
+        group = groups[chosen_groups[position]]
+        meetings[np.ix_(group, group)] += 1
+    return groups[chosen_groups]
 
 
-def _uneven(met: _Ints) -> tuple[int, int]:
-    """How far pairs are apart, and the sum of their squares."""
-    pairs = met[np.triu_indices(len(met), 1)]
+def _measure_spread(meetings: _Ints) -> tuple[int, int]:
+    """Return the range of the pairs' meetings, and the sum of their squares."""
+    pairs = meetings[np.triu_indices(len(meetings), 1)]
     return int(np.ptp(pairs)) if len(pairs) else 0, int((pairs**2).sum())

@@ -38,7 +38,7 @@ GRADED: dict[str, pl.DataType] = {
 }  # fmt: skip
 
 
-class Graded(NamedTuple):
+class Grades(NamedTuple):
     """Grades of items, and the labels that do not count."""
 
     grades: pl.DataFrame  # `GRADED`
@@ -55,7 +55,7 @@ class Summary(NamedTuple):
     five_share: float | None  # of the comments, those with at least one 5
 
 
-def tasks(items: pl.DataFrame, lang: str = "zh") -> pl.DataFrame:
+def build_tasks(items: pl.DataFrame, lang: str = "zh") -> pl.DataFrame:
     """Comments as tasks for raters.
 
     Args:
@@ -64,7 +64,7 @@ def tasks(items: pl.DataFrame, lang: str = "zh") -> pl.DataFrame:
 
     Returns:
         A row an item, in order: task_id, item_id, text, context (title, an empty line, content), lang, schema_version;
-        what `task_files.tasks_rows` takes, with `form=FORM`.
+        what `task_files.build_rows` takes, with `form=FORM`.
 
     Raises:
         BadInput: an item has no comment or no article, or an id that another has.
@@ -72,30 +72,30 @@ def tasks(items: pl.DataFrame, lang: str = "zh") -> pl.DataFrame:
     columns = ("item_id", "title", "content", "text")
     ids, contexts = [], []
     for item_id, title, content, text in items.select(columns).iter_rows():
-        shown = "\n\n".join(part for part in (" ".join((title or "").split()), (content or "").strip()) if part)
-        for name, value in (("text", text), ("title or content", shown)):
+        context = "\n\n".join(part for part in (" ".join((title or "").split()), (content or "").strip()) if part)
+        for name, value in (("text", text), ("title or content", context)):
             if not (value or "").strip():
                 raise BadInput(f"item {item_id}: field {name!r} should be a text, found {value!r:.60}")
-        ids.append(grading.task_id(item_id, shown, text))
-        contexts.append(shown)
-    if twice := items.filter(pl.col("item_id").is_duplicated())["item_id"].head(1).to_list():
-        raise BadInput(f"items: item {twice[0]} is there twice, expected once")
+        ids.append(grading.make_task_id(item_id, context, text))
+        contexts.append(context)
+    if repeated := items.filter(pl.col("item_id").is_duplicated())["item_id"].head(1).to_list():
+        raise BadInput(f"items: item {repeated[0]} is repeated, expected once")
     return items.select(
         pl.Series("task_id", ids, dtype=pl.String), "item_id", "text", pl.Series("context", contexts, dtype=pl.String),
-        lang=pl.lit(lang), schema_version=pl.lit(schema.version(FORM)),
+        lang=pl.lit(lang), schema_version=pl.lit(schema.hash_schema(FORM)),
     )  # fmt: skip
 
 
-def grades(
+def collect_grades(
     labels: pl.DataFrame, tasks: pl.DataFrame, per_item: int = PER_TASK, first: pl.DataFrame | None = None
-) -> Graded:
+) -> Grades:
     """Grades of each item: of the raters who were first to grade it, the answer that each gave last.
 
-    Labels that do not count are dropped with a reason: those of `grading.latest`; `late`, of raters beyond `per_item`.
+    Labels that do not count are dropped, for a reason of `grading.pick_latest` or as `late` (raters beyond `per_item`).
 
     Args:
-        labels: see `grading.latest`.
-        tasks: task_id, item_id: rows of `tasks`.
+        labels: see `grading.pick_latest`.
+        tasks: task_id, item_id: rows of `build_tasks`.
         per_item: raters that count. Who was first goes by labelled_at, nulls last, then by rater_id.
         first: task_id, rater_id of raters who counted before, and were first whatever the times now say: of a revised
             grade the earlier time is gone.
@@ -106,55 +106,58 @@ def grades(
         `sd` and `has_five` are null.
 
     Raises:
-        BadInput: see `grading.latest`.
+        BadInput: see `grading.pick_latest`.
     """
     person = ["task_id", "rater_id"]
-    rows, dropped = grading.latest(labels, tasks["task_id"], FORM)
-    began = labels.group_by(person).agg(began=pl.col("labelled_at").min())
-    counted = pl.DataFrame(schema=dict.fromkeys(person, pl.String)) if first is None else first.select(person)
-    rows = rows.join(began, on=person, how="left").join(
-        counted.with_columns(is_new=pl.lit(value=False)), on=person, how="left"
+    rows, dropped = grading.pick_latest(labels, tasks["task_id"], FORM)
+    started_at = labels.group_by(person).agg(began=pl.col("labelled_at").min())
+    earlier_pairs = pl.DataFrame(schema=dict.fromkeys(person, pl.String)) if first is None else first.select(person)
+    rows = rows.join(started_at, on=person, how="left").join(
+        earlier_pairs.with_columns(is_new=pl.lit(value=False)), on=person, how="left"
     )
     rows = rows.with_columns(pl.col("is_new").fill_null(value=True))
     rows = rows.sort("task_id", "is_new", "began", "rater_id", nulls_last=True)
     rows = rows.with_columns(place=pl.int_range(pl.len()).over("task_id"))
     late = rows.filter(pl.col("place") >= per_item).with_columns(reason=pl.lit("late")).select(dropped.columns)
-    given = (
+    task_grades = (
         rows.filter(pl.col("place") < per_item).sort("rater_id").group_by("task_id", maintain_order=True)
         .agg(grades=pl.col("value").cast(pl.Int64), raters="rater_id")
     )  # fmt: skip
-    every = tasks.select("task_id", "item_id").join(given, on="task_id", how="left")
-    every = every.with_columns(pl.col("grades", "raters").fill_null([]))
-    one = pl.col("grades").list
-    found = every.with_columns(
-        grade=one.mean(), sd=one.std(), n=one.len().cast(pl.Int64), has_five=pl.when(one.len() > 0).then(one.max() == 5)
+    graded_tasks = tasks.select("task_id", "item_id").join(task_grades, on="task_id", how="left")
+    graded_tasks = graded_tasks.with_columns(pl.col("grades", "raters").fill_null([]))
+    grade_list = pl.col("grades").list
+    grades = graded_tasks.with_columns(
+        grade=grade_list.mean(),
+        sd=grade_list.std(),
+        n=grade_list.len().cast(pl.Int64),
+        has_five=pl.when(grade_list.len() > 0).then(grade_list.max() == 5),
     )
     order = ["task_id", "rater_id", "reason"]
-    return Graded(found.select(list(GRADED)).sort("item_id"), pl.concat([dropped, late]).sort(order))
+    return Grades(grades.select(list(GRADED)).sort("item_id"), pl.concat([dropped, late]).sort(order))
 
 
-def codes(grades: pl.DataFrame) -> npt.NDArray[np.int8]:
+def encode_grades(grades: pl.DataFrame) -> npt.NDArray[np.int8]:
     """Grades as `metrics.labelling.agreement.weighted_kappa` takes them: [items, raters], from 0, -1 for none.
 
     Args:
-        grades: rows of `grades`; columns are those of the raters' ids in order, and never fewer than two.
+        grades: rows of `collect_grades`; columns are those of the raters' ids in order, and never fewer than two.
     """
     raters = sorted({*grades["raters"].explode(empty_as_null=False)})
-    found = np.full((grades.height, max(2, len(raters))), -1, np.int8)
+    codes = np.full((grades.height, max(2, len(raters))), -1, np.int8)
     for column, rater in enumerate(raters):
         place = pl.col("raters").list.eval(pl.element() == rater).list.arg_max()
-        given = pl.when(pl.col("raters").list.contains(rater)).then(pl.col("grades").list.get(place))
-        found[:, column] = grades.select(given.fill_null(0) - 1).to_series().to_numpy()
-    return found
+        grade = pl.when(pl.col("raters").list.contains(rater)).then(pl.col("grades").list.get(place))
+        codes[:, column] = grades.select(grade.fill_null(0) - 1).to_series().to_numpy()
+    return codes
 
 
-def summary(grades: pl.DataFrame) -> Summary:
+def summarise(grades: pl.DataFrame) -> Summary:
     """What `papers.commenting.GRADES` has of the paper's test set, of the items that were graded (AAC-10).
 
     Args:
-        grades: rows of `grades`.
+        grades: rows of `collect_grades`.
     """
-    given = grades.filter(pl.col("n") > 0)
-    each = given["grades"].explode()
-    numbers = (given["grade"].mean(), given["grade"].std(), each.std(), given["has_five"].mean())
-    return Summary(given.height, *(None if number is None else float(number) for number in numbers))  # type: ignore[arg-type]
+    graded = grades.filter(pl.col("n") > 0)
+    single_grades = graded["grades"].explode()
+    numbers = (graded["grade"].mean(), graded["grade"].std(), single_grades.std(), graded["has_five"].mean())
+    return Summary(graded.height, *(None if number is None else float(number) for number in numbers))  # type: ignore[arg-type]

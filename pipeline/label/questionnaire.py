@@ -68,7 +68,7 @@ ANSWERS: dict[str, pl.DataType] = {
 }  # fmt: skip
 
 
-def guidelines(reader: str = "raters") -> str:
+def read_guidelines(reader: str = "raters") -> str:
     """The guidelines in English, in Markdown: for `raters`, or for whoever hires them (`hiring`; REC-24).
 
     Raises:
@@ -80,7 +80,7 @@ def guidelines(reader: str = "raters") -> str:
     return files("pipeline.label").joinpath("guidelines", name).read_text(encoding="utf-8")
 
 
-def tasks(items: pl.DataFrame) -> pl.DataFrame:
+def build_tasks(items: pl.DataFrame) -> pl.DataFrame:
     """Cloze items as tasks for raters; the right option is not among what they are given.
 
     A task's id is a hash of all that the item shows and of its id: should the options change, an answer to the old
@@ -91,43 +91,43 @@ def tasks(items: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         A row an item, in order: task_id, item_id, text (the question, and a line an option), context (the passage, as
-        it is), lang (en), schema_version; what `task_files.tasks_rows` takes, with `form=FORM`.
+        it is), lang (en), schema_version; what `task_files.build_rows` takes, with `form=FORM`.
 
     Raises:
         BadInput: an item has another number of options, no passage, or an id that another has.
     """
-    rows = [_task(row) for row in items.select("item_id", "article", "question", "options").iter_rows(named=True)]
+    rows = [_build_task(row) for row in items.select("item_id", "article", "question", "options").iter_rows(named=True)]
     columns = ("task_id", "item_id", "text", "context")
-    found = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
-    if twice := found.filter(pl.col("item_id").is_duplicated())["item_id"].head(1).to_list():
-        raise BadInput(f"items: item {twice[0]} is there twice, expected once")
-    return found.with_columns(lang=pl.lit("en"), schema_version=pl.lit(schema.version(FORM)))
+    tasks = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+    if repeated := tasks.filter(pl.col("item_id").is_duplicated())["item_id"].head(1).to_list():
+        raise BadInput(f"items: item {repeated[0]} is repeated, expected once")
+    return tasks.with_columns(lang=pl.lit("en"), schema_version=pl.lit(schema.hash_schema(FORM)))
 
 
-def _task(item: dict[str, object]) -> tuple[str, str, str, str]:
+def _build_task(item: dict[str, object]) -> tuple[str, str, str, str]:
     article, options = item["article"], item["options"]
     if not isinstance(options, list) or len(options) != OPTIONS:
         raise BadInput(f"item {item['item_id']}: field 'options' should hold {OPTIONS}, found {options!r:.60}")
     if not isinstance(article, str) or not article.strip():
         raise BadInput(f"item {item['item_id']}: field 'article' should be a text, found {article!r:.60}")
-    task_id = grading.task_id(*(item[name] for name in ("item_id", "article", "question", "options")))
+    task_id = grading.make_task_id(*(item[name] for name in ("item_id", "article", "question", "options")))
     # an option is one line: a line break in it would look like another option
-    lines = [f"{letter}. {_line(option)}" for letter, option in zip(LETTERS, options, strict=True)]
-    return task_id, str(item["item_id"]), "\n".join([_line(item["question"]), "", *lines]), article
+    lines = [f"{letter}. {_join_blanks(option)}" for letter, option in zip(LETTERS, options, strict=True)]
+    return task_id, str(item["item_id"]), "\n".join([_join_blanks(item["question"]), "", *lines]), article
 
 
-def _line(text: object) -> str:
+def _join_blanks(text: object) -> str:
     return " ".join(str(text).split())
 
 
-def answers(labels: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
+def build_answers(labels: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
     """Labels as answers, a row an item and rater who said anything of it.
 
-    Of labels that came in several times, `stages.without_repeats` tells which count.
+    Of labels that came in several times, `stages.drop_repeats` tells which count.
 
     Args:
         labels: task_id, round, stage, rater_id, field, value, as `label_files.read` gives them with `form=FORM`.
-        tasks: task_id, item_id, context: rows of `tasks`.
+        tasks: task_id, item_id, context: rows of `build_tasks`.
 
     Returns:
         `ANSWERS`, in order of item and rater: options as their places from 0; second is null for no other answer, and
@@ -139,19 +139,19 @@ def answers(labels: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
     """
     names = [*FORM.fields, *FORM.notes]
     _check(labels, tasks)
-    one = (pl.col("value").filter(field=name).first().alias(name) for name in names)
-    said = labels.group_by("task_id", "rater_id").agg(*one)
-    rows = said.join(tasks.select("task_id", "item_id", "context"), on="task_id")
+    values = (pl.col("value").filter(field=name).first().alias(name) for name in names)
+    rows_of_raters = labels.group_by("task_id", "rater_id").agg(*values)
+    rows = rows_of_raters.join(tasks.select("task_id", "item_id", "context"), on="task_id")
     places = {letter: place for place, letter in enumerate(LETTERS)}
     options = [
         pl.col(name).replace_strict(places, default=None, return_dtype=pl.Int64)
         for name in ("before", "after", "second")
     ]
-    found = rows.with_columns(*options, *(_words(name) for name in FORM.spans))
-    return found.select(*ANSWERS).sort("item_id", "rater_id")
+    answers = rows.with_columns(*options, *(_quote_span(name) for name in FORM.spans))
+    return answers.select(*ANSWERS).sort("item_id", "rater_id")
 
 
-def _words(name: str) -> pl.Expr:
+def _quote_span(name: str) -> pl.Expr:
     """What the passage says from start to end, in characters."""
     start, end = (pl.col(name).str.split("-").list.get(place, null_on_oob=True).cast(pl.Int64) for place in (0, 1))
     return pl.col("context").str.slice(start, end - start).alias(name)
@@ -159,20 +159,22 @@ def _words(name: str) -> pl.Expr:
 
 def _check(labels: pl.DataFrame, tasks: pl.DataFrame) -> None:
     key = ("task_id", "rater_id", "field")
-    strangers = labels.join(tasks, on="task_id", how="anti")
-    later = labels.filter((pl.col("round") != 1) | (pl.col("stage") != 1))
-    twice = labels.filter(pl.struct(key).is_duplicated())
-    for rows, told in (
-        (strangers, f"expected one of the {tasks.height} tasks"),
-        (later, "expected round 1 and stage 1, as the questionnaire has no other"),
-        (twice, "said twice, expected once"),
+    unknown_tasks = labels.join(tasks, on="task_id", how="anti")
+    other_rounds = labels.filter((pl.col("round") != 1) | (pl.col("stage") != 1))
+    repeats = labels.filter(pl.struct(key).is_duplicated())
+    for rows, expectation in (
+        (unknown_tasks, f"expected one of the {tasks.height} tasks"),
+        (other_rounds, "expected round 1 and stage 1, as the questionnaire has no other"),
+        (repeats, "said twice, expected once"),
     ):
         if rows.height:
-            raise BadInput(f"labels, task {{}}, rater {{}}, {{}}: {told}".format(*(rows[name][0] for name in key)))
+            raise BadInput(
+                f"labels, task {{}}, rater {{}}, {{}}: {expectation}".format(*(rows[name][0] for name in key))
+            )
     for field, value in labels.select("field", "value").unique(maintain_order=True).iter_rows():
         if field not in FORM.spans:
             try:
-                schema.checked(field, value, FORM)
+                schema.normalise_value(field, value, FORM)
             except BadInput as why:
-                where = labels.filter(field=field, value=value).row(0, named=True)
-                raise BadInput(f"labels, task {where['task_id']}, rater {where['rater_id']}: {why}") from why
+                location = labels.filter(field=field, value=value).row(0, named=True)
+                raise BadInput(f"labels, task {location['task_id']}, rater {location['rater_id']}: {why}") from why

@@ -8,14 +8,14 @@ LEAST = 50  # CSD, section 3.2: `other` is what appears less than 50 times
 OTHER = "other"
 
 
-class Folded(NamedTuple):
+class FoldedNames(NamedTuple):
     """The names with the rare ones folded, and how often each occurs."""
 
     names: pl.Series  # as long as what was given, in lower case and stripped; null where there is no name
     counts: pl.DataFrame  # name, count, category (the name itself or `other`); the most frequent first
 
 
-def fold_rare(rhetoric: pl.Series, least: int = LEAST) -> Folded:
+def fold_rare(rhetoric: pl.Series, least: int = LEAST) -> FoldedNames:
     """Names that occur fewer than `least` times become `other` (CSD-12); spellings differ by more than case and space.
 
     Null stays null, and a name of nothing but spaces is none.
@@ -27,4 +27,4 @@ def fold_rare(rhetoric: pl.Series, least: int = LEAST) -> Folded:
         ["count", "name"], descending=[True, False]
     )
     folded = names.join(counts, on="name", how="left", maintain_order="left")["category"]
-    return Folded(folded.alias(rhetoric.name), counts)
+    return FoldedNames(folded.alias(rhetoric.name), counts)

@@ -21,7 +21,7 @@ YES, UNSURE, NO = "1", "0", "-1"
 TAGS = (YES, UNSURE, NO)
 EMOTIONS = ("anger", "fear", "disgust", "trust", "joy", "surprise", "anticipation", "sad", "None")
 
-Said = tuple[str, str]
+Bilingual = tuple[str, str]
 """Words for raters, in Chinese and English."""
 
 _PRESENCE = (("有", "yes"), ("不确定", "unsure"), ("没有", "no"))
@@ -37,16 +37,16 @@ class Field(NamedTuple):
     values: tuple[str, ...]
     zh: str
     en: str
-    names: tuple[Said, ...] = _PRESENCE
+    names: tuple[Bilingual, ...] = _PRESENCE
 
 
 class Form(NamedTuple):
     """What raters are shown and asked: the same for all tasks of a project, as comments and passages are data."""
 
     fields: Mapping[str, Field]
-    notes: Mapping[str, Said]  # optional, with what is asked; free text, or a span
-    spans: Mapping[str, Said]  # those of the notes that are start-end, with the name of the mark
-    headers: Mapping[str, Said]  # what `text` and `context` of a task are called
+    notes: Mapping[str, Bilingual]  # optional, with what is asked; free text, or a span
+    spans: Mapping[str, Bilingual]  # those of the notes that are start-end, with the name of the mark
+    headers: Mapping[str, Bilingual]  # what `text` and `context` of a task are called
     marked: str = "text"  # what spans are offsets into: text or context
     may_quote: bool = False  # a span may come as the words themselves, where nobody would count to its place
     first: str = ""  # the field that is answered before the context is read; none by default
@@ -81,7 +81,7 @@ CSD = Form(FIELDS, NOTES, {"span": ("言外之意", "Span")}, {"text": ("评论"
 _SPAN = re.compile(r"(\d+)-(\d+)")
 
 
-def checked(field: str, value: object, form: Form = CSD) -> str:
+def normalise_value(field: str, value: object, form: Form = CSD) -> str:
     """The value as it is stored.
 
     Numbers that spreadsheets make of values (1, 1.0, "1.0", "+1") are taken for them; other values in any case.
@@ -91,16 +91,16 @@ def checked(field: str, value: object, form: Form = CSD) -> str:
     """
     if field not in form.fields:
         raise BadInput(f"no field {field!r}; there are {', '.join([*form.fields, *form.notes])}")
-    said, values = str(value).strip(), form.fields[field].values
-    known = {name.casefold(): name for name in values}
-    if re.fullmatch(r"[+-]?[0-9](?:\.0+)?", said) and (whole := str(int(float(said)))) in values:
-        said = whole
-    if said.casefold() not in known:
-        raise BadInput(f"{field} should be one of {', '.join(values)}, found {said[:40]!r}")
-    return known[said.casefold()]
+    text, values = str(value).strip(), form.fields[field].values
+    value_by_name = {name.casefold(): name for name in values}
+    if re.fullmatch(r"[+-]?[0-9](?:\.0+)?", text) and (number := str(int(float(text)))) in values:
+        text = number
+    if text.casefold() not in value_by_name:
+        raise BadInput(f"{field} should be one of {', '.join(values)}, found {text[:40]!r}")
+    return value_by_name[text.casefold()]
 
 
-def span_of(value: object, text: str, name: str = "span", *, may_quote: bool = False) -> tuple[int, int]:
+def parse_span(value: object, text: str, name: str = "span", *, may_quote: bool = False) -> tuple[int, int]:
     """Start and end of a span note, as offsets into the text, the end not included.
 
     Args:
@@ -113,35 +113,35 @@ def span_of(value: object, text: str, name: str = "span", *, may_quote: bool = F
     Raises:
         BadInput: it is not `start-end` within the text, nor words of it that may stand there.
     """
-    said = str(value).strip()
-    found = _SPAN.fullmatch(said)
-    start, end = (int(found[1]), int(found[2])) if found else (0, 0)
+    text_value = str(value).strip()
+    match = _SPAN.fullmatch(text_value)
+    start, end = (int(match[1]), int(match[2])) if match else (0, 0)
     if start < end <= len(text):
         return start, end
-    if may_quote and (quoted := _place_of(said, text)):
-        return quoted
+    if may_quote and (offsets := _find_words(text_value, text)):
+        return offsets
     or_words = " or words that stand there" if may_quote else ""
     raise BadInput(f"{name} should be start-end within 0-{len(text)}{or_words}, found {str(value)[:40]!r}")
 
 
-def _place_of(words: str, text: str) -> tuple[int, int] | None:
+def _find_words(words: str, text: str) -> tuple[int, int] | None:
     """Where words first stand in a text, whatever the blanks between them."""
     runs = [(run.start(), run[0]) for run in re.finditer(r"\s+|\S", text)]  # a run of blanks counts as one
-    wanted = " ".join(words.split())
-    place = "".join(" " if run.isspace() else run for _, run in runs).find(wanted) if wanted else -1
+    normalised = " ".join(words.split())
+    place = "".join(" " if run.isspace() else run for _, run in runs).find(normalised) if normalised else -1
     if place < 0:
         return None
-    return runs[place][0], runs[place + len(wanted) - 1][0] + 1
+    return runs[place][0], runs[place + len(normalised) - 1][0] + 1
 
 
-def value_name(field: str, value: str, lang: str, form: Form = CSD) -> str:
+def get_value_name(field: str, value: str, lang: str, form: Form = CSD) -> str:
     """What raters read for a value, in Chinese or English (`lang` zh or en)."""
-    asked = form.fields[field]
-    return dict(zip(asked.values, asked.names, strict=True))[value][lang == "en"]
+    schema_field = form.fields[field]
+    return dict(zip(schema_field.values, schema_field.names, strict=True))[value][lang == "en"]
 
 
-def version(form: Form | None = None) -> str:
+def hash_schema(form: Form | None = None) -> str:
     """The first 12 digits of a hash of fields and values, of CSD by default: which schema a label was given under."""
     fields = FIELDS if form is None else form.fields
-    told = json.dumps({name: field.values for name, field in fields.items()})
-    return hashlib.sha256(told.encode()).hexdigest()[:12]
+    content = json.dumps({name: field.values for name, field in fields.items()})
+    return hashlib.sha256(content.encode()).hexdigest()[:12]

@@ -32,10 +32,10 @@ class Rules(NamedTuple):
     limit: int | None = None  # of a source, most liked first
 
 
-def task_id(project: str, context: str | None, text: str) -> str:
+def make_task_id(project: str, context: str | None, text: str) -> str:
     """128-bit BLAKE2 of project, context and text: it tells a rater nothing but what the task shows."""
-    told = "\n".join((project, context or "", text))
-    return hashlib.blake2b(told.encode(), digest_size=16).hexdigest()
+    content = "\n".join((project, context or "", text))
+    return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
 
 
 def select(
@@ -56,7 +56,7 @@ def select(
         raise BadInput(f"least_chars {rules.least_chars} is above most_chars {rules.most_chars}")
     size, likes = pl.col("text").str.len_chars(), pl.col("like_count").fill_null(0)
     no_context = pl.col("context").fill_null("").str.strip_chars() == ""
-    broken = {
+    faults = {
         "language": ~pl.col("lang").is_in(list(rules.langs)),
         "no_context": no_context & pl.lit(rules.has_context),
         "too_short": size < rules.least_chars,
@@ -65,30 +65,30 @@ def select(
         "not_hot": ~pl.col("is_hot") & pl.lit(rules.is_hot),
     }
     rows = comments.with_columns(
-        _reason=pl.coalesce(pl.when(rule).then(pl.lit(reason)) for reason, rule in broken.items()),
+        _reason=pl.coalesce(pl.when(rule).then(pl.lit(reason)) for reason, rule in faults.items()),
         _cluster=pl.Series(range(comments.height) if cluster is None else cluster, dtype=pl.Int64),
     ).sort(likes, "source", "thread_id", "comment_id", descending=[True, False, False, False])
-    for reason, by, most in (
+    for reason, group_columns, limit in (
         ("near_duplicate", ["_cluster"], 1),
         ("over_thread", ["source", "thread_id"], rules.per_thread),
         ("over_limit", ["source"], rules.limit),
     ):
-        if most is not None:
+        if limit is not None:
             is_in = pl.col("_reason").is_null()
-            place = is_in.cum_sum().over(by)
-            rows = rows.with_columns(_reason=pl.when(is_in & (place > most)).then(pl.lit(reason)).otherwise("_reason"))
+            place = is_in.cum_sum().over(group_columns)
+            rows = rows.with_columns(_reason=pl.when(is_in & (place > limit)).then(pl.lit(reason)).otherwise("_reason"))
     rows = rows.sort("source", "thread_id", "comment_id")
-    gone = rows.filter(pl.col("_reason").is_not_null()).select("source", reason="_reason", row_key=KEY)
-    return rows.filter(pl.col("_reason").is_null()).select(comments.columns), gone
+    dropped = rows.filter(pl.col("_reason").is_not_null()).select("source", reason="_reason", row_key=KEY)
+    return rows.filter(pl.col("_reason").is_null()).select(comments.columns), dropped
 
 
-def tasks(comments: pl.DataFrame, project: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+def build_tasks(comments: pl.DataFrame, project: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Comments as tasks of a project: rows of `label_tasks` without row_id; and those that show the same as another."""
-    ids = [task_id(project, context, text) for context, text in comments.select("context", "text").iter_rows()]
+    ids = [make_task_id(project, context, text) for context, text in comments.select("context", "text").iter_rows()]
     rows = comments.select(
         "source", "day", "thread_id", "comment_id", "lang", "context", "text", project=pl.lit(project),
-        task_id=pl.Series(ids, dtype=pl.String), schema_version=pl.lit(schema.version()),
+        task_id=pl.Series(ids, dtype=pl.String), schema_version=pl.lit(schema.hash_schema()),
     )  # fmt: skip
     is_first = rows["task_id"].is_first_distinct()
-    same = rows.filter(~is_first).select("source", reason=pl.lit("same_task"), row_key=KEY)
-    return rows.filter(is_first), same
+    repeated = rows.filter(~is_first).select("source", reason=pl.lit("same_task"), row_key=KEY)
+    return rows.filter(is_first), repeated

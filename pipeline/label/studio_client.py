@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from pipeline.errors import BadInput, Refused, Retry, SchemaDrift, UndertoneError
-from pipeline.label.label_files import number_of
-from pipeline.label.label_studio import RATERS, marker
+from pipeline.label.label_files import parse_number
+from pipeline.label.label_studio import RATERS, make_marker
 from pipeline.text.redact import mask_secrets
 
 log = logging.getLogger(__name__)
@@ -60,12 +60,12 @@ class _Token(httpx.Auth):
         answer = yield httpx.Request("POST", self._refresh, json={"refresh": token}, extensions=limits)
         answer.read()
         if answer.is_success:
-            self.secrets[1:] = [_access(answer)]
+            self.secrets[1:] = [_parse_access(answer)]
             request.headers["Authorization"] = f"Bearer {self.secrets[1]}"
             yield request
 
 
-def _access(answer: httpx.Response) -> str:
+def _parse_access(answer: httpx.Response) -> str:
     try:
         return str(answer.json()["access"])
     except (ValueError, KeyError, TypeError) as why:
@@ -93,7 +93,7 @@ def connect(address: str, token: str, seconds: float = 30.0) -> httpx.Client:
     )
 
 
-def project(client: httpx.Client, title: str, config: str, stage: int = 1, raters: int | None = None) -> int:
+def get_project(client: httpx.Client, title: str, config: str, stage: int = 1, raters: int | None = None) -> int:
     """Id of the project of that title, made if there is none, whose tasks are each given to so many raters.
 
     They are `RATERS[stage]` by default.
@@ -104,29 +104,31 @@ def project(client: httpx.Client, title: str, config: str, stage: int = 1, rater
         BadInput: there are several of that title, or the one there has the form of another schema or stage, or gives
             tasks to another number of raters.
     """
-    title, raters = _fitting(title), raters or RATERS[stage]
-    there = [p for p in _projects(client, title) if p.get("title") == title]
-    if len(there) > 1:
-        ids = ", ".join(str(p.get("id")) for p in there)
+    title, raters = _shorten_title(title), raters or RATERS[stage]
+    projects = [p for p in _list_projects(client, title) if p.get("title") == title]
+    if len(projects) > 1:
+        ids = ", ".join(str(p.get("id")) for p in projects)
         raise BadInput(
-            f"Label Studio has {len(there)} projects titled {title!r} ({ids}); expected one: rename the rest"
+            f"Label Studio has {len(projects)} projects titled {title!r} ({ids}); expected one: rename the rest"
         )
-    if not there:
-        wanted = {"title": title, "label_config": config, "maximum_annotations": raters,
+    if not projects:
+        settings = {"title": title, "label_config": config, "maximum_annotations": raters,
                   "show_collab_predictions": False, "show_skip_button": True}  # fmt: skip
-        made = _json(client, "POST", "/api/projects/", json=wanted)
-        log.info("made project %s in Label Studio", made.get("id"))
-        return _id(made)
-    found = there[0]
-    sign = config.partition('className="')[2].partition('"')[0] or marker(stage=stage)
-    if sign not in str(found.get("label_config")):
-        raise BadInput(f"project {title!r} of Label Studio has another form; expected that of {sign}: take a new title")
-    if found.get("maximum_annotations") != raters:
+        created = _request_json(client, "POST", "/api/projects/", json=settings)
+        log.info("made project %s in Label Studio", created.get("id"))
+        return _get_id(created)
+    existing = projects[0]
+    expected_marker = config.partition('className="')[2].partition('"')[0] or make_marker(stage=stage)
+    if expected_marker not in str(existing.get("label_config")):
         raise BadInput(
-            f"project {title!r} of Label Studio gives a task to {found.get('maximum_annotations')} raters, expected "
+            f"project {title!r} of Label Studio has another form; expected that of {expected_marker}: take a new title"
+        )
+    if existing.get("maximum_annotations") != raters:
+        raise BadInput(
+            f"project {title!r} of Label Studio gives a task to {existing.get('maximum_annotations')} raters, expected "
             f"{raters}: change its annotations per task, or take a new title"
         )
-    return _id(found)
+    return _get_id(existing)
 
 
 def push(client: httpx.Client, project_id: int, tasks: Iterable[Mapping[str, Any]]) -> int:
@@ -135,43 +137,43 @@ def push(client: httpx.Client, project_id: int, tasks: Iterable[Mapping[str, Any
     A task is known by task_id and round in its data. An import goes on at the server when whoever asked for it is
     killed, and may end after the next push has looked: what is there twice is taken out, unless somebody has begun it.
     """
-    there = _once(client, project_id)
-    new = {key: task for task in tasks if (key := _key(task)) not in there}
-    todo = list(new.values())
-    for start in range(0, len(todo), _BATCH):
-        batch = todo[start : start + _BATCH]
-        answer = _json(client, "POST", f"/api/projects/{project_id}/import", json=batch, timeout=_SLOW)
+    existing_keys = _remove_copies(client, project_id)
+    new_tasks = {key: task for task in tasks if (key := _make_key(task)) not in existing_keys}
+    batch_tasks = list(new_tasks.values())
+    for start in range(0, len(batch_tasks), _BATCH):
+        batch = batch_tasks[start : start + _BATCH]
+        answer = _request_json(client, "POST", f"/api/projects/{project_id}/import", json=batch, timeout=_SLOW)
         if answer.get("task_count") != len(batch):
             raise SchemaDrift(f"Label Studio took {answer.get('task_count')} tasks, expected {len(batch)}")
-    if todo and (lost := new.keys() - _once(client, project_id)):
-        raise Retry(f"{len(lost)} tasks of project {project_id} of Label Studio were taken, but are not there")
-    return len(todo)
+    if batch_tasks and (missing := new_tasks.keys() - _remove_copies(client, project_id)):
+        raise Retry(f"{len(missing)} tasks of project {project_id} of Label Studio were taken, but are not there")
+    return len(batch_tasks)
 
 
-def _once(client: httpx.Client, project_id: int) -> set[tuple[str, int]]:
+def _remove_copies(client: httpx.Client, project_id: int) -> set[tuple[str, int]]:
     """Keys of the project's tasks, after taking out copies that nobody has begun; one of each stays."""
     copies: dict[tuple[str, int], list[tuple[bool, int]]] = {}
-    for task in _tasks(client, project_id):
+    for task in _list_tasks(client, project_id):
         is_begun = any(task.get(name, True) for name in _BEGUN)  # what is not told may be
-        copies.setdefault(_key(task), []).append((not is_begun, task["id"]))
-    for key, found in copies.items():
-        for is_untouched, number in sorted(found)[1:]:
+        copies.setdefault(_make_key(task), []).append((not is_begun, task["id"]))
+    for key, copies_of_task in copies.items():
+        for is_untouched, number in sorted(copies_of_task)[1:]:
             if is_untouched:
                 log.info("task %s is twice in Label Studio: taking out its %s", key[0], number)
-                _answer(client, "DELETE", f"/api/tasks/{number}/", may_be=404)
+                _request(client, "DELETE", f"/api/tasks/{number}/", allowed_status=404)
     return set(copies)
 
 
 def export(client: httpx.Client, project_id: int, path: Path) -> None:
     """Write the project's JSON export, all its tasks and annotations, to a file (see `label_studio.read_export`)."""
     draft = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
-    asked = {"exportType": "JSON", "download_all_tasks": "true"}
+    params = {"exportType": "JSON", "download_all_tasks": "true"}
     address = f"/api/projects/{project_id}/export"
     try:
-        with client.stream("GET", address, params=asked, timeout=_SLOW) as answer, draft.open("wb") as file:
+        with client.stream("GET", address, params=params, timeout=_SLOW) as answer, draft.open("wb") as file:
             if not answer.is_success:
                 answer.read()
-                raise _error(client, answer)
+                raise _make_error(client, answer)
             for part in answer.iter_bytes():
                 file.write(part)
         draft.replace(path)
@@ -181,7 +183,7 @@ def export(client: httpx.Client, project_id: int, path: Path) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _fitting(title: str) -> str:
+def _shorten_title(title: str) -> str:
     """The title, or one as long as the server takes that begins and ends like it and is no other's."""
     if len(title) <= _TITLE:
         return title
@@ -190,11 +192,11 @@ def _fitting(title: str) -> str:
     return f"{title[: _TITLE - len(middle) - len(end)]}{middle}{end}"
 
 
-def _projects(client: httpx.Client, title: str) -> Iterator[dict[str, Any]]:
+def _list_projects(client: httpx.Client, title: str) -> Iterator[dict[str, Any]]:
     """Projects whose title holds this one, as far as the server filters."""
     for page in range(1, _MOST_PAGES):
-        asked: dict[str, Any] = {"title": title, "page": page, "page_size": _PAGE}
-        answer = _json(client, "GET", "/api/projects/", params=asked)
+        params: dict[str, Any] = {"title": title, "page": page, "page_size": _PAGE}
+        answer = _request_json(client, "GET", "/api/projects/", params=params)
         results = answer.get("results")
         if not isinstance(results, list):
             raise SchemaDrift("Label Studio's list of projects has no `results`")
@@ -204,12 +206,12 @@ def _projects(client: httpx.Client, title: str) -> Iterator[dict[str, Any]]:
     raise SchemaDrift("Label Studio's list of projects does not end")
 
 
-def _tasks(client: httpx.Client, project_id: int) -> Iterator[dict[str, Any]]:
+def _list_tasks(client: httpx.Client, project_id: int) -> Iterator[dict[str, Any]]:
     """All tasks of a project, page by page; Retry where their number changed meanwhile, as one may have slipped by."""
-    seen: set[Any] = set()
+    seen_ids: set[Any] = set()
     total = None
     for page in range(1, _MOST_PAGES):
-        asked: dict[str, Any] = {
+        params: dict[str, Any] = {
             "project": project_id,
             "page": page,
             "page_size": _PAGE,
@@ -217,41 +219,41 @@ def _tasks(client: httpx.Client, project_id: int) -> Iterator[dict[str, Any]]:
             "include": _SHOWN,
         }
         try:
-            answer = _json(client, "GET", "/api/tasks/", params=asked)
+            answer = _request_json(client, "GET", "/api/tasks/", params=params)
         except BadInput as why:
             if page == 1:
                 raise
             raise Retry(f"{why}: tasks were deleted while they were listed") from why
-        tasks, now = answer.get("tasks"), answer.get("total")
-        if not isinstance(tasks, list) or not isinstance(now, int):
+        tasks, reported_total = answer.get("tasks"), answer.get("total")
+        if not isinstance(tasks, list) or not isinstance(reported_total, int):
             raise SchemaDrift("Label Studio's list of tasks has no `tasks` and `total`")
-        total = now if total is None else total
-        fresh = [task for task in tasks if task.get("id") not in seen]
-        seen.update(task.get("id") for task in fresh)
-        yield from fresh
-        if total != now or (not fresh and len(seen) < total):
+        total = reported_total if total is None else total
+        new_tasks = [task for task in tasks if task.get("id") not in seen_ids]
+        seen_ids.update(task.get("id") for task in new_tasks)
+        yield from new_tasks
+        if total != reported_total or (not new_tasks and len(seen_ids) < total):
             raise Retry(f"the tasks of project {project_id} of Label Studio changed while they were listed")
-        if len(seen) >= total:
+        if len(seen_ids) >= total:
             return
     raise BadInput(f"the tasks of project {project_id} of Label Studio fill more than {_MOST_PAGES} pages")
 
 
-def _key(task: Mapping[str, Any]) -> tuple[str, int]:
+def _make_key(task: Mapping[str, Any]) -> tuple[str, int]:
     data = task.get("data")
     if not isinstance(data, Mapping) or not isinstance(data.get("task_id"), str):
         raise BadInput(f"task {task.get('id')} of Label Studio has no task_id in its data; expected only tasks of ours")
-    return data["task_id"], number_of("round", data.get("round"))
+    return data["task_id"], parse_number("round", data.get("round"))
 
 
-def _id(found: Mapping[str, Any]) -> int:
-    if not isinstance(found.get("id"), int):
+def _get_id(server_project: Mapping[str, Any]) -> int:
+    if not isinstance(server_project.get("id"), int):
         raise SchemaDrift("Label Studio told a project without an id")
-    return int(found["id"])
+    return int(server_project["id"])
 
 
-def _json(client: httpx.Client, method: str, address: str, **asked: Any) -> dict[str, Any]:
+def _request_json(client: httpx.Client, method: str, address: str, **options: Any) -> dict[str, Any]:
     """The JSON object the server answers."""
-    answer = _answer(client, method, address, **asked)
+    answer = _request(client, method, address, **options)
     try:
         body = answer.json()
     except ValueError as why:
@@ -261,25 +263,27 @@ def _json(client: httpx.Client, method: str, address: str, **asked: Any) -> dict
     return body
 
 
-def _answer(client: httpx.Client, method: str, address: str, may_be: int | None = None, **asked: Any) -> httpx.Response:
+def _request(
+    client: httpx.Client, method: str, address: str, allowed_status: int | None = None, **options: Any
+) -> httpx.Response:
     try:
-        answer = client.request(method, address, **asked)
+        answer = client.request(method, address, **options)
     except httpx.HTTPError as why:
         raise Retry(f"Label Studio, {method} {address}: {type(why).__name__}") from why
-    if not answer.is_success and answer.status_code != may_be:
-        raise _error(client, answer)
+    if not answer.is_success and answer.status_code != allowed_status:
+        raise _make_error(client, answer)
     return answer
 
 
-def _error(client: httpx.Client, answer: httpx.Response) -> UndertoneError:
+def _make_error(client: httpx.Client, answer: httpx.Response) -> UndertoneError:
     """What an answer that is no success means; the server's own words, without the token should they repeat it."""
-    said = mask_secrets(answer.text, client.auth.secrets if isinstance(client.auth, _Token) else ())
-    said = " ".join(said[:_SAID].split())
-    told = f"Label Studio, {answer.request.method} {answer.request.url.path}: {answer.status_code} {said}".rstrip()
+    text = mask_secrets(answer.text, client.auth.secrets if isinstance(client.auth, _Token) else ())
+    text = " ".join(text[:_SAID].split())
+    message = f"Label Studio, {answer.request.method} {answer.request.url.path}: {answer.status_code} {text}".rstrip()
     if answer.status_code in (401, 403):
         return Refused(
-            f"{told}; is the token right? A legacy token must be switched on, a personal access token need not"
+            f"{message}; is the token right? A legacy token must be switched on, a personal access token need not"
         )
     if answer.is_server_error or answer.status_code in _LATER:
-        return Retry(told)
-    return BadInput(told)
+        return Retry(message)
+    return BadInput(message)

@@ -30,7 +30,7 @@ NOT_ASKED = "—"
 _CELL = 32_767  # characters; a spreadsheet drops the rest
 
 
-def tasks_rows(tasks: pl.DataFrame, labels: pl.DataFrame | None = None, form: Form = CSD) -> Iterator[dict[str, Any]]:
+def build_rows(tasks: pl.DataFrame, labels: pl.DataFrame | None = None, form: Form = CSD) -> Iterator[dict[str, Any]]:
     """What raters are given, a dictionary a task.
 
     Args:
@@ -40,9 +40,9 @@ def tasks_rows(tasks: pl.DataFrame, labels: pl.DataFrame | None = None, form: Fo
             the task's round. Raters are called A, B, C by a hash of task and rater, so that no letter is a person.
         form: what they are asked.
     """
-    said = _said(labels) if labels is not None else None
+    labels_by_task = _group_labels(labels) if labels is not None else None
     for row in tasks.iter_rows(named=True):
-        told = {
+        task = {
             "task_id": row["task_id"],
             "text": row["text"],
             "context": row["context"],
@@ -51,38 +51,41 @@ def tasks_rows(tasks: pl.DataFrame, labels: pl.DataFrame | None = None, form: Fo
             "schema_version": row["schema_version"],
             "fields": list(row.get("fields") or form.fields),
         }
-        if said is not None:
-            asked = {*told["fields"], *form.notes}
-            given = said.get((told["task_id"], told["round"]), [])
-            told["stage"] = 2
-            told["labels"] = [
-                {"rater": _letter(n), **{name: value for name, value in values.items() if name in asked}}
-                for n, values in enumerate(given)
+        if labels_by_task is not None:
+            names = {*task["fields"], *form.notes}
+            rater_labels = labels_by_task.get((task["task_id"], task["round"]), [])
+            task["stage"] = 2
+            task["labels"] = [
+                {"rater": _make_letter(n), **{name: value for name, value in values.items() if name in names}}
+                for n, values in enumerate(rater_labels)
             ]
-        yield told
+        yield task
 
 
-def _said(labels: pl.DataFrame) -> dict[tuple[str, int], list[dict[str, str]]]:
+def _group_labels(labels: pl.DataFrame) -> dict[tuple[str, int], list[dict[str, str]]]:
     """Of each task and round the labels of each rater, in an order that tells nothing of who they are."""
     raters: dict[tuple[str, int], dict[str, dict[str, str]]] = {}
     for row in labels.filter(pl.col("stage") == 1).iter_rows(named=True):
-        given = raters.setdefault((row["task_id"], row["round"]), {})
-        given.setdefault(row["rater_id"], {})[row["field"]] = row["value"]
+        labels_by_rater = raters.setdefault((row["task_id"], row["round"]), {})
+        labels_by_rater.setdefault(row["rater_id"], {})[row["field"]] = row["value"]
     return {
-        task: [given[rater] for rater in sorted(given, key=lambda r: hashlib.sha256(f"{task}{r}".encode()).digest())]
-        for task, given in raters.items()
+        task: [
+            labels_by_rater[rater]
+            for rater in sorted(labels_by_rater, key=lambda r: hashlib.sha256(f"{task}{r}".encode()).digest())
+        ]
+        for task, labels_by_rater in raters.items()
     }
 
 
-def _letter(number: int) -> str:
+def _make_letter(number: int) -> str:
     return chr(ord("A") + number) if number < 26 else f"R{number + 1}"
 
 
 def write_tasks(path: Path, tasks: pl.DataFrame, labels: pl.DataFrame | None = None, form: Form = CSD) -> int:
-    """Write tasks.jsonl, one JSON object a line (see `tasks_rows`); how many were written."""
+    """Write tasks.jsonl, one JSON object a line (see `build_rows`); how many were written."""
     draft, count = path.with_name(f".{secrets.token_hex(4)}.{path.name}"), 0
     with draft.open("w", encoding="utf-8", newline="\n") as file:
-        for row in tasks_rows(tasks, labels, form):
+        for row in build_rows(tasks, labels, form):
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
             count += 1
     draft.replace(path)
@@ -109,9 +112,9 @@ def write_wide(
 
     Args:
         path: the sheet.
-        tasks: see `tasks_rows`.
+        tasks: see `build_rows`.
         rater_id: who it is for.
-        labels: see `tasks_rows`; with them it is the adjudicator's sheet.
+        labels: see `build_rows`; with them it is the adjudicator's sheet.
         lang: language of questions and names, zh or en.
         guidelines: text for the second sheet, line by line.
         form: what is asked.
@@ -126,7 +129,7 @@ def write_wide(
     writers = {".csv": _write_csv, ".xlsx": _write_xlsx}
     if (write := writers.get(path.suffix.lower())) is None:
         raise BadInput(f"{path}: cannot write {path.suffix or 'a file without an ending'}; expected .csv or .xlsx")
-    sheet = _sheet(tasks, rater_id, labels, lang, form)
+    sheet = _build_sheet(tasks, rater_id, labels, lang, form)
     draft = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
     write(draft, sheet, lang, guidelines)
     draft.replace(path)
@@ -147,41 +150,43 @@ class _Sheet(NamedTuple):
         return [name for name in self.columns if name in self.form.fields or name in self.form.notes]
 
 
-def _sheet(tasks: pl.DataFrame, rater_id: str, labels: pl.DataFrame | None, lang: str, form: Form) -> _Sheet:
+def _build_sheet(tasks: pl.DataFrame, rater_id: str, labels: pl.DataFrame | None, lang: str, form: Form) -> _Sheet:
     stage = 1 if labels is None else 2
-    told = list(tasks_rows(tasks, labels, form))
-    asked = [name for name in form.fields if any(name in row["fields"] for row in told)]
-    first = [name for name in asked if name == form.first]
+    task_rows = list(build_rows(tasks, labels, form))
+    asked_fields = [name for name in form.fields if any(name in row["fields"] for row in task_rows)]
+    first = [name for name in asked_fields if name == form.first]
     columns = [
         "task_id", "rater_id", "round", "stage", "text", *first, "context", *(["labels"] if stage == 2 else []),
-        *(name for name in asked if name not in first), *form.notes,
+        *(name for name in asked_fields if name not in first), *form.notes,
     ]  # fmt: skip
     rows = [
         {
             "task_id": row["task_id"], "rater_id": rater_id, "round": str(row["round"]), "stage": str(stage),
             "text": escape_invisible(row["text"]), "context": escape_invisible(row["context"] or ""),
-            **({"labels": escape_invisible(labels_told(row, lang, form))} if stage == 2 else {}),
-            **{name: NOT_ASKED for name in asked if name not in row["fields"]},
+            **({"labels": escape_invisible(format_labels(row, lang, form))} if stage == 2 else {}),
+            **{name: NOT_ASKED for name in asked_fields if name not in row["fields"]},
         }
-        for row in told
+        for row in task_rows
     ]  # fmt: skip
     return _Sheet(columns, rows, stage, form)
 
 
-def labels_told(row: Mapping[str, Any], lang: str, form: Form = CSD) -> str:
-    """The labels of an adjudicator's task (see `tasks_rows`) as text, a line a field or note."""
+def format_labels(row: Mapping[str, Any], lang: str, form: Form = CSD) -> str:
+    """The labels of an adjudicator's task (see `build_rows`) as text, a line a field or note."""
     lines = []
     for name in [*row["fields"], *form.notes]:
-        given = [(label["rater"], label[name]) for label in row["labels"] if name in label]
+        values_by_rater = [(label["rater"], label[name]) for label in row["labels"] if name in label]
         if name in form.notes:
-            lines += [f"{name} {rater}: {value}" for rater, value in given]
+            lines += [f"{name} {rater}: {value}" for rater, value in values_by_rater]
         else:
-            told = " · ".join(f"{rater} {schema.value_name(name, value, lang, form)}" for rater, value in given)
-            lines.append(f"{name}: {told or '—'}")
+            values = " · ".join(
+                f"{rater} {schema.get_value_name(name, value, lang, form)}" for rater, value in values_by_rater
+            )
+            lines.append(f"{name}: {values or '—'}")
     return "\n".join(lines)
 
 
-def values_of(field: str, stage: int, form: Form = CSD) -> tuple[str, ...]:
+def list_values(field: str, stage: int, form: Form = CSD) -> tuple[str, ...]:
     """What may be said of a field: its values, and in stage 2 also `VERDICTS`."""
     return form.fields[field].values + (VERDICTS if stage == 2 else ())
 
@@ -210,29 +215,29 @@ def _write_xlsx(path: Path, sheet: _Sheet, lang: str, guidelines: str) -> None:
             if name in ("text", "context", "labels"):
                 page.set_column(column, column, 50)
             if name in sheet.form.fields and sheet.rows:
-                rule = {"validate": "list", "source": list(values_of(name, sheet.stage, sheet.form)),
-                        "input_title": name, "input_message": _question(name, sheet, lang)[:255]}  # fmt: skip
+                rule = {"validate": "list", "source": list(list_values(name, sheet.stage, sheet.form)),
+                        "input_title": name, "input_message": _format_question(name, sheet, lang)[:255]}  # fmt: skip
                 page.data_validation(1, column, len(sheet.rows), column, rule)
         for number, row in enumerate(sheet.rows, 1):
             for name, cell in row.items():
                 page.write_string(number, sheet.columns.index(name), cell, wrapped)
         page.freeze_panes(1, 0)
         guide = book.add_worksheet("guidelines")
-        told = [(name, _question(name, sheet, lang)) for name in sheet.empty]
-        for number, (name, line) in enumerate([*told, *(("", line) for line in guidelines.splitlines())]):
+        questions = [(name, _format_question(name, sheet, lang)) for name in sheet.empty]
+        for number, (name, line) in enumerate([*questions, *(("", line) for line in guidelines.splitlines())]):
             guide.write_string(number, 0, name)
             guide.write_string(number, 1, line[:_CELL], wrapped)
         guide.set_column(1, 1, 100)
 
 
-def _question(name: str, sheet: _Sheet, lang: str) -> str:
+def _format_question(name: str, sheet: _Sheet, lang: str) -> str:
     """What is asked, and what each value means."""
     form = sheet.form
     if name in form.notes:
         return form.notes[name][lang == "en"]
     field = form.fields[name]
     names = [
-        value if value in VERDICTS else f"{value} = {schema.value_name(name, value, lang, form)}"
-        for value in values_of(name, sheet.stage, form)
+        value if value in VERDICTS else f"{value} = {schema.get_value_name(name, value, lang, form)}"
+        for value in list_values(name, sheet.stage, form)
     ]
     return f"{field.en if lang == 'en' else field.zh} {', '.join(names)}"

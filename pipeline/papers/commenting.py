@@ -93,13 +93,13 @@ Whole numbers, though each comment has two grades, and 26, though each article h
 """
 
 
-def claims() -> pl.DataFrame:
+def list_claims() -> pl.DataFrame:
     """What the paper says of tables 4 and 7, and whether its own numbers bear it out (errata E11, E12; AAC-30).
 
     Returns:
         system (the paper, AAC), place, claim, found, holds (null where the numbers cannot tell), a row a claim.
     """
-    rows = [("AAC", *row) for row in (*_of_table_4(), *_of_table_7(), *_of_text())]
+    rows = [("AAC", *row) for row in (*_check_table_4(), *_check_table_7(), *_check_text())]
     texts = dict.fromkeys(("system", "place", "claim", "found"), pl.String)
     return pl.DataFrame(rows, schema=texts | {"holds": pl.Boolean}, orient="row")
 
@@ -107,20 +107,20 @@ def claims() -> pl.DataFrame:
 Claim = tuple[str, str, str, bool | None]  # place, claim, found, holds
 
 
-def _of_text() -> list[Claim]:
+def _check_text() -> list[Claim]:
     """Where the text contradicts itself (errata E12; AAC-05, AAC-22, AAC-33)."""
-    whole = TABLE_2["all"]
+    corpus = TABLE_2["all"]
     return [
         ("abstract and table 2", "there are 4.5 million comments",
-         f"{whole.articles:,} articles of {whole.comments_per_article} comments have {whole.comments:,}",
-         round(whole.comments / 1e6, 1) == 4.5),
+         f"{corpus.articles:,} articles of {corpus.comments_per_article} comments have {corpus.comments:,}",
+         round(corpus.comments / 1e6, 1) == 4.5),
         ("section 5 and appendix C.1", "comments of more than 50 words are discarded", "the appendix truncates them",
          False),
         ("section 5", "table 4 has the correlations that are told of", "the text's numbers are in table 3, too", None),
     ]  # fmt: skip
 
 
-def _of_table_4() -> list[Claim]:
+def _check_table_4() -> list[Claim]:
     cells = [
         (name, coefficient, value)
         for name, row in TABLE_4.items()
@@ -129,7 +129,7 @@ def _of_table_4() -> list[Claim]:
     weighted = {(name, coefficient): value for name, coefficient, value in cells if name.startswith("w_")}
     pairs = [(*cell, after) for cell in cells if (after := weighted.get((f"w_{cell[0]}", cell[1]))) is not None]
     fallen = [f"{name} {of} {before:.4f} to {after:.4f}" for name, of, before, after in pairs if after <= before]
-    chance = [f"{name} {of} {value:.4f}, p {p:.2g}" for name, of, value in cells if (p := _p(value, N)) >= 0.01]
+    chance = [f"{name} {of} {value:.4f}, p {p:.2g}" for name, of, value in cells if (p := _compute_p(value, N)) >= 0.01]
     best = [sorted(set(TABLE_4) - {"human"}, key=lambda name: -TABLE_4[name][i])[:2] for i in (0, 1)]
     said = {("meteor", "pearson"), ("rouge_l", "spearman")}
     told = [(before, after) for name, of, before, after in pairs if (name, of) in said]
@@ -149,7 +149,7 @@ def _of_table_4() -> list[Claim]:
     ]  # fmt: skip
 
 
-def _of_table_7() -> list[Claim]:
+def _check_table_7() -> list[Claim]:
     place = SYSTEMS.index("IR-TC")
     first = [row for row in TABLE_7.values() if row[place] == max(row)]
     alone = [row for row in first if row.count(max(row)) == 1]
@@ -169,7 +169,7 @@ def _of_table_7() -> list[Claim]:
     ]  # fmt: skip
 
 
-def _p(coefficient: float, count: int) -> float:
+def _compute_p(coefficient: float, count: int) -> float:
     """Two-sided p of a correlation of so many items, by Student's t."""
     from scipy import stats
 

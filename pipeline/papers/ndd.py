@@ -37,13 +37,13 @@ SYSTEMS = {
 """Names of compressors as the paper has them, in the order of the page; others come after them."""
 
 
-def _printed(
+def _name_columns(
     metrics: Sequence[str], rows: Mapping[str, Sequence[float | None]]
 ) -> dict[str, dict[str, float | None]]:  # fmt: skip
     return {system: dict(zip(metrics, row, strict=True)) for system, row in rows.items()}
 
 
-TABLE_3 = _printed(
+TABLE_3 = _name_columns(
     (*QUALITY, *RATIO),
     {
         "unedited": (58.2, 63.8, 53.4, 63.3, 1.00, 0.56),
@@ -61,7 +61,7 @@ TABLE_3 = _printed(
     },
 )  # fmt: skip
 """The paper's compressors of Google's 1,000 sentences: measures in percent, CR and ΔC as shares (section 4.2)."""
-TABLE_5 = _printed(
+TABLE_5 = _name_columns(
     ("f1_macro", *BLEU, *QUALITY[1:], *RATIO),
     {
         "unedited": (81.7, 74.4, 73.7, 71.4, 68.5, 70.4, 55.3, 70.2, 1.00, 0.32),
@@ -77,7 +77,7 @@ TABLE_5 = _printed(
     },
 )  # fmt: skip
 """The same of Colloquial-SC's 150 Chinese sentences; the ΔC of Fast NDD does not go with its CR (NDD-30)."""
-TABLE_12 = _printed(
+TABLE_12 = _name_columns(
     (*QUALITY, *RATIO),
     {
         "ppl_deleter_sc": (53.1, 54.7, 40.3, 54.5, 0.42, -0.02), "cosine": (46.5, 45.0, 16.9, 43.9, 0.37, -0.07),

@@ -30,14 +30,14 @@ MODEL = "undertone-sample"  # what the cassette says its answers are from
 DAY = "2026-11-19"  # the day the demo files the sample under
 
 
-def pages_of(source: str) -> list[Path]:
+def list_pages(source: str) -> list[Path]:
     """The sample's raw pages of one site."""
     path = FOLDER / "pages" / f"{source}.jsonl"
     if not path.is_file():
-        raise BadInput(f"the sample has no source {source!r}; there are {', '.join(sources())}")
+        raise BadInput(f"the sample has no source {source!r}; there are {', '.join(list_sites())}")
     return [path]
 
 
-def sources() -> list[str]:
+def list_sites() -> list[str]:
     """The sites the sample covers."""
     return sorted(path.stem for path in (FOLDER / "pages").glob("*.jsonl"))

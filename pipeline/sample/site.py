@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 from urllib.parse import unquote, urlsplit
 
-from pipeline.sample import pages_of, sources
+from pipeline.sample import list_pages, list_sites
 
 _COMMENTS = re.compile("comment|reply")  # in the path of every site's comment list, in no article's
 
@@ -33,7 +33,7 @@ class Request(NamedTuple):
     """One request as it came in: path?query (percent-decoded), time.monotonic(), headers with lower-case names."""
 
     path: str
-    at: float
+    received_at: float
     headers: dict[str, str]
 
 
@@ -53,9 +53,9 @@ class Site:
         self._server.site = self
         self.origin = f"http://127.0.0.1:{self._server.server_port}"
         self._faults = {path: list(answers) for path, answers in self.faults.items()}
-        pages = {url: body for source in sources() for url, body in _pages(source)}
-        sites = re.compile("|".join(sorted({re.escape(url.removesuffix(_path(url))) for url in pages})))
-        self._pages = {_path(url): sites.sub(self.origin, body) for url, body in pages.items()}
+        pages = {url: body for source in list_sites() for url, body in _read_pages(source)}
+        sites = re.compile("|".join(sorted({re.escape(url.removesuffix(_strip_host(url))) for url in pages})))
+        self._pages = {_strip_host(url): sites.sub(self.origin, body) for url, body in pages.items()}
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self._thread.start()
         return self
@@ -66,14 +66,14 @@ class Site:
         self._server.server_close()
         self._thread.join()
 
-    def start_urls(self, source: str) -> list[str]:
+    def list_start_urls(self, source: str) -> list[str]:
         """Address of the first comment page of each of a source's threads."""
-        urls = [url for url, _ in _pages(source)]
+        urls = [url for url, _ in _read_pages(source)]
         lists = [bool(_COMMENTS.search(urlsplit(url).path)) for url in urls]
         firsts = (url for url, before, now in zip(urls, [False, *lists], lists, strict=False) if now and not before)
-        return [self.origin + _path(url) for url in firsts]
+        return [self.origin + _strip_host(url) for url in firsts]
 
-    def asked(self) -> list[str]:
+    def list_requests(self) -> list[str]:
         """The path?query of every request so far, in order."""
         return [request.path for request in self.log]
 
@@ -117,13 +117,13 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing: `Site.log` is the log."""
 
 
-def _pages(source: str) -> Iterator[tuple[str, str]]:
-    for path in pages_of(source):
+def _read_pages(source: str) -> Iterator[tuple[str, str]]:
+    for path in list_pages(source):
         for line in path.read_text(encoding="utf-8").splitlines():
             page = json.loads(line)
             yield page["url"], json.dumps(page["body"], ensure_ascii=False)
 
 
-def _path(url: str) -> str:
+def _strip_host(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.path}?{parts.query}" if parts.query else parts.path

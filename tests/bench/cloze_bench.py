@@ -79,7 +79,10 @@ def rules(rows: pl.DataFrame, analyse: tagging.Analyzer, scorer: Any, store: sen
     """The rules of both subtasks for a shard, whose words are scored here."""
     words = sorted({token.text.lower() for text in rows["summary"] for sentence in analyse(text) for token in sentence})
     scores = {word: value for word, value in zip(words, scorer(words).tolist(), strict=True) if not math.isnan(value)}
-    found = (targets.imperceptible(scores), targets.nonspecific(partial(senses.disambiguate, store)))
+    found = (
+        targets.build_imperceptibility_rule(scores),
+        targets.build_nonspecificity_rule(partial(senses.disambiguate, store)),
+    )
     return dict(zip(building.SUBTASKS, found, strict=True))
 
 
@@ -89,14 +92,14 @@ def build(count: int, in_context: bool, folder: Path) -> dict[str, float]:
     from pipeline.models.recam import contextual, word_features
 
     by = encoder.load(threads=1)
-    near: list[Filter] = [targets.similar_in_passage(word_features.make_static_lookup(by))]
-    near += [targets.similar_in_context(partial(contextual.embed_tokens, by))] if in_context else []
+    near: list[Filter] = [targets.build_passage_filter(word_features.make_static_lookup(by))]
+    near += [targets.build_context_filter(partial(contextual.embed_tokens, by))] if in_context else []
     analyse, store, scorer = tagging.load_counts().analyse, senses.load(folder / "senses"), trained(by)
     started = time.process_time()
     tokens = found = 0
     for number, rows in enumerate(articles(count)):
         told = rules(rows, analyse, scorer, store)
-        part = pl.concat(building.found(rows, analyse, told, (*targets.FILTERS, *near)))
+        part = pl.concat(building.find_targets(rows, analyse, told, (*targets.FILTERS, *near)))
         part.write_parquet(folder / f"{count}-{number}.parquet")
         tokens, found = tokens + part.height // 2, found + part["reason"].null_count()
     seconds = time.process_time() - started
@@ -148,8 +151,11 @@ def reference(folder: Path) -> None:
     read = rows.select("thread_id", "summary", "text").iter_rows()
     pairs = [Pair(name, tagger.analyse(summary), tagger.analyse(text)) for name, summary, text in read]
     scores = {t.text.lower(): 0.3 for pair in pairs for t in chain(*pair.summary)}
-    told = (targets.imperceptible(scores), targets.nonspecific(partial(senses.disambiguate, store)))
-    ours = lambda: [targets.targets(pairs, rule) for rule in told]
+    told = (
+        targets.build_imperceptibility_rule(scores),
+        targets.build_nonspecificity_rule(partial(senses.disambiguate, store)),
+    )
+    ours = lambda: [targets.judge_tokens(pairs, rule) for rule in told]
     theirs = lambda: [plainly(pair, scores) for pair in pairs]
     against("targets of tagged articles", len(pairs), ours, theirs, "nltk, nothing cached", 3)
 

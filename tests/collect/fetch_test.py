@@ -24,7 +24,7 @@ from pipeline.collect import fetch
 from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.adapters import ADAPTERS, adapter
 from pipeline.errors import BadInput, Refused, Retry, SchemaDrift, UndertoneError
-from pipeline.sample import pages_of
+from pipeline.sample import list_pages
 from pipeline.sample.site import Answer, Request, Site
 
 DAY = "2026-11-19"
@@ -84,7 +84,7 @@ def get(
             (fetch.chain if start.startswith("http") else fetch.thread)(
                 fetcher, spool, source, start, DAY, redact=redactor(source)
             )
-            for start in starts or site.start_urls(source)[:1]
+            for start in starts or site.list_start_urls(source)[:1]
         )
 
 
@@ -105,7 +105,7 @@ def path_of(url: str) -> str:
 
 def raw_pages(source: str) -> list[tuple[str, dict[str, Any]]]:
     """Address and body of every sample page of a source."""
-    lines = [json.loads(line) for path in pages_of(source) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = [json.loads(line) for path in list_pages(source) for line in path.read_text(encoding="utf-8").splitlines()]
     return [(line["url"], line["body"]) for line in lines]
 
 
@@ -119,10 +119,10 @@ def say(body: object, **headers: str) -> Answer:
 def test_robots_is_asked_first_and_once(spool: fetch.Spool) -> None:
     """robots.txt is the first request to a host and is not asked for again."""
     with Site() as site:
-        get(site, spool, "tencent_news", *site.start_urls("tencent_news"))
-        assert site.asked()[0] == ROBOTS
-        assert site.asked().count(ROBOTS) == 1
-        assert len(site.asked()) == 1 + 12
+        get(site, spool, "tencent_news", *site.list_start_urls("tencent_news"))
+        assert site.list_requests()[0] == ROBOTS
+        assert site.list_requests().count(ROBOTS) == 1
+        assert len(site.list_requests()) == 1 + 12
 
 
 def test_every_request_says_who_asks(spool: fetch.Spool) -> None:
@@ -142,7 +142,7 @@ def test_robots_disallow(spool: fetch.Spool, rules: str) -> None:
     with Site(robots=rules) as site:
         with pytest.raises(Refused, match=r"robots\.txt"):
             get(site, spool)
-        assert site.asked() == [ROBOTS]
+        assert site.list_requests() == [ROBOTS]
         assert cursor(site, spool) == (FIRST, 0)
 
 
@@ -165,7 +165,7 @@ def test_robots_unreadable_means_nothing_is_allowed(spool: fetch.Spool, answer: 
     with Site(faults={ROBOTS: [answer]}) as site:
         with pytest.raises(Refused, match=r"robots\.txt"):
             get(site, spool)
-        assert site.asked() == [ROBOTS]
+        assert site.list_requests() == [ROBOTS]
 
 
 @pytest.mark.parametrize("status", [404, 410])
@@ -180,7 +180,7 @@ def test_robots_out_of_reach_is_tried_another_time(spool: fetch.Spool) -> None:
     with Site(faults={ROBOTS: [Answer(delay=2)]}) as site:
         with pytest.raises(Retry, match=r"robots\.txt"):
             get(site, spool, limits=fetch.Limits(seconds_between=0, timeout=0.1))
-        assert site.asked() == [ROBOTS]
+        assert site.list_requests() == [ROBOTS]
 
 
 def test_crawl_delay_wins_when_larger(spool: fetch.Spool, clock: Clock) -> None:
@@ -203,7 +203,7 @@ def test_crawl_delay_below_our_pause_is_not_used(spool: fetch.Spool, clock: Cloc
 def test_pause_between_two_requests(spool: fetch.Spool, clock: Clock) -> None:
     """Before each request but the first, the fetcher sleeps what is left of `seconds_between`."""
     with Site() as site, fetch.Fetcher(fetch.Limits(seconds_between=2), contact=CONTACT) as fetcher:
-        first, second = site.start_urls("tencent_news")[:2]
+        first, second = site.list_start_urls("tencent_news")[:2]
         fetcher.json(first)
         clock.now += 1.5  # time spent on the page itself counts
         fetcher.json(second)
@@ -217,7 +217,7 @@ def test_pause_on_the_wire(spool: fetch.Spool) -> None:
     limits = fetch.Limits(seconds_between=0.05, backoff=0)
     with Site(faults={SECOND: [Answer(500), Answer(429, {"Retry-After": "0"})]}) as site:
         get(site, spool, limits=limits)
-        times = [request.at for request in site.log]
+        times = [request.received_at for request in site.log]
     assert len(times) == 5
     assert min(after - before for before, after in pairwise(times)) >= 0.05
 
@@ -227,7 +227,7 @@ def test_retry_after_in_seconds(spool: fetch.Spool, clock: Clock, status: int) -
     """Retry-After as a number is slept through, and then the page is had."""
     with Site(faults={FIRST: [Answer(status, {"Retry-After": "37"})]}) as site:
         assert get(site, spool) == 2
-        assert site.asked() == [ROBOTS, FIRST, FIRST, SECOND]
+        assert site.list_requests() == [ROBOTS, FIRST, FIRST, SECOND]
     assert clock.slept == [37]
 
 
@@ -263,7 +263,7 @@ def test_too_many_requests_three_times(spool: fetch.Spool, clock: Clock) -> None
     with Site(faults={FIRST: [Answer(429, {"Retry-After": "1"})] * 3}) as site:
         with pytest.raises(Refused, match="3 times in a row"):
             get(site, spool)
-        assert site.asked() == [ROBOTS, FIRST, FIRST, FIRST]
+        assert site.list_requests() == [ROBOTS, FIRST, FIRST, FIRST]
         assert cursor(site, spool) == (FIRST, 0)
     assert clock.slept[:2] == [1, 1]
 
@@ -273,7 +273,7 @@ def test_retry_after_beyond_patience(spool: fetch.Spool, clock: Clock) -> None:
     with Site(faults={FIRST: [Answer(429, {"Retry-After": "301"})]}) as site:
         with pytest.raises(Refused, match="301 s"):
             get(site, spool)
-        assert site.asked() == [ROBOTS, FIRST]
+        assert site.list_requests() == [ROBOTS, FIRST]
     assert clock.slept == []
 
 
@@ -286,7 +286,7 @@ def test_refusing_status(spool: fetch.Spool, status: int) -> None:
     with Site(faults={FIRST: [Answer(status)]}) as site:
         with pytest.raises(Refused, match=str(status)):
             get(site, spool)
-        assert site.asked() == [ROBOTS, FIRST]
+        assert site.list_requests() == [ROBOTS, FIRST]
         assert cursor(site, spool) == (FIRST, 0)
     assert spooled(spool) == []
 
@@ -297,7 +297,7 @@ def test_redirect(spool: fetch.Spool, status: int) -> None:
     with Site(faults={FIRST: [Answer(status, {"Location": SECOND})]}) as site:
         with pytest.raises(Refused, match=str(status)):
             get(site, spool)
-        assert site.asked() == [ROBOTS, FIRST]
+        assert site.list_requests() == [ROBOTS, FIRST]
 
 
 @pytest.mark.parametrize("kind", ["text/html; charset=utf-8", "application/json"])
@@ -306,7 +306,7 @@ def test_html_for_json(spool: fetch.Spool, kind: str) -> None:
     with Site(faults={FIRST: [Answer(200, {"Content-Type": kind}, f"\n{HTML}")]}) as site:
         with pytest.raises(Refused, match="HTML"):
             get(site, spool)
-        assert site.asked() == [ROBOTS, FIRST]
+        assert site.list_requests() == [ROBOTS, FIRST]
         assert cursor(site, spool) == (FIRST, 0)
 
 
@@ -325,11 +325,11 @@ REFUSALS = [
 def test_refusal_inside_the_answer(spool: fetch.Spool, source: str, body: dict[str, Any]) -> None:
     """A refusal that a site puts inside an HTTP 200 ends the source at once, keeps the cursor and no page."""
     with Site() as plain:
-        path = path_of(plain.start_urls(source)[0])
+        path = path_of(plain.list_start_urls(source)[0])
     with Site(faults={path: [say(body)]}) as site:
         with pytest.raises(Refused, match=source):
             get(site, spool, source)
-        assert site.asked() == [ROBOTS, path]
+        assert site.list_requests() == [ROBOTS, path]
         assert cursor(site, spool, path, source) == (path, 0)
     assert spooled(spool, source) == []
 
@@ -341,7 +341,7 @@ def test_refusal_inside_the_answer(spool: fetch.Spool, source: str, body: dict[s
 def test_closed_section_is_no_refusal(spool: fetch.Spool, source: str, body: dict[str, Any]) -> None:
     """A closed or absent comment section is a page without comments and ends its chain."""
     with Site() as plain:
-        path = path_of(plain.start_urls(source)[0])
+        path = path_of(plain.list_start_urls(source)[0])
     with Site(faults={path: [say(body)]}) as site:
         assert get(site, spool, source) == 1
         assert cursor(site, spool, path, source) == (None, 1)
@@ -354,7 +354,7 @@ def test_server_error_that_passes(spool: fetch.Spool) -> None:
     """Two 500 and then a page is a page."""
     with Site(faults={FIRST: [Answer(500), Answer(502)]}) as site:
         assert get(site, spool) == 2
-        assert site.asked() == [ROBOTS, FIRST, FIRST, FIRST, SECOND]
+        assert site.list_requests() == [ROBOTS, FIRST, FIRST, FIRST, SECOND]
 
 
 def test_server_error_that_stays(spool: fetch.Spool) -> None:
@@ -362,7 +362,7 @@ def test_server_error_that_stays(spool: fetch.Spool) -> None:
     with Site(faults={FIRST: [Answer(500)] * 9}) as site:
         with pytest.raises(Retry, match="500"):
             get(site, spool)
-        assert site.asked() == [ROBOTS] + [FIRST] * QUICK.attempts
+        assert site.list_requests() == [ROBOTS] + [FIRST] * QUICK.attempts
         assert cursor(site, spool) == (FIRST, 0)
 
 
@@ -372,14 +372,14 @@ def test_slow_answer(spool: fetch.Spool) -> None:
     with Site(faults={FIRST: [Answer(delay=2)] * 2}) as site:
         with pytest.raises(Retry, match="2 times"):
             get(site, spool, limits=limits)
-        assert site.asked() == [ROBOTS, FIRST, FIRST]
+        assert site.list_requests() == [ROBOTS, FIRST, FIRST]
         assert get(site, spool, limits=limits) == 2
 
 
 def test_host_that_is_gone(spool: fetch.Spool) -> None:
     """A host that takes no connection is a Retry."""
     with Site() as site:
-        start = site.start_urls("tencent_news")[0]
+        start = site.list_start_urls("tencent_news")[0]
     with pytest.raises(Retry):
         get(site, spool, "tencent_news", start)
 
@@ -399,7 +399,7 @@ def test_page_that_is_not_there(spool: fetch.Spool, status: int) -> None:
         assert get(site, spool) == 0
         assert cursor(site, spool) == (None, 0)
         assert get(site, spool) == 0
-        assert site.asked().count(FIRST) == 1
+        assert site.list_requests().count(FIRST) == 1
 
 
 @pytest.mark.parametrize("body", ['{"errCode": 0, "data"', "", "[1, 2]", '"text"', b"\xff\xfe{}", "null"])
@@ -408,7 +408,7 @@ def test_broken_json(spool: fetch.Spool, body: str | bytes) -> None:
     with Site(faults={FIRST: [Answer(body=body)]}) as site:
         with pytest.raises(SchemaDrift, match="JSON"):
             get(site, spool)
-        assert site.asked() == [ROBOTS, FIRST]
+        assert site.list_requests() == [ROBOTS, FIRST]
         assert cursor(site, spool) == (FIRST, 0)
 
 
@@ -432,10 +432,10 @@ def test_schema_drift_keeps_the_page(spool: fetch.Spool) -> None:
 def test_whole_threads_as_in_the_sample(spool: fetch.Spool, source: str) -> None:
     """The threads of a site, fetched through its paging, hold what parsing the sample's pages directly gives."""
     with Site() as site:
-        assert get(site, spool, source, *site.start_urls(source)) == 12
-        for start in site.start_urls(source):
+        assert get(site, spool, source, *site.list_start_urls(source)) == 12
+        for start in site.list_start_urls(source):
             assert cursor(site, spool, path_of(start), source) == (None, 2)
-        asked = [path for path in site.asked() if path != ROBOTS]
+        asked = [path for path in site.list_requests() if path != ROBOTS]
     direct = {
         path_of(url): adapter(source).parse(redactor(source)(body), url, None)
         for url, body in raw_pages(source)
@@ -469,7 +469,7 @@ def test_sites_without_a_start_address(spool: fetch.Spool, source: str, name: st
     with Site() as site:
         with pytest.raises(BadInput, match="files only"):
             get(site, spool, source, name)
-        assert site.asked() == []
+        assert site.list_requests() == []
 
 
 @pytest.mark.parametrize("name", ["../etc", "1&x=2", "", "1 2", "ftp://host/1"])
@@ -485,7 +485,7 @@ def test_next_that_loops(spool: fetch.Spool, caplog: pytest.LogCaptureFixture) -
     back = {**back, "data": {**back["data"], "hasnext": True, "last": "0"}}
     with Site(faults={SECOND: [say(back)]}) as site:
         assert get(site, spool) == 2
-        assert site.asked() == [ROBOTS, FIRST, SECOND]
+        assert site.list_requests() == [ROBOTS, FIRST, SECOND]
         assert cursor(site, spool) == (None, 2)
     assert "points back" in caplog.text
 
@@ -495,7 +495,7 @@ def test_page_given_twice(spool: fetch.Spool) -> None:
     first = dict(raw_pages("tencent_news"))[f"https://coral.qq.com{FIRST}"]
     with Site(faults={SECOND: [say(first)] * 5}) as site:
         assert get(site, spool) == 2
-        assert site.asked() == [ROBOTS, FIRST, SECOND]
+        assert site.list_requests() == [ROBOTS, FIRST, SECOND]
         assert cursor(site, spool) == (None, 2)
 
 
@@ -512,7 +512,7 @@ def test_next_on_another_host(spool: fetch.Spool) -> None:
     with Site(faults={path: [answer]}) as site:
         with pytest.raises(SchemaDrift, match=r"elsewhere\.invalid"):
             get(site, spool, "zhihu")
-        assert site.asked() == [ROBOTS, path]
+        assert site.list_requests() == [ROBOTS, path]
         assert cursor(site, spool, path, "zhihu")[0] == path
 
 
@@ -522,7 +522,7 @@ def test_next_on_another_host_keeps_the_page(spool: fetch.Spool) -> None:
     with Site(faults={path: [answer]}) as site:
         with pytest.raises(SchemaDrift):
             get(site, spool, "zhihu")
-        assert path in {path_of(url) for url in spool.seen("zhihu", DAY, site.start_urls("zhihu")[0])}
+        assert path in {path_of(url) for url in spool.seen("zhihu", DAY, site.list_start_urls("zhihu")[0])}
 
 
 def test_page_limit(spool: fetch.Spool) -> None:
@@ -531,7 +531,7 @@ def test_page_limit(spool: fetch.Spool) -> None:
         assert get(site, spool, limits=fetch.Limits(seconds_between=0, pages_per_thread=1)) == 1
         assert cursor(site, spool) == (SECOND, 1)
         assert get(site, spool) == 1
-        assert [path for path in site.asked() if path != ROBOTS] == [FIRST, SECOND]
+        assert [path for path in site.list_requests() if path != ROBOTS] == [FIRST, SECOND]
 
 
 # ------------------------------------------------------------------------------------------------ stopping and going on
@@ -546,7 +546,7 @@ def test_refused_second_page(spool: fetch.Spool, fault: Answer) -> None:
         assert spooled(spool) == [FIRST]
         assert cursor(site, spool) == (SECOND, 1)
         assert get(site, spool) == 1
-        assert site.asked() == [ROBOTS, FIRST, SECOND, ROBOTS, SECOND]
+        assert site.list_requests() == [ROBOTS, FIRST, SECOND, ROBOTS, SECOND]
     assert spooled(spool) == [FIRST, SECOND]
 
 
@@ -556,7 +556,7 @@ def test_thread_that_is_done(spool: fetch.Spool) -> None:
         get(site, spool)
         site.log.clear()
         assert get(site, spool) == 0
-        assert site.asked() == []
+        assert site.list_requests() == []
 
 
 VICTIM = """
@@ -576,7 +576,7 @@ def test_kill_at_any_moment(tmp_path: Path) -> None:
     """Killed with -9 again and again and run to the end: each page is spooled once, none asked for after its commit."""
     uri, dice = f"sqlite:///{tmp_path / 'spool.db'}", random.Random(20261119)
     with Site(latency=0.004) as site:
-        threads = json.dumps([(source, start) for source in SOURCES for start in site.start_urls(source)])
+        threads = json.dumps([(source, start) for source in SOURCES for start in site.list_start_urls(source)])
         for run in range(KILLS + 1):
             done = committed(uri)
             command = [sys.executable, "-c", VICTIM, uri, DAY, f"run-{run}", threads]
@@ -590,7 +590,7 @@ def test_kill_at_any_moment(tmp_path: Path) -> None:
             asked = asked_by(run, site)
             assert asked[0] == ROBOTS
             assert not done.keys() & set(asked)
-        pages = Counter(path for path in site.asked() if path != ROBOTS)
+        pages = Counter(path for path in site.list_requests() if path != ROBOTS)
     assert committed(uri) == Counter(pages.keys())
     assert len(pages) == 5 * 6 * 2
     assert pages.total() - len(pages) <= KILLS  # only what was in flight when the kill came
@@ -646,7 +646,7 @@ def test_no_person_reaches_the_spool(spool: fetch.Spool, tmp_path: Path, source:
     secret |= set(re.findall(r"样例(?:用户|听众|观众|知友|网友|博主|答主|UP)\w*", everything))
     assert len(secret) > 100
     with Site() as site:
-        starts = site.start_urls(source) + [site.origin + path_of(url) for url, _ in pages]
+        starts = site.list_start_urls(source) + [site.origin + path_of(url) for url, _ in pages]
         get(site, spool, source, *starts)
     assert set(spooled(spool, source)) == {path_of(url) for url, _ in pages}
     file = (tmp_path / "spool.db").read_bytes()
@@ -729,8 +729,8 @@ def test_cookie_that_cannot_be_sent(spool: fetch.Spool, caplog: pytest.LogCaptur
 def test_request_log_of_the_site() -> None:
     """The fixture logs what tests lean on: path, time and headers of each request."""
     with Site() as site, fetch.Fetcher(QUICK, contact=CONTACT) as fetcher:
-        fetcher.json(site.start_urls("zhihu")[0])
+        fetcher.json(site.list_start_urls("zhihu")[0])
         robots, page = site.log
     assert isinstance(page, Request)
-    assert robots.at <= page.at
+    assert robots.received_at <= page.received_at
     assert page.headers["accept"] == "application/json"

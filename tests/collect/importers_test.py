@@ -15,7 +15,7 @@ from pipeline.collect.importers import Batch, read
 from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.record import Article, Comment
 from pipeline.errors import BadInput, SchemaDrift
-from pipeline.sample import pages_of
+from pipeline.sample import list_pages
 
 KEY = b"k" * 32
 AT = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
@@ -258,7 +258,7 @@ def test_raw_pages(tmp_path: Path) -> None:
 
 def test_the_sample_in_small_batches() -> None:
     """Batches of three pages hold what one batch of all pages holds."""
-    (path,) = pages_of("weibo")
+    (path,) = list_pages("weibo")
     (whole,) = read(path, None, {}, KEY)
     small = list(read(path, None, {}, KEY, size=3))
     assert len(small) == 6

@@ -9,7 +9,7 @@ import pytest
 from pipeline.collect.importers import Batch, read
 from pipeline.collect.sites.record import Comment
 from pipeline.errors import BadInput
-from pipeline.sample import COMPLETIONS, DEVICES, pages_of, sources
+from pipeline.sample import COMPLETIONS, DEVICES, list_pages, list_sites
 
 SITES = ["bilibili", "netease", "tencent_news", "weibo", "zhihu"]
 
@@ -17,7 +17,7 @@ SITES = ["bilibili", "netease", "tencent_news", "weibo", "zhihu"]
 @pytest.fixture(scope="module")
 def batches() -> list[Batch]:
     """The sample's pages, read as any user's would be."""
-    return [batch for source in sources() for batch in read(pages_of(source)[0], None, {}, b"k" * 32)]
+    return [batch for source in list_sites() for batch in read(list_pages(source)[0], None, {}, b"k" * 32)]
 
 
 def unique(batches: list[Batch]) -> dict[tuple[str, str, str], Comment]:
@@ -27,9 +27,9 @@ def unique(batches: list[Batch]) -> dict[tuple[str, str, str], Comment]:
 
 def test_five_sites(batches: list[Batch]) -> None:
     """All five sites are there, and a sixth is refused by name."""
-    assert sources() == SITES == [batch.source for batch in batches]
+    assert list_sites() == SITES == [batch.source for batch in batches]
     with pytest.raises(BadInput, match="no source 'moon'; there are bilibili, "):
-        pages_of("moon")
+        list_pages("moon")
 
 
 def test_size(batches: list[Batch]) -> None:

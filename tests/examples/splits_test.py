@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.examples.splits import NAMES, SPLITS, leakage, with_split
+from pipeline.examples.splits import NAMES, SPLITS, add_split, measure_leakage
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -38,7 +38,7 @@ def clustered(sizes: list[int]) -> pl.DataFrame:
 )
 def test_shares_of_random_splits_are_exact(count: int, profile: str, expected: tuple[int, ...]) -> None:
     """Random splits have exactly the rounded shares of 8:1:1 and of 90:5:5 (IMP-22)."""
-    split = with_split(rows(count), profile)["split"]
+    split = add_split(rows(count), profile)["split"]
     assert tuple((split == name).sum() for name in NAMES) == expected
 
 
@@ -47,8 +47,8 @@ def test_shares_of_random_splits_are_exact(count: int, profile: str, expected: t
 def test_split_follows_from_rows_and_seed(count: int, profile: str, seed: int) -> None:
     """The order the rows come in does not matter, and every row is in one split (IMP-22)."""
     pairs = rows(count).with_columns(cluster_id=pl.col("pair_id"))
-    one = with_split(pairs, profile, seed)
-    assert one.equals(with_split(pairs.reverse(), profile, seed))
+    one = add_split(pairs, profile, seed)
+    assert one.equals(add_split(pairs.reverse(), profile, seed))
     assert one["pair_id"].to_list() == pairs["pair_id"].to_list()
     assert one["split"].is_in(NAMES).all()
 
@@ -57,14 +57,14 @@ def test_split_follows_from_rows_and_seed(count: int, profile: str, seed: int) -
 def test_another_seed_gives_another_split(profile: str) -> None:
     """Of 60 pairs another seed moves some, in every profile."""
     pairs = rows(60).with_columns(cluster_id=pl.col("pair_id"))
-    assert with_split(pairs, profile, 1)["split"].to_list() != with_split(pairs, profile, 2)["split"].to_list()
+    assert add_split(pairs, profile, 1)["split"].to_list() != add_split(pairs, profile, 2)["split"].to_list()
 
 
 @settings(deadline=None)
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=60), seeds)
 def test_a_cluster_is_in_one_split(sizes: list[int], seed: int) -> None:
     """No cluster is cut, and each split misses 8:1:1 by no more than the largest cluster."""
-    split = with_split(clustered(sizes), "grouped", seed)
+    split = add_split(clustered(sizes), "grouped", seed)
     assert split.group_by("cluster_id").agg(pl.col("split").n_unique())["split"].to_list() == [1] * len(sizes)
     for name, share in zip(NAMES, SPLITS["grouped"], strict=True):
         assert abs((split["split"] == name).sum() - share * len(split)) <= max(sizes)
@@ -74,7 +74,7 @@ def test_a_giant_cluster_is_for_training() -> None:
     """A cluster larger than a held-out split goes to train whatever the seed, so that all splits have rows."""
     pairs = clustered([40, *[1] * 60])
     for seed in range(20):
-        split = with_split(pairs, "grouped", seed)
+        split = add_split(pairs, "grouped", seed)
         assert split.filter(pl.col("cluster_id") == f"{0:032x}")["split"].unique().to_list() == ["train"]
         assert [(split["split"] == name).sum() for name in NAMES] == [80, 10, 10]
 
@@ -82,13 +82,13 @@ def test_a_giant_cluster_is_for_training() -> None:
 def test_pairs_without_a_cluster_stand_alone() -> None:
     """A pair whose cluster is not known is a cluster of its own."""
     pairs = clustered([1] * 20).with_columns(cluster_id=pl.lit(None, pl.String))
-    assert [(with_split(pairs, "grouped")["split"] == name).sum() for name in NAMES] == [16, 2, 2]
+    assert [(add_split(pairs, "grouped")["split"] == name).sum() for name in NAMES] == [16, 2, 2]
 
 
 def test_unknown_profile_names_those_there_are() -> None:
     """A misspelt profile is BadInput and the message lists the profiles."""
     with pytest.raises(BadInput, match="no split profile '80:20'; there are paper, official, grouped"):
-        with_split(rows(3), "80:20")
+        add_split(rows(3), "80:20")
 
 
 def pair(split: str, source: str, cluster: str, implicit: str, explicit: str, negative: str) -> dict[str, str]:
@@ -99,7 +99,7 @@ def pair(split: str, source: str, cluster: str, implicit: str, explicit: str, ne
 
 def test_leakage_by_hand() -> None:
     """Each way to leak is counted by split and source: word for word in any column, by cluster, with other meaning."""
-    found = leakage(
+    found = measure_leakage(
         pl.DataFrame(
             [
                 pair("train", "a", "1", "hint one", "say one", "say two"),
@@ -128,7 +128,7 @@ def test_grouped_splits_leak_no_near_duplicates() -> None:
         source=pl.lit("a"), **dict.fromkeys(("implicit", "explicit", "negative"), "pair_id")
     )
     near = {
-        profile: leakage(with_split(pairs, profile)).filter(pl.col("check") == "near_duplicate")["count"].sum()
+        profile: measure_leakage(add_split(pairs, profile)).filter(pl.col("check") == "near_duplicate")["count"].sum()
         for profile in ("paper", "grouped")
     }
     assert near["paper"] > 0
@@ -137,6 +137,6 @@ def test_grouped_splits_leak_no_near_duplicates() -> None:
 
 def test_leakage_of_nothing_held_out_is_empty() -> None:
     """Pairs that are all for training leak nothing, with the same columns."""
-    found = leakage(pl.DataFrame([pair("train", "a", "1", "x", "y", "z")]))
+    found = measure_leakage(pl.DataFrame([pair("train", "a", "1", "x", "y", "z")]))
     assert found.is_empty()
     assert found.columns == ["split", "source", "check", "count", "share"]

@@ -32,7 +32,7 @@ def _import(text: str) -> None:
 
 def _quote(text: str) -> None:
     with pytest.raises(BadInput):
-        schema.span_of(text[: len(text) // 2] + " q", text, may_quote=True)
+        schema.parse_span(text[: len(text) // 2] + " q", text, may_quote=True)
 
 
 def _explicit(text: str) -> None:

@@ -72,7 +72,7 @@ def must(holds: object, what: str) -> None:
 
 @cache
 def pages(source: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in sample.pages_of(source)[0].read_text(encoding="utf-8").splitlines()]
+    return [json.loads(line) for line in sample.list_pages(source)[0].read_text(encoding="utf-8").splitlines()]
 
 
 def small(page: dict[str, Any], most: int = 4) -> dict[str, Any]:
@@ -497,9 +497,9 @@ def labelled(suffix: str, folder: Path) -> One:
         if labels.height and tasks is not None:
             TABLES["labels"].schema.validate(labels.with_columns(project=pl.lit("p")))
         if form is questionnaire.FORM and tasks is not None:
-            must(questionnaire.answers(labels, items).height <= labels.height, "answers out of nothing")
+            must(questionnaire.build_answers(labels, items).height <= labels.height, "answers out of nothing")
         if form is grading.FORM:
-            found = grading.grades(labels, key)
+            found = grading.collect_grades(labels, key)
             must(found.grades["n"].sum() + found.dropped.height == labels.height, "grades were lost")
 
     return one
@@ -526,7 +526,7 @@ def studio(folder: Path) -> One:
     def one(rng: random.Random) -> None:
         path.write_bytes(hostile.raw(rng, hostile.spelt(rng, hostile.mutated(rng, seed))))
         tasks = label_studio.read_export(path)
-        found = label_studio.from_export(tasks, _TASKS, name="export")
+        found = label_studio.parse_export(tasks, _TASKS, name="export")
         must(found.labels.schema == label_files.COLUMNS, "another schema")
 
     return one

@@ -61,7 +61,7 @@ def test_tasks_come_in_batches(sizes: list[int], seed: int) -> None:
     """What was given stays, and all of it together is as even from rater to rater, and nearly so from pair to pair."""
     rows = None
     for at in range(len(sizes)):
-        before, rows = rows, assign(ids(sum(sizes[: at + 1])), FIVE, seed=seed, given=rows)
+        before, rows = rows, assign(ids(sum(sizes[: at + 1])), FIVE, seed=seed, assigned=rows)
         if before is not None:
             assert_frame_equal(rows.join(before, on=["task_id", "rater_id"], how="semi"), before)
             assert rows.filter(pl.col("task_id").is_in(before["task_id"].implode())).height == before.height
@@ -85,13 +85,13 @@ def test_order_makes_no_difference_and_the_seed_does() -> None:
     rows = assign(ids(30), FIVE)
     assert_frame_equal(assign(ids(30)[::-1] + ids(3), FIVE[::-1]), rows)
     assert not assign(ids(30), FIVE, seed=1).equals(rows)
-    assert_frame_equal(assign(ids(30), FIVE, given=rows), rows)
+    assert_frame_equal(assign(ids(30), FIVE, assigned=rows), rows)
 
 
 def test_who_joins_catches_up_and_who_left_is_given_nothing() -> None:
     """A new rater gets a part in every task until all have as many; rows of one who left stay."""
     early = assign(ids(20), FIVE)
-    rows = assign(ids(20, 20), [*FIVE[:4], "r6"], given=early)
+    rows = assign(ids(20, 20), [*FIVE[:4], "r6"], assigned=early)
     assert rows.filter(rater_id="r5").equals(early.filter(rater_id="r5"))
     assert rows.filter(pl.col("task_id") >= "t00020", rater_id="r6").height >= 14  # of 40; before, four had 8
     assert sorted(loads(rows, [*FIVE[:4], "r6"])) == [14, 14, 14, 15, 15]
@@ -100,7 +100,7 @@ def test_who_joins_catches_up_and_who_left_is_given_nothing() -> None:
 
 def test_raters_must_do() -> None:
     """A rater named twice, and more raters a task than there are, are told."""
-    with pytest.raises(BadInput, match="'r1' is there twice"):
+    with pytest.raises(BadInput, match="'r1' is repeated"):
         assign(ids(2), ["r1", "r2", "r1"])
     for per_task in (0, 3):
         with pytest.raises(BadInput, match=f"per_task should be in 1-2, .* found {per_task}"):

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.errors import BadInput
 from pipeline.label import compression, grading, label_files, schema
-from pipeline.label.compression import FIELDS, FORM, GRADES, assign, for_rater, grades, sample
+from pipeline.label.compression import FIELDS, FORM, GRADES, assign, collect_grades, list_rater_tasks, sample
 
 START = datetime(2026, 11, 20, 8, tzinfo=UTC)
 
@@ -26,7 +26,7 @@ MADE = pl.DataFrame([
     row("b", "ndd", WALK, [True, False, True, True, True], "zh"),
     row("b", "ppl", WALK, [False] * 5, "zh"), row("b", "gold", WALK, [True] * 5, "zh"),
 ])  # fmt: skip
-TASKS, KEY = compression.tasks(MADE)
+TASKS, KEY = compression.build_tasks(MADE)
 OF = {(item, system): task for task, item, system in KEY.iter_rows()}
 
 
@@ -57,18 +57,18 @@ def test_the_form_asks_for_two_grades() -> None:
     assert {name: field.values for name, field in FORM.fields.items()} == dict.fromkeys(FIELDS, GRADES)
     assert tuple(map(str, range(6))) == GRADES
     for lang in ("zh", "en"):
-        names = [schema.value_name(name, grade, lang, FORM) for name in FIELDS for grade in GRADES]
+        names = [schema.get_value_name(name, grade, lang, FORM) for name in FIELDS for grade in GRADES]
         assert len({*names}) == 12
-    assert schema.checked("syntax", 0.0, FORM) == "0"
+    assert schema.normalise_value("syntax", 0.0, FORM) == "0"
 
 
 @pytest.mark.parametrize("lang", ["zh", "en"])
 def test_the_guidelines_tell_each_grade(lang: str) -> None:
     """Questions and names of grades stand there as in the form; each grade has its own criterion, and an example."""
-    text, english = grading.guidelines("compression", lang), lang == "en"
+    text, english = grading.read_guidelines("compression", lang), lang == "en"
     for name, field in FORM.fields.items():
         assert f"| `{name}` | {field.en if english else field.zh} | `0` `1` `2` `3` `4` `5` |" in text
-        names = [schema.value_name(name, grade, lang, FORM) for grade in GRADES]
+        names = [schema.get_value_name(name, grade, lang, FORM) for grade in GRADES]
         rows = [rf"^\| `{grade}` \| {re.escape(told)} \| (.+) \|$" for grade, told in zip(GRADES, names, strict=True)]
         assert len({criterion for row in rows for criterion in re.findall(row, text, re.MULTILINE)}) == 6
     given = re.findall(r"^\| `(\d)` \| `(\d)` \| (.+?) \|", text, re.MULTILINE)
@@ -78,7 +78,7 @@ def test_the_guidelines_tell_each_grade(lang: str) -> None:
 @pytest.mark.parametrize("lang", ["zh", "en"])
 def test_examples_of_the_guidelines_are_compressions(lang: str) -> None:
     """Each leaves out words of its sentence and adds none."""
-    joined = re.sub(r"(?<=\w)\n> ", " ", grading.guidelines("compression", lang))
+    joined = re.sub(r"(?<=\w)\n> ", " ", grading.read_guidelines("compression", lang))
     _, *parts = re.split(r"^> (.+)$", joined, flags=re.MULTILINE)
     count = 0
     for sentence, rest in zip(parts[::2], parts[1::2], strict=True):
@@ -102,7 +102,7 @@ def test_tasks_show_sentence_and_compression() -> None:
     assert {*TASKS.select("item_id", "context", "lang").rows()} == {
         ("a", "The old cat slept .", "en"), ("b", "我们昨天去公园。", "zh"),
     }  # fmt: skip
-    nothing = compression.tasks(pl.DataFrame([row("a", "x", CAT, [False] * 5)])).tasks
+    nothing = compression.build_tasks(pl.DataFrame([row("a", "x", CAT, [False] * 5)])).tasks
     assert nothing["text"].to_list() == ["(nothing is left)"]
 
 
@@ -111,7 +111,7 @@ def test_nothing_tells_of_systems() -> None:
     assert "system" not in TASKS.columns
     assert not any(name in TASKS.write_json() for name in ("ndd", "ppl", "gold"))
     renamed = MADE.with_columns(pl.col("system").replace({"ndd": "x", "ppl": "gold", "gold": "y"})).reverse()
-    assert compression.tasks(renamed).tasks.equals(TASKS)
+    assert compression.build_tasks(renamed).tasks.equals(TASKS)
     assert all(re.fullmatch("[0-9a-f]{32}", task) for task in TASKS["task_id"])
 
 
@@ -126,8 +126,8 @@ def test_what_changes_is_another_task() -> None:
     """A grade of another sentence or compression is of another task."""
     longer = MADE.with_columns(pl.concat_list("words", pl.lit("x")), pl.concat_list("kept", pl.lit(value=False)))
     for changed in (longer, MADE.with_columns(pl.col("item_id") + "x")):
-        assert not {*compression.tasks(changed).tasks["task_id"]} & {*TASKS["task_id"]}
-    none = compression.tasks(MADE.clear())
+        assert not {*compression.build_tasks(changed).tasks["task_id"]} & {*TASKS["task_id"]}
+    none = compression.build_tasks(MADE.clear())
     assert (none.tasks.schema, none.key.schema) == (TASKS.schema, KEY.schema)
 
 
@@ -137,14 +137,14 @@ def test_what_changes_is_another_task() -> None:
         ([row("i", "s", [], [])], "item i, system 's': field 'words' should hold the sentence's words"),
         ([row("i", "s", ["a", None], [True, True])], "item i, system 's': field 'words'"),  # type: ignore[list-item]
         ([row("i", "s", CAT, [True])], "item i, system 's': field 'kept' should hold true or false for 5 words"),
-        ([row("i", "s", CAT, [True] * 5)] * 2, "item i, system 's': is there twice"),
+        ([row("i", "s", CAT, [True] * 5)] * 2, "item i, system 's': is repeated"),
         ([row("i", "s", CAT, [True] * 5), row("i", "t", WALK, [True] * 5)], "item i: expected the same words"),
     ],
 )
 def test_bad_compressions_are_told(rows: list[dict[str, Any]], told: str) -> None:
     """The message names sentence, system and field."""
     with pytest.raises(BadInput, match=told):
-        compression.tasks(pl.DataFrame(rows))
+        compression.build_tasks(pl.DataFrame(rows))
 
 
 def test_a_sample_has_the_same_sentences_of_each_system() -> None:
@@ -161,7 +161,7 @@ def test_a_sample_has_the_same_sentences_of_each_system() -> None:
 
 def test_a_sentence_goes_to_the_same_raters_for_all_systems() -> None:
     """Two raters a sentence, even loads, and who joins or what is added later changes nothing that was given."""
-    made = compression.tasks(many(20)).tasks
+    made = compression.build_tasks(many(20)).tasks
     given = assign(made, ["amy", "bo", "cy"], seed=3)
     by_item = given.join(made, on="task_id").group_by("item_id").agg(pl.col("rater_id").unique().sort(), n=pl.len())
     assert by_item["rater_id"].list.len().unique().to_list() == [2]
@@ -169,24 +169,24 @@ def test_a_sentence_goes_to_the_same_raters_for_all_systems() -> None:
     loads = given.group_by("rater_id").len()["len"]
     assert loads.max() - loads.min() <= 3  # type: ignore[operator]
     assert given.equals(assign(made.reverse(), ["amy", "bo", "cy"], seed=3))
-    more = compression.tasks(many(24)).tasks
-    later = assign(more, ["amy", "bo", "cy", "dee"], seed=3, given=given)
+    more = compression.build_tasks(many(24)).tasks
+    later = assign(more, ["amy", "bo", "cy", "dee"], seed=3, assigned=given)
     assert given.join(later, on=["task_id", "rater_id"], how="anti").is_empty()
     assert later.height == 24 * 3 * 2
     few = made.filter(pl.int_range(pl.len()).over("item_id") < 2)
-    assert assign(made, ["amy", "bo", "cy"], given=assign(few, ["amy", "bo", "cy"], seed=3)).equals(given)
+    assert assign(made, ["amy", "bo", "cy"], assigned=assign(few, ["amy", "bo", "cy"], seed=3)).equals(given)
 
 
 def test_each_rater_has_an_order() -> None:
     """All the tasks that are theirs, shuffled by rater: the same each time, and not that of another."""
-    made = compression.tasks(many(20)).tasks
-    amy, bo = for_rater(made, "amy"), for_rater(made, "bo")
-    assert amy.equals(for_rater(made.reverse(), "amy"))
+    made = compression.build_tasks(many(20)).tasks
+    amy, bo = list_rater_tasks(made, "amy"), list_rater_tasks(made, "bo")
+    assert amy.equals(list_rater_tasks(made.reverse(), "amy"))
     assert amy["task_id"].to_list() != bo["task_id"].to_list()
     assert amy.sort("task_id").equals(bo.sort("task_id"))
     assert any(one != other for one, other in pairwise(amy["item_id"]))
     assigned = assign(made, ["amy", "bo", "cy"])
-    mine = for_rater(made, "amy", assigned)
+    mine = list_rater_tasks(made, "amy", assigned)
     assert {*mine["task_id"]} == {*assigned.filter(rater_id="amy")["task_id"]}
     assert mine.columns == TASKS.columns
 
@@ -201,7 +201,7 @@ def test_grades_come_back_to_systems() -> None:
         label(shared, "bo", "syntax", 4), label(shared, "amy", "syntax", 5), label(shared, "amy", "semantics", 3),
         label(alone, "cy", "syntax", 0),
     )  # fmt: skip
-    found = grades(said, KEY)
+    found = collect_grades(said, KEY)
     rows = {(r["item_id"], r["system"], r["field"]): r for r in found.grades.iter_rows(named=True)}
     for system in ("ndd", "gold"):
         syntax = rows["a", system, "syntax"]
@@ -223,7 +223,7 @@ def test_what_does_not_count_has_a_reason() -> None:
         label(task, "amy", "syntax", 1, 0), label(task, "amy", "syntax", 2, 5), label(task, "bo", "syntax", 4, 1),
         label(task, "bo", "syntax", 4, 2), label("f" * 32, "amy", "syntax", 5),
     )  # fmt: skip
-    found = grades(said, KEY)
+    found = collect_grades(said, KEY)
     assert found.grades.filter(task_id=task, field="syntax")["grades"].to_list() == [[2, 4]]
     assert {*found.dropped.select("task_id", "rater_id", "reason").rows()} == {
         (task, "amy", "superseded"), (task, "bo", "duplicate"), ("f" * 32, "amy", "unknown_task")

@@ -170,5 +170,5 @@ def test_every_row_comes_in_once(keys: list[tuple[str, str, str]], data: st.Data
     """Of any rows that are right, each is a label, in order."""
     rows = [row(task_id=t, rater_id=r, field=f, value=data.draw(st.sampled_from(schema.FIELDS[f].values)))
             for t, r, f in keys]  # fmt: skip
-    found = label_files.checked([("", r) for r in rows], tasks(), name="x")
+    found = label_files.check_rows([("", r) for r in rows], tasks(), name="x")
     assert found.select("task_id", "rater_id", "field", "value").rows() == [tuple(r.values()) for r in rows]

@@ -17,7 +17,7 @@ ADDRESS, TOKEN = (os.environ.get(f"UNDERTONE_LABEL_STUDIO{name}", "") for name i
 TEXTS = ["😀你可真准时，才迟到一小时", "Lovely weather & <b>rain</b> $text {{x}}", "=1+1\n这话谁说的"]
 TASKS = pl.DataFrame({
     "task_id": [f"{n:032x}" for n in range(3)], "text": TEXTS, "context": [None, "开会", "<script>alert(1)</script>"],
-    "lang": "zh", "schema_version": schema.version(),
+    "lang": "zh", "schema_version": schema.hash_schema(),
 })  # fmt: skip
 SAID = {"subtext": "1", "sarcasm": "0", "emotion": "None", "span": "1-4", "meaning": "嫌他迟到"}
 
@@ -35,31 +35,31 @@ def client() -> Iterator[httpx.Client]:
 @pytest.fixture
 def project(client: httpx.Client) -> Iterator[int]:
     title = f"undertone test {secrets.token_hex(6)} {'x' * 40}"  # longer than the server takes
-    form = label_studio.config_xml()
-    number = studio_client.project(client, title, form)
-    assert studio_client.project(client, title, form) == number
+    form = label_studio.build_config()
+    number = studio_client.get_project(client, title, form)
+    assert studio_client.get_project(client, title, form) == number
     yield number
     client.delete(f"/api/projects/{number}/").raise_for_status()
 
 
 def test_push_annotate_pull(client: httpx.Client, project: int, tmp_path: Path) -> None:
     """Tasks are given once, copies are taken out, and what was answered comes back by field, with what was not."""
-    items = label_studio.to_tasks(task_files.tasks_rows(TASKS))
+    items = label_studio.to_tasks(task_files.build_rows(TASKS))
     assert studio_client.push(client, project, items) == 3
     client.post(f"/api/projects/{project}/import", json=items[:2]).raise_for_status()  # as of a push that was killed
     assert studio_client.push(client, project, items) == 0
-    there = {task["data"]["task_id"]: task for task in studio_client._tasks(client, project)}
+    there = {task["data"]["task_id"]: task for task in studio_client._list_tasks(client, project)}
     assert {key: task["data"] for key, task in there.items()} == {i["data"]["task_id"]: i["data"] for i in items}
 
     for key, name in zip(sorted(there), ("answered", "skipped", "begun"), strict=True):
         said = {"result": [result(field, value) for field, value in SAID.items()], "lead_time": 9.5}
         where = f"/api/tasks/{there[key]['id']}/{'drafts' if name == 'begun' else 'annotations/'}"
         client.post(where, json=said, params={"was_cancelled": 1} if name == "skipped" else {}).raise_for_status()
-    now = sorted(studio_client._tasks(client, project), key=lambda task: str(task["data"]["task_id"]))
+    now = sorted(studio_client._list_tasks(client, project), key=lambda task: str(task["data"]["task_id"]))
     begun_by = [[name for name in studio_client._BEGUN if task[name]] for task in now]
     assert begun_by == [["total_annotations"], ["cancelled_annotations"], ["draft_exists"]]
     studio_client.export(client, project, tmp_path / "export.json")
-    pulled = label_studio.from_export(label_studio.read_export(tmp_path / "export.json"), TASKS)
+    pulled = label_studio.parse_export(label_studio.read_export(tmp_path / "export.json"), TASKS)
 
     key, skipped, begun = TASKS["task_id"]
     assert dict(pulled.labels.filter(task_id=key).select("field", "value").iter_rows()) == SAID
@@ -74,5 +74,5 @@ def test_a_wrong_token_is_refused() -> None:
     """The server's no to a token of either kind is Refused, and does not repeat it."""
     for token in ("0" * 40, "eyJhbGciOi.eyJ0b2tlbl90.c0ffee"):
         with studio_client.connect(ADDRESS, token) as client, pytest.raises(Refused) as told:
-            studio_client.project(client, "no project", label_studio.config_xml())
+            studio_client.get_project(client, "no project", label_studio.build_config())
         assert token not in str(told.value)

@@ -45,7 +45,7 @@ def value(labels: pl.DataFrame, field: str) -> str | None:
 @pytest.mark.parametrize("stage", [1, 2])
 def test_the_form_asks_each_field_once(lang: str, stage: int) -> None:
     """Each of the eight fields (CSD-09) is a required single choice of exactly its values, kept as aliases."""
-    form = ET.fromstring(label_studio.config_xml(lang=lang, stage=stage))  # noqa: S314  # our own
+    form = ET.fromstring(label_studio.build_config(lang=lang, stage=stage))  # noqa: S314  # our own
     choices = {c.get("name"): c for c in form.iter("Choices")}
     assert list(choices) == list(schema.FIELDS)
     more = task_files.VERDICTS if stage == 2 else ()
@@ -62,8 +62,13 @@ def test_the_form_asks_each_field_once(lang: str, stage: int) -> None:
 
 def test_the_marker_tells_forms_apart() -> None:
     """Stage and fields change the marker, the language does not: labels of both languages are the same."""
-    assert len({label_studio.marker(), label_studio.marker(stage=2), label_studio.marker(form=quality.FORM)}) == 3
-    assert label_studio.marker(stage=2) in label_studio.config_xml(lang="en", stage=2)
+    assert (
+        len(
+            {label_studio.make_marker(), label_studio.make_marker(stage=2), label_studio.make_marker(form=quality.FORM)}
+        )
+        == 3
+    )
+    assert label_studio.make_marker(stage=2) in label_studio.build_config(lang="en", stage=2)
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -80,12 +85,12 @@ def test_a_hostile_comment_is_data(text: str) -> None:
 
 def test_the_adjudicator_sees_the_labels() -> None:
     """In stage 2 a task shows what the three said, by letter, in words."""
-    labels = label_files.checked(
+    labels = label_files.check_rows(
         [(f"row {r}", {"task_id": TASK, "rater_id": r, "field": "sarcasm", "value": v}) for r, v in
          (("amy", 1), ("bo", 1), ("cy", -1))], TASKS, name="x",
     )  # fmt: skip
     tasks = TASKS.with_columns(context=None, lang=pl.lit("zh"), schema_version=pl.lit("1"), fields=["sarcasm"])
-    first, second = label_studio.to_tasks(task_files.tasks_rows(tasks, labels))
+    first, second = label_studio.to_tasks(task_files.build_rows(tasks, labels))
     assert [said[0] for said in first["data"]["labels"].removeprefix("sarcasm: ").split(" · ")] == ["A", "B", "C"]
     assert first["data"]["labels"].count("有") == 3  # 有, 有, 没有
     assert first["data"]["labels"].count("没有") == 1
@@ -102,7 +107,7 @@ def test_an_answer_becomes_labels() -> None:
     answer = annotation(
         11, result("sarcasm", "1"), result("emotion", "None"), result("meaning", "嫌他迟到"), result("span", "1-6")
     )
-    found = label_studio.from_export(exported(answer), TASKS)
+    found = label_studio.parse_export(exported(answer), TASKS)
     said = dict(found.labels.select("field", "value").iter_rows())
     assert said == {"sarcasm": "1", "emotion": "None", "meaning": "嫌他迟到", "span": "1-6"}
     assert set(found.labels["rater_id"]) == {"ls-11"}
@@ -115,7 +120,7 @@ def test_an_answer_becomes_labels() -> None:
 @pytest.mark.parametrize("shown", ["有", "yes", "1"])
 def test_a_readable_name_is_the_value(shown: str) -> None:
     """A form whose aliases somebody took off gives readable names; they are the same values."""
-    found = label_studio.from_export(exported(annotation(11, result("sarcasm", shown))), TASKS)
+    found = label_studio.parse_export(exported(annotation(11, result("sarcasm", shown))), TASKS)
     assert value(found.labels, "sarcasm") == "1"
 
 
@@ -130,7 +135,7 @@ def test_what_does_not_count_is_told() -> None:
         predictions=[{"result": [result("sarcasm", "-1")]}] * 2,
         drafts=[{"result": [result("sarcasm", "-1")]}],
     )
-    found = label_studio.from_export(export, TASKS)
+    found = label_studio.parse_export(export, TASKS)
     assert found.labels.select("rater_id", "field").rows() == [("ls-11", "sarcasm"), ("ls-14", "subtext")]
     assert sorted(found.skipped.select("annotation_id", "field", "reason").rows(), key=str) == sorted([
         ("2", None, "cancelled"), ("3", None, "no_rater"), ("4", None, "empty"), ("5", "mood", "unknown_control"),
@@ -146,7 +151,7 @@ def test_a_field_that_was_asked_and_not_answered_is_told() -> None:
         annotation(12, result("sarcasm", "1"), result("subtext", "0"), number=2),
         annotation(13, result("plain", "直说"), number=3),
     ]
-    found = label_studio.from_export(exported(*answers, data=data), TASKS)
+    found = label_studio.parse_export(exported(*answers, data=data), TASKS)
     told = [("2", "emotion", "unanswered"), ("3", "emotion", "unanswered"), ("3", "sarcasm", "unanswered")]
     assert sorted(found.skipped.select("annotation_id", "field", "reason").rows()) == told
     assert found.labels.filter(rater_id="ls-12").select("field", "value").rows() == [("sarcasm", "1"), ("subtext", "0")]
@@ -159,7 +164,7 @@ def test_a_task_that_the_stream_gives_to_nobody_any_more_is_told(stage: int, peo
     users: list[Any] = [11, {"id": 12, "email": "b@example.org"}, 13]
     answers = [annotation(user, number=n) for n, user in enumerate(users[:people])]
     free = [*answers[1:], annotation(14, was_cancelled=True), annotation(None), *answers[1:]]
-    found = label_studio.from_export(exported(*answers, data=data) + exported(*free, data=data, id=8), TASKS)
+    found = label_studio.parse_export(exported(*answers, data=data) + exported(*free, data=data, id=8), TASKS)
     assert found.taken.rows() == [(TASK, 1, stage, "7")]
 
 
@@ -171,7 +176,7 @@ def test_the_later_answer_of_a_rater_stands() -> None:
         annotation(11, result("sarcasm", "0"), number=10, updated_at="2026-11-20T08:05:00.000000Z"),
     ]
     for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0]):
-        found = label_studio.from_export(exported(*(answers[n] for n in order)), TASKS)
+        found = label_studio.parse_export(exported(*(answers[n] for n in order)), TASKS)
         assert found.labels.select("field", "value").rows() == [("sarcasm", "-1")]
         assert found.skipped["reason"].to_list() == ["superseded", "superseded"]
         assert set(found.skipped["annotation_id"]) == {"3", "10"}
@@ -180,10 +185,10 @@ def test_the_later_answer_of_a_rater_stands() -> None:
 def test_a_rater_goes_by_an_id() -> None:
     """Whoever completed it goes by Label Studio's id; an address alone is refused, and is in no frame or message."""
     for user in (11, {"id": 11, "email": "a@example.org"}):
-        found = label_studio.from_export(exported(annotation(user, result("sarcasm", "1"))), TASKS)
+        found = label_studio.parse_export(exported(annotation(user, result("sarcasm", "1"))), TASKS)
         assert found.labels["rater_id"].to_list() == ["ls-11"]
     with pytest.raises(BadInput, match=r"e\.json, task .*completed_by: found a user without an id") as told:
-        label_studio.from_export(exported(annotation("a@example.org", result("sarcasm", "1"))), TASKS, name="e.json")
+        label_studio.parse_export(exported(annotation("a@example.org", result("sarcasm", "1"))), TASKS, name="e.json")
     assert "example.org" not in str(told.value)
 
 
@@ -202,7 +207,7 @@ def test_a_rater_goes_by_an_id() -> None:
 def test_a_span_is_where_the_words_are(span: str, marked: str | None, expected: str | None) -> None:
     """Offsets count characters, older editors' UTF-16 units are turned into them, others are left out and told."""
     region = result("span", span, **({"text": marked} if marked else {}))
-    found = label_studio.from_export(exported(annotation(11, region)), TASKS)
+    found = label_studio.parse_export(exported(annotation(11, region)), TASKS)
     assert value(found.labels, "span") == expected
     assert found.skipped["reason"].to_list() == ([] if expected else ["span_mismatch"])
 
@@ -214,7 +219,7 @@ def test_both_ways_of_counting_find_any_span(text: str, data: st.DataObject) -> 
     end = data.draw(st.integers(start + 1, len(text)))
     units = [len(text[:n].encode("utf-16-le")) // 2 for n in (start, end)]
     for a, b in ((start, end), units):
-        told = label_studio._span({"start": a, "end": b, "text": text[start:end]}, text)
+        told = label_studio._parse_span({"start": a, "end": b, "text": text[start:end]}, text)
         assert told is not None
         found_start, found_end = map(int, told.split("-"))
         assert text[found_start:found_end] == text[start:end]
@@ -222,7 +227,7 @@ def test_both_ways_of_counting_find_any_span(text: str, data: st.DataObject) -> 
 
 def test_a_second_span_is_left_out() -> None:
     """One span a rater is kept, the first."""
-    found = label_studio.from_export(exported(annotation(11, result("span", "0-1"), result("span", "1-2"))), TASKS)
+    found = label_studio.parse_export(exported(annotation(11, result("span", "0-1"), result("span", "1-2"))), TASKS)
     assert value(found.labels, "span") == "0-1"
     assert found.skipped.select("field", "reason").rows() == [("span", "second_span")]
 
@@ -241,14 +246,14 @@ def test_an_answer_outside_the_schema_is_an_error(change: dict[str, Any], told: 
     """A value that no field has, two values for one, or a bad time is told by task and annotation."""
     answer = {**annotation(11, result("sarcasm", "1")), **change}
     with pytest.raises(BadInput, match=f"e.json, task {TASK}, annotation 1: .*{told}"):
-        label_studio.from_export(exported(answer), TASKS, name="e.json")
+        label_studio.parse_export(exported(answer), TASKS, name="e.json")
 
 
 def test_the_adjudicator_may_ask_again() -> None:
     """In stage 2 again and delete are answers (CSD-15)."""
     data = {"task_id": TASK, "text": TEXT, "stage": 2, "round": 2}
     answer = annotation(14, result("sarcasm", "again"), result("subtext", "删除"))
-    found = label_studio.from_export(exported(answer, data=data), TASKS)
+    found = label_studio.parse_export(exported(answer, data=data), TASKS)
     assert found.labels.select("round", "stage", "field", "value").rows() == [
         (2, 2, "sarcasm", "again"), (2, 2, "subtext", "delete"),
     ]  # fmt: skip
@@ -258,7 +263,7 @@ def test_the_adjudicator_may_ask_again() -> None:
 def test_a_task_of_others_is_an_error(data: dict[str, Any]) -> None:
     """A task without our id, or with one that was not given out, is refused."""
     with pytest.raises(BadInput, match="task_id"):
-        label_studio.from_export(exported(annotation(11, result("sarcasm", "1")), data=data), TASKS)
+        label_studio.parse_export(exported(annotation(11, result("sarcasm", "1")), data=data), TASKS)
 
 
 @pytest.mark.parametrize("text", ["{}", "[1]", '[{"id": 1}]', "[", '[{"task_id": 1, "sarcasm": "1"}]'])
@@ -272,7 +277,7 @@ def test_another_export_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_nobody_answered_yet() -> None:
     """Tasks without annotations are an empty frame of the right columns."""
-    found = label_studio.from_export(exported(), TASKS)
+    found = label_studio.parse_export(exported(), TASKS)
     assert found.labels.is_empty()
     assert found.labels.schema == label_files.COLUMNS
 
@@ -280,13 +285,13 @@ def test_nobody_answered_yet() -> None:
 @pytest.mark.parametrize("lang", ["zh", "en"])
 def test_a_form_for_what_is_disputed_requires_nothing(lang: str) -> None:
     """Where tasks ask for some fields alone, the form lets the others be left out and each task says which it asks."""
-    whole, part = (label_studio.config_xml(lang=lang, stage=2, is_partial=some) for some in (False, True))
+    whole, part = (label_studio.build_config(lang=lang, stage=2, is_partial=some) for some in (False, True))
     assert whole.count('required="true"') == len(schema.FIELDS)
     assert 'required="true"' not in part
     assert 'value="$asked"' in part
     assert 'value="$asked"' not in whole
     shown = TASKS.with_columns(pl.lit("zh").alias("lang"), context=None, schema_version=pl.lit("1"))
-    rows = task_files.tasks_rows(shown.with_columns(fields=pl.lit(["subtext", "emotion"])))
+    rows = task_files.build_rows(shown.with_columns(fields=pl.lit(["subtext", "emotion"])))
     asked = label_studio.to_tasks(rows, lang)[0]["data"]["asked"].split("\n")
     fields = (schema.FIELDS["subtext"], schema.FIELDS["emotion"])
     assert asked == [field.en if lang == "en" else field.zh for field in fields]

@@ -14,7 +14,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from pipeline.errors import BadInput
 from pipeline.label import assignment, grading, label_files, label_studio, quality, schema, simulated, task_files
-from pipeline.label.quality import FORM, codes, grades, summary
+from pipeline.label.quality import FORM, collect_grades, encode_grades, summarise
 from pipeline.metrics.labelling import agreement
 from pipeline.papers.commenting import EXAMPLES, GRADES
 
@@ -26,7 +26,7 @@ ITEMS = pl.DataFrame(
         "text": ["我们更想要周日开门。", "<script>alert(1)</script>", "@SUM(A1)"],
     }
 )
-TASKS = quality.tasks(ITEMS)
+TASKS = quality.build_tasks(ITEMS)
 A, B, C = TASKS["task_id"]
 START = datetime(2026, 11, 20, 8, tzinfo=UTC)
 
@@ -50,19 +50,19 @@ def test_the_form_asks_for_one_grade() -> None:
     assert {name: field.values for name, field in FORM.fields.items()} == {"quality": ("1", "2", "3", "4", "5")}
     assert (FORM.headers["text"][1], FORM.headers["context"][1]) == ("Comment", "Article")
     for lang in ("zh", "en"):
-        assert len({schema.value_name("quality", grade, lang, FORM) for grade in quality.GRADES}) == 5
-    assert schema.version(FORM) != schema.version()
+        assert len({schema.get_value_name("quality", grade, lang, FORM) for grade in quality.GRADES}) == 5
+    assert schema.hash_schema(FORM) != schema.hash_schema()
 
 
 @pytest.mark.parametrize("lang", ["zh", "en"])
 def test_the_guidelines_tell_each_grade(lang: str) -> None:
     """The question, and of each grade name, criterion and three examples stand there as the form has them (AAC-08)."""
-    text, english = grading.guidelines("quality", lang), lang == "en"
+    text, english = grading.read_guidelines("quality", lang), lang == "en"
     field = FORM.fields["quality"]
     assert f"| `quality` | {field.en if english else field.zh} | `1` `2` `3` `4` `5` |" in text
     examples = text.split("## Examples" if english else "## 例子")[1]
     for grade in quality.GRADES:
-        name = re.escape(schema.value_name("quality", grade, lang, FORM))
+        name = re.escape(schema.get_value_name("quality", grade, lang, FORM))
         assert re.search(rf"^\| `{grade}` \| {name} \| .+ \|$", text, re.MULTILINE)
         assert len(re.findall(rf"^\| `{grade}` \|", examples, re.MULTILINE)) == 3
 
@@ -72,24 +72,24 @@ def test_the_guidelines_tell_each_grade(lang: str) -> None:
 
 def test_an_item_is_a_task() -> None:
     """The comment is the text, title and content are the context, and the item's id is not shown."""
-    rows = [*task_files.tasks_rows(TASKS, form=FORM)]
+    rows = [*task_files.build_rows(TASKS, form=FORM)]
     assert [row["text"] for row in rows] == ITEMS["text"].to_list()
     assert [row["context"] for row in rows] == [
         "市图书馆 将开放到午夜\n\n从十月起开放到午夜。\n周日闭馆。", ITEMS["content"][1], "=1+1",
     ]  # fmt: skip
     assert all(set(row) == {"task_id", "text", "context", "lang", "round", "schema_version", "fields"} for row in rows)
     assert all(re.fullmatch("[0-9a-f]{32}", row["task_id"]) for row in rows)
-    assert (rows[0]["fields"], rows[0]["schema_version"]) == (["quality"], schema.version(FORM))
+    assert (rows[0]["fields"], rows[0]["schema_version"]) == (["quality"], schema.hash_schema(FORM))
     assert TASKS["item_id"].to_list() == ["a", "b", "c"]
 
 
 def test_an_item_that_changes_is_another_task() -> None:
     """A grade of another text, article or item is of another task; order does not matter."""
-    assert quality.tasks(ITEMS.reverse())["task_id"].to_list() == [C, B, A]
+    assert quality.build_tasks(ITEMS.reverse())["task_id"].to_list() == [C, B, A]
     for name in ("item_id", "title", "content", "text"):
-        changed = quality.tasks(ITEMS.with_columns(pl.col(name).fill_null("") + "x"))
+        changed = quality.build_tasks(ITEMS.with_columns(pl.col(name).fill_null("") + "x"))
         assert not set(changed["task_id"]) & {A, B, C}
-    assert quality.tasks(ITEMS.clear()).schema == TASKS.schema
+    assert quality.build_tasks(ITEMS.clear()).schema == TASKS.schema
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,13 @@ def test_an_item_that_changes_is_another_task() -> None:
 def test_an_item_without_all_it_needs_is_told(change: dict[str, Any], told: str) -> None:
     """A comment, and a title or content; the message names item and field."""
     with pytest.raises(BadInput, match=told):
-        quality.tasks(pl.DataFrame([{"item_id": "i", "title": "t", "content": "c", "text": "x", **change}]))
+        quality.build_tasks(pl.DataFrame([{"item_id": "i", "title": "t", "content": "c", "text": "x", **change}]))
 
 
 def test_an_item_that_is_there_twice_is_told() -> None:
     """Two items of one id would be one in the grades."""
-    with pytest.raises(BadInput, match="item a is there twice"):
-        quality.tasks(pl.concat([ITEMS, ITEMS[:1]]))
+    with pytest.raises(BadInput, match="item a is repeated"):
+        quality.build_tasks(pl.concat([ITEMS, ITEMS[:1]]))
 
 
 # ------------------------------------------------------------------------------------------------------ label studio
@@ -118,15 +118,15 @@ def test_an_item_that_is_there_twice_is_told() -> None:
 @pytest.mark.parametrize("lang", ["zh", "en"])
 def test_label_studio_asks_for_the_grade(lang: str) -> None:
     """Article, comment and one required choice of five, shown by name and kept by grade; an answer comes back."""
-    root = ET.fromstring(label_studio.config_xml(lang=lang, form=FORM))  # noqa: S314  # our own
+    root = ET.fromstring(label_studio.build_config(lang=lang, form=FORM))  # noqa: S314  # our own
     assert [text.get("value") for text in root.iter("Text")] == ["$context", "$text"]
     (asked,) = root.iter("Choices")
     assert (asked.get("name"), asked.get("required")) == ("quality", "true")
     assert tuple(choice.get("alias") for choice in asked) == quality.GRADES
-    (task, *_) = label_studio.to_tasks(task_files.tasks_rows(TASKS, form=FORM), lang, FORM)
+    (task, *_) = label_studio.to_tasks(task_files.build_rows(TASKS, form=FORM), lang, FORM)
     said = {"id": "x", "from_name": "quality", "to_name": "text", "type": "choices", "value": {"choices": ["4"]}}
     answer = {"id": 1, "completed_by": 11, "updated_at": "2026-11-20T08:00:00Z", "result": [said]}
-    found = label_studio.from_export([{"id": 7, **task, "annotations": [answer]}], TASKS, form=FORM)
+    found = label_studio.parse_export([{"id": 7, **task, "annotations": [answer]}], TASKS, form=FORM)
     assert found.labels.select("task_id", "rater_id", "value").rows() == [(A, "ls-11", "4")]
 
 
@@ -135,7 +135,7 @@ def test_label_studio_asks_for_the_grade(lang: str) -> None:
 
 def test_an_items_grade_is_the_mean_of_two() -> None:
     """Mean, sd and the share of 5 by hand: 3 and 4 are 3.5, sd the root of a half; no grade is null, not 0."""
-    found = grades(labels(label(A, "bo", 4), label(A, "amy", 3), label(B, "cy", 5)), TASKS)
+    found = collect_grades(labels(label(A, "bo", 4), label(A, "amy", 3), label(B, "cy", 5)), TASKS)
     assert found.grades.rows() == [
         ("a", 3.5, [3, 4], ["amy", "bo"], pytest.approx(0.5**0.5), False, 2),
         ("b", 5.0, [5], ["cy"], None, True, 1),
@@ -151,13 +151,13 @@ def test_the_first_two_raters_count() -> None:
         label(A, "amy", 1, 0), label(A, "bo", 2, 1), label(A, "cy", 5, 2), label(A, "amy", 4, 9), label(A, "bo", 2, 8),
         label(B, "amy", 3), label(B, "bo", 3, 7), label(B, "aaa", 5), label("f" * 32, "amy", 5),
     ]  # fmt: skip
-    found = grades(labels(*rows), TASKS)
+    found = collect_grades(labels(*rows), TASKS)
     assert found.grades.select("item_id", "grades", "raters").rows()[:2] == [
         ("a", [4, 2], ["amy", "bo"]), ("b", [5, 3], ["aaa", "bo"]),
     ]  # fmt: skip
     told = {(A, "amy", "superseded"), (A, "bo", "duplicate"), (A, "cy", "late"), (B, "amy", "late")}
     assert {*found.dropped.select("task_id", "rater_id", "reason").rows()} == {*told, ("f" * 32, "amy", "unknown_task")}
-    assert grades(labels(*rows), TASKS, per_item=3).grades["n"].to_list() == [3, 3, 0]
+    assert collect_grades(labels(*rows), TASKS, per_item=3).grades["n"].to_list() == [3, 3, 0]
 
 
 @settings(deadline=None, max_examples=30)
@@ -168,8 +168,8 @@ def test_the_first_two_raters_count() -> None:
 def test_each_label_counts_or_is_dropped(said: dict[tuple[str, str], int], random) -> None:
     """In any order of rows grades and drops are the same, and together they are the labels."""
     rows = [label(task, rater, value) for (task, rater), value in said.items()]
-    found = grades(labels(*rows), TASKS)
-    again = grades(labels(*random.sample(rows, len(rows))), TASKS)
+    found = collect_grades(labels(*rows), TASKS)
+    again = collect_grades(labels(*random.sample(rows, len(rows))), TASKS)
     assert again.grades.equals(found.grades)
     assert again.dropped.equals(found.dropped)
     assert found.grades["n"].sum() + found.dropped.height == len(rows)
@@ -178,9 +178,9 @@ def test_each_label_counts_or_is_dropped(said: dict[tuple[str, str], int], rando
 
 def test_summary_by_hand() -> None:
     """Of means 3.5 and 5 the mean is 4.25, the sd 1.06; of 3, 4, 5 it is 1; one of two has a 5; ungraded are out."""
-    found = summary(grades(labels(label(A, "bo", 4), label(A, "amy", 3), label(B, "cy", 5)), TASKS).grades)
+    found = summarise(collect_grades(labels(label(A, "bo", 4), label(A, "amy", 3), label(B, "cy", 5)), TASKS).grades)
     assert found == pytest.approx((2, 4.25, 1.0606602, 1.0, 0.5))
-    assert summary(grades(labels(), TASKS).grades) == (0, None, None, None, None)
+    assert summarise(collect_grades(labels(), TASKS).grades) == (0, None, None, None, None)
     assert GRADES.items == 43_470  # AAC-07
 
 
@@ -196,26 +196,26 @@ def test_the_papers_examples() -> None:
 def test_from_assignment_to_kappa() -> None:
     """Five simulated raters, two a comment: kappa of the codes is that of their grades, and rises with accuracy."""
     items = pl.DataFrame({"item_id": [f"{n:03}" for n in range(400)], "title": "t", "content": "c", "text": "x"})
-    tasks = quality.tasks(items)
+    tasks = quality.build_tasks(items)
     asked = assignment.assign(tasks["task_id"], ["r1", "r2", "r3", "r4", "r5"])
     found = {}
     for accuracy in (0.5, 0.8, 1.0):
-        graded = grades(simulated.grade(tasks, assigned=asked, accuracy=accuracy), tasks)
+        graded = collect_grades(simulated.grade(tasks, assigned=asked, accuracy=accuracy), tasks)
         assert graded.dropped.is_empty()
         assert set(graded.grades["n"]) == {2}
-        found[accuracy] = agreement.weighted_kappa(codes(graded.grades), "linear")
+        found[accuracy] = agreement.weighted_kappa(encode_grades(graded.grades), "linear")
     assert found[0.5] < found[0.8] < found[1.0] == pytest.approx(1)
-    assert summary(graded.grades).mean == pytest.approx(GRADES.mean, abs=0.2)
+    assert summarise(graded.grades).mean == pytest.approx(GRADES.mean, abs=0.2)
 
 
 def test_codes_are_columns_of_raters() -> None:
     """From 0, -1 where a rater did not grade; of two raters kappa is scikit-learn's; without labels it is undefined."""
     said = [label(task, rater, value) for task, rater, value in
             ((A, "bo", 4), (A, "amy", 3), (B, "amy", 1), (B, "bo", 1), (C, "bo", 5))]  # fmt: skip
-    found = codes(grades(labels(*said), TASKS).grades)
+    found = encode_grades(collect_grades(labels(*said), TASKS).grades)
     assert found.tolist() == [[2, 3], [0, 0], [-1, 4]]
     expected = cohen_kappa_score([3, 1], [4, 1], labels=range(1, 6), weights="quadratic")
     assert agreement.weighted_kappa(found) == pytest.approx(expected)
-    nobody = codes(grades(labels(), TASKS).grades)
+    nobody = encode_grades(collect_grades(labels(), TASKS).grades)
     assert nobody.tolist() == [[-1, -1]] * 3
     assert np.isnan(agreement.weighted_kappa(nobody))

@@ -29,7 +29,7 @@ ITEMS = pl.DataFrame(
         "options": [["disruption", "enthusiasm", "growth", "ceremonies", "ownership"], HOSTILE[:5]], "label": [0, 4],
     }
 )  # fmt: skip
-TASKS = questionnaire.tasks(ITEMS)
+TASKS = questionnaire.build_tasks(ITEMS)
 FIRST, SECOND = TASKS["task_id"]
 SAID = {"before": "B", "after": "A", "second": "none", "relation": "summarise", "difficulty": "easy"}
 
@@ -41,11 +41,11 @@ def long(task: str = FIRST, rater: str = "amy", **said: str) -> list[dict[str, s
 
 
 def read(rows: list[dict[str, str]]) -> pl.DataFrame:
-    return label_files.checked([(f"row {n}", r) for n, r in enumerate(rows, 2)], TASKS, name="x", form=FORM)
+    return label_files.check_rows([(f"row {n}", r) for n, r in enumerate(rows, 2)], TASKS, name="x", form=FORM)
 
 
 def answered(labels: pl.DataFrame) -> list[tuple[Any, ...]]:
-    return questionnaire.answers(labels, TASKS).rows()
+    return questionnaire.build_answers(labels, TASKS).rows()
 
 
 # -------------------------------------------------------------------------------------------------------------- form
@@ -61,7 +61,7 @@ def test_the_form_asks_what_appendix_a_asks() -> None:
     assert (FORM.marked, FORM.first) == ("context", "before")
     for name, field in FORM.fields.items():
         for lang in ("zh", "en"):
-            shown = {schema.value_name(name, value, lang, FORM) for value in field.values}
+            shown = {schema.get_value_name(name, value, lang, FORM) for value in field.values}
             assert len(shown) == len(field.values)
 
 
@@ -74,23 +74,23 @@ def test_both_sides_of_the_wall_mean_the_same() -> None:
 
 def test_the_version_is_of_the_form() -> None:
     """Labels of the questionnaire are of another schema than those of comments, which is what it was."""
-    assert schema.version(FORM) not in (schema.version(), "")
-    assert schema.version(schema.CSD) == schema.version()
+    assert schema.hash_schema(FORM) not in (schema.hash_schema(), "")
+    assert schema.hash_schema(schema.CSD) == schema.hash_schema()
 
 
 def test_the_guidelines_tell_all_fields_and_notes() -> None:
     """Each question stands there as the form asks it, with its values; the hirers' page has the paper's two rules."""
-    text = questionnaire.guidelines()
+    text = questionnaire.read_guidelines()
     for field in FORM.fields.values():
         told = " ".join(f"`{value}`" for value in field.values)
         assert f"| `{field.name}` | {field.en} | {told} |" in text
     for name, (_, english) in FORM.notes.items():
         assert f"| `{name}` | {english} |" in text
-    hiring = questionnaire.guidelines("hiring")
+    hiring = questionnaire.read_guidelines("hiring")
     assert "English" in hiring
     assert "90 %" in hiring
     with pytest.raises(BadInput, match=r"raters or hiring, not '\.\./en'"):
-        questionnaire.guidelines("../en")
+        questionnaire.read_guidelines("../en")
 
 
 # ------------------------------------------------------------------------------------------------------------- tasks
@@ -98,14 +98,14 @@ def test_the_guidelines_tell_all_fields_and_notes() -> None:
 
 def test_an_item_is_a_task() -> None:
     """Question and lettered options are the text, the passage is the context as it is; the answer is not told."""
-    row = next(task_files.tasks_rows(TASKS, form=FORM))
+    row = next(task_files.build_rows(TASKS, form=FORM))
     assert row["text"].split("\n") == [
         "Storms have caused more @placeholder on the islands .", "", "A. disruption", "B. enthusiasm", "C. growth",
         "D. ceremonies", "E. ownership",
     ]  # fmt: skip
     assert row["context"] == FERRY
     assert row["fields"] == list(FORM.fields)
-    assert row["schema_version"] == schema.version(FORM)
+    assert row["schema_version"] == schema.hash_schema(FORM)
     assert re.fullmatch("[0-9a-f]{32}", row["task_id"])
     assert set(row) == {"task_id", "text", "context", "lang", "round", "schema_version", "fields"}
     assert "dev.jsonl" not in json.dumps(row)
@@ -113,19 +113,19 @@ def test_an_item_is_a_task() -> None:
 
 def test_an_item_that_changes_is_another_task() -> None:
     """Options in another order would turn old letters into other words: the id changes, the right option's does not."""
-    assert questionnaire.tasks(ITEMS.with_columns(label=pl.lit(3)))["task_id"].equals(TASKS["task_id"])
-    assert questionnaire.tasks(ITEMS.reverse())["task_id"].to_list() == [SECOND, FIRST]
+    assert questionnaire.build_tasks(ITEMS.with_columns(label=pl.lit(3)))["task_id"].equals(TASKS["task_id"])
+    assert questionnaire.build_tasks(ITEMS.reverse())["task_id"].to_list() == [SECOND, FIRST]
     for change in (
         pl.col("options").list.reverse(), pl.col("article") + "x", pl.col("question") + " x", pl.col("item_id") + "0",
     ):  # fmt: skip
-        assert not set(questionnaire.tasks(ITEMS.with_columns(change))["task_id"]) & {FIRST, SECOND}
+        assert not set(questionnaire.build_tasks(ITEMS.with_columns(change))["task_id"]) & {FIRST, SECOND}
 
 
 @given(st.lists(st.text(min_size=1, max_size=8), min_size=5, max_size=5), st.text(max_size=20))
 def test_an_option_is_one_line(options: list[str], question: str) -> None:
     """Whatever the texts, there is one line for the question, an empty one, and one for each letter."""
     item = {"item_id": "i", "article": "x", "question": question, "options": options}
-    lines = questionnaire.tasks(pl.DataFrame([item]))["text"][0].split("\n")
+    lines = questionnaire.build_tasks(pl.DataFrame([item]))["text"][0].split("\n")
     assert len(lines) == len(("".join(lines) + ".").splitlines()) + 6 == 7
     assert [line[:2] for line in lines[2:]] == [f"{letter}." for letter in LETTERS]
 
@@ -141,14 +141,14 @@ def test_an_item_without_all_it_needs_is_told(change: dict[str, Any], told: str)
     """The message names item and field."""
     item = {"item_id": "i", "article": "x", "question": "q", "options": list("abcde"), **change}
     with pytest.raises(BadInput, match=told):
-        questionnaire.tasks(pl.DataFrame([item]))
+        questionnaire.build_tasks(pl.DataFrame([item]))
 
 
 def test_an_item_that_is_there_twice_is_told() -> None:
     """Two items of one id would be one in the answers."""
-    with pytest.raises(BadInput, match=r"item dev\.jsonl:1 is there twice"):
-        questionnaire.tasks(pl.concat([ITEMS, ITEMS[:1].with_columns(article=pl.lit("another"))]))
-    assert questionnaire.tasks(ITEMS.clear()).schema == TASKS.schema
+    with pytest.raises(BadInput, match=r"item dev\.jsonl:1 is repeated"):
+        questionnaire.build_tasks(pl.concat([ITEMS, ITEMS[:1].with_columns(article=pl.lit("another"))]))
+    assert questionnaire.build_tasks(ITEMS.clear()).schema == TASKS.schema
 
 
 # -------------------------------------------------------------------------------------------------------------- long
@@ -169,7 +169,7 @@ def test_a_long_table_of_any_format_comes_in(tmp_path: Path, ending: str) -> Non
         ("dev.jsonl:1", "amy", 1, 0, None, "The ferry", "ed in\n", "summarise", "easy"),
         ("dev.jsonl:2", "bo", 1, 0, 2, "=1+1", " <b>si", "summarise", "medium"),
     ]
-    assert questionnaire.answers(labels, TASKS).schema == pl.Schema(questionnaire.ANSWERS)
+    assert questionnaire.build_answers(labels, TASKS).schema == pl.Schema(questionnaire.ANSWERS)
 
 
 label_values = st.fixed_dictionaries(
@@ -238,7 +238,9 @@ def test_words_of_a_text_are_found_in_it(text: str, data: st.DataObject) -> None
     words = quoted.split()
     if not words or re.fullmatch(r"\d+-\d+", quoted.strip()):
         return
-    found_start, found_end = schema.span_of(data.draw(st.sampled_from([" ", "\n  "])).join(words), text, may_quote=True)
+    found_start, found_end = schema.parse_span(
+        data.draw(st.sampled_from([" ", "\n  "])).join(words), text, may_quote=True
+    )
     assert text[found_start:found_end].split() == words
     assert found_start <= start + len(quoted) - len(quoted.lstrip())
 
@@ -246,9 +248,9 @@ def test_words_of_a_text_are_found_in_it(text: str, data: st.DataObject) -> None
 def test_words_are_no_span_of_a_comment() -> None:
     """The spans of CSD are counted (CSD-04), and offsets win over words that look like them."""
     with pytest.raises(BadInput, match="span should be start-end within 0-5, found 'b'"):
-        schema.span_of("b", "a b c")
-    assert schema.span_of("0-1", "by 0-1", may_quote=True) == (0, 1)
-    assert schema.span_of("3-0", "won 3-0", may_quote=True) == (4, 7)
+        schema.parse_span("b", "a b c")
+    assert schema.parse_span("0-1", "by 0-1", may_quote=True) == (0, 1)
+    assert schema.parse_span("3-0", "won 3-0", may_quote=True) == (4, 7)
 
 
 # ------------------------------------------------------------------------------------------------------------- sheets
@@ -258,7 +260,7 @@ def test_words_are_no_span_of_a_comment() -> None:
 def test_a_sheet_goes_out_and_comes_back(tmp_path: Path, ending: str) -> None:
     """Question and first answer stand before the passage; cells filled in, with quoted parts, are answers."""
     path, back = tmp_path / f"amy{ending}", tmp_path / f"back{ending}"
-    guide = questionnaire.guidelines()
+    guide = questionnaire.read_guidelines()
     assert task_files.write_wide(path, TASKS, "amy", lang="en", guidelines=guide, form=FORM) == 2
     rows = sheet(path)
     assert list(rows[0]) == [
@@ -297,7 +299,7 @@ def region(name: str, value: str) -> dict[str, Any]:
 
 def exported(*results: dict[str, Any], user: int = 11) -> list[dict[str, Any]]:
     """An export of the first task, answered."""
-    (task, _) = label_studio.to_tasks(task_files.tasks_rows(TASKS, form=FORM), "en", FORM)
+    (task, _) = label_studio.to_tasks(task_files.build_rows(TASKS, form=FORM), "en", FORM)
     answer = {"id": 1, "completed_by": user, "updated_at": "2026-11-20T08:00:00Z", "result": list(results)}
     return [{"id": 7, **task, "annotations": [answer]}]
 
@@ -305,7 +307,7 @@ def exported(*results: dict[str, Any], user: int = 11) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("lang", ["zh", "en"])
 def test_the_passage_is_shown_after_the_first_answer(lang: str) -> None:
     """Question and first answer come first; passage, marks and the other questions wait for a choice (appendix A)."""
-    root = ET.fromstring(label_studio.config_xml(lang=lang, form=FORM))  # noqa: S314  # our own
+    root = ET.fromstring(label_studio.build_config(lang=lang, form=FORM))  # noqa: S314  # our own
     (later,) = root.findall("View")
     assert [text.get("value") for text in root.findall("Text")] == ["$text"]
     assert [asked.get("name") for asked in root.findall("Choices")] == ["before"]
@@ -325,19 +327,19 @@ def test_the_passage_is_shown_after_the_first_answer(lang: str) -> None:
 
 def test_forms_are_told_apart() -> None:
     """A project made for comments is not taken for one of the questionnaire."""
-    assert label_studio.marker(form=FORM) in label_studio.config_xml(form=FORM)
-    assert label_studio.marker(form=FORM) not in label_studio.config_xml()
+    assert label_studio.make_marker(form=FORM) in label_studio.build_config(form=FORM)
+    assert label_studio.make_marker(form=FORM) not in label_studio.build_config()
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_texts_are_data(text: str) -> None:
     """Options, question and passage that look like markup or a variable change no form and arrive as they were."""
     item = {"item_id": "i", "article": text, "question": text, "options": [*[text] * 4, "x"]}
-    rows = task_files.tasks_rows(questionnaire.tasks(pl.DataFrame([item])), form=FORM)
+    rows = task_files.build_rows(questionnaire.build_tasks(pl.DataFrame([item])), form=FORM)
     (task,) = json.loads(json.dumps(label_studio.to_tasks(rows, "en", FORM)))
     assert task["data"]["context"] == text
     assert task["data"]["text"].split("\n")[2] == f"A. {text}"
-    assert text not in label_studio.config_xml(form=FORM)
+    assert text not in label_studio.build_config(form=FORM)
 
 
 @given(
@@ -348,7 +350,7 @@ def test_an_answer_comes_back_from_label_studio(said: dict[str, str], ends: list
     """Any answer is the same after a trip through the editor's regions as it is in a long table."""
     spans = {f"span_{n}": f"{min(pair)}-{max(pair)}" for n, pair in enumerate(ends, 1) if pair[0] != pair[1]}
     export = exported(*(region(name, value) for name, value in {**said, **spans}.items()))
-    found = label_studio.from_export(export, TASKS, form=FORM)
+    found = label_studio.parse_export(export, TASKS, form=FORM)
     assert found.skipped.is_empty()
     assert set(found.labels["tool"]) == {"label_studio"}
     rows = [{"task_id": FIRST, "rater_id": "ls-11", "field": f, "value": v} for f, v in {**said, **spans}.items()]
@@ -364,7 +366,7 @@ def test_a_mark_is_told_by_its_label() -> None:
     both["value"]["labels"] = ["span_1", "span_2"]
     shifted["value"]["text"] = "a ship"
     regions = (region("after", "A"), named, region("span_2", "12-18"), unknown, both, shifted)
-    found = label_studio.from_export(exported(*regions), TASKS, form=FORM)
+    found = label_studio.parse_export(exported(*regions), TASKS, form=FORM)
     assert found.labels.select("field", "value").rows() == [("after", "A"), ("span_2", "2-11")]
     told = [
         ("span_2", "second_span"), ("Person", "unknown_control"), ("span_1 and span_2", "unknown_control"),
@@ -376,21 +378,21 @@ def test_a_mark_is_told_by_its_label() -> None:
 def test_a_wrong_answer_of_label_studio_is_told() -> None:
     """An option that there is not is told by export, task, annotation and field."""
     with pytest.raises(BadInput, match=rf"e\.json, task {FIRST}, annotation 1: before should be .* found 'F'"):
-        label_studio.from_export(exported(region("before", "F")), TASKS, name="e.json", form=FORM)
+        label_studio.parse_export(exported(region("before", "F")), TASKS, name="e.json", form=FORM)
 
 
 def test_tasks_and_answers_pass_through_a_server(tmp_path: Path) -> None:
     """Pushed twice tasks are there once; what raters say there is an answer here."""
-    rows = label_studio.to_tasks(task_files.tasks_rows(TASKS, form=FORM), "en", FORM)
+    rows = label_studio.to_tasks(task_files.build_rows(TASKS, form=FORM), "en", FORM)
     with Studio() as server, studio_client.connect(server.url, TOKEN) as client:
-        here = studio_client.project(client, "recam quality", label_studio.config_xml(lang="en", form=FORM))
+        here = studio_client.get_project(client, "recam quality", label_studio.build_config(lang="en", form=FORM))
         assert [studio_client.push(client, here, rows) for _ in range(2)] == [2, 0]
         server.annotate(FIRST, 11, {}, result=[region(n, v) for n, v in {**SAID, "span_1": "2-11"}.items()])
         studio_client.export(client, here, tmp_path / "export.json")
         with pytest.raises(BadInput, match="has another form"):
-            studio_client.project(client, "recam quality", label_studio.config_xml())
+            studio_client.get_project(client, "recam quality", label_studio.build_config())
     export = label_studio.read_export(tmp_path / "export.json")
-    assert answered(label_studio.from_export(export, TASKS, form=FORM).labels) == [
+    assert answered(label_studio.parse_export(export, TASKS, form=FORM).labels) == [
         ("dev.jsonl:1", "ls-11", 1, 0, None, "The ferry", None, "summarise", "easy")
     ]
 
@@ -414,12 +416,12 @@ def test_labels_of_another_kind_are_refused(change: dict[str, Any], told: str) -
     labels = read(long())
     first = labels[:1].with_columns(**{name: pl.lit(v, labels.schema[name]) for name, v in change.items()})
     with pytest.raises(BadInput, match=told):
-        questionnaire.answers(pl.concat([first, labels[1:]]), TASKS)
+        questionnaire.build_answers(pl.concat([first, labels[1:]]), TASKS)
 
 
 def test_no_labels_are_no_answers() -> None:
     """An empty frame has the columns of answers."""
-    assert questionnaire.answers(read([]), TASKS).schema == pl.Schema(questionnaire.ANSWERS)
+    assert questionnaire.build_answers(read([]), TASKS).schema == pl.Schema(questionnaire.ANSWERS)
 
 
 def test_the_whole_way_without_people(tmp_path: Path) -> None:
@@ -427,17 +429,19 @@ def test_the_whole_way_without_people(tmp_path: Path) -> None:
     texts = {"article": [f"Passage {n}. {FERRY}" for n in range(300)], "question": "The @placeholder ."}
     items = pl.DataFrame({"item_id": [f"i{n}" for n in range(300)], **texts, "label": [n % 5 for n in range(300)]})
     items = items.with_columns(options=pl.lit(["one", "two", "three", "four", "five"]))
-    tasks = questionnaire.tasks(items)
+    tasks = questionnaire.build_tasks(items)
     people = {"amy": 1.0, "bo": 1.0, "cy": 1.0, "dan": 1.0, "eve": 0.1}
     simulated.answer(tasks, items, readers=people).write_parquet(tmp_path / "labels.parquet")
     labels = label_files.read(tmp_path / "labels.parquet", tasks, form=FORM)
     assert set(labels["tool"]) == {"simulated"}
-    answers = questionnaire.answers(labels, tasks)
+    answers = questionnaire.build_answers(labels, tasks)
     found = quality_control.select(answers, items)
     assert found.raters.filter(~pl.col("is_kept"))["rater_id"].to_list() == ["eve"]
     assert set(found.dropped["reason"]) == {"rater_below", "no_span", "easy_and_wrong"}
-    told = quality_control.noise(found.answers, answers, items).join(tasks.select("task_id", "item_id"), on="item_id")
-    told = told.join(simulated.flaws(tasks["task_id"]), on="task_id").drop_nulls("is_ambiguous")
+    told = quality_control.measure_noise(found.answers, answers, items).join(
+        tasks.select("task_id", "item_id"), on="item_id"
+    )
+    told = told.join(simulated.draw_flaws(tasks["task_id"]), on="task_id").drop_nulls("is_ambiguous")
     sound = told.filter(pl.col("flaw").is_null())
     assert sound.height > 200
     assert not sound["is_unanswerable"].any()  # who knows the answer names it

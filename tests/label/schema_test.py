@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pipeline import tables
 from pipeline.errors import BadInput
 from pipeline.label import schema
-from pipeline.label.schema import EMOTIONS, FIELDS, NOTES, TAGS, checked, span_of, value_name
+from pipeline.label.schema import EMOTIONS, FIELDS, NOTES, TAGS, get_value_name, normalise_value, parse_span
 
 ROW_3 = (
     "subtext 1 sarcasm 1 metaphor -1 exaggeration -1 homophonic -1 emotion None sentiment 0 other -1"  # CSD, table 1
@@ -37,7 +37,7 @@ def test_the_release_has_a_column_for_each_field() -> None:
 def test_row_3_of_table_1_is_read() -> None:
     """The third sample of the paper's table 1 is read as it stands there (CSD-32)."""
     words = ROW_3.split()
-    row = {name: checked(name, value) for name, value in zip(words[::2], words[1::2], strict=True)}
+    row = {name: normalise_value(name, value) for name, value in zip(words[::2], words[1::2], strict=True)}
     assert row == {
         "subtext": "1", "sarcasm": "1", "metaphor": "-1", "exaggeration": "-1", "homophonic": "-1",
         "emotion": "None", "sentiment": "0", "other": "-1",
@@ -52,45 +52,45 @@ def test_row_3_of_table_1_is_read() -> None:
 )  # fmt: skip
 def test_tags_are_read_as_spreadsheets_write_them(found: object, stored: str) -> None:
     """Numbers, signs and spaces around a tag make no difference."""
-    assert checked("sarcasm", found) == stored
+    assert normalise_value("sarcasm", found) == stored
 
 
 @pytest.mark.parametrize("found", ["", "2", "-2", "10", "yes", "1.5", "１", "--1", "1 0", None, "None", True])
 def test_other_values_are_refused(found: object) -> None:
     """What is no tag is refused, with the tags there are; a missing value is no tag."""
     with pytest.raises(BadInput, match="sarcasm should be one of 1, 0, -1, found"):
-        checked("sarcasm", found)
+        normalise_value("sarcasm", found)
 
 
 @pytest.mark.parametrize(("found", "stored"), [("None", "None"), ("NONE", "None"), (None, "None"), (" Joy ", "joy")])
 def test_emotions_are_read_in_any_case(found: object, stored: str) -> None:
     """An emotion is found whatever its case; the ninth is that there is none."""
-    assert checked("emotion", found) == stored
+    assert normalise_value("emotion", found) == stored
 
 
 @pytest.mark.parametrize("found", ["happy", "1", "0", "", "joy, trust"])
 def test_other_emotions_are_refused(found: str) -> None:
     """The set is closed, and one at a time is said (CSD-14)."""
     with pytest.raises(BadInput, match="emotion should be one of anger"):
-        checked("emotion", found)
+        normalise_value("emotion", found)
 
 
 def test_unknown_fields_are_refused() -> None:
     """A field that there is not is named, with those there are; a note is no field."""
     for name in ("irony", "span"):
         with pytest.raises(BadInput, match=f"no field '{name}'; there are subtext, .*meaning"):
-            checked(name, "1")
+            normalise_value(name, "1")
 
 
 @given(st.sampled_from(sorted(FIELDS)), st.text(max_size=6))
 def test_what_is_stored_is_of_the_set(field: str, value: str) -> None:
     """Whatever is given, what comes out is one of the field's values, and reading it again changes nothing (CSD-14)."""
     try:
-        stored = checked(field, value)
+        stored = normalise_value(field, value)
     except BadInput:
         return
     assert stored in FIELDS[field].values
-    assert checked(field, stored) == stored
+    assert normalise_value(field, stored) == stored
 
 
 @given(st.text(min_size=1, max_size=20), st.data())
@@ -98,39 +98,39 @@ def test_spans_within_the_text_are_read(text: str, data: st.DataObject) -> None:
     """Any start-end within the text is read, the end not included (CSD-04)."""
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
-    assert span_of(f" {start}-{end} ", text) == (start, end)
+    assert parse_span(f" {start}-{end} ", text) == (start, end)
 
 
 @pytest.mark.parametrize("found", ["", "3", "2-2", "3-1", "0-9", "-1-2", "1–2", "a-b", "0-3-4", None])
 def test_other_spans_are_refused(found: object) -> None:
     """Empty, reversed, or beyond the text: refused, with the text's length."""
     with pytest.raises(BadInput, match="span should be start-end within 0-4, found"):
-        span_of(found, "真会说话")
+        parse_span(found, "真会说话")
 
 
 def test_the_version_is_stable() -> None:
     """The version tells fields and values: the same now as when this was written, and another for another schema."""
-    assert schema.version() == "c25ca55507b4"
+    assert schema.hash_schema() == "c25ca55507b4"
 
 
 def test_the_version_tells_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A field less, or a value more, is another version; a question put in other words is the same."""
-    before = schema.version()
+    before = schema.hash_schema()
     changed = dict(FIELDS)
     del changed["other"]
     monkeypatch.setattr(schema, "FIELDS", changed)
-    assert schema.version() != before
+    assert schema.hash_schema() != before
     monkeypatch.setattr(schema, "FIELDS", FIELDS | {"other": FIELDS["other"]._replace(values=(*TAGS, "2"))})
-    assert schema.version() != before
+    assert schema.hash_schema() != before
     monkeypatch.setattr(schema, "FIELDS", FIELDS | {"other": FIELDS["other"]._replace(en="Any other figure?")})
-    assert schema.version() == before
+    assert schema.hash_schema() == before
 
 
 def test_values_have_names_in_both_languages() -> None:
     """Raters read distinct names for a field's values; 0 is unsure, of sentiment neutral (CSD-10)."""
     for name, field in FIELDS.items():
         for lang in ("zh", "en"):
-            assert len({value_name(name, value, lang) for value in field.values}) == len(field.values)
-    assert value_name("sarcasm", "0", "en") == "unsure"
-    assert value_name("sentiment", "0", "en") == "neutral"
-    assert value_name("sentiment", "-1", "zh") == "贬"
+            assert len({get_value_name(name, value, lang) for value in field.values}) == len(field.values)
+    assert get_value_name("sarcasm", "0", "en") == "unsure"
+    assert get_value_name("sentiment", "0", "en") == "neutral"
+    assert get_value_name("sentiment", "-1", "zh") == "贬"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.label.selection import Rules, select, task_id, tasks
+from pipeline.label.selection import Rules, build_tasks, make_task_id, select
 from tests.support.filled import filled
 
 PLAIN = {"lang": "zh", "context": "一段视频的标题", "text": "这也太快了吧", "like_count": 5}
@@ -92,9 +92,11 @@ def test_lengths_that_leave_nothing() -> None:
 
 def test_a_task_is_known_by_what_it_shows() -> None:
     """Equal context and text are one task of a project; another context, text or project is another."""
-    rows, same = tasks(comments({}, {"thread_id": "t2"}, {"context": "别的标题"}, {"text": "这也太慢了吧"}), "csd")
+    rows, same = build_tasks(
+        comments({}, {"thread_id": "t2"}, {"context": "别的标题"}, {"text": "这也太慢了吧"}), "csd"
+    )
     assert same.rows() == [("weibo", "same_task", "t2/c2")]
     assert rows["comment_id"].to_list() == ["c1", "c3", "c4"]
-    assert rows["task_id"][0] == task_id("csd", "一段视频的标题", "这也太快了吧")
+    assert rows["task_id"][0] == make_task_id("csd", "一段视频的标题", "这也太快了吧")
     assert rows["task_id"].n_unique() == 3
-    assert task_id("other", "一段视频的标题", "这也太快了吧") != rows["task_id"][0]
+    assert make_task_id("other", "一段视频的标题", "这也太快了吧") != rows["task_id"][0]

@@ -31,7 +31,7 @@ def test_labels_fit_the_contract() -> None:
     assert fields.height == 600 * 3 * 8
     assert set(LABELS["rater_id"]) == {"simulated_1", "simulated_2", "simulated_3"}
     assert set(LABELS["tool"]) == {"simulated"}
-    assert all(schema.checked(*row) == row[1] for row in fields.select("field", "value").unique().iter_rows())
+    assert all(schema.normalise_value(*row) == row[1] for row in fields.select("field", "value").unique().iter_rows())
     assert DECIDED.dropped.height == 0
 
 
@@ -40,7 +40,7 @@ def test_notes_are_sound() -> None:
     notes = LABELS.filter(pl.col("field").is_in([*NOTES])).join(TASKS, on="task_id")
     assert set(notes["field"]) == set(NOTES)
     for value, text in notes.filter(field="span").select("value", "text").iter_rows():
-        schema.span_of(value, text)
+        schema.parse_span(value, text)
     person = ["task_id", "rater_id"]
     saw = LABELS.filter(field="subtext", value="1").select(person)
     gave = notes.filter(field="meaning")
@@ -61,7 +61,7 @@ def test_a_task_does_not_depend_on_others(chosen: list[int], seed: int) -> None:
 
 def test_seed_round_and_rater_make_a_difference() -> None:
     """Another seed gives another truth; raters copy neither each other nor, in round 2, themselves."""
-    assert not simulated.truth(TASKS["task_id"], 1).equals(simulated.truth(TASKS["task_id"], 0))
+    assert not simulated.draw_truth(TASKS["task_id"], 1).equals(simulated.draw_truth(TASKS["task_id"], 0))
     asked = TASKS.select("task_id", field=pl.lit("subtext"))
     said = {}
     for in_round, labels in ((1, LABELS), (2, simulated.label(TASKS, asked))):
@@ -74,7 +74,7 @@ def test_seed_round_and_rater_make_a_difference() -> None:
 def test_raters_are_as_accurate_as_told(accuracy: float) -> None:
     """In each field the share of true labels is the accuracy, within four standard errors."""
     labels = simulated.label(TASKS, accuracy=accuracy)
-    both = labels.join(simulated.truth(TASKS["task_id"]).rename({"value": "true"}), on=["task_id", "field"])
+    both = labels.join(simulated.draw_truth(TASKS["task_id"]).rename({"value": "true"}), on=["task_id", "field"])
     shares = both.group_by("field").agg(share=(pl.col("value") == pl.col("true")).mean())
     assert shares.height == 8
     error = 4 * (accuracy * (1 - accuracy) / 1800) ** 0.5
@@ -86,7 +86,7 @@ def test_raters_are_as_accurate_as_told(accuracy: float) -> None:
 
 def test_classes_are_skewed() -> None:
     """Most comments play on no sound, a third or so have subtext; every value of every field occurs somewhere."""
-    true = simulated.truth(some(4000)["task_id"])
+    true = simulated.draw_truth(some(4000)["task_id"])
     share = {row[:2]: row[2] / 4000 for row in true.group_by("field", "value").len().iter_rows()}
     assert share["homophonic", "-1"] == pytest.approx(0.95, abs=0.015)
     assert share["subtext", "1"] == pytest.approx(0.35, abs=0.031)
@@ -98,18 +98,20 @@ def test_perfect_raters_agree() -> None:
     decided = stages.decide(TASKS["task_id"], simulated.label(TASKS, accuracy=1))
     assert set(decided.annotations["reason"]) == {"unanimous"}
     columns = ["task_id", "field", "value"]
-    assert decided.annotations.select(columns).sort(columns).equals(simulated.truth(TASKS["task_id"]).sort(columns))
+    assert (
+        decided.annotations.select(columns).sort(columns).equals(simulated.draw_truth(TASKS["task_id"]).sort(columns))
+    )
 
 
 def test_the_process_comes_to_an_end() -> None:
     """After raters, adjudicator, and both anew, nothing is open, no label was in vain, and each end occurs."""
     labels, task_ids = LABELS, TASKS["task_id"]
     for in_round in (1, 2):
-        waiting = stages.to_adjudicate(stages.decide(task_ids, labels))
+        waiting = stages.list_to_adjudicate(stages.decide(task_ids, labels))
         assert set(waiting["round"]) == {in_round}
         labels = pl.concat([labels, simulated.adjudicate(waiting, again=0.3)])
         tables.Labels.validate(labels.with_columns(project=pl.lit("demo")))
-        asked = stages.to_relabel(stages.decide(task_ids, labels).annotations)
+        asked = stages.list_to_relabel(stages.decide(task_ids, labels).annotations)
         if in_round == 1:
             assert asked.height > 0
             labels = pl.concat([labels, simulated.label(TASKS, asked)])
@@ -122,7 +124,7 @@ def test_the_process_comes_to_an_end() -> None:
 
 def test_an_adjudicator_answers_all_that_waits() -> None:
     """One answer for each waiting field, whatever the order; again and delete in the shares told; else the truth."""
-    waiting = stages.to_adjudicate(DECIDED)
+    waiting = stages.list_to_adjudicate(DECIDED)
     said = simulated.adjudicate(waiting, accuracy=1, again=0.2, delete=0.1)
     cell = ["task_id", "round", "field"]
     assert said.select(cell).sort(cell).equals(waiting.select(cell).sort(cell))
@@ -132,13 +134,13 @@ def test_an_adjudicator_answers_all_that_waits() -> None:
     assert (said["value"] == stages.AGAIN).mean() == pytest.approx(0.2, abs=error)
     assert (said["value"] == stages.DELETE).mean() == pytest.approx(0.1, abs=error)
     values = said.filter(~pl.col("value").is_in([stages.AGAIN, stages.DELETE]))
-    assert values.join(simulated.truth(TASKS["task_id"]), on=["task_id", "field", "value"], how="anti").height == 0
+    assert values.join(simulated.draw_truth(TASKS["task_id"]), on=["task_id", "field", "value"], how="anti").height == 0
 
 
 def test_nothing_to_do_is_no_error() -> None:
     """No tasks, or nothing that waits, give no rows of the same columns."""
     assert simulated.label(TASKS.clear()).schema == LABELS.schema
-    assert simulated.adjudicate(stages.to_adjudicate(DECIDED).clear()).schema == LABELS.schema
+    assert simulated.adjudicate(stages.list_to_adjudicate(DECIDED).clear()).schema == LABELS.schema
     assert simulated.label(TASKS, TASKS.clear().select("task_id", field="text")).schema == LABELS.schema
 
 
@@ -149,7 +151,7 @@ def test_shares_are_checked() -> None:
     with pytest.raises(BadInput, match="accuracy should be in 0-1, found nan"):
         simulated.label(TASKS, accuracy=float("nan"))
     with pytest.raises(BadInput, match=r"again \+ delete should be in 0-1"):
-        simulated.adjudicate(stages.to_adjudicate(DECIDED), again=0.6, delete=0.5)
+        simulated.adjudicate(stages.list_to_adjudicate(DECIDED), again=0.6, delete=0.5)
 
 
 ITEMS = pl.DataFrame({
@@ -157,14 +159,14 @@ ITEMS = pl.DataFrame({
     "question": "@placeholder .", "options": [["one", "two", "three", "four", "five"]] * 400,
     "label": [n % 5 for n in range(400)],
 })  # fmt: skip
-CLOZE = questionnaire.tasks(ITEMS)
+CLOZE = questionnaire.build_tasks(ITEMS)
 ANSWERS = simulated.answer(CLOZE, ITEMS)
 
 
 def test_answers_fit_contract_and_form() -> None:
     """Each reader answers each question of each item, plainly named as simulated; spans lie within the passage."""
     tables.Labels.validate(ANSWERS.with_columns(project=pl.lit("demo")))
-    again = label_files.checked((("", row) for row in ANSWERS.iter_rows(named=True)), CLOZE, name="x", form=FORM)
+    again = label_files.check_rows((("", row) for row in ANSWERS.iter_rows(named=True)), CLOZE, name="x", form=FORM)
     assert again.equals(ANSWERS)
     fields = ANSWERS.filter(pl.col("field").is_in([*FORM.fields]))
     assert fields.height == 400 * len(simulated.READERS) * len(FORM.fields)
@@ -190,8 +192,8 @@ def test_answers_to_an_item_do_not_depend_on_others(chosen: list[int], seed: int
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_readers_are_as_accurate_as_told(share: float) -> None:
     """After reading a sound item the share of right answers is the reader's, before it a third, in four errors."""
-    said = questionnaire.answers(simulated.answer(CLOZE, ITEMS, readers={"amy": share}), CLOZE)
-    known = said.join(CLOZE, on="item_id").join(simulated.flaws(CLOZE["task_id"]), on="task_id")
+    said = questionnaire.build_answers(simulated.answer(CLOZE, ITEMS, readers={"amy": share}), CLOZE)
+    known = said.join(CLOZE, on="item_id").join(simulated.draw_flaws(CLOZE["task_id"]), on="task_id")
     sound = known.filter(pl.col("flaw").is_null()).join(ITEMS, on="item_id")
     assert 290 < sound.height < 350  # 320 expected; 4 standard deviations are 32
     error = 4 * (share * (1 - share) / sound.height) ** 0.5
@@ -218,7 +220,9 @@ def test_grades_fit_contract_and_form() -> None:
     """Each of five grades each task, plainly named as simulated, and all grades occur; who is assigned grades alone."""
     tables.Labels.validate(GRADES.with_columns(project=pl.lit("demo")))
     assert GRADES.schema == LABELS.schema
-    again = label_files.checked((("", row) for row in GRADES.iter_rows(named=True)), None, name="x", form=quality.FORM)
+    again = label_files.check_rows(
+        (("", row) for row in GRADES.iter_rows(named=True)), None, name="x", form=quality.FORM
+    )
     assert again.equals(GRADES)
     assert GRADES.height == 600 * 5
     assert set(GRADES["tool"]) == {"simulated"}
@@ -253,7 +257,7 @@ def test_graders_scatter_around_the_truth(accuracy: float) -> None:
 
 def test_simulated_grades_are_like_the_papers() -> None:
     """The mean is near the 3.6 of AAC-10; another seed gives other grades."""
-    tasks = quality.tasks(pl.DataFrame({"item_id": ["a"], "title": ["t"], "content": ["c"], "text": ["x"]}))
+    tasks = quality.build_tasks(pl.DataFrame({"item_id": ["a"], "title": ["t"], "content": ["c"], "text": ["x"]}))
     assert simulated.grade(tasks)["task_id"].to_list() == tasks["task_id"].to_list() * 5
     assert GRADES["value"].cast(pl.Int64).mean() == pytest.approx(3.6, abs=0.12)
     assert not simulated.grade(TASKS, seed=1).equals(GRADES)
@@ -280,7 +284,7 @@ def test_several_grades_fit_contract_and_form() -> None:
     """Each rater gives a task each grade that a form asks for, plainly named as simulated; who is assigned alone."""
     tables.Labels.validate(BOTH.with_columns(project=pl.lit("demo")))
     rows = (("", row) for row in BOTH.iter_rows(named=True))
-    assert label_files.checked(rows, None, name="x", form=compression.FORM).equals(BOTH)
+    assert label_files.check_rows(rows, None, name="x", form=compression.FORM).equals(BOTH)
     assert set(BOTH.group_by("task_id", "rater_id").agg(pl.col("field"))["field"].list.join(" ")) == {
         "syntax semantics"
     }  # fmt: skip

@@ -14,7 +14,7 @@ from pipeline import tables
 from pipeline.errors import BadInput
 from pipeline.label import stages
 from pipeline.label.schema import EMOTIONS, FIELDS, NOTES, TAGS
-from pipeline.label.stages import AGAIN, DELETE, Decided, decide
+from pipeline.label.stages import AGAIN, DELETE, Decisions, decide
 
 TRIPLES = list(itertools.product(TAGS, repeat=3))
 ANSWERS = (None, *TAGS, AGAIN, DELETE)
@@ -52,17 +52,17 @@ def frame(rows: list[Row]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=types)
 
 
-def decided(rows: list[Row], count: int = 1) -> Decided:
+def decided(rows: list[Row], count: int = 1) -> Decisions:
     """What becomes of tasks 0, 1, …"""
     return decide(pl.Series("task_id", [task(n) for n in range(count)]), frame(rows))
 
 
-def reasons(found: Decided) -> list[tuple[str, str, int, str]]:
+def reasons(found: Decisions) -> list[tuple[str, str, int, str]]:
     """Rater, field, round and reason of what was dropped."""
     return [*found.dropped.select("rater_id", "field", "round", "reason").iter_rows()]
 
 
-def of(found: Decided, field: str = "subtext", number: int = 0) -> tuple[str, str | None, str, int, str]:
+def of(found: Decisions, field: str = "subtext", number: int = 0) -> tuple[str, str | None, str, int, str]:
     """State, value, reason, round and pattern of a field."""
     row = found.annotations.filter(task_id=task(number), field=field)
     return row.select("state", "value", "reason", "round", "pattern").row(0)
@@ -274,7 +274,7 @@ def test_round_2_is_for_fields_sent_there() -> None:
     """Only the field sent to round 2 is labelled anew; labels and notes of what was not sent were not asked."""
     rows = history(0, [(("1", "0", "-1"), AGAIN)])
     sent = decided(rows)
-    assert stages.to_relabel(sent.annotations).rows() == [(task(0), "subtext")]
+    assert stages.list_to_relabel(sent.annotations).rows() == [(task(0), "subtext")]
     anew = [row(0, f"r{n}", "subtext", "1", round=2) for n in range(3)]  # the same people may label again
     found = decided([*rows, *anew, row(0, "r0", "sarcasm", "1", round=2), row(0, "r0", "plain", "so", round=2)])
     assert reasons(found) == [("r0", "sarcasm", 2, "not_asked")]
@@ -369,9 +369,9 @@ def test_nothing_to_decide_is_no_error() -> None:
     """No tasks and no labels give frames without rows."""
     found = decided([], 0)
     assert [part.height for part in found] == [0, 0, 0]
-    assert stages.to_adjudicate(found).columns == ["task_id", "round", "field", "a", "b", "c"]
+    assert stages.list_to_adjudicate(found).columns == ["task_id", "round", "field", "a", "b", "c"]
     assert stages.is_finished(found.annotations)
-    assert stages.released(found.annotations).values.height == stages.notes(found.kept).height == 0
+    assert stages.release(found.annotations).values.height == stages.choose_notes(found.kept).height == 0
 
 
 def test_adjudicators_see_no_names() -> None:
@@ -381,7 +381,7 @@ def test_adjudicators_see_no_names() -> None:
         for n, (tag, emotion) in enumerate(zip(TAGS, EMOTIONS, strict=False)):
             rows += whole(number, f"r{n}", n, subtext=tag, emotion=emotion)
     found = decided([*rows, *three(60, ("1", "1", "1"))], 61)
-    waiting = stages.to_adjudicate(found)
+    waiting = stages.list_to_adjudicate(found)
     assert waiting.columns == ["task_id", "round", "field", "a", "b", "c"]
     assert waiting.select("task_id", "round", "field").rows() == [
         (task(number), 1, field) for number in range(60) for field in ("subtext", "emotion")
@@ -394,10 +394,10 @@ def test_adjudicators_see_no_names() -> None:
 def test_adjudicators_see_the_round_that_waits() -> None:
     """In round 2 the three new values are shown, not those of round 1; what is answered waits no more."""
     way = [(("1", "0", "-1"), AGAIN), (("1", "1", "0"), None)]
-    waiting = stages.to_adjudicate(decided(history(0, way)))
+    waiting = stages.list_to_adjudicate(decided(history(0, way)))
     assert waiting["round"].to_list() == [2]
     assert sorted(waiting.select("a", "b", "c").row(0)) == ["0", "1", "1"]
-    assert stages.to_adjudicate(decided(history(0, [way[0], (("1", "1", "0"), "1")]))).height == 0
+    assert stages.list_to_adjudicate(decided(history(0, [way[0], (("1", "1", "0"), "1")]))).height == 0
 
 
 def test_release_leaves_out_deleted_tasks() -> None:
@@ -405,16 +405,16 @@ def test_release_leaves_out_deleted_tasks() -> None:
     rows = history(0, [(("1", "0", "-1"), DELETE)]) + history(1, [(("1", "1", "-1"), DELETE)], "sarcasm")
     rows += history(2, [(("1", "1", "-1"), "0")])
     annotations = decided(rows, 3).annotations
-    values, left_out = stages.released(annotations)
+    values, left_out = stages.release(annotations)
     assert left_out.rows() == [(task(0), "subtext", "all_different")]
     assert values.columns == ["task_id", *FIELDS]
     assert values.select("task_id", "subtext", "sarcasm", "emotion").rows() == [
         (task(1), "-1", None, "None"), (task(2), "0", "-1", "None"),
     ]  # fmt: skip
-    strict = stages.released(annotations, stages.ALL)
+    strict = stages.release(annotations, stages.ALL)
     assert strict.left_out.rows()[1] == (task(1), "sarcasm", "adjudicator_deleted")
     assert strict.values["task_id"].to_list() == [task(2)]
-    assert stages.released(annotations, ()).values.height == 3
+    assert stages.release(annotations, ()).values.height == 3
 
 
 def test_release_leaves_out_unfinished_tasks() -> None:
@@ -422,7 +422,7 @@ def test_release_leaves_out_unfinished_tasks() -> None:
     rows = history(0, [(("1", "0", "-1"), None)], "sarcasm")
     rows += history(1, [(("1", "0", "-1"), DELETE)])
     rows += [row(1, "r0", "sarcasm", "1", at=1)]  # a change of mind: task 1 has an open field too
-    values, left_out = stages.released(decided(rows, 2).annotations)
+    values, left_out = stages.release(decided(rows, 2).annotations)
     assert left_out.rows() == [(task(0), "sarcasm", "unfinished"), (task(1), "subtext", "all_different")]
     assert values.height == 0
 
@@ -430,7 +430,7 @@ def test_release_leaves_out_unfinished_tasks() -> None:
 def test_release_refuses_unknown_fields() -> None:
     """A required field that there is not is named."""
     with pytest.raises(BadInput, match="no field 'irony'"):
-        stages.released(decided([]).annotations, ("subtext", "irony"))
+        stages.release(decided([]).annotations, ("subtext", "irony"))
 
 
 def note(rater: str, field: str, value: str, **more: Any) -> Row:
@@ -453,11 +453,11 @@ def test_one_note_is_chosen(given_notes: list[tuple[str, str, int, int]], chosen
     """The adjudicator's note, else the one most raters gave, else the longest, else the first in order of text."""
     rows = [note(who, "meaning", value, round=r, stage=s) for who, value, r, s in given_notes]
     for order in itertools.permutations(rows):
-        found = stages.notes(frame(list(order)))
+        found = stages.choose_notes(frame(list(order)))
         assert found.columns == ["task_id", *NOTES]
         assert found.rows() == [(task(0), None, None, chosen, None)]
 
 
 def test_the_widest_span_is_the_longest() -> None:
     """Of spans the one that covers most is chosen, not the one with most digits."""
-    assert stages.notes(frame([note("a", "span", "10-12"), note("b", "span", "2-9")]))["span"].item() == "2-9"
+    assert stages.choose_notes(frame([note("a", "span", "10-12"), note("b", "span", "2-9")]))["span"].item() == "2-9"

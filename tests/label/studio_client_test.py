@@ -37,23 +37,23 @@ def tasks(count: int = 3) -> pl.DataFrame:
     return pl.DataFrame({
         "task_id": [f"{n:032x}" for n in range(count)], "text": [f"你可真准时，迟到第{n}次 😀" for n in range(count)],
         "context": [None if n % 2 else "开会" for n in range(count)], "lang": "zh",
-        "schema_version": schema.version(),
+        "schema_version": schema.hash_schema(),
     }, schema_overrides={"context": pl.String})  # fmt: skip
 
 
 def items(count: int = 3) -> list[dict[str, Any]]:
-    return label_studio.to_tasks(task_files.tasks_rows(tasks(count)))
+    return label_studio.to_tasks(task_files.build_rows(tasks(count)))
 
 
 def made(client: httpx.Client) -> int:
-    return studio_client.project(client, TITLE, label_studio.config_xml())
+    return studio_client.get_project(client, TITLE, label_studio.build_config())
 
 
 def test_a_project_is_made_once(studio: Studio, client: httpx.Client) -> None:
     """Asking twice for a title gives the same project, which gives each task to three raters, in stage 2 to one."""
     assert made(client) == made(client)
-    form = label_studio.config_xml(stage=2)
-    assert studio_client.project(client, f"{TITLE} again", form, 2) == studio_client.project(
+    form = label_studio.build_config(stage=2)
+    assert studio_client.get_project(client, f"{TITLE} again", form, 2) == studio_client.get_project(
         client, f"{TITLE} again", form, 2
     )
     assert [p["maximum_annotations"] for p in studio.projects] == [3, 1]  # CSD-15: three raters, then one
@@ -104,7 +104,7 @@ def test_tasks_are_pushed_once(studio: Studio, client: httpx.Client) -> None:
 def test_a_second_round_is_another_task(studio: Studio, client: httpx.Client) -> None:
     """The same comment in round 2 is pushed beside round 1."""
     number = made(client)
-    again = label_studio.to_tasks(task_files.tasks_rows(tasks(2).with_columns(round=2)))
+    again = label_studio.to_tasks(task_files.build_rows(tasks(2).with_columns(round=2)))
     assert studio_client.push(client, number, items(2)) + studio_client.push(client, number, again) == 4
     assert studio_client.push(client, number, again) == 0
 
@@ -141,7 +141,7 @@ def test_push_annotate_pull(studio: Studio, client: httpx.Client, tmp_path: Path
             studio.annotate(task, rater, {**SAID, "sarcasm": str(rater - 12), "meaning": f"他迟到了，{rater}说"})
     studio.annotate(given["task_id"][0], 11, SAID)  # the server takes a second answer of the same rater
     studio_client.export(client, number, tmp_path / "export.json")
-    pulled = label_studio.from_export(label_studio.read_export(tmp_path / "export.json"), given)
+    pulled = label_studio.parse_export(label_studio.read_export(tmp_path / "export.json"), given)
     fields = pulled.labels.filter(pl.col("field").is_in([*schema.FIELDS]))
     assert len(fields) == 3 * 3 * 8
     assert fields.select("task_id", "rater_id", "field").is_duplicated().sum() == 0
@@ -201,10 +201,10 @@ def test_tasks_that_were_taken_but_are_not_there_are_retry(studio: Studio, clien
 def test_a_title_fits(studio: Studio, client: httpx.Client, length: int) -> None:
     """The server takes 50 characters (measured, 1.23.2): a longer title is shortened, to no other's, always alike."""
     titles = [f"{letter * (length - 20)} round 1 adjudicator" for letter in "ab"]
-    made_ = [studio_client.project(client, title, label_studio.config_xml(stage=2), 2) for title in titles * 2]
+    made_ = [studio_client.get_project(client, title, label_studio.build_config(stage=2), 2) for title in titles * 2]
     assert made_ == [1, 2, 1, 2]
     assert all(p["title"].endswith(" round 1 adjudicator") for p in studio.projects)
-    same_ends = [studio_client._fitting(f"{'a' * 40}{n}{'b' * 40}") for n in range(20)]
+    same_ends = [studio_client._shorten_title(f"{'a' * 40}{n}{'b' * 40}") for n in range(20)]
     assert len(set(same_ends)) == 20
     assert {len(title) for title in same_ends} == {50}
 

@@ -33,7 +33,7 @@ def test_tasks_leave_without_ids_of_others(tmp_path: Path) -> None:
 def test_any_task_of_the_table_can_leave() -> None:
     """A row of the contract is enough."""
     frame = filled("label_tasks", {"text": "一"}, {"text": "二"})
-    assert [task["text"] for task in task_files.tasks_rows(frame)] == ["一", "二"]
+    assert [task["text"] for task in task_files.build_rows(frame)] == ["一", "二"]
 
 
 def test_the_adjudicator_gets_the_labels_of_the_round() -> None:
@@ -44,25 +44,25 @@ def test_the_adjudicator_gets_the_labels_of_the_round() -> None:
         row(rater_id="dan", stage=2, value="again"), row(rater_id="amy", round=2, value="0"),
     )  # fmt: skip
     asked = tasks().with_columns(fields=pl.Series([["sarcasm"]] * 3))
-    first, second, _ = task_files.tasks_rows(asked, given_labels)
+    first, second, _ = task_files.build_rows(asked, given_labels)
     assert first["stage"] == 2
     assert [label["rater"] for label in first["labels"]] == ["A", "B", "C"]
     assert sorted(label["sarcasm"] for label in first["labels"]) == ["-1", "0", "1"]
     assert [set(label) for label in first["labels"] if label["sarcasm"] == "1"] == [{"rater", "sarcasm", "meaning"}]
     assert second["labels"] == []
     assert "amy" not in json.dumps(first)
-    later, *_ = task_files.tasks_rows(asked.with_columns(round=2), given_labels)
+    later, *_ = task_files.build_rows(asked.with_columns(round=2), given_labels)
     assert later["labels"] == [{"rater": "A", "sarcasm": "0"}]
 
 
 def test_letters_are_no_persons() -> None:
     """Over many tasks each of three raters is called A about as often as the others."""
     many = tasks([f"第{n}次" for n in range(300)])
-    said = label_files.checked(
+    said = label_files.check_rows(
         [("", row(task_id=task, rater_id=rater, value=value)) for task in many["task_id"]
          for rater, value in (("amy", "1"), ("bo", "0"), ("cy", "-1"))], many, name="x",
     )  # fmt: skip
-    first = [task["labels"][0]["sarcasm"] for task in task_files.tasks_rows(many, said)]
+    first = [task["labels"][0]["sarcasm"] for task in task_files.build_rows(many, said)]
     assert min(first.count(value) for value in schema.TAGS) > 60  # 100 expected; 5 standard deviations are 41
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from pipeline.papers import commenting
-from pipeline.papers.commenting import SYSTEMS, TABLE_4, TABLE_7, claims
+from pipeline.papers.commenting import SYSTEMS, TABLE_4, TABLE_7, list_claims
 
 
 def test_published_numbers() -> None:
@@ -21,8 +21,8 @@ def test_published_numbers() -> None:
 
 def test_claims() -> None:
     """Errata E12: BLEU-1 falls, IR-TC leads 4 rows of 9 and shares one; and not all p are below .01 (E24)."""
-    found = {row["claim"]: row for row in claims().to_dicts()}
-    assert claims().columns == ["system", "place", "claim", "found", "holds"]
+    found = {row["claim"]: row for row in list_claims().to_dicts()}
+    assert list_claims().columns == ["system", "place", "claim", "found", "holds"]
     wrong = {row["place"]: row["found"] for row in found.values() if row["holds"] is False}
     assert set(wrong) == {
         "appendix C.2", "tables 3 and 4", "appendix C.3", "abstract and table 2", "section 5 and appendix C.1",
@@ -40,8 +40,8 @@ def test_p_of_a_printed_coefficient_is_scipys() -> None:
     rng = np.random.default_rng(1)
     grades = rng.integers(1, 6, 300)
     expected = stats.pearsonr(grades + rng.normal(size=300), grades)
-    assert commenting._p(expected.statistic, 300) == pytest.approx(expected.pvalue, rel=1e-6)
-    assert commenting._p(0.1, 50) == pytest.approx(0.4896, abs=1e-4)
+    assert commenting._compute_p(expected.statistic, 300) == pytest.approx(expected.pvalue, rel=1e-6)
+    assert commenting._compute_p(0.1, 50) == pytest.approx(0.4896, abs=1e-4)
 
 
 def test_the_view_says_the_same(tables: object) -> None:
@@ -49,4 +49,4 @@ def test_the_view_says_the_same(tables: object) -> None:
     from pipeline import warehouse
 
     found = warehouse.query("select system, place, claim, found, holds from paper_errata")
-    assert found.rows() == claims().rows()
+    assert found.rows() == list_claims().rows()

@@ -31,7 +31,7 @@ def said(project: str, rater: str, changes: dict[str, str] | None = None, **more
 
 def answers(project: str, in_round: int, value: str) -> pl.DataFrame:
     """The adjudicator's answer to all that waits."""
-    rows = stages.to_adjudicate(csd.decide(project)).filter(round=in_round)
+    rows = stages.list_to_adjudicate(csd.decide(project)).filter(round=in_round)
     made = rows.select(
         "task_id", "round", "field", stage=2, rater_id=pl.lit("judge"), value=pl.lit(value), tool=pl.lit("file")
     )

@@ -19,7 +19,7 @@ def tasks(texts: list[str] = TEXTS) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "task_id": [f"{n:032x}" for n in range(1, len(texts) + 1)], "text": texts, "lang": "zh",
-            "context": [None, *["开会"] * (len(texts) - 1)], "schema_version": schema.version(), "source": "weibo",
+            "context": [None, *["开会"] * (len(texts) - 1)], "schema_version": schema.hash_schema(), "source": "weibo",
             "comment_id": "49731234567890", "thread_id": "88812345", "row_id": "abcdef0123456789", "user_id": "u1",
         },
         schema_overrides={"context": pl.String},
@@ -44,7 +44,7 @@ def written(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def labels(*rows: dict[str, Any]) -> pl.DataFrame:
-    return label_files.checked([(f"row {n}", r) for n, r in enumerate(rows)], tasks(), name="x")
+    return label_files.check_rows([(f"row {n}", r) for n, r in enumerate(rows)], tasks(), name="x")
 
 
 def sheet(path: Path) -> list[dict[str, Any]]:

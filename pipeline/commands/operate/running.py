@@ -79,7 +79,7 @@ def demo() -> None:
     from pipeline import sample
     from pipeline.commands.operate import demo as work
 
-    console.say(f"the sample of {len(sample.sources())} sites, filed under {sample.DAY}")
+    console.say(f"the sample of {len(sample.list_sites())} sites, filed under {sample.DAY}")
     work.demo()
 
 

@@ -84,7 +84,7 @@ def stats(
     from pipeline.tasks.recam import options, readers
 
     if file:
-        show(examples.statistics(readers.read(file)), as_json)
+        show(examples.compute_statistics(readers.read(file)), as_json)
         return
     found, funnel = options.count_items(), warehouse.query(
         "select subtask, reason, sum(row_count)::bigint as row_count from cloze_funnel "

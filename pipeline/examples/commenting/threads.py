@@ -58,7 +58,7 @@ class Corpus(NamedTuple):
     dropped: pl.DataFrame  # `DROPPED`; row_key is the thread_id, of a comment <thread_id>/<comment_id>
 
 
-def corpus(articles: pl.DataFrame, comments: pl.DataFrame, rules: Rules = PAPER) -> Corpus:
+def build_corpus(articles: pl.DataFrame, comments: pl.DataFrame, rules: Rules = PAPER) -> Corpus:
     """Which articles are in, how they are divided, and which comments are references (AAC-04, AAC-07).
 
     An article is left out as `short_content` or `few_comments`, or `short_content+few_comments`: filters have no order.
@@ -85,34 +85,34 @@ def corpus(articles: pl.DataFrame, comments: pl.DataFrame, rules: Rules = PAPER)
     _check("articles", articles, _KEY, ["title_words", "content_words"], ["category"])
     _check("comments", comments, _COMMENT, ["words"], ["like_count"])
     is_fit = pl.col("words") >= rules.comment_words
-    of_article = comments.group_by(_KEY).agg(
+    counts = comments.group_by(_KEY).agg(
         comment_count=pl.len().cast(pl.Int64), like_count=pl.col("like_count").sum(), fit_count=is_fit.sum()
     )
-    known = articles.join(of_article, on=_KEY, how="left").with_columns(
+    counted_articles = articles.join(counts, on=_KEY, how="left").with_columns(
         pl.col("comment_count", "like_count", "fit_count").fill_null(0)
     )
-    threads = _divided(known.sort(_KEY).with_columns(reason=_reason(rules)), rules)
+    threads = _divide(counted_articles.sort(_KEY).with_columns(reason=_find_reason(rules)), rules)
     strays = comments.join(articles, on=_KEY, how="anti").sort(_COMMENT)
-    left_out = threads.filter(pl.col("reason").is_not_null()).select("source", "reason", row_key="thread_id")
-    dropped = strays.select("source", reason=pl.lit("no_article"), row_key=_row_key())
-    fit = comments.filter(is_fit).join(threads.filter(split="test"), on=_KEY, how="semi")
-    return Corpus(threads, _references(fit, rules), pl.concat([left_out, dropped]))
+    dropped_articles = threads.filter(pl.col("reason").is_not_null()).select("source", "reason", row_key="thread_id")
+    dropped_comments = strays.select("source", reason=pl.lit("no_article"), row_key=_row_key())
+    fit_comments = comments.filter(is_fit).join(threads.filter(split="test"), on=_KEY, how="semi")
+    return Corpus(threads, _draw_references(fit_comments, rules), pl.concat([dropped_articles, dropped_comments]))
 
 
-def _check(name: str, rows: pl.DataFrame, key: list[str], counts: list[str], others: list[str]) -> None:
-    if lacking := [column for column in (*key, *counts, *others) if column not in rows.columns]:
+def _check(name: str, rows: pl.DataFrame, key: list[str], counts: list[str], other_columns: list[str]) -> None:
+    if lacking := [column for column in (*key, *counts, *other_columns) if column not in rows.columns]:
         raise BadInput(f"{name}: no column {', '.join(lacking)}; found {', '.join(rows.columns)}")
     for column in counts:
-        if (wrong := rows.filter(~(pl.col(column) >= 0).fill_null(value=False))).height:
-            where, found = "/".join(wrong.select(key).row(0)), wrong[column][0]
-            raise BadInput(f"{name}, {where}: field {column!r} should be a number of words, found {found}")
+        if (faulty := rows.filter(~(pl.col(column) >= 0).fill_null(value=False))).height:
+            place, value = "/".join(faulty.select(key).row(0)), faulty[column][0]
+            raise BadInput(f"{name}, {place}: field {column!r} should be a number of words, found {value}")
     ids = rows.select(key)
     if ids.n_unique() < ids.height:
-        where = "/".join(ids.filter(ids.is_duplicated()).row(0))
-        raise BadInput(f"{name}: {where} is there twice, expected once")
+        place = "/".join(ids.filter(ids.is_duplicated()).row(0))
+        raise BadInput(f"{name}: {place} is repeated, expected once")
 
 
-def _reason(rules: Rules) -> pl.Expr:
+def _find_reason(rules: Rules) -> pl.Expr:
     broken = {
         "short_content": pl.col("content_words") < rules.least_words,
         "few_comments": pl.col("comment_count") < rules.least_comments,
@@ -123,38 +123,40 @@ def _reason(rules: Rules) -> pl.Expr:
     return pl.when(told != "").then(told)
 
 
-def _divided(known: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+def _divide(articles: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     """Articles, in order, with `split`."""
-    kept = known.filter(pl.col("reason").is_null())
-    most = math.floor(rules.share * kept.height + 1e-9)
-    may = (pl.col("fit_count") >= rules.test_comments) & (pl.col("like_count") >= rules.likes)
-    test = _first(kept.filter(may), min(rules.test, most), f"{rules.seed}\ntest")
+    accepted = articles.filter(pl.col("reason").is_null())
+    max_count = math.floor(rules.share * accepted.height + 1e-9)
+    may_test = (pl.col("fit_count") >= rules.test_comments) & (pl.col("like_count") >= rules.likes)
+    test = _draw_first(accepted.filter(may_test), min(rules.test, max_count), f"{rules.seed}\ntest")
     # by another hash: those that the test did not take would come last
-    rest = kept.join(test, on=_KEY, how="anti")
-    validation = _first(rest, min(rules.validation, most), f"{rules.seed}\nvalidation")
+    rest = accepted.join(test, on=_KEY, how="anti")
+    validation = _draw_first(rest, min(rules.validation, max_count), f"{rules.seed}\nvalidation")
     parts = [part.with_columns(split=pl.lit(name)) for part, name in ((test, "test"), (validation, "validation"))]
-    found = known.join(pl.concat(parts), on=_KEY, how="left", maintain_order="left")
+    divided = articles.join(pl.concat(parts), on=_KEY, how="left", maintain_order="left")
     is_in = pl.col("reason").is_null()
-    return found.with_columns(split=pl.when(is_in).then(pl.col("split").fill_null("train"))).select(
+    return divided.with_columns(split=pl.when(is_in).then(pl.col("split").fill_null("train"))).select(
         pl.col(name).cast(kind) for name, kind in THREADS.items()
     )
 
 
-def _first(rows: pl.DataFrame, count: int, told: str) -> pl.DataFrame:
+def _draw_first(rows: pl.DataFrame, count: int, salt: str) -> pl.DataFrame:
     """The keys of the first articles by their draws."""
-    return rows.select(_KEY).with_columns(_draws(rows.select(_KEY), told)).sort("draw", *_KEY).head(count).drop("draw")
+    return (
+        rows.select(_KEY).with_columns(_hash_rows(rows.select(_KEY), salt)).sort("draw", *_KEY).head(count).drop("draw")
+    )
 
 
-def _draws(ids: pl.DataFrame, told: str) -> pl.Series:
+def _hash_rows(ids: pl.DataFrame, salt: str) -> pl.Series:
     """`draw`: a number for each row, by what is told and its ids alone."""
-    numbers = (hashlib.blake2b("\n".join((told, *row)).encode(), digest_size=8).digest() for row in ids.iter_rows())
+    numbers = (hashlib.blake2b("\n".join((salt, *row)).encode(), digest_size=8).digest() for row in ids.iter_rows())
     return pl.Series("draw", [int.from_bytes(number) for number in numbers], dtype=pl.UInt64)
 
 
-def _references(fit: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+def _draw_references(fit: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     ids = fit.select(_COMMENT)
-    drawn = ids.with_columns(_draws(ids, f"{rules.seed}\nreference")).sort(*_KEY, "draw", "comment_id")
-    placed = drawn.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64).over(_KEY))
+    ordered = ids.with_columns(_hash_rows(ids, f"{rules.seed}\nreference")).sort(*_KEY, "draw", "comment_id")
+    placed = ordered.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64).over(_KEY))
     is_reference = pl.col("place") < rules.references
     role = pl.when(is_reference).then(pl.lit("reference")).otherwise(pl.lit("candidate"))
     return placed.filter(pl.col("place") <= rules.references).with_columns(role=role).select(list(REFERENCES))
@@ -164,7 +166,7 @@ def _row_key() -> pl.Expr:
     return pl.concat_str("thread_id", "comment_id", separator="/")
 
 
-def statistics(threads: pl.DataFrame, comments: pl.DataFrame) -> pl.DataFrame:
+def compute_statistics(threads: pl.DataFrame, comments: pl.DataFrame) -> pl.DataFrame:
     """Table 2 of a corpus, beside the paper's (AAC-05, AAC-06, errata E12).
 
     Args:
@@ -177,20 +179,21 @@ def statistics(threads: pl.DataFrame, comments: pl.DataFrame) -> pl.DataFrame:
         those whose likes are known), mean title_words, content_words and comment_words, null for what is undefined;
         and of the fields of `Part` what the paper tells, as paper_*.
     """
-    kept = threads.filter(pl.col("split").is_not_null())
-    said = comments.join(kept.select(*_KEY, "split"), on=_KEY)
-    of_articles, of_comments = (
-        pl.concat([rows, rows.with_columns(split=pl.lit("all"))]).group_by("split") for rows in (kept, said)
+    split_threads = threads.filter(pl.col("split").is_not_null())
+    split_comments = comments.join(split_threads.select(*_KEY, "split"), on=_KEY)
+    article_groups, comment_groups = (
+        pl.concat([rows, rows.with_columns(split=pl.lit("all"))]).group_by("split")
+        for rows in (split_threads, split_comments)
     )
-    articles = of_articles.agg(pl.col("title_words", "content_words").mean(), articles=pl.len().cast(pl.Int64))
-    told = of_comments.agg(
+    articles = article_groups.agg(pl.col("title_words", "content_words").mean(), articles=pl.len().cast(pl.Int64))
+    comment_means = comment_groups.agg(
         comments=pl.len().cast(pl.Int64), comment_words=pl.col("words").mean(),
         likes_per_comment=pl.col("like_count").mean(),
     )  # fmt: skip
     schema = {name: pl.Int64 if name == "articles" else pl.Float64 for name in Part._fields}
     paper = pl.DataFrame([*TABLE_2.values()], schema, orient="row").select(pl.all().name.prefix("paper_"))
     rows = paper.with_columns(split=pl.Series([*TABLE_2]))
-    for part in (articles, told):
+    for part in (articles, comment_means):
         rows = rows.join(part, on="split", how="left", maintain_order="left")
     rows = rows.with_columns(pl.col("articles", "comments").fill_null(0))
     has_some = pl.when(pl.col("articles") > 0)
@@ -199,7 +202,7 @@ def statistics(threads: pl.DataFrame, comments: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def categories(threads: pl.DataFrame) -> pl.DataFrame:
+def count_categories(threads: pl.DataFrame) -> pl.DataFrame:
     """How many articles each category has (Figure 2; AAC-31).
 
     Args:
@@ -209,6 +212,8 @@ def categories(threads: pl.DataFrame) -> pl.DataFrame:
         category (null for articles without one), count, share of all; the largest first, then by name. The figure shows
         `CATEGORIES_SHOWN`.
     """
-    kept = threads.filter(pl.col("split").is_not_null())
-    counts = kept.group_by("category").agg(count=pl.len().cast(pl.Int64))
-    return counts.with_columns(share=pl.col("count") / kept.height).sort("count", "category", descending=[True, False])
+    split_threads = threads.filter(pl.col("split").is_not_null())
+    counts = split_threads.group_by("category").agg(count=pl.len().cast(pl.Int64))
+    return counts.with_columns(share=pl.col("count") / split_threads.height).sort(
+        "count", "category", descending=[True, False]
+    )

@@ -1,7 +1,7 @@
-"""Near-duplicate sentences: variants of one template, which a random split would put on both sides (IMP-22, IMP-43).
+"""Clusters of near-duplicate sentences: variants of one template, which a random split would separate (IMP-22, IMP-43).
 
-In: texts. Out: the cluster of each. Shingles, sketches and rules are those of `collect.dedupe`, which drops copies of
-comments; here nothing is dropped, so a looser likeness counts: a word exchanged in a sentence of ten or so.
+Shingles, sketches and rules are those of `collect.dedupe`, which drops copies of comments. Here nothing is dropped, so
+a lower similarity counts: one changed word in a sentence of about ten.
 """
 
 from collections.abc import Sequence
@@ -14,19 +14,19 @@ from scipy import sparse
 from pipeline.collect.dedupe import CANDIDATES, PERMUTATIONS, SHORTEST, _trigrams
 
 THRESHOLD = 0.6  # Jaccard similarity of character trigrams
-_ROWS = 4  # numbers of a sketch a band has: at likeness 0.6 nine pairs in ten meet in a band, at 0.7 all but one in 75
+_ROWS = 4  # numbers of a sketch in a band: nine in ten pairs of similarity 0.6 share a band, of 0.7 all but one in 75
 _SEED = 20261120
 _CHUNK = 50_000  # pairs compared at once
 
 Ints = npt.NDArray[np.int64]
 
 
-def near_duplicates(texts: pl.Series | Sequence[str], threshold: float = THRESHOLD) -> Ints:
-    """Cluster of each text: the least row of those it is linked to by a chain of near duplicates.
+def cluster_near_duplicates(texts: pl.Series | Sequence[str], threshold: float = THRESHOLD) -> Ints:
+    """Return the cluster of each text: the lowest row that a chain of near duplicates links it to.
 
-    Candidates come from MinHash bands, each confirmed by exact similarity. In one band a text meets at most the next
-    100 unlike it, in the order of the alphabet, so that a flood of look-alikes costs no square. The clusters follow
-    from the set of texts, not from their order. Texts under eight characters are near duplicates only when equal.
+    Candidates come from MinHash bands; exact similarity confirms them. In one band a text is compared with at most the
+    next 100 in alphabetical order, so that many similar texts do not cost quadratic time. The order of the texts does
+    not change the clusters. Texts under eight characters are near duplicates only if equal.
 
     Args:
         texts: n sentences in any language.
@@ -35,43 +35,43 @@ def near_duplicates(texts: pl.Series | Sequence[str], threshold: float = THRESHO
     Returns:
         int64 [n].
     """
-    said = pl.col("said").str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
-    rows = pl.DataFrame({"said": pl.Series(texts, dtype=pl.String)}).select(said, row=pl.int_range(pl.len()))
-    kinds = rows["said"].unique().sort()
-    component = np.arange(len(kinds))
-    long = np.flatnonzero((kinds.str.len_chars() >= SHORTEST).to_numpy())
+    text = pl.col("text").str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
+    rows = pl.DataFrame({"text": pl.Series(texts, dtype=pl.String)}).select(text, row=pl.int_range(pl.len()))
+    distinct = rows["text"].unique().sort()
+    component = np.arange(len(distinct))
+    long = np.flatnonzero((distinct.str.len_chars() >= SHORTEST).to_numpy())
     if len(long) > 1:
-        component[long] = long[_components([_trigrams("", kinds[int(i)]) for i in long], threshold)]
-    found = pl.DataFrame({"said": kinds, "cluster": component})
-    clusters = rows.join(found, on="said", how="left", maintain_order="left")
+        component[long] = long[_link_texts([_trigrams("", distinct[int(i)]) for i in long], threshold)]
+    distinct_clusters = pl.DataFrame({"text": distinct, "cluster": component})
+    clusters = rows.join(distinct_clusters, on="text", how="left", maintain_order="left")
     return clusters.select(pl.col("row").min().over("cluster"))["row"].cast(pl.Int64).to_numpy()
 
 
-def with_clusters(pairs: pl.DataFrame, threshold: float = THRESHOLD) -> pl.DataFrame:
-    """Add `cluster_id` to pairs: the least pair_id of those whose implicit sentences are near duplicates."""
-    cluster = pl.Series(near_duplicates(pairs["implicit"], threshold), dtype=pl.Int64)
+def add_clusters(pairs: pl.DataFrame, threshold: float = THRESHOLD) -> pl.DataFrame:
+    """Add `cluster_id`: the first pair_id of the pairs whose implicit sentences are near duplicates."""
+    cluster = pl.Series(cluster_near_duplicates(pairs["implicit"], threshold), dtype=pl.Int64)
     return pairs.with_columns(cluster_id=pl.col("pair_id").min().over(cluster))
 
 
-def _components(grams: list[list[str]], threshold: float) -> Ints:
-    """A member of the cluster of each text, the same for all of one cluster."""
-    buckets, incidence = _buckets(grams), _incidence(grams)
+def _link_texts(grams: list[list[str]], threshold: float) -> Ints:
+    """Return one member of each text's cluster, the same for the whole cluster."""
+    buckets, incidence = _build_buckets(grams), _build_incidence(grams)
     component = np.arange(len(grams))
     for distance in range(1, CANDIDATES + 1):
-        pairs, met = _neighbours(buckets, component, distance)
-        if not met:
+        pairs, has_neighbours = _list_neighbours(buckets, component, distance)
+        if not has_neighbours:
             break
-        like = pairs[_similar(incidence, pairs, threshold)]
-        if len(like):
-            links = sparse.coo_matrix((np.ones(len(like)), component[like].T), shape=(len(grams), len(grams)))
+        similar = pairs[_are_similar(incidence, pairs, threshold)]
+        if len(similar):
+            links = sparse.coo_matrix((np.ones(len(similar)), component[similar].T), shape=(len(grams), len(grams)))
             _, label = sparse.csgraph.connected_components(links, directed=False)
             _, first = np.unique(label, return_index=True)
             component = first[label[component]]
     return component
 
 
-def _buckets(grams: list[list[str]]) -> list[tuple[Ints, Ints]]:
-    """For each band the texts that share it with another, bucket by bucket in their order: (text, bucket)."""
+def _build_buckets(grams: list[list[str]]) -> list[tuple[Ints, Ints]]:
+    """List, for each band, the texts that share it with another, bucket by bucket: (text, bucket)."""
     from rensa import RMinHash
 
     digests = np.array(RMinHash.digests_from_token_sets(grams, num_perm=PERMUTATIONS, seed=_SEED), np.uint64)
@@ -79,7 +79,7 @@ def _buckets(grams: list[list[str]]) -> list[tuple[Ints, Ints]]:
     for start in range(0, PERMUTATIONS, _ROWS):
         key = digests[:, start].copy()
         for column in range(start + 1, start + _ROWS):
-            key = key * np.uint64(0x9E3779B97F4A7C15) + digests[:, column]  # wraps; a false meeting is only compared
+            key = key * np.uint64(0x9E3779B97F4A7C15) + digests[:, column]  # wraps; a collision only costs a comparison
         _, bucket, size = np.unique(key, return_inverse=True, return_counts=True)
         shared = np.flatnonzero(size[bucket] > 1)
         order = shared[np.argsort(bucket[shared], kind="stable")]
@@ -87,33 +87,33 @@ def _buckets(grams: list[list[str]]) -> list[tuple[Ints, Ints]]:
     return bands
 
 
-def _neighbours(buckets: list[tuple[Ints, Ints]], component: Ints, distance: int) -> tuple[Ints, bool]:
-    """Pairs of texts so many places apart in a bucket and not linked yet [m, 2], and whether any are that far apart."""
-    found, met = [np.empty((0, 2), np.int64)], False
+def _list_neighbours(buckets: list[tuple[Ints, Ints]], component: Ints, distance: int) -> tuple[Ints, bool]:
+    """List unlinked texts at this distance in a bucket [m, 2]; say whether a bucket has texts that far apart."""
+    parts, has_neighbours = [np.empty((0, 2), np.int64)], False
     for order, bucket in buckets:
-        same = np.flatnonzero(bucket[distance:] == bucket[:-distance])
-        met |= bool(len(same))
-        one, other = order[same], order[same + distance]
-        apart = component[one] != component[other]
-        found.append(np.stack([one[apart], other[apart]], axis=1))
-    return np.unique(np.concatenate(found), axis=0), met
+        positions = np.flatnonzero(bucket[distance:] == bucket[:-distance])
+        has_neighbours |= bool(len(positions))
+        first_texts, second_texts = order[positions], order[positions + distance]
+        is_unlinked = component[first_texts] != component[second_texts]
+        parts.append(np.stack([first_texts[is_unlinked], second_texts[is_unlinked]], axis=1))
+    return np.unique(np.concatenate(parts), axis=0), has_neighbours
 
 
-def _incidence(grams: list[list[str]]) -> sparse.csr_matrix:
-    """Which text has which trigram: [n, trigrams], 0 or 1."""
+def _build_incidence(grams: list[list[str]]) -> sparse.csr_matrix:
+    """Build the table of texts and their trigrams: [n, trigrams], 0 or 1."""
     column = pl.Series([gram for text in grams for gram in text]).cast(pl.Categorical).to_physical().to_numpy()
     starts = np.cumsum([0, *map(len, grams)])
     _, column = np.unique(column, return_inverse=True)  # categories are numbered across the process
     return sparse.csr_matrix((np.ones(len(column), np.int32), column, starts), shape=(len(grams), column.max() + 1))
 
 
-def _similar(incidence: sparse.csr_matrix, pairs: Ints, threshold: float) -> npt.NDArray[np.bool_]:
-    """Whether the two of each pair have at least that Jaccard similarity."""
+def _are_similar(incidence: sparse.csr_matrix, pairs: Ints, threshold: float) -> npt.NDArray[np.bool_]:
+    """Whether each pair has at least that Jaccard similarity."""
     size = np.diff(incidence.indptr)
     shared = [
         incidence[part[:, 0]].multiply(incidence[part[:, 1]]).sum(axis=1).A1
         for part in np.split(pairs, range(_CHUNK, len(pairs), _CHUNK))
     ]
-    both = np.concatenate(shared)
-    like: npt.NDArray[np.bool_] = both >= threshold * (size[pairs].sum(axis=1) - both)
-    return like
+    common_count = np.concatenate(shared)
+    is_similar: npt.NDArray[np.bool_] = common_count >= threshold * (size[pairs].sum(axis=1) - common_count)
+    return is_similar

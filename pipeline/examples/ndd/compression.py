@@ -23,7 +23,7 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.examples.recam.items import DROPPED
 from pipeline.examples.recam.summaries import SPLITS
-from pipeline.examples.sources.files import find
+from pipeline.examples.sources.files import find_files
 from pipeline.io.lines import parse_value, read_json_lines, read_lines, read_text
 from pipeline.text.language import detect_language
 from pipeline.text.segment import UNIT
@@ -63,7 +63,7 @@ class _Item(NamedTuple):
     reason: str | None = None
 
 
-def expressed(words: Iterable[str]) -> list[str]:
+def replace_masks(words: Iterable[str]) -> list[str]:
     """The words with expressions for the masks in them, so many as before (NDD-28)."""
     return [_MASK.sub(lambda mask: EXPRESSIONS[mask[0]], word) for word in words]
 
@@ -85,7 +85,7 @@ def read_google(path: Path, annotator: int = 1, least: int = 1) -> Read:
     Raises:
         BadInput: naming file, line and field.
     """
-    return _sorted_out(path, _of_google(path, annotator), least)
+    return _drop_faulty(path, _list_google(path, annotator), least)
 
 
 def read_broadcast(path: Path, annotator: int = 1, least: int = LEAST) -> Read:
@@ -103,14 +103,14 @@ def read_broadcast(path: Path, annotator: int = 1, least: int = LEAST) -> Read:
     Raises:
         BadInput: a file that is not there, or files with different numbers of lines.
     """
-    return _sorted_out(path, _of_broadcast(path, annotator), least)
+    return _drop_faulty(path, _list_broadcast(path, annotator), least)
 
 
 def read_colloquial(path: Path, held_out: int = HELD_OUT) -> Read:
     """Colloquial-SC in its official order: the last 150 for testing, the 150 before them for validation (NDD-27).
 
     The order is that of all rows, those included that are no Python literals. Masks are left as they are: see
-    `expressed`.
+    `replace_masks`.
 
     Args:
         path: the folder with `alldata-<n>.txt` and `shuffled_idx-<n>.txt`.
@@ -123,7 +123,7 @@ def read_colloquial(path: Path, held_out: int = HELD_OUT) -> Read:
         BadInput: naming file and line, for lines that are not in twos with a running number from 0, and for an order
             that does not name each item once.
     """
-    return _sorted_out(path, _of_colloquial(path, held_out))
+    return _drop_faulty(path, _list_colloquial(path, held_out))
 
 
 def read(path: Path, cut: Cut = UNIT.findall) -> Read:
@@ -141,48 +141,55 @@ def read(path: Path, cut: Cut = UNIT.findall) -> Read:
     Raises:
         BadInput: naming file, line and field.
     """
-    return _sorted_out(path, _own(path, cut))
+    return _drop_faulty(path, _list_own(path, cut))
 
 
-def _sorted_out(path: Path, items: Iterable[_Item], least: int = 1) -> Read:
-    rows, dropped, seen = [], [], set()
-    for name, words, kept, lang, split, given in items:
-        if name in seen:
+def _drop_faulty(path: Path, items: Iterable[_Item], least: int = 1) -> Read:
+    rows, dropped, names = [], [], set()
+    for name, words, flags, lang, split, item_reason in items:
+        if name in names:
             raise BadInput(f"{path}: field 'item_id' should differ between items, found {name!r:.60} twice")
-        seen.add(name)
-        reason = given
+        names.add(name)
+        reason = item_reason
         if reason is None:
             reason = "no_words" if not words else "short" if len(words) < least else None
         if reason is None:
-            reason = "not_aligned" if not kept else "nothing_kept" if not any(kept) else None
+            reason = "not_aligned" if not flags else "nothing_kept" if not any(flags) else None
         if reason:
             dropped.append((reason, name))
         else:
-            rows.append((name, words, kept, [w for w, stays in zip(words, kept, strict=True) if stays], lang, split))
-    if not seen:
+            rows.append(
+                (name, words, flags, [word for word, is_kept in zip(words, flags, strict=True) if is_kept], lang, split)
+            )
+    if not names:
         raise BadInput(f"{path}: expected sentences, found none")
-    found = pl.DataFrame(rows, schema=SCHEMA, orient="row")
-    told = found.select(text=pl.col("words").list.join(" ")).select(detect_language("text")).to_series()
+    sentences = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    languages = sentences.select(text=pl.col("words").list.join(" ")).select(detect_language("text")).to_series()
     return Read(
-        found.with_columns(lang=pl.col("lang").fill_null(told)), pl.DataFrame(dropped, schema=DROPPED, orient="row")
+        sentences.with_columns(lang=pl.col("lang").fill_null(languages)),
+        pl.DataFrame(dropped, schema=DROPPED, orient="row"),
     )
 
 
-def _of_google(path: Path, annotator: int) -> Iterator[_Item]:
+def _list_google(path: Path, annotator: int) -> Iterator[_Item]:
     if annotator < 1:
         raise ValueError(f"annotators are counted from 1, found {annotator}")
-    for file in find(path, "*.jsonl"):
+    for file in find_files(path, "*.jsonl"):
         for row, (line, entry) in enumerate(read_json_lines(file), 1):
-            where = f"{file}, line {line}"
-            told = entry.get("summaries")
-            if not isinstance(told, list) or len(told) < annotator or not all(isinstance(each, str) for each in told):
-                raise BadInput(f"{where}: field 'summaries' should be a list of {annotator} or more texts, "
-                               f"found {told!r:.60}")  # fmt: skip
-            words = UNIT.findall(_text(entry, "text", where))
-            yield _Item(f"{file.name}:{row}", words, _aligned(words, told[annotator - 1]), "en", "test")
+            location = f"{file}, line {line}"
+            summaries = entry.get("summaries")
+            if (
+                not isinstance(summaries, list)
+                or len(summaries) < annotator
+                or not all(isinstance(summary, str) for summary in summaries)
+            ):
+                raise BadInput(f"{location}: field 'summaries' should be a list of {annotator} or more texts, "
+                               f"found {summaries!r:.60}")  # fmt: skip
+            words = UNIT.findall(_check_text(entry, "text", location))
+            yield _Item(f"{file.name}:{row}", words, _align(words, summaries[annotator - 1]), "en", "test")
 
 
-def _of_broadcast(path: Path, annotator: int) -> Iterator[_Item]:
+def _list_broadcast(path: Path, annotator: int) -> Iterator[_Item]:
     source, gold = path / "input.txt", path / f"gold.{annotator}.comp"
     for pair in zip_longest(read_lines(source), read_lines(gold)):
         if None in pair:
@@ -190,32 +197,34 @@ def _of_broadcast(path: Path, annotator: int) -> Iterator[_Item]:
             raise BadInput(f"{short}, line {line}: there is none, but one in the other file; expected as many")
         (number, sentence), (_, compressed) = pair
         words = sentence.split()
-        yield _Item(f"{source.name}:{number}", words, _aligned(words, compressed), "en", "test")
+        yield _Item(f"{source.name}:{number}", words, _align(words, compressed), "en", "test")
 
 
-def _of_colloquial(path: Path, held_out: int) -> Iterator[_Item]:
-    data, order = (find(path, pattern, every=True)[0] for pattern in ("alldata-*.txt", "shuffled_idx-*.txt"))
+def _list_colloquial(path: Path, held_out: int) -> Iterator[_Item]:
+    data, order = (
+        find_files(path, pattern, is_each_needed=True)[0] for pattern in ("alldata-*.txt", "shuffled_idx-*.txt")
+    )
     items: list[_Item] = []
     pairs = iter(read_lines(data))
     for line, text in pairs:
-        number, mark, told = text.rstrip("\r\n").partition("\t")
+        number, mark, word_text = text.rstrip("\r\n").partition("\t")
         if number != str(len(items)) or not mark:
             raise BadInput(f"{data}, line {line}: expected {len(items)}, a tab and words, found {text.strip():.60}")
         label_line, labels = next(pairs, (line + 1, ""))
         if not labels.startswith("\t"):
             raise BadInput(f"{data}, line {label_line}: expected a tab and labels, found {labels.strip():.60}")
-        items.append(_labelled(f"colloquial:{number}", _literal(told), _literal(labels.strip())))
+        items.append(_build_item(f"colloquial:{number}", _parse_literal(word_text), _parse_literal(labels.strip())))
     places = parse_value(read_text(order), order)
     if not isinstance(places, list) or any(type(place) is not int for place in places):
         raise BadInput(f"{order}: expected a list of whole numbers, found {places!r:.60}")
     if sorted(places) != [*range(len(items))] or not items:
         raise BadInput(f"{order}: expected each number from 0 to {len(items) - 1}, the items of {data.name}, once")
-    for at, place in enumerate(places, 1):
-        parts = 1 + (at > len(items) - 2 * held_out) + (at > len(items) - held_out)
+    for rank, place in enumerate(places, 1):
+        parts = 1 + (rank > len(items) - 2 * held_out) + (rank > len(items) - held_out)
         yield items[place]._replace(split=SPLITS[parts - 1])
 
 
-def _labelled(name: str, words: list[str] | None, labels: list[str] | None) -> _Item:
+def _build_item(name: str, words: list[str] | None, labels: list[str] | None) -> _Item:
     reason = None
     if words is None:
         reason = "malformed_words"
@@ -226,75 +235,85 @@ def _labelled(name: str, words: list[str] | None, labels: list[str] | None) -> _
     return _Item(name, words or [], [label == "1" for label in labels or []], "zh", None, reason)
 
 
-def _literal(text: str) -> list[str] | None:
+def _parse_literal(text: str) -> list[str] | None:
     """The list of texts that a Python literal stands for; None for anything else, and for what is too long to parse."""
     if len(text) > LONGEST:
         return None
     try:
         with warnings.catch_warnings(action="ignore"):  # of escapes that Python does not know
-            found = ast.literal_eval(text)
+            value = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
-    return found if isinstance(found, list) and all(isinstance(each, str) and each for each in found) else None
+    return value if isinstance(value, list) and all(isinstance(word, str) and word for word in value) else None
 
 
-def _own(path: Path, cut: Cut) -> Iterator[_Item]:
+def _list_own(path: Path, cut: Cut) -> Iterator[_Item]:
     for line, entry in read_json_lines(path):
-        where = f"{path}, line {line}"
-        words = _words(entry, "words", where) if "words" in entry else cut(_text(entry, "text", where))
+        location = f"{path}, line {line}"
+        words = (
+            _check_words(entry, "words", location) if "words" in entry else cut(_check_text(entry, "text", location))
+        )
         if "kept" in entry:
-            kept = _kept(entry["kept"], len(words), where)
+            flags = _check_kept(entry["kept"], len(words), location)
         elif isinstance(entry.get("compressed"), list):
-            kept = _aligned(words, " ".join(_words(entry, "compressed", where)))
+            flags = _align(words, " ".join(_check_words(entry, "compressed", location)))
         else:
-            kept = _aligned(words, _text(entry, "compressed", where))
-        name, lang, split = (_text(entry, f, where) if entry.get(f) else None for f in ("item_id", "lang", "split"))
+            flags = _align(words, _check_text(entry, "compressed", location))
+        name, lang, split = (
+            _check_text(entry, f, location) if entry.get(f) else None for f in ("item_id", "lang", "split")
+        )
         if split not in (None, *SPLITS):
-            raise BadInput(f"{where}: field 'split' should be one of {', '.join(SPLITS)}, found {split!r:.60}")
-        yield _Item(name or f"{path.name}:{line}", words, kept, lang, split)
+            raise BadInput(f"{location}: field 'split' should be one of {', '.join(SPLITS)}, found {split!r:.60}")
+        yield _Item(name or f"{path.name}:{line}", words, flags, lang, split)
 
 
-def _text(entry: dict[str, Any], field: str, where: str) -> str:
+def _check_text(entry: dict[str, Any], field: str, location: str) -> str:
     value = entry.get(field)
     if not isinstance(value, str):
-        raise BadInput(f"{where}: field {field!r} should be a text, found {value!r:.60}")
+        raise BadInput(f"{location}: field {field!r} should be a text, found {value!r:.60}")
     return value.strip()
 
 
-def _words(entry: dict[str, Any], field: str, where: str) -> list[str]:
+def _check_words(entry: dict[str, Any], field: str, location: str) -> list[str]:
     value = entry[field]
     if not isinstance(value, list) or not all(isinstance(word, str) and word.strip() for word in value):
-        raise BadInput(f"{where}: field {field!r} should be a list of words, found {value!r:.60}")
+        raise BadInput(f"{location}: field {field!r} should be a list of words, found {value!r:.60}")
     return value
 
 
-def _kept(value: object, size: int, where: str) -> list[bool]:
-    given = value if isinstance(value, list) else []
-    if len(given) != size or not all(isinstance(each, bool | int) and each in (0, 1) for each in given):
-        raise BadInput(f"{where}: field 'kept' should be true or false for each of {size} words, found {value!r:.60}")
-    return [*map(bool, given)]
+def _check_kept(value: object, size: int, location: str) -> list[bool]:
+    flags = value if isinstance(value, list) else []
+    if len(flags) != size or not all(isinstance(flag, bool | int) and flag in (0, 1) for flag in flags):
+        raise BadInput(
+            f"{location}: field 'kept' should be true or false for each of {size} words, found {value!r:.60}"
+        )
+    return [*map(bool, flags)]
 
 
-def _aligned(words: Sequence[str], compressed: str) -> list[bool]:
+def _align(words: Sequence[str], compressed: str) -> list[bool]:
     """Which words are kept, or nothing if the compression is none of them.
 
     Whole words first. Where that does not come out, a word that has part of it in the compression is kept ("7-5" for
     "7"), and then marks that the annotator put there are passed over.
     """
-    own = [_PIECE.findall(word.casefold()) for word in words]
-    gold = _PIECE.findall(compressed.casefold())
-    spoken = [piece for piece in gold if piece.isalnum()]
-    return _greedy(own, gold, True) or _greedy(own, gold, False) or _greedy(own, spoken, False)
+    word_pieces = [_PIECE.findall(word.casefold()) for word in words]
+    gold_pieces = _PIECE.findall(compressed.casefold())
+    gold_words = [piece for piece in gold_pieces if piece.isalnum()]
+    return (
+        _match_greedily(word_pieces, gold_pieces, True)
+        or _match_greedily(word_pieces, gold_pieces, False)
+        or _match_greedily(word_pieces, gold_words, False)
+    )
 
 
-def _greedy(words: list[list[str]], gold: list[str], whole: bool) -> list[bool]:
-    at, kept = 0, []
+def _match_greedily(words: list[list[str]], gold: list[str], is_whole: bool) -> list[bool]:
+    position, flags = 0, []
     for pieces in words:
-        before = at
-        if whole:
-            at += len(pieces) * (gold[at : at + len(pieces)] == pieces)
+        before = position
+        if is_whole:
+            position += len(pieces) * (gold[position : position + len(pieces)] == pieces)
         else:
             for piece in pieces:
-                at += gold[at : at + 1] == [piece]
-        kept.append(at > before)
-    return kept if at == len(gold) else []
+                position += gold[position : position + 1] == [piece]
+        flags.append(position > before)
+    return flags if position == len(gold) else []

@@ -21,7 +21,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.examples.recam.items import DROPPED
-from pipeline.examples.splits import SEED, draws
+from pipeline.examples.splits import SEED, draw_uniform
 from pipeline.text import wordnet
 from pipeline.text.tagging import Token
 
@@ -50,7 +50,7 @@ class Sentence(NamedTuple):
     features: Sequence[str]  # FEATS of CoNLL-U, as Tense=Past|VerbForm=Fin
 
 
-class Generated(NamedTuple):
+class EditedPairs(NamedTuple):
     """The pairs, and the sentences that gave none."""
 
     rows: pl.DataFrame
@@ -73,12 +73,12 @@ def from_tokens(sentence_id: str, tokens: Sequence[Token]) -> Sentence:
     The lemma itself is taken for an infinitive, -ing and -s for present tense, anything else for past. On UD EWT's test
     part, gold lemmas, .81 of 2,605 verbs get their tense; most others are present tense that looks like an infinitive.
     """
-    features = [_guessed(each.text.lower(), each.lemma) if each.upos == "VERB" else "_" for each in tokens]
-    words, upos, lemmas = ([getattr(each, name) for each in tokens] for name in ("text", "upos", "lemma"))
+    features = [_guess_features(token.text.lower(), token.lemma) if token.upos == "VERB" else "_" for token in tokens]
+    words, upos, lemmas = ([getattr(token, name) for token in tokens] for name in ("text", "upos", "lemma"))
     return Sentence(sentence_id, words, upos, lemmas, features)
 
 
-def _guessed(word: str, lemma: str) -> str:
+def _guess_features(word: str, lemma: str) -> str:
     if word == lemma:
         return "VerbForm=Inf"
     if word.endswith("ing"):
@@ -86,7 +86,7 @@ def _guessed(word: str, lemma: str) -> str:
     return f"Tense={'Pres' if word.endswith('s') else 'Past'}|VerbForm=Fin"
 
 
-def generate(sentences: Sequence[Sentence], test: str, *, seed: int = SEED, share: float = SHARE) -> Generated:
+def generate(sentences: Sequence[Sentence], test: str, *, seed: int = SEED, share: float = SHARE) -> EditedPairs:
     """The two pairs of each sentence for a test.
 
     What a sentence gives depends on its id, the seed and the corpus, not on its place in the corpus. Places are drawn
@@ -110,119 +110,124 @@ def generate(sentences: Sequence[Sentence], test: str, *, seed: int = SEED, shar
     _check(sentences)
     replace, rows, dropped = TESTS[test](sentences), [], []
     for sentence in sentences:
-        found = _edited(sentence, test, replace, seed, share)
-        if isinstance(found, str):
-            dropped.append((found, sentence.sentence_id))
+        replacements = _edit_sentence(sentence, test, replace, seed, share)
+        if isinstance(replacements, str):
+            dropped.append((replacements, sentence.sentence_id))
             continue
-        places = sorted(found)
-        for at, name in enumerate(("positive", "negative")):
-            other = [found[i][at] if i in found else word for i, word in enumerate(sentence.words)]
+        places = sorted(replacements)
+        for side, name in enumerate(("positive", "negative")):
+            other = [replacements[i][side] if i in replacements else word for i, word in enumerate(sentence.words)]
             pair_id = f"{test}:{sentence.sentence_id}:{name}"
-            rows.append((test, pair_id, sentence.sentence_id, [*sentence.words], other, at == 0, places))
-    return Generated(pl.DataFrame(rows, SCHEMA, orient="row"), pl.DataFrame(dropped, DROPPED, orient="row"))
+            rows.append((test, pair_id, sentence.sentence_id, [*sentence.words], other, side == 0, places))
+    return EditedPairs(pl.DataFrame(rows, SCHEMA, orient="row"), pl.DataFrame(dropped, DROPPED, orient="row"))
 
 
 def _check(sentences: Iterable[Sentence]) -> None:
-    seen = set()
+    names = set()
     for sentence in sentences:
         name, *columns = sentence
-        if name in seen:
+        if name in names:
             raise BadInput(f"sentence_id should differ between sentences, found {name!r:.60} twice")
-        seen.add(name)
+        names.add(name)
         if len({*map(len, columns)}) > 1:
             raise BadInput(f"sentence {name!r:.60}: expected words, upos, lemmas and features of one length, found "
                            f"{', '.join(str(len(column)) for column in columns)}")  # fmt: skip
 
 
-def _edited(sentence: Sentence, test: str, replace: Replace, seed: int, share: float) -> dict[int, Pair] | str:
+def _edit_sentence(sentence: Sentence, test: str, replace: Replace, seed: int, share: float) -> dict[int, Pair] | str:
     """The positive and the negative word of each place, or why there are none."""
     places = [i for i, upos in enumerate(sentence.upos) if upos not in _MARKS]
-    number = max(1, int(Decimal(str(share)) * len(places) + Decimal("0.5")))
+    place_count = max(1, int(Decimal(str(share)) * len(places) + Decimal("0.5")))
     if test == "tense":
         places = [i for i in places if sentence.upos[i] == "VERB"]
-        number = len(places)
+        place_count = len(places)
         if any("VerbForm=" not in sentence.features[i] for i in places):
             return "no_features"
     if not places:
         return "no_verbs" if test == "tense" else "no_words"
-    asked = [f"{sentence.sentence_id}\n{test}\n{i}\n{what}" for i in places for what in ("place", "same", "different")]
-    drawn = draws(pl.Series(asked), seed).to_numpy().reshape(-1, 3).tolist()
-    found: dict[int, Pair] = {}
-    for (_, same, different), place in sorted(zip(drawn, places, strict=True)):
+    draw_keys = [
+        f"{sentence.sentence_id}\n{test}\n{i}\n{purpose}" for i in places for purpose in ("place", "same", "different")
+    ]
+    draws = draw_uniform(pl.Series(draw_keys), seed).to_numpy().reshape(-1, 3).tolist()
+    replacements: dict[int, Pair] = {}
+    for (_, same, different), place in sorted(zip(draws, places, strict=True)):
         if words := replace(sentence, place, same, different):
-            old = sentence.words[place]
-            found[place] = _cased(old, words[0]), _cased(old, words[1])
-            if len(found) == number:
-                return found
+            old_word = sentence.words[place]
+            replacements[place] = _copy_case(old_word, words[0]), _copy_case(old_word, words[1])
+            if len(replacements) == place_count:
+                return replacements
     return "few_places"
 
 
-def _cased(old: str, new: str) -> str:
+def _copy_case(old: str, new: str) -> str:
     """The new word with the old one's capitals; I has one wherever it stands."""
     if len(old) > 1 and old.isupper():
         return new.upper()
     return new[:1].upper() + new[1:] if old[:1].isupper() and old != "I" else new
 
 
-def _drawn(counts: Ints, number: float) -> int | None:
+def _draw_index(counts: Ints, number: float) -> int | None:
     """The item in whose stretch a number in [0, 1) falls when each has one as long as its count; None if all are 0."""
     ends = counts.cumsum()
     total = int(ends[-1]) if len(ends) else 0
     return int(ends.searchsorted(min(int(number * total), total - 1), side="right")) if total else None
 
 
-def _by(keys: Keys) -> Callable[[Sequence[Sentence]], Replace]:
+def _draw_by_key(keys: Keys) -> Callable[[Sequence[Sentence]], Replace]:
     """Draws from the words of the corpus that have keys, the negative ones from those that never have the one to avoid.
 
     Each word is spelt as it is most often.
     """
 
     def prepare(sentences: Sequence[Sentence]) -> Replace:
-        spelt: dict[str, Counter[str]] = defaultdict(Counter)
+        spellings: dict[str, Counter[str]] = defaultdict(Counter)
         shared: dict[str, Counter[str]] = defaultdict(Counter)
-        apart: dict[str, set[str]] = defaultdict(set)
+        forms_to_avoid: dict[str, set[str]] = defaultdict(set)
         for sentence in sentences:
             for place, word in enumerate(sentence.words):
                 if key := keys(sentence, place):
                     form = word.lower()
                     is_plain = place == 0 and sentence.upos[place] != "PROPN"  # a capital there says nothing
-                    spelt[form][form if is_plain else word] += 1
+                    spellings[form][form if is_plain else word] += 1
                     shared[key[0]][form] += 1
-                    apart[key[1]].add(form)
-        forms = sorted(spelt)  # whatever the order of the sentences
+                    forms_to_avoid[key[1]].add(form)
+        forms = sorted(spellings)  # whatever the order of the sentences
         row = {form: i for i, form in enumerate(forms)}
-        words = [_commonest(spelt[form]) for form in forms]
-        counts = np.array([spelt[form].total() for form in forms], np.int64)
+        words = [_choose_spelling(spellings[form]) for form in forms]
+        counts = np.array([spellings[form].total() for form in forms], np.int64)
         members = {
-            key: np.array([(row[form], found[form]) for form in sorted(found)]).T for key, found in shared.items()
+            key: np.array([(row[form], form_counts[form]) for form in sorted(form_counts)]).T
+            for key, form_counts in shared.items()
         }
-        left_out = {key: np.array([row[form] for form in found]) for key, found in apart.items()}
+        rows_to_avoid = {
+            key: np.array([row[form] for form in form_counts]) for key, form_counts in forms_to_avoid.items()
+        }
 
         def replace(sentence: Sentence, place: int, same: float, different: float) -> Pair | None:
             if (key := keys(sentence, place)) is None:
                 return None
-            among, times = members[key[0]]
-            positive = _drawn(np.where(among == row[sentence.words[place].lower()], 0, times), same)
-            others = counts.copy()
-            others[left_out[key[1]]] = 0
-            negative = _drawn(others, different)
-            return None if positive is None or negative is None else (words[among[positive]], words[negative])
+            member_rows, times = members[key[0]]
+            positive = _draw_index(np.where(member_rows == row[sentence.words[place].lower()], 0, times), same)
+            allowed_counts = counts.copy()
+            allowed_counts[rows_to_avoid[key[1]]] = 0
+            negative = _draw_index(allowed_counts, different)
+            return None if positive is None or negative is None else (words[member_rows[positive]], words[negative])
 
         return replace
 
     return prepare
 
 
-def _commonest(spellings: Counter[str]) -> str:
+def _choose_spelling(spellings: Counter[str]) -> str:
     return min(spellings, key=lambda word: (-spellings[word], word.swapcase()))  # of two, the one with fewer capitals
 
 
-def _part_of_speech(sentence: Sentence, place: int) -> Pair | None:
+def _key_part_of_speech(sentence: Sentence, place: int) -> Pair | None:
     upos = sentence.upos[place]
     return None if upos in _SILENT else (upos, upos)
 
 
-def _tense(sentence: Sentence, place: int) -> Pair | None:
+def _key_tense(sentence: Sentence, place: int) -> Pair | None:
     """Of verbs alone: participles take the place of participles, but said is of no other tense than a participle."""
     features = dict(pair.partition("=")[::2] for pair in sentence.features[place].split("|"))
     if sentence.upos[place] != "VERB" or "VerbForm" not in features:
@@ -231,47 +236,51 @@ def _tense(sentence: Sentence, place: int) -> Pair | None:
     return f"{features['VerbForm']} {tense}", tense
 
 
-def _lemma(sentence: Sentence, place: int) -> Pair | None:
+def _key_lemma(sentence: Sentence, place: int) -> Pair | None:
     """Another form has the part of speech as well."""
     upos, lemma = sentence.upos[place], sentence.lemmas[place].lower()
     return None if upos in _SILENT or not lemma else (f"{lemma} {upos}", lemma)
 
 
-def _synonym_antonym(sentences: Sequence[Sentence]) -> Replace:
+def _draw_by_wordnet(sentences: Sequence[Sentence]) -> Replace:
     """Words that WordNet names and the corpus has, by how often it has the lemma with that part of speech.
 
     They stand in the form of the lemma, which disturbs grammar in both pairs alike.
     """
-    known = Counter(
-        (lemma.lower(), upos) for each in sentences for lemma, upos in zip(each.lemmas, each.upos, strict=True)
+    lemma_counts = Counter(
+        (lemma.lower(), upos) for name in sentences for lemma, upos in zip(name.lemmas, name.upos, strict=True)
     )
 
     @cache
-    def near(lemma: str, upos: str) -> tuple[list[str], list[str]]:
+    def list_near(lemma: str, upos: str) -> tuple[list[str], list[str]]:
         """Synonyms in any sense, and antonyms of the lemma itself; none that is both."""
-        found = [each for sense in wordnet.list_synsets(lemma, wordnet.POS[upos]) for each in sense.lemmas()]
-        against = {other.name() for each in found if each.name().lower() == lemma for other in each.antonyms()}
-        synonyms = {each.name() for each in found}
-        return sorted(synonyms - against), sorted(against - synonyms)
+        lemmas_of_senses = [name for sense in wordnet.list_synsets(lemma, wordnet.POS[upos]) for name in sense.lemmas()]
+        antonyms = {
+            other.name() for name in lemmas_of_senses if name.name().lower() == lemma for other in name.antonyms()
+        }
+        synonyms = {name.name() for name in lemmas_of_senses}
+        return sorted(synonyms - antonyms), sorted(antonyms - synonyms)
 
     def replace(sentence: Sentence, place: int, same: float, different: float) -> Pair | None:
         upos, lemma, word = sentence.upos[place], sentence.lemmas[place].lower(), sentence.words[place].lower()
-        chosen = []
+        new_words = []
         for words, number in zip(
-            near(lemma, upos) if upos in wordnet.POS else ([], []), (same, different), strict=True
+            list_near(lemma, upos) if upos in wordnet.POS else ([], []), (same, different), strict=True
         ):
-            others = [each for each in words if each.lower() not in (lemma, word)]
-            at = _drawn(np.array([known[each.lower(), upos] for each in others], np.int64), number)
-            if at is None:
+            candidates = [name for name in words if name.lower() not in (lemma, word)]
+            index = _draw_index(np.array([lemma_counts[name.lower(), upos] for name in candidates], np.int64), number)
+            if index is None:
                 return None
-            chosen.append(others[at])
-        return chosen[0], chosen[1]
+            new_words.append(candidates[index])
+        return new_words[0], new_words[1]
 
     return replace
 
 
 TESTS: dict[str, Callable[[Sequence[Sentence]], Replace]] = {
-    "synonym_antonym": _synonym_antonym, "part_of_speech": _by(_part_of_speech), "tense": _by(_tense),
-    "lemma": _by(_lemma),
-}  # fmt: skip
+    "synonym_antonym": _draw_by_wordnet,
+    "part_of_speech": _draw_by_key(_key_part_of_speech),
+    "tense": _draw_by_key(_key_tense),
+    "lemma": _draw_by_key(_key_lemma),
+}
 """What makes the words of each test from a corpus, in the order of table 1 (Syn-Ant, POS, Term, Lemma)."""

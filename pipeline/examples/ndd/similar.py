@@ -1,7 +1,7 @@
-"""Sentence pairs with the similarity that people saw in them, and how far they overlap (NDD, section 3; NDD-11, 13).
+"""Sentence pairs with their similarity by people, and their overlap (NDD, section 3; NDD-11, 13).
 
 Two layouts: STS-B as stsb-multi-mt has it, csv without a header (sentence, sentence, similarity), and our own, jsonl
-with one, other, similarity and perhaps lang. Similarity goes from 0 to 5 in both.
+with one, other, similarity and optionally lang. Similarity goes from 0 to 5 in both.
 
 Of the 7,249 English pairs of STS-B's train and development parts, with 11.9 words a sentence, 1,265 overlap by .8 or
 more of the shorter sentence, which is the paper's supervised test.
@@ -33,7 +33,7 @@ Cut = Callable[[str], list[str]]
 
 
 class Read(NamedTuple):
-    """Pairs that are kept and those that are not; together they are the pairs that came in."""
+    """The kept and the dropped pairs; together they are all pairs read."""
 
     rows: pl.DataFrame
     """pair_id (`<file name>:<line>`), one, other, similarity (0 to 5), lang, one_words, other_words (at least one)."""
@@ -42,7 +42,7 @@ class Read(NamedTuple):
 
 
 def read(path: Path, cut: Cut = UNIT.findall) -> Read:
-    """Pairs of a csv or jsonl file, by the end of its name.
+    """Read pairs of a csv or jsonl file, by its suffix.
 
     Args:
         path: the file.
@@ -51,86 +51,86 @@ def read(path: Path, cut: Cut = UNIT.findall) -> Read:
     Raises:
         BadInput: naming file, line and field; a file that is neither csv nor jsonl.
     """
-    readers = {".csv": _of_csv, ".jsonl": _of_jsonl}
+    readers = {".csv": _read_csv, ".jsonl": _read_jsonl}
     if path.suffix not in readers:
         raise BadInput(f"{path}: expected the name of a csv or jsonl file")
     rows, dropped = [], []
-    for line, (one, other, similarity, lang) in readers[path.suffix](path):
-        name, words = f"{path.name}:{line}", (cut(one), cut(other))
+    for line, (first_text, second_text, similarity, lang) in readers[path.suffix](path):
+        name, words = f"{path.name}:{line}", (cut(first_text), cut(second_text))
         if all(words):
-            rows.append((name, one, other, similarity, lang, *words))
+            rows.append((name, first_text, second_text, similarity, lang, *words))
         else:
             dropped.append(("no_words", name))
-    told = pl.coalesce("lang", detect_language("one"))
-    return Read(pl.DataFrame(rows, SCHEMA, orient="row").with_columns(lang=told),
+    languages = pl.coalesce("lang", detect_language("one"))
+    return Read(pl.DataFrame(rows, SCHEMA, orient="row").with_columns(lang=languages),
                 pl.DataFrame(dropped, DROPPED, orient="row"))  # fmt: skip
 
 
 _Row = tuple[str, str, float, str | None]
 
 
-def _of_csv(path: Path) -> Iterator[tuple[int, _Row]]:
-    found = csv.reader((text for _, text in read_lines(path)), strict=True)
+def _read_csv(path: Path) -> Iterator[tuple[int, _Row]]:
+    reader = csv.reader((text for _, text in read_lines(path)), strict=True)
     line = 1
     try:
-        for row in found:
-            where = f"{path}, line {line}"
+        for row in reader:
+            location = f"{path}, line {line}"
             if row and len(row) != 3:
-                raise BadInput(f"{where}: expected two sentences and their similarity, found {len(row)} fields")
+                raise BadInput(f"{location}: expected two sentences and their similarity, found {len(row)} fields")
             if row:
-                yield line, (row[0].strip(), row[1].strip(), _similarity(row[2], where), None)
-            line = found.line_num + 1
+                yield line, (row[0].strip(), row[1].strip(), _parse_similarity(row[2], location), None)
+            line = reader.line_num + 1
     except csv.Error as why:
         raise BadInput(f"{path}, line {line}: broken csv: {why}") from why
 
 
-def _of_jsonl(path: Path) -> Iterator[tuple[int, _Row]]:
+def _read_jsonl(path: Path) -> Iterator[tuple[int, _Row]]:
     for line, entry in read_json_lines(path):
-        where = f"{path}, line {line}"
-        similarity = _similarity(entry.get("similarity"), where)
-        lang = _text(entry, "lang", where) if entry.get("lang") is not None else None
-        yield line, (_text(entry, "one", where), _text(entry, "other", where), similarity, lang)
+        location = f"{path}, line {line}"
+        similarity = _parse_similarity(entry.get("similarity"), location)
+        lang = _check_text(entry, "lang", location) if entry.get("lang") is not None else None
+        yield line, (_check_text(entry, "one", location), _check_text(entry, "other", location), similarity, lang)
 
 
-def _similarity(value: object, where: str) -> float:
+def _parse_similarity(value: object, location: str) -> float:
     try:
         number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
     except (ValueError, OverflowError):
         number = math.nan
     if not 0 <= number <= HIGHEST:
-        raise BadInput(f"{where}: field 'similarity' should be a number from 0 to {HIGHEST:g}, found {value!r:.60}")
+        raise BadInput(f"{location}: field 'similarity' should be a number from 0 to {HIGHEST:g}, found {value!r:.60}")
     return number
 
 
-def _text(entry: dict[str, Any], field: str, where: str) -> str:
+def _check_text(entry: dict[str, Any], field: str, location: str) -> str:
     value = entry.get(field)
     if not isinstance(value, str):
-        raise BadInput(f"{where}: field {field!r} should be a text, found {value!r:.60}")
+        raise BadInput(f"{location}: field {field!r} should be a text, found {value!r:.60}")
     return value.strip()
 
 
-def overlap(one: Sequence[str], other: Sequence[str]) -> float:
-    """Share of the shorter sentence's words that are in the longest common subsequence: from 0 to 1.
+def overlap(first_words: Sequence[str], second_words: Sequence[str]) -> float:
+    """Compute the share of the shorter sentence's words in the longest common subsequence: from 0 to 1.
 
-    Capitals count, and marks are words. Bit i of the row is 0 where one word more of `one`, the one at i, makes the
+    Capitals count, and marks are words. Bit i of the row is 0 where the word at i of `first_words` makes the
     subsequence longer (Hyyrö, 2004).
 
     Raises:
         ValueError: a sentence without words.
     """
-    if not one or not other:
+    if not first_words or not second_words:
         raise ValueError("expected two sentences with words")
     places: dict[str, int] = defaultdict(int)
-    for i, word in enumerate(one):
+    for i, word in enumerate(first_words):
         places[word] |= 1 << i
-    full = row = (1 << len(one)) - 1
-    for word in other:
+    full = row = (1 << len(first_words)) - 1
+    for word in second_words:
         hit = row & places.get(word, 0)
         row = ((row + hit) | (row - hit)) & full
-    return (len(one) - row.bit_count()) / min(len(one), len(other))
+    return (len(first_words) - row.bit_count()) / min(len(first_words), len(second_words))
 
 
-def with_overlap(pairs: pl.DataFrame) -> pl.DataFrame:
+def add_overlap(pairs: pl.DataFrame) -> pl.DataFrame:
     """Add `overlap` to pairs with one_words and other_words."""
-    values = [overlap(*both) for both in pairs.select("one_words", "other_words").iter_rows()]
+    values = [overlap(*words) for words in pairs.select("one_words", "other_words").iter_rows()]
     return pairs.with_columns(overlap=pl.Series(values, dtype=pl.Float64))

@@ -25,7 +25,7 @@ OPEN: dict[str, pl.DataType] = {
 }  # fmt: skip
 
 
-def found(
+def find_targets(
     articles: pl.DataFrame, analyse: Analyzer, rules: Mapping[str, Rule], filters: Sequence[Filter]
 ) -> Iterator[pl.DataFrame]:
     """Every token of the summaries with its reason, or none if it is a target, a frame for each `CHUNK` articles.
@@ -42,52 +42,52 @@ def found(
     for part in articles.iter_slices(CHUNK):
         rows = part.select("thread_id", "summary", "text").iter_rows()
         pairs = [Pair(name, analyse(summary), analyse(text)) for name, summary, text in rows]
-        told = [  # rule by rule for one pair: what a filter keeps of the last pair serves both
-            targets.targets([pair], rule, filters).with_columns(subtask=pl.lit(subtask))
+        frames = [  # rule by rule for one pair: what a filter keeps of the last pair serves both
+            targets.judge_tokens([pair], rule, filters).with_columns(subtask=pl.lit(subtask))
             for pair in pairs
             for subtask, rule in rules.items()
         ]
-        yield pl.concat(told).rename({"pair_id": "thread_id"})
+        yield pl.concat(frames).rename({"pair_id": "thread_id"})
 
 
-def without_targets(articles: pl.DataFrame, told: pl.DataFrame, subtasks: Sequence[str] = SUBTASKS) -> pl.DataFrame:
+def list_untargeted(articles: pl.DataFrame, tokens: pl.DataFrame, subtasks: Sequence[str] = SUBTASKS) -> pl.DataFrame:
     """Articles that give a subtask no question: reason (no_target), row_key (`<subtask>:<thread_id>`)."""
-    every = articles.select("thread_id").join(pl.DataFrame({"subtask": subtasks}), how="cross")
-    has_one = told.filter(pl.col("reason").is_null()).select("thread_id", "subtask").unique()
-    none = every.join(has_one, on=["thread_id", "subtask"], how="anti", maintain_order="left")
-    return none.select(reason=pl.lit("no_target"), row_key=pl.format("{}:{}", "subtask", "thread_id"))
+    articles_by_subtask = articles.select("thread_id").join(pl.DataFrame({"subtask": subtasks}), how="cross")
+    targeted = tokens.filter(pl.col("reason").is_null()).select("thread_id", "subtask").unique()
+    untargeted = articles_by_subtask.join(targeted, on=["thread_id", "subtask"], how="anti", maintain_order="left")
+    return untargeted.select(reason=pl.lit("no_target"), row_key=pl.format("{}:{}", "subtask", "thread_id"))
 
 
-def items(articles: pl.DataFrame, told: pl.DataFrame, subtask: str) -> pl.DataFrame:
+def build_items(articles: pl.DataFrame, tokens: pl.DataFrame, subtask: str) -> pl.DataFrame:
     """Open items of a subtask's targets, in the order of their ids.
 
     Args:
         articles: source, thread_id, text, summary.
-        told: source, subtask, thread_id, start, end, word, upos, score, reason; those with a reason make no item.
+        tokens: source, subtask, thread_id, start, end, word, upos, score, reason; those with a reason make no item.
         subtask: one of `SUBTASKS`.
 
     Returns:
         The columns of `OPEN`. The split goes by the article: one that two items share is on one side, in both subtasks.
     """
-    chosen = told.filter((pl.col("subtask") == subtask) & pl.col("reason").is_null())
-    rows = chosen.join(articles, on=["source", "thread_id"], how="inner")
-    ids = [_id(subtask, *row) for row in rows.select("source", "thread_id", "start").iter_rows()]
-    asked = [targets.question(*row) for row in rows.select("summary", "start", "end").iter_rows()]
-    splits = dict.fromkeys(rows.select(cloze.normalised("text")).to_series())
-    splits = {article: split_of(article) for article in splits}
-    made = rows.select(
+    chosen_tokens = tokens.filter((pl.col("subtask") == subtask) & pl.col("reason").is_null())
+    rows = chosen_tokens.join(articles, on=["source", "thread_id"], how="inner")
+    ids = [_hash_item(subtask, *row) for row in rows.select("source", "thread_id", "start").iter_rows()]
+    questions = [targets.build_question(*row) for row in rows.select("summary", "start", "end").iter_rows()]
+    splits = dict.fromkeys(rows.select(cloze.normalise("text")).to_series())
+    splits = {article: choose_split(article) for article in splits}
+    items = rows.select(
         "source", "thread_id", "upos", "score", "start",
-        item_id=pl.Series(ids, dtype=pl.String), article="text", question=pl.Series(asked, dtype=pl.String),
-        answer="word", split=cloze.normalised("text").replace_strict(splits, return_dtype=pl.String),
+        item_id=pl.Series(ids, dtype=pl.String), article="text", question=pl.Series(questions, dtype=pl.String),
+        answer="word", split=cloze.normalise("text").replace_strict(splits, return_dtype=pl.String),
     )  # fmt: skip
-    return made.select(list(OPEN)).sort("item_id")
+    return items.select(list(OPEN)).sort("item_id")
 
 
-def _id(subtask: str, source: str, thread_id: str, start: int) -> str:
+def _hash_item(subtask: str, source: str, thread_id: str, start: int) -> str:
     return hashlib.blake2b(f"{subtask}\n{source}\n{thread_id}\n{start}".encode(), digest_size=16).hexdigest()
 
 
-def split_of(article: str) -> str:
+def choose_split(article: str) -> str:
     """train, validation or test for a normalised article, in the shares of Table 5."""
     place = int.from_bytes(hashlib.blake2b(article.encode(), digest_size=8).digest()) / 2**64
     return next((name for name, share in _BOUNDS.items() if place < share), "test")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from pipeline.examples.recam.items import OPTIONS, SCHEMA, normalised
+from pipeline.examples.recam.items import OPTIONS, SCHEMA, normalise
 from pipeline.examples.recam.targets import SIMILAR, Vectors
 from pipeline.text import wordnet
 
@@ -20,7 +20,7 @@ TOP = 10  # words of each reader
 SEED = 42
 
 
-def folds(items: pl.DataFrame, count: int = FOLDS, seed: int = SEED) -> pl.Series:
+def assign_folds(items: pl.DataFrame, count: int = FOLDS, seed: int = SEED) -> pl.Series:
     """A fold for each item, 0 to count - 1; items of one article are in one, so that no reader has seen the passage.
 
     Args:
@@ -28,13 +28,13 @@ def folds(items: pl.DataFrame, count: int = FOLDS, seed: int = SEED) -> pl.Serie
         count: of folds.
         seed: of their order.
     """
-    articles = items.select(normalised())["article"]
+    articles = items.select(normalise())["article"]
     distinct = articles.unique().sort()
-    place = np.random.default_rng(seed).permutation(len(distinct)) % count
-    return articles.replace_strict(distinct, pl.Series(place, dtype=pl.Int64)).alias("fold")
+    places = np.random.default_rng(seed).permutation(len(distinct)) % count
+    return articles.replace_strict(distinct, pl.Series(places, dtype=pl.Int64)).alias("fold")
 
 
-class Chosen(NamedTuple):
+class Choices(NamedTuple):
     """Items with five options, those that have too few, and what became of every candidate."""
 
     items: pl.DataFrame  # as of `cloze`
@@ -44,8 +44,8 @@ class Chosen(NamedTuple):
 
 def choose(
     items: pl.DataFrame, candidates: pl.DataFrame, vectors: Vectors | None = None,
-    pools: Callable[[str], wordnet.Pools] = wordnet.find_pools, most: float = SIMILAR, seed: int = SEED,
-) -> Chosen:  # fmt: skip
+    pools: Callable[[str], wordnet.Pools] = wordnet.find_pools, threshold: float = SIMILAR, seed: int = SEED,
+) -> Choices:  # fmt: skip
     """Four wrong options for each item: of the words left in its pool those that most readers named.
 
     Of words named as often that with the better best rank goes first, then the alphabet decides: the paper names no
@@ -56,56 +56,58 @@ def choose(
         candidates: item_id, word, rank (from 1): the best words of each reader; a word may come from several.
         vectors: of words; without, nothing is too near.
         pools: synonyms of a word.
-        most: cosine with the gold word from which, exclusively, a word is too near.
+        threshold: cosine with the gold word from which, exclusively, a word is too near.
         seed: of the place of the right option.
     """
-    named = candidates.with_columns(pl.col("word").str.to_lowercase()).group_by("item_id", "word")
-    rows = named.agg(token_count=pl.len().cast(pl.Int64), best_rank=pl.col("rank").min().cast(pl.Int64))
+    named_words = candidates.with_columns(pl.col("word").str.to_lowercase()).group_by("item_id", "word")
+    rows = named_words.agg(token_count=pl.len().cast(pl.Int64), best_rank=pl.col("rank").min().cast(pl.Int64))
     rows = rows.join(items.select("item_id", pl.col("answer").str.to_lowercase()), on="item_id", how="inner")
-    rows = rows.join(_reasons(rows.select("answer", "word").unique(), vectors, pools, most), on=["answer", "word"])
+    rows = rows.join(
+        _find_reasons(rows.select("answer", "word").unique(), vectors, pools, threshold), on=["answer", "word"]
+    )
     rows = rows.sort("item_id", pl.col("reason").is_not_null(), -pl.col("token_count"), "best_rank", "word")
     place = pl.int_range(pl.len()).over("item_id")
-    late = pl.col("reason").is_null() & (place >= OPTIONS - 1)
-    rows = rows.with_columns(reason=pl.when(late).then(pl.lit("less_frequent")).otherwise("reason"))
-    wrong = rows.filter(pl.col("reason").is_null()).group_by("item_id", maintain_order=True).agg(wrong="word")
-    found = items.join(wrong, on="item_id", how="left", maintain_order="left")
+    is_less_frequent = pl.col("reason").is_null() & (place >= OPTIONS - 1)
+    rows = rows.with_columns(reason=pl.when(is_less_frequent).then(pl.lit("less_frequent")).otherwise("reason"))
+    wrong_words = rows.filter(pl.col("reason").is_null()).group_by("item_id", maintain_order=True).agg(wrong="word")
+    options = items.join(wrong_words, on="item_id", how="left", maintain_order="left")
     has_enough = pl.col("wrong").list.len().fill_null(0) == OPTIONS - 1
-    made = [placed(row, seed) for row in found.filter(has_enough).iter_rows(named=True)]
-    short = found.filter(~has_enough).select(reason=pl.lit("too_few_choices"), row_key="item_id")
-    told = rows.select("item_id", "word", "token_count", "best_rank", "reason")
-    return Chosen(pl.DataFrame(made, schema=SCHEMA), short, told)
+    chosen_items = [place_options(row, seed) for row in options.filter(has_enough).iter_rows(named=True)]
+    too_few = options.filter(~has_enough).select(reason=pl.lit("too_few_choices"), row_key="item_id")
+    judged_words = rows.select("item_id", "word", "token_count", "best_rank", "reason")
+    return Choices(pl.DataFrame(chosen_items, schema=SCHEMA), too_few, judged_words)
 
 
-def placed(row: dict[str, object], seed: int) -> dict[str, object]:
+def place_options(row: dict[str, object], seed: int) -> dict[str, object]:
     """An item with its options in an order that is its own: the gold word's place tells nothing."""
     options = [str(row["answer"]), *row["wrong"]]  # type: ignore[misc]
-    number = int.from_bytes(hashlib.blake2b(f"{seed} {row['item_id']}".encode(), digest_size=8).digest())
-    order = np.random.default_rng(number).permutation(OPTIONS)
+    row_seed = int.from_bytes(hashlib.blake2b(f"{seed} {row['item_id']}".encode(), digest_size=8).digest())
+    order = np.random.default_rng(row_seed).permutation(OPTIONS)
     return {
         **{name: row[name] for name in ("item_id", "article", "question")},
         "options": [options[i] for i in order], "label": int(np.flatnonzero(order == 0)[0]),
     }  # fmt: skip
 
 
-def _reasons(
-    pairs: pl.DataFrame, vectors: Vectors | None, pools: Callable[[str], wordnet.Pools], most: float
+def _find_reasons(
+    pairs: pl.DataFrame, vectors: Vectors | None, pools: Callable[[str], wordnet.Pools], threshold: float
 ) -> pl.DataFrame:
     """answer, word and why the word may not stand beside the answer, or null."""
-    near = np.zeros(pairs.height)
+    cosines = np.zeros(pairs.height)
     if vectors and pairs.height:
-        one, other = (vectors(pairs[name].to_list()) for name in ("answer", "word"))
-        lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
-        near = np.einsum("nd,nd->n", one, other) / np.maximum(lengths, 1e-12)
+        answer_vectors, word_vectors = (vectors(pairs[name].to_list()) for name in ("answer", "word"))
+        lengths = np.linalg.norm(answer_vectors, axis=1) * np.linalg.norm(word_vectors, axis=1)
+        cosines = np.einsum("nd,nd->n", answer_vectors, word_vectors) / np.maximum(lengths, 1e-12)
     reasons: list[str | None] = []
-    for (answer, word), cosine in zip(pairs.iter_rows(), near.tolist(), strict=True):
-        forms = {wordnet.lemmatize(answer, upos) for upos in wordnet.POS}
-        own = {wordnet.lemmatize(word, upos) for upos in wordnet.POS}
-        synonyms = {name for form in forms | {answer} for name in pools(form).synonyms}
-        why = {
+    for (answer, word), cosine in zip(pairs.iter_rows(), cosines.tolist(), strict=True):
+        gold_forms = {wordnet.lemmatize(answer, upos) for upos in wordnet.POS}
+        word_forms = {wordnet.lemmatize(word, upos) for upos in wordnet.POS}
+        synonyms = {name for form in gold_forms | {answer} for name in pools(form).synonyms}
+        rules = {
             "gold": word == answer,
-            "form_of_gold": bool(forms & own),
-            "synonym_of_gold": bool(synonyms & (own | {word})),
-            "similar_to_gold": cosine > most,
+            "form_of_gold": bool(gold_forms & word_forms),
+            "synonym_of_gold": bool(synonyms & (word_forms | {word})),
+            "similar_to_gold": cosine > threshold,
         }
-        reasons.append(next((reason for reason, holds in why.items() if holds), None))
+        reasons.append(next((reason for reason, holds in rules.items() if holds), None))
     return pairs.with_columns(reason=pl.Series(reasons, dtype=pl.String))

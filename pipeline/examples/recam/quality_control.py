@@ -36,7 +36,7 @@ _COLUMNS = ("item_id", "rater_id", *_OPTION_COLUMNS, "span_1", "span_2", "relati
 _VALUES = {"relation": RELATIONS, "difficulty": DIFFICULTIES}
 
 
-class Selected(NamedTuple):
+class Selection(NamedTuple):
     """Answers that count and those that do not; together they are the answers that came in."""
 
     answers: pl.DataFrame  # as they came, with is_right_before and is_right (after reading)
@@ -44,7 +44,7 @@ class Selected(NamedTuple):
     raters: pl.DataFrame  # rater_id, n, accuracy_before, accuracy_after, is_kept
 
 
-def select(answers: pl.DataFrame, items: pl.DataFrame, least_accuracy: float = LEAST_ACCURACY) -> Selected:
+def select(answers: pl.DataFrame, items: pl.DataFrame, least_accuracy: float = LEAST_ACCURACY) -> Selection:
     """The answers that count by appendix E.
 
     Reasons, in this order: unknown_item (none of the items), incomplete (no answer after reading, or no difficulty, so
@@ -80,21 +80,25 @@ def select(answers: pl.DataFrame, items: pl.DataFrame, least_accuracy: float = L
     )
     rows = rows.join(raters.select("rater_id", "is_kept"), on="rater_id", how="left", maintain_order="left")
     spans = (pl.col(name).fill_null("").str.strip_chars() == "" for name in ("span_1", "span_2"))
-    broken = (
+    faults = (
         pl.col("label").is_null(),
         pl.col("after").is_null() | pl.col("difficulty").is_null(),
         ~pl.col("is_kept"),
         pl.any_horizontal(spans),
         (pl.col("difficulty") == "easy") & ~pl.col("is_right"),
     )
-    reason = pl.coalesce(pl.when(rule).then(pl.lit(why)) for rule, why in zip(broken, REASONS, strict=True))
+    reason = pl.coalesce(
+        pl.when(rule).then(pl.lit(reason_name)) for rule, reason_name in zip(faults, REASONS, strict=True)
+    )
     rows = rows.with_columns(reason=reason)
-    kept = rows.filter(pl.col("reason").is_null()).select(*answers.columns, "is_right_before", "is_right")
-    gone = rows.filter(pl.col("reason").is_not_null())
-    return Selected(kept, gone.select("reason", row_key=pl.concat_str("item_id", "rater_id", separator="/")), raters)
+    valid = rows.filter(pl.col("reason").is_null()).select(*answers.columns, "is_right_before", "is_right")
+    dropped = rows.filter(pl.col("reason").is_not_null())
+    return Selection(
+        valid, dropped.select("reason", row_key=pl.concat_str("item_id", "rater_id", separator="/")), raters
+    )
 
 
-def noise(
+def measure_noise(
     selected: pl.DataFrame, answers: pl.DataFrame, items: pl.DataFrame, least_answers: int = 2,
     least_right: float = 0.5, most_others: float = 0.5,
 ) -> pl.DataFrame:  # fmt: skip
@@ -126,28 +130,28 @@ def noise(
     places = range(OPTIONS)
     after = [pl.col("after") == place for place in places]
     # who names an option twice names no other
-    second = [((pl.col("second") == place) & ~is_it).fill_null(value=False) for place, is_it in enumerate(after)]
-    named = [(is_it | also).mean() for is_it, also in zip(after, second, strict=True)]
-    right = items.select("item_id", "label")
-    told = (
-        selected.join(right, on="item_id")
+    second = [((pl.col("second") == place) & ~is_after).fill_null(value=False) for place, is_after in enumerate(after)]
+    is_named = [(is_after | is_second).mean() for is_after, is_second in zip(after, second, strict=True)]
+    labels = items.select("item_id", "label")
+    summaries = (
+        selected.join(labels, on="item_id")
         .group_by("item_id")
         .agg(
             pl.len().cast(pl.Int64).alias("n"),
             (pl.col("before") == pl.col("label")).mean().alias("accuracy_before"),
             (pl.col("after") == pl.col("label")).mean().alias("accuracy_after"),
-            *(share.alias(f"named_{place}") for place, share in enumerate(named)),
-            *(is_it.mean().alias(f"after_{place}") for place, is_it in enumerate(after)),
-            *(is_it.mean().alias(f"second_{place}") for place, is_it in enumerate(second)),
+            *(share.alias(f"named_{place}") for place, share in enumerate(is_named)),
+            *(is_after.mean().alias(f"after_{place}") for place, is_after in enumerate(after)),
+            *(is_after.mean().alias(f"second_{place}") for place, is_after in enumerate(second)),
         )
         .with_columns(
             pl.concat_list(f"{kind}_{place}" for place in places).alias(f"{kind}_shares")
             for kind in ("named", "after", "second")
         )
     )
-    given = answers.group_by("item_id").agg(n_given=pl.len().cast(pl.Int64))
-    rows = right.join(given, on="item_id", how="left", maintain_order="left")
-    rows = rows.join(told, on="item_id", how="left", maintain_order="left")
+    answer_counts = answers.group_by("item_id").agg(n_given=pl.len().cast(pl.Int64))
+    rows = labels.join(answer_counts, on="item_id", how="left", maintain_order="left")
+    rows = rows.join(summaries, on="item_id", how="left", maintain_order="left")
     is_enough, shares = pl.col("n") >= least_answers, pl.col("named_shares")
     return rows.with_columns(pl.col("n", "n_given").fill_null(0)).select(
         "item_id", "n_given", "n", "accuracy_before", "accuracy_after", "after_shares", "second_shares",
@@ -160,23 +164,23 @@ def _check(answers: pl.DataFrame, items: pl.DataFrame) -> None:
     for name, frame, columns in (("answers", answers, _COLUMNS), ("items", items, ("item_id", "label"))):
         if missing := [column for column in columns if column not in frame.columns]:
             raise BadInput(f"{name}: no column {', '.join(missing)}; found {', '.join(frame.columns)}")
-    twice = items.filter(pl.col("item_id").is_duplicated())
-    if twice.height:
-        raise BadInput(f"items: item {twice['item_id'][0]} has two rows, expected one")
-    again = answers.filter(pl.struct("item_id", "rater_id").is_duplicated())
-    if again.height:
-        item_id, rater_id = again.select("item_id", "rater_id").row(0)
+    repeated_items = items.filter(pl.col("item_id").is_duplicated())
+    if repeated_items.height:
+        raise BadInput(f"items: item {repeated_items['item_id'][0]} has two rows, expected one")
+    repeats = answers.filter(pl.struct("item_id", "rater_id").is_duplicated())
+    if repeats.height:
+        item_id, rater_id = repeats.select("item_id", "rater_id").row(0)
         raise BadInput(f"answers: item {item_id}, rater {rater_id}: two answers, expected one")
     places = f"expected a place from 0 to {OPTIONS - 1}, found"
-    unclear = items.filter(~pl.col("label").is_between(0, OPTIONS - 1).fill_null(value=False))
-    if unclear.height:
-        item_id, label = unclear.select("item_id", "label").row(0)
+    faulty_items = items.filter(~pl.col("label").is_between(0, OPTIONS - 1).fill_null(value=False))
+    if faulty_items.height:
+        item_id, label = faulty_items.select("item_id", "label").row(0)
         raise BadInput(f"items: item {item_id}, label: {places} {label}")
-    known = [(name, ~pl.col(name).is_between(0, OPTIONS - 1), places) for name in _OPTION_COLUMNS]
+    rules = [(name, ~pl.col(name).is_between(0, OPTIONS - 1), places) for name in _OPTION_COLUMNS]
     for name, values in _VALUES.items():
-        known.append((name, ~pl.col(name).is_in(values), f"expected one of {', '.join(values)}, found"))
-    for name, is_wrong, told in known:
-        wrong = answers.filter(is_wrong)
-        if wrong.height:
-            item_id, rater_id, value = wrong.select("item_id", "rater_id", name).row(0)
-            raise BadInput(f"answers: item {item_id}, rater {rater_id}, {name}: {told} {value!r:.40}")
+        rules.append((name, ~pl.col(name).is_in(values), f"expected one of {', '.join(values)}, found"))
+    for name, is_wrong, expectation in rules:
+        faulty = answers.filter(is_wrong)
+        if faulty.height:
+            item_id, rater_id, value = faulty.select("item_id", "rater_id", name).row(0)
+            raise BadInput(f"answers: item {item_id}, rater {rater_id}, {name}: {expectation} {value!r:.40}")

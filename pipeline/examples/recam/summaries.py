@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.examples.recam.items import DROPPED, PLACEHOLDER, normalised
+from pipeline.examples.recam.items import DROPPED, PLACEHOLDER, normalise
 from pipeline.io import rows as files
 from pipeline.io.lines import parse_object, read_lines, read_text
 
@@ -53,12 +53,12 @@ class Read(NamedTuple):
 
 
 def read(path: Path, mapping: Mapping[str, str] | None = None, splits: Path | None = None) -> Read:
-    """All articles of a file or a folder; what they are, and the errors, as of `batches`."""
-    found = [*batches(path, mapping, splits)]
-    return Read(pl.concat(each.rows for each in found), pl.concat(each.dropped for each in found))
+    """All articles of a file or a folder; what they are, and the errors, as of `read_batches`."""
+    batches = [*read_batches(path, mapping, splits)]
+    return Read(pl.concat(batch.rows for batch in batches), pl.concat(batch.dropped for batch in batches))
 
 
-def batches(
+def read_batches(
     path: Path, mapping: Mapping[str, str] | None = None, splits: Path | None = None, size: int = BATCH
 ) -> Iterator[Read]:
     """Articles with summaries, some at a time; of what came before an id and a hash an article are remembered.
@@ -77,27 +77,29 @@ def batches(
         BadInput: naming file, row and field, for a field that is no text, and an id that is empty; for columns or
             sections that are not there; for a split file of another shape, or with an id in two splits.
     """
-    wanted = _checked(mapping or {})
-    split_of = _splits(splits) if splits else {}
-    articles = _of_folder(path) if path.is_dir() else _of_file(path, wanted)
+    columns = _check_mapping(mapping or {})
+    split_of = _read_splits(splits) if splits else {}
+    articles = _read_folder(path) if path.is_dir() else _read_file(path, columns)
     if mapping and path.is_dir():
         raise BadInput(f"{path}: a folder of articles has no columns, expected no mapping")
-    seen: tuple[set[str], set[int]] = set(), set()
-    while some := [*islice(articles, size)]:
-        yield _sorted_out(some, split_of, seen)
+    seen_keys: tuple[set[str], set[int]] = set(), set()
+    while batch := [*islice(articles, size)]:
+        yield _drop_faulty(batch, split_of, seen_keys)
 
 
-def _checked(mapping: Mapping[str, str]) -> Mapping[str, str]:
+def _check_mapping(mapping: Mapping[str, str]) -> Mapping[str, str]:
     if unknown := sorted(set(mapping) - set(COLUMNS)):
         raise BadInput(f"unknown fields in the mapping: {', '.join(unknown)}; there are {', '.join(COLUMNS)}")
     return mapping
 
 
-def _sorted_out(some: list[dict[str, Any]], split_of: Mapping[str, str], seen: tuple[set[str], set[int]]) -> Read:
-    rows = pl.DataFrame(some, schema={name: kind for name, kind in SCHEMA.items() if name != "split"})
-    told = rows.select(normalised("text") + "\n" + normalised("summary")).to_series().fill_null("").hash()
+def _drop_faulty(
+    articles: list[dict[str, Any]], split_of: Mapping[str, str], seen_keys: tuple[set[str], set[int]]
+) -> Read:
+    rows = pl.DataFrame(articles, schema={name: kind for name, kind in SCHEMA.items() if name != "split"})
+    hashes = rows.select(normalise("text") + "\n" + normalise("summary")).to_series().fill_null("").hash()
     reasons = []
-    for name, text, summary, same in zip(rows["article_id"], rows["text"], rows["summary"], told, strict=True):
+    for name, text, summary, text_hash in zip(rows["article_id"], rows["text"], rows["summary"], hashes, strict=True):
         reason = None
         if text is None:
             reason = "no_text"
@@ -105,11 +107,11 @@ def _sorted_out(some: list[dict[str, Any]], split_of: Mapping[str, str], seen: t
             reason = "no_summary"
         elif PLACEHOLDER in summary:
             reason = "has_placeholder"
-        elif name in seen[0] or same in seen[1]:
+        elif name in seen_keys[0] or text_hash in seen_keys[1]:
             reason = "duplicate"
         else:
-            seen[0].add(name)
-            seen[1].add(same)
+            seen_keys[0].add(name)
+            seen_keys[1].add(text_hash)
         reasons.append(reason)
     rows = rows.with_columns(
         split=pl.Series([split_of.get(name) for name in rows["article_id"]], dtype=pl.String),
@@ -119,89 +121,89 @@ def _sorted_out(some: list[dict[str, Any]], split_of: Mapping[str, str], seen: t
     return Read(rows.filter(pl.col("reason").is_null()).select(list(SCHEMA)), dropped.select(list(DROPPED)))
 
 
-def _of_file(path: Path, mapping: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _read_file(path: Path, mapping: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     columns: dict[str, dict[str, str]] = {}
     for chunk in files.read_chunks(path, size=BATCH):
         if chunk.table not in columns:
-            columns[chunk.table] = _columns(chunk, mapping, path)
+            columns[chunk.table] = _find_columns(chunk, mapping, path)
         for number, row in enumerate(chunk.rows, chunk.first):
-            given = {field: row.get(column) for field, column in columns[chunk.table].items()}
-            where = f"{path}, row {number}"
-            name = _id(given["article_id"], where) if "article_id" in given else f"{path.name}:{number}"
+            fields = {field: row.get(column) for field, column in columns[chunk.table].items()}
+            location = f"{path}, row {number}"
+            name = _check_id(fields["article_id"], location) if "article_id" in fields else f"{path.name}:{number}"
             yield {
                 "article_id": name,
-                **{field: _text(given.get(field), field, where) for field in ("title", "text", "summary")},
+                **{field: _check_text(fields.get(field), field, location) for field in ("title", "text", "summary")},
             }
 
 
-def _columns(chunk: files.Chunk, mapping: Mapping[str, str], path: Path) -> dict[str, str]:
+def _find_columns(chunk: files.Chunk, mapping: Mapping[str, str], path: Path) -> dict[str, str]:
     """The column of each field that has one."""
-    there = dict.fromkeys(chain.from_iterable(chunk.rows))
-    found = {}
+    names_in_file = dict.fromkeys(chain.from_iterable(chunk.rows))
+    columns = {}
     for field, names in COLUMNS.items():
-        known = (mapping[field],) if field in mapping else names
-        if column := next((name for name in known if name in there), None):
-            found[field] = column
+        candidates = (mapping[field],) if field in mapping else names
+        if column := next((name for name in candidates if name in names_in_file), None):
+            columns[field] = column
         elif field in mapping or field in {"text", "summary"}:
             raise BadInput(
-                f"{path}: no column {' or '.join(known)} with the {field}; there are {', '.join(map(str, there))}; "
-                f"say it by a mapping such as {field}=COLUMN"
+                f"{path}: no column {' or '.join(candidates)} with the {field}; found "
+                f"{', '.join(map(str, names_in_file))}; name the column by a mapping such as {field}=COLUMN"
             )
-    return found
+    return columns
 
 
-def _id(value: Any, where: str) -> str:
+def _check_id(value: Any, location: str) -> str:
     if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
         return str(value).strip()
-    raise BadInput(f"{where}: field 'article_id' should be a text or a whole number, found {value!r:.60}")
+    raise BadInput(f"{location}: field 'article_id' should be a text or a whole number, found {value!r:.60}")
 
 
-def _text(value: Any, field: str, where: str) -> str | None:
+def _check_text(value: Any, field: str, location: str) -> str | None:
     """The text without blanks at its ends, or None if nothing else is in it."""
     if value is not None and not isinstance(value, str):
-        raise BadInput(f"{where}: field {field!r} should be a text, found {value!r:.60}")
+        raise BadInput(f"{location}: field {field!r} should be a text, found {value!r:.60}")
     return (value or "").strip() or None
 
 
-def _of_folder(path: Path) -> Iterator[dict[str, Any]]:
-    names = sorted(each for each in path.iterdir() if each.suffix in {".data", ".summary"})
-    if not names:
+def _read_folder(path: Path) -> Iterator[dict[str, Any]]:
+    files = sorted(file for file in path.iterdir() if file.suffix in {".data", ".summary"})
+    if not files:
         raise BadInput(f"{path}: expected articles in files <id>.data or <id>.summary, found none")
-    for name in names:
-        yield {"article_id": name.stem, "title": None, **_sections(name)}
+    for file_path in files:
+        yield {"article_id": file_path.stem, "title": None, **_read_sections(file_path)}
 
 
-def _sections(path: Path) -> dict[str, str | None]:
+def _read_sections(path: Path) -> dict[str, str | None]:
     """Title, summary and text of an article in a file of its own."""
-    found: dict[str, list[str]] = {}
-    into: list[str] | None = None
+    sections: dict[str, list[str]] = {}
+    section: list[str] | None = None
     for number, line in read_lines(path):
         text = line.strip()
         if mark := _MARK.fullmatch(text):
             field = _SECTIONS.get(mark[2], mark[2])
-            if field in found:
+            if field in sections:
                 raise BadInput(f"{path}, line {number}: a second section {text}; expected one of each")
-            into = found[field] = []
-        elif into is not None:
-            into += [text] if text and text not in _BUTTONS else []
+            section = sections[field] = []
+        elif section is not None:
+            section += [text] if text and text not in _BUTTONS else []
         elif text:
             raise BadInput(f"{path}, line {number}: expected a mark such as [SN]URL[SN], found {text!r:.60}")
     for field, marks in (("summary", "FIRST-SENTENCE or INTRODUCTION"), ("text", "RESTBODY")):
-        if field not in found:
+        if field not in sections:
             raise BadInput(f"{path}: no section {marks}; is the file complete?")
-    return {field: "\n".join(found[field]) or None for field in ("title", "summary", "text") if field in found}
+    return {field: "\n".join(sections[field]) or None for field in ("title", "summary", "text") if field in sections}
 
 
-def _splits(path: Path) -> dict[str, str]:
+def _read_splits(path: Path) -> dict[str, str]:
     """The split of each id."""
-    told = parse_object(read_text(path), path)
-    if unknown := sorted(set(told) - set(SPLITS)):
+    names_by_split = parse_object(read_text(path), path)
+    if unknown := sorted(set(names_by_split) - set(SPLITS)):
         raise BadInput(f"{path}: unknown splits {', '.join(unknown)}; expected {', '.join(SPLITS)}")
-    found: dict[str, str] = {}
-    for split, names in told.items():
+    split_of: dict[str, str] = {}
+    for split, names in names_by_split.items():
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise BadInput(f"{path}: field {split!r} should be a list of ids as texts, found {names!r:.60}")
-        if both := next((name for name in names if found.get(name, split) != split), None):
-            raise BadInput(f"{path}: {both!r:.60} is in two splits, {found[both]} and {split}")
-        found.update(dict.fromkeys(names, split))
-    return found
+        if repeated := next((name for name in names if split_of.get(name, split) != split), None):
+            raise BadInput(f"{path}: {repeated!r:.60} is in two splits, {split_of[repeated]} and {split}")
+        split_of.update(dict.fromkeys(names, split))
+    return split_of

@@ -52,7 +52,7 @@ Filter = Callable[[Pair, Sequence[Token]], list[str | None]]
 """Of each token the reason to leave it out, or None."""
 
 
-def imperceptible(
+def build_imperceptibility_rule(
     scores: Mapping[str, float], threshold: float = concreteness.THRESHOLD, *, by_lemma: bool = False
 ) -> Rule:
     """Subtask 1: content words whose concreteness is strictly under the threshold (section 3.2; REC-07).
@@ -70,23 +70,23 @@ def imperceptible(
     """
 
     def rule(_: Pair, tokens: Sequence[Token]) -> list[Verdict]:
-        found = []
+        verdicts = []
         for token in tokens:
             score = scores.get(token.text.lower())
             if by_lemma:
                 score = scores.get(token.lemma, score)
             if not concreteness.is_content_word(token.upos):
-                found.append(Verdict(reason="not_content"))
+                verdicts.append(Verdict(reason="not_content"))
             elif score is None:
-                found.append(Verdict(reason="no_score"))
+                verdicts.append(Verdict(reason="no_score"))
             else:
-                found.append(Verdict(score, reason=None if score < threshold else "concrete"))
-        return found
+                verdicts.append(Verdict(score, reason=None if score < threshold else "concrete"))
+        return verdicts
 
     return rule
 
 
-def nonspecific(
+def build_nonspecificity_rule(
     senses: Callable[[Sequence[tuple[str, str]], Iterable[str]], list[Sense | None]],
     threshold: int = wordnet.NONSPECIFIC,
 ) -> Rule:
@@ -104,112 +104,112 @@ def nonspecific(
     """
 
     def rule(pair: Pair, tokens: Sequence[Token]) -> list[Verdict]:
-        asked = [(token.lemma, wordnet.POS[token.upos]) for token in tokens if token.upos in {"NOUN", "VERB"}]
+        words = [(token.lemma, wordnet.POS[token.upos]) for token in tokens if token.upos in {"NOUN", "VERB"}]
         context = (token.text for token in chain(*pair.summary, *pair.passage))
-        said = iter(senses(asked, context) if asked else [])
-        found = []
+        chosen_senses = iter(senses(words, context) if words else [])
+        verdicts = []
         for token in tokens:
             if token.upos not in {"NOUN", "VERB"}:
-                found.append(Verdict(reason="not_content"))
-            elif (sense := next(said)) is None or sense.level is None:
-                found.append(Verdict(reason="no_sense"))
+                verdicts.append(Verdict(reason="not_content"))
+            elif (sense := next(chosen_senses)) is None or sense.level is None:
+                verdicts.append(Verdict(reason="no_sense"))
             else:
                 reason = None if wordnet.is_nonspecific(sense.level, wordnet.POS[token.upos], threshold) else "specific"
-                found.append(Verdict(float(sense.level), sense.synset, reason))
-        return found
+                verdicts.append(Verdict(float(sense.level), sense.synset, reason))
+        return verdicts
 
     return rule
 
 
-def in_passage(pair: Pair, tokens: Sequence[Token]) -> list[str | None]:
+def flag_in_passage(pair: Pair, tokens: Sequence[Token]) -> list[str | None]:
     """Words of which a form is in the passage: its lemma or its own form is there (section 3.4; REC-11)."""
-    there = {name for token in chain(*pair.passage) for name in (token.text.lower(), token.lemma)}
-    return ["in_passage" if {token.lemma, token.text.lower()} & there else None for token in tokens]
+    passage_words = {name for token in chain(*pair.passage) for name in (token.text.lower(), token.lemma)}
+    return ["in_passage" if {token.lemma, token.text.lower()} & passage_words else None for token in tokens]
 
 
-def in_question(pair: Pair, tokens: Sequence[Token]) -> list[str | None]:
+def flag_in_question(pair: Pair, tokens: Sequence[Token]) -> list[str | None]:
     """Words that the rest of the summary holds too. The paper has no such rule; the question would hold the answer."""
-    said = [token.lemma for token in chain(*pair.summary)]
-    return ["in_question" if said.count(token.lemma) > 1 else None for token in tokens]
+    lemmas = [token.lemma for token in chain(*pair.summary)]
+    return ["in_question" if lemmas.count(token.lemma) > 1 else None for token in tokens]
 
 
-def related_in_passage(
+def flag_related(
     pair: Pair, tokens: Sequence[Token], pools: Callable[[str], wordnet.Pools] = wordnet.find_pools
 ) -> list[str | None]:
     """Words of which any sense has a synonym or an antonym in the passage, of one word or of several (REC-12)."""
     words = list(chain(*pair.passage))
-    there = {name for token in words for name in (token.text.lower(), token.lemma)}
-    running = [f" {' '.join(names)} " for names in ([t.text.lower() for t in words], [t.lemma for t in words])]
+    passage_words = {name for token in words for name in (token.text.lower(), token.lemma)}
+    passage_texts = [f" {' '.join(names)} " for names in ([t.text.lower() for t in words], [t.lemma for t in words])]
 
-    def is_there(word: str) -> bool:
-        return any(f" {word} " in text for text in running) if " " in word else word in there
+    def is_in_passage(word: str) -> bool:
+        return any(f" {word} " in text for text in passage_texts) if " " in word else word in passage_words
 
-    found: list[str | None] = []
+    reasons: list[str | None] = []
     for token in tokens:
-        near = pools(token.lemma)
-        kinds = (("synonym_in_passage", near.synonyms), ("antonym_in_passage", near.antonyms))
-        found.append(next((reason for reason, pool in kinds if any(map(is_there, pool))), None))
-    return found
+        pools_of_word = pools(token.lemma)
+        kinds = (("synonym_in_passage", pools_of_word.synonyms), ("antonym_in_passage", pools_of_word.antonyms))
+        reasons.append(next((reason for reason, pool in kinds if any(map(is_in_passage, pool))), None))
+    return reasons
 
 
-def similar_in_passage(vectors: Vectors, most: float = SIMILAR) -> Filter:
+def build_passage_filter(vectors: Vectors, most: float = SIMILAR) -> Filter:
     """Words whose vector is nearer to that of a passage word than `most`, by the cosine (section 3.4; REC-13)."""
 
     def filter_(pair: Pair, tokens: Sequence[Token]) -> list[str | None]:
-        there = sorted({token.text.lower() for token in chain(*pair.passage)})
-        own = [token.text.lower() for token in tokens]
-        if not there or not own:
-            return [None] * len(own)
-        found = vectors([*own, *there])
-        near = _cosines(found[: len(own)], found[len(own) :])
-        return ["similar_in_passage" if value > most else None for value in near.max(axis=1)]
+        passage_words = sorted({token.text.lower() for token in chain(*pair.passage)})
+        token_words = [token.text.lower() for token in tokens]
+        if not passage_words or not token_words:
+            return [None] * len(token_words)
+        word_vectors = vectors([*token_words, *passage_words])
+        cosines = _cosine(word_vectors[: len(token_words)], word_vectors[len(token_words) :])
+        return ["similar_in_passage" if value > most else None for value in cosines.max(axis=1)]
 
     return filter_
 
 
-def similar_in_context(states: States, most: float = SIMILAR) -> Filter:
+def build_context_filter(states: States, most: float = SIMILAR) -> Filter:
     """Words whose state in the summary is nearer to that of a passage token than `most` (section 3.4; REC-14).
 
     The last pair's states are kept: who asks of a pair for one subtask and then the other has it embedded once.
     """
     last: list[tuple[Pair, Floats, Floats]] = []
 
-    def embedded(pair: Pair) -> tuple[Floats, Floats]:
+    def embed(pair: Pair) -> tuple[Floats, Floats]:
         """States of the summary's tokens and of the passage's."""
         if not last or last[0][0] is not pair:
             sentences = [[t.text for t in sentence] for sentence in chain(pair.summary, pair.passage) if sentence]
-            found = states(sentences)
+            sentence_states = states(sentences)
             count = sum(1 for sentence in pair.summary if sentence)
-            last[:] = [(pair, np.concatenate(found[:count]), np.concatenate(found[count:]))]
+            last[:] = [(pair, np.concatenate(sentence_states[:count]), np.concatenate(sentence_states[count:]))]
         return last[0][1:]
 
     def filter_(pair: Pair, tokens: Sequence[Token]) -> list[str | None]:
         if not tokens or not any(pair.passage):
             return [None] * len(tokens)
-        own, there = embedded(pair)
+        summary_states, passage_states = embed(pair)
         row = {token.start: number for number, token in enumerate(chain(*pair.summary))}
-        near = _cosines(own[[row[token.start] for token in tokens]], there)
-        return ["similar_in_context" if value > most else None for value in near.max(axis=1)]
+        cosines = _cosine(summary_states[[row[token.start] for token in tokens]], passage_states)
+        return ["similar_in_context" if value > most else None for value in cosines.max(axis=1)]
 
     return filter_
 
 
-def _cosines(one: Floats, other: Floats) -> Floats:
+def _cosine(left: Floats, right: Floats) -> Floats:
     """Cosines [n, m] of rows; 0 where one is nothing but zeros."""
-    unit = [rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12) for rows in (one, other)]
+    unit = [rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12) for rows in (left, right)]
     return np.asarray(unit[0] @ unit[1].T)
 
 
-FILTERS: tuple[Filter, ...] = (in_passage, in_question, related_in_passage)
+FILTERS: tuple[Filter, ...] = (flag_in_passage, flag_in_question, flag_related)
 """Those that need no vectors."""
 
 
-def targets(pairs: Iterable[Pair], rule: Rule, filters: Sequence[Filter] = FILTERS) -> pl.DataFrame:
+def judge_tokens(pairs: Iterable[Pair], rule: Rule, filters: Sequence[Filter] = FILTERS) -> pl.DataFrame:
     """Every token of the summaries with its score and the reason why it is no target; null for those that are.
 
     Args:
         pairs: articles with summaries.
-        rule: `imperceptible` or `nonspecific`.
+        rule: `build_imperceptibility_rule` or `build_nonspecificity_rule`.
         filters: in the order in which they are applied.
 
     Returns:
@@ -221,8 +221,8 @@ def targets(pairs: Iterable[Pair], rule: Rule, filters: Sequence[Filter] = FILTE
         verdicts = rule(pair, tokens)
         reasons = [verdict.reason for verdict in verdicts]
         for filter_ in filters:
-            left = [place for place, reason in enumerate(reasons) if reason is None]
-            for place, reason in zip(left, filter_(pair, [tokens[place] for place in left]), strict=True):
+            open_places = [place for place, reason in enumerate(reasons) if reason is None]
+            for place, reason in zip(open_places, filter_(pair, [tokens[place] for place in open_places]), strict=True):
                 reasons[place] = reason
         rows += [
             (pair.pair_id, t.start, t.end, t.text, t.lemma, t.upos, verdict.score, verdict.sense, reason)
@@ -231,6 +231,6 @@ def targets(pairs: Iterable[Pair], rule: Rule, filters: Sequence[Filter] = FILTE
     return pl.DataFrame(rows, schema=TARGETS, orient="row")
 
 
-def question(summary: str, start: int, end: int) -> str:
+def build_question(summary: str, start: int, end: int) -> str:
     """The summary with the placeholder instead of a word."""
     return summary[:start] + PLACEHOLDER + summary[end:]

@@ -9,9 +9,8 @@ from pathlib import Path
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.examples.sources import dialogue, hate, opinion
-from pipeline.examples.sources.layout import Read, Source, kept
-from pipeline.examples.sources.own import own
+from pipeline.examples.sources import dialogue, hate, opinion, own
+from pipeline.examples.sources.layout import Read, Source, filter_sentences
 
 __all__ = ["SOURCES", "Read", "Source", "read", "read_own"]
 
@@ -20,19 +19,19 @@ GPT35 = "gpt-3.5-turbo-0125"  # the footnote of Table 6
 GPT4 = "gpt-4o"
 
 SOURCES: dict[str, Source] = {
-    "toxigen": Source(hate.toxigen, hate.PROMPT, 2_648, GPT35),
-    "latent_hatred": Source(hate.latent_hatred, None, 12_036, LABELS),
-    "dghsd": Source(hate.dghsd, hate.PROMPT, 3_415, GPT35),
-    "ishate": Source(hate.ishate, hate.PROMPT, 25_193, GPT35),
-    "sbic": Source(hate.sbic, None, 8_316, LABELS),
-    "implicatures": Source(dialogue.implicatures, dialogue.PROMPT, 955, GPT35),
-    "imppres": Source(dialogue.imppres, None, 300, LABELS),
-    "ludwig": Source(dialogue.ludwig, None, 718, GPT35),  # see dialogue.LUDWIG_ALTERNATIVE
-    "semeval_irony": Source(opinion.semeval_irony, "irony_en", 1_316, GPT4),
-    "absa": Source(opinion.absa, "review_en", 933, GPT35),
-    "snarks": Source(opinion.snarks, "sarcasm_en", 180, GPT4),
-    "r3": Source(opinion.r3, None, 150, LABELS),
-    "pdtb": Source(dialogue.pdtb, None, 130, LABELS),
+    "toxigen": Source(hate.read_toxigen, hate.PROMPT, 2_648, GPT35),
+    "latent_hatred": Source(hate.read_latent_hatred, None, 12_036, LABELS),
+    "dghsd": Source(hate.read_dghsd, hate.PROMPT, 3_415, GPT35),
+    "ishate": Source(hate.read_ishate, hate.PROMPT, 25_193, GPT35),
+    "sbic": Source(hate.read_sbic, None, 8_316, LABELS),
+    "implicatures": Source(dialogue.read_implicatures, dialogue.PROMPT, 955, GPT35),
+    "imppres": Source(dialogue.read_imppres, None, 300, LABELS),
+    "ludwig": Source(dialogue.read_ludwig, None, 718, GPT35),  # see dialogue.LUDWIG_ALTERNATIVE
+    "semeval_irony": Source(opinion.read_semeval_irony, "irony_en", 1_316, GPT4),
+    "absa": Source(opinion.read_absa, "review_en", 933, GPT35),
+    "snarks": Source(opinion.read_snarks, "sarcasm_en", 180, GPT4),
+    "r3": Source(opinion.read_r3, None, 150, LABELS),
+    "pdtb": Source(dialogue.read_pdtb, None, 130, LABELS),
 }
 """By name, in the order of Table 6."""
 
@@ -51,17 +50,17 @@ def read(name: str, path: Path, keep: pl.Expr | None = None) -> Read:
     """
     if name not in SOURCES:
         raise BadInput(f"there is no source {name!r}; expected one of {', '.join(SOURCES)}")
-    return _checked(name, SOURCES[name].read(path), keep)
+    return _filter_sentences(name, SOURCES[name].read(path), keep)
 
 
 def read_own(path: Path, keep: pl.Expr | None = None) -> Read:
-    """Sentences of a file of one's own with a column `text` (see `own.own` for the others); `keep` as in `read`."""
-    return _checked("own", own(path), keep)
+    """Read a user's file with a column `text` (`own.read_own` names the other columns); `keep` as in `read`."""
+    return _filter_sentences("own", own.read_own(path), keep)
 
 
-def _checked(name: str, found: Read, keep: pl.Expr | None) -> Read:
+def _filter_sentences(name: str, source_rows: Read, keep: pl.Expr | None) -> Read:
     from pipeline.tables import Sentences
 
-    found = found if keep is None else kept(found, keep)
-    Sentences.validate(found.sentences.with_columns(source=pl.lit(name)))
-    return found
+    source_rows = source_rows if keep is None else filter_sentences(source_rows, keep)
+    Sentences.validate(source_rows.sentences.with_columns(source=pl.lit(name)))
+    return source_rows

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.examples.sources.files import PLACE, elements, find, table
-from pipeline.examples.sources.layout import Read, choice, clean, finish
+from pipeline.examples.sources.files import PLACE, find_files, read_elements, read_table
+from pipeline.examples.sources.layout import Read, clean, finish, map_labels
 
 PROMPT = "dialogue_en"
 LUDWIG_ALTERNATIVE = PROMPT
@@ -18,39 +18,42 @@ _UTTERANCES = {
 }
 
 
-def _said(question: str, answer: str) -> pl.Expr:
+def _join_dialogue(question: str, answer: str) -> pl.Expr:
     """`- question - answer`, the form of Table 7 (IMP-17); blank where one of them is."""
     first, second = clean(question), clean(answer)
     return pl.when((first != "") & (second != "")).then(pl.format("- {} - {}", first, second)).otherwise(pl.lit(""))
 
 
-def implicatures(path: Path) -> Read:
+def read_implicatures(path: Path) -> Read:
     """Conversational implicatures (George & Mamidi, 2020): `Context utterance`, `Response utterance`.
 
     Also as tasksource publishes them (Sileo, 2023): `context`, `response`. Every dialogue is implicit. The implicature
     that their makers wrote is not used, as Table 6 says: a model is asked for the explicit form.
     """
-    rows = table(find(path, "*mplicature*.csv", "*mplicature*.tsv"), _UTTERANCES)
-    text = _said("context", "response")
+    rows = read_table(find_files(path, "*mplicature*.csv", "*mplicature*.tsv"), _UTTERANCES)
+    text = _join_dialogue("context", "response")
     return finish(rows.select(*PLACE, text=text, label=pl.lit("implicit")), PROMPT)
 
 
-def ludwig(path: Path) -> Read:
+def read_ludwig(path: Path) -> Read:
     """LUDWIG (George & Mamidi, 2020; Ruis et al.): the two above and `Implicature`, which begins with yes or no.
 
     The explicit form is the same question with the implicature as its answer (see LUDWIG_ALTERNATIVE).
     """
     names = {**_UTTERANCES, "meaning": ("Implicature",)}
-    rows = table(find(path, "*_conversational_implicatures.csv", "*ludwig*.csv"), names)
+    rows = read_table(find_files(path, "*_conversational_implicatures.csv", "*ludwig*.csv"), names)
     return finish(
         rows.select(
-            *PLACE, text=_said("context", "response"), label=pl.lit("implicit"), explicit=_said("context", "meaning"),
+            *PLACE,
+            text=_join_dialogue("context", "response"),
+            label=pl.lit("implicit"),
+            explicit=_join_dialogue("context", "meaning"),
             reason=pl.when(clean("meaning").fill_null("") == "").then(pl.lit("no_explanation")),
         )
-    )  # fmt: skip
+    )
 
 
-def imppres(path: Path) -> Read:
+def read_imppres(path: Path) -> Read:
     """ImpPres (Jeretic et al., 2020), its files gradable_adjective, gradable_verb and modals of implicatures.
 
     An implicature is entailed by pragmatics (`gold_label_prag`) and neutral by logic (`gold_label_log`): 200 rows a
@@ -59,16 +62,16 @@ def imppres(path: Path) -> Read:
     is the same pairs turned round, which would make each sentence implicit and explicit: dropped as `reversed`.
     """
     names = ("sentence1", "sentence2", "gold_label_log", "gold_label_prag", "spec_relation")
-    files = find(path, "gradable_adjective.jsonl", "gradable_verb.jsonl", "modals.jsonl", every=True)
-    rows = table(files, {name: (name,) for name in names})
+    files = find_files(path, "gradable_adjective.jsonl", "gradable_verb.jsonl", "modals.jsonl", is_each_needed=True)
+    rows = read_table(files, {name: (name,) for name in names})
     verdicts = {name: name for name in ("entailment", "neutral", "contradiction")}
-    logic, pragmatics = (choice(rows, f"gold_label_{kind}", verdicts) for kind in ("log", "prag"))
-    implies = ((logic == "neutral") & (pragmatics == "entailment")).fill_null(value=False)
-    forward = (pl.col("spec_relation") == "implicature_PtoN").fill_null(value=False)
+    logic, pragmatics = (map_labels(rows, f"gold_label_{kind}", verdicts) for kind in ("log", "prag"))
+    is_implicature = ((logic == "neutral") & (pragmatics == "entailment")).fill_null(value=False)
+    is_forward = (pl.col("spec_relation") == "implicature_PtoN").fill_null(value=False)
     return finish(
         rows.select(
             *PLACE, text="sentence1", label=pl.lit("implicit"), explicit="sentence2",
-            reason=pl.when(~implies).then(pl.lit("no_implicature")).when(~forward).then(pl.lit("reversed"))
+            reason=pl.when(~is_implicature).then(pl.lit("no_implicature")).when(~is_forward).then(pl.lit("reversed"))
             .when(clean("sentence2").fill_null("") == "").then(pl.lit("no_explanation")),
         )
     )  # fmt: skip
@@ -80,17 +83,17 @@ _ENTAILS = {
 }
 
 
-def pdtb(path: Path) -> Read:
+def read_pdtb(path: Path) -> Read:
     """Restatement pairs of the Penn Discourse Treebank judged for entailment (Tonelli & Cabrio, 2012).
 
     The layout of the RTE challenges: `pair` elements with `id`, `entailment` (or `value`), `t` and `h`; or a table
     with `text`, `hypothesis` and `entailment`. An entailing text is implicit and its hypothesis the explicit form;
     other pairs are dropped as `not_entailing`. The data set is not public: this layout is an assumption.
     """
-    files = find(path, "*.xml", "*.csv", "*.tsv")
-    frames = [_rte(file) if file.suffix.lower() == ".xml" else _pairs(file) for file in files]
+    files = find_files(path, "*.xml", "*.csv", "*.tsv")
+    frames = [_read_rte(file) if file.suffix.lower() == ".xml" else _read_pairs(file) for file in files]
     rows = pl.concat(frames)
-    label = choice(rows, "entailment", _ENTAILS)
+    label = map_labels(rows, "entailment", _ENTAILS)
     return finish(
         rows.select(
             *PLACE, "text", explicit="hypothesis", label=label,
@@ -100,17 +103,17 @@ def pdtb(path: Path) -> Read:
     )  # fmt: skip
 
 
-def _pairs(file: Path) -> pl.DataFrame:
+def _read_pairs(file: Path) -> pl.DataFrame:
     names = {"text": ("text", "t"), "hypothesis": ("hypothesis", "h"), "entailment": ("entailment", "label", "value")}
-    return table([file], names)
+    return read_table([file], names)
 
 
-def _rte(file: Path) -> pl.DataFrame:
+def _read_rte(file: Path) -> pl.DataFrame:
     rows = []
-    for number, (pair, *inside) in enumerate(elements(file, "pair"), 1):
-        said = {tag: " ".join("".join(e.texts) for e in inside if e.tag == tag) for tag in ("t", "h")}
+    for number, (pair, *inside) in enumerate(read_elements(file, "pair"), 1):
+        texts = {tag: " ".join("".join(e.texts) for e in inside if e.tag == tag) for tag in ("t", "h")}
         verdict = pair.attributes.get("entailment", pair.attributes.get("value"))
         key = f"{file.name}:{pair.attributes.get('id', number)}"
-        rows.append((str(file), pair.line, key, said["t"], said["h"], verdict))
+        rows.append((str(file), pair.line, key, texts["t"], texts["h"], verdict))
     schema = dict.fromkeys((*PLACE, "text", "hypothesis", "entailment"), pl.String())
     return pl.DataFrame(rows, schema={**schema, "line": pl.Int64()}, orient="row")

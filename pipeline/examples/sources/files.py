@@ -18,21 +18,26 @@ PLACE = ("file", "line", "item_id")  # of a row: its file's path, its line there
 _Rows = Iterator[tuple[int, Mapping[str, Any]]]  # the line a row begins on, and its fields
 
 
-def find(path: Path, *patterns: str, every: bool = False) -> list[Path]:
-    """The file itself, or those of a folder that fit the patterns: any of them, or with `every` each of them."""
+def find_files(path: Path, *patterns: str, is_each_needed: bool = False) -> list[Path]:
+    """List the file itself, or the files of a folder that match the patterns.
+
+    At least one pattern must match; with `is_each_needed` every pattern must.
+    """
     if path.is_file():
         return [path]
-    expected = (" and " if every else " or ").join(patterns)
+    expected = (" and " if is_each_needed else " or ").join(patterns)
     if not path.is_dir():
         raise BadInput(f"{path}: there is no such file or folder; expected {expected}")
-    names = sorted(p for p in path.iterdir() if p.is_file() and any(fnmatch(p.name, pattern) for pattern in patterns))
-    missing = [pattern for pattern in patterns if not any(fnmatch(p.name, pattern) for p in names)]
-    if not names or (every and missing):
-        raise BadInput(f"{path}: the folder holds no {(' and no ' if every else ' or ').join(missing)}")
+    names = sorted(
+        file for file in path.iterdir() if file.is_file() and any(fnmatch(file.name, pattern) for pattern in patterns)
+    )
+    missing = [pattern for pattern in patterns if not any(fnmatch(file.name, pattern) for file in names)]
+    if not names or (is_each_needed and missing):
+        raise BadInput(f"{path}: the folder holds no {(' and no ' if is_each_needed else ' or ').join(missing)}")
     return names
 
 
-def table(
+def read_table(
     paths: Iterable[Path],
     columns: Mapping[str, tuple[str, ...]],
     optional: Mapping[str, tuple[str, ...]] | None = None,
@@ -54,11 +59,11 @@ def table(
     for path in paths:
         names: dict[str, str | None] = {}
         columns_read: dict[str, None] = {}
-        for row, (line, fields) in enumerate(_reader(path, quoted)(path), 1):
+        for row, (line, fields) in enumerate(_choose_reader(path, quoted)(path), 1):
             if not names or path.suffix.lower() == ".jsonl":  # each line of jsonl has its own fields
-                names = _names(path, line, fields, columns, optional or {})
+                names = _map_columns(path, line, fields, columns, optional or {})
                 columns_read |= dict.fromkeys(fields)
-            values = (None if key is None else _text(path, line, key, fields.get(key)) for key in names.values())
+            values = (None if key is None else _format_cell(path, line, key, fields.get(key)) for key in names.values())
             rows.append((str(path), line, f"{path.name}:{row}", *values))
         left_out.record_columns(path, [name for name in columns_read if name not in names.values()])
         if not names:
@@ -67,25 +72,25 @@ def table(
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _names(
+def _map_columns(
     path: Path,
     line: int,
     fields: Mapping[str, Any],
     columns: Mapping[str, tuple[str, ...]],
     optional: Mapping[str, tuple[str, ...]],
 ) -> dict[str, str | None]:
-    known = {key.strip().lower(): key for key in fields}
+    key_by_name = {key.strip().lower(): key for key in fields}
     names = {
-        ours: next((known[name.lower()] for name in theirs if name.lower() in known), None)
+        ours: next((key_by_name[name.lower()] for name in theirs if name.lower() in key_by_name), None)
         for ours, theirs in {**columns, **optional}.items()
     }
     if absent := [" or ".join(map(repr, columns[ours])) for ours in columns if names[ours] is None]:
-        where = f"{path}, line {line}" if path.suffix.lower() == ".jsonl" else f"{path}"
-        raise BadInput(f"{where}: expected the column {', '.join(absent)}; found {', '.join(map(repr, fields))}")
+        location = f"{path}, line {line}" if path.suffix.lower() == ".jsonl" else f"{path}"
+        raise BadInput(f"{location}: expected the column {', '.join(absent)}; found {', '.join(map(repr, fields))}")
     return names
 
 
-def _text(path: Path, line: int, name: str, value: object) -> str | None:
+def _format_cell(path: Path, line: int, name: str, value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -95,20 +100,20 @@ def _text(path: Path, line: int, name: str, value: object) -> str | None:
     raise BadInput(f"{path}, line {line}: field {name!r} should be text or a number but is {value!r:.60}")
 
 
-def _reader(path: Path, quoted: bool) -> Callable[[Path], _Rows]:
+def _choose_reader(path: Path, quoted: bool) -> Callable[[Path], _Rows]:
     name = path.name.lower()
     if ".parquet" in name:  # also .parquet.gzip, whose pages are compressed and not the file
-        return _parquet
+        return _read_parquet
     if name.endswith(".jsonl"):
         return read_json_lines
     if name.endswith((".csv", ".tsv", ".txt")):
-        return lambda p: _csv(p, "," if name.endswith(".csv") else "\t", quoted)
+        return lambda p: _read_csv(p, "," if name.endswith(".csv") else "\t", quoted)
     raise BadInput(
         f"{path}: cannot read {path.suffix or 'a file without an ending'}; expected csv, tsv, jsonl, parquet"
     )
 
 
-def _csv(path: Path, separator: str, quoted: bool) -> _Rows:
+def _read_csv(path: Path, separator: str, quoted: bool) -> _Rows:
     reader = csv.reader(
         (line for _, line in read_lines(path)),
         delimiter=separator,
@@ -126,15 +131,15 @@ def _csv(path: Path, separator: str, quoted: bool) -> _Rows:
             raise BadInput(f"{path}, line {line}: {why}") from why
         if header is None:
             header = fields
-            if twice := [name for name in fields if name and fields.count(name) > 1]:
-                raise BadInput(f"{path}, line {line}: the column {twice[0]!r} is there twice")
+            if repeated := [name for name in fields if name and fields.count(name) > 1]:
+                raise BadInput(f"{path}, line {line}: the column {repeated[0]!r} is repeated")
         elif len(fields) == len(header):
             yield line, dict(zip(header, fields, strict=True))
         elif fields:  # not an empty line
             raise BadInput(f"{path}, line {line}: expected {len(header)} fields as in the header, found {len(fields)}")
 
 
-def _parquet(path: Path) -> _Rows:
+def _read_parquet(path: Path) -> _Rows:
     try:
         frame = pl.read_parquet(path)
     except (pl.exceptions.PolarsError, OSError) as why:
@@ -151,23 +156,23 @@ class Element(NamedTuple):
     texts: list[str]
 
 
-def elements(path: Path, item: str) -> list[list[Element]]:
+def read_elements(path: Path, item: str) -> list[list[Element]]:
     """Each element called `item` in an XML file, followed by those inside it.
 
     Raises:
         BadInput: for broken XML, a file without such an element, and entities: no data set needs them.
     """
-    found: list[list[Element]] = []
+    items: list[list[Element]] = []
     stack: list[Element] = []
     parser = expat.ParserCreate()
     parser.buffer_text = True
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         if tag == item:
-            found.append([])
+            items.append([])
         stack.append(Element(tag, parser.CurrentLineNumber, attributes, []))
         if any(element.tag == item for element in stack):
-            found[-1].append(stack[-1])
+            items[-1].append(stack[-1])
 
     def text(data: str) -> None:
         for element in stack:
@@ -183,6 +188,6 @@ def elements(path: Path, item: str) -> list[list[Element]]:
         parser.Parse(path.read_bytes(), True)
     except expat.ExpatError as why:
         raise BadInput(f"{path}, line {why.lineno}: broken XML: {expat.ErrorString(why.code)}") from why
-    if not found:
+    if not items:
         raise BadInput(f"{path}: the file holds no element {item!r}")
-    return found
+    return items

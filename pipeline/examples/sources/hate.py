@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.examples.sources.files import PLACE, find, table
-from pipeline.examples.sources.layout import Read, choice, clean, filled, finish, number
+from pipeline.examples.sources.files import PLACE, find_files, read_table
+from pipeline.examples.sources.layout import Read, clean, finish, is_filled, map_labels, parse_numbers
 
 PROMPT = "hate_en"
 
@@ -17,16 +17,16 @@ _BYTES = re.compile(  # what repr() makes of bytes, and nothing else
 )
 
 
-def toxigen(path: Path) -> Read:
+def read_toxigen(path: Path) -> Read:
     """ToxiGen, the part people annotated (Hartvigsen et al., 2022): `text`, `intent`, `toxicity_human`, from 1 to 5.
 
     Texts are the repr of Python bytes in some releases and plain in others. IMP-13: toxicity from 2 to 4, both
     included, and intent below 4 is implicit; both above 4 is explicit; any other levels are neither.
     """
     names = {"text": ("text",), "intent": ("intent",), "toxicity_human": ("toxicity_human",)}
-    rows = table(find(path, "toxigen*.csv", "annotated*.csv", "*.parquet"), names)
+    rows = read_table(find_files(path, "toxigen*.csv", "annotated*.csv", "*.parquet"), names)
     for level in ("intent", "toxicity_human"):
-        rows = number(rows, level, 1.0, 5.0)
+        rows = parse_numbers(rows, level, 1.0, 5.0)
     toxicity, intent = pl.col("toxicity_human"), pl.col("intent")
     label = (
         pl.when(toxicity.is_null() | intent.is_null()).then(None)
@@ -34,11 +34,11 @@ def toxigen(path: Path) -> Read:
         .when((toxicity > 4.0) & (intent > 4.0)).then(pl.lit("explicit"))
         .otherwise(pl.lit("neither"))
     )  # fmt: skip
-    texts = [_decoded(file, line, text) for file, line, text in rows.select("file", "line", "text").iter_rows()]
+    texts = [_decode(file, line, text) for file, line, text in rows.select("file", "line", "text").iter_rows()]
     return finish(rows.with_columns(label=label, text=pl.Series(texts, dtype=pl.String)), PROMPT)
 
 
-def _decoded(file: str, line: int, text: str | None) -> str | None:
+def _decode(file: str, line: int, text: str | None) -> str | None:
     """The text of a repr of UTF-8 bytes; any other text as it is."""
     if text is None or not text.startswith(("b'", 'b"')):
         return text
@@ -52,7 +52,7 @@ def _decoded(file: str, line: int, text: str | None) -> str | None:
         ) from why
 
 
-def latent_hatred(path: Path) -> Read:
+def read_latent_hatred(path: Path) -> Read:
     """Latent Hatred (ElSherief et al., 2021): `post`, `class` in stage 1; `post`, `implied_statement` in stage 3.
 
     A row of stage 3 is an implicit post with one explanation as its explicit form; the pairs of Table 6 are these.
@@ -61,60 +61,64 @@ def latent_hatred(path: Path) -> Read:
     """
     names = {"text": ("post",)}
     either = {"class": ("class",), "explicit": ("implied_statement",)}
-    files = find(path, "implicit_hate_v1_stg1_posts.tsv", "implicit_hate_v1_stg3_posts.tsv", every=True)
-    rows = pl.concat([_stage(table([file], names, either), file) for file in files])
+    files = find_files(path, "implicit_hate_v1_stg1_posts.tsv", "implicit_hate_v1_stg3_posts.tsv", is_each_needed=True)
+    rows = pl.concat([_add_stage(read_table([file], names, either), file) for file in files])
     classes = {"implicit_hate": "implicit", "explicit_hate": "explicit", "not_hate": "neither"}
-    stage3 = pl.col("stage") == 3
+    is_stage_3 = pl.col("stage") == 3
     rows = rows.with_columns(
         clean("text", entities=True),
         clean("explicit", entities=True),
-        label=pl.when(stage3).then(pl.lit("implicit")).otherwise(choice(rows, "class", classes)),
+        label=pl.when(is_stage_3).then(pl.lit("implicit")).otherwise(map_labels(rows, "class", classes)),
     )
-    explained = rows.filter(stage3 & filled("explicit"))["text"].unique()
+    explained = rows.filter(is_stage_3 & is_filled("explicit"))["text"].unique()
     return finish(
         rows.with_columns(
-            reason=pl.when(stage3 & ~filled("explicit")).then(pl.lit("no_explanation"))
-            .when(~stage3 & pl.col("text").is_in(explained.implode())).then(pl.lit("explained_in_stage_3"))
+            reason=pl.when(is_stage_3 & ~is_filled("explicit")).then(pl.lit("no_explanation"))
+            .when(~is_stage_3 & pl.col("text").is_in(explained.implode())).then(pl.lit("explained_in_stage_3"))
         )
     )  # fmt: skip
 
 
-def _stage(rows: pl.DataFrame, file: Path) -> pl.DataFrame:
+def _add_stage(rows: pl.DataFrame, file: Path) -> pl.DataFrame:
     is_third, is_first = (not rows[name].is_null().all() for name in ("explicit", "class"))
     if is_third == is_first:
         raise BadInput(f"{file}: expected either the column 'class' or the column 'implied_statement'")
     return rows.with_columns(stage=pl.lit(3 if is_third else 1))
 
 
-def dghsd(path: Path) -> Read:
+def read_dghsd(path: Path) -> Read:
     """Dynamically Generated Hate Speech Dataset v0.2 (Vidgen et al., 2021): `acl.id`, `text`, `label`, `type`.
 
     The type `animosity` is abuse said in an implicit or subtle manner; the other types of hate are explicit. Hate of
     round 1 has no type (`notgiven`) and is dropped. Of several versions in a folder the last by name is read.
     """
     names = {"id": ("acl.id",), "text": ("text",), "label": ("label",), "type": ("type",)}
-    rows = table(find(path, "Dynamically*Generated*Hate*v0.2*.csv", "*v0.2*.csv")[-1:], names)
-    others = dict.fromkeys(("derogation", "dehumanization", "threatening", "support"), "explicit")
-    kind = choice(rows, "type", {"animosity": "implicit", **others, "notgiven": "", "none": ""}).replace("", None)
-    hate = choice(rows, "label", {"hate": "hate", "nothate": "neither"})
+    rows = read_table(find_files(path, "Dynamically*Generated*Hate*v0.2*.csv", "*v0.2*.csv")[-1:], names)
+    explicit_types = dict.fromkeys(("derogation", "dehumanization", "threatening", "support"), "explicit")
+    kind = map_labels(rows, "type", {"animosity": "implicit", **explicit_types, "notgiven": "", "none": ""}).replace(
+        "", None
+    )
+    hate = map_labels(rows, "label", {"hate": "hate", "nothate": "neither"})
     label = pl.when(hate == "hate").then(kind).otherwise(hate)
     return finish(rows.with_columns(label=label, item_id=pl.col("id").str.strip_chars()), PROMPT)
 
 
-def ishate(path: Path) -> Read:
+def read_ishate(path: Path) -> Read:
     """ISHate, "Adversarial" in Table 6 (Ocampo et al., 2023): `text`, `implicit_layer`, in some files `hateful_layer`.
 
     `Implicit HS` is implicit, `Explicit HS` explicit, `Non-HS` neither. The 25,193 of Table 6 must be mostly rows its
     makers augmented, which are in the training file.
     """
     names = {"text": ("text",), "implicit_layer": ("implicit_layer",)}
-    rows = table(find(path, "ishate*.csv", "ishate*.parquet*"), names, {"hateful_layer": ("hateful_layer",)})
-    layer = choice(rows, "implicit_layer", {"Implicit HS": "implicit", "Explicit HS": "explicit", "Non-HS": "neither"})
-    hateful = choice(rows, "hateful_layer", {"HS": "", "Non-HS": "neither"}).replace("", None)
+    rows = read_table(find_files(path, "ishate*.csv", "ishate*.parquet*"), names, {"hateful_layer": ("hateful_layer",)})
+    layer = map_labels(
+        rows, "implicit_layer", {"Implicit HS": "implicit", "Explicit HS": "explicit", "Non-HS": "neither"}
+    )
+    hateful = map_labels(rows, "hateful_layer", {"HS": "", "Non-HS": "neither"}).replace("", None)
     return finish(rows.with_columns(label=pl.coalesce(layer, hateful)), PROMPT, entities=True)
 
 
-def sbic(path: Path) -> Read:
+def read_sbic(path: Path) -> Read:
     """Social Bias Inference Corpus v2 (Sap et al., 2020): `post`, `offensiveYN`, `targetStereotype`, a row a reader.
 
     A reader's stereotype is the explicit form of a post that the reader found offensive (0.5, maybe, or 1, yes): a
@@ -122,12 +126,12 @@ def sbic(path: Path) -> Read:
     such as those of offensive posts that name no group, are dropped. The files aggregated by post are not read.
     """
     names = {"text": ("post",), "offensiveYN": ("offensiveYN",), "explicit": ("targetStereotype",)}
-    rows = table(find(path, "SBIC.v2.trn.csv", "SBIC.v2.dev.csv", "SBIC.v2.tst.csv"), names)
-    rows = number(rows, "offensiveYN", 0.0, 1.0).with_columns(
+    rows = read_table(find_files(path, "SBIC.v2.trn.csv", "SBIC.v2.dev.csv", "SBIC.v2.tst.csv"), names)
+    rows = parse_numbers(rows, "offensiveYN", 0.0, 1.0).with_columns(
         clean(name, entities=True).fill_null("") for name in ("text", "explicit")
     )
-    offends = (pl.col("offensiveYN") >= 0.5).fill_null(value=False)
-    rows = rows.with_columns(implied=offends & (pl.col("explicit") != ""))
+    is_offensive = (pl.col("offensiveYN") >= 0.5).fill_null(value=False)
+    rows = rows.with_columns(implied=is_offensive & (pl.col("explicit") != ""))
     rows = rows.with_columns(
         label=pl.when("implied").then(pl.lit("implicit"))
         .when(pl.col("offensiveYN").max().over("text") < 0.5).then(pl.lit("neither")),

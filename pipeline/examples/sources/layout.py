@@ -36,7 +36,7 @@ def clean(column: str, *, entities: bool = False) -> pl.Expr:
     return text.str.replace_all(r"\s+", " ").str.strip_chars()
 
 
-def filled(column: str) -> pl.Expr:
+def is_filled(column: str) -> pl.Expr:
     """Whether a text is there and not blank."""
     return (pl.col(column).str.strip_chars().str.len_chars() > 0).fill_null(value=False)
 
@@ -49,20 +49,20 @@ def refuse(rows: pl.DataFrame, bad: pl.Expr, field: str, expected: str) -> None:
         )
 
 
-def number(rows: pl.DataFrame, column: str, low: float, high: float) -> pl.DataFrame:
+def parse_numbers(rows: pl.DataFrame, column: str, low: float, high: float) -> pl.DataFrame:
     """The column as numbers, null where blank; BadInput for what is no number from `low` to `high`."""
     value = pl.col(column).str.strip_chars().cast(pl.Float64, strict=False)
-    fits = value.is_between(low, high).fill_null(value=False)
-    refuse(rows, filled(column) & ~fits, column, f"a number from {low:g} to {high:g}")
+    is_in_range = value.is_between(low, high).fill_null(value=False)
+    refuse(rows, is_filled(column) & ~is_in_range, column, f"a number from {low:g} to {high:g}")
     return rows.with_columns(value.alias(column))
 
 
-def choice(rows: pl.DataFrame, column: str, labels: dict[str, str]) -> pl.Expr:
+def map_labels(rows: pl.DataFrame, column: str, labels: dict[str, str]) -> pl.Expr:
     """The label that a value stands for, null where blank; BadInput for a value that is not among them."""
     value = pl.col(column).str.strip_chars().str.to_lowercase()
-    known = {name.lower(): label for name, label in labels.items()}
-    refuse(rows, filled(column) & ~value.is_in(list(known)), column, f"one of {', '.join(labels)}")
-    return value.replace_strict(known, default=None, return_dtype=pl.String)
+    label_by_name = {name.lower(): label for name, label in labels.items()}
+    refuse(rows, is_filled(column) & ~value.is_in(list(label_by_name)), column, f"one of {', '.join(labels)}")
+    return value.replace_strict(label_by_name, default=None, return_dtype=pl.String)
 
 
 def finish(
@@ -73,7 +73,7 @@ def finish(
     A row is dropped for the reason it has; else as `blank_text`, `no_label`, or `same_text` where its explicit form
     says the same words. `prompt` stays on implicit sentences that have no explicit form.
     """
-    refuse(rows, ~filled("item_id"), "item_id", "an id")
+    refuse(rows, ~is_filled("item_id"), "item_id", "an id")
     refuse(rows, ~pl.col("item_id").is_first_distinct(), "item_id", "one that no other row has")
     absent = [pl.lit(None, pl.String).alias(name) for name in ("explicit", "reason") if name not in rows.columns]
     rows = rows.with_columns(*absent).with_columns(
@@ -85,11 +85,11 @@ def finish(
         .when(pl.col("label").is_null()).then(pl.lit("no_label"))
         .when(pl.col("explicit") == pl.col("text")).then(pl.lit("same_text"))
     )  # fmt: skip
-    asks = (pl.col("label") == "implicit") & pl.col("explicit").is_null()
+    needs_prompt = (pl.col("label") == "implicit") & pl.col("explicit").is_null()
     rows = rows.with_columns(
         reason=reason,
         lang=lang if isinstance(lang, pl.Expr) else pl.lit(lang),
-        prompt=pl.when(asks).then(prompt if isinstance(prompt, pl.Expr) else pl.lit(prompt, pl.String)),
+        prompt=pl.when(needs_prompt).then(prompt if isinstance(prompt, pl.Expr) else pl.lit(prompt, pl.String)),
     )
     return Read(
         rows.filter(pl.col("reason").is_null()).select(COLUMNS),
@@ -97,8 +97,8 @@ def finish(
     )
 
 
-def kept(found: Read, keep: pl.Expr) -> Read:
+def filter_sentences(source_rows: Read, keep: pl.Expr) -> Read:
     """Only the sentences for which the expression holds; the others are dropped as `filtered` (IMP-18)."""
     holds = keep.fill_null(value=False)
-    gone = found.sentences.filter(~holds).select(reason=pl.lit("filtered"), row_key="item_id")
-    return Read(found.sentences.filter(holds), pl.concat([found.dropped, gone]))
+    dropped = source_rows.sentences.filter(~holds).select(reason=pl.lit("filtered"), row_key="item_id")
+    return Read(source_rows.sentences.filter(holds), pl.concat([source_rows.dropped, dropped]))

@@ -8,48 +8,48 @@ from typing import Any
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.examples.sources.files import PLACE, elements, find, table
-from pipeline.examples.sources.layout import Read, choice, finish
+from pipeline.examples.sources.files import PLACE, find_files, read_elements, read_table
+from pipeline.examples.sources.layout import Read, finish, map_labels
 from pipeline.io.lines import parse_object, read_json_lines, read_lines, read_text
 
 _SCHEMA = dict.fromkeys((*PLACE, "text", "label"), pl.String()) | {"line": pl.Int64()}
 
 
-def semeval_irony(path: Path) -> Read:
+def read_semeval_irony(path: Path) -> Read:
     """SemEval-2018 task 3 (Van Hee et al., 2018): `Tweet index`, `Label`, `Tweet text`, by tabs, no quoting.
 
     Ironic tweets (1 in task A; 1, 2, 3 in task B) are implicit, the others neither. Tasks A and B label the same
     tweets, so of a folder only task A is read, with emoji where both forms are there.
     """
-    files = find(path, *(f"*{part}*taskA{form}.txt" for part in ("train", "gold") for form in ("_emoji", "")))
+    files = find_files(path, *(f"*{part}*taskA{form}.txt" for part in ("train", "gold") for form in ("_emoji", "")))
     files = [file for file in files if file.with_name(f"{file.stem}_emoji.txt") not in files]
     names = {"label": ("Label",), "text": ("Tweet text",)}
-    rows = table(files, names, quoted=False)
+    rows = read_table(files, names, quoted=False)
     labels = {"0": "neither", **dict.fromkeys(("1", "2", "3"), "implicit")}
-    return finish(rows.with_columns(label=choice(rows, "label", labels)), "irony_en", entities=True)
+    return finish(rows.with_columns(label=map_labels(rows, "label", labels)), "irony_en", entities=True)
 
 
-def absa(path: Path) -> Read:
+def read_absa(path: Path) -> Read:
     """Reviews of SemEval-2014 task 4 with implicit sentiment marked (Li et al., 2021).
 
     XML of `sentence` elements with `id`, `text` and `aspectTerm`, whose `implicit_sentiment` is True or False. A
     sentence is implicit where all its marked aspects are, which gives the 933 of Table 6 exactly, and explicit where
-    none is. Sentences with both kinds (507; with them the implicit would be 1,440) are dropped as `mixed`.
+    none is. Sentences with both kinds (507; with them the implicit would be 1,440) are dropped as `reason`.
     """
     rows = []
-    for file in find(path, "*Implicit_Labeled.xml"):
-        for number, (sentence, *inside) in enumerate(elements(file, "sentence"), 1):
+    for file in find_files(path, "*Implicit_Labeled.xml"):
+        for number, (sentence, *inside) in enumerate(read_elements(file, "sentence"), 1):
             text = " ".join("".join(e.texts) for e in inside if e.tag == "text")
-            marks = {_mark(str(file), e.line, e.attributes) for e in inside if e.tag == "aspectTerm"} - {None}
+            marks = {_parse_mark(str(file), e.line, e.attributes) for e in inside if e.tag == "aspectTerm"} - {None}
             key = f"{file.name}:{sentence.attributes.get('id', number)}"
             rows.append((str(file), sentence.line, key, text, " ".join(sorted(filter(None, marks))) or None))
     label = pl.col("label").replace({"explicit implicit": None})
-    mixed = pl.when(pl.col("label") == "explicit implicit").then(pl.lit("mixed"))
+    reason = pl.when(pl.col("label") == "explicit implicit").then(pl.lit("mixed"))
     frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
-    return finish(frame.with_columns(label=label, reason=mixed), "review_en")
+    return finish(frame.with_columns(label=label, reason=reason), "review_en")
 
 
-def _mark(file: str, line: int, attributes: dict[str, str]) -> str | None:
+def _parse_mark(file: str, line: int, attributes: dict[str, str]) -> str | None:
     marks = {"True": "implicit", "False": "explicit", None: None}  # aspects of conflicting polarity have none
     if (value := attributes.get("implicit_sentiment")) not in marks:
         raise BadInput(f"{file}, line {line}: field 'implicit_sentiment' should be True or False but is {value!r:.60}")
@@ -59,28 +59,28 @@ def _mark(file: str, line: int, attributes: dict[str, str]) -> str | None:
 _OPTIONS = re.compile(r"(?>.*?\(a\))(?P<a>.*)\(b\)(?P<b>.*)", re.IGNORECASE | re.DOTALL)
 
 
-def snarks(path: Path) -> Read:
+def read_snarks(path: Path) -> Read:
     """Snarks of BIG-bench (Srivastava et al., 2023): two statements a row, one of them sarcastic, so two sentences.
 
     `task.json` with `examples` of `input` "(a) … (b) …" and `target_scores`; or those of BIG-Bench Hard, json or
     jsonl, with `target` "(A)". The sarcastic statement is implicit, the other neither: it is not its meaning.
     """
     rows = []
-    for file in find(path, "task.json", "snarks*.json", "snarks*.jsonl"):
-        for number, line, example in _examples(file):
-            where = f"{file}, example {number}"
+    for file in find_files(path, "task.json", "snarks*.json", "snarks*.jsonl"):
+        for number, line, example in _read_examples(file):
+            location = f"{file}, example {number}"
             options = _OPTIONS.match(text) if isinstance(text := example.get("input"), str) else None
             if options is None:
-                raise BadInput(f"{where}: field 'input' should be '(a) … (b) …' but is {text!r:.60}")
-            answer = _answer(where, example)
+                raise BadInput(f"{location}: field 'input' should be '(a) … (b) …' but is {text!r:.60}")
+            answer = _find_answer(location, example)
             rows += [
-                (str(file), line, f"{file.name}:{number}{name}", said, "implicit" if name == answer else "neither")
-                for name, said in options.groupdict().items()
+                (str(file), line, f"{file.name}:{number}{name}", statement, "implicit" if name == answer else "neither")
+                for name, statement in options.groupdict().items()
             ]
     return finish(pl.DataFrame(rows, schema=_SCHEMA, orient="row"), "sarcasm_en")
 
 
-def _examples(file: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
+def _read_examples(file: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """Number, line and fields of each example."""
     if file.suffix == ".jsonl":
         yield from ((number, line, example) for number, (line, example) in enumerate(read_json_lines(file), 1))
@@ -94,19 +94,19 @@ def _examples(file: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
         yield number, 1, example
 
 
-def _answer(where: str, example: dict[str, Any]) -> str:
+def _find_answer(location: str, example: dict[str, Any]) -> str:
     """`a` or `b`: the sarcastic one."""
     scores = example.get("target_scores", {str(example.get("target")): 1})
-    right = [key for key, score in scores.items() if score == 1] if isinstance(scores, dict) else []
-    name = str(right[0]).strip().strip("()").lower() if len(right) == 1 else ""
+    right_keys = [key for key, score in scores.items() if score == 1] if isinstance(scores, dict) else []
+    name = str(right_keys[0]).strip().strip("()").lower() if len(right_keys) == 1 else ""
     if name not in ("a", "b"):
         raise BadInput(
-            f"{where}: expected one answer, (a) or (b), in 'target_scores' or 'target'; found {scores!r:.60}"
+            f"{location}: expected one answer, (a) or (b), in 'target_scores' or 'target'; found {scores!r:.60}"
         )
     return name
 
 
-def r3(path: Path, *, system: bool = False) -> Read:
+def read_r3(path: Path, *, system: bool = False) -> Read:
     """R3 (Chakrabarty et al., 2020): a folder of three files with a line each for the same 150 utterances.
 
     Lines of `human-sarcasm.txt` are implicit, those of `non-sarcastic.txt` their explicit forms. With `system` the
@@ -115,13 +115,13 @@ def r3(path: Path, *, system: bool = False) -> Read:
     names = ["non-sarcastic.txt", "human-sarcasm.txt", *(["FM-output.txt"] if system else [])]
     if path.is_file():
         raise BadInput(f"{path}: expected a folder with {' and '.join(names)}")
-    find(path, *names, every=True)
+    find_files(path, *names, is_each_needed=True)
     literal, *sarcastic = ([line.strip() for _, line in read_lines(path / name)] for name in names)
     frames = []
-    for name, said in zip(names[1:], sarcastic, strict=True):
-        if len(said) != len(literal):
-            raise BadInput(f"{path / name}: expected {len(literal)} lines as in {names[0]}, found {len(said)}")
-        frame = pl.DataFrame({"text": said, "explicit": literal}).with_row_index("line", 1)
+    for name, sarcasms in zip(names[1:], sarcastic, strict=True):
+        if len(sarcasms) != len(literal):
+            raise BadInput(f"{path / name}: expected {len(literal)} lines as in {names[0]}, found {len(sarcasms)}")
+        frame = pl.DataFrame({"text": sarcasms, "explicit": literal}).with_row_index("line", 1)
         frames.append(frame.with_columns(file=pl.lit(str(path / name)), item_id=pl.format(name + ":{}", "line")))
     blank = pl.when(pl.col("explicit") == "").then(pl.lit("no_explanation"))
     return finish(pl.concat(frames).with_columns(label=pl.lit("implicit"), reason=blank))

@@ -1,7 +1,7 @@
-"""Comments in context with a label: what subtext recognition learns from (CSD-02), from several layouts.
+"""Comments in context with a label, for subtext recognition (CSD-02), from several layouts.
 
-Whether a sentence means more than it says depends on its context (CSD-01), so each row has one; where a data set gives
-none it is empty, and the row still says so. Labels are names of classes; yes and no of any layout are `1` and `0`.
+Whether a sentence means more than it says depends on its context (CSD-01), so each row has one, which is empty where a
+data set gives none. Labels are names of classes; yes and no of any layout are `1` and `0`.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.examples.sources.files import find, table
-from pipeline.examples.sources.layout import choice, clean, filled, refuse
+from pipeline.examples.sources.files import find_files, read_table
+from pipeline.examples.sources.layout import clean, is_filled, map_labels, refuse
 from pipeline.examples.splits import NAMES, SEED
 from pipeline.io.lines import parse_value, read_text
 
@@ -24,51 +24,51 @@ _YES_NO = {"true": "1", "false": "0"}
 
 
 class Read(NamedTuple):
-    """What a file holds; `rows` and `dropped` together are the rows read."""
+    """The rows of a file: `rows` and `dropped` together are all of them."""
 
     rows: pl.DataFrame  # item_id, text, context (may be empty), label, topic, split (null where none is given)
     dropped: pl.DataFrame  # reason, row_key
 
 
-def own(path: Path) -> Read:
-    """Rows with `text`, `context` and `label`, and where given `topic` and `split`: csv, tsv, jsonl or parquet.
+def read_own(path: Path) -> Read:
+    """Read `text`, `context`, `label`, and where given `topic` and `split`, of a csv, tsv, jsonl or parquet file.
 
-    A label is any name; true and false become 1 and 0, and 1.0 is 1. Topics, which `by_topic` keeps together, are the
-    contexts where no others are given. Splits are train, validation (also dev, valid, val) and test.
+    A label is any name; true and false become 1 and 0, and 1.0 becomes 1. `split_by_topic` keeps a topic together; the
+    context is the topic where none is given. Splits are train, validation (also dev, valid, val) and test.
 
     Raises:
         BadInput: naming file, line and field.
     """
     names = {name: (name,) for name in ("text", "context", "label")}
-    rows = table([path], names, {name: (name,) for name in ("topic", "split")})
-    return _finish(rows.with_columns(label=_label(), split=choice(rows, "split", _SPLITS)))
+    rows = read_table([path], names, {name: (name,) for name in ("topic", "split")})
+    return _finish(rows.with_columns(label=_normalise_label(), split=map_labels(rows, "split", _SPLITS)))
 
 
-def published(path: Path, field: str = "subtext") -> Read:
-    """The published data set (`tables.AnnotatedComments`) in csv, tsv, jsonl or parquet.
+def read_published(path: Path, field: str = "subtext") -> Read:
+    """Read the published data set (`tables.AnnotatedComments`) in csv, tsv, jsonl or parquet.
 
     Args:
         path: the file.
-        field: which kind of information is the label: one with the tags 1 and -1, which become 1 and 0. Rows whose
-            raters were unsure or are not agreed are dropped as `no_label`, as `is_subtext` is null there.
+        field: the kind of information that is the label, with the tags 1 and -1, which become 1 and 0. Rows whose
+            raters were unsure or disagreed are dropped as `no_label`, as `is_subtext` is null there.
     """
     columns = {"row_id": ("row_id",), "text": ("text",), "context": ("context",), "label": (field,)}
-    rows = table([path], columns).with_columns(item_id="row_id")
-    refuse(rows, ~filled("row_id"), "row_id", "an id")
-    said = choice(rows, "label", {"1": "1", "-1": "0", "0": "unsure"})
-    return _finish(rows.with_columns(label=said.replace({"unsure": None})))
+    rows = read_table([path], columns).with_columns(item_id="row_id")
+    refuse(rows, ~is_filled("row_id"), "row_id", "an id")
+    label = map_labels(rows, "label", {"1": "1", "-1": "0", "0": "unsure"})
+    return _finish(rows.with_columns(label=label.replace({"unsure": None})))
 
 
-def tosarcasm(path: Path) -> Read:
-    """ToSarcasm (Liang et al., 2022): lists of {topic, text, label 0 or 1}; the topic is the context, 1 is sarcastic.
+def read_tosarcasm(path: Path) -> Read:
+    """Read ToSarcasm (Liang et al., 2022): lists of {topic, text, label 0 or 1}; the topic is the context.
 
     Args:
         path: folder of train.json, dev.json and test.json, or one of them. They were split by comment: of 444 topics
-            of the test part 412 stand in train as well, so see `by_topic`.
+            of the test part 412 stand in train as well, so see `split_by_topic`.
     """
     rows = []
-    for file in find(path, "train.json", "dev.json", "test.json", every=True):
-        for number, (text, topic, label) in enumerate(_listed(file, ("text", "topic", "label")), 1):
+    for file in find_files(path, "train.json", "dev.json", "test.json", is_each_needed=True):
+        for number, (text, topic, label) in enumerate(_read_entries(file, ("text", "topic", "label")), 1):
             if label not in {"0", "1"}:
                 raise BadInput(f"{file}, entry {number}: field 'label' should be 0 or 1 but is {label!r:.60}")
             rows.append((str(file), number, f"{file.name}:{number}", text, topic, label, _SPLITS.get(file.stem)))
@@ -76,46 +76,49 @@ def tosarcasm(path: Path) -> Read:
     return _finish(pl.DataFrame(rows, schema=names, orient="row"))
 
 
-def cold(path: Path) -> Read:
-    """COLD (Deng et al., 2022): `TEXT`, `label` (1 offensive) and `topic`, of which there are three: the context."""
+def read_cold(path: Path) -> Read:
+    """Read COLD (Deng et al., 2022): `TEXT`, `label` (1 offensive) and `topic` (one of three), the context."""
     columns = {"text": ("TEXT",), "context": ("topic",), "label": ("label",), "split": ("split",)}
-    rows = table(find(path, "*.csv"), columns)
-    label = choice(rows, "label", {"0": "0", "1": "1"})
-    return _finish(rows.with_columns(label=label, split=choice(rows, "split", _SPLITS)))
+    rows = read_table(find_files(path, "*.csv"), columns)
+    label = map_labels(rows, "label", {"0": "0", "1": "1"})
+    return _finish(rows.with_columns(label=label, split=map_labels(rows, "split", _SPLITS)))
 
 
 SOURCES: dict[str, Callable[[Path], Read]] = {
-    "own": own, "published": published, "tosarcasm": tosarcasm, "cold": cold,
-}  # fmt: skip
+    "own": read_own,
+    "published": read_published,
+    "tosarcasm": read_tosarcasm,
+    "cold": read_cold,
+}
 """Readers by name."""
 
 
-def _label() -> pl.Expr:
-    said = pl.col("label").str.strip_chars().str.replace(r"^(-?\d+)\.0+$", "$1")  # spreadsheets make 1.0 of 1
-    return said.str.to_lowercase().replace_strict(_YES_NO, default=said).replace("", None)
+def _normalise_label() -> pl.Expr:
+    label = pl.col("label").str.strip_chars().str.replace(r"^(-?\d+)\.0+$", "$1")  # spreadsheets write 1.0 for 1
+    return label.str.to_lowercase().replace_strict(_YES_NO, default=label).replace("", None)
 
 
-def _listed(path: Path, fields: Sequence[str]) -> list[tuple[str, ...]]:
-    """Fields of the objects of a file that is one JSON list."""
+def _read_entries(path: Path, fields: Sequence[str]) -> list[tuple[str, ...]]:
+    """Read fields of the objects of a file that is one JSON list."""
     entries = parse_value(read_text(path), path)
     if not isinstance(entries, list):
         raise BadInput(f"{path}: expected a JSON list of objects")
     for number, entry in enumerate(entries, 1):
         for name in fields:
             if not isinstance(entry, dict) or not isinstance(entry.get(name), str | int):
-                what = entry.get(name) if isinstance(entry, dict) else entry
-                raise BadInput(f"{path}, entry {number}: field {name!r} should be text but is {what!r:.60}")
+                value = entry.get(name) if isinstance(entry, dict) else entry
+                raise BadInput(f"{path}, entry {number}: field {name!r} should be text but is {value!r:.60}")
     return [tuple(str(entry[name]) for name in fields) for entry in entries]
 
 
 def _finish(rows: pl.DataFrame) -> Read:
-    """Clean the texts; drop with a reason what has no text or label, or says the same in the same context."""
+    """Clean the texts; drop, with a reason, rows without text or label, and duplicates in the same context."""
     absent = [pl.lit(None, pl.String).alias(name) for name in ("topic", "split") if name not in rows.columns]
     rows = rows.with_columns(clean("text"), clean("context").fill_null(""), *absent)
-    rows = rows.with_columns(topic=pl.when(filled("topic")).then(clean("topic")).otherwise("context"))
+    rows = rows.with_columns(topic=pl.when(is_filled("topic")).then(clean("topic")).otherwise("context"))
     reason = (
-        pl.when(~filled("text")).then(pl.lit("blank_text"))
-        .when(~filled("label")).then(pl.lit("no_label"))
+        pl.when(~is_filled("text")).then(pl.lit("blank_text"))
+        .when(~is_filled("label")).then(pl.lit("no_label"))
         .when(~pl.struct("text", "context", "label").is_first_distinct()).then(pl.lit("duplicate"))
     )  # fmt: skip
     rows = rows.with_columns(reason=reason)
@@ -125,21 +128,21 @@ def _finish(rows: pl.DataFrame) -> Read:
     )
 
 
-def by_topic(rows: pl.DataFrame, shares: Sequence[float] = SHARES, seed: int = SEED) -> pl.DataFrame:
-    """Split anew so that no topic is on two sides; the same rows in any order and the same seed give the same split.
+def split_by_topic(rows: pl.DataFrame, shares: Sequence[float] = SHARES, seed: int = SEED) -> pl.DataFrame:
+    """Split again so that no topic is in two splits; the order of the rows does not change the result.
 
-    A share is missed by at most half the largest topic on either end. Rows without context are each their own topic.
+    A share is missed by at most half the largest topic on either end. Each row without context is its own topic.
 
     Args:
         rows: text, topic, split of any values.
         shares: of train, validation and test.
         seed: of the order of topics.
     """
-    key = pl.when(filled("topic")).then("topic").otherwise(pl.lit("\0") + pl.col("text"))
-    sizes = rows.group_by(topic=key).len("size").sort("topic")
-    laid = sizes[np.random.default_rng(seed).permutation(len(sizes))]
-    middle = (laid["size"].cum_sum() - laid["size"] / 2).to_numpy()
+    topic = pl.when(is_filled("topic")).then("topic").otherwise(pl.lit("\0") + pl.col("text"))
+    sizes = rows.group_by(topic=topic).len("size").sort("topic")
+    topics = sizes[np.random.default_rng(seed).permutation(len(sizes))]
+    middle = (topics["size"].cum_sum() - topics["size"] / 2).to_numpy()
     bounds = np.cumsum(shares) / sum(shares) * len(rows)
     names = [NAMES[i] for i in np.searchsorted(bounds, middle, side="right").clip(max=len(NAMES) - 1)]
-    split = key.replace_strict(laid["topic"], pl.Series(names, dtype=pl.String), return_dtype=pl.String)
+    split = topic.replace_strict(topics["topic"], pl.Series(names, dtype=pl.String), return_dtype=pl.String)
     return rows.with_columns(split=split)

@@ -39,7 +39,7 @@ def measure_bins(rows: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         rows: implicitness; is_detected (true for yes, false for no, null for any other answer, which counts as not
-            detected); cluster (of `examples.impscore.clusters.near_duplicates`).
+            detected); cluster (of `examples.impscore.clusters.cluster_near_duplicates`).
 
     Returns:
         Eight rows in order: subset (label of the bin), accuracy, low, high (all null in an empty bin), row_count,

@@ -64,7 +64,7 @@ def measure_agreement(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = S
         regraded = grades.filter(pl.col("field") == field, pl.col("grades").list.len() > 1).unique("task_id")
         # codes of grades from 1, which these are not
         shifted = regraded.sort("task_id").with_columns(pl.col("grades").list.eval(pl.element() + 1))
-        codes = quality.codes(shifted)
+        codes = quality.encode_grades(shifted)
         rows += [(field, name, *estimate_interval(name, codes, draws, seed=seed)[:3], len(codes)) for name in AGREEMENT]
     schema = _build_schema("field", "metric", value=("value", "low", "high"))
     return pl.DataFrame(rows, schema, orient="row").fill_nan(None)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.examples.recam.items import PLACEHOLDER, normalised
+from pipeline.examples.recam.items import PLACEHOLDER, normalise
 
 FOLDS = 5
 SEED = 42
@@ -84,7 +84,7 @@ def audit(items: pl.DataFrame, folds: int = FOLDS, seed: int = SEED) -> pl.DataF
     is_right = np.arange(options.shape[1]) == labels[:, None]
     right, offered = _count_elsewhere(options, is_right)
     chance = 1 / options.shape[1]
-    articles = ordered.select(normalised())["article"]
+    articles = ordered.select(normalise())["article"]
     scores = {
         "often_right": right,
         "right_when_offered": (right + _PRIOR * chance) / (offered + _PRIOR),

@@ -52,7 +52,7 @@ class Facts(NamedTuple):
     rater_count: int
     licence: str  # of the annotations
     data_hash: str  # SHA-256 of data.jsonl
-    schema_version: str = schema.version()
+    schema_version: str = schema.hash_schema()
     anonymisation: Sequence[str] = ANONYMISATION
     intended_use: Sequence[str] = INTENDED_USE
     limits: Sequence[str] = LIMITS
@@ -163,7 +163,7 @@ def _list_columns() -> pl.DataFrame:
 def _count_classes(classes: pl.DataFrame, total: int) -> pl.DataFrame:
     """Every class of the schema with its count and share, those without labels too; what is left closes each field."""
     classes_of_schema = [
-        (field.name, value, schema.value_name(field.name, value, "en") if value else "no value")
+        (field.name, value, schema.get_value_name(field.name, value, "en") if value else "no value")
         for field in schema.FIELDS.values()
         for value in (*field.values, None)
     ]

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.label.schema import FIELDS, TAGS, value_name
+from pipeline.label.schema import FIELDS, TAGS, get_value_name
 from pipeline.papers.csd import KAPPA_HIGH, TABLE_2, TAE_HIGH
 from pipeline.report import figures as plot
 from pipeline.report.sections import format_number
@@ -187,7 +187,7 @@ def draw_ratios(ratios: pl.DataFrame) -> str:
         plot.draw_legend(figure, keys, ["yes (sentiment: positive)", "unsure (neutral)", "no (negative)"])
         if other_fields:
             class_texts = [
-                f"{i} {value_name(name, value, 'en')} {100 * shares.get((name, value), 0):.1f} %"
+                f"{i} {get_value_name(name, value, 'en')} {100 * shares.get((name, value), 0):.1f} %"
                 for name in other_fields
                 for i, value in enumerate(FIELDS[name].values, 1)
             ]

@@ -11,7 +11,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.label import simulated
-from pipeline.label.schema import FIELDS, value_name
+from pipeline.label.schema import FIELDS, get_value_name
 from pipeline.papers.csd import KAPPA_HIGH, TABLE_2, TAE_HIGH
 from pipeline.report import sections
 from pipeline.report.labelling import figures
@@ -309,7 +309,7 @@ def _build_ratios(ratios: pl.DataFrame) -> Section:
 
 
 def _name_value(field: str, value: str) -> str:
-    return value_name(field, value, "en") if value in FIELDS[field].values else ""
+    return get_value_name(field, value, "en") if value in FIELDS[field].values else ""
 
 
 def _drop_mirrored(pairs: pl.DataFrame) -> pl.DataFrame:

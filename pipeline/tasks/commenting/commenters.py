@@ -14,7 +14,7 @@ import polars as pl
 
 from pipeline.collect import importers
 from pipeline.errors import BadInput, Missing
-from pipeline.examples.splits import draws
+from pipeline.examples.splits import draw_uniform
 from pipeline.tasks.commenting import corpus
 from pipeline.tasks.commenting.corpus import COMMENT, THREAD
 from pipeline.tasks.recam.readers import choose_device
@@ -93,7 +93,7 @@ def read_file(path: Path, mapping: Mapping[str, str] | None = None, share: float
             f"{path}: expected articles with comments, found {len(articles)} articles, {comment_rows.height} comments"
         )
     comment_rows = comment_rows.join(article_rows, on="article_id", how="semi")
-    split = pl.when(draws(article_rows["article_id"]) < share).then(pl.lit("validation")).otherwise(pl.lit("train"))
+    split = pl.when(draw_uniform(article_rows["article_id"]) < share).then(pl.lit("validation")).otherwise(pl.lit("train"))
     article_rows = article_rows.with_columns(
         split.alias("split"),
         title=corpus.tokenize_column(article_rows, "said_title"),

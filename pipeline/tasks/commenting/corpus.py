@@ -158,7 +158,7 @@ def publish(
     tokenized = warehouse.staged_rows("threads", staged) if staged else empty("threads").lazy()
     word_counts = {"title_words": _count_list("title_tokens"), "content_words": _count_list("content_tokens")}
     articles = tokenized.select(*THREAD, "category", **word_counts).collect()
-    corpus = commenting.corpus(articles, _count_words(articles), rules)
+    corpus = commenting.build_corpus(articles, _count_words(articles), rules)
     columns = TABLES["threads"].schema.column_names()
     for source in [only] if only else _list_sources(articles["source"]):
         is_source = pl.col("source") == source
@@ -239,7 +239,7 @@ def measure_corpus() -> pl.DataFrame:
     rows = join_tokens(scan_comments(threads.lazy().select(THREAD)))
     comments = rows.select(*COMMENT, "like_count", words=_count_list("tokens")).drop_nulls("words").collect()
     of_test = comments.join(tested, on=THREAD, how="semi").join(references, on=COMMENT, how="semi")
-    return commenting.statistics(threads, pl.concat([comments.join(tested, on=THREAD, how="anti"), of_test]))
+    return commenting.compute_statistics(threads, pl.concat([comments.join(tested, on=THREAD, how="anti"), of_test]))
 
 
 def count_vocabulary() -> int:

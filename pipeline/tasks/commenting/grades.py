@@ -75,7 +75,7 @@ def select(kind: Kind, day: str, run_id: str = "cli") -> int:
     """
     started_at = runs.start()
     rows = read_comments(kind)
-    tasks = quality.tasks(rows.select("item_id", "title", "content", "text")).drop("text", "lang")
+    tasks = quality.build_tasks(rows.select("item_id", "title", "content", "text")).drop("text", "lang")
     tasks = tasks.join(rows, on="item_id", how="inner", maintain_order="left")
     return projects.select(get_project(kind).name, day, tasks, {"kind": kind}, run_id, started_at)
 
@@ -86,7 +86,7 @@ def read_tasks(kind: Kind) -> pl.DataFrame:
     Raises:
         Missing: the set has no tasks.
     """
-    current_tasks = quality.tasks(read_comments(kind).select("item_id", "title", "content", "text"))
+    current_tasks = quality.build_tasks(read_comments(kind).select("item_id", "title", "content", "text"))
     return _read_all_tasks(kind).join(
         current_tasks.select("task_id", "item_id"), on="task_id", how="inner", maintain_order="left"
     )
@@ -116,7 +116,7 @@ def export(kind: Kind, folder: Path, raters: Sequence[str] = (), lang: str = "zh
         for rater in raters:
             rater_tasks = assigned.filter(rater_id=rater)
             sheets[rater] = tasks.join(rater_tasks, on="task_id", how="semi", maintain_order="left")
-    guidelines = {"guidelines.md": grading.guidelines("quality", lang)}
+    guidelines = {"guidelines.md": grading.read_guidelines("quality", lang)}
     (folder / "labels").mkdir(parents=True, exist_ok=True)
     return projects.export(folder, tasks, quality.FORM, guidelines, sheets, lang)
 
@@ -188,7 +188,7 @@ def publish(kind: Kind, run_id: str = "cli") -> int:
     labels, simulated_labels = projects.prefer_people(projects.read_labels(name))
     existing_grades = warehouse.scan("comment_grades", pl.col("project") == name).collect()
     existing_grades = existing_grades.join(tasks.select("task_id", *COMMENT), on=COMMENT, how="inner")
-    quality_grades = quality.grades(
+    quality_grades = quality.collect_grades(
         labels, tasks, first=existing_grades.select("task_id", rater_id="raters").explode("rater_id")
     )
     tools = labels.group_by("task_id", "rater_id").agg(pl.col("tool").first())
@@ -307,8 +307,8 @@ def measure_agreement(kind: Kind) -> pl.DataFrame:
     """
     from pipeline.metrics.labelling import agreement
 
-    quality_grades = quality.grades(_read_valid_labels(kind), read_tasks(kind)).grades
-    codes = quality.codes(quality_grades.filter(pl.col("n") >= assignment.PER_TASK))
+    quality_grades = quality.collect_grades(_read_valid_labels(kind), read_tasks(kind)).grades
+    codes = quality.encode_grades(quality_grades.filter(pl.col("n") >= assignment.PER_TASK))
     rows = []
     for name in ("linear", "quadratic"):
         interval = agreement.estimate_interval(f"weighted_kappa_{name}", codes)
@@ -319,4 +319,4 @@ def measure_agreement(kind: Kind) -> pl.DataFrame:
 
 def summarize(kind: Kind) -> quality.Summary:
     """Summarize the grades of a set as the paper does (AAC-10)."""
-    return quality.summary(quality.grades(_read_valid_labels(kind), read_tasks(kind)).grades)
+    return quality.summarise(quality.collect_grades(_read_valid_labels(kind), read_tasks(kind)).grades)

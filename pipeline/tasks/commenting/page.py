@@ -32,7 +32,7 @@ def read_inputs(day: str) -> page.Commenting:
     signatures = warehouse.scan("generated_comments").select(pl.col("signature").unique().sort()).collect()
     return page.Commenting(
         statistics=_read_if_present(lambda: corpus.list_statistics(corpus.measure_corpus())),
-        categories=commenting.categories(threads).rename({"count": "n"}) if threads["category"].count() else None,
+        categories=commenting.count_categories(threads).rename({"count": "n"}) if threads["category"].count() else None,
         grades=_read_grades(),
         kappa=_read_if_present(lambda: grades.measure_agreement("references")),
         correlations=None if judged is None else correlations.correlate(judged, correlations.read_ratings()),
@@ -42,7 +42,7 @@ def read_inputs(day: str) -> page.Commenting:
         examples=None if judged is None else _list_examples(judged),
         numbers=_read_evaluations(day, pl.col("kind").is_in(["quality", "upvotes"]) & (pl.col("split") == "test")),
         history=_read_history(day),
-        errata=commenting_claims.claims(),
+        errata=commenting_claims.list_claims(),
         made_up=warehouse.scan("comment_grades", pl.col("tool").str.contains(simulated.TOOL, literal=True))
         .collect()
         .height,

@@ -11,7 +11,7 @@ import polars as pl
 
 from pipeline import __version__, settings, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.examples.splits import NAMES, draws
+from pipeline.examples.splits import NAMES, draw_uniform
 from pipeline.io.rows import read_chunks
 from pipeline.tables import TABLES
 from pipeline.tasks.commenting.corpus import COMMENT, THREAD
@@ -92,7 +92,7 @@ def _split_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Give rows without a split one, by article, or by text where there is no article."""
     if not rows["split"].null_count():
         return rows
-    draw = draws(rows.select(pl.coalesce("article_id", "text")).to_series())
+    draw = draw_uniform(rows.select(pl.coalesce("article_id", "text")).to_series())
     split = pl.when(draw < SHARES[0]).then(pl.lit("train")).when(draw < SHARES[1]).then(pl.lit("validation"))
     return rows.with_columns(split=pl.coalesce("split", split.otherwise(pl.lit("test"))))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from pipeline import __version__
-from pipeline.examples.sources.files import table
+from pipeline.examples.sources.files import read_table
 from pipeline.tasks.commenting import commenters, corpus
 from pipeline.tasks.commenting.commenters import RETRIEVING, SYSTEMS
 from pipeline.tasks.recam.readers import choose_device
@@ -152,7 +152,7 @@ def make_decoding(**settings: Any) -> "Decoding":
 
 def read_articles(path: Path) -> pl.DataFrame:
     """Read the articles of a file: title, and content where there is any."""
-    return table([path], {"title": ("title",)}, {"content": ("content", "text")})
+    return read_table([path], {"title": ("title",)}, {"content": ("content", "text")})
 
 
 def make_pretrained_comments(

@@ -25,7 +25,7 @@ from pipeline.errors import BadInput, Refused, SchemaDrift
 from pipeline.io.folders import Inputs, list_inputs
 from pipeline.io.lines import Limits
 from pipeline.private import make_folder
-from pipeline.sample import pages_of, sources
+from pipeline.sample import list_pages, list_sites
 from pipeline.slices import parse_day
 from pipeline.tables import SOURCE
 from pipeline.tasks.daily.bounded import read_bounds, run_bounded
@@ -131,7 +131,7 @@ def list_files(path: str | None, source: str | None, day: str) -> Inputs:
             with an empty one, has no files.
     """
     if path == SAMPLE:
-        return Inputs([page for name in ([source] if source else sources()) for page in pages_of(name)], [])
+        return Inputs([page for name in ([source] if source else list_sites()) for page in list_pages(name)], [])
     if path is None:
         folder = settings.inbox() / (source or "all") / day
         return list_inputs(folder, may_be_empty=True) if folder.is_dir() else Inputs([], [])

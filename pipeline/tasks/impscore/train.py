@@ -32,7 +32,7 @@ OnProgress = Callable[[int], None]
 
 def read_shipped_groups(lang: str) -> pl.DataFrame:
     """Read the graded groups of the sample: group, level, text, split."""
-    return graded.with_split(graded.read(sample.GROUPS[lang]))
+    return graded.add_split(graded.read(sample.GROUPS[lang]))
 
 
 def train(
@@ -93,7 +93,7 @@ def read_groups(paths: Sequence[Path]) -> dict[str, pl.DataFrame]:
     duplicates = file_counts.filter(pl.col("file") > 1)["group"].sort()
     if len(duplicates):
         raise BadInput(f"group {duplicates[0]!r} is in more than one file; give each group its own name")
-    rows = graded.with_split(rows.drop("file")).with_columns(lang=graded.lang_of_most())
+    rows = graded.add_split(rows.drop("file")).with_columns(lang=graded.majority_language())
     return {str(lang): part.drop("lang") for (lang,), part in rows.partition_by("lang", as_dict=True).items()}
 
 

@@ -51,17 +51,17 @@ def check_step(values: Sequence[int]) -> Step:
 
 def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
     """Select comments of a day as tasks of a project; return its task count. Existing tasks keep their random ids."""
-    from pipeline.examples.impscore.clusters import near_duplicates
+    from pipeline.examples.impscore.clusters import cluster_near_duplicates
 
     timer = runs.start()
     comments = warehouse.scan("comments", pl.col("day") == parse_day(day)).sort("source", "thread_id", "comment_id")
     rows = comments.collect()
-    alike = rows.select("context", cluster=pl.Series(near_duplicates(rows["text"])))
+    alike = rows.select("context", cluster=pl.Series(cluster_near_duplicates(rows["text"])))
     cluster = alike.select(pl.struct("cluster", "context").rank("dense").cast(pl.Int64)).to_series().to_list()
     selected, unselected = selection.select(
         rows, rules, cluster
     )  # the same words in another context are another task (CSD-01)
-    fresh, repeated = selection.tasks(selected, project)
+    fresh, repeated = selection.build_tasks(selected, project)
     is_out = projects.is_withdrawn(project)
     withdrawn = fresh.filter(is_out).select("source", reason=pl.lit("withdrawn"), row_key=selection.KEY)
     fresh = fresh.filter(~is_out)
@@ -103,7 +103,7 @@ def read_tasks(project: str) -> pl.DataFrame:
     return projects.read_tasks(project, f"project {project!r} has no tasks; select some: {command}")
 
 
-def decide(project: str) -> stages.Decided:
+def decide(project: str) -> stages.Decisions:
     """Decide each field of each task by the current labels."""
     return stages.decide(read_tasks(project)["task_id"], projects.read_labels(project))
 
@@ -116,7 +116,7 @@ def list_step_tasks(project: str, step: Step) -> tuple[pl.DataFrame, pl.DataFram
     if step == STEPS[0]:
         return tasks.with_columns(fields=pl.lit(list(schema.FIELDS))), None
     waiting = (
-        stages.to_adjudicate(decided).filter(round=in_round) if stage == 2 else stages.to_relabel(decided.annotations)
+        stages.list_to_adjudicate(decided).filter(round=in_round) if stage == 2 else stages.list_to_relabel(decided.annotations)
     )
     fields = waiting.group_by("task_id", maintain_order=True).agg(fields="field")
     rows = tasks.join(fields, on="task_id", how="inner", maintain_order="left")
@@ -189,7 +189,7 @@ def _simulate(project: str, step: Step, tasks: pl.DataFrame, seed: int) -> pl.Da
     """Make labels of simulated raters, or of a simulated adjudicator."""
     in_round, stage = step
     if stage == 2:
-        return simulated.adjudicate(stages.to_adjudicate(decide(project)).filter(round=in_round), seed)
+        return simulated.adjudicate(stages.list_to_adjudicate(decide(project)).filter(round=in_round), seed)
     fields = tasks.select("task_id", field="fields").explode("field") if in_round == 2 else None
     return simulated.label(tasks.select("task_id", "text"), fields, seed)
 
@@ -241,7 +241,7 @@ def add_labels(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: p
         late = fresh.join(answered, on=["task_id", "round", "stage"], how="semi")
         fresh = fresh.join(answered, on=["task_id", "round", "stage"], how="anti")
         replaced = projects.find_replaced(current, fresh)
-        labels, repeated = stages.without_repeats(pl.concat([current.join(replaced, on=KEY, how="anti"), fresh]))
+        labels, repeated = stages.drop_repeats(pl.concat([current.join(replaced, on=KEY, how="anti"), fresh]))
         reasons = (
             (late, "after_adjudication"), (current.join(replaced, on=KEY, how="semi"), "superseded"),
             (repeated.filter(pl.col("reason") == "superseded"), "superseded"),
@@ -271,7 +271,7 @@ def write_annotations(project: str, run_id: str = "cli") -> dict[Step, int]:
     return count_waiting(decided)
 
 
-def count_waiting(decided: stages.Decided) -> dict[Step, int]:
+def count_waiting(decided: stages.Decisions) -> dict[Step, int]:
     """Count the fields that wait in each step."""
     is_stage_2 = pl.col("reason") == "to_adjudicate"
     is_open = decided.annotations.filter(state="open").with_columns(stage=pl.when(is_stage_2).then(2).otherwise(1))
@@ -306,14 +306,14 @@ def drop_intervals(table: pl.DataFrame) -> pl.DataFrame:
     return table.select(name for name in table.columns if not name.endswith(("_low", "_high")))
 
 
-def measure_agreement(decided: stages.Decided) -> pl.DataFrame:
+def measure_agreement(decided: stages.Decisions) -> pl.DataFrame:
     """Measure agreement by field, over settled fields and the three labels that decided them."""
     from pipeline.metrics.labelling import agreement
 
     return agreement.tabulate(pivot_by_rater(decided))
 
 
-def pivot_by_rater(decided: stages.Decided) -> pl.DataFrame:
+def pivot_by_rater(decided: stages.Decisions) -> pl.DataFrame:
     """Pivot the three labels of the deciding round to a, b, c, in the order of the raters' ids, and add the result.
 
     Where the three agreed, there was no adjudicator, and the fourth label is theirs (CSD-15, CSD-16).

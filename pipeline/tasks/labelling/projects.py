@@ -152,7 +152,7 @@ def export(
 
     Args:
         folder: where to; it is made.
-        tasks: see `task_files.tasks_rows`.
+        tasks: see `task_files.build_rows`.
         form: what is asked.
         guidelines: texts by the name of their file; that of `guidelines.md` is in the sheets, too.
         sheets: a rater's tasks by the rater's name.
@@ -254,15 +254,15 @@ def _connect(project: Project, studio: Studio | None) -> "Iterator[tuple[httpx.C
         )
     in_round, stage = project.step or (1, 1)
     is_partial = (in_round, stage) != (1, 1)  # all steps but the first ask for what is disputed alone
-    form = label_studio.config_xml(project.lang, stage, is_partial=is_partial, form=project.form)
+    form = label_studio.build_config(project.lang, stage, is_partial=is_partial, form=project.form)
     with studio_client.connect(*studio) as client:
-        yield client, studio_client.project(client, project.title, form, stage, project.rater_count)
+        yield client, studio_client.get_project(client, project.title, form, stage, project.rater_count)
 
 
 def push(project: Project, tasks: pl.DataFrame, studio: Studio | None, labels: pl.DataFrame | None = None) -> int:
     """Push tasks to Label Studio, for an adjudicator with their labels; return the count of new tasks."""
     with _connect(project, studio) as (client, number):
-        rows = task_files.tasks_rows(tasks, labels, project.form)
+        rows = task_files.build_rows(tasks, labels, project.form)
         return studio_client.push(client, number, label_studio.to_tasks(rows, project.lang, project.form))
 
 
@@ -296,7 +296,7 @@ def fetch(
     with _connect(project, studio) as (client, number), tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "export.json"  # not kept, as it has the raters' addresses
         studio_client.export(client, number, path)
-        answers = label_studio.from_export(label_studio.read_export(path), tasks, form=project.form)
+        answers = label_studio.parse_export(label_studio.read_export(path), tasks, form=project.form)
     row_key = pl.concat_str("task_id", "annotation_id", "field", separator="/", ignore_nulls=True)
     skipped = answers.skipped.select("reason", row_key=row_key)
     return Fetched(answers.labels, skipped, answers.taken.select(taken.columns))
@@ -328,7 +328,7 @@ def add_labels(name: str, labels: pl.DataFrame, run_id: str = "cli") -> int:
         current = lazy.select(list(label_files.COLUMNS)).collect()
         fresh = labels.select(current.columns)
         current = current.join(find_replaced(current, fresh), on=KEY, how="anti")
-        once, _ = stages.without_repeats(pl.concat([current, fresh]).unique(maintain_order=True))
+        once, _ = stages.drop_repeats(pl.concat([current, fresh]).unique(maintain_order=True))
         return once.with_columns(project=pl.lit(name)).select(empty("labels").columns)
 
     current = warehouse.scan("labels", pl.col("project") == name)

@@ -37,7 +37,7 @@ def collect_facts(
     from pipeline.report.labelling.data_card import Facts
 
     tasks, decided = read_tasks(project), decide(project)
-    released = stages.released(decided.annotations, required)
+    released = stages.release(decided.annotations, required)
     published = tasks.join(released.left_out, on="task_id", how="anti")
     counts = (("source", "lang"), ("tool",))
     by_source, by_tool = (
@@ -87,7 +87,7 @@ def write_page(project: str, day: str) -> str:
     from pipeline.text import segment
 
     decided, facts = decide(project), collect_facts(project, day)
-    values = stages.released(decided.annotations, ()).values
+    values = stages.release(decided.annotations, ()).values
     by_language = segment.load_tokenizers()
     texts = values.join(read_tasks(project), on="task_id", maintain_order="left").select("text", "lang")
     tokens = [
@@ -123,11 +123,11 @@ def build_rows(project: str, release: str, required: Sequence[str] = REQUIRED, m
         min_count: figures of speech named fewer times become `other` (CSD-12).
     """
     decided = decide(project)
-    notes = stages.notes(decided.kept)
-    rows = stages.released(decided.annotations, required).values
+    notes = stages.choose_notes(decided.kept)
+    rows = stages.release(decided.annotations, required).values
     rows = rows.join(read_tasks(project), on="task_id").join(notes, on="task_id", how="left")
     spans = [
-        schema.span_of(span, text) if span else (None, None) for span, text in rows.select("span", "text").iter_rows()
+        schema.parse_span(span, text) if span else (None, None) for span, text in rows.select("span", "text").iter_rows()
     ]
     names, _ = fold_rare(rows["rhetoric"], min_count)
     subtext = pl.col("subtext")

@@ -52,7 +52,7 @@ def load_items(data: str | None = None, form: str = "own", split: str | None = N
         raise BadInput(f"{name}, {item_id}: field 'lang' should be two or three letters such as en, found {lang!r:.40}")
     if form != "colloquial":
         return items
-    words = [examples.expressed(words) for words in items["words"]]
+    words = [examples.replace_masks(words) for words in items["words"]]
     return items.with_columns(words=pl.Series(words, dtype=pl.List(pl.String)))
 
 

@@ -62,7 +62,7 @@ def build_test_pairs(
         test, pair_id, sentence_id, one, other (words), is_positive, similarity, overlap.
     """
     dataset = similar.read(Path(data) if data else sample.SIMILAR)
-    graded = similar.with_overlap(dataset.rows).filter(pl.col("lang") == "en")
+    graded = similar.add_overlap(dataset.rows).filter(pl.col("lang") == "en")
     if unusable_count := dataset.rows.height - graded.height + dataset.dropped.height:
         left_out.record_rows("read", {"without_words_or_not_english": unusable_count}, str(data))
     texts = pl.concat([graded["one"], graded["other"]]).unique(maintain_order=True)

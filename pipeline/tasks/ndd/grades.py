@@ -16,7 +16,7 @@ import polars as pl
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.label import assignment, compression, grading, simulated
-from pipeline.label.compression import COUNT, FIELDS, FORM, Graded, Tasks
+from pipeline.label.compression import COUNT, FIELDS, FORM, Grades, Tasks
 from pipeline.metrics.ndd import integrity as measures
 from pipeline.slices import parse_day
 from pipeline.tables import SOURCE
@@ -83,7 +83,7 @@ def select_tasks(
         The number of the data set's tasks.
     """
     started, name, rows = runs.start(), get_project(source).name, load_compressions(source, day, systems)
-    selected = compression.tasks(compression.sample(rows, count)).tasks
+    selected = compression.build_tasks(compression.sample(rows, count)).tasks
     is_withdrawn = projects.is_withdrawn(name)
     tasks = selected.filter(~is_withdrawn).with_columns(
         source=pl.lit(source), day=pl.lit(parse_day(day)), thread_id="item_id", comment_id="item_id"
@@ -123,7 +123,7 @@ def load_tasks(source: str, day: str) -> Tasks:
     alone would be no sample of the other system.
 
     Returns:
-        Rows of `label_tasks` with item_id in the order of their ids; and the key of `compression.tasks`.
+        Rows of `label_tasks` with item_id in the order of their ids; and the key of `compression.build_tasks`.
 
     Raises:
         Missing: nothing of the day was given to raters.
@@ -135,7 +135,7 @@ def load_tasks(source: str, day: str) -> Tasks:
     rows, keys = load_compressions(source, day), []
     for selection in selections:
         selected = rows.filter(pl.col("system").is_in(selection["systems"]))
-        keys.append(compression.tasks(compression.sample(selected, selection["count"])).key)
+        keys.append(compression.build_tasks(compression.sample(selected, selection["count"])).key)
     key = pl.concat(keys).unique().sort("item_id", "system")
     name = get_project(source).name
     changed = key.join(released, on="task_id", how="anti").filter(~projects.is_withdrawn(name))
@@ -173,15 +173,15 @@ def export(
     tasks = load_tasks(source, day).tasks
     if count is not None or systems:
         rows = compression.sample(load_compressions(source, day, systems), COUNT if count is None else count)
-        tasks = tasks.join(compression.tasks(rows).tasks, on="task_id", how="semi", maintain_order="left")
+        tasks = tasks.join(compression.build_tasks(rows).tasks, on="task_id", how="semi", maintain_order="left")
     check_sheets(folder, raters)
     assigned = None
     if raters:
         assigned = projects.update_assignment(
             get_project(source), lambda previous: _assign(source, tasks, raters, previous)
         )
-    sheets = {rater: compression.for_rater(tasks, rater, assigned) for rater in raters}
-    guidelines = {"guidelines.md": grading.guidelines("compression", lang)}
+    sheets = {rater: compression.list_rater_tasks(tasks, rater, assigned) for rater in raters}
+    guidelines = {"guidelines.md": grading.read_guidelines("compression", lang)}
     (folder / "labels").mkdir(parents=True, exist_ok=True)
     return projects.export(folder, tasks, FORM, guidelines, sheets, lang)
 
@@ -195,7 +195,7 @@ def _assign(source: str, tasks: pl.DataFrame, raters: Sequence[str], previous: p
     """Assign tasks to raters; earlier assignments stay, and new compressions of a sentence go to its raters."""
     previous = pl.DataFrame(schema=assignment.ASSIGNED) if previous is None else previous
     pool = _load_released(source).filter(pl.col("task_id").is_in([*tasks["task_id"], *previous["task_id"]]))
-    assigned = compression.assign(pool, raters, given=previous)
+    assigned = compression.assign(pool, raters, assigned=previous)
     absent = assigned.join(previous, on="task_id", how="anti").filter(~pl.col("rater_id").is_in(list(raters)))
     if absent.height:
         names = ", ".join(absent["rater_id"].unique().sort())
@@ -233,7 +233,7 @@ def collect(
 def _simulate(source: str, day: str, tasks: Tasks) -> pl.DataFrame:
     """Simulate grades; where people compressed the sentences, what is more like theirs is graded higher."""
     previous = projects.read_simulated_assignment(get_project(source).name, tasks.tasks, f"compressions of {source!r}")
-    assigned = compression.assign(tasks.tasks, simulated.GRADERS, given=previous)
+    assigned = compression.assign(tasks.tasks, simulated.GRADERS, assigned=previous)
     truth = _grade_likeness(load_compressions(source, day), tasks.key)
     return simulated.grade(tasks.tasks, simulated.GRADERS, assigned, truth=truth, form=FORM)
 
@@ -288,7 +288,7 @@ def _list_subsets(source: str) -> list[str]:
     return [f"{source}:{kind}" for kind in (HUMAN, SIMULATED)]
 
 
-def _load_grades(source: str, day: str, tasks: Tasks) -> tuple[Graded, pl.DataFrame, pl.DataFrame]:
+def _load_grades(source: str, day: str, tasks: Tasks) -> tuple[Grades, pl.DataFrame, pl.DataFrame]:
     """Load the grades of the systems, simulated labels that people's replaced, and the labels that may count.
 
     Labels of tasks of other days alone are ignored.
@@ -297,7 +297,7 @@ def _load_grades(source: str, day: str, tasks: Tasks) -> tuple[Graded, pl.DataFr
     task_ids = pl.concat([tasks.tasks, day_tasks]).select("task_id").unique()
     parts = projects.prefer_people(projects.read_labels(get_project(source).name))
     counting, simulated_labels = (labels.join(task_ids, on="task_id", how="semi") for labels in parts)
-    return compression.grades(counting, tasks.key), simulated_labels, counting
+    return compression.collect_grades(counting, tasks.key), simulated_labels, counting
 
 
 def _build_study_rows(source: str, day: str, grades: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:

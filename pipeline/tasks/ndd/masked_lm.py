@@ -18,7 +18,7 @@ import polars as pl
 
 from pipeline import __version__, sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.examples.splits import draws
+from pipeline.examples.splits import draw_uniform
 from pipeline.io.lines import read_json_lines
 from pipeline.slices import parse_day
 from pipeline.tasks.recam.readers import choose_device
@@ -176,7 +176,7 @@ def count_corpus(lang: str, day: str, run_id: str = "cli") -> str | None:
     from pipeline.models.ndd import count_lm
 
     started, texts = runs.start(), load_corpus(lang, day)
-    is_held_out = draws(texts) < HELD_OUT
+    is_held_out = draw_uniform(texts) < HELD_OUT
     counted_texts = texts.filter(~is_held_out)
     try:
         model = count_lm.fit(tokenize_sentences(counted_texts, lang))

@@ -78,9 +78,9 @@ def build_file(
     tokens = pl.concat(frames).with_columns(source=pl.lit(SOURCE))
     chosen = {}
     for subtask in subtasks:
-        open_items = building.items(articles, tokens, subtask)
+        open_items = building.build_items(articles, tokens, subtask)
         chosen[subtask] = _choose_options(path, open_items, subtask, rules, choosing, on_progress)
-    frames_dropped = [summarised.dropped, building.without_targets(articles, tokens, subtasks)]
+    frames_dropped = [summarised.dropped, building.list_untargeted(articles, tokens, subtasks)]
     frames_dropped += [choice.dropped for choice in chosen.values()]
     dropped = pl.concat([frame.select("reason", "row_key") for frame in frames_dropped])
     left_out.record_rows("build", dict(dropped["reason"].value_counts().iter_rows()), str(path))

@@ -90,12 +90,12 @@ def _read_snapshots() -> dict[str, int | None]:
 
 
 def list_open_items(subtask: str, snapshots: Mapping[str, int | None] | None = None) -> pl.DataFrame:
-    """List the questions of the tables that have no options yet; see `building.items`."""
+    """List the questions of the tables that have no options yet; see `building.build_items`."""
     snapshots = snapshots or _read_snapshots()
     if snapshots["cloze_targets"] is None or snapshots["articles"] is None:
         return pl.DataFrame(schema=building.OPEN)
     rows = warehouse.scan("cloze_targets", pl.col("reason").is_null(), snapshots["cloze_targets"]).collect()
-    return building.items(targets.scan_articles(snapshot=snapshots["articles"]).collect(), rows, subtask)
+    return building.build_items(targets.scan_articles(snapshot=snapshots["articles"]).collect(), rows, subtask)
 
 
 def stage_proposals(job: Job, choosing: Choosing = CHOOSING) -> Staged:
@@ -117,7 +117,7 @@ def propose_words(open_items: pl.DataFrame, job: Job, choosing: Choosing = CHOOS
     if choosing.is_small:
         small = training.SMALL | ({"drawn": 128} if job["reader"] == "gloss" else {})
     recipe = training.make_recipe(job["reader"], over="vocabulary", **{**small, **choosing.numbers})
-    fold = choices.folds(open_items, seed=choosing.seed)
+    fold = choices.assign_folds(open_items, seed=choosing.seed)
     train_items = open_items.filter(fold != job["fold"]).drop("split")
     fold_items = open_items.filter(fold == job["fold"])
     answers = open_items["answer"].unique().sort().to_list()
@@ -142,7 +142,7 @@ def choose_options(
     if choosing.rule == "paper":
         choose = choices.choose
         candidates = proposals.filter(pl.col("rank") <= choices.TOP)
-    chosen = choose(open_items, candidates, vectors, most=rules.similar, seed=choosing.seed)
+    chosen = choose(open_items, candidates, vectors, threshold=rules.similar, seed=choosing.seed)
     items = open_items.join(chosen.items.select("item_id", "options", "label"), on="item_id", how="inner")
     return ChosenItems(items, chosen.dropped, _measure_retrieval(open_items, proposals))
 

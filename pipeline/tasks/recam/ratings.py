@@ -22,7 +22,7 @@ _FLAGS = ("is_unanswerable", "is_ambiguous")
 class Judgement(NamedTuple):
     """What the answers of raters show about items."""
 
-    items: pl.DataFrame  # of quality_control.noise
+    items: pl.DataFrame  # of quality_control.measure_noise
     raters: pl.DataFrame  # of quality_control.select
     dropped: pl.DataFrame  # reason, row_key: answers that do not count
 
@@ -39,7 +39,7 @@ def select(subtask: str, day: str, count: int | None = None, run_id: str = "cli"
     """
     timer = runs.start()
     items = readers.read_all_items(subtask)
-    tasks = questionnaire.tasks(items.head(count) if count else items)
+    tasks = questionnaire.build_tasks(items.head(count) if count else items)
     tasks = tasks.join(items.select("item_id", "source", "thread_id"), on="item_id", how="inner")
     tasks = tasks.rename({"item_id": "comment_id"})
     return projects.select(get_project(subtask).name, day, tasks, {"count": count}, run_id, timer)
@@ -49,7 +49,7 @@ def read_tasks(subtask: str) -> pl.DataFrame:
     """Read the tasks of a subtask whose items still have the same options, with item_id, for the raters' tools."""
     command = f"`undertone cloze rate {subtask}`"
     tasks = projects.read_tasks(get_project(subtask).name, f"no items of {subtask} were given to raters: {command}")
-    current_tasks = questionnaire.tasks(readers.read_all_items(subtask))
+    current_tasks = questionnaire.build_tasks(readers.read_all_items(subtask))
     return tasks.rename({"comment_id": "item_id"}).join(current_tasks.select("task_id"), on="task_id", how="semi")
 
 
@@ -57,7 +57,7 @@ def export(subtask: str, folder: Path, sheets: Sequence[str] = ()) -> int:
     """Write tasks.jsonl, the guidelines, and a sheet for each named rater; return the task count."""
     tasks = read_tasks(subtask)
     files = {"guidelines.md": "raters", "hiring.md": "hiring"}
-    guidelines = {file: questionnaire.guidelines(audience) for file, audience in files.items()}
+    guidelines = {file: questionnaire.read_guidelines(audience) for file, audience in files.items()}
     return projects.export(folder, tasks, questionnaire.FORM, guidelines, dict.fromkeys(sheets, tasks), "en")
 
 
@@ -112,7 +112,7 @@ def judge_answers(subtask: str) -> Judgement:
     items = items.join(tasks.select("item_id"), on="item_id", how="semi", maintain_order="left")
     labels = projects.read_labels(get_project(subtask).name)
     labels = labels.join(tasks.select("task_id"), on="task_id", how="semi")
-    answers = questionnaire.answers(labels, tasks)
+    answers = questionnaire.build_answers(labels, tasks)
     valid = quality_control.select(answers, items)
-    noise = quality_control.noise(valid.answers, answers, items)
+    noise = quality_control.measure_noise(valid.answers, answers, items)
     return Judgement(noise, valid.raters, valid.dropped)

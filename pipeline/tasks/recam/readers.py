@@ -50,7 +50,7 @@ def gather_items(paths: Sequence[Path], without: Sequence[Path] = ()) -> tuple[p
     )
     dropped = [file.dropped for file in files]
     if without:
-        kept = cloze.without_articles(items, pl.concat([read(path) for path in without]))
+        kept = cloze.drop_articles(items, pl.concat([read(path) for path in without]))
         items, dropped = kept.items, [*dropped, kept.dropped]
     counts = pl.concat(dropped).group_by("reason").len().sort("reason")
     return items, dict(counts.iter_rows())
@@ -291,7 +291,7 @@ def measure(items: pl.DataFrame, model: "Model", subset: str = HOME) -> pl.DataF
     from pipeline.metrics.recam import audit, reading
 
     matches = is_right(model, items)
-    articles = items.select(cloze.normalised()).to_series()
+    articles = items.select(cloze.normalise()).to_series()
     overall = reading.accuracy(matches, articles)
     blind = audit.audit(items).sort("accuracy", descending=True).row(0, named=True)
     rows = _make_accuracy_rows(subset, overall.n, *overall[:3])
@@ -323,7 +323,7 @@ def compare(items: pl.DataFrame, model: "Model", other: "Model") -> dict[str, An
     """Compare two readers on the same items: how much more often the first is right, with its interval and p."""
     from pipeline.metrics.recam import reading
 
-    articles = items.select(cloze.normalised()).to_series()
+    articles = items.select(cloze.normalise()).to_series()
     return dict(reading.compare(is_right(model, items), is_right(other, items), articles)._asdict())
 
 

@@ -136,17 +136,17 @@ def stage_targets(part: ArticlePart, rules: Rules = RULES) -> Staged:
 
 
 def find_targets(articles: pl.DataFrame, rules: Rules = RULES) -> Iterator[pl.DataFrame]:
-    """Find the targets of any articles (thread_id, text, summary); yield the frames of `building.found`."""
+    """Find the targets of any articles (thread_id, text, summary); yield the frames of `building.find_targets`."""
     analyse = load_tagger(rules.conllu).analyse
     if rated_words := _read_rated_words(rules):
-        imperceptible = targets.imperceptible(rated_words, rules.concrete_from, by_lemma=True)
+        imperceptible = targets.build_imperceptibility_rule(rated_words, rules.concrete_from, by_lemma=True)
     else:
         tokens = (token for summary in articles["summary"] for sentence in analyse(summary) for token in sentence)
         words = sorted({token.text.lower() for token in tokens})
-        imperceptible = targets.imperceptible(_score_concreteness(words, rules), rules.concrete_from)
-    nonspecific = targets.nonspecific(partial(senses.disambiguate, _load_senses()), rules.specific_from)
+        imperceptible = targets.build_imperceptibility_rule(_score_concreteness(words, rules), rules.concrete_from)
+    nonspecific = targets.build_nonspecificity_rule(partial(senses.disambiguate, _load_senses()), rules.specific_from)
     rule_of = {"imperceptibility": imperceptible, "nonspecificity": nonspecific}
-    return building.found(articles, analyse, rule_of, _list_filters(rules))
+    return building.find_targets(articles, analyse, rule_of, _list_filters(rules))
 
 
 def _read_rated_words(rules: Rules) -> dict[str, float] | None:
@@ -182,9 +182,9 @@ def _score_concreteness(words: Sequence[str], rules: Rules) -> dict[str, float]:
 
 def _list_filters(rules: Rules) -> "Sequence[Filter]":
     """List the filters of section 3.4, the cheap ones first: each sees only what those before it keep."""
-    filters = [*targets.FILTERS, targets.similar_in_passage(load_static_vectors(rules.vectors), rules.similar)]
+    filters = [*targets.FILTERS, targets.build_passage_filter(load_static_vectors(rules.vectors), rules.similar)]
     if rules.in_context:
-        filters.append(targets.similar_in_context(_bind_states(rules), rules.similar))
+        filters.append(targets.build_context_filter(_bind_states(rules), rules.similar))
     return filters
 
 
@@ -222,7 +222,7 @@ def publish_targets(staged: Sequence[Staged], day: str, rules: Rules = RULES, ru
         warehouse.overwrite("cloze_targets", warehouse.slice_of(source=source), source_tokens, run_id)
         reasons = source_tokens.select("subtask", "thread_id", "reason").collect()
         threads = reasons.select("thread_id").unique("thread_id").sort("thread_id")
-        without_targets = building.without_targets(threads, reasons)
+        without_targets = building.list_untargeted(threads, reasons)
         kept_count = threads.height * len(building.SUBTASKS) - without_targets.height
         dropped = pl.concat([without_targets, list_unfit_articles(source)])
         dropped = dropped.select(pl.lit(source).alias("source"), "reason", "row_key")

@@ -199,9 +199,9 @@ def _load_problematic(source: str, limit: int | None) -> pl.DataFrame:
 
 def measure_by_bin(scored: pl.DataFrame) -> pl.DataFrame:
     """Measure accuracy in eight bins of rows of text, implicitness and is_detected, counting near duplicates once."""
-    from pipeline.examples.impscore.clusters import near_duplicates
+    from pipeline.examples.impscore.clusters import cluster_near_duplicates
 
-    return detection.measure_bins(scored.with_columns(cluster=pl.Series(near_duplicates(scored["text"]))))
+    return detection.measure_bins(scored.with_columns(cluster=pl.Series(cluster_near_duplicates(scored["text"]))))
 
 
 def publish(study: str, staged: Sequence[Staged], day: str, run_id: str = "cli", seconds: float = 0.0) -> int:

@@ -38,7 +38,7 @@ def read(path: Path, source: str = "own", *, by_topic: bool = False) -> pl.DataF
     if source not in contexts.SOURCES:
         raise BadInput(f"no source {source!r}; there are {', '.join(contexts.SOURCES)}")
     rows = contexts.SOURCES[source](path).rows
-    return contexts.by_topic(rows) if by_topic or rows["split"].null_count() else rows
+    return contexts.split_by_topic(rows) if by_topic or rows["split"].null_count() else rows
 
 
 def read_released(release: str | None = None) -> pl.DataFrame:
@@ -55,7 +55,7 @@ def read_released(release: str | None = None) -> pl.DataFrame:
     examples = rows.select(
         "text", pl.col("context").fill_null(""), label=label, item_id="row_id", split=pl.lit(None, pl.String)
     )
-    return contexts.by_topic(examples.with_columns(topic="context").unique(("text", "context"), maintain_order=True))
+    return contexts.split_by_topic(examples.with_columns(topic="context").unique(("text", "context"), maintain_order=True))
 
 
 def list_simulated_rows() -> pl.Series:

@@ -9,7 +9,7 @@ import polars as pl
 
 from pipeline import settings
 from pipeline.errors import BadInput
-from pipeline.examples.sources.files import table
+from pipeline.examples.sources.files import read_table
 from pipeline.examples.splits import SEED
 from pipeline.examples.subtext import recovery as examples
 from pipeline.llm import prompt
@@ -118,13 +118,13 @@ def read(path: Path) -> pl.DataFrame:
 def read_choices(path: Path, seed: int = SEED) -> pl.DataFrame:
     """Read the choices of a file or of CN-SarcasmBench; shuffle the latter's options, as its first is always right."""
     if path.suffix == ".json" or path.is_dir():
-        return examples.shuffled(examples.read_sarcasm_bench(path), seed)
+        return examples.shuffle_options(examples.read_sarcasm_bench(path), seed)
     return examples.read_choices(path)
 
 
 def read_comments(path: Path) -> pl.DataFrame:
     """Read the comments of a file: text, and context where there is any."""
-    rows = table([path], {"text": ("text", "comment")}, {"context": ("context",)})
+    rows = read_table([path], {"text": ("text", "comment")}, {"context": ("context",)})
     return rows.select("text", pl.col("context").str.strip_chars().replace("", None))
 
 
@@ -195,9 +195,9 @@ def _load_model(name: str) -> Any:
 
 def split_references(rows: pl.DataFrame, seed: int = SEED) -> pl.DataFrame:
     """Split references 8:1:1 by item, with one row for each meaning."""
-    from pipeline.examples.splits import with_split
+    from pipeline.examples.splits import add_split
 
-    split = with_split(rows.select(pair_id="item_id"), "paper", seed).rename({"pair_id": "item_id"})
+    split = add_split(rows.select(pair_id="item_id"), "paper", seed).rename({"pair_id": "item_id"})
     return rows.join(split, on="item_id", maintain_order="left").with_columns(meaning="meanings").explode("meaning")
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import torch
 
-from pipeline.examples.impscore.pairs import balanced
+from pipeline.examples.impscore.pairs import balance_lengths
 from pipeline.examples.impscore.questions import from_groups
 from pipeline.metrics.impscore import artefacts
 from pipeline.metrics.impscore.artefacts import audit_groups
@@ -58,7 +58,9 @@ def _choose_split(pairs: pl.DataFrame) -> str:
 
 def _match_lengths(pairs: pl.DataFrame, seed: int) -> pl.DataFrame:
     """The length-matched pairs of each split."""
-    return pl.concat([balanced(part, seed) for part in pairs.partition_by("split", maintain_order=True)] or [pairs])
+    return pl.concat(
+        [balance_lengths(part, seed) for part in pairs.partition_by("split", maintain_order=True)] or [pairs]
+    )
 
 
 def _join_baselines(numbers: pl.DataFrame, audit: pl.DataFrame | None) -> pl.DataFrame:

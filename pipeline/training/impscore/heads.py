@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import BadInput
-from pipeline.examples.impscore.negatives import with_negatives
-from pipeline.examples.impscore.pairs import balanced
+from pipeline.examples.impscore.negatives import add_negatives
+from pipeline.examples.impscore.pairs import balance_lengths
 from pipeline.models.encoder import Encoder
 from pipeline.models.impscore import Meaning, pragmatic_distance
 from pipeline.models.vectors import load_or_encode
@@ -63,7 +63,7 @@ def fit(
     if recipe.is_balanced or recipe.has_hard_negatives:
         train = pairs.filter(pl.col("split") == "train")
         if recipe.is_balanced:
-            train = balanced(train, recipe.seed)
+            train = balance_lengths(train, recipe.seed)
             log.info(
                 "learning from %d of %d length-matched pairs", len(train), len(full_corpus.select_triples("train"))
             )
@@ -97,7 +97,7 @@ def fit(
 def _add_hard_negatives(train: pl.DataFrame, seed: int, encoder: Encoder, embeddings: Path) -> pl.DataFrame:
     """Pairs with negatives that are near to their own explicit sentences, by the encoder as it comes."""
     vectors = load_or_encode(embeddings, encoder, train["explicit"].to_list())[:, -encoder.last :]
-    hard_pairs, _ = with_negatives(train.drop("negative"), seed, vectors)
+    hard_pairs, _ = add_negatives(train.drop("negative"), seed, vectors)
     return hard_pairs.select(train.columns)
 
 

@@ -144,7 +144,7 @@ def split_items(items: pl.DataFrame, recipe: Recipe) -> pl.DataFrame:
     if "split" in items.columns:
         items = items.filter(pl.col("split").is_in(["train", "validation"]))
     if "split" not in items.columns or not (items["split"] == "validation").any():
-        groups = items.select(cloze.normalised()).to_series()
+        groups = items.select(cloze.normalise()).to_series()
         articles = groups.unique().sort()
         validation_rows = np.random.default_rng(recipe.seed).permutation(len(articles))[
             : max(1, round(len(articles) / 10))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pipeline.collect.clean import normalised
 from pipeline.collect.privacy.anonymise import redact, scrub_file_name, scrub_id, scrub_ids, surrogate, surrogates
 from pipeline.collect.privacy.particulars import scrub, scrub_column
-from pipeline.sample import pages_of, sources
+from pipeline.sample import list_pages, list_sites
 from tests.collect.privacy.personal_data import examples, measure
 
 KEY = b"k" * 32
@@ -298,11 +298,11 @@ def users(node: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("key", [KEY, None])
-@pytest.mark.parametrize("source", sources())
+@pytest.mark.parametrize("source", list_sites())
 def test_a_sample_page_keeps_nothing_of_its_persons(source: str, key: bytes | None) -> None:
     """No nickname, region, avatar or raw user id of any sample page is left anywhere in its JSON."""
     raw_ids: set[str] = set()
-    for line in pages_of(source)[0].read_text(encoding="utf-8").splitlines():
+    for line in list_pages(source)[0].read_text(encoding="utf-8").splitlines():
         body = json.loads(line)["body"]
         mine = set(users(body)) - {"-1", "0"}  # of nobody
         raw_ids |= mine

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 from pipeline.errors import BadInput
 from pipeline.examples.commenting import threads as commenting
-from pipeline.examples.commenting.threads import PAPER, Corpus, Rules, corpus
+from pipeline.examples.commenting.threads import PAPER, Corpus, Rules, build_corpus
 from pipeline.papers.commenting import COMMENTS_TOLD, TABLE_2, Part
 from pipeline.text.segment import load_tokenizer, split_words
 
@@ -37,7 +37,7 @@ def made(*said: Said) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def split(content: int, comments: list[tuple[int, int | None]], rules: Rules) -> tuple[str | None, str | None]:
     """Split and reason of the first of two articles that are the same."""
-    found = corpus(*made((content, comments), (content, comments)), rules).threads
+    found = build_corpus(*made((content, comments), (content, comments)), rules).threads
     return found.row(0, named=True)["split"], found.row(0, named=True)["reason"]
 
 
@@ -67,7 +67,7 @@ def test_what_is_in(content: int, comments: int, reason: str | None) -> None:
 def test_what_may_be_of_the_test(comments: list[tuple[int, int | None]], of_test: bool) -> None:
     """30 comments of more than 5 words, counted without the short ones, and over 200 likes in total (AAC-07)."""
     rules = PAPER._replace(test=2, validation=0, share=0.5)
-    found = corpus(*made((30, comments), (30, comments)), rules)
+    found = build_corpus(*made((30, comments), (30, comments)), rules)
     assert (found.threads["split"] == "test").sum() == of_test
     roles = found.references["role"].to_list()
     assert roles == (["reference"] * 27 + ["candidate"]) * of_test
@@ -84,7 +84,7 @@ some_articles = st.lists(
 def test_each_article_has_a_split_or_a_reason(said: list[Said], seed: int, random: Any) -> None:
     """Nothing is lost, the parts keep to their sizes and rules, and no order of rows makes a difference."""
     articles, comments = made(*said)
-    found = corpus(articles, comments, SMALL._replace(seed=seed))
+    found = build_corpus(articles, comments, SMALL._replace(seed=seed))
     threads = found.threads
     assert threads.schema == pl.Schema(commenting.THREADS)
     assert threads["thread_id"].to_list() == articles["thread_id"].to_list()
@@ -100,7 +100,7 @@ def test_each_article_has_a_split_or_a_reason(said: list[Said], seed: int, rando
     assert count.get("validation", 0) == min(3, len(kept) // 2)
     assert {n for n in kept if threads["split"][n] == "test"} <= {*may}
     mixed = [frame.sample(fraction=1, shuffle=True, seed=random.randrange(99)) for frame in (articles, comments)]
-    for one, other in zip(corpus(*mixed, SMALL._replace(seed=seed)), found, strict=True):
+    for one, other in zip(build_corpus(*mixed, SMALL._replace(seed=seed)), found, strict=True):
         assert_frame_equal(one, other)
 
 
@@ -108,7 +108,7 @@ def test_each_article_has_a_split_or_a_reason(said: list[Said], seed: int, rando
 @given(some_articles.filter(bool), st.integers(1, 4))
 def test_references_are_drawn_of_fit_comments(said: list[Said], count: int) -> None:
     """Each test article has so many different fit comments, and one more as candidate where one is left (AAC-26)."""
-    found = corpus(*made(*said), SMALL._replace(references=count))
+    found = build_corpus(*made(*said), SMALL._replace(references=count))
     assert found.references.schema == pl.Schema(commenting.REFERENCES)
     of_test = found.threads.filter(split="test")["thread_id"].to_list()
     assert set(found.references["thread_id"]) == set(of_test)
@@ -127,7 +127,7 @@ MANY = made(*[(50, [(9, n % 5) for n in range(8)]) for _ in range(400)])
 def test_draws_are_at_random() -> None:
     """Another seed draws others; parts have their sizes, in any half of the ids; places fall on all comments."""
     rules = SMALL._replace(test=100, validation=150)
-    found, other = corpus(*MANY, rules), corpus(*MANY, rules._replace(seed=1))
+    found, other = build_corpus(*MANY, rules), build_corpus(*MANY, rules._replace(seed=1))
     assert {*found.threads["split"].value_counts().rows()} == {("validation", 150), ("train", 150), ("test", 100)}
     assert not found.threads.equals(other.threads)
     halves = found.threads["split"].head(200) == "test"
@@ -140,7 +140,7 @@ def test_draws_are_at_random() -> None:
 def test_validation_is_like_train() -> None:
     """Articles fit for the test are in validation as often as in train: what the test left over does not come last."""
     said: list[Said] = [(50, [(9, 9)] * 3 if n % 2 else [(9, 0)] * 3) for n in range(400)]
-    threads = corpus(*made(*said), SMALL._replace(test=100, validation=100)).threads
+    threads = build_corpus(*made(*said), SMALL._replace(test=100, validation=100)).threads
     fit = threads.filter(split="validation").select((pl.col("like_count") > 0).sum()).item()
     assert 17 <= fit <= 50  # 100 of 300 left are fit, so 33 expected; 4 standard deviations are 16
 
@@ -149,8 +149,8 @@ def test_an_article_that_comes_in_changes_little() -> None:
     """With one more article the others stay where they were, but for one that gives up its place in each part."""
     articles, comments = MANY
     rules = SMALL._replace(test=100, validation=100)
-    before = corpus(articles[1:], comments, rules)
-    after = corpus(articles, comments, rules)
+    before = build_corpus(articles[1:], comments, rules)
+    after = build_corpus(articles, comments, rules)
     both = before.threads.join(after.threads, on=["source", "thread_id"])
     assert (both["split"] != both["split_right"]).sum() <= 3
     shared = before.references.join(after.threads.filter(split="test"), on=["source", "thread_id"], how="semi")
@@ -161,20 +161,20 @@ def test_an_article_that_comes_in_changes_little() -> None:
 def test_a_small_corpus_keeps_its_train() -> None:
     """Neither part takes more than a tenth of the articles that are in; of nine there is no test."""
     for count, part in ((9, 0), (10, 1), (35, 3)):
-        found = corpus(*made(*[(30, [(9, 9)] * 30)] * count, (1, [(9, 9)] * 30))).threads["split"]
+        found = build_corpus(*made(*[(30, [(9, 9)] * 30)] * count, (1, [(9, 9)] * 30))).threads["split"]
         assert [(found == name).sum() for name in ("test", "validation")] == [part, part]
 
 
 def test_a_corpus_of_nothing() -> None:
     """No articles: the columns and no rows, with statistics that are undefined."""
-    found = corpus(*made())
+    found = build_corpus(*made())
     assert isinstance(found, Corpus)
     assert [frame.height for frame in found] == [0, 0, 0]
     assert found.dropped.schema == pl.Schema(commenting.DROPPED)
-    told = commenting.statistics(found.threads, made()[1])
+    told = commenting.compute_statistics(found.threads, made()[1])
     assert told["articles"].to_list() == [0] * 4
     assert told["comments_per_article"].to_list() == [None] * 4
-    assert commenting.categories(found.threads).is_empty()
+    assert commenting.count_categories(found.threads).is_empty()
 
 
 @pytest.mark.parametrize(
@@ -187,21 +187,21 @@ def test_a_corpus_of_nothing() -> None:
             "articles, news/t000: field 'content_w",
         ),
         (lambda a, c: (a, c.with_columns(words=pl.lit(-1))), "comments, news/t000/c0: .*number of words, found -1"),
-        (lambda a, c: (pl.concat([a, a]), c), "articles: news/t000 is there twice"),
-        (lambda a, c: (a, pl.concat([c, c[1:]])), "comments: news/t000/c1 is there twice"),
+        (lambda a, c: (pl.concat([a, a]), c), "articles: news/t000 is repeated"),
+        (lambda a, c: (a, pl.concat([c, c[1:]])), "comments: news/t000/c1 is repeated"),
     ],
 )
 def test_bad_tables_are_told(change: Any, told: str) -> None:
     """By table, row and field."""
     with pytest.raises(BadInput, match=told):
-        corpus(*change(*made((9, [(1, 1)] * 2))))
+        build_corpus(*change(*made((9, [(1, 1)] * 2))))
 
 
 @pytest.mark.parametrize("share", [-0.1, 0.51, float("nan")])
 def test_a_share_that_leaves_nothing_to_train_on(share: float) -> None:
     """Two parts of more than a half each cannot be."""
     with pytest.raises(BadInput, match=r"share should be in 0-0\.5"):
-        corpus(*made(), PAPER._replace(share=share))
+        build_corpus(*made(), PAPER._replace(share=share))
 
 
 # -------------------------------------------------------------------------------------------------------- statistics
@@ -228,7 +228,7 @@ def test_statistics_by_hand() -> None:
     said = [("a", 4, 1), ("a", 8, None), ("b", 6, 3), ("c", 2, None), ("d", 99, 99)]
     comments = pl.DataFrame([("news", thread, f"c{n}", *rest) for n, (thread, *rest) in enumerate(said)], COMMENT,
                             orient="row")  # fmt: skip
-    found = commenting.statistics(threads, comments)
+    found = commenting.compute_statistics(threads, comments)
     assert found.select(*found.columns[:8]).rows() == [
         ("train", 2, 3, 1.5, 2.0, 15.0, 200.0, 6.0),
         ("validation", 0, 0, None, None, None, None, None),
@@ -242,7 +242,7 @@ def test_statistics_by_hand() -> None:
 def test_categories_fall() -> None:
     """Counts and shares of what is in, the largest first, those without a category among them (AAC-31)."""
     articles, comments = made(*[(9, [(1, 1)] * 2)] * 5, (1, []))
-    assert commenting.categories(corpus(articles, comments, SMALL).threads).rows() == [
+    assert commenting.count_categories(build_corpus(articles, comments, SMALL).threads).rows() == [
         ("sport", 3, pytest.approx(0.6)), (None, 2, pytest.approx(0.4)),
     ]  # fmt: skip
 
@@ -270,13 +270,15 @@ def test_real_posts(data: Path) -> None:
     )
     comments = pl.DataFrame(said, ["source", "thread_id", "comment_id", "text"], orient="row")
     comments = comments.select(pl.exclude("text"), words=count(comments["text"]), like_count=pl.lit(None, pl.Int64))
-    strict = corpus(articles, comments)
+    strict = build_corpus(articles, comments)
     assert {row[:2]: row[2] for row in strict.threads.group_by("split", "reason").len().iter_rows()} == {
         ("train", None): 320, ("validation", None): 35, (None, "few_comments"): 58, (None, "short_content"): 4,
         (None, "short_content+few_comments"): 4,
     }  # fmt: skip
     assert strict.references.is_empty()
-    found = corpus(articles, comments, PAPER._replace(least_comments=10, test_comments=12, references=10, likes=0))
+    found = build_corpus(
+        articles, comments, PAPER._replace(least_comments=10, test_comments=12, references=10, likes=0)
+    )
     sizes = {thread: size for _, thread, _, size, _ in articles.select([*ARTICLE]).iter_rows()}
     kept = [post for post in posts[::5] if len(post["comments"]) >= 10 and sizes[post["id"]] >= 30]
     counts = dict(found.threads["split"].drop_nulls().value_counts().iter_rows())
@@ -284,7 +286,7 @@ def test_real_posts(data: Path) -> None:
     assert dict(found.references["role"].value_counts().iter_rows()) == {"reference": 370, "candidate": 37}
     texts = {(thread, comment): text for _, thread, comment, text in said}
     assert all(len(cut(texts[row])) > 5 for row in found.references.select("thread_id", "comment_id").iter_rows())
-    told = commenting.statistics(found.threads, comments)
+    told = commenting.compute_statistics(found.threads, comments)
     assert told["articles"].to_list() == [len(kept) - 74, 37, 37, len(kept)]
     assert told["likes_per_comment"].to_list() == [None] * 4
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.examples.impscore.clusters import THRESHOLD, near_duplicates, with_clusters
+from pipeline.examples.impscore.clusters import THRESHOLD, add_clusters, cluster_near_duplicates
 
 BUS = "the council is bankrupt , so why should we {} pay for another bus lane that nobody uses ?"
 SHED = "a neighbour should {} be free to paint his shed , it is one of those small joys we call a hobby ."
@@ -44,20 +44,20 @@ def by_hand(texts: list[str], threshold: float = THRESHOLD) -> list[int]:
 
 def test_two_templates_are_two_groups() -> None:
     """13 sentences of two templates are exactly two clusters, labelled by their least rows (IMP-43)."""
-    assert near_duplicates(OURS).tolist() == [0] * 7 + [7] * 6
+    assert cluster_near_duplicates(OURS).tolist() == [0] * 7 + [7] * 6
     mixed = [OURS[i] for i in (12, 3, 0, 7, 1, 8, 2, 9, 4, 10, 5, 11, 6)]
-    assert near_duplicates(mixed).tolist() == [0, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]
+    assert cluster_near_duplicates(mixed).tolist() == [0, 1, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1]
 
 
 def test_chinese_variants() -> None:
     """A word exchanged in a Chinese sentence of twenty characters is a near duplicate; another sentence is not."""
-    assert near_duplicates(ZH).tolist() == [0, 0, 0, 3] == by_hand(ZH)
+    assert cluster_near_duplicates(ZH).tolist() == [0, 0, 0, 3] == by_hand(ZH)
 
 
 def test_case_and_blanks_do_not_matter_and_short_texts_must_be_equal() -> None:
     """Texts that differ in case and blanks are one; below eight characters nothing else is."""
     texts = ["So  True", "so true ", "so trues", "哈哈哈", "哈哈哈哈", "哈哈哈", "", " "]
-    assert near_duplicates(texts).tolist() == [0, 0, 2, 3, 4, 3, 6, 6]
+    assert cluster_near_duplicates(texts).tolist() == [0, 0, 2, 3, 4, 3, 6, 6]
 
 
 def test_a_chain_is_one_cluster() -> None:
@@ -66,17 +66,17 @@ def test_a_chain_is_one_cluster() -> None:
     chain = [first, last.replace("nobody uses", "they all want"), last]
     ends = [trigrams(chain[0]), trigrams(chain[1])]
     assert len(ends[0] & ends[1]) / len(ends[0] | ends[1]) < 0.7
-    assert near_duplicates(chain, 0.7).tolist() == [0, 0, 0] == by_hand(chain, 0.7)
-    assert near_duplicates(chain[:2], 0.7).tolist() == [0, 1]
+    assert cluster_near_duplicates(chain, 0.7).tolist() == [0, 0, 0] == by_hand(chain, 0.7)
+    assert cluster_near_duplicates(chain[:2], 0.7).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("texts", [[], ["one"], [""], ["a", "b"], ["a longer text", "quite another one"]])
 def test_small_and_unlike_inputs(texts: list[str]) -> None:
     """Nothing, one text and texts without likeness are clusters of their own, as int64."""
-    found = near_duplicates(texts)
+    found = cluster_near_duplicates(texts)
     assert found.tolist() == list(range(len(texts)))
     assert found.dtype == np.int64
-    assert near_duplicates(pl.Series(texts, dtype=pl.String)).tolist() == found.tolist()
+    assert cluster_near_duplicates(pl.Series(texts, dtype=pl.String)).tolist() == found.tolist()
 
 
 @settings(deadline=None)
@@ -85,7 +85,7 @@ def test_order_does_not_matter(texts: list[str], random: object) -> None:
     """Shuffled texts fall into the same clusters, and each label is the least row of its cluster."""
     order = list(range(len(texts)))
     random.shuffle(order)  # type: ignore[attr-defined]
-    plain, mixed = near_duplicates(texts), near_duplicates([texts[i] for i in order])
+    plain, mixed = cluster_near_duplicates(texts), cluster_near_duplicates([texts[i] for i in order])
     groups = {frozenset(np.flatnonzero(plain == c).tolist()) for c in plain}
     assert groups == {frozenset(order[i] for i in np.flatnonzero(mixed == c)) for c in mixed}
     assert all(min(group) in plain and {plain[i] for i in group} == {min(group)} for group in groups)
@@ -96,7 +96,7 @@ def test_order_does_not_matter(texts: list[str], random: object) -> None:
 @given(st.lists(st.text(max_size=40), max_size=20))
 def test_any_text_has_a_cluster(texts: list[str]) -> None:
     """Whatever the texts, each has a label that is its own label, and equal texts share one."""
-    found = near_duplicates(texts)
+    found = cluster_near_duplicates(texts)
     assert len(found) == len(texts)
     assert (found[found] == found).all()
     for i, text in enumerate(texts):
@@ -106,13 +106,13 @@ def test_any_text_has_a_cluster(texts: list[str]) -> None:
 def test_a_flood_of_look_alikes() -> None:
     """6,000 variants of one sentence, each a link of one cluster, are one."""
     flood = [SHED.format("really") + f" number {i}" for i in range(6_000)]
-    assert set(near_duplicates(flood).tolist()) == {0}
+    assert set(cluster_near_duplicates(flood).tolist()) == {0}
 
 
 def test_clusters_of_pairs() -> None:
     """Pairs get the least pair_id of those whose implicit sentences are near duplicates, in any order of rows."""
     ids = [f"{15 - i:032x}" for i in range(len(OURS))]
     rows = pl.DataFrame({"pair_id": ids, "implicit": OURS})
-    assert with_clusters(rows)["cluster_id"].to_list() == [f"{9:032x}"] * 7 + [f"{3:032x}"] * 6
-    assert with_clusters(rows.reverse()).sort("pair_id").equals(with_clusters(rows).sort("pair_id"))
-    assert with_clusters(rows.clear()).schema["cluster_id"] == pl.String
+    assert add_clusters(rows)["cluster_id"].to_list() == [f"{9:032x}"] * 7 + [f"{3:032x}"] * 6
+    assert add_clusters(rows.reverse()).sort("pair_id").equals(add_clusters(rows).sort("pair_id"))
+    assert add_clusters(rows.clear()).schema["cluster_id"] == pl.String

@@ -67,7 +67,7 @@ def sentences(*rows: tuple[str, str, str | None]) -> pl.DataFrame:
 
 def test_positives_and_the_dropped_by_hand() -> None:
     """Answers become pairs with their language; those that give none are dropped by completion with a reason."""
-    kept, gone = examples.positives(
+    kept, gone = examples.pair_completions(
         answers(
             ("Nice hat.", "Explicit: I dislike the hat.", "explicit_en"),
             ("你可真准时。", "你迟到了。", "explicit_zh"),
@@ -92,7 +92,7 @@ def test_first_attempt_that_parses_counts() -> None:
     asked = [("Nice hat.", answer, "explicit_en") for answer in ("It suits you badly.", "", "I dislike the hat.")]
     completions = answers(*asked, attempts=[2, 0, 1])
     for rows in (completions, completions.reverse()):
-        kept, gone = examples.positives(rows)
+        kept, gone = examples.pair_completions(rows)
         assert kept.select("explicit", "completion_id").rows() == [("I dislike the hat.", f"{2:064x}")]
         assert gone.rows() == [("own", "empty", f"{1:064x}"), ("own", "later_attempt", f"{0:064x}")]
 
@@ -102,18 +102,18 @@ def test_answers_to_the_wording_in_force_come_first() -> None:
     asked = [("Nice hat.", answer, "explicit_en") for answer in ("I dislike the hat.", "The hat is ugly.")]
     both = answers(*asked).with_columns(prompt_version=pl.Series(["v1", "v2"]))
     for current, expected in (({"explicit_en": "v1"}, 0), ({"explicit_en": "v2"}, 1), ({}, 0), (None, 0)):
-        kept, gone = examples.positives(both, current)
+        kept, gone = examples.pair_completions(both, current)
         assert kept["completion_id"].to_list() == [f"{expected:064x}"]
         assert gone["reason"].to_list() == ["later_attempt"]
     unparsed = both.with_columns(response=pl.Series(["I dislike the hat.", ""]))
-    assert examples.positives(unparsed, {"explicit_en": "v2"})[0]["explicit"].to_list() == ["I dislike the hat."]
+    assert examples.pair_completions(unparsed, {"explicit_en": "v2"})[0]["explicit"].to_list() == ["I dislike the hat."]
 
 
 def test_answers_that_were_cut_off_are_dropped() -> None:
     """An answer that a limit of tokens ended half-way is no explicit sentence; the next attempt counts."""
     asked = [("Nice hat.", answer, "explicit_en") for answer in ("I dislike", "I dislike the hat.")]
     both = answers(*asked, attempts=[0, 1]).with_columns(finish_reason=pl.Series(["length", "stop"]))
-    kept, gone = examples.positives(both)
+    kept, gone = examples.pair_completions(both)
     assert kept["explicit"].to_list() == ["I dislike the hat."]
     assert gone.rows() == [("own", "cut_off", f"{0:064x}")]
 
@@ -123,12 +123,14 @@ def test_two_models_are_two_questions() -> None:
     one = answers(("Nice hat.", "I dislike the hat.", "explicit_en"), ("Nice hat.", "The hat is ugly.", "irony_en"))
     other = answers(("Nice hat.", "Take the hat off.", "explicit_en"), model="n")
     other = other.with_columns(completion_id=pl.lit("f" * 64))
-    assert examples.positives(pl.concat([one, other]))[0].height == 3
+    assert examples.pair_completions(pl.concat([one, other]))[0].height == 3
 
 
 def test_dialogues_keep_their_question() -> None:
     """The explicit form of a dialogue is the same question with the explicit answer (IMP-17)."""
-    kept, _ = examples.positives(answers(("- Coming along? - My tent leaks.", "B: No, I am not.", "dialogue_en")))
+    kept, _ = examples.pair_completions(
+        answers(("- Coming along? - My tent leaks.", "B: No, I am not.", "dialogue_en"))
+    )
     assert kept.select("implicit", "explicit").rows() == [
         ("- Coming along? - My tent leaks.", "- Coming along? - No, I am not."),
     ]
@@ -136,7 +138,7 @@ def test_dialogues_keep_their_question() -> None:
 
 def test_positives_of_labels() -> None:
     """Only implicit sentences with an explicit form are pairs; the same pair again is dropped by its item (IMP-14)."""
-    kept, gone = examples.positives_of_sentences(
+    kept, gone = examples.pair_sentences(
         sentences(
             ("Nice hat.", "implicit", "I dislike the hat."),
             ("Nice hat.", "implicit", "The hat is ugly."),
@@ -151,7 +153,7 @@ def test_positives_of_labels() -> None:
         ("labelled", "en", "Nice hat.", "The hat is ugly.", None),
     ]
     assert gone.rows() == [("labelled", "same_pair", "i5")]
-    assert kept["pair_id"][0] == examples.pair_id("labelled", "Nice hat.", "I dislike the hat.")
+    assert kept["pair_id"][0] == examples.make_pair_id("labelled", "Nice hat.", "I dislike the hat.")
 
 
 @settings(deadline=None)
@@ -162,7 +164,7 @@ def test_negatives_are_foreign_and_of_the_same_source(rows: list[tuple[str, str,
     Never the pair's own text even under another id; as many as positives (IMP-19), which they leave as they are.
     """
     given_pairs = triples(rows)
-    found, gone = examples.with_negatives(given_pairs, seed)
+    found, gone = examples.add_negatives(given_pairs, seed)
     assert found.height + gone.height == given_pairs.height
     kept = given_pairs.join(found, on="pair_id", how="semi")
     assert found.drop("negative").sort("pair_id").equals(kept)  # IMP-02
@@ -183,22 +185,22 @@ def test_negatives_follow_from_rows_and_seed(rows: list[tuple[str, str, str]], s
     vectors = np.random.default_rng(0).normal(size=(len(rows), 4)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     given_pairs = triples(rows)
-    one = examples.with_negatives(given_pairs, seed, vectors if hard else None)[0]
-    other = examples.with_negatives(given_pairs[order.tolist()], seed, vectors[order] if hard else None)[0]
+    one = examples.add_negatives(given_pairs, seed, vectors if hard else None)[0]
+    other = examples.add_negatives(given_pairs[order.tolist()], seed, vectors[order] if hard else None)[0]
     assert one.equals(other)
 
 
 def test_another_seed_gives_other_negatives() -> None:
     """Negatives are drawn, not dealt: of 40 pairs another seed changes some."""
     rows = positives([("one", f"I mean {i}.") for i in range(40)])
-    one, other = (examples.with_negatives(rows, seed)[0]["negative"] for seed in (1, 2))
+    one, other = (examples.add_negatives(rows, seed)[0]["negative"] for seed in (1, 2))
     assert one.to_list() != other.to_list()
 
 
 def test_negatives_are_equally_likely() -> None:
     """Every allowed row is drawn about equally often, though some draws are made again: 4 of 6, within 5 sigma."""
     rows = triples([("one", "hint", "a"), ("one", "hint", "b"), *[("one", f"other {c}", c) for c in "cdef"]])
-    first = [examples.with_negatives(rows, seed)[0]["negative"][0] for seed in range(2_000)]
+    first = [examples.add_negatives(rows, seed)[0]["negative"][0] for seed in range(2_000)]
     assert set(first) == set("cdef")
     assert all(abs(first.count(c) - 500) < 5 * (2_000 * 0.25 * 0.75) ** 0.5 for c in "cdef")
 
@@ -207,7 +209,7 @@ def test_source_of_one_text_has_no_negative() -> None:
     """A source whose pairs all say the same, or that has one pair, is dropped as `no_negative`, the others stay."""
     rows = positives([("alone", "It is cold."), ("same", "I am tired."), ("same", "I am tired."),
                       ("fine", "You are late."), ("fine", "The food is bad.")])  # fmt: skip
-    found, gone = examples.with_negatives(rows)
+    found, gone = examples.add_negatives(rows)
     assert found.select("source", "explicit", "negative").rows() == [
         ("fine", "You are late.", "The food is bad."),
         ("fine", "The food is bad.", "You are late."),
@@ -222,25 +224,25 @@ def test_hard_negatives_are_near_but_not_the_same() -> None:
     angles = np.deg2rad([0, 10, 30, 60, 100])  # 18.2 degrees are a cosine of 0.95
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     rows = triples([("one", f"hint {i}", f"at {int(d)}") for i, d in enumerate((0, 10, 30, 60, 100))])
-    assert examples.with_negatives(rows, 1, vectors)[0]["negative"].to_list() == [
+    assert examples.add_negatives(rows, 1, vectors)[0]["negative"].to_list() == [
         "at 30", "at 30", "at 10", "at 30", "at 60",
     ]  # fmt: skip
     same = rows.with_columns(implicit=pl.Series(["hint", "hint 1", "hint", "hint 3", "hint 4"]))
-    assert examples.with_negatives(same, 1, vectors)[0]["negative"][0] == "at 60"
+    assert examples.add_negatives(same, 1, vectors)[0]["negative"][0] == "at 60"
 
 
 def test_hard_negatives_where_all_are_alike() -> None:
     """Where every foreign sentence is as near as 0.95 the farthest is taken."""
     angles = np.deg2rad([0, 4, 12])
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-    found, _ = examples.with_negatives(positives([("one", "a"), ("one", "b"), ("one", "c")]), 1, vectors)
+    found, _ = examples.add_negatives(positives([("one", "a"), ("one", "b"), ("one", "c")]), 1, vectors)
     assert found["negative"].to_list() == ["c", "c", "a"]
 
 
 def test_vectors_must_fit() -> None:
     """Fewer vectors than pairs are an error and not a wrong choice."""
     with pytest.raises(ValueError, match="a vector for each of 2 pairs, got 1"):
-        examples.with_negatives(positives([("one", "a"), ("one", "b")]), 1, np.zeros((1, 3), np.float32))
+        examples.add_negatives(positives([("one", "a"), ("one", "b")]), 1, np.zeros((1, 3), np.float32))
 
 
 def test_hard_negatives_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,9 +250,9 @@ def test_hard_negatives_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = positives([("one", f"I mean {i}.") for i in range(50)])
     vectors = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    whole = examples.with_negatives(rows, 1, vectors)[0]
+    whole = examples.add_negatives(rows, 1, vectors)[0]
     monkeypatch.setattr(negatives, "_CHUNK", 7)
-    assert examples.with_negatives(rows, 1, vectors)[0].equals(whole)
+    assert examples.add_negatives(rows, 1, vectors)[0].equals(whole)
 
 
 @pytest.mark.parametrize("profile", ["paper", "official", "grouped"])
@@ -290,7 +292,7 @@ def test_build_of_nothing_is_nothing() -> None:
 def test_statistics_by_hand() -> None:
     """Counts, mean and sample sd of characters, and the share of longer implicit sentences (IMP-20)."""
     rows = triples([("a", "1234", "12"), ("a", "12345678", "1234"), ("b", "我们", "12345")])
-    found = examples.statistics(rows.with_columns(negative=pl.lit("x")))
+    found = examples.compute_statistics(rows.with_columns(negative=pl.lit("x")))
     assert found.columns == ["source", "positives", "negatives", "implicit_mean", "implicit_sd", "explicit_mean",
                              "explicit_sd", "implicit_longer"]  # fmt: skip
     a, b, both = found.rows()
@@ -320,10 +322,10 @@ def of_sizes(rows: list[tuple[str, int, int, int]]) -> pl.DataFrame:
 @given(sized, seeds)
 def test_length_tells_nothing_of_a_balanced_set(rows: list[tuple[str, int, int, int]], seed: int) -> None:
     """'The longer is implicit' is right in half the pairs of every source, of the negative pairs as well."""
-    found = examples.balanced(of_sizes(rows), seed)
+    found = examples.balance_lengths(of_sizes(rows), seed)
     for part in [found, *found.partition_by("source")]:
         assert accuracy(part, "explicit") == accuracy(part, "negative") == 0.5
-    assert found.equals(examples.balanced(of_sizes(rows).reverse(), seed))
+    assert found.equals(examples.balance_lengths(of_sizes(rows).reverse(), seed))
     assert found.join(of_sizes(rows), on=found.columns, how="anti", nulls_equal=True).is_empty()
 
 
@@ -340,7 +342,7 @@ def test_a_balanced_set_is_as_large_as_can_be(rows: list[tuple[str, int, int, in
                 near = bins.setdefault(int(abs(one - other) / max(one, other) * 8), [0, 0, 0])
                 near[(one > other) - (one < other) + 1] += 1
         expected += sum(2 * min(shorter, longer) + ties for shorter, ties, longer in bins.values())
-    found = examples.balanced(pairs, tolerance=0.125)
+    found = examples.balance_lengths(pairs, tolerance=0.125)
     assert found.height == expected
     assert accuracy(found, "explicit") == 0.5
 
@@ -393,8 +395,8 @@ def test_what_a_user_gives_is_kept(tmp_path: Path) -> None:
     [
         ({"implicit": None}, "field 'implicit' is empty"),
         ({"explicit": " "}, "field 'explicit' is empty"),
-        ({"explicit": "Brr."}, "field 'explicit' should say it in other words"),
-        ({"negative": "It is cold."}, "field 'negative' should be another sentence"),
+        ({"explicit": "Brr."}, "field 'explicit' should differ from"),
+        ({"negative": "It is cold."}, "field 'negative' should differ from"),
         ({"negative": 7}, "field 'negative' should be text, found int"),
         ({"source": "My Source"}, "field 'source' should be a name in small letters"),
         ({"split": "dev"}, "field 'split' should be one of train, validation, test, found 'dev'"),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.examples.impscore.quality import PUBLISHED, judged, rate, sample, scale
+from pipeline.examples.impscore.quality import PUBLISHED, rate_share, rate_sources, read_judgements, sample
 from pipeline.examples.sources import SOURCES
 
 
@@ -68,14 +68,14 @@ def test_another_seed_shows_other_pairs() -> None:
 )  # fmt: skip
 def test_scale(share: float, rating: int) -> None:
     """1 below 20 %, 2 from 20 %, 3 from 40 %, 4 from 60 %, 5 from 80 % (IMP-21)."""
-    assert scale(share) == rating
+    assert rate_share(share) == rating
 
 
 @pytest.mark.parametrize("share", [-0.01, 1.01, 20, float("nan")])
 def test_scale_wants_a_share(share: float) -> None:
     """A per cent number is an error and not a rating of 5."""
     with pytest.raises(ValueError, match="between 0 and 1"):
-        scale(share)
+        rate_share(share)
 
 
 def test_rate_by_hand() -> None:
@@ -84,8 +84,8 @@ def test_rate_by_hand() -> None:
         "source": ["absa"] * 5 + ["own"] * 3,
         "appropriate": [True, True, True, False, None, True, False, False],
     })  # fmt: skip
-    assert rate(answers).rows() == [("absa", 4, 0.75, 4, 4), ("own", 3, pytest.approx(1 / 3), 2, None)]
-    assert rate(answers.clear()).columns == ["source", "n", "share", "rating", "published"]
+    assert rate_sources(answers).rows() == [("absa", 4, 0.75, 4, 4), ("own", 3, pytest.approx(1 / 3), 2, None)]
+    assert rate_sources(answers.clear()).columns == ["source", "n", "share", "rating", "published"]
 
 
 KEY = "item,source,kind\n1,a,positive\n2,a,negative\n3,b,positive\n4,b,negative\n5,b,positive\n"
@@ -98,9 +98,9 @@ def test_a_judges_file(tmp_path: Path) -> None:
     path.write_text(
         "item,same_meaning,first_more_implicit\n1,1,1\n2,0,Yes\n3,no,1\n4,1,TRUE\n5, ,1\n", encoding="utf-8"
     )
-    assert judged(path, key).rows() == [("a", True), ("a", True), ("b", False), ("b", False), ("b", None)]
+    assert read_judgements(path, key).rows() == [("a", True), ("a", True), ("b", False), ("b", False), ("b", None)]
     path.write_text("item,same_meaning,first_more_implicit\n2,0,0\n", encoding="utf-8")
-    assert judged(path, key).rows() == [("a", False)]
+    assert read_judgements(path, key).rows() == [("a", False)]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_judges_file(tmp_path: Path) -> None:
     [
         ("item,same_meaning,first_more_implicit\n1,2,1\n", "row 2: field 'same_meaning' should be 1 or 0, found '2'"),
         ("item,same_meaning\n1,1\n", "row 2: field 'first_more_implicit' should be 1 or 0, found None"),
-        ("item,same_meaning,first_more_implicit\n9,1,1\n", "row 2: field 'item' is '9', which"),
+        ("item,same_meaning,first_more_implicit\n9,1,1\n", "row 2: field 'item' is '9', expected"),
     ],
 )
 def test_a_bad_verdict_is_named(tmp_path: Path, text: str, told: str) -> None:
@@ -117,7 +117,7 @@ def test_a_bad_verdict_is_named(tmp_path: Path, text: str, told: str) -> None:
     key.write_text(KEY, encoding="utf-8")
     path.write_text(text, encoding="utf-8")
     with pytest.raises(BadInput, match=re.escape(told)):
-        judged(path, key)
+        read_judgements(path, key)
 
 
 def test_published_ratings() -> None:

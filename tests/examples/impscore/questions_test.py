@@ -38,7 +38,7 @@ def test_a_row_a_question(tmp_path: Path) -> None:
         (GOOD | {"options": ["one", 2]}, "field 'options' should be a list of texts"),
         (GOOD | {"options": ["one"]}, "field 'options' should hold at least two"),
         (GOOD | {"options": ["one", "one"]}, "field 'options' should hold at least two, all different"),
-        (GOOD | {"answer": 2}, "field 'answer' should be the place of the right option, from 0 to 1"),
+        (GOOD | {"answer": 2}, "field 'answer' should be the index of the right option, from 0 to 1"),
         (GOOD | {"answer": -1}, "from 0 to 1"),
         (GOOD | {"answer": True}, "from 0 to 1"),
         (GOOD | {"answer": "0"}, "from 0 to 1"),
@@ -80,7 +80,7 @@ def graded(count: int) -> pl.DataFrame:
 def test_questions_of_groups(count: int, options: int, seed: int) -> None:
     """A group's most explicit sentence asks for its most implicit among those of other groups (IMP-33)."""
     if options > count:
-        with pytest.raises(BadInput, match=f"here are {count}"):
+        with pytest.raises(BadInput, match=f"no more than the {count}"):
             questions.from_groups(graded(count), options, seed)
         return
     found = questions.from_groups(graded(count), options, seed)

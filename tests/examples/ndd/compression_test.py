@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.examples.ndd import compression
-from pipeline.examples.ndd.compression import expressed, read, read_broadcast, read_colloquial, read_google
+from pipeline.examples.ndd.compression import read, read_broadcast, read_colloquial, read_google, replace_masks
 
 ZH = [["你们", "[地址]", "有", "店", "吗"], ["麻烦", "查", "话费"], ["嗯", "好"]]
 LABELS = [["0", "1", "1", "1", "0"], ["0", "1", "1"], ["0", "1"]]
@@ -200,7 +200,7 @@ def test_a_bad_line_is_named(tmp_path: Path, entries: list[object], said: str) -
 def test_masks_become_words_of_the_language() -> None:
     """The five masks of table 11, inside a longer token too; anything else in brackets stays."""
     words = ["[业务名词]", "[电话号码]", "[编号]", "[名词]", "在[地址]的", "[doge]", "店"]
-    assert expressed(words) == ["某业务", "电话", "1", "这个", "在某地的", "[doge]", "店"]
+    assert replace_masks(words) == ["某业务", "电话", "1", "这个", "在某地的", "[doge]", "店"]
 
 
 @settings(max_examples=100, deadline=None)
@@ -209,9 +209,9 @@ def test_any_choice_of_words_is_found(chosen: list[tuple[str, bool]], data: st.D
     """Single words that are kept are found again as the same words in the same order, if at earlier places."""
     words = [word for word, _ in chosen]
     gold = [word for word, stays in chosen if stays]
-    found = compression._aligned(words, " ".join(gold))
+    found = compression._align(words, " ".join(gold))
     assert [word for word, stays in zip(words, found, strict=True) if stays] == gold
-    assert len(expressed(words)) == len(words)
+    assert len(replace_masks(words)) == len(words)
 
 
 def test_google_as_published(data: Path) -> None:

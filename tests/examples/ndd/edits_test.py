@@ -88,12 +88,14 @@ def test_what_every_edit_is(sentences: list[Sentence], test: str, share: float, 
 def test_words_are_drawn_as_often_as_they_stand_in_the_corpus(counts: list[int]) -> None:
     """Numbers spread evenly over [0, 1) draw each item exactly as often as its count; nothing comes of nothing."""
     total = sum(counts)
-    drawn = Counter(edits._drawn(np.array(counts, np.int64), (k + 0.5) / total) for k in range(total))
+    drawn = Counter(edits._draw_index(np.array(counts, np.int64), (k + 0.5) / total) for k in range(total))
     assert drawn == Counter({i: count for i, count in enumerate(counts) if count})
     if not total:
-        assert edits._drawn(np.array(counts, np.int64), 0.5) is None
+        assert edits._draw_index(np.array(counts, np.int64), 0.5) is None
     else:
-        assert edits._drawn(np.array(counts, np.int64), 1.0) == max(drawn)  # as a number just below 1 may be rounded
+        assert edits._draw_index(np.array(counts, np.int64), 1.0) == max(
+            drawn
+        )  # as a number just below 1 may be rounded
 
 
 def test_frequency_reaches_the_edits() -> None:

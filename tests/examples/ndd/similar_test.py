@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.examples.ndd import similar
-from pipeline.examples.ndd.similar import OVERLAP, overlap, read, with_overlap
+from pipeline.examples.ndd.similar import OVERLAP, add_overlap, overlap, read
 
 words = st.lists(st.sampled_from("abcA"), min_size=1, max_size=9)
 
@@ -83,7 +83,7 @@ def test_jsonl(tmp_path: Path) -> None:
         ("a.jsonl:1", "zh", ["下雨", "了"], 2.0), ("a.jsonl:2", "de", ["rain"], 4.5),
     ]  # fmt: skip
     assert found.dropped.rows() == [("no_words", "a.jsonl:3")]
-    assert with_overlap(found.rows)["overlap"].to_list() == [0.5, 0.0]
+    assert add_overlap(found.rows)["overlap"].to_list() == [0.5, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_an_absent_and_an_empty_file(tmp_path: Path) -> None:
     """The first is refused, the second has no pairs, and both columns all the same."""
     with pytest.raises(BadInput, match="there is no such file"):
         read(tmp_path / "a.csv")
-    found = with_overlap(read(written(tmp_path / "a.csv", "")).rows)
+    found = add_overlap(read(written(tmp_path / "a.csv", "")).rows)
     assert found.schema == {**similar.SCHEMA, "overlap": pl.Float64}
     assert len(found) == 0
 
@@ -120,7 +120,7 @@ def test_stsb(data: Path) -> None:
     """Numbers of STS-B's pairs are as published (5,749 and 1,500); those of the supervised test were counted here."""
     found = [read(data / "stsb" / f"stsb-en-{part}.csv") for part in ("train", "dev")]
     assert [(len(each.rows), len(each.dropped)) for each in found] == [(5749, 0), (1500, 0)]
-    rows = with_overlap(pl.concat([each.rows for each in found]))
+    rows = add_overlap(pl.concat([each.rows for each in found]))
     chosen = rows.filter(pl.col("overlap") >= OVERLAP)
     assert len(chosen) == 1265
     assert chosen["similarity"].mean() == pytest.approx(3.584, abs=5e-4)

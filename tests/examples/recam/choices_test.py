@@ -72,7 +72,11 @@ def test_what_would_be_right_as_well() -> None:
     }  # fmt: skip
     at = {"hope": np.array([1.0, 0.0]), "trust": np.array([0.85, np.sqrt(1 - 0.85**2)])}
     found = choices.choose(
-        items("hope"), named("trust"), lambda words: np.stack([at[word] for word in words]), pools, most=0.85 + 1e-9
+        items("hope"),
+        named("trust"),
+        lambda words: np.stack([at[word] for word in words]),
+        pools,
+        threshold=0.85 + 1e-9,
     )
     assert found.candidates["reason"].to_list() == [None]
 
@@ -99,7 +103,7 @@ def test_the_place_of_the_right_one_tells_nothing() -> None:
 def test_no_article_is_in_two_folds(articles: list[int], seed: int) -> None:
     """Each item is in one fold, all of an article in the same, and folds differ by one article at most (REC-15)."""
     frame = pl.DataFrame({"article": [f"Article  {n}" if i % 2 else f"article {n} " for i, n in enumerate(articles)]})
-    found = choices.folds(frame, seed=seed)
+    found = choices.assign_folds(frame, seed=seed)
     assert set(found) <= set(range(4))
     by = {n: {fold for fold, article in zip(found, articles, strict=True) if article == n} for n in articles}
     assert {len(each) for each in by.values()} == {1}

@@ -32,7 +32,7 @@ def test_reads_the_official_format(tmp_path: Path) -> None:
     assert items.row(1) == (
         "dev.jsonl:2", ENTRY["article"], ENTRY["question"], ["anger", "loyalty", "speed", "doubt", "luck"], 4,
     )  # fmt: skip
-    assert items.select(cloze.answers())["answer"].to_list() == ["loyalty", "luck"]
+    assert items.select(cloze.right_option())["answer"].to_list() == ["loyalty", "luck"]
     assert dropped.is_empty()
 
 
@@ -110,11 +110,11 @@ def test_articles_that_stand_elsewhere_are_dropped(tmp_path: Path) -> None:
     entries = [ENTRY | {"article": f"Number {n}."} for n in (3, 1, 2)]
     items = cloze.read(written(tmp_path / "train.jsonl", *entries)).items
     others = pl.DataFrame({"article": ["\tNUMBER\u00a0\n 1. ", "Number 22."]})
-    kept, dropped = cloze.without_articles(items, others)
+    kept, dropped = cloze.drop_articles(items, others)
     assert kept["article"].to_list() == ["Number 3.", "Number 2."]
     assert dropped.rows() == [("article_elsewhere", "train.jsonl:2")]
-    assert cloze.without_articles(items, others.clear()).items.equals(items)
-    assert cloze.without_articles(items, items).items.is_empty()
+    assert cloze.drop_articles(items, others.clear()).items.equals(items)
+    assert cloze.drop_articles(items, items).items.is_empty()
 
 
 def test_real_files(data: Path) -> None:
@@ -127,5 +127,5 @@ def test_real_files(data: Path) -> None:
     assert all(len(items) + len(dropped) == 1000 for items, dropped in trial)
     with pytest.raises(BadInput, match="should differ"):
         cloze.read(folder / "trial_Task_1_Imperceptibility.jsonl")
-    kept, dropped = cloze.without_articles(pl.concat([items for items, _ in trial]), pl.concat(dev))
+    kept, dropped = cloze.drop_articles(pl.concat([items for items, _ in trial]), pl.concat(dev))
     assert (len(kept), len(dropped)) == (2924, 50)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.examples.recam import quality_control
-from pipeline.examples.recam.quality_control import DIFFICULTIES, REASONS, RELATIONS, noise, select
+from pipeline.examples.recam.quality_control import DIFFICULTIES, REASONS, RELATIONS, measure_noise, select
 
 SCHEMA = {
     "item_id": pl.String, "rater_id": pl.String, "before": pl.Int64, "after": pl.Int64, "second": pl.Int64,
@@ -36,7 +36,7 @@ def frame(*rows: dict[str, Any]) -> pl.DataFrame:
     return pl.DataFrame(rows, SCHEMA, orient="row")
 
 
-def reasons(found: quality_control.Selected) -> dict[str, str]:
+def reasons(found: quality_control.Selection) -> dict[str, str]:
     return {key: reason for reason, key in found.dropped.rows()}
 
 
@@ -121,7 +121,7 @@ def test_counts_add_up(rows: list[dict[str, Any]]) -> None:
     assert sorted(kept + found.dropped["row_key"].to_list()) == sorted(keys)
     assert set(found.dropped["reason"]) <= set(REASONS)
     assert kept == [key for key in keys if key in kept]
-    told = noise(found.answers, given_answers, five)
+    told = measure_noise(found.answers, given_answers, five)
     assert told["item_id"].to_list() == five["item_id"].to_list()
     assert told["n"].sum() == len(kept)
     assert told["n_given"].sum() == sum(r["item_id"] != "i5" for r in rows)
@@ -161,7 +161,7 @@ def test_nobody_answered() -> None:
     """No answers are no error: all items are there, nothing is said of them."""
     found = select(frame(), items(0, 1))
     assert found.answers.columns == [*SCHEMA, "is_right_before", "is_right"]
-    (first, _) = noise(found.answers, frame(), items(0, 1)).rows(named=True)
+    (first, _) = measure_noise(found.answers, frame(), items(0, 1)).rows(named=True)
     assert first == {
         "item_id": "i0", "n_given": 0, "n": 0, "accuracy_before": None, "accuracy_after": None, "after_shares": None,
         "second_shares": None, "is_unanswerable": None, "is_ambiguous": None,
@@ -194,7 +194,7 @@ def test_truth_table_of_noise(
 ) -> None:
     """The flags of what raters name, the first being the right option; of too few answers nothing is said (REC-26)."""
     rows = frame(*(answer(0, f"r{n}", after, second=second) for n, (after, second) in enumerate(said)))
-    told = noise(rows, rows, items(0))
+    told = measure_noise(rows, rows, items(0))
     assert told.select("is_unanswerable", "is_ambiguous").row(0) == (is_unanswerable, is_ambiguous)
 
 
@@ -204,7 +204,7 @@ def test_shares_by_option() -> None:
         answer(0, "a", 0, before=0), answer(0, "b", 0, before=2, second=4), answer(0, "c", 3, before=0, second=4),
         answer(0, "d", 0, before=None, second=0),
     )  # fmt: skip
-    (told,) = noise(rows, rows, items(0)).rows(named=True)
+    (told,) = measure_noise(rows, rows, items(0)).rows(named=True)
     assert (told["n_given"], told["n"]) == (4, 4)
     assert told["accuracy_before"] == pytest.approx(2 / 3)
     assert told["accuracy_after"] == 0.75
@@ -215,22 +215,22 @@ def test_shares_by_option() -> None:
 def test_thresholds_are_arguments() -> None:
     """Bars are exclusive, the least number of answers is not."""
     rows = frame(answer(0, "a", 0), answer(0, "b", 0, second=1), answer(0, "c", 1))
-    base = noise(rows, rows, items(0)).row(0, named=True)
+    base = measure_noise(rows, rows, items(0)).row(0, named=True)
     assert (base["is_unanswerable"], base["is_ambiguous"]) == (False, True)  # each named by two of three
-    strict = noise(rows, rows, items(0), least_right=0.7, most_others=0.67).row(0, named=True)
+    strict = measure_noise(rows, rows, items(0), least_right=0.7, most_others=0.67).row(0, named=True)
     assert (strict["is_unanswerable"], strict["is_ambiguous"]) == (True, False)
-    assert noise(rows, rows, items(0), least_answers=3)["is_ambiguous"].to_list() == [True]
-    assert noise(rows, rows, items(0), least_answers=4)["is_ambiguous"].to_list() == [None]
+    assert measure_noise(rows, rows, items(0), least_answers=3)["is_ambiguous"].to_list() == [True]
+    assert measure_noise(rows, rows, items(0), least_answers=4)["is_ambiguous"].to_list() == [None]
     for wrong in ({"least_answers": 0}, {"least_right": 1.5}, {"most_others": float("nan")}):
         with pytest.raises(BadInput, match="expected least_answers from 1 and shares in 0-1"):
-            noise(rows, rows, items(0), **wrong)  # type: ignore[arg-type]
+            measure_noise(rows, rows, items(0), **wrong)  # type: ignore[arg-type]
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.one_of(st.none(), st.integers(0, 4))), min_size=1, max_size=12))
 def test_flags_are_what_is_counted(said: list[tuple[int, int | None]]) -> None:
     """On any answers the flags are those of a count in whole numbers: no rounding decides."""
     rows = frame(*(answer(0, f"r{n}", after, second=second) for n, (after, second) in enumerate(said)))
-    told = noise(rows, rows, items(2), least_answers=1).row(0, named=True)
+    told = measure_noise(rows, rows, items(2), least_answers=1).row(0, named=True)
     named = [sum(place in pair for pair in said) for place in range(5)]
     assert told["is_unanswerable"] == (2 * named[2] < len(said))
     assert told["is_ambiguous"] == (sum(2 * count > len(said) for count in named) >= 2)

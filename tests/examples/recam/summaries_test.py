@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.examples.recam import summaries as work
-from pipeline.examples.recam.summaries import batches, read
+from pipeline.examples.recam.summaries import read, read_batches
 
 RIVER = "The river rose in the night.\nPeople left their houses."
 FLOOD = "A village has been abandoned because of a flood."
@@ -138,7 +138,7 @@ def test_a_broken_row_is_named(tmp_path: Path, entry: dict[str, object], why: st
 def test_absent_columns_are_named(tmp_path: Path) -> None:
     """A file without the columns, a mapping to a column that is not there or of an unknown field are refused."""
     path = rows(tmp_path / "x.jsonl", {"id": "1", "body": RIVER, "summary": FLOOD})
-    with pytest.raises(BadInput, match="no column document or article or text with the text; there are id, body, summ"):
+    with pytest.raises(BadInput, match="no column document or article or text with the text; found id, body, summ"):
         read(path)
     assert read(path, {"text": "body"}).rows.height == 1
     with pytest.raises(BadInput, match="no column lead with the summary"):
@@ -186,7 +186,7 @@ def test_batches_are_the_whole(
     """However many at a time, the same articles are kept and dropped; together they are those that came in."""
     path = tmp_path_factory.mktemp("rows") / "x.jsonl"
     rows(path, *({"id": name, "text": text, "summary": "S"} for name, text in entries))
-    whole, parts = read(path), [*batches(path, size=size)]
+    whole, parts = read(path), [*read_batches(path, size=size)]
     assert pl.concat(part.rows for part in parts).equals(whole.rows)
     assert pl.concat(part.dropped for part in parts).equals(whole.dropped)
     assert whole.rows.height + whole.dropped.height == len(entries)

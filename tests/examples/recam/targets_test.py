@@ -60,15 +60,15 @@ def test_a_list_of_ratings_is_read_by_lemma() -> None:
     """Of a list the lemma's score counts, and the form's where the list lacks the lemma."""
     scores = {"hope": 0.1, "hopes": 0.9, "grew": 0.2, "old": 0.8}
     summary = [pair("Hopes grew old")]
-    assert reasons(work.targets(summary, work.imperceptible(scores), ()))["Hopes"] == "concrete"
-    by_lemma = reasons(work.targets(summary, work.imperceptible(scores, by_lemma=True), ()))
+    assert reasons(work.judge_tokens(summary, work.build_imperceptibility_rule(scores), ()))["Hopes"] == "concrete"
+    by_lemma = reasons(work.judge_tokens(summary, work.build_imperceptibility_rule(scores, by_lemma=True), ()))
     assert by_lemma == {"Hopes": None, "grew": None, "old": "concrete"}
 
 
 def test_imperceptible_words() -> None:
     """Content words strictly under the threshold are targets (REC-07); names, unscored and concrete words are not."""
     scores = {"hope": 0.2, "grew": 0.35, "slowly": 0.3499, "bridge": 0.9, "anna": 0.1}
-    found = work.targets([pair("Anna grew old slowly. Hope bridge")], work.imperceptible(scores), ())
+    found = work.judge_tokens([pair("Anna grew old slowly. Hope bridge")], work.build_imperceptibility_rule(scores), ())
     assert reasons(found) == {
         "Anna": "not_content", "grew": "concrete", "old": "no_score",
         "slowly": None, "Hope": None, "bridge": "concrete",
@@ -88,7 +88,7 @@ def test_nonspecific_words() -> None:
         seen.extend(context)
         return [known[each] for each in asked]
 
-    found = work.targets([pair("Hope grew slowly. Bridge")], work.nonspecific(senses), ())
+    found = work.judge_tokens([pair("Hope grew slowly. Bridge")], work.build_nonspecificity_rule(senses), ())
     assert reasons(found) == {"Hope": None, "grew": "specific", "slowly": "not_content", "Bridge": "no_sense"}
     assert found.filter(word="Hope").select("score", "sense").row(0) == (5.0, "hope.n.01")
     assert {"Hope", "waited", "river"} <= set(seen)
@@ -97,10 +97,10 @@ def test_nonspecific_words() -> None:
 def test_words_of_the_passage_and_of_the_question() -> None:
     """A word goes if any form of its lemma is in the passage (REC-11), or once more in the summary."""
     scores = dict.fromkeys(TAGS, 0.1)
-    found = work.targets(
+    found = work.judge_tokens(
         [pair("Hope grew slowly. Hopes old", "It has grown")],
-        work.imperceptible(scores),
-        (work.in_passage, work.in_question),
+        work.build_imperceptibility_rule(scores),
+        (work.flag_in_passage, work.flag_in_question),
     )
     assert reasons(found) == {
         "Hope": "in_question", "grew": "in_passage", "slowly": None, "Hopes": "in_question", "old": None,
@@ -122,14 +122,14 @@ def test_words_of_the_passage_and_of_the_question() -> None:
 def test_relatives_in_the_passage(pools: Pools, said: str | None) -> None:
     """A word goes if a synonym or antonym is in the passage, whole, by form or lemma, of several words too (REC-12)."""
     one = pair("hope")
-    assert work.related_in_passage(one, one.summary[0], lambda _: pools) == [said]
+    assert work.flag_related(one, one.summary[0], lambda _: pools) == [said]
 
 
 def test_just_as_similar_is_kept() -> None:
     """A word goes whose cosine with a passage word is above 0.85; one at 0.85, or without a vector, stays (REC-13)."""
     at, above = (np.array([c, np.sqrt(1 - c * c)]) for c in (0.85, 0.8501))
     place = {"hope": at, "old": above, "river": np.array([1.0, 0.0])}
-    keep = work.similar_in_passage(
+    keep = work.build_passage_filter(
         lambda words: np.stack([place.get(word, np.zeros(2)) for word in words]), 0.85 + 1e-9
     )
     one = pair("hope old slowly")
@@ -147,7 +147,7 @@ def test_states_are_those_of_the_own_sentence() -> None:
         return [np.array([[1.0, i] for i in range(len(sentence))]) for sentence in sentences]
 
     one = pair("hope old. bridge", "river")
-    filter_ = work.similar_in_context(states)
+    filter_ = work.build_context_filter(states)
     assert filter_(one, [one.summary[0][0], one.summary[0][1], one.summary[1][0]]) == [
         "similar_in_context", None, "similar_in_context",
     ]  # fmt: skip
@@ -162,10 +162,13 @@ def test_a_pair_is_embedded_once_for_both_subtasks() -> None:
         asked.append(len(sentences))
         return [np.eye(128)[[ord(word[0]) for word in sentence]] for sentence in sentences]
 
-    filter_ = work.similar_in_context(states)
-    rules = [work.imperceptible(dict.fromkeys(TAGS, 0.1)), work.imperceptible(dict.fromkeys(TAGS, 0.2))]
+    filter_ = work.build_context_filter(states)
+    rules = [
+        work.build_imperceptibility_rule(dict.fromkeys(TAGS, 0.1)),
+        work.build_imperceptibility_rule(dict.fromkeys(TAGS, 0.2)),
+    ]
     pairs = [pair("hope grew", "he got"), pair("hope grew", "a. b"), pair("anna", "river")]
-    found = [work.targets([one], rule, (filter_,))["reason"].to_list() for one in pairs for rule in rules]
+    found = [work.judge_tokens([one], rule, (filter_,))["reason"].to_list() for one in pairs for rule in rules]
     assert asked == [2, 3]  # of the third no token is left
     assert found[:4] == [["similar_in_context"] * 2] * 2 + [[None, None]] * 2
 
@@ -179,7 +182,9 @@ def test_a_filter_sees_what_is_left() -> None:
         return ["last"] * len(some)
 
     scores = dict.fromkeys(TAGS, 0.1)
-    found = work.targets([pair("hope grew slowly", "grown")], work.imperceptible(scores), (work.in_passage, last))
+    found = work.judge_tokens(
+        [pair("hope grew slowly", "grown")], work.build_imperceptibility_rule(scores), (work.flag_in_passage, last)
+    )
     assert asked == [["hope", "slowly"]]
     assert reasons(found) == {"hope": "last", "grew": "in_passage", "slowly": "last"}
 
@@ -189,10 +194,12 @@ def test_every_token_is_told_of_once(summary: list[str], passage: list[str]) -> 
     """The funnel adds up to the tokens of the summaries, and a question with its target put back is the summary."""
     text = " ".join(summary)
     one = pair(text, " ".join(passage))
-    found = work.targets([one], work.imperceptible(dict.fromkeys(TAGS, 0.2)), (work.in_passage, work.in_question))
+    found = work.judge_tokens(
+        [one], work.build_imperceptibility_rule(dict.fromkeys(TAGS, 0.2)), (work.flag_in_passage, work.flag_in_question)
+    )
     assert found.height == len(summary)
     for start, end, word in found.filter(pl.col("reason").is_null()).select("start", "end", "word").iter_rows():
-        asked = work.question(text, start, end)
+        asked = work.build_question(text, start, end)
         assert word.lower() not in {w.lower() for w in passage}
         assert asked.replace("@placeholder", word) == text
 
@@ -201,14 +208,14 @@ def test_official_words_are_imperceptible_by_another_list(data: Path) -> None:
     """Of the gold words of the official dev file that Brysbaert et al. rate as they stand, 98.8 % are imperceptible by
     that list (721 of 730 are under 2.4; ours), though the paper names MRC's, by which 80 % of the rated are (E21).
     """
-    gold = items.read(data / "recam" / "Task_1_dev.jsonl").items.select(items.answers()).to_series().to_list()
+    gold = items.read(data / "recam" / "Task_1_dev.jsonl").items.select(items.right_option()).to_series().to_list()
     words = [[Token(word, word.lower(), "NOUN", 0, len(word))] for word in gold]
     folder = data / "concreteness"
     people = concreteness.read(folder / "brysbaert_concreteness_40k.csv", "Conc.M", (1, 5))
     shares = []
     for ratings in (people, concreteness.read(folder / "mrc.csv")):
-        rule = work.imperceptible(dict(ratings.rows.select("word", "score").iter_rows()))
-        found = work.targets([Pair(str(i), [word], []) for i, word in enumerate(words)], rule, ())
+        rule = work.build_imperceptibility_rule(dict(ratings.rows.select("word", "score").iter_rows()))
+        found = work.judge_tokens([Pair(str(i), [word], []) for i, word in enumerate(words)], rule, ())
         rated = found.filter(pl.col("reason").fill_null("") != "no_score")["reason"]
         shares.append(rated.null_count() / len(rated))
     assert shares[0] == pytest.approx(721 / 730, abs=0.002)

@@ -54,7 +54,7 @@ def test_toxigen_texts_and_levels(tmp_path: Path) -> None:
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
 def test_decoding_undoes_repr(text: str) -> None:
     """Whatever the text, its repr as UTF-8 bytes is read back."""
-    assert hate._decoded("toxigen.csv", 2, repr(text.encode())) == text
+    assert hate._decode("toxigen.csv", 2, repr(text.encode())) == text
 
 
 @pytest.mark.parametrize(

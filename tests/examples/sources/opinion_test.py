@@ -110,9 +110,9 @@ def test_r3(tmp_path: Path) -> None:
     assert labels(found) == [("Lovely weather.", "implicit", "It rains."), ("So early.", "implicit", "It is late.")]
     assert reasons(found) == [("same_text", "human-sarcasm.txt:2")]
     with pytest.raises(BadInput, match=r"holds no FM-output\.txt"):
-        opinion.r3(tmp_path, system=True)
+        opinion.read_r3(tmp_path, system=True)
     text(tmp_path / "FM-output.txt", "Sun.\nWon.\nEarly.\n")
-    found = opinion.r3(tmp_path, system=True)
+    found = opinion.read_r3(tmp_path, system=True)
     assert labels(found)[2:] == [
         ("Sun.", "implicit", "It rains."),
         ("Won.", "implicit", "I lost."),

@@ -93,7 +93,7 @@ def test_own_formats_give_the_same(tmp_path: Path) -> None:
     ("name", "content", "said"),
     [
         ("a.csv", "words\nHello.\n", r"a\.csv: expected the column 'text'; found 'words'"),
-        ("a.csv", "text,text\na,b\n", r"line 1: the column 'text' is there twice"),
+        ("a.csv", "text,text\na,b\n", r"line 1: the column 'text' is repeated"),
         (
             "a.csv",
             'text,label\n"Two\nlines.",implicit\nHello.\n',
@@ -142,7 +142,7 @@ def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
 def test_xml_that_is_refused(tmp_path: Path, xml: str, said: str) -> None:
     """Entities are not expanded but refused; broken XML is named by line."""
     with pytest.raises(BadInput, match=said):
-        files.elements(text(tmp_path / "a.xml", xml), "i")
+        files.read_elements(text(tmp_path / "a.xml", xml), "i")
 
 
 def test_keep_filters_sentences(tmp_path: Path) -> None:

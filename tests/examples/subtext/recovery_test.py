@@ -90,7 +90,7 @@ def test_choices_have_one_answer_or_several(tmp_path: Path) -> None:
         ({"options": ["他", ""]}, "field 'options' should be a list of texts"),
         ({"options": ["他"]}, "at least two, all different"),
         ({"options": ["他", "他"]}, "at least two, all different"),
-        ({"answer": 3}, "place of the right option, from 0 to 2, or a list of such; found"),
+        ({"answer": 3}, "index of the right option, from 0 to 2, or a list of such; found"),
         ({"answer": True}, "from 0 to 2"),
         ({"answer": None}, "from 0 to 2"),
         ({"answer": []}, "from 0 to 2"),
@@ -137,7 +137,7 @@ def test_the_last_comment_is_the_sarcastic_one(tmp_path: Path) -> None:
         (THREAD | {"Answer": ""}, "field 'Answer' should be letters of ABCD"),
         (THREAD | {"Answer": "E"}, "field 'Answer' should be letters of ABCD"),
         (THREAD | {"Answer": ["A"]}, "field 'Answer' should be letters of ABCD"),
-        (THREAD | {"Answer": "AA"}, "field 'answer' should be the place"),
+        (THREAD | {"Answer": "AA"}, "field 'answer' should be the index"),
     ],
 )
 def test_a_bad_item_is_named(tmp_path: Path, entry: object, said: str) -> None:
@@ -150,7 +150,7 @@ def test_no_list_no_file_or_an_id_twice(tmp_path: Path) -> None:
     """What is no such file is bad input, and so is an id of two items."""
     with pytest.raises(BadInput, match=r"holds no CN-SarcasmBench\.json"):
         recovery.read_sarcasm_bench(tmp_path)
-    with pytest.raises(BadInput, match="field 'id' should differ between items; 7 is twice"):
+    with pytest.raises(BadInput, match="field 'id' should differ between items; 7 is repeated"):
         recovery.read_sarcasm_bench(bench(tmp_path, THREAD, THREAD))
     for text, said in (("{}", "expected a list of items"), ("[]", "expected a list of items"), ("[", "broken JSON")):
         with pytest.raises(BadInput, match=said):
@@ -173,18 +173,18 @@ def test_shuffling_keeps_what_is_right(drawn: list[tuple[list[str], set[int]]], 
     rows = [(f"item {i}", options, sorted(right)) for i, (options, right) in enumerate(drawn)]
     schema = {name: recovery.CHOICES[name] for name in ("item_id", "options", "answers")}
     before = pl.DataFrame(rows, schema=schema, orient="row")
-    after = recovery.shuffled(before, seed)
+    after = recovery.shuffle_options(before, seed)
     for (_, options, right), (_, dealt, still) in zip(before.iter_rows(), after.iter_rows(), strict=True):
         assert sorted(options) == sorted(dealt)
         assert {options[i] for i in right} == {dealt[i] for i in still}
         assert still == sorted(still)
-    assert recovery.shuffled(before.reverse(), seed).reverse().equals(after)
+    assert recovery.shuffle_options(before.reverse(), seed).reverse().equals(after)
 
 
 def test_the_published_file(data: Path) -> None:
     """1,251 items, as its README says; A is right in all but one, so the place of an option gives the answer away."""
     found = recovery.read_sarcasm_bench(data / "cn_sarcasmbench_zh")
     assert (found.height, found["context"].null_count()) == (1251, 0)
-    first = [recovery.shuffled(found)["answers"].list.contains(0).sum(), found["answers"].list.contains(0).sum()]
+    first = [recovery.shuffle_options(found)["answers"].list.contains(0).sum(), found["answers"].list.contains(0).sum()]
     assert first[1] == 1250
     assert 500 < first[0] < 725  # chance: 0.488 of 1,251 = 611, standard error 18

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.examples.ndd.compression import expressed, read_colloquial, read_google
+from pipeline.examples.ndd.compression import replace_masks, read_colloquial, read_google
 from pipeline.metrics.ndd.compression import (
     BASELINES,
     compare,
@@ -249,5 +249,5 @@ def test_colloquial_as_published(data: Path) -> None:
     assert 100 * actual["rouge_1"] == pytest.approx(70.4, abs=0.4)
     assert 100 * actual["bleu_1"] == pytest.approx(68.2, abs=0.05)
     assert actual["ratio_delta"] == pytest.approx(0.32, abs=5e-3)
-    predicted = items.with_columns(words=pl.Series([expressed(words) for words in items["words"]]))
+    predicted = items.with_columns(words=pl.Series([replace_masks(words) for words in items["words"]]))
     assert 100 * values(keep_all(predicted), predicted)["rouge_2"] == pytest.approx(55.3, abs=0.05)

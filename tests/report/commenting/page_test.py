@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.papers.commenting import claims
+from pipeline.papers.commenting import list_claims
 from pipeline.report.commenting.metric_sections import EXAMPLES, LONG
 from pipeline.report.commenting.page import Commenting, render
 from tests.report.commenting.rows import (
@@ -211,7 +211,7 @@ def test_numbers_history_and_errata(whole: str) -> None:
 def test_what_the_paper_claims_fits_the_page() -> None:
     """The claims of `papers.commenting` go on the page as they are; one cannot be told from the numbers."""
     found = tables(render(DAY, Commenting(errata=claims())))[TITLES["errata"]]
-    assert len(found) == claims().height
+    assert len(found) == list_claims().height
     assert {row[4] for row in found} == {"yes", "no", "cannot be told"}
 
 

@@ -95,7 +95,7 @@ def test_every_class_is_there() -> None:
     assert "emotion None none 0 0.000 emotion – no value 1,177 –" in said
     assert "sarcasm 1 yes 0 –" in said
     for field in schema.FIELDS.values():
-        assert all(f"{field.name} {v} {schema.value_name(field.name, v, 'en')}" in said for v in field.values)
+        assert all(f"{field.name} {v} {schema.get_value_name(field.name, v, 'en')}" in said for v in field.values)
 
 
 def test_shares_of_a_field_add_up() -> None:
@@ -128,7 +128,7 @@ def test_defaults_are_told() -> None:
         del given_facts[name]
     said = texts(Facts(**given_facts))
     assert [text for text in (*ANONYMISATION, *INTENDED_USE, *LIMITS, *HAZARDS) if text not in said] == []
-    assert schema.version() in said
+    assert schema.hash_schema() in said
 
 
 @pytest.mark.parametrize(("facts", "warned"), [(FACTS, False), (simulated(0, 9), False), (simulated(1, 9), True)])

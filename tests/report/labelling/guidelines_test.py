@@ -129,11 +129,11 @@ def test_every_value_has_a_name(lang: str, tables: Tables) -> None:
     """Tags are told as the schema names them, for sentiment and for the others, and every emotion has a definition."""
     for tag in schema.TAGS:
         _, sentiment, others = tables.row(tag, 3)
-        assert sentiment.text == schema.value_name("sentiment", tag, lang)
-        assert others.text.startswith(schema.value_name("subtext", tag, lang))
+        assert sentiment.text == schema.get_value_name("sentiment", tag, lang)
+        assert others.text.startswith(schema.get_value_name("subtext", tag, lang))
     for emotion in schema.EMOTIONS:
         _, name, definition = tables.row(emotion, 3, "emotion")
-        assert name.text == schema.value_name("emotion", emotion, lang)
+        assert name.text == schema.get_value_name("emotion", emotion, lang)
         assert len(definition.text) > 5
 
 
@@ -145,7 +145,7 @@ def test_every_field_has_examples(tables: Tables) -> None:
     for at, table in tables.tables:
         if at and len(table[0]) == 4:
             assert table[0][2].codes == [at]
-            given[at] += [schema.checked(at, row[2].text) for row in table[1:]]
+            given[at] += [schema.normalise_value(at, row[2].text) for row in table[1:]]
     assert {field: len(labels) for field, labels in given.items() if not 2 <= len(labels) <= 3} == {}
     assert [field for field, labels in given.items() if len(set(labels)) < 2] == []
 
@@ -164,7 +164,7 @@ def test_every_note_is_explained(lang: str, tables: Tables) -> None:
     for note, questions in schema.NOTES.items():
         assert tables.row(note, 4)[1].text == questions[lang == "en"]
     span = tables.row("span", 4)[3]
-    start, end = schema.span_of(span.codes[0], tables.quote)
+    start, end = schema.parse_span(span.codes[0], tables.quote)
     assert span.text.endswith(tables.quote[start:end])
 
 
@@ -184,7 +184,7 @@ def test_languages_say_the_same() -> None:
 
 def test_the_schema_is_named(tables: Tables) -> None:
     """The foot of the page tells which schema the guidelines belong to."""
-    assert tables.codes[-1] == schema.version()
+    assert tables.codes[-1] == schema.hash_schema()
 
 
 def test_no_other_language() -> None:

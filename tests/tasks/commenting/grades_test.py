@@ -86,7 +86,7 @@ def test_what_commenters_made_is_graded(sample_corpus: Path) -> None:
         grades.give_tasks("candidates", DAY, "files")
     generated.generate(DAY, generated.HUMAN)
     assert grades.give_tasks("candidates", DAY, "files") == 6
-    told = next(task_files.tasks_rows(grades.read_tasks("candidates"), form=quality.FORM))
+    told = next(task_files.build_rows(grades.read_tasks("candidates"), form=quality.FORM))
     assert set(told) == {"task_id", "text", "context", "lang", "round", "schema_version", "fields"}
     grades.poll("candidates", "simulated")
     made = set(warehouse.scan("generated_comments").collect()["generated_id"])

@@ -73,9 +73,9 @@ def test_an_emptied_inbox_empties_its_rows(tables: Path, tmp_path: Path, monkeyp
 def test_a_source_that_is_not_in_the_file(tables: Path) -> None:
     """Asking a file of one site for another one's rows is bad input, not silence; so is a name in capitals."""
     with pytest.raises(BadInput, match="no rows of source 'weibo'"):
-        collect.import_files(sample.pages_of("zhihu"), "weibo", DAY)
+        collect.import_files(sample.list_pages("zhihu"), "weibo", DAY)
     with pytest.raises(BadInput, match="small letters"):
-        collect.import_files(sample.pages_of("zhihu"), "Forum", DAY)
+        collect.import_files(sample.list_pages("zhihu"), "Forum", DAY)
 
 
 def test_a_bad_file_changes_nothing(tables: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ DAY = sample.DAY
 def select(*items: str) -> int:
     """Give comments to the project `tries`."""
     rows = [{"item_id": item, "title": "t", "content": "c", "text": item} for item in items]
-    tasks = quality.tasks(pl.DataFrame(rows)).with_columns(source=pl.lit("news"), thread_id="item_id")
+    tasks = quality.build_tasks(pl.DataFrame(rows)).with_columns(source=pl.lit("news"), thread_id="item_id")
     return projects.select("tries", DAY, tasks.rename({"item_id": "comment_id"}), {}, "cli", runs.start())
 
 

@@ -145,7 +145,7 @@ def test_items_have_five_options_by_readers_that_did_not_see_them(proposed: Stoc
     assert (
         right["word"]
         .str.to_lowercase()
-        .equals(items.select(items_of.answers().str.to_lowercase())["answer"].alias("word"))
+        .equals(items.select(items_of.right_option().str.to_lowercase())["answer"].alias("word"))
     )
     assert all(not warehouse.run_check(name) for name in ("cloze_items_have_targets", "funnel_adds_up"))
     assert options.publish_items(ONE, proposals, DAY, HOW, BY) == kept

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 import torch
 
-from pipeline.examples.impscore.pairs import balanced
+from pipeline.examples.impscore.pairs import balance_lengths
 from pipeline.models.encoder import Encoder, encode
 from pipeline.score import implicitness as scoring
 from pipeline.training import registry
@@ -88,7 +88,7 @@ def test_balanced_pairs_are_learnt_from_and_all_are_measured(
         lambda corpus, *rest: training_parts.append(corpus.select_triples("train")) or fit(corpus, *rest),
     )
     head = heads.fit(pairs, None, Recipe(**SMALL, is_balanced=True), encoder, tmp_path)
-    assert len(training_parts[0]) == balanced(pairs.filter(pl.col("split") == "train"), 42).height < 24
+    assert len(training_parts[0]) == balance_lengths(pairs.filter(pl.col("split") == "train"), 42).height < 24
     assert head.triples.height == 32
 
 

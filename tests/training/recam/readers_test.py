@@ -85,7 +85,7 @@ def test_each_reader_learns_items_by_heart(items: pl.DataFrame, vectors: WordVec
     best = rank_candidates(load_reader(result), items, top=1)
     assert best["item_id"].to_list() == items["item_id"].to_list()
     if over == "vocabulary":
-        assert best["candidates"].to_list() == [[word] for word in items.select(cloze.answers())["answer"]]
+        assert best["candidates"].to_list() == [[word] for word in items.select(cloze.right_option())["answer"]]
     else:
         assert accuracy(result, items) == 1.0
 
@@ -211,7 +211,7 @@ def test_a_tenth_of_the_articles_chooses_the_epoch(items: pl.DataFrame, vectors:
     """
     twice = pl.concat([items, items.with_columns(pl.col("article").str.replace_all(" ", "  "))])
     split_rows = readers.split_items(twice, TINY)
-    assert split_rows.group_by(cloze.normalised()).agg(pl.col("split").n_unique())["split"].to_list() == [1] * 12
+    assert split_rows.group_by(cloze.normalise()).agg(pl.col("split").n_unique())["split"].to_list() == [1] * 12
     assert (split_rows["split"] == "validation").sum() == 2
     assert readers.split_items(duplicate_items(items), TINY).equals(duplicate_items(items))
     assert fit(twice, replace(TINY, epochs=1), vectors).history["count"].to_list() == [2]
@@ -274,7 +274,7 @@ def test_the_placeholder_is_found_where_it_is_glued(result: TrainingResult, item
 
 def test_distractors_need_no_options(items: pl.DataFrame, vectors: WordVectors) -> None:
     """Over a vocabulary an item has an answer alone; other candidates can be named, and a draw of them suffices."""
-    bare = items.select("item_id", "article", "question", cloze.answers())
+    bare = items.select("item_id", "article", "question", cloze.right_option())
     recipe = replace(TINY, over="vocabulary", drawn=1, epochs=2)
     result = fit(bare, recipe, vectors, candidates=["Calm", "sun"])
     assert result.config["candidates"] == ["calm", "cold", "dry", "sun", "wet"]

@@ -300,7 +300,7 @@ def test_what_cannot_be_asked(result: TrainingResult, split_rows: pl.DataFrame, 
 
 def test_learns_from_real_comments(data: Path) -> None:
     """A tiny model on 600 comments of ToSarcasm is better than always predicting the more frequent class."""
-    corpus = contexts.tosarcasm(data / "tosarcasm_zh").rows
+    corpus = contexts.read_tosarcasm(data / "tosarcasm_zh").rows
     subset = pl.concat([part.head(300) for part in corpus.partition_by("split")])
     letters = sorted(set("".join(subset["text"])))
     small = {"members": 1, "hidden": 8, "epochs": 2}

@@ -1,31 +1,32 @@
-"""Wrong options that give nothing away to who does not read the passage (REC-16, REC-32, errata E15).
+"""Wrong options that give nothing away without the passage (REC-16, REC-32, errata E15).
 
-**The trouble.** By the paper's rule (`choices.choose`) wrong options are words that readers like to name, most of them
-often. Who counts how often each word is right in other items finds the right one without the passage. Here the five
-options are to look alike from outside: each might as well be the gold word of its item.
+**The problem.** By the paper's rule (`choices.choose`) wrong options are words that readers like to name, most of them
+often. A counter of how often each word is right in other items finds the right one without the passage. Here the five
+options look alike from outside: each might be the gold word of its item.
 
-**The first idea, and why it fails.** Take only gold words of other items, and make each wrong exactly four times as
-often as it is right. Now look at one item from outside, leaving it out of the counts: its gold word is right once less
-than its count says, the wrong options are not. A word that is right only once is never right elsewhere, and so gives
-itself away.
+**Counts fail.** Take only gold words of other items, and make each wrong exactly four times as often as it is right.
+Now leave one item out of the counts: its gold word is right once less than its count says, the wrong options are not. A
+word that is right only once is never right elsewhere, and so gives itself away.
 
-**The way out: rates instead of counts.** Suppose that a word of rate r is right about r times and wrong about 4 r
-times, and that neither number depends on the other (a mixture of Poisson distributions). Then leaving out one item
-shifts nothing: whoever sees a word once elsewhere learns its rate, not its place here. It takes four steps:
+**Rates work.** Suppose that a word of rate r is right about r times and wrong about 4 r times, and that neither number
+depends on the other (a mixture of Poisson distributions). Then leaving out one item shifts nothing: a word seen once
+elsewhere shows its rate, not its place here. It takes four steps:
 
-1. `thin_items` leaves items out. By such rates some words happen to be never right, though they are offered. These must
-   exist, so some items go whose gold words are right only there. How many are needed follows from how many words are
-   right once and twice (Chao, 1984: at least f1 f1 / 2 f2).
+1. `thin_items` drops items. By such rates some words happen to be never right, though they are offered. These must
+   exist, so some items go whose gold words are right only there. How many follows from how many words are right once
+   and twice (Chao, 1984: at least f1 f1 / 2 f2). Frequent words are bounded, too: a word must be wrong four times as
+   often as it is right.
 2. `draw_rates` draws a rate for each word: it fits the rates under which the counts are most likely, then draws one
    that fits the word's own count.
 3. `fit_questions` says how well a word goes with a question by the words beside the gap, by ending and by vectors, as
-   a reader of the question alone would. An item's gold word always fits, so wrong options must fit as well on average.
-4. `fit_shares` gives each word a probability in each item: by the readers' ranks, times weights which are changed in
-   turn (iterative proportional fitting) until words are drawn at their rates, and the drawn words fit their questions
-   as well as gold words do. `draw_words` then draws four by these probabilities.
+   a model of the question alone would. An item's gold word always fits, so wrong options must fit as well on average.
+4. `fit_probabilities` gives each word a probability in each item: by the readers' ranks, times weights which are
+   changed in turn (iterative proportional fitting) until words are drawn at their rates, and the drawn words fit their
+   questions as well as gold words do. `draw_words` then draws four by these probabilities.
 """
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,131 +34,145 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.examples.recam.balance.barred import CODE, REASONS, relate_words
-from pipeline.examples.recam.balance.drawing import WRONG, draw_words, fit_shares
+from pipeline.examples.recam.balance.drawing import WRONG, Probabilities, draw_words, fit_probabilities
 from pipeline.examples.recam.balance.fits import fit_questions
-from pipeline.examples.recam.balance.lexicon import Ids, Lexicon, build_lexicon, hash_text, is_among
+from pipeline.examples.recam.balance.lexicon import Ids, Lexicon, Masks, build_lexicon, hash_text, is_among
 from pipeline.examples.recam.balance.pool import Pool, build_pool, read_candidates
 from pipeline.examples.recam.balance.rates import draw_rates, thin_items
-from pipeline.examples.recam.choices import SEED, Chosen, placed
-from pipeline.examples.recam.items import DROPPED, SCHEMA, normalised
+from pipeline.examples.recam.choices import SEED, Choices, place_options
+from pipeline.examples.recam.items import SCHEMA, normalise
 from pipeline.examples.recam.targets import SIMILAR, Vectors
 from pipeline.text import wordnet
 
-LEAST = 2 * WRONG  # words an item may choose from; of fewer the weights cannot be fitted
-TOLD = 0.3  # probability of a gold word, told by the question, from which an item is left out
+MIN_CHOICES = 2 * WRONG  # words an item may choose from; of fewer the weights cannot be fitted
+MAX_GOLD = 0.3  # probability of a gold word by the question alone, above which an item is dropped
 
 
 def choose_balanced(
-    items: pl.DataFrame, candidates: pl.DataFrame, vectors: Vectors | None = None,
-    pools: Callable[[str], wordnet.Pools] = wordnet.find_pools, most: float = SIMILAR, seed: int = SEED,
-) -> Chosen:  # fmt: skip
-    """Four wrong options for each item, such that no baseline of `metrics.recam.audit` finds the right one.
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    vectors: Vectors | None = None,
+    pools: Callable[[str], wordnet.Pools] = wordnet.find_pools,
+    threshold: float = SIMILAR,
+    seed: int = SEED,
+) -> Choices:
+    """Choose four wrong options for each item, such that no baseline of `metrics.recam.audit` finds the right one.
 
-    Options are in small letters. Words are compared by all their base forms: a wrong option is not in the passage or
-    the question in any form, nor has it a synonym or antonym of one word there, as gold words have none (section 3.4);
-    it is of the gold word's shape: the same `upos` and `tag`, where items have these, the same ending of inflection,
-    both base forms or neither; no two options are forms, synonyms or neighbours of each other.
+    Options are in small letters. Words are compared by all their base forms. A wrong option is not in the passage or
+    the question in any form, nor is a one-word synonym or antonym of it, as for gold words (section 3.4). It has the
+    gold word's shape: the same `upos` and `tag`, where items have these, the same ending of inflection, both base forms
+    or neither. No two options are forms, synonyms or neighbours of each other.
 
-    Items left out, with their reason:
+    Dropped items, with their reason:
 
     - `same_article`: another item of the article is kept; two items of one summary name each other's gold word.
-    - `too_few_choices`: fewer than `LEAST` words are left, or no four of those drawn stand apart.
+    - `too_few_choices`: fewer than `MIN_CHOICES` words remain, or no four of those drawn may stand together.
     - `too_frequent`: its gold word is that of more than `SHARE` of the items of its shape.
     - `never_right`: its gold word is right nowhere else, and is needed as a word that is offered but never right.
-    - `told_by_question`: a model of the question alone gives its gold word more than `TOLD`, so that no passage is
+    - `told_by_question`: a model of the question alone gives its gold word more than `MAX_GOLD`, so that no passage is
       needed, whatever the other options are.
 
     Args:
-        items: item_id, article, question, answer, and upos, tag where they are known. Of a small set (some hundreds of
+        items: item_id, article, question, answer, and upos, tag where they are known. In a small set (some hundreds of
             a shape) words and rates are too few for the numbers to come out even.
         candidates: item_id, word, rank (from 1): the best words of each reader; a word may come from several. They need
-            not be many, since `EXTRA` others are added, but 50 of each reader leave more of them to choose from.
+            not be many, since `EXTRA` others are added, but 50 of each reader leave more to choose from.
         vectors: of words; without, nothing is too near, and questions are compared by neighbours alone.
         pools: synonyms and antonyms of a lemma.
-        most: cosine from which, exclusively, a word is too near to another.
-        seed: of all draws. An item's depend on its id and the set, not on the order of rows.
+        threshold: cosine above which a word is too near to another.
+        seed: of all draws. An item's draws depend on its id and the set, not on the order of rows.
 
     Returns:
-        As `choices.choose`; candidates are those of readers with their reason, but for items that are left
-        out for their article or gold word, and the words taken beside them, whose
-        token_count is 0 and whose best_rank is null.
+        As `choices.choose`. Candidates are the readers' words with their reason, except for items dropped for their
+        article or gold word; and the drawn words that no reader named, with token_count 0 and best_rank null.
 
     Raises:
         BadInput: two items have the same id.
     """
-    every = _prepare(items, seed)
-    every, lexicon = build_lexicon(every, pools)
-    relations = relate_words(lexicon, vectors, most)
-    is_first = every.select((pl.col("draw") == pl.col("draw").min()).over("passage")).to_series()
-    dropped = [_drop(every.filter(~is_first), "same_article")]
-    kept = every.filter(is_first)
-    # first for all, to see which items have too few words or need no passage, then for those that are left
-    for is_last in (False, True):
-        reasons = thin_items(kept, lexicon)
-        dropped += _drop_each(kept, reasons)
-        kept = kept.filter(pl.Series(reasons == ""))
-        named, odd = read_candidates(kept, candidates, lexicon)
+    items, lexicon = build_lexicon(_prepare(items, seed), pools)
+    relations = relate_words(lexicon, vectors, threshold)
+
+    def weigh(kept: pl.DataFrame) -> _Weights:
+        named, untyped = read_candidates(kept, candidates, lexicon)
         pool = build_pool(kept, named, lexicon, relations, fit_questions(kept, lexicon, vectors), seed)
-        draws = pool.where(pool.code == CODE["not_drawn"])
-        is_in = np.bincount(draws.item, minlength=kept.height) >= LEAST
-        draws = draws.where(is_in[draws.item])
+        draws = pool.filter(pool.code == CODE["not_drawn"])
+        is_in = np.bincount(draws.item, minlength=kept.height) >= MIN_CHOICES
+        draws = draws.filter(is_in[draws.item])
         gold = kept["type"].to_numpy()
-        share, told = fit_shares(draws, is_in, gold, lexicon, draw_rates(gold[is_in], lexicon, seed), seed)
-        reasons = np.where(is_in, "", "too_few_choices").astype(object)
-        if not is_last:
-            reasons[told > TOLD] = "told_by_question"
-            dropped += _drop_each(kept, reasons)
-            gone = pl.Series(reasons != "")
-            nothing = np.full((kept.height, WRONG), -1, np.int32)
-            before = _explain(pool, kept, lexicon, nothing, odd).join(kept.filter(gone), on="item_id", how="semi")
-            kept = kept.filter(~gone)
-    taken, is_full = draw_words(draws, share, kept["draw"].to_numpy(), lexicon, relations, seed)
-    dropped.append(_drop(kept.filter(pl.Series(~is_full)), "too_few_choices"))
-    words = lexicon.words.gather(lexicon.word[taken[is_full].ravel()]).to_list()
-    rows = kept.select("item_id", "article", "question", "answer").filter(pl.Series(is_full))
+        rates = draw_rates(gold[is_in], lexicon, seed)
+        return _Weights(pool, untyped, draws, is_in, fit_probabilities(draws, is_in, gold, lexicon, rates, seed))
+
+    is_first = items.select((pl.col("draw") == pl.col("draw").min()).over("passage")).to_series().to_numpy()
+    fit_items, same_article = _split(items, np.where(is_first, "", "same_article"))
+    # first for all, to find the items that have too few words or need no passage, then for the rest
+    fit_items, thinned = _split(fit_items, thin_items(fit_items, lexicon))
+    weights = weigh(fit_items)
+    reasons = np.where(weights.is_in, "", "too_few_choices").astype(object)
+    reasons[weights.probabilities.gold > MAX_GOLD] = "told_by_question"
+    explained = _explain(weights, fit_items, lexicon, np.full((fit_items.height, WRONG), -1, np.int32))
+    fit_items, unfit = _split(fit_items, reasons)
+    explained = explained.join(unfit, left_on="item_id", right_on="row_key", how="semi")
+    fit_items, thinned_again = _split(fit_items, thin_items(fit_items, lexicon))
+    weights = weigh(fit_items)
+    hashes = fit_items["draw"].to_numpy()
+    types, is_full = draw_words(weights.draws, weights.probabilities.drawn, hashes, lexicon, relations, seed)
+    became = pl.concat([explained, _explain(weights, fit_items, lexicon, np.where(is_full[:, None], types, -1))])
+    fit_items, too_few = _split(fit_items, np.where(is_full, "", "too_few_choices"))
+    words = lexicon.words.gather(lexicon.word[types[is_full].ravel()]).to_list()
     wrong = pl.Series("wrong", [words[i : i + WRONG] for i in range(0, len(words), WRONG)], dtype=pl.List(pl.String))
-    made = [placed(row, seed) for row in rows.with_columns(wrong).iter_rows(named=True)]
-    became = pl.concat([before, _explain(pool, kept, lexicon, np.where(is_full[:, None], taken, -1), odd)])
-    return Chosen(pl.DataFrame(made, schema=SCHEMA), pl.concat(dropped).sort("row_key"), _in_order(became))
+    rows = fit_items.select("item_id", "article", "question", "answer", wrong).iter_rows(named=True)
+    return Choices(
+        pl.DataFrame([place_options(row, seed) for row in rows], schema=SCHEMA),
+        pl.concat([same_article, thinned, unfit, thinned_again, too_few]).sort("row_key"),
+        became.sort("item_id", pl.col("reason").is_not_null(), "best_rank", "word", nulls_last=True),
+    )
+
+
+class _Weights(NamedTuple):
+    """The words that items may choose from, and how probable they are."""
+
+    pool: Pool
+    untyped: pl.DataFrame  # words of readers that no type of the item's shape has
+    draws: Pool  # the part of the pool that is drawn from
+    is_in: Masks  # of each item: whether it has enough words
+    probabilities: Probabilities
 
 
 def _prepare(items: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """Items by their ids, with a number of their own that draws them: nothing depends on the order they came in."""
-    found = items.sort("item_id").with_columns(
+    """Sort items by id and add `draw`, a hash of seed and id: no result depends on the order of the rows."""
+    rows = items.sort("item_id")
+    if repeated := rows.filter(pl.col("item_id").is_duplicated())["item_id"].to_list():
+        raise BadInput(f"items: field 'item_id' should differ between rows, found {repeated[0]!r} more than once")
+    hashes = [hash_text(f"{seed} {item_id}") for item_id in rows["item_id"]]
+    return rows.with_columns(
         pl.col("answer").str.to_lowercase(),
-        normalised().alias("passage"),
-        pl.Series("draw", [hash_text(f"{seed} {name}") for name in items["item_id"].sort()], dtype=pl.UInt64),
+        normalise().alias("passage"),
+        pl.Series("draw", hashes, dtype=pl.UInt64),
     )
-    if twice := found.filter(pl.col("item_id").is_duplicated())["item_id"].to_list():
-        raise BadInput(f"items: field 'item_id' should differ between rows, found {twice[0]!r} more than once")
-    return found
 
 
-def _drop(items: pl.DataFrame, reason: str) -> pl.DataFrame:
-    return items.select(reason=pl.lit(reason), row_key="item_id").cast(DROPPED)  # type: ignore[arg-type]
+def _split(items: pl.DataFrame, reasons: npt.NDArray[Any]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Split items into those without a reason and the dropped ones (reason, row_key)."""
+    marked = items.with_columns(reason=pl.Series(reasons.astype(str), dtype=pl.String))
+    dropped = marked.filter(pl.col("reason") != "").select("reason", row_key="item_id")
+    return items.filter(marked["reason"] == ""), dropped
 
 
-def _drop_each(items: pl.DataFrame, reasons: npt.NDArray[np.object_]) -> list[pl.DataFrame]:
-    return [_drop(items.filter(pl.Series(reasons == why)), str(why)) for why in sorted({*reasons} - {""})]
-
-
-def _explain(pool: Pool, kept: pl.DataFrame, lexicon: Lexicon, taken: Ids, odd: pl.DataFrame) -> pl.DataFrame:
-    """What became of the readers' words, and the words that were taken beside them."""
-    own = np.int64(max(len(lexicon.word), 1))
-    rows, columns = np.nonzero(taken >= 0)
-    key = pool.item.astype(np.int64) * own + pool.type
-    is_taken = is_among(key, np.sort(rows * own + taken[rows, columns]))
-    code = np.where(is_taken, 0, pool.code)
-    said = (pool.times > 0) | is_taken
-    found = pl.DataFrame({
-        "item_id": kept["item_id"].gather(pool.item[said]),
-        "word": lexicon.words.gather(lexicon.word[pool.type[said]]),
-        "token_count": pool.times[said].astype(np.int64), "best_rank": pool.rank[said].astype(np.int64),
-        "reason": pl.Series(REASONS, dtype=pl.String).gather(code[said]),
-    })  # fmt: skip
-    found = found.with_columns(best_rank=pl.when(pl.col("token_count") > 0).then("best_rank"))
-    return pl.concat([found, odd])
-
-
-def _in_order(became: pl.DataFrame) -> pl.DataFrame:
-    return became.sort("item_id", pl.col("reason").is_not_null(), "best_rank", "word", nulls_last=True)
+def _explain(weights: _Weights, items: pl.DataFrame, lexicon: Lexicon, types: Ids) -> pl.DataFrame:
+    """Say why each word of a reader was not drawn, and list the drawn words (types [items, 4], -1 for none)."""
+    pool = weights.pool
+    width = np.int64(max(len(lexicon.word), 1))
+    rows, columns = np.nonzero(types >= 0)
+    is_drawn = is_among(pool.item.astype(np.int64) * width + pool.type, np.sort(rows * width + types[rows, columns]))
+    is_listed = (pool.times > 0) | is_drawn
+    words = pl.DataFrame(
+        {
+            "item_id": items["item_id"].gather(pool.item[is_listed]),
+            "word": lexicon.words.gather(lexicon.word[pool.type[is_listed]]),
+            "token_count": pool.times[is_listed].astype(np.int64),
+            "best_rank": pool.rank[is_listed].astype(np.int64),
+            "reason": pl.Series(REASONS, dtype=pl.String).gather(np.where(is_drawn, 0, pool.code)[is_listed]),
+        }
+    )
+    words = words.with_columns(best_rank=pl.when(pl.col("token_count") > 0).then("best_rank"))
+    return pl.concat([words, weights.untyped])

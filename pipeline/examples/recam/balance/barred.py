@@ -1,4 +1,4 @@
-"""Which words may not stand as wrong options in an item, and why."""
+"""Which words may not be wrong options of an item, and why."""
 
 import re
 from collections import defaultdict
@@ -18,85 +18,96 @@ REASONS = (
     None, "not_drawn", "gold", "form_of_gold", "synonym_of_gold", "similar_to_gold", "in_question", "in_passage",
     "related_in_passage", "other_article", "other_shape", "no_gold_word",
 )  # fmt: skip
-"""What became of a candidate: null for those taken. other_article: it goes with an, the gold word with a."""
+"""Why a candidate was not drawn: null for drawn ones; other_article: it needs `an` where the gold word needs `a`."""
 CODE = {reason: code for code, reason in enumerate(REASONS)}
 _TOKEN = re.compile(r"\w+")
 
 
-def relate_words(lexicon: Lexicon, vectors: Vectors | None, most: float) -> Any:
-    """Which words may not stand in one item: a sparse table [words, words] of places in REASONS."""
+def relate_words(lexicon: Lexicon, vectors: Vectors | None, threshold: float) -> Any:
+    """Return which words may not stand in one item: a sparse table [words, words] of places in `REASONS`."""
     from scipy.sparse import csr_array
 
     count = len(lexicon.words)
-    by_name = defaultdict(list)
+    words_by_name = defaultdict(list)
     for word, names in enumerate(lexicon.names):
         for name in names:
-            by_name[name].append(word)
+            words_by_name[name].append(word)
 
-    def keys(lists: Sequence[Iterable[str]]) -> Keys:
-        found = {word * count + other for word, names in enumerate(lists) for name in names for other in by_name[name]}
-        found |= {key % count * count + key // count for key in found}
-        return np.array(sorted(found), np.int64)
+    def list_keys(names_by_word: Sequence[Iterable[str]]) -> Keys:
+        keys = set()
+        for word, names in enumerate(names_by_word):
+            for name in names:
+                for other in words_by_name[name]:
+                    keys |= {word * count + other, other * count + word}
+        return np.array(sorted(keys), np.int64)
 
     near: list[Keys] = [np.zeros(0, np.int64)]
     if vectors and count:
-        table = normalise(vectors(lexicon.words.to_list()))
+        units = normalise(vectors(lexicon.words.to_list()))
         for start in range(0, count, ROWS):
-            one, other = np.nonzero(table[start : start + ROWS] @ table.T > most)
-            near.append((one + start) * count + other)
-    lists = {
-        "gold": np.arange(count, dtype=np.int64) * (count + 1), "form_of_gold": keys(lexicon.names),
-        "synonym_of_gold": keys(lexicon.synonyms), "similar_to_gold": np.concatenate(near),
-    }  # fmt: skip
-    code = np.concatenate([np.full(len(found), CODE[reason], np.uint8) for reason, found in lists.items()])
-    every, first = np.unique(np.concatenate(list(lists.values())), return_index=True)  # the first reason holds
-    return csr_array((code[first], np.divmod(every, max(count, 1))), shape=(count, count))
+            rows, columns = np.nonzero(units[start : start + ROWS] @ units.T > threshold)
+            near.append((rows + start) * count + columns)
+    keys_by_reason = {
+        "gold": np.arange(count, dtype=np.int64) * (count + 1),
+        "form_of_gold": list_keys(lexicon.names),
+        "synonym_of_gold": list_keys(lexicon.synonyms),
+        "similar_to_gold": np.concatenate(near),
+    }
+    codes = np.concatenate([np.full(len(keys), CODE[reason], np.uint8) for reason, keys in keys_by_reason.items()])
+    pairs, first = np.unique(np.concatenate(list(keys_by_reason.values())), return_index=True)  # the first reason holds
+    return csr_array((codes[first], np.divmod(pairs, max(count, 1))), shape=(count, count))
 
 
-def bar_words(kept: pl.DataFrame, lexicon: Lexicon, relations: Any) -> Iterator[tuple[slice, npt.NDArray[np.uint8]]]:
-    """Of `ROWS` items at a time why a word may not stand in them, the first reason that holds: [items, words]."""
-    gold = lexicon.word[kept["type"].to_numpy()]
+def bar_words(items: pl.DataFrame, lexicon: Lexicon, relations: Any) -> Iterator[tuple[slice, npt.NDArray[np.uint8]]]:
+    """Yield, for `ROWS` items at a time, the first reason why each word may not stand in them [items, words]."""
+    gold = lexicon.word[items["type"].to_numpy()]
     has_vowel = lexicon.words.str.contains("^[aeiou]").to_numpy()
-    is_after = kept["question"].str.contains(rf"(?i)\ban?\s+{PLACEHOLDER}").to_numpy()
-    for rows, held in _find_words(kept, lexicon):
+    has_article = items["question"].str.contains(rf"(?i)\ban?\s+{PLACEHOLDER}").to_numpy()
+    for rows, masks in _find_words(items, lexicon):
         codes = relations[gold[rows]].toarray()
-        held["other_article"] = is_after[rows, None] & (has_vowel != has_vowel[gold[rows], None])
-        for reason, table in held.items():
-            codes[(codes == 0) & table] = CODE[reason]
+        masks["other_article"] = has_article[rows, None] & (has_vowel != has_vowel[gold[rows], None])
+        for reason, mask in masks.items():
+            codes[(codes == 0) & mask] = CODE[reason]
         codes[codes == 0] = CODE["not_drawn"]
         yield rows, codes
 
 
-def _find_words(kept: pl.DataFrame, lexicon: Lexicon) -> Iterator[tuple[slice, dict[str, Masks]]]:
-    """Of `ROWS` items at a time which words their question and their passage hold, in any form: [items, words] each."""
+def _find_words(items: pl.DataFrame, lexicon: Lexicon) -> Iterator[tuple[slice, dict[str, Masks]]]:
+    """Yield, for `ROWS` items at a time, which words the question and the passage hold in any form [items, words]."""
     from scipy.sparse import csr_array
 
-    number: dict[str, int] = {}
+    ids: dict[str, int] = {}
     for names in (*lexicon.names, *lexicon.related):
         for name in names:
-            number.setdefault(name, len(number))
+            ids.setdefault(name, len(ids))
 
-    def table(lists: Sequence[Iterable[int]]) -> Any:
-        rows = [sorted(set(row)) for row in lists]
-        ends = np.cumsum([0, *map(len, rows)])
-        ids = np.fromiter((one for row in rows for one in row), np.int64, int(ends[-1]))
-        return csr_array((np.ones(len(ids), np.int32), ids, ends), shape=(len(rows), max(len(number), 1)))
+    def build_table(rows: Iterable[Iterable[int]]) -> Any:
+        columns = [sorted(set(row)) for row in rows]
+        ends = np.cumsum([0, *map(len, columns)])
+        flat = np.array([column for row in columns for column in row], np.int64)
+        return csr_array((np.ones(len(flat), np.int32), flat, ends), shape=(len(columns), max(len(ids), 1)))
 
-    own, near = (table([[number[name] for name in names] for names in lists]).T.tocsr()
-                 for lists in (lexicon.names, lexicon.related))  # fmt: skip
-    known: dict[str, tuple[int, ...]] = {}
+    forms, related = (
+        build_table([ids[name] for name in names] for names in lists).T.tocsr()
+        for lists in (lexicon.names, lexicon.related)
+    )
+    ids_by_token: dict[str, tuple[int, ...]] = {}
 
-    def ids(text: str) -> Iterator[int]:
+    def list_ids(text: str) -> Iterator[int]:
         for token in set(_TOKEN.findall(text.lower())):
-            if token not in known:
-                forms = {token, *(wordnet.lemmatize(token, upos) for upos in wordnet.POS)}
-                known[token] = tuple(number[form] for form in forms if form in number)
-            yield from known[token]
+            if token not in ids_by_token:
+                token_forms = {token, *(wordnet.lemmatize(token, upos) for upos in wordnet.POS)}
+                ids_by_token[token] = tuple(ids[form] for form in token_forms if form in ids)
+            yield from ids_by_token[token]
 
-    for start in range(0, kept.height, ROWS):
-        part = kept[start : start + ROWS]
-        asked, said = (table([ids(text) for text in part[name]]) for name in ("question", "article"))
-        yield slice(start, start + part.height), {
-            "in_question": (asked @ own).toarray() > 0, "in_passage": (said @ own).toarray() > 0,
-            "related_in_passage": (said @ near).toarray() > 0,
-        }  # fmt: skip
+    for start in range(0, items.height, ROWS):
+        part = items[start : start + ROWS]
+        question, passage = (build_table(map(list_ids, part[name])) for name in ("question", "article"))
+        yield (
+            slice(start, start + part.height),
+            {
+                "in_question": (question @ forms).toarray() > 0,
+                "in_passage": (passage @ forms).toarray() > 0,
+                "related_in_passage": (passage @ related).toarray() > 0,
+            },
+        )
