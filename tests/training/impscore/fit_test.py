@@ -305,9 +305,9 @@ def test_a_deep_model_looks_at_a_sample(
     """Before training it looks at distinct training texts, at no more than fit into memory; the seed says which."""
     corpus = make_corpus(pairs)
     samples: list[torch.Tensor] = []
-    look_at = ImpScore.look_at
+    initialise = ImpScore.initialise
     monkeypatch.setattr(impscore, "ROWS", rows)
-    monkeypatch.setattr(ImpScore, "look_at", lambda self, e: samples.append(e) or look_at(self, e))
+    monkeypatch.setattr(ImpScore, "initialise", lambda self, e: samples.append(e) or initialise(self, e))
     for _ in range(2):
         fit(corpus, frozen(corpus), replace(SMALL, epochs=0, hidden=4))
     train_rows = torch.unique(corpus.select_triples("train"))
