@@ -37,6 +37,6 @@ def test_a_log_gets_lines(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCap
     times = iter([0.0, 30.0, 7300.0, 7300.0])
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
     progress.show_with(progress.show_lines)
-    with caplog.at_level("INFO"):
+    with caplog.at_level("INFO", logger="pipeline"):
         assert list(progress.iterate(["a", "b"], "epochs")) == ["a", "b"]
     assert caplog.messages == ["epochs: 2 of 2, 1.0 an hour", "epochs: 2 done in 2.0 h"]
