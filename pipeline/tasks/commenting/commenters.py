@@ -93,7 +93,9 @@ def read_file(path: Path, mapping: Mapping[str, str] | None = None, share: float
             f"{path}: expected articles with comments, found {len(articles)} articles, {comment_rows.height} comments"
         )
     comment_rows = comment_rows.join(article_rows, on="article_id", how="semi")
-    split = pl.when(draw_uniform(article_rows["article_id"]) < share).then(pl.lit("validation")).otherwise(pl.lit("train"))
+    split = (
+        pl.when(draw_uniform(article_rows["article_id"]) < share).then(pl.lit("validation")).otherwise(pl.lit("train"))
+    )
     article_rows = article_rows.with_columns(
         split.alias("split"),
         title=corpus.tokenize_column(article_rows, "said_title"),

@@ -111,7 +111,7 @@ def export(kind: Kind, folder: Path, raters: Sequence[str] = (), lang: str = "zh
     sheets = {}
     if raters:
         assigned = projects.update_assignment(
-            get_project(kind), lambda before: assignment.assign(tasks["task_id"], raters, given=before)
+            get_project(kind), lambda before: assignment.assign(tasks["task_id"], raters, assigned=before)
         )
         for rater in raters:
             rater_tasks = assigned.filter(rater_id=rater)
@@ -175,7 +175,7 @@ def collect(
 def _simulate(kind: Kind, tasks: pl.DataFrame) -> pl.DataFrame:
     """Make grades of simulated raters, who keep the tasks that they had."""
     before = projects.read_simulated_assignment(get_project(kind).name, tasks, f"these {kind}")
-    assigned = assignment.assign(tasks["task_id"], simulated.GRADERS, given=before)
+    assigned = assignment.assign(tasks["task_id"], simulated.GRADERS, assigned=before)
     return simulated.grade(tasks, simulated.GRADERS, assigned)
 
 

@@ -116,7 +116,9 @@ def list_step_tasks(project: str, step: Step) -> tuple[pl.DataFrame, pl.DataFram
     if step == STEPS[0]:
         return tasks.with_columns(fields=pl.lit(list(schema.FIELDS))), None
     waiting = (
-        stages.list_to_adjudicate(decided).filter(round=in_round) if stage == 2 else stages.list_to_relabel(decided.annotations)
+        stages.list_to_adjudicate(decided).filter(round=in_round)
+        if stage == 2
+        else stages.list_to_relabel(decided.annotations)
     )
     fields = waiting.group_by("task_id", maintain_order=True).agg(fields="field")
     rows = tasks.join(fields, on="task_id", how="inner", maintain_order="left")

@@ -127,7 +127,8 @@ def build_rows(project: str, release: str, required: Sequence[str] = REQUIRED, m
     rows = stages.release(decided.annotations, required).values
     rows = rows.join(read_tasks(project), on="task_id").join(notes, on="task_id", how="left")
     spans = [
-        schema.parse_span(span, text) if span else (None, None) for span, text in rows.select("span", "text").iter_rows()
+        schema.parse_span(span, text) if span else (None, None)
+        for span, text in rows.select("span", "text").iter_rows()
     ]
     names, _ = fold_rare(rows["rhetoric"], min_count)
     subtext = pl.col("subtext")

@@ -55,7 +55,9 @@ def read_released(release: str | None = None) -> pl.DataFrame:
     examples = rows.select(
         "text", pl.col("context").fill_null(""), label=label, item_id="row_id", split=pl.lit(None, pl.String)
     )
-    return contexts.split_by_topic(examples.with_columns(topic="context").unique(("text", "context"), maintain_order=True))
+    return contexts.split_by_topic(
+        examples.with_columns(topic="context").unique(("text", "context"), maintain_order=True)
+    )
 
 
 def list_simulated_rows() -> pl.Series:

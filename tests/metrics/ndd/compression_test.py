@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.examples.ndd.compression import replace_masks, read_colloquial, read_google
+from pipeline.examples.ndd.compression import read_colloquial, read_google, replace_masks
 from pipeline.metrics.ndd.compression import (
     BASELINES,
     compare,

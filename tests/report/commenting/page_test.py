@@ -210,7 +210,7 @@ def test_numbers_history_and_errata(whole: str) -> None:
 
 def test_what_the_paper_claims_fits_the_page() -> None:
     """The claims of `papers.commenting` go on the page as they are; one cannot be told from the numbers."""
-    found = tables(render(DAY, Commenting(errata=claims())))[TITLES["errata"]]
+    found = tables(render(DAY, Commenting(errata=list_claims())))[TITLES["errata"]]
     assert len(found) == list_claims().height
     assert {row[4] for row in found} == {"yes", "no", "cannot be told"}
 

@@ -87,9 +87,9 @@ def build_pool(
         code_parts.append(code)
         fit_parts.append(word_fits)
         gold_parts.append(gold_fits)
-    columns = np.ascontiguousarray(np.concatenate(tables).T)
+    item, word_type, rank, times = np.ascontiguousarray(np.concatenate(tables).T)
     code, word_fits, gold_fits = np.concatenate(code_parts), np.concatenate(fit_parts), np.concatenate(gold_parts)
-    return Pool(*columns, code, word_fits, gold_fits)
+    return Pool(item, word_type, rank, times, code, word_fits, gold_fits)
 
 
 def _mark_greatest(keys: Floats, count: int) -> Masks:
