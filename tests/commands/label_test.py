@@ -117,7 +117,7 @@ def test_a_day_that_gives_nothing(run: Run, comments: None) -> None:
         True,
     )
     done = run("label", "export", "--day", DAY, "--lang", "en")
-    assert (done.code, "left out: language 2" in done.err) == (4, True)
+    assert (done.code, "fits the rules, which dropped: language 2" in done.err) == (4, True)
 
 
 @pytest.mark.parametrize(

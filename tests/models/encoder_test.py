@@ -132,7 +132,7 @@ def test_embedded_weights_must_be_the_pinned_ones(fresh: None, monkeypatch: pyte
     """Weights whose SHA-256 is not the one written in the code are refused before they are loaded."""
     monkeypatch.setattr(encoders, "EMBEDDED_SHA256", "0" * 64)
     monkeypatch.setattr("sentence_transformers.SentenceTransformer", _not_to_be_called)
-    with pytest.raises(BadInput, match=r"model\.safetensors is not the model we pinned \(SHA-256 differs\)"):
+    with pytest.raises(BadInput, match=r"model\.safetensors is not the pinned model \(SHA-256 differs\)"):
         load()
 
 

@@ -37,7 +37,7 @@ def test_other_rows_other_bytes() -> None:
 def test_same_bytes_in_another_process() -> None:
     """Another process, with another hash seed, draws the same bytes."""
     code = (
-        "import sys, polars as pl; from pipeline.report import figures; sys.stdout.write(figures.distributions("
+        "import sys, polars as pl; from pipeline.report import figures; sys.stdout.write(figures.draw_distributions("
         "pl.DataFrame({'source': ['weibo'] * 5 + ['zhihu'], 'implicitness': [0.0, 0.5, 1.0, 1.5, 2.0, 0.7]})))"
     )
     env = {**os.environ, "PYTHONHASHSEED": "7"}

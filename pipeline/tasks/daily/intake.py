@@ -145,13 +145,14 @@ class _Intake:
         self._scan("comments").with_columns(key).sink_parquet(
             folder, mkdir="://" not in self.folder, storage_options=warehouse.STORE
         )
-        for bucket in self._scan("comments").select(key.unique().sort()).collect()["bucket"]:
-            path = f"{self.folder}/buckets/bucket={bucket}/*.parquet"
+        buckets = self._scan("comments").select(key.unique().sort()).collect()["bucket"]
+        paths = [f"{self.folder}/buckets/bucket={bucket}/*.parquet" for bucket in buckets]
+        for number, path in enumerate(paths or [f"{self.folder}/comments-*.parquet"]):  # no comment, no bucket
             comments = pl.read_parquet(path, storage_options=warehouse.STORE)
             unique, copies = deduplicate(comments)
             refuse_circles(unique)
-            self._stage("unique", bucket, with_context(unique, articles))
-            self._stage("dropped", self.batch_count + bucket, _add_step("deduplicate", copies))
+            self._stage("unique", number, with_context(unique, articles))
+            self._stage("dropped", self.batch_count + number, _add_step("deduplicate", copies))
 
     def _write_comments(self, run_id: str) -> tuple[int, pl.DataFrame]:
         """Write the comments; return their count, and the comments that another origin of the day already has."""

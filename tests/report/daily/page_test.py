@@ -77,5 +77,5 @@ def test_page_without_model_or_funnel(contents: Any) -> None:
     contents["model"], contents["funnel"] = None, contents["funnel"].clear()
     contents["evaluations"] = contents["evaluations"].clear()
     html = render(contents)
-    assert "The model's row is not in the table models." in html
+    assert "The table models has no row for this model." in html
     assert "0</b><span>rows read" in html

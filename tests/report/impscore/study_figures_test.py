@@ -221,7 +221,7 @@ def test_spaces_name_groups_where_they_are_few() -> None:
     points = [np.arange(24.0).reshape(12, 2), np.ones((12, 2))]
     titles, silhouettes = ("pragmatic", "semantic"), (0.5, -0.25)
     few = words(model_figures.draw_spaces(points, ["rent", "dog"] * 6, titles, silhouettes))
-    assert {"rent", "dog", "pragmatic", "semantic", "silhouette 0.500", "silhouette -0.250"} <= set(few)
+    assert {"rent", "dog", "pragmatic", "semantic", "silhouette 0.500", "silhouette −0.250"} <= set(few)
     many = [np.arange(320.0).reshape(160, 2)] * 2
     said = words(model_figures.draw_spaces(many, [f"g{i // 2}" for i in range(160)], titles, silhouettes))
     assert "g1" not in said

@@ -55,7 +55,7 @@ def test_facts_of_the_shipped_model(scored: object) -> None:
     shipped = in_force.load_model(None)
     assert shipped.model_id not in warehouse.scan("models").collect()["model_id"]
     html = Path(report.write(DAY)).read_text(encoding="utf-8")
-    assert "not in the table models" not in html
+    assert "The table models has no row" not in html
     heads = shipped.config["heads"]
     for fact in (shipped.model_id, shipped.config["data_hash"], *(heads[lang]["encoder_revision"] for lang in heads)):
         assert fact in html
@@ -68,7 +68,7 @@ def test_a_model_of_which_nothing_is_known(scored: object) -> None:
     rows = warehouse.scan("scores").collect().with_columns(model_id=pl.lit("e" * 64))
     warehouse.overwrite("scores", warehouse.slice_of(day=DAY), rows)
     html = Path(report.write(DAY)).read_text(encoding="utf-8")
-    assert "row is not in the table models" in html
+    assert "The table models has no row for this model" in html
     assert "it is shipped with Undertone" not in html
 
 
