@@ -81,7 +81,7 @@ def test_numbers_that_are_refused(
         ("implicit,explicit\nBrr.,I am cold.\nOh.,\n", "row 3: field 'explicit' is empty"),
         ("implicit\nBrr.\n", "row 2: field 'explicit' is absent"),
         ("implicit,explicit,split\nBrr.,I am cold.,dev\n", "row 2: field 'split' should be one of train, validation"),
-        ("implicit,explicit\nBrr.,Brr.\n", "row 2: field 'explicit' should say it in other words"),
+        ("implicit,explicit\nBrr.,Brr.\n", "row 2: field 'explicit' should differ from 'implicit'"),
     ],
 )  # fmt: skip
 def test_bad_pairs_are_named(run: Run, home: Path, tiny_encoder: Path, tmp_path: Path, content: str, said: str) -> None:

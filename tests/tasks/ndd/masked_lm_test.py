@@ -75,7 +75,7 @@ def test_what_cannot_be_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ref", "kind", "message"),
     [
-        ("no-such-model", BadInput, "'no-such-model' is no folder, and a hub name needs a pinned revision"),
+        ("no-such-model", BadInput, "'no-such-model' is not a folder, and a hub name needs a pinned revision"),
         ("f" * 64, Missing, "model ffffffffffff is not in .*models; train it again"),
         ("{folder}", BadInput, "no .safetensors weights"),
         ("{folder}|words", BadInput, "expected one of one, pieces; found 'words'"),
