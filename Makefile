@@ -7,7 +7,7 @@ export OMP_NUM_THREADS ?= 1
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: setup wordnet demo up down test check format bench fuzz faults backfills scale lock sbom audit clean
+.PHONY: setup wordnet demo up down test check messages format bench fuzz faults backfills scale lock sbom audit clean
 
 setup: $(VENV)/.ready
 
@@ -52,6 +52,10 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pip check --disable-pip-version-check
+
+# every message that a user can see, with file and line
+messages: setup
+	$(BIN)/python -m tests.words.messages
 
 format: setup
 	$(BIN)/ruff format .

@@ -229,11 +229,11 @@ def test_a_column_that_no_frame_holds_is_bad_input(two: None, sql: str) -> None:
 
 
 def test_every_query_of_the_documents_runs(tables: Path) -> None:
-    """What README, OPERATIONS and the help show after `undertone query` is right."""
+    """What README, the documents and the help show after `undertone query` is right."""
     folder = Path(__file__).parents[2]
     paths = [
         folder / "README.md",
-        folder / "OPERATIONS.md",
+        *folder.glob("docs/*.md"),
         *folder.glob("dags/*.py"),
         *folder.glob("pipeline/**/*.py"),
     ]
