@@ -1,7 +1,7 @@
 """List every message that a user can see, with file and line: `make messages`.
 
 A message is a text that an error, a log, the terminal, a form or a help page shows. It stands for its values with their
-names in braces. `--check` lists only those with a word of the old idiom or a sentence that is too long, and exits with 1.
+names in braces. `--check` lists only those with a word of the old idiom or too long a sentence, and exits with 1.
 """
 
 import ast

@@ -2,7 +2,7 @@
 
 It fails where more than one name in a hundred is a bare participle or pointer (`found`, `told`, `where`): such a name
 says what happened to a thing and not what it is. It also fails where a public function is not named by a verb, unless
-NOUNS gives a reason. docs/glossary.md has the words of the field.
+NOUNS gives a reason. The words are in bare.txt and verbs.txt; docs/glossary.md has those of the field.
 """
 
 import ast
@@ -15,35 +15,9 @@ from typing import NamedTuple
 FOLDERS = ("pipeline", "dags")
 MOST = 0.01  # of all names may be bare
 
-BARE = frozenset(
-    """
-    about again asked at began beside both brief brought by chosen counted done drawn each every fitted found given gone
-    heard held here how it joined kept known learnt left listed looked made meant measured mine named one opened others
-    ours own put said seen shown signed some such taken that theirs there this told wanted where whole written
-    """.split()
-)
+BARE = frozenset(Path(__file__).with_name("bare.txt").read_text(encoding="utf-8").split())
 
-VERBS = frozenset(
-    """
-    abort adapt add adjudicate align alert anonymise answer append apply ask assign audit augment average back balance
-    bar begin bill bin block book bootstrap build cast check choose claim classify clean clear close cluster collect
-    combine comment commit compact compare compile complete compress compute concatenate connect convert copy correct
-    correlate count cover create decide decode decompose deduplicate defer delete describe descend detect discard
-    disambiguate divide download draw drop embed encode ensure erase escape estimate evaluate examine exclude exit
-    expire explain export extract fetch fill filter find finish fit flag flatten fold forget forgive format freeze
-    gather generate get grade group guard handle hash heal hide ignore import index infer insert inspect iterate join
-    judge keep label lay lemmatize limit link list load locate log look lower maintain make map mark mask match measure
-    merge migrate move name need normalise note number open order overwrite pack pad pair parse pass pick pin pivot
-    place plan plot poll pool post predict prefer prepare preview print propose prune publish purge push query raise
-    rank rate read rebuild recall reclassify recognise recommend record recount recover redact redirect reduce refuse
-    register relate release remove rename render repair repeat replace replay report request require rerun resample
-    reserve reset resolve restore resume retrain retry return reverse rewrite roll round run sample save scale scan
-    score scrub search seed segment select send set shorten show shuffle simulate skip sort split stage start stop store
-    strip submit subtract suggest sum summarise summarize swap sweep switch tabulate take thin tighten time tokenize
-    trace track train transform translate trim truncate try turn unescape unpack update upload use validate vote wait
-    warn watch weigh weight widen win withdraw wrap write
-    """.split()
-)
+VERBS = frozenset(Path(__file__).with_name("verbs.txt").read_text(encoding="utf-8").split())
 PREDICATES = frozenset({"is", "has", "can", "needs"})
 
 NOUNS = {  # where a public function may bear a noun, and why
@@ -111,7 +85,9 @@ def main() -> int:
         nouns += [function for function in list_functions(path, tree) if not is_verb(function)]
     share = words.total() / name_count
     for function in nouns:
-        print(f"{function.path}:{function.line}: {function.name}: name it by what it does, or add its verb to VERBS")
+        print(
+            f"{function.path}:{function.line}: {function.name}: name it by what it does, or add its verb to verbs.txt"
+        )
     if share > MOST:
         for counts in (words, bare_by_file):
             print(", ".join(f"{key} {count}" for key, count in counts.most_common(20)))
