@@ -1,0 +1,65 @@
+"""What README and docs/ show: commands with the options that exist, links that lead somewhere, files that are there."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+from pipeline import settings
+from pipeline.cli import app
+from pipeline.commands.terminal.lazy import load
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+_INTERNAL = {"ATTEMPT"}  # a task passes it to its child processes
+_CALL = re.compile(r'\bundertone ((?:"[^"\n]*"|[^"#;&|\n])+)')
+_LINK = re.compile(r"\]\((?!https?://)([^)#]+)?(?:#([^)]+))?\)")
+
+
+def list_commands(text: str) -> Iterator[list[str]]:
+    """List the words of each `undertone` call in the code blocks of a page."""
+    for block, indented in re.findall(r"```\w*\n(.*?)```|((?:\n {4}[^\n]*)+)", text, re.DOTALL):
+        for call in _CALL.findall(block or indented):
+            yield shlex.split(call)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_and_options_exist(page: Path) -> None:
+    """Each command that a page shows exists and takes the options and arguments that it is given."""
+    for words in list_commands(page.read_text(encoding="utf-8")):
+        command, args = typer.main.get_command(app), words
+        while hasattr(command, "commands"):
+            _, args, _ = command.make_parser(typer.Context(command)).parse_args(args)
+            name, *args = args
+            command = command.commands[name]
+        if hasattr(command, "place"):
+            command = load(command.name, command.place)
+        command.make_parser(typer.Context(command)).parse_args(args)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Each relative link names a file of the repository, and its anchor a heading of that file."""
+    for path, anchor in _LINK.findall(page.read_text(encoding="utf-8")):
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{page.name}: {path}"
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_each_setting_is_documented() -> None:
+    """docs/settings.md lists each environment variable that settings.py reads, and no other."""
+    source = Path(settings.__file__).read_text(encoding="utf-8")
+    names = set(re.findall(r'"(?:UNDERTONE_)?([A-Z][A-Z_]{2,})"', source)) - _INTERNAL
+    own_names = {name for name in names if not name.startswith(("AIRFLOW_", "AWS_", "OMP_", "POLARS_", "UNDERTONE_"))}
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"`UNDERTONE_(\w+?)(?:_FILE)?`", page)) == own_names
+
+
+def test_readme_is_short() -> None:
+    """README stays under 8,000 characters."""
+    assert len((ROOT / "README.md").read_text(encoding="utf-8")) < 8_000
