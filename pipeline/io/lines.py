@@ -25,6 +25,7 @@ _ESCAPES = re.compile(  # of a JSON text: whole pairs and all others, and halves
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _BLOCK = 1 << 16  # characters
 _OBJECT_BYTES, _LIST_BYTES, _MOST_BYTES = 200, 64, 1 << 30  # of a JSON value in memory
+_TOO_DEEP = "JSON nested too deeply"
 _NO_FILES = {"utf-7", "unicode-escape", "raw-unicode-escape", "punycode", "idna", "undefined"}  # can give half an emoji
 
 
@@ -77,16 +78,10 @@ def _read_numbered(path: Path, encoding: str, longest: int) -> Iterator[tuple[in
             yield number, line
 
 
-def _read_blocks(path: Path, encoding: str) -> Iterator[str]:
-    with _open_text(path, encoding) as file:
-        while block := file.read(_BLOCK):
-            yield block
-
-
 @contextmanager
 def _open_text(path: Path, encoding: str) -> Iterator[IO[str]]:
     """A text file to read; whatever goes wrong with it meanwhile is BadInput."""
-    unknown = f"{path}: there is no encoding {encoding!r}; say utf-8, gb18030, …"
+    unknown = f"{path}: there is no encoding {encoding!r}; name one such as utf-8 or gb18030"
     try:
         if codecs.lookup(encoding).name in _NO_FILES:
             raise BadInput(unknown)
@@ -136,32 +131,35 @@ def read_json_items(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -
     Raises:
         BadInput: the file holds no list of objects, its JSON is broken, or an object is longer than a line may be.
     """
-    window = _Window(path, encoding, limits)
-    if window.skip_blanks() != "[":
-        raise BadInput(f"{path}: expected a JSON list of objects; is it one object a line (.jsonl)?")
-    window.move(1)
-    following = window.skip_blanks()
-    while following != "]":
-        yield window.item()
-        following = window.skip_blanks()
-        if following == ",":
-            window.move(1)
-        elif following != "]":
-            raise window.fault("expected ',' or ']'")
-    window.move(1)
-    if window.skip_blanks():
-        raise window.fault("more after the end of the list")
+    yield from _Window(path, encoding, limits).items()
 
 
 class _Window:
     """The part of a JSON text that is being read, and its place in the file."""
 
     def __init__(self, path: Path, encoding: str, limits: Limits) -> None:
-        self.path, self.longest = path, limits.line
-        self.blocks = _read_blocks(path, encoding)
+        self.path, self.encoding, self.longest = path, encoding, limits.line
         self.text, self.position, self.line, self.character = "", 0, 1, 1
 
-    def move(self, length: int) -> None:
+    def items(self) -> Iterator[tuple[dict[str, Any], int]]:
+        """The objects of the list, each with its length."""
+        with _open_text(self.path, self.encoding) as self.file:
+            if self._skip_blanks() != "[":
+                raise BadInput(f"{self.path}: expected a JSON list of objects; is it one object a line (.jsonl)?")
+            self._move(1)
+            following = self._skip_blanks()
+            while following != "]":
+                yield self._read_object()
+                following = self._skip_blanks()
+                if following == ",":
+                    self._move(1)
+                elif following != "]":
+                    raise self._fault("expected ',' or ']'")
+            self._move(1)
+            if self._skip_blanks():
+                raise self._fault("more after the end of the list")
+
+    def _move(self, length: int) -> None:
         """Go on by so many characters."""
         end = self.position + length
         if breaks := self.text.count("\n", self.position, end):
@@ -171,56 +169,51 @@ class _Window:
             self.character += length
         self.position = end
 
-    def skip_blanks(self) -> str:
+    def _skip_blanks(self) -> str:
         """The next character that is no blank; none at the end of the file."""
         while True:
             match = _BLANKS.match(self.text, self.position)
             assert match is not None  # it matches the empty text
-            self.move(len(match.group()))
+            self._move(len(match.group()))
             if self.position < len(self.text):
                 return self.text[self.position]
             if not self._grow():
                 return ""
 
-    def item(self) -> tuple[Any, int]:
-        """The JSON object that begins here, and its length."""
-        if self.skip_blanks() != "{":
+    def _read_object(self) -> tuple[dict[str, Any], int]:
+        if self._skip_blanks() != "{":
             raise BadInput(f"{self.path}: expected a JSON list of objects, but for line {self.line}")
         while True:
             try:
                 value, end = _OBJECTS.raw_decode(self.text, self.position)
+                break
             except json.JSONDecodeError as why:
                 offset = why.pos - self.position
-                if len(self.text) - self.position <= self.longest and self._grow():
-                    continue  # it may end in the next block
                 if len(self.text) - self.position > self.longest:
-                    raise self.fault(f"an object longer than {self.longest:,} characters") from why
-                self.move(offset)
-                raise self.fault(why.msg) from why
+                    raise self._fault(f"an object longer than {self.longest:,} characters") from why
+                if not self._grow():  # else it may end in the next block
+                    self._move(offset)
+                    raise self._fault(why.msg) from why
             except (ValueError, RecursionError) as why:
-                raise BadInput(f"{self.path}, line {self.line}: {_describe(why)}") from why
-            text = self.text[self.position : end]
-            if text.count("[") + text.count("{") > MAX_DEPTH or _HALF_PAIR.search(text):
-                del value
-                value = parse_value(text, self.path, self.line)
-            self.move(len(text))
-            return value, len(text)
+                reason = _TOO_DEEP if isinstance(why, RecursionError) else why
+                raise BadInput(f"{self.path}, line {self.line}: {reason}") from why
+        text = self.text[self.position : end]
+        if text.count("[") + text.count("{") > MAX_DEPTH or _HALF_PAIR.search(text):
+            del value
+            value = parse_value(text, self.path, self.line)
+        self._move(len(text))
+        return value, len(text)
 
-    def fault(self, why: str) -> BadInput:
-        """What is wrong at this place."""
-        return BadInput(
-            f"{self.path}, line {self.line}: broken JSON at character {self.character}: {why}; is it one object a line "
-            "(.jsonl)?"
-        )
+    def _fault(self, why: str) -> BadInput:
+        place = f"{self.path}, line {self.line}: broken JSON at character {self.character}"
+        return BadInput(f"{place}: {why}; is it one object a line (.jsonl)?")
 
     def _grow(self) -> bool:
         """Read as much again as there is, so that each character is parsed a few times; whether there was more."""
-        parts, missing_count = [self.text[self.position :]], max(_BLOCK, len(self.text) - self.position)
-        while missing_count > 0 and (block := next(self.blocks, "")):
-            parts.append(block)
-            missing_count -= len(block)
-        self.text, self.position = "".join(parts), 0
-        return len(parts) > 1
+        rest = self.text[self.position :]
+        more = self.file.read(max(_BLOCK, len(rest)))
+        self.text, self.position = rest + more, 0
+        return more != ""
 
 
 def parse_object(text: str, path: Path, line: int = 1) -> dict[str, Any]:
@@ -252,22 +245,14 @@ def parse_json(text: str) -> Any:
     if _OBJECT_BYTES * text.count("{") + _LIST_BYTES * text.count("[") > _MOST_BYTES:
         raise ValueError("more lists and objects in one JSON value than fit in memory; write one object a line")
     if _HALF_PAIR.search(text):
-        text = _ESCAPES.sub(_replace_half_pair, text)
+        text = _ESCAPES.sub(lambda escape: escape.group() if escape["whole"] else r"\ufffd", text)
     try:
         value = json.loads(text, object_pairs_hook=_refuse_repeats)
     except RecursionError as why:
-        raise ValueError(_describe(why)) from why
+        raise ValueError(_TOO_DEEP) from why
     if text.count("[") + text.count("{") > MAX_DEPTH:
         _refuse_depth(value)
     return value
-
-
-def _describe(why: BaseException) -> str:
-    return "JSON nested too deeply" if isinstance(why, RecursionError) else str(why)
-
-
-def _replace_half_pair(escape: re.Match[str]) -> str:
-    return escape.group() if escape["whole"] else r"\ufffd"
 
 
 def _refuse_repeats(fields: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -65,6 +65,8 @@ def _cells(source: Source, workbook: Workbook, part: str, place: str) -> Iterato
         if name in ("v", "f") or is_run(name, parent):
             texts[name].append(text)
         elif name == "c":
+            if parent != "row":
+                raise BadInput(f"{place}: a cell stands outside of any row, below row {row}")
             values.append((attributes.get("r", ""), _read_value(workbook, attributes, texts)))
             texts.clear()
         elif name == "row":
