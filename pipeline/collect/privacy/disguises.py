@@ -77,8 +77,8 @@ def _pieces(text: str) -> Iterator[tuple[int, int, str]]:
         value = piece[0]
         if value[0] == "&":
             value = html.unescape(value)
-        if len(value) == 1:
-            yield piece.start(), piece.end(), reading(value)
+        if len(value) < 2:  # none for an entity of a character that HTML forbids
+            yield *piece.span(), reading(value)
         elif value[0] == "<":
             yield piece.start(), piece.end(), ""
         else:  # no entity after all

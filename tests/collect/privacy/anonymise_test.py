@@ -398,3 +398,9 @@ def test_redaction_sees_through_markup() -> None:
     assert found["list"] == ["[EMAIL]"]
     assert "138" not in json.dumps(found)
     assert "@" not in json.dumps(found)
+
+
+def test_an_entity_of_no_character_hides_nothing() -> None:
+    """An entity that stands for nothing, as HTML has it, is no character of a number; elsewhere it stays."""
+    found = redact({"text": "打138&#1;12345678，&#11;好"}, "weibo", KEY)
+    assert found == {"text": "打[PHONE]，&#11;好"}
