@@ -184,11 +184,10 @@ def _in_plain(form: Form) -> Iterator[Span]:
 
 
 def _hide(text: str, spans: list[Span]) -> str:
-    parts, place = [], 0
+    characters = list(text)
     for start, end, _ in spans:
-        parts += [text[place:start], _SEEN * (end - start)]
-        place = end
-    return "".join([*parts, text[place:]])
+        characters[start:end] = _SEEN * (end - start)
+    return "".join(characters)
 
 
 def _matches(pattern: re.Pattern[str], token: str, *needles: str) -> Callable[[str], Iterator[Span]]:

@@ -404,3 +404,8 @@ def test_an_entity_of_no_character_hides_nothing() -> None:
     """An entity that stands for nothing, as HTML has it, is no character of a number; elsewhere it stays."""
     found = redact({"text": "打138&#1;12345678，&#11;好"}, "weibo", KEY)
     assert found == {"text": "打[PHONE]，&#11;好"}
+
+
+def test_addresses_of_both_kinds() -> None:
+    """What follows an IPv6 and an IPv4 address, whichever comes first, is found where it stands."""
+    assert scrub("2001:db8::7:1 192.0.2.44 京A12345，好") == "[IP] [IP] [PLATE]，好"
