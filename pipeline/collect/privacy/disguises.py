@@ -51,11 +51,11 @@ def plain_form(text: str, *, markup: bool = False) -> Form:
         return Form(text)
     parts: list[str] = []
     begins, ends, place = array("q"), array("q"), 0
-    for start, end, seen in _pieces(text) if is_markup else _odd_characters(text):
-        parts += [text[place:start], seen]
+    for start, end, character in _list_pieces(text, _MARKUP if is_markup else _ODD):
+        parts += [text[place:start], character]
         begins.extend(range(place, start))
         ends.extend(range(place + 1, start + 1))
-        if seen:
+        if character:
             begins.append(start)
             ends.append(end)
         elif ends and end - start == 1 and ends[-1] == start:
@@ -67,27 +67,22 @@ def plain_form(text: str, *, markup: bool = False) -> Form:
     return Form(text) if plain == text else Form(plain, begins, ends)
 
 
-def _odd_characters(text: str) -> Iterator[tuple[int, int, str]]:
-    for odd in _ODD.finditer(text):
-        yield *odd.span(), reading(odd[0])
-
-
-def _pieces(text: str) -> Iterator[tuple[int, int, str]]:
-    for piece in _MARKUP.finditer(text):
-        value = piece[0]
-        if value[0] == "&":
-            value = html.unescape(value)
+def _list_pieces(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int, str]]:
+    """Where something stands that its reader takes for a plain character, or for nothing, and that character."""
+    for piece in pattern.finditer(text):
+        start, end = piece.span()
+        value = html.unescape(piece[0]) if piece[0][0] == "&" else piece[0]
         if len(value) < 2:  # none for an entity of a character that HTML forbids
-            yield *piece.span(), reading(value)
+            yield start, end, read_character(value)
         elif value[0] == "<":
-            yield piece.start(), piece.end(), ""
+            yield start, end, ""
         else:  # no entity after all
-            yield from ((piece.start() + i, piece.start() + i + 1, reading(c)) for i, c in enumerate(piece[0]))
+            yield from ((start + i, start + i + 1, read_character(c)) for i, c in enumerate(piece[0]))
 
 
 @lru_cache(maxsize=1 << 16)
-def reading(character: str) -> str:
-    """The plain character that a reader takes this one for; empty for what nobody sees."""
+def read_character(character: str) -> str:
+    """The plain character that a reader takes this one for; empty for what is not visible."""
     if not _ODD.match(character):
         return character
     if unicodedata.category(character) in ("Cc", "Cf", "Mn", "Me", "Cs") or character in _FILLERS:
