@@ -49,13 +49,18 @@ def text_value(row: Row, mapping: Mapping[str, str], name: str, place: str) -> s
     location = f"{place}, field {mapping[name]!r}"
     if isinstance(value, Decimal) and value.is_finite():
         value = int(value) if value == value.to_integral_value() else str(value)
+    kind = "an id as text" if name in IDS else "text or a whole number"
     if isinstance(value, float):
-        value = _float_value(value, location, name)
+        if math.isinf(value):
+            raise BadInput(f"{location}: expected text or a number, found {value}")
+        if abs(value) > _EXACT:
+            raise BadInput(f"{location}: expected {kind}, found {value!r}, which has lost digits")
+        # spreadsheets and pandas give whole numbers as floats; NaN is pandas for none
+        value = None if math.isnan(value) else int(value) if value.is_integer() else value
     elif isinstance(value, bool | CellError) or not isinstance(value, str | int | None):
         hint = "; for a list of comments in each row say --map comments=COLUMN" if isinstance(value, list) else ""
         raise BadInput(f"{location}: expected text, found {_type_name(value)}{hint}")
     if isinstance(value, RoundedNumber):
-        kind = "an id as text" if name in IDS else "text or a whole number"
         raise BadInput(f"{location}: expected {kind}, found the number {value}, which has lost digits")
     if name in IDS and isinstance(value, str):
         if _is_rounded(value):
@@ -103,18 +108,6 @@ class CutIds:
         return len(self.ids) >= _FEWEST_IDS and self.zeros >= _FEWEST_ZEROS
 
 
-def _float_value(value: float, location: str, name: str) -> int | float | None:
-    """Spreadsheets and pandas give whole numbers as floats; NaN is pandas for none."""
-    if math.isnan(value):
-        return None
-    if math.isinf(value):
-        raise BadInput(f"{location}: expected text or a number, found {value}")
-    if abs(value) > _EXACT:
-        kind = "an id as text" if name in IDS else "text or a whole number"
-        raise BadInput(f"{location}: expected {kind}, found {value!r}, which has lost digits")
-    return int(value) if value.is_integer() else value
-
-
 def _is_rounded(text: str) -> bool:
     if _ROUNDED.match(text):
         return True
@@ -146,12 +139,7 @@ def count_value(row: Row, mapping: Mapping[str, str], name: str, place: str) -> 
 def time_value(row: Row, mapping: Mapping[str, str], name: str, place: str, zone: Any = UTC) -> datetime | None:
     """A time as UTC; None where it is absent, empty or 0, as sites write for none.
 
-    Args:
-        row: the row.
-        mapping: our field -> its column.
-        name: our field.
-        place: file and row.
-        zone: where times without an offset were written.
+    Times without an offset were written in `zone`.
     """
     value = row.get(mapping[name]) if name in mapping else None
     if value in (None, "", 0, "0", "0.0", *_ABSENT) or (isinstance(value, float) and math.isnan(value)):
@@ -161,8 +149,11 @@ def time_value(row: Row, mapping: Mapping[str, str], name: str, place: str, zone
         raise BadInput(f"{location}: expected a time (epoch or ISO 8601), found {_type_name(value)}")
     if isinstance(value, datetime):
         moment = value
-    elif (match := _WHOLE.match(text)) and _DATE.match(match[1]):  # 20261119 is a date, hardly 1970-08-23
-        moment = _digits_time(match[1], location)
+    elif (match := _WHOLE.match(text)) and _DATE.match(digits := match[1]):  # 20261119 is a date, hardly 1970-08-23
+        try:
+            moment = datetime.strptime(digits, _DATE_FORMS[len(digits)])  # noqa: DTZ007 - the zone follows
+        except ValueError as why:
+            raise BadInput(f"{location}: expected a time, found {digits}, a day that no month has") from why
     elif match or _DECIMAL.match(text):
         return _epoch(int(match[1]) if match else float(text), location)
     else:
@@ -171,13 +162,6 @@ def time_value(row: Row, mapping: Mapping[str, str], name: str, place: str, zone
         return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
     except OverflowError as why:
         raise BadInput(f"{location}: {text[:60]!r} is no time between years 1 and 9999") from why
-
-
-def _digits_time(digits: str, location: str) -> datetime:
-    try:
-        return datetime.strptime(digits, _DATE_FORMS[len(digits)])  # noqa: DTZ007 - the caller knows the zone
-    except ValueError as why:
-        raise BadInput(f"{location}: expected a time, found {digits}, a day that no month has") from why
 
 
 def _epoch(number: float, location: str) -> datetime:

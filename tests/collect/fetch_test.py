@@ -90,7 +90,7 @@ def get(
 
 def cursor(site: Site, spool: fetch.Spool, path: str = FIRST, source: str = "tencent_news") -> tuple[str | None, int]:
     """The cursor of a chain, as path?query and number of pages."""
-    url, seq = spool.cursor(source, DAY, site.origin + path)
+    url, seq = spool.cursor(fetch.ChainKey(source, DAY, site.origin + path))
     return (url.removeprefix(site.origin) if url else None), seq
 
 
@@ -522,7 +522,9 @@ def test_next_on_another_host_keeps_the_page(spool: fetch.Spool) -> None:
     with Site(faults={path: [answer]}) as site:
         with pytest.raises(SchemaDrift):
             get(site, spool, "zhihu")
-        assert path in {path_of(url) for url in spool.seen("zhihu", DAY, site.list_start_urls("zhihu")[0])}
+        assert path in {
+            path_of(url) for url in spool.list_urls(fetch.ChainKey("zhihu", DAY, site.list_start_urls("zhihu")[0]))
+        }
 
 
 def test_page_limit(spool: fetch.Spool) -> None:

@@ -7,9 +7,9 @@ overlap with the normal list. No lyrics are kept: the context of a song is its n
 import re
 from datetime import datetime
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qs, urlsplit
 
-from pipeline.collect.sites.record import Article, Comment, Page, count, moment, need, refuse, text_id
+from pipeline.collect.sites.record import Article, Comment, Page, count, moment, need, refuse, set_query, text_id
 from pipeline.errors import SchemaDrift
 
 ADAPTER = "netease/1"
@@ -46,13 +46,11 @@ def next_url(body: dict[str, Any], url: str) -> str | None:
     comments = body.get("comments") or []
     if not body.get("more") or not comments:
         return None
-    parts = urlsplit(url)
-    query = {k: v[0] for k, v in parse_qs(parts.query).items()}
-    limit, offset = int(query.get("limit", "20")), int(query.get("offset", "0"))
-    query["offset"] = str(offset + limit)
-    if "beforeTime" in query or offset + limit > _LAST_OFFSET:
-        query |= {"offset": "0", "beforeTime": str(comments[-1]["time"])}
-    return urlunsplit(parts._replace(query=urlencode(query)))
+    query = parse_qs(urlsplit(url).query)
+    offset = int(query.get("offset", ["0"])[0]) + int(query.get("limit", ["20"])[0])
+    if "beforeTime" in query or offset > _LAST_OFFSET:
+        return set_query(url, offset="0", beforeTime=str(comments[-1]["time"]))
+    return set_query(url, offset=str(offset))
 
 
 def _song(song: dict[str, Any]) -> Article:

@@ -7,10 +7,10 @@ Generation 1: `{errCode, data: {targetid, oriCommList, repCommList, userList, ha
 
 from datetime import datetime
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qs, urlsplit
 
 from pipeline.collect.sites.markup import text_of
-from pipeline.collect.sites.record import Article, Comment, Page, count, moment, need, refuse, text_id
+from pipeline.collect.sites.record import Article, Comment, Page, count, moment, need, refuse, set_query, text_id
 from pipeline.errors import SchemaDrift
 
 ADAPTER = "tencent_news/1"
@@ -38,9 +38,7 @@ def next_url(body: dict[str, Any], url: str) -> str | None:
     last = data.get("last")
     if not data.get("oriCommList") or not last or data.get("hasnext") is False:
         return None
-    parts = urlsplit(url)
-    query = {k: v[0] for k, v in parse_qs(parts.query).items()} | {"cursor": str(last)}
-    return urlunsplit(parts._replace(query=urlencode(query)))
+    return set_query(url, cursor=str(last))
 
 
 def _article(body: dict[str, Any]) -> Article:

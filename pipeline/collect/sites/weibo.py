@@ -7,10 +7,10 @@ comments/show `{ok, data: {data: […], max}}`, a post `{ok, data: {id, text, �
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qs, urlsplit
 
 from pipeline.collect.sites.markup import text_of
-from pipeline.collect.sites.record import Article, Comment, Page, count, need, refuse, text_id
+from pipeline.collect.sites.record import Article, Comment, Page, count, need, refuse, set_query, text_id
 from pipeline.errors import SchemaDrift
 
 ADAPTER = "weibo/1"
@@ -23,7 +23,10 @@ _AGO = re.compile(r"^([0-9]{1,6})\s*(秒|分钟|小时)前$")
 
 def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) -> Page:
     """One page to records. A refusal inside the page raises Refused, an unknown shape SchemaDrift."""
-    _accept(body)
+    if body.get("ok") in (0, -100) or body.get("login") is True:
+        raise refuse("weibo", body.get("ok"), str(body.get("msg") or "log-in wanted, or nothing to show"))
+    if "ok" not in body and "text" not in body:
+        raise SchemaDrift("weibo: neither `ok` nor a post in the answer; the adapter needs an update")
     data = body.get("data", body)
     if isinstance(data, dict) and "text" in data and "user" in data:
         return Page(articles=[_article(data)])
@@ -32,12 +35,12 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
     items = data if isinstance(data, list) else need(data, "data", list, "weibo")
     page = Page()
     for item in items:
-        mine = thread or text_id(item.get("thread_id"))
-        if mine is None:  # hotFlowChild names only the comment (cid); our fetcher keeps the post id in the address
+        post = thread or text_id(item.get("thread_id"))
+        if post is None:  # hotFlowChild names only the comment (cid); our fetcher keeps the post id in the address
             raise SchemaDrift(f"weibo: the address {urlsplit(url).path} names no post (id=…)")
-        page.comments.append(_comment(item, mine, None, fetched_at))
+        page.comments.append(_comment(item, post, None, fetched_at))
         replies = item.get("comments") or []  # a preview, or false
-        page.comments += [_comment(reply, mine, text_id(item.get("id")), fetched_at) for reply in replies]
+        page.comments += [_comment(reply, post, text_id(item.get("id")), fetched_at) for reply in replies]
     return page
 
 
@@ -45,20 +48,9 @@ def next_url(body: dict[str, Any], url: str) -> str | None:
     """Address of the next page, None at the end. max_id_type comes from the answer: it flips to 1 after ~15 pages."""
     data = body.get("data")
     cursor = data if isinstance(data, dict) else body
-    max_id = cursor.get("max_id")
-    if not max_id:
+    if not (max_id := cursor.get("max_id")):
         return None
-    parts = urlsplit(url)
-    query = {k: v[0] for k, v in parse_qs(parts.query).items()}
-    query |= {"max_id": str(max_id), "max_id_type": str(cursor.get("max_id_type", 0))}
-    return urlunsplit(parts._replace(query=urlencode(query)))
-
-
-def _accept(body: dict[str, Any]) -> None:
-    if body.get("ok") in (0, -100) or body.get("login") is True:
-        raise refuse("weibo", body.get("ok"), str(body.get("msg") or "log-in wanted, or nothing to show"))
-    if "ok" not in body and "text" not in body:
-        raise SchemaDrift("weibo: neither `ok` nor a post in the answer; the adapter needs an update")
+    return set_query(url, max_id=str(max_id), max_id_type=str(cursor.get("max_id_type", 0)))
 
 
 def _article(post: dict[str, Any]) -> Article:

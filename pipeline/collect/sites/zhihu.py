@@ -56,9 +56,9 @@ def _article(answer: dict[str, Any]) -> Article:
 
 def _add(page: Page, item: dict[str, Any], thread: str) -> None:
     own = need(item, "id", str, "zhihu")
-    gone = next((mark for mark in ("is_delete", "collapsed", "reviewing") if item.get(mark)), None)
-    if gone:
-        page.skipped.append(({"is_delete": "deleted_by_site"}.get(gone, f"{gone}_by_site"), own))
+    marks = {"is_delete": "deleted", "collapsed": "collapsed", "reviewing": "reviewing"}
+    if state := next((state for mark, state in marks.items() if item.get(mark)), None):
+        page.skipped.append((f"{state}_by_site", own))
     else:
         page.comments.append(_comment(item, own, thread))
     for child in item.get("child_comments") or []:
