@@ -83,7 +83,7 @@ def read(
     `mapping` is our field -> their column; without one the file is recognised by its columns. Rows are filed under
     `source`; of raw pages only its pages are read, and `key` is that of the HMAC over their user ids, which None drops.
     Ids made from rows begin with `label`, by default the file's name; files imported together need different ones.
-    With `skip_bad_rows`, rows that cannot be read are dropped with a reason. `left_out` is filled with what is not read.
+    With `skip_bad_rows`, rows that cannot be read are dropped with a reason. `left_out` collects what is not read.
     """
     left_out = left_out or LeftOut()
     file = Source(
