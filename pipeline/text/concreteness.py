@@ -20,10 +20,7 @@ from pipeline.io.lines import read_lines
 
 LIST = Path(__file__).with_name("concreteness_en.tsv")
 MRC_BOUNDS = (100.0, 700.0)
-PUBLISHED_BOUNDS = {
-    "conc": MRC_BOUNDS,
-    "conc.m": (1.0, 5.0),
-}  # columns of published lists: MRC's, and of Brysbaert et al. (2014)
+PUBLISHED_BOUNDS = {"conc": MRC_BOUNDS, "conc.m": (1.0, 5.0)}  # columns of MRC's list and of Brysbaert et al. (2014)
 THRESHOLD = 0.35  # section 3.2
 CONTENT_POS = frozenset({"NOUN", "VERB", "ADJ", "ADV"})  # not PROPN nor AUX (REC-07)
 
@@ -46,22 +43,14 @@ class Ratings(NamedTuple):
         kind = "ratings by a language model" if self.name == "embedded" else "ratings of"
         return f"{kind} {self.name}@{self.revision[:12]}, {self.low:g} to {self.high:g}"
 
-    def rating_at(self, score: float) -> float:
-        """The rating that has a score: 337.2 for 0.35 on MRC's list."""
-        return self.low + score * (self.high - self.low)
-
 
 def read(path: Path, column: str | None = None, bounds: tuple[float, float] | None = None) -> Ratings:
     """Ratings of a table with a header: commas (.csv) or tabs between the fields; lines of `#` before it are comments.
 
-    Words become lower case. Dropped: a word without a rating, a rating without a word (published lists hold one, for
-    the word null), and a word that is repeated with the same rating.
-
-    Args:
-        path: the file, UTF-8, with a column `word` and a column `rating` or one of `PUBLISHED_BOUNDS`, in any case.
-            MRC's ratings may be on its own scale, 100 to 700, or divided by 100.
-        column: the column with the ratings, if it has another name.
-        bounds: the least and the greatest rating of the scale; needed for columns that are not in `PUBLISHED_BOUNDS`.
+    The file is UTF-8 and has a column `word`, and a column `rating` or one of `PUBLISHED_BOUNDS`, in any case, or the
+    named one. Other columns than those need the bounds of their scale. MRC's ratings may be on its own scale, 100 to
+    700, or divided by 100. Words become lower case. Dropped: a word without a rating, a rating without a word
+    (published lists hold one, for the word null), and a word that is repeated with the same rating.
 
     Raises:
         BadInput: a rating is no number or outside the scale, a word has two ratings, or the file lacks these columns,
@@ -76,7 +65,7 @@ def read(path: Path, column: str | None = None, bounds: tuple[float, float] | No
         raise BadInput(f"{path}: expected the column {', '.join(missing)}; found {header_text:.200}")
     if bounds is None and rating_column not in PUBLISHED_BOUNDS:
         raise BadInput(
-            f"{path}: on what scale is {rating_column!r}? say its least and greatest rating, such as 1 and 5"
+            f"{path}: on what scale is {rating_column!r}? give its least and greatest rating, such as 1 and 5"
         )
     raw = [(line, fields[columns["word"]], fields[columns[rating_column]]) for line, fields in records]
     rows = _parse_ratings(path, rating_column, pl.DataFrame(raw, schema=_RAW, orient="row"))

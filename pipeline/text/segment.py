@@ -16,6 +16,7 @@ import polars as pl
 
 from pipeline.errors import BadInput, Missing
 from pipeline.io.hashes import hash_file
+from pipeline.text.stanza_models import load_pipeline
 
 CODE = re.compile(r"(\[[\u4e00-\u9fffA-Za-z0-9_]{1,12}\])")
 _HAN = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -113,12 +114,7 @@ def _load_nltk() -> Tokenizer:
 
 
 def _load_stanza(resources: Path | None) -> Tokenizer:
-    import stanza
-
-    folder = (resources or Path()) / "stanza"
-    if not (folder / "resources.json").is_file():
-        raise Missing(f"stanza has no models in {folder}: stanza.download('en', model_dir='{folder}'), or use nltk")
-    pipeline = stanza.Pipeline("en", dir=str(folder), processors="tokenize", download_method=None, use_gpu=False)
+    pipeline = load_pipeline((resources or Path()) / "stanza", "en", "tokenize", alternative=", or use nltk")
 
     def cut(text: str) -> list[str]:
         return [token.text for sentence in pipeline(text).sentences for token in sentence.tokens]
