@@ -25,7 +25,7 @@ from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.adapters import ADAPTERS, adapter
 from pipeline.errors import BadInput, Refused, Retry, SchemaDrift, UndertoneError
 from pipeline.sample import list_pages
-from pipeline.sample.site import Answer, Request, Site
+from tests.support.site import Answer, Request, Site
 
 DAY = "2026-11-19"
 KEY = b"k" * 32

@@ -20,16 +20,16 @@ START = "https://coral.qq.com/article/{thread}/comment/v2?oriorder=o&orinum=10&c
 def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) -> Page:  # noqa: ARG001
     """One page to records."""
     if "comment_id" in body and "title" in body:
-        return Page(articles=[_article(body)])
+        thread_id = str(need(body, "comment_id", (int, str), "tencent_news"))
+        title, text = need(body, "title", str, "tencent_news"), text_of(str(body.get("content") or ""))
+        return Page(articles=[Article(thread_id=thread_id, title=title, text=text, category=body.get("catalog1"))])
+    if "errCode" not in body and "ret" not in body:
+        raise SchemaDrift("tencent_news: neither errCode nor ret nor an article; the adapter needs an update")
+    if (code := body.get("errCode", body.get("ret"))) != 0:
+        raise refuse("tencent_news", code, str(body.get("info") or "no comments given"))
     if "errCode" in body:
-        if body["errCode"] != 0:
-            raise refuse("tencent_news", body["errCode"], "no comments given")
-        return _first(need(body, "data", dict, "tencent_news"))
-    if "ret" in body:
-        if body["ret"] != 0:
-            raise refuse("tencent_news", body["ret"], str(body.get("info") or "no comments given"))
-        return _second(need(body, "comments", dict, "tencent_news"), url)
-    raise SchemaDrift("tencent_news: neither errCode nor ret nor an article; the adapter needs an update")
+        return _parse_first(need(body, "data", dict, "tencent_news"))
+    return _parse_second(need(body, "comments", dict, "tencent_news"), url)
 
 
 def next_url(body: dict[str, Any], url: str) -> str | None:
@@ -41,16 +41,7 @@ def next_url(body: dict[str, Any], url: str) -> str | None:
     return set_query(url, cursor=str(last))
 
 
-def _article(body: dict[str, Any]) -> Article:
-    return Article(
-        thread_id=str(need(body, "comment_id", (int, str), "tencent_news")),
-        title=need(body, "title", str, "tencent_news"),
-        text=text_of(str(body.get("content") or "")),
-        category=body.get("catalog1"),
-    )
-
-
-def _first(data: dict[str, Any]) -> Page:
+def _parse_first(data: dict[str, Any]) -> Page:
     thread = str(need(data, "targetid", (int, str), "tencent_news"))
     replies = data.get("repCommList") or {}  # [] when empty
     nested = [reply for branch in replies.values() for reply in branch] if isinstance(replies, dict) else []
@@ -73,7 +64,7 @@ def _old(item: dict[str, Any], thread: str) -> Comment:
     )
 
 
-def _second(comments: dict[str, Any], url: str) -> Page:
+def _parse_second(comments: dict[str, Any], url: str) -> Page:
     thread = next(iter(parse_qs(urlsplit(url).query).get("article_id", [])), None)
     if thread is None:
         raise SchemaDrift("tencent_news: the address names no article (article_id=…)")

@@ -29,7 +29,9 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
         raise SchemaDrift("weibo: neither `ok` nor a post in the answer; the adapter needs an update")
     data = body.get("data", body)
     if isinstance(data, dict) and "text" in data and "user" in data:
-        return Page(articles=[_article(data)])
+        long = data.get("longTextContent") or (data.get("longText") or {}).get("longTextContent")
+        thread_id = str(need(data, "id", (int, str), "weibo"))
+        return Page(articles=[Article(thread_id=thread_id, title=None, text=text_of(long or data["text"]))])
     query = parse_qs(urlsplit(url).query)
     thread = next(iter(query.get("id") or query.get("mid") or []), None)
     items = data if isinstance(data, list) else need(data, "data", list, "weibo")
@@ -51,11 +53,6 @@ def next_url(body: dict[str, Any], url: str) -> str | None:
     if not (max_id := cursor.get("max_id")):
         return None
     return set_query(url, max_id=str(max_id), max_id_type=str(cursor.get("max_id_type", 0)))
-
-
-def _article(post: dict[str, Any]) -> Article:
-    long = post.get("longTextContent") or (post.get("longText") or {}).get("longTextContent")
-    return Article(thread_id=str(need(post, "id", (int, str), "weibo")), title=None, text=text_of(long or post["text"]))
 
 
 def _comment(item: dict[str, Any], thread: str, parent: str | None, fetched_at: datetime | None) -> Comment:

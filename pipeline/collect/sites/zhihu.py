@@ -27,7 +27,10 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
             return Page(skipped=[("no_comments", urlsplit(url).path)])
         raise refuse("zhihu", error.get("code"), str(error.get("message")))
     if "question" in body and "content" in body:
-        return Page(articles=[_article(body)])
+        thread_id = str(need(body, "id", (int, str), "zhihu"))
+        title = str(need(need(body, "question", dict, "zhihu"), "title", str, "zhihu"))
+        text = text_of(need(body, "content", str, "zhihu"))
+        return Page(articles=[Article(thread_id=thread_id, title=title, text=text)])
     items = need(body, "data", list, "zhihu")
     if not (thread := _THREAD.search(url)):
         raise SchemaDrift(f"zhihu: the address {urlsplit(url).path} names no answer, article or video")
@@ -44,14 +47,6 @@ def next_url(body: dict[str, Any], url: str) -> str | None:
     if paging.get("is_end", True) or not body.get("data") or not following or following == url:
         return None
     return str(following)
-
-
-def _article(answer: dict[str, Any]) -> Article:
-    return Article(
-        thread_id=str(need(answer, "id", (int, str), "zhihu")),
-        title=str(need(need(answer, "question", dict, "zhihu"), "title", str, "zhihu")),
-        text=text_of(need(answer, "content", str, "zhihu")),
-    )
 
 
 def _add(page: Page, item: dict[str, Any], thread: str) -> None:
