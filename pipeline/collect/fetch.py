@@ -181,21 +181,27 @@ class ChainKey(NamedTuple):
     chain: str
 
 
-_META = sa.MetaData()
-
-
-def _define_table(name: str, *columns: sa.Column[Any]) -> sa.Table:
-    key = [sa.Column(field, sa.String, primary_key=True) for field in ChainKey._fields]
-    return sa.Table(name, _META, *key, *columns)
-
-
-_CURSORS = _define_table("cursors", sa.Column("url", sa.String), sa.Column("seq", sa.Integer))
-_PAGES = _define_table(
-    "pages",
-    sa.Column("seq", sa.Integer, primary_key=True),
-    sa.Column("url", sa.String, nullable=False),
-    sa.Column("fetched_at", sa.String, nullable=False),
-    sa.Column("body", sa.Text, nullable=False),
+_KEY = "source varchar not null, day varchar not null, chain varchar not null"
+_TABLES = (
+    f"create table if not exists cursors ({_KEY}, url varchar, seq integer, primary key (source, day, chain))",
+    f"create table if not exists pages ({_KEY}, seq integer not null, url varchar not null, fetched_at varchar not null,"
+    " body text not null, primary key (source, day, chain, seq))",
+)
+_CURSOR = sa.text("select url, seq from cursors where source = :source and day = :day and chain = :chain")
+_URLS = sa.text("select url from pages where source = :source and day = :day and chain = :chain")
+_PAGES = sa.text(
+    "select pages.url, fetched_at, body from pages join cursors on cursors.source = pages.source"
+    " and cursors.day = pages.day and cursors.chain = pages.chain and pages.seq < cursors.seq"
+    " where pages.source = :source and pages.day = :day order by pages.chain, pages.seq"
+)
+_MOVE = sa.text(
+    "insert into cursors (source, day, chain, url, seq) values (:source, :day, :chain, :url, :seq)"
+    " on conflict (source, day, chain) do update set url = excluded.url, seq = excluded.seq"
+)
+_SAVE = sa.text(
+    "insert into pages (source, day, chain, seq, url, fetched_at, body)"
+    " values (:source, :day, :chain, :seq, :url, :fetched_at, :body) on conflict (source, day, chain, seq)"
+    " do update set url = excluded.url, fetched_at = excluded.fetched_at, body = excluded.body"
 )
 
 
@@ -205,60 +211,46 @@ class Spool:
     def __init__(self, uri: str) -> None:
         try:
             self._engine = sa.create_engine(uri)
-            _META.create_all(self._engine)
+            with self._engine.begin() as con:
+                for table in _TABLES:
+                    con.execute(sa.text(table))
         except ImportError as why:
             raise Missing(f"the spool's address needs a driver that is not installed: {why.name}") from None
         except (sa.exc.SQLAlchemyError, ValueError) as why:  # a driver may repeat the address, which has a password
             raise Retry(f"the spool does not answer ({type(why).__name__}); see UNDERTONE_SPOOL") from None
 
-    def cursor(self, key: ChainKey) -> tuple[str | None, int]:
-        """Where a chain of pages stands: the next address (None when done) and how many pages it has."""
-        query = sa.select(_CURSORS.c.url, _CURSORS.c.seq).where(*_match(_CURSORS, key))
-        with self._engine.connect() as con:
-            row = con.execute(query).one_or_none()
-        return (row.url, row.seq) if row else (key.chain, 0)
-
     def close(self) -> None:
         """Let go of the database."""
         self._engine.dispose()
+
+    def cursor(self, key: ChainKey) -> tuple[str | None, int]:
+        """Where a chain of pages stands: the next address (None when done) and how many pages it has."""
+        with self._engine.connect() as con:
+            row = con.execute(_CURSOR, key._asdict()).one_or_none()
+        return (row.url, row.seq) if row else (key.chain, 0)
+
+    def list_urls(self, key: ChainKey) -> set[str]:
+        """Addresses of a chain's pages: a `next` among them is a loop."""
+        with self._engine.connect() as con:
+            return set(con.execute(_URLS, key._asdict()).scalars())
 
     def save(self, key: ChainKey, seq: int, url: str, body: dict[str, Any], cursor: tuple[str | None, int]) -> None:
         """Commit page number `seq` and the cursor after it. A page at or past the cursor is not read back."""
         page = {"seq": seq, "url": url, "fetched_at": datetime.now(UTC).isoformat()}
         with self._engine.begin() as con:
-            _move(con, key, cursor)
-            con.execute(sa.delete(_PAGES).where(*_match(_PAGES, key), _PAGES.c.seq == seq))
-            text = json.dumps(body, ensure_ascii=False)
-            con.execute(sa.insert(_PAGES).values(**key._asdict(), **page, body=text))
+            con.execute(_MOVE, {**key._asdict(), "url": cursor[0], "seq": cursor[1]})
+            con.execute(_SAVE, {**key._asdict(), **page, "body": json.dumps(body, ensure_ascii=False)})
 
     def end(self, key: ChainKey, seq: int) -> None:
         """Commit that a chain has ended after `seq` pages."""
         with self._engine.begin() as con:
-            _move(con, key, (None, seq))
-
-    def list_urls(self, key: ChainKey) -> set[str]:
-        """Addresses of a chain's pages: a `next` among them is a loop."""
-        with self._engine.connect() as con:
-            return set(con.execute(sa.select(_PAGES.c.url).where(*_match(_PAGES, key))).scalars())
+            con.execute(_MOVE, {**key._asdict(), "url": None, "seq": seq})
 
     def pages(self, source: str, day: str) -> Iterator[tuple[str, datetime, dict[str, Any]]]:
         """The pages fetched for a day, in order: address, time, redacted body."""
-        p, c = _PAGES.c, _CURSORS.c
-        is_committed = sa.and_(c.source == p.source, c.day == p.day, c.chain == p.chain, p.seq < c.seq)
-        query = sa.select(p.url, p.fetched_at, p.body).join(_CURSORS, is_committed)
         with self._engine.connect() as con:
-            rows = con.execute(query.where(p.source == source, p.day == day).order_by(p.chain, p.seq))
-            for url, fetched_at, body in rows:
+            for url, fetched_at, body in con.execute(_PAGES, {"source": source, "day": day}):
                 yield url, datetime.fromisoformat(fetched_at), json.loads(body)
-
-
-def _move(con: sa.Connection, key: ChainKey, cursor: tuple[str | None, int]) -> None:
-    con.execute(sa.delete(_CURSORS).where(*_match(_CURSORS, key)))
-    con.execute(sa.insert(_CURSORS).values(**key._asdict(), url=cursor[0], seq=cursor[1]))
-
-
-def _match(table: sa.Table, key: ChainKey) -> list[sa.ColumnElement[bool]]:
-    return [table.c[name] == value for name, value in key._asdict().items()]
 
 
 def starts(source: str, thread: str) -> list[str]:

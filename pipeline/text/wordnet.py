@@ -201,22 +201,19 @@ def unpack(sources: Sequence[Path], target: Path) -> Path:
         if missing := [name for name in (*FILES, "lexnames") if not (corpus / name).is_file()]:
             raise BadInput(f"{corpus}: exists but lacks {', '.join(missing)}; remove it or choose another folder")
         return corpus
-    with create_folder(corpus, may_exist=True) as draft, tempfile.TemporaryDirectory() as folder:
-        _copy_files([_open_source(source, Path(folder) / str(i)) for i, source in enumerate(sources)], draft)
+    with create_folder(corpus, may_exist=True) as draft, tempfile.TemporaryDirectory() as temporary:
+        folders = [_open_source(source, Path(temporary) / str(i)) for i, source in enumerate(sources)]
+        for name in FILES:
+            copies = [folder / name for folder in folders if (folder / name).is_file()]
+            if not copies:
+                raise BadInput(
+                    f"no {name} in {', '.join(map(str, folders)) or 'no sources'}; expected the files of the packages "
+                    "wordnet-base and wordnet-sense-index"
+                )
+            shutil.copyfile(copies[0], draft / name)
         rows = (f"{i:02d}\t{name}\t{category}\n" for i, (name, category) in enumerate(_LEXNAMES))
         (draft / "lexnames").write_text("".join(rows), encoding="ascii")
     return corpus
-
-
-def _copy_files(folders: Sequence[Path], draft: Path) -> None:
-    for name in FILES:
-        sources = [folder / name for folder in folders if (folder / name).is_file()]
-        if not sources:
-            raise BadInput(
-                f"no {name} in {', '.join(map(str, folders)) or 'no sources'}; expected the files of the packages "
-                f"wordnet-base and wordnet-sense-index"
-            )
-        shutil.copyfile(sources[0], draft / name)
 
 
 def _open_source(source: Path, folder: Path) -> Path:
