@@ -184,8 +184,8 @@ class ChainKey(NamedTuple):
 _KEY = "source varchar not null, day varchar not null, chain varchar not null"
 _TABLES = (
     f"create table if not exists cursors ({_KEY}, url varchar, seq integer, primary key (source, day, chain))",
-    f"create table if not exists pages ({_KEY}, seq integer not null, url varchar not null, fetched_at varchar not null,"
-    " body text not null, primary key (source, day, chain, seq))",
+    f"create table if not exists pages ({_KEY}, seq integer not null, url varchar not null,"
+    " fetched_at varchar not null, body text not null, primary key (source, day, chain, seq))",
 )
 _CURSOR = sa.text("select url, seq from cursors where source = :source and day = :day and chain = :chain")
 _URLS = sa.text("select url from pages where source = :source and day = :day and chain = :chain")
