@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -46,27 +47,7 @@ def read_lines(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> Ite
         BadInput: there is no such file or encoding, the file cannot be read, a byte cannot be decoded, or a line is
             longer than the limit.
     """
-    yield from _read_numbered(path, encoding, limits.line)
-
-
-def read_text(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> str:
-    """The text of a file that only makes sense as one; errors as of `read_lines`, and a file larger than the limit."""
-    if path.is_file():
-        check_size(path, path.stat().st_size, limits)
-    return "".join(line for _, line in _read_numbered(path, encoding, limits.whole))
-
-
-def check_size(path: Path, size: int, limits: Limits, prefix: str = "") -> None:
-    """BadInput for a file of which more than the limit would be in memory at once."""
-    if size > limits.whole:
-        raise BadInput(
-            f"{path}: {prefix}{size:,} bytes, more than the {limits.whole:,} that are read at once; cut the file, or "
-            f"set UNDERTONE_IMPORT_BYTES={size} for `undertone import`"
-        )
-
-
-def _read_numbered(path: Path, encoding: str, longest: int) -> Iterator[tuple[int, str]]:
-    number = 0
+    number, longest = 0, limits.line
     with _open_text(path, encoding) as file:
         while line := file.readline(longest + 1):
             number += 1
@@ -78,24 +59,34 @@ def _read_numbered(path: Path, encoding: str, longest: int) -> Iterator[tuple[in
             yield number, line
 
 
+def read_text(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> str:
+    """The text of a file that only makes sense as one; errors as of `read_lines`, and a file larger than the limit."""
+    if path.is_file():
+        check_size(path, path.stat().st_size, limits)
+    return "".join(line for _, line in read_lines(path, encoding, limits._replace(line=limits.whole)))
+
+
+def check_size(path: Path, size: int, limits: Limits, prefix: str = "") -> None:
+    """BadInput for a file of which more than the limit would be in memory at once."""
+    if size > limits.whole:
+        raise BadInput(
+            f"{path}: {prefix}{size:,} bytes, more than the {limits.whole:,} that are read at once; cut the file, or "
+            f"set UNDERTONE_IMPORT_BYTES={size} for `undertone import`"
+        )
+
+
 @contextmanager
 def _open_text(path: Path, encoding: str) -> Iterator[IO[str]]:
     """A text file to read; whatever goes wrong with it meanwhile is BadInput."""
-    unknown = f"{path}: there is no encoding {encoding!r}; name one such as utf-8 or gb18030"
     try:
         if codecs.lookup(encoding).name in _NO_FILES:
-            raise BadInput(unknown)
-    except (LookupError, ValueError) as why:
-        raise BadInput(unknown) from why
-    if not path.is_file():
-        raise BadInput(f"{path}: there is no such file")
-    try:
+            raise LookupError(encoding)
+        if not path.is_file():
+            raise BadInput(f"{path}: there is no such file")
         with path.open(encoding=encoding, newline="") as file:
             yield file
     except OSError as why:
         raise BadInput(f"{path}: cannot be read: {why.strerror}") from why
-    except LookupError as why:  # a codec that is not for text, such as hex
-        raise BadInput(unknown) from why
     except UnicodeDecodeError as why:
         name = "UTF-8" if encoding == UTF8 else encoding
         raise BadInput(
@@ -104,6 +95,9 @@ def _open_text(path: Path, encoding: str) -> Iterator[IO[str]]:
         ) from why
     except UnicodeError as why:  # such as UTF-16 without its mark
         raise BadInput(f"{path}: is not {encoding}: {why}") from why
+    except (LookupError, ValueError) as why:  # none of this name, or one that is not for text, such as hex
+        message = f"{path}: there is no encoding {encoding!r}; name one such as utf-8 or gb18030"
+        raise BadInput(message) from why
 
 
 def _find_undecodable(path: Path, encoding: str) -> int:
@@ -258,8 +252,7 @@ def parse_json(text: str) -> Any:
 def _refuse_repeats(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(fields)
     if len(values) < len(fields):  # Python would keep the last and lose the other
-        counts = Counter(name for name, _ in fields)
-        repeated = next(name for name, count in counts.items() if count > 1)
+        repeated, _ = Counter(name for name, _ in fields).most_common(1)[0]
         raise ValueError(f"field {repeated!r:.60} is there twice in one object")
     return values
 
@@ -271,9 +264,7 @@ def _refuse_depth(value: Any) -> None:
     """What goes down into a value calls itself, which Python stops at some depth."""
     level = [value]
     for _ in range(MAX_DEPTH + 1):
-        containers = [
-            node.values() if isinstance(node, dict) else node for node in level if isinstance(node, dict | list)
-        ]
-        if not (level := [child for children in containers for child in children if isinstance(child, dict | list)]):
+        children = chain.from_iterable(node.values() if isinstance(node, dict) else node for node in level)
+        if not (level := [child for child in children if isinstance(child, dict | list)]):
             return
     raise ValueError(f"JSON nested deeper than {MAX_DEPTH} lists and objects")
