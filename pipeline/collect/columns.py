@@ -1,10 +1,8 @@
 """Column mappings: which column of a file is which field of a comment, for exports people already have.
 
-A mapping is a flat dictionary from our field to their column, so that it can be typed into a form or a flag. Fields:
-`text`, `comment_id`, `thread_id`, `parent_id`, `root_id`, `context`, `like_count`, `reply_count`, `created_at`, `user`,
-`article_title`, `article_text`, `category`, `summary`; `comments` names a column with a list of comments (texts, or
-objects whose fields the other names then mean); `timezone` says where times without an offset were written (UTC by
-default).
+A mapping is a flat dictionary from our field to their column, so that it can be typed into a form or a flag. `comments`
+names a column with a list of comments (texts, or objects whose fields the other names then mean); `timezone` is where
+times without an offset were written (UTC by default).
 """
 
 from collections.abc import Iterable, Mapping

@@ -263,8 +263,8 @@ def starts(source: str, thread: str) -> list[str]:
         raise BadInput(f"{source} is read from files only: its robots.txt or terms forbid crawling")
     if not (thread.isascii() and thread.isalnum()):
         raise BadInput(f"{thread!r} is not a thread id of {source}")
-    templates = [t for t in (getattr(site, "ARTICLE", None), site.START) if t]
-    return [template.format(thread=thread) for template in templates]
+    templates = (getattr(site, "ARTICLE", None), site.START)
+    return [template.format(thread=thread) for template in templates if template]
 
 
 def thread(fetcher: Fetcher, spool: Spool, source: str, name: str, day: str, *, redact: Callable[[Any], Any]) -> int:

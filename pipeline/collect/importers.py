@@ -210,7 +210,6 @@ class _File:
 
 
 def _check_page(row: Row, source: Any, place: str) -> tuple[str, dict[str, Any], datetime | None]:
-    """A raw page's source, body and time."""
     if not isinstance(row.get("url"), str) or not isinstance(row.get("body"), dict) or source not in [*ADAPTERS]:
         raise BadInput(f"{place}: a raw page has source (one of {', '.join(ADAPTERS)}), url (text) and body (object)")
     return source, row["body"], time_value(row, {"fetched_at": "fetched_at"}, "fetched_at", place)
@@ -237,35 +236,29 @@ def page_id(page: Mapping[str, str]) -> str:
 
 
 def _build_records(row: Row, mapping: columns.Columns, row_key: str, place: str) -> tuple[list[Article], list[Comment]]:
-    """The article and comments of a row."""
     label = row_key.rpartition("-")[0]
     has_comments = "comments" in mapping
     thread_id = text_value(row, mapping, "thread_id", place)
     thread = thread_id or (row_key if has_comments else label)
     articles, comments = [], []
     if "article_text" in mapping or "article_title" in mapping:
-        article = _build_article(row, mapping, thread, place)
+        names = ("article_title", "article_text", "category", "summary")
+        title, text, category, summary = (text_value(row, mapping, name, place) for name in names)
+        article = Article(thread_id=thread, title=title, text=text or "", category=category, summary=summary)
         if not thread_id and not has_comments:  # rows with the same article are one thread
             content = hashlib.blake2b(f"{article.title}\n{article.text}".encode(), digest_size=8).hexdigest()
             article = replace(article, thread_id=(thread := f"{label}-{content}"))
         articles.append(article)
     if has_comments:
         column = mapping["comments"]
-        names = {**mapping, "text": mapping.get("text", "text")}
+        nested_mapping = {**mapping, "text": mapping.get("text", "text")}
         for index, item in enumerate(list_value(row.get(column), f"{place}, field {column!r}"), 1):
-            nested = item if isinstance(item, dict) else {names["text"]: item}
+            nested = item if isinstance(item, dict) else {nested_mapping["text"]: item}
             item_place = f"{place}, item {index} of {column!r}"
-            comments.append(_build_comment(nested, names, thread, f"{row_key}.{index}", item_place))
+            comments.append(_build_comment(nested, nested_mapping, thread, f"{row_key}.{index}", item_place))
     elif "text" in mapping:
         comments.append(_build_comment(row, mapping, thread, row_key, place))
     return articles, comments
-
-
-def _build_article(row: Row, mapping: columns.Columns, thread: str, place: str) -> Article:
-    title, text, category, summary = (
-        text_value(row, mapping, name, place) for name in ("article_title", "article_text", "category", "summary")
-    )
-    return Article(thread_id=thread, title=title, text=text or "", category=category, summary=summary)
 
 
 def _build_comment(row: Row, mapping: columns.Columns, thread: str, row_key: str, place: str) -> Comment:
@@ -291,5 +284,4 @@ def _build_comment(row: Row, mapping: columns.Columns, thread: str, row_key: str
 
 
 def _slug(stem: str) -> str:
-    """A file's name as a source name."""
     return re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")[:40].lstrip("0123456789_") or "table"

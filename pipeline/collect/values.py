@@ -36,11 +36,7 @@ Row = Mapping[str, Any]
 
 
 def text_value(row: Row, mapping: Mapping[str, str], name: str, place: str) -> str | None:
-    """A field as text; None where it is absent or empty.
-
-    Raises:
-        BadInput: it is no text and no number, or an id that has lost digits.
-    """
+    """A field as text; None where it is absent or empty, BadInput for what is no text or number or has lost digits."""
     if name not in mapping:
         return None
     value = row.get(mapping[name])
@@ -134,10 +130,7 @@ def count_value(row: Row, mapping: Mapping[str, str], name: str, place: str) -> 
 
 
 def time_value(row: Row, mapping: Mapping[str, str], name: str, place: str, zone: Any = UTC) -> datetime | None:
-    """A time as UTC; None where it is absent, empty or 0, as sites write for none.
-
-    Times without an offset were written in `zone`.
-    """
+    """A time as UTC, of `zone` where it has no offset; None where it is absent, empty or 0, as sites write for none."""
     value = row.get(mapping[name]) if name in mapping else None
     if value in (None, "", 0, "0", "0.0", *_ABSENT) or (isinstance(value, float) and math.isnan(value)):
         return None

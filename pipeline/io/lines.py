@@ -43,9 +43,7 @@ LIMITS = Limits()
 def read_lines(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> Iterator[tuple[int, str]]:
     """Numbered lines with their ends, a line feed, a carriage return or both: U+2028 inside a comment ends none.
 
-    Raises:
-        BadInput: there is no such file or encoding, the file cannot be read, a byte cannot be decoded, or a line is
-            longer than the limit.
+    BadInput names a file or an encoding that does not exist, what cannot be read or decoded, and a line over the limit.
     """
     number, longest = 0, limits.line
     with _open_text(path, encoding) as file:
@@ -120,11 +118,7 @@ def read_json_lines(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -
 
 
 def read_json_items(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> Iterator[tuple[dict[str, Any], int]]:
-    """Objects of a file that holds one JSON list, each with its length in characters; one is in memory at a time.
-
-    Raises:
-        BadInput: the file holds no list of objects, its JSON is broken, or an object is longer than a line may be.
-    """
+    """Objects of a file that holds one JSON list, each with its length in characters; one is in memory at a time."""
     yield from _Window(path, encoding, limits).items()
 
 
@@ -232,9 +226,8 @@ def parse_value(text: str, path: Path, line: int = 1) -> Any:
 def parse_json(text: str) -> Any:
     """The JSON value; half an emoji (a lone surrogate, where a crawler cut a text) becomes U+FFFD.
 
-    Raises:
-        ValueError: broken JSON, a number of too many digits, a field that an object has twice, lists and objects that
-            are nested deeper than `MAX_DEPTH`, or more of them than memory should hold.
+    ValueError for broken JSON, a number of too many digits, a field that an object has twice, and lists and objects
+    that are nested deeper than `MAX_DEPTH` or more than memory should hold.
     """
     if _OBJECT_BYTES * text.count("{") + _LIST_BYTES * text.count("[") > _MOST_BYTES:
         raise ValueError("more lists and objects in one JSON value than fit in memory; write one object a line")

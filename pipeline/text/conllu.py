@@ -36,9 +36,8 @@ class Sentence(NamedTuple):
 def read(path: Path) -> Iterator[Sentence]:
     """The sentences of a file, without its word ranges (1-2) and empty nodes (1.1).
 
-    Raises:
-        BadInput: a row does not have ten columns, words are not numbered from 1, a form is empty, or a part of speech
-            is not universal; or as of `read_lines`.
+    BadInput if a row does not have ten columns, words are not numbered from 1, a form is empty, or a part of speech is
+    not universal.
     """
     sentence = Sentence([], {})
     for number, line in chain(read_lines(path), [(0, "")]):

@@ -185,12 +185,7 @@ def _build_signatures(synsets: Sequence[Any], row: dict[Any, int]) -> tuple[list
 
 
 def load(folder: Path) -> Store:
-    """Map a store that `build` wrote.
-
-    Raises:
-        Missing: it is not there, or WordNet is not.
-        BadInput: it was made of another WordNet or by another version of ours, or a file is damaged.
-    """
+    """Map a store that `build` wrote; BadInput if it is damaged, of another WordNet or by another version of ours."""
     if not folder.is_dir():
         raise Missing(f"no word senses in {folder}; pipeline.text.senses.build makes them of WordNet in half a minute")
     remedy = "remove the folder and build it again"

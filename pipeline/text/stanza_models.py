@@ -9,8 +9,7 @@ from pipeline.errors import Missing
 def load_pipeline(folder: Path, lang: str, processors: str, *, alternative: str = "", **options: Any) -> Any:
     """Stanza's pipeline of a language with these processors, from the folder of stanza's resources.json.
 
-    Raises:
-        Missing: the models of the processors are not all there; the message says how to get them, or the alternative.
+    Missing if models are not there, with how to get them and the alternative.
     """
     remedy = f"stanza.download({lang!r}, model_dir='{folder}'){alternative}"
     if not (folder / "resources.json").is_file():

@@ -57,9 +57,7 @@ class Tagger(NamedTuple):
 def load_tagger(models: Path | None = None, conllu: Path | None = None, cache: Path | None = None) -> Tagger:
     """Load the best available tagger: stanza if its models exist, else the perceptron if a file is given, else counts.
 
-    Raises:
-        BadInput: the CoNLL-U file is missing or broken.
-        Missing: WordNet is not installed; only stanza works without it.
+    All but stanza need WordNet, which is Missing where it is not installed.
     """
     if models and (models / "resources.json").is_file():
         return load_stanza(models)
@@ -67,11 +65,7 @@ def load_tagger(models: Path | None = None, conllu: Path | None = None, cache: P
 
 
 def load_stanza(folder: Path) -> Tagger:
-    """Load stanza's English models from the folder of their resources.json, on the CPU; nothing is downloaded.
-
-    Raises:
-        Missing: the models of tokenize, pos and lemma are not all there.
-    """
+    """Load stanza's English models from the folder of their resources.json."""
     run = load_pipeline(folder, "en", "tokenize,pos,lemma")
 
     def analyse(text: str) -> list[list[Token]]:
@@ -96,11 +90,7 @@ def load_perceptron(conllu: Path, cache: Path | None = None) -> Tagger:
 
     Training takes 2 ms per sentence; the same file gives the same weights. A lemma is the most frequent one of the form
     and part of speech in the file; for other words it is WordNet's. The cache is a folder that holds the weights as
-    JSON, by the file's hash and nltk's version.
-
-    Raises:
-        BadInput: a row of the file, or the cached weights, are broken.
-        Missing: WordNet is not installed.
+    JSON, by the file's hash and nltk's version. A broken row or broken weights are BadInput.
     """
     wordnet_version = wordnet.read_version()
     if not conllu.is_file():
@@ -109,7 +99,10 @@ def load_perceptron(conllu: Path, cache: Path | None = None) -> Tagger:
     weights_file = cache / f"{name.replace('/', '_')}.json" if cache else None
     if weights_file and not weights_file.is_file():  # unsorted: sums of weights go by their order
         write_text(weights_file, json.dumps(_train(conllu), ensure_ascii=False))
-    weights = _read_weights(weights_file) if weights_file else _train(conllu)
+    weights = parse_object(read_text(weights_file), weights_file) if weights_file else _train(conllu)
+    types = {"weights": dict, "tags": dict, "classes": list, "lemmas": dict}
+    if lacking := [part for part, kind in types.items() if not isinstance(weights.get(part), kind)]:
+        raise BadInput(f"{weights_file}: no {', '.join(lacking)} in it; remove the file, and it is written again")
     tag, lemmas = _load_perceptron_tags(weights), weights["lemmas"]
 
     def lemmatize(form: str, upos: str) -> str:
@@ -151,22 +144,11 @@ def _load_perceptron_tags(weights: dict[str, Any]) -> Callable[[Sequence[str]], 
     return lambda words: [upos for _, upos in model.tag(words)]
 
 
-def _read_weights(path: Path) -> dict[str, Any]:
-    weights = parse_object(read_text(path), path)
-    names = {"weights": dict, "tags": dict, "classes": list, "lemmas": dict}
-    if lacking := [name for name, kind in names.items() if not isinstance(weights.get(name), kind)]:
-        raise BadInput(f"{path}: no {', '.join(lacking)} in it; remove the file, and it is written again")
-    return weights
-
-
 def load_counts() -> Tagger:
     """Load the tagger by WordNet's sense counts: a word's most frequent part of speech; function words are listed.
 
     A capitalized word inside a sentence is a name, unless WordNet has it as an adjective (British). Context decides in
     two cases only: `to` is a particle before a verb, and `'s` an auxiliary after a pronoun.
-
-    Raises:
-        Missing: WordNet is not installed.
     """
     name = f"counts-{_RECIPE}/nltk-{version('nltk')}/wordnet-{wordnet.read_version()}"
     tag = _load_count_tags()

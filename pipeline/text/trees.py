@@ -43,9 +43,7 @@ Parse = Callable[[Iterable[Sequence[str]]], Iterator[Tree]]  # sentences, each o
 def read(path: Path) -> Iterator[Tree]:
     """Trees of a CoNLL-U file; ranges of words (1-2) and empty nodes (1.1) are passed over.
 
-    Raises:
-        BadInput: naming file, line and field, as of `conllu.read`, or if a head is not the number of another word,
-            or the heads of a sentence do not make one tree.
+    BadInput as of `conllu.read`, for a head that is not the number of another word, and for heads that make no tree.
     """
     for words, comments in conllu.read(path):
         _, forms, lemmas, upos, features, _, relations = zip(*words, strict=True)
@@ -77,10 +75,8 @@ def _parse_heads(words: Sequence[conllu.Word], path: Path) -> tuple[int, ...]:
 def load_parser(folder: Path, lang: str) -> Parse:
     """Stanza's parser of a language, on the CPU, with the models in a folder; nothing is downloaded.
 
-    It takes words as they are, and raises BadInput for a sentence without words or with one of blanks alone.
-
-    Raises:
-        Missing: there are no models of the language, as stanza names it, or not those of all of PROCESSORS.
+    It takes words as they are, and raises BadInput for a sentence without words or with one of blanks alone. Without
+    the models of all of PROCESSORS for the language, as stanza names it, it is Missing.
     """
     pipeline = load_pipeline(folder, lang, PROCESSORS, tokenize_pretokenized=True)
 
@@ -123,8 +119,7 @@ def match_trees(trees: Iterable[Tree], sentences: Sequence[Sequence[str]]) -> li
 def measure_depths(heads: Heads) -> IndexArray:
     """How many words it takes from each word up to the root, both counted: 1 for the root (figure 5), [n].
 
-    Raises:
-        ValueError: the heads of some words form a cycle.
+    ValueError if the heads of some words form a cycle.
     """
     up = np.asarray(heads, np.int64)
     depths, above = np.ones_like(up), up
@@ -139,10 +134,7 @@ def measure_depths(heads: Heads) -> IndexArray:
 def find_subtrees(heads: Heads) -> IndexArray:
     """Spans that are a word with all its descendants, but for the whole sentence (section 4.2; NDD-21).
 
-    A word whose descendants do not stand together with it has none.
-
-    Returns:
-        Start and end (exclusive) of each, [k, 2], in their order.
+    Start and end (exclusive) of each, [k, 2], in their order. A word apart from its descendants has none.
     """
     up = np.asarray(heads, np.int64).tolist()
     first, last, size = [*range(len(up))], [*range(len(up))], [1] * len(up)
@@ -159,8 +151,7 @@ def find_subtrees(heads: Heads) -> IndexArray:
 def drop_words(heads: Heads, is_kept: Sequence[bool] | npt.NDArray[np.bool_]) -> IndexArray:
     """Heads of the words that are kept, counted again, once subtrees were dropped; both inputs are of each word, [n].
 
-    Raises:
-        ValueError: a word stays whose head does not, or not as many of one as of the other.
+    ValueError if a word stays whose head does not.
     """
     up, stays = np.asarray(heads, np.int64), np.asarray(is_kept, np.bool_)
     if len(up) != len(stays):

@@ -23,11 +23,7 @@ NONSPECIFIC = 6  # levels below it (section 3.3)
 
 @cache
 def load_reader() -> Any:
-    """Load nltk's WordNet reader; the first call takes about two seconds.
-
-    Raises:
-        Missing: WordNet or a part of it is not in nltk's data path.
-    """
+    """Load nltk's WordNet reader, in about two seconds; Missing if a part of WordNet is not in nltk's data path."""
     import nltk.data
     from nltk.corpus.reader import CorpusReader, WordNetCorpusReader
     from nltk.corpus.util import LazyCorpusLoader
@@ -191,10 +187,6 @@ def unpack(sources: Sequence[Path], target: Path) -> Path:
     package. Sources are .deb files, or folders they were unpacked to (usr/share/wordnet, or the one above usr); the
     target is a folder of nltk's data path, such as nltk_data in a virtual environment. Returns its corpora/wordnet; a
     complete one is left unchanged.
-
-    Raises:
-        BadInput: a source is missing, a file is in none of them, or the target is incomplete.
-        Missing: dpkg-deb is not installed.
     """
     corpus = target / "corpora" / "wordnet"
     if corpus.exists():

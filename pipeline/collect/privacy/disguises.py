@@ -27,7 +27,8 @@ _LOOK_ALIKE = str.maketrans(  # of Cyrillic, Greek and Latin
     "аеорсухіјѕһԁԛԝвкмнтАВЕКМНОРСТУХІЈЅԚԜοαρνικΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɡƖ\u2010\u2011\u2012\u2212⁺",
     "aeopcyxijshdqwbkmhtABEKMHOPCTYXIJSQWoapvikABEZHIKMNOPTYXigl----+",
 )
-_LETTERS = {0x1F110: "A", 0x1F150: "A", 0x1F170: "A", 0x249C: "a"}  # squared, circled, in brackets: 26 of each
+for _first, _letter in ((0x1F110, "A"), (0x1F150, "A"), (0x1F170, "A"), (0x249C, "a")):  # squared, circled, in brackets
+    _LOOK_ALIKE |= {_first + i: ord(_letter) + i for i in range(26)}
 
 
 class Form(NamedTuple):
@@ -89,9 +90,5 @@ def read_character(character: str) -> str:
         return ""
     if (digit := unicodedata.digit(character, None)) is not None:
         return str(digit)
-    code = ord(character)
-    for first, letter in _LETTERS.items():
-        if first <= code < first + 26:
-            return chr(ord(letter) + code - first)
     composed = unicodedata.normalize("NFKC", character)
     return (composed if len(composed) == 1 else character).translate(_LOOK_ALIKE)

@@ -30,18 +30,15 @@ def read(source: Source) -> Iterator[Chunk]:
         for table, kind in _query_tables(connection):
             if kind in ("view", "virtual"):
                 source.ignore(f"the {kind} {'table ' * (kind == 'virtual')}{table!r:.60}")
-            elif kind == "table":
-                yield from _read_table(source, connection, table)
-
-
-def _read_table(source: Source, connection: sqlite3.Connection, table: str) -> Iterator[Chunk]:
-    columns = _query_columns(connection, table)
-    names = [name for name, is_stored in columns.items() if is_stored]
-    for name in columns.keys() - names:
-        source.ignore(f"the computed column {name!r:.60} of table {table!r:.60}")
-    if names:
-        check_header(names, f"{source.path}, table {table!r:.60}")
-        yield from chunk_rows(source, table, _query_rows(source, connection, table, names), names)
+            if kind != "table":
+                continue
+            columns = _query_columns(connection, table)
+            names = [name for name, is_stored in columns.items() if is_stored]
+            for name in columns.keys() - names:
+                source.ignore(f"the computed column {name!r:.60} of table {table!r:.60}")
+            if names:
+                check_header(names, f"{source.path}, table {table!r:.60}")
+                yield from chunk_rows(source, table, _query_rows(source, connection, table, names), names)
 
 
 def _query_tables(connection: sqlite3.Connection) -> list[tuple[str, str]]:
