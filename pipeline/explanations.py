@@ -129,9 +129,9 @@ def _explain_damage(error: BaseException) -> Failure | None:
 def list_places(error: BaseException | None) -> list[str]:
     """The places in the code that an error went through, without its message, which may quote a comment."""
     lines: list[str] = []
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    visited: set[int] = set()
+    while error is not None and id(error) not in visited:
+        visited.add(id(error))
         lines += [f"{type(error).__module__}.{type(error).__qualname__}\n", *traceback.format_tb(error.__traceback__)]
         error = error.__cause__ or error.__context__
     return lines

@@ -78,40 +78,42 @@ _EXPORTS = [
 ]
 
 
-def choose(given: Columns, present: Iterable[str], place: str) -> tuple[str | None, Columns]:
-    """The mapping for a table with these columns: the given one, else that of an export, else columns of our names.
+def choose(mapping: Columns, present: Iterable[str], place: str) -> tuple[str | None, Columns]:
+    """The source, if an export stands for one, and the mapping of a table with these columns.
 
-    Returns the source an export stands for, or None, and the mapping.
+    It is the given mapping, else that of an export, else columns of our names.
     """
     columns = set(present)
-    if given:
-        return None, checked(given)
+    if mapping:
+        return None, checked(mapping)
     if export := find_export(columns):
         return export
-    own = {field: field for field in FIELDS if field in columns and field != "timezone"}
-    if "text" in own or {"thread_id", "article_text"} <= set(own):
-        return None, own
+    by_our_names = {field: field for field in FIELDS if field in columns and field != "timezone"}
+    if "text" in by_our_names or {"thread_id", "article_text"} <= set(by_our_names):
+        return None, by_our_names
+    names = list_names(columns)
     raise BadInput(
-        f"{place}: no column `text` and no known export; there are {list_names(columns)}; assign them with --map "
-        "text=COLUMN,…"
+        f"{place}: no column `text` and no known export; there are {names}; assign them with --map text=COLUMN,…"
     )
 
 
 def check_present(mapping: Columns, present: Iterable[str], place: str) -> None:
     """Refuse a given mapping of which a column is in no row."""
     columns = set(present)
-    if absent := [column for column in _own_columns(mapping) if column not in columns]:
+    if absent := [column for column in _list_required(mapping) if column not in columns]:
         raise BadInput(f"{place}: no column {', '.join(map(repr, absent))}; there are {list_names(columns)}")
 
 
 def find_export(present: Iterable[str]) -> tuple[str, Columns] | None:
     """The known export that a table with these columns is: its source and mapping."""
     columns = set(present)
-    exports = ((source, mapping) for source, mapping, marks in _EXPORTS if {*_own_columns(mapping), *marks} <= columns)
+    exports = (
+        (source, mapping) for source, mapping, marks in _EXPORTS if {*_list_required(mapping), *marks} <= columns
+    )
     return next(exports, None)
 
 
-def _own_columns(mapping: Columns) -> list[str]:
+def _list_required(mapping: Columns) -> list[str]:
     """The columns that a table itself must have."""
     elsewhere = _NESTED | {"timezone"} if "comments" in mapping else {"timezone"}
     return [column for field, column in mapping.items() if field not in elsewhere]

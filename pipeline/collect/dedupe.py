@@ -44,8 +44,8 @@ def deduplicate(comments: pl.DataFrame, threshold: float = THRESHOLD) -> tuple[p
     is_copy = pl.col("_of") != pl.col("_row")
     copies = exact.filter(is_copy).select(reason="_reason", row_key="row_key")
     counts = exact.group_by("_of").agg(duplicate_count=pl.len().cast(pl.Int64) - 1, _likes=pl.col("like_count").max())
-    kept = exact.filter(~is_copy).join(counts, on="_of", how="left").with_columns(like_count="_likes").sort("_row")
-    return kept.select(*comments.columns, "duplicate_count"), pl.concat([repeated, copies])
+    unique = exact.filter(~is_copy).join(counts, on="_of", how="left").with_columns(like_count="_likes").sort("_row")
+    return unique.select(*comments.columns, "duplicate_count"), pl.concat([repeated, copies])
 
 
 def _find_near(rows: pl.DataFrame, threshold: float) -> dict[int, int]:
@@ -69,7 +69,7 @@ def _find_near(rows: pl.DataFrame, threshold: float) -> dict[int, int]:
     for i, sketch in zip(suspects, sketches, strict=True):
         candidates = sorted(index.query(sketch))[:CANDIDATES]
         shared = ((j, len(kinds[i] & kinds[j])) for j in candidates)
-        alike = (j for j, both in shared if both >= threshold * (len(kinds[i]) + len(kinds[j]) - both))
+        alike = (j for j, count in shared if count >= threshold * (len(kinds[i]) + len(kinds[j]) - count))
         original = None if answered[i] else next(alike, None)
         if original is not None:
             copies[ids[i]] = ids[original]

@@ -230,8 +230,8 @@ def _is_named(row: _Row) -> bool:
 def _is_security_number(row: _Row) -> bool:
     """A social security number of the United States, 3-2-4 with dashes."""
     digits = row.digits
-    is_given = digits[:3] not in ("000", "666") and digits[0] != "9" and digits[3:5] != "00" and digits[5:] != "0000"
-    return row.shape == (3, 2, 4) and row.gaps() == "--" and is_given and not any(row.neighbours())
+    has_parts = digits[:3] not in ("000", "666") and digits[0] != "9" and digits[3:5] != "00" and digits[5:] != "0000"
+    return row.shape == (3, 2, 4) and row.gaps() == "--" and has_parts and not any(row.neighbours())
 
 
 def _is_card(row: _Row) -> bool:
@@ -251,8 +251,8 @@ def _is_identity(row: _Row) -> bool:
     if not _PROVINCE.match(digits):
         return False
     if row.shape in ((15,), (6, 6, 3)):
-        is_named = _IDENTITY_WORD.search(row.before) is not None
-        return is_named and _is_date(digits[8:12]) and not any(row.neighbours())
+        has_word = _IDENTITY_WORD.search(row.before) is not None
+        return has_word and _is_date(digits[8:12]) and not any(row.neighbours())
     if row.shape not in _IDENTITY:
         return False
     end = row.end + 18 - len(digits)  # behind an X

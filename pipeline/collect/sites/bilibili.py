@@ -60,21 +60,21 @@ def next_url(body: dict[str, Any], url: str) -> str | None:
 
 
 def _add(page: Page, reply: dict[str, Any], *, hot: bool) -> None:
-    own = str(reply.get("rpid_str") or need(reply, "rpid", int, "bilibili"))
+    comment_id = str(reply.get("rpid_str") or need(reply, "rpid", int, "bilibili"))
     if reply.get("state") == _HIDDEN or reply.get("invisible"):
-        page.skipped.append(("hidden_by_site", own))
+        page.skipped.append(("hidden_by_site", comment_id))
     else:
-        page.comments.append(_comment(reply, own, hot))
+        page.comments.append(_comment(reply, comment_id, hot))
     for child in reply.get("replies") or []:
         _add(page, child, hot=False)
 
 
-def _comment(reply: dict[str, Any], own: str, hot: bool) -> Comment:
+def _comment(reply: dict[str, Any], comment_id: str, hot: bool) -> Comment:
     content = need(reply, "content", dict, "bilibili")
     parent = text_id(reply.get("parent_str") or reply.get("parent"))
     return Comment(
         thread_id=str(need(reply, "oid", (int, str), "bilibili")),
-        comment_id=own,
+        comment_id=comment_id,
         parent_id=parent,
         root_id=text_id(reply.get("root_str") or reply.get("root")),
         text=_REPLY_PREFIX.sub("", need(content, "message", str, "bilibili")),
@@ -83,5 +83,5 @@ def _comment(reply: dict[str, Any], own: str, hot: bool) -> Comment:
         created_at=moment(reply.get("ctime")),
         user=text_id(reply.get("mid")),
         is_hot=hot,
-        row_key=own,
+        row_key=comment_id,
     )

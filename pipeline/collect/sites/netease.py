@@ -67,10 +67,10 @@ def _song(song: dict[str, Any]) -> Article:
 def _comment(item: dict[str, Any], song: str, hot: bool) -> Comment:
     answered: dict[str, Any] = next(iter(item.get("beReplied") or []), {})
     parent = text_id(item.get("parentCommentId")) or text_id(answered.get("beRepliedCommentId"))
-    own = str(need(item, "commentId", int, "netease"))
+    comment_id = str(need(item, "commentId", int, "netease"))
     return Comment(
         thread_id=song,
-        comment_id=own,
+        comment_id=comment_id,
         parent_id=parent,
         root_id=parent,
         context=answered.get("content"),
@@ -79,5 +79,5 @@ def _comment(item: dict[str, Any], song: str, hot: bool) -> Comment:
         created_at=moment(item.get("time"), 1000),
         user=text_id((item.get("user") or {}).get("userId")),
         is_hot=hot,
-        row_key=own,
+        row_key=comment_id,
     )

@@ -49,10 +49,10 @@ def _parse_first(data: dict[str, Any]) -> Page:
 
 
 def _old(item: dict[str, Any], thread: str) -> Comment:
-    own = need(item, "id", str, "tencent_news")
+    comment_id = need(item, "id", str, "tencent_news")
     return Comment(
         thread_id=thread,
-        comment_id=own,
+        comment_id=comment_id,
         parent_id=text_id(item.get("parent")),
         root_id=text_id(item.get("rootid")),
         text=text_of(need(item, "content", str, "tencent_news")),
@@ -60,7 +60,7 @@ def _old(item: dict[str, Any], thread: str) -> Comment:
         reply_count=count(item.get("orireplynum")),
         created_at=moment(item.get("time")),
         user=text_id(item.get("userid")),
-        row_key=own,
+        row_key=comment_id,
     )
 
 
@@ -82,10 +82,10 @@ def _new(item: dict[str, Any], thread: str, root: str | None, hot: bool) -> Comm
     text = item.get("reply_content") or item.get("content")
     if not isinstance(text, str):
         raise SchemaDrift("tencent_news: a comment has neither reply_content nor content")
-    own = text_id(item.get("reply_id")) or str(need(item, "commentid", str, "tencent_news"))
+    comment_id = text_id(item.get("reply_id")) or str(need(item, "commentid", str, "tencent_news"))
     return Comment(
         thread_id=thread,
-        comment_id=own,
+        comment_id=comment_id,
         parent_id=root,
         root_id=root,
         text=text_of(text),
@@ -93,5 +93,5 @@ def _new(item: dict[str, Any], thread: str, root: str | None, hot: bool) -> Comm
         created_at=moment(item.get("pub_time") or item.get("time")),
         user=text_id(item.get("userid")),
         is_hot=hot,
-        row_key=own,
+        row_key=comment_id,
     )

@@ -56,12 +56,12 @@ def next_url(body: dict[str, Any], url: str) -> str | None:
 
 
 def _comment(item: dict[str, Any], thread: str, parent: str | None, fetched_at: datetime | None) -> Comment:
-    own = str(need(item, "id", (int, str), "weibo"))
+    comment_id = str(need(item, "id", (int, str), "weibo"))
     root = text_id(item.get("rootidstr") or item.get("rootid"))
-    parent = text_id(item.get("reply_id")) or parent or (root if root != own else None)
+    parent = text_id(item.get("reply_id")) or parent or (root if root != comment_id else None)
     return Comment(
         thread_id=thread,
-        comment_id=own,
+        comment_id=comment_id,
         parent_id=parent,
         root_id=root if parent else None,
         text=_REPLY_PREFIX.sub("", text_of(need(item, "text", str, "weibo"))),
@@ -69,7 +69,7 @@ def _comment(item: dict[str, Any], thread: str, parent: str | None, fetched_at: 
         reply_count=count(item.get("total_number")),
         created_at=_time(item.get("created_at"), fetched_at),
         user=text_id((item.get("user") or {}).get("id")),
-        row_key=own,
+        row_key=comment_id,
     )
 
 

@@ -50,21 +50,21 @@ def next_url(body: dict[str, Any], url: str) -> str | None:
 
 
 def _add(page: Page, item: dict[str, Any], thread: str) -> None:
-    own = need(item, "id", str, "zhihu")
+    comment_id = need(item, "id", str, "zhihu")
     marks = {"is_delete": "deleted", "collapsed": "collapsed", "reviewing": "reviewing"}
     if state := next((state for mark, state in marks.items() if item.get(mark)), None):
-        page.skipped.append((f"{state}_by_site", own))
+        page.skipped.append((f"{state}_by_site", comment_id))
     else:
-        page.comments.append(_comment(item, own, thread))
+        page.comments.append(_comment(item, comment_id, thread))
     for child in item.get("child_comments") or []:
         _add(page, child, thread)
 
 
-def _comment(item: dict[str, Any], own: str, thread: str) -> Comment:
+def _comment(item: dict[str, Any], comment_id: str, thread: str) -> Comment:
     author = item.get("author") or {}
     return Comment(
         thread_id=thread,
-        comment_id=own,
+        comment_id=comment_id,
         parent_id=text_id(item.get("reply_comment_id")),
         root_id=text_id(item.get("reply_root_comment_id")),
         text=text_of(need(item, "content", str, "zhihu")),
@@ -72,5 +72,5 @@ def _comment(item: dict[str, Any], own: str, thread: str) -> Comment:
         reply_count=count(item.get("child_comment_count")),
         created_at=moment(item.get("created_time")),
         user=text_id(author.get("id") or (author.get("member") or {}).get("id")),
-        row_key=own,
+        row_key=comment_id,
     )
