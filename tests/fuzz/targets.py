@@ -11,7 +11,7 @@ import random
 import sqlite3
 import zipfile
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -75,46 +75,36 @@ def pages(source: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in sample.list_pages(source)[0].read_text(encoding="utf-8").splitlines()]
 
 
-def small(page: dict[str, Any], most: int = 4) -> dict[str, Any]:
+def _cut(node: Any, most: int = 4) -> Any:
     """The page with at most so many items in each list, so that a change more often hits what matters."""
-
-    def cut(node: Any) -> Any:
-        if isinstance(node, list):
-            return [cut(item) for item in node[:most]]
-        return {k: cut(v) for k, v in node.items()} if isinstance(node, dict) else node
-
-    found: dict[str, Any] = cut(page)
-    return found
+    if isinstance(node, list):
+        return [_cut(item) for item in node[:most]]
+    return {name: _cut(value) for name, value in node.items()} if isinstance(node, dict) else node
 
 
 @cache
 def _small_pages(source: str) -> list[dict[str, Any]]:
-    return [{**page, "body": small(page["body"])} for page in pages(source)]
+    return [{**page, "body": _cut(page["body"])} for page in pages(source)]
 
 
 def _page(rng: random.Random, source: str) -> tuple[dict[str, Any], str]:
     row = rng.choice(_small_pages(source))
-    told = hostile.mutated(rng, row["body"])
-    body = parse_value(hostile.spelt(rng, told), PLACE)
+    body = parse_value(hostile.spelt(rng, hostile.mutated(rng, row["body"])), PLACE)
     if not isinstance(body, dict):
         raise BadInput("not an object")  # as `json_object` and the fetcher have it
     url = row["url"] if rng.randrange(10) else hostile.text(rng, row["url"]).encode("utf-8", "replace").decode()
     return body, url
 
 
-def _sound(page: Page) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _check_page(page: Page, _source: str = "") -> tuple[pl.DataFrame, pl.DataFrame]:
     comments, articles = comment_frame(page.comments), article_frame(page.articles)
     must((comments.height, articles.height) == (len(page.comments), len(page.articles)), "a record was lost")
     must(comments.schema == COMMENT_SCHEMA and articles.schema == ARTICLE_SCHEMA, "another schema")
-    for reason, key in page.skipped:
-        must(isinstance(reason, str) and isinstance(key, str), "a skipped row without text")
-    for one in page.comments:
-        must(all(isinstance(v, str) for v in (one.thread_id, one.comment_id, one.text, one.row_key)), "no text")
+    must(all(isinstance(text, str) for row in page.skipped for text in row), "a skipped row without text")
+    for comment in page.comments:
+        texts = (comment.thread_id, comment.comment_id, comment.text, comment.row_key)
+        must(all(isinstance(text, str) for text in texts), "no text")
     return comments, articles
-
-
-def _sound_page(page: Page, source: str) -> None:
-    _sound(page)
 
 
 def adapter(source: str, folder: Path) -> One:
@@ -124,12 +114,10 @@ def adapter(source: str, folder: Path) -> One:
         body, url = _page(rng, source)
         body = anonymise.redact(body, source, KEY)
         page = parse(source, body, url, None)
-        for comment in page.comments:
-            must(isinstance(comment.comment_id, str), "an id that is no text")
+        must(all(isinstance(comment.comment_id, str) for comment in page.comments), "an id that is no text")
         if not rng.randrange(4):
-            _sound(page)
-        after = next_url(source, body, url)
-        must(after is None or isinstance(after, str), "a next address that is no text")
+            _check_page(page)
+        must(isinstance(next_url(source, body, url), str | None), "a next address that is no text")
 
     return one
 
@@ -146,7 +134,7 @@ def chain(source: str, folder: Path) -> One:
 
 
 def _through(page: Page, source: str, *, hashed: bool) -> None:
-    comments, articles = _sound(page)
+    comments, articles = _check_page(page)
     if not hashed:
         comments = comments.with_columns(anonymise.surrogates(comments["user"], source, KEY))
     kept, dropped = clean(comments)
@@ -156,15 +144,12 @@ def _through(page: Page, source: str, *, hashed: bool) -> None:
     refuse_circles(unique)
     articles = articles.with_columns(normalised(articles[name]) for name in ("title", "text", "summary"))
     articles = articles.unique("thread_id", keep="last", maintain_order=True)
-    found = with_context(unique, articles)
-    must(found.height == unique.height, "putting under a context changed the number of rows")
-    day = parse_day(sample.DAY)
-    rows = found.rename({"user": "user_id"}).with_columns(
-        source=pl.lit(source), day=pl.lit(day), origin=pl.lit("x"), adapter=pl.lit("x/1")
-    )
-    names = TABLES["comments"].schema.column_names()
+    rows = with_context(unique, articles).rename({"user": "user_id"})
+    must(rows.height == unique.height, "putting under a context changed the number of rows")
+    constants = {"source": source, "day": parse_day(sample.DAY), "origin": "x", "adapter": "x/1"}
+    rows = rows.with_columns(pl.lit(value).alias(name) for name, value in constants.items())
     if rows.height:
-        TABLES["comments"].schema.validate(rows.select(names))
+        TABLES["comments"].schema.validate(rows.select(TABLES["comments"].schema.column_names()))
 
 
 # --------------------------------------------------------------------------------------------------------------- texts
@@ -239,47 +224,47 @@ def _table_rows(rng: random.Random) -> list[dict[str, Any]]:
     if rng.randrange(4) == 0:
         rows = [{"id": "1", "title": "t", "content": "x", "category": "c",
                  "comments": [{"text": "a", "upvotes": 2}, {"text": "b", "upvotes": 0}]}]  # fmt: skip
-    found = hostile.mutated(rng, rows)
-    return found if isinstance(found, list) else [found]
+    return _mutated_rows(rng, rows)
+
+
+def _mutated_rows(rng: random.Random, rows: list[Any]) -> list[Any]:
+    mutated = hostile.mutated(rng, rows)
+    return mutated if isinstance(mutated, list) else [mutated]
 
 
 def _as_csv(rng: random.Random, rows: list[Any], dialect: str) -> str:
-    held = [row for row in rows if isinstance(row, dict)] or [{"text": "x"}]
-    names = list(dict.fromkeys(str(name) for row in held for name in row))
+    objects = [row for row in rows if isinstance(row, dict)] or [{"text": "x"}]
+    names = list(dict.fromkeys(str(name) for row in objects for name in row))
     out = io.StringIO()
-    writer = csv.writer(out, dialect=dialect)
-    writer.writerow(names)
-    for row in held:
-        writer.writerow([_cell(row.get(name)) for name in names])
-    told = out.getvalue()
+    csv.writer(out, dialect=dialect).writerows([names, *([_cell(row.get(name)) for name in names] for row in objects)])
+    text = out.getvalue()
     if names and rng.randrange(12) == 0:  # the header's first name twice
-        told = told.replace(names[0], f"{names[0]},{names[0]}", 1)
-    return told
+        text = text.replace(names[0], f"{names[0]},{names[0]}", 1)
+    return text
 
 
 def _cell(value: object) -> str:
     return json.dumps(value) if isinstance(value, dict | list) else "" if value is None else str(value)
 
 
-def _written(rng: random.Random, path: Path) -> int | None:
-    """A table with something done to it, in the format its ending names; rows, where they are known to be so many."""
+def _write_table(rng: random.Random, path: Path) -> None:
+    """A table with something done to it, in the format its ending names."""
     suffix, rows = path.suffix, _table_rows(rng)
-    if suffix in (".csv", ".tsv"):
-        path.write_bytes(hostile.raw(rng, _as_csv(rng, rows, "excel-tab" if suffix == ".tsv" else "excel")))
-    elif suffix == ".txt":
-        path.write_bytes(hostile.raw(rng, "\n".join(hostile.text(rng, "一条评论") for _ in rows)))
-    elif suffix == ".jsonl":
-        rows = rng.choice(_lines_of_pages()) if rng.randrange(3) == 0 else rows
-        path.write_bytes(hostile.raw(rng, "\n".join(hostile.spelt(rng, row) for row in rows)))
-    elif suffix == ".json":
-        path.write_bytes(hostile.raw(rng, hostile.spelt(rng, rows)))
-    elif suffix == ".parquet":
-        path.write_bytes(_parquet(rng, rows))
-    elif suffix == ".xlsx":
-        path.write_bytes(_xlsx(rng, rows))
-    else:
+    if suffix == ".db":
         _sqlite(rng, rows, path)
-    return None
+    elif suffix in (".parquet", ".xlsx"):
+        path.write_bytes((_parquet if suffix == ".parquet" else _xlsx)(rng, rows))
+    else:
+        if suffix in (".csv", ".tsv"):
+            text = _as_csv(rng, rows, "excel-tab" if suffix == ".tsv" else "excel")
+        elif suffix == ".txt":
+            text = "\n".join(hostile.text(rng, "一条评论") for _ in rows)
+        elif suffix == ".jsonl":
+            rows = rng.choice(_lines_of_pages()) if rng.randrange(3) == 0 else rows
+            text = "\n".join(hostile.spelt(rng, row) for row in rows)
+        else:
+            text = hostile.spelt(rng, rows)
+        path.write_bytes(hostile.raw(rng, text))
 
 
 @cache
@@ -301,10 +286,11 @@ def _parquet(rng: random.Random, rows: list[Any]) -> bytes:
         "nowhere": pa.array([1, 2], pa.timestamp("us", "Mars/Base")), "null": pa.nulls(2),
     }  # fmt: skip
     if rng.random() < 0.6:
-        held = [row for row in rows if isinstance(row, dict)]
-        names = list(dict.fromkeys(name for row in held for name in row))
+        objects = [row for row in rows if isinstance(row, dict)]
+        names = list(dict.fromkeys(name for row in objects for name in row))
+        columns = {str(n).encode("utf-8", "replace").decode(): [row.get(n) for row in objects] for n in names}
         try:
-            table = pa.table({str(n).encode("utf-8", "replace").decode(): [row.get(n) for row in held] for n in names})
+            table = pa.table(columns)
         except (pa.ArrowException, ValueError, OverflowError, UnicodeError, TypeError):
             table = pa.table({"text": ["a", "b"]})
     else:
@@ -318,66 +304,38 @@ def _parquet(rng: random.Random, rows: list[Any]) -> bytes:
     return hostile.broken(rng, out.getvalue()) if rng.random() < 0.3 else out.getvalue()
 
 
-def _xlsx(rng: random.Random, rows: list[Any]) -> bytes:
-    found = _book()
+def _xlsx(rng: random.Random, _rows: list[Any]) -> bytes:
     if rng.random() < 0.2:
-        return hostile.broken(rng, found)
+        return hostile.broken(rng, _book())
     out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(found)) as book, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as other:
+    with zipfile.ZipFile(io.BytesIO(_book())) as book, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as changed:
         for name in book.namelist():
-            data = book.read(name)
-            if "sheet1" in name or rng.randrange(12) == 0:
-                data = _sheet(rng, data)
+            is_changed = "sheet1" in name or rng.randrange(12) == 0
             if rng.randrange(40):
-                other.writestr(name, data)
+                changed.writestr(name, _sheet(rng, book.read(name)) if is_changed else book.read(name))
     return out.getvalue()
 
 
+_CELLS = (
+    "XFD1048576 A1048576 XFD1 A0 ZZZZ99999999 A-1 1  A99999999999999999999 1A1 $XFD$9 A5000000000 A4294967297 "
+    "AAAAAAAAAAAAAA1 a9 XFE1 &#88;FD9"
+)
+_SHEET_CHANGES = [  # what is in a sheet, and what takes its place
+    ('r="A2"', [f'r="{cell}"' for cell in [*_CELLS.split(" "), "A 1"]]),
+    ("<v>", ["<f>1+1</f><v>", "<f>HYPERLINK(&quot;x&quot;)</f><v>", "<v>9"]),
+    ("<sheetData>", ['<!DOCTYPE x [<!ENTITY a "aaaa">]><sheetData>&a;']),
+    ('ref="A1:H4"', [f'ref="{cells}"' for cells in ("A1:XFD1048576", "A1:A1", "B2:A1", "x", "A1:ZZZZZZ9")]),
+    ('t="s"', ['t="b"', 't="e"', 't="d"', 't="str"', 't="inlineStr"', 't="z"', ""]),
+    ("<v>1</v>", [f"<v>{value}</v>" for value in ("99999", "-1", "x", "1e400", "NaN", "")]),
+    ("<row", ["<rov", "<c/><row", '<row r="9"', "<row><row"]),
+]
+
+
 def _sheet(rng: random.Random, data: bytes) -> bytes:
-    kind = rng.randrange(8)
-    told = data.decode("utf-8", "replace")
-    if kind == 0:
+    if rng.randrange(9) == 0:
         return hostile.broken(rng, data)
-    if kind == 1:
-        cell = rng.choice(
-            [
-                "XFD1048576",
-                "A1048576",
-                "XFD1",
-                "A0",
-                "ZZZZ99999999",
-                "A-1",
-                "1",
-                "",
-                "A99999999999999999999",
-                "1A1",
-                "$XFD$9",
-                "A5000000000",
-                "A4294967297",
-                "AAAAAAAAAAAAAA1",
-                "a9",
-                "XFE1",
-                "A 1",
-                "&#88;FD9",
-            ]
-        )
-        return told.replace('r="A2"', f'r="{cell}"', 1).encode()
-    if kind == 2:
-        return told.replace(
-            "<v>", rng.choice(["<f>1+1</f><v>", "<f>HYPERLINK(&quot;x&quot;)</f><v>", "<v>9"]), 1
-        ).encode()
-    if kind == 3:
-        return told.replace("<sheetData>", '<!DOCTYPE x [<!ENTITY a "aaaa">]><sheetData>&a;').encode()
-    if kind == 4:
-        dimension = rng.choice(["A1:XFD1048576", "A1:A1", "B2:A1", "x", "A1:ZZZZZZ9"])
-        return told.replace('<dimension ref="A1:H4"/>', f'<dimension ref="{dimension}"/>').encode()
-    if kind == 5:
-        return told.replace(
-            't="s"', rng.choice(['t="b"', 't="e"', 't="d"', 't="str"', 't="inlineStr"', 't="z"', ""]), 1
-        ).encode()
-    if kind == 6:
-        return told.replace("<v>1</v>", f"<v>{rng.choice(['99999', '-1', 'x', '1e400', 'NaN', ''])}</v>", 1).encode()
-    return told.encode()
+    old, others = rng.choice(_SHEET_CHANGES)
+    return data.decode("utf-8", "replace").replace(old, rng.choice(others), 1).encode()
 
 
 @cache
@@ -403,32 +361,25 @@ def _sqlite(rng: random.Random, rows: list[Any], path: Path) -> None:
         "create virtual table f using fts5(text)", "create table blobs (text blob)", "create table e (text)",
     ])  # fmt: skip
     with closing(sqlite3.connect(path)) as con:
-        held = [row for row in rows if isinstance(row, dict)]
         con.execute(f'create table "{name}" (text, comment_id, like_count, created_at)')
         con.execute("create table u (a)")
-        for row in held:
+        for row in (row for row in rows if isinstance(row, dict)):
             cells = [row.get(n) for n in ("text", "comment_id", "like_count", "created_at")]
-            cells = [
-                c if isinstance(c, str | float | None) or (isinstance(c, int) and abs(c) < 2**63) else str(c)
-                for c in cells
-            ]
+            is_storable = [isinstance(c, str | float | None) or (isinstance(c, int) and abs(c) < 2**63) for c in cells]
+            cells = [cell if fits else str(cell) for cell, fits in zip(cells, is_storable, strict=True)]
             if rng.randrange(6) == 0:
                 cells[rng.randrange(4)] = rng.choice([b"\xff\xfe", b"", b"a" * 2000])
-            try:
+            with suppress(UnicodeEncodeError, OverflowError):
                 con.execute(f'insert into "{name}" values (?, ?, ?, ?)', cells)
                 if rng.randrange(9) == 0:
                     con.execute(f'insert into "{name}" values (cast(? as text), 1, 2, 3)', [b"\xff\xfe\xfd"])
-            except (UnicodeEncodeError, OverflowError):
-                continue
         if more:
             con.execute(more)
         if more.startswith("create table g"):
             con.execute("insert into g (a) values (90000)")
         if rng.randrange(6) == 0:
-            con.execute("pragma writable_schema = on")
-            con.execute(
-                "update sqlite_master set " + rng.choice(["sql = 'x'", "name = null", "name = 7", "rootpage = 99"])
-            )
+            change = rng.choice(["sql = 'x'", "name = null", "name = 7", "rootpage = 99"])
+            con.executescript(f"pragma writable_schema = on; update sqlite_master set {change}")
         con.commit()
     if rng.randrange(4) == 0:
         path.write_bytes(hostile.broken(rng, path.read_bytes()))
@@ -439,19 +390,16 @@ def imported(suffix: str, folder: Path) -> One:
     path = folder / f"in{suffix}"
 
     def one(rng: random.Random) -> None:
-        _written(rng, path)
+        _write_table(rng, path)
         mapping = {"text": "text"} if rng.randrange(5) == 0 else {}
-        encoding = (
-            rng.choice(["gb18030", "utf-16", "ascii", "hex", "idna", "utf-7", "x\0"])
-            if rng.randrange(20) == 0
-            else "utf-8-sig"
-        )
-        whole = rng.randrange(8) == 0
-        for batch_ in importers.read(path, None, mapping, KEY, encoding):
-            if whole:
-                _through(batch_.page, batch_.source, hashed=batch_.hashed)
+        odd = rng.choice(["gb18030", "utf-16", "ascii", "hex", "idna", "utf-7", "x\0"])
+        encoding = "utf-8-sig" if rng.randrange(20) else odd
+        goes_through = rng.randrange(8) == 0
+        for part in importers.read(path, None, mapping, KEY, encoding):
+            if goes_through:
+                _through(part.page, part.source, hashed=part.hashed)
             else:
-                _sound(batch_.page)
+                _check_page(part.page)
 
     return one
 
@@ -828,7 +776,7 @@ TARGETS: Mapping[str, Target] = {
     **{f"chain {source}": Target(1_000, partial(chain, source)) for source in ADAPTERS},
     **{f"import {suffix}": Target(share, partial(imported, suffix)) for suffix, share in SUFFIXES.items()},
     **{
-        f"damaged {suffix}": Target(share, partial(damaged.target, suffix, _sound_page))
+        f"damaged {suffix}": Target(share, partial(damaged.target, suffix, _check_page))
         for suffix, share in damaged.SUFFIXES.items()
     },
     "clean": Target(4_000, cleaned),
