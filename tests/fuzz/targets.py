@@ -35,7 +35,7 @@ from pipeline.examples.ndd import compression, similar
 from pipeline.examples.recam import items as cloze
 from pipeline.examples.recam import summaries
 from pipeline.examples.subtext import recovery
-from pipeline.io.lines import parse_value
+from pipeline.io.lines import parse_value, read_json_lines
 from pipeline.io.spreadsheets import escape_formula, unescape_formula
 from pipeline.label import compression as grading
 from pipeline.label import label_files, label_studio, questionnaire, schema
@@ -413,18 +413,12 @@ _TASKS = pl.DataFrame({"task_id": _IDS, "text": ["你可真准时", "=cmd|x", "a
 def _label_rows(rng: random.Random, form: Any) -> list[Any]:
     fields = {name: rng.choice(field.values) for name, field in form.fields.items()}
     if rng.random() < 0.5:
-        rows = [
-            {"task_id": _IDS[n], "rater_id": "anna", "field": f, "value": v}
-            for n in (0, 1)
-            for f, v in list(fields.items())[:3]
-        ]
+        answers = [(n, name, value) for n in (0, 1) for name, value in list(fields.items())[:3]]
+        rows = [{"task_id": _IDS[n], "rater_id": "anna", "field": name, "value": value} for n, name, value in answers]
     else:
-        rows = [
-            {"task_id": _IDS[n], "rater_id": "anna", "round": 1, "stage": 1, "text": _TASKS["text"][n], **fields}
-            for n in (0, 1)
-        ]
-    found = hostile.mutated(rng, rows)
-    return found if isinstance(found, list) else [found]
+        task = {"rater_id": "anna", "round": 1, "stage": 1, **fields}
+        rows = [{"task_id": _IDS[n], "text": _TASKS["text"][n], **task} for n in (0, 1)]
+    return _mutated_rows(rng, rows)
 
 
 def labelled(suffix: str, folder: Path) -> One:
@@ -437,8 +431,8 @@ def labelled(suffix: str, folder: Path) -> One:
     def one(rng: random.Random) -> None:
         form = rng.choice(forms)
         rows = _label_rows(rng, form)
-        told = _as_csv(rng, rows, "excel") if suffix == ".csv" else "\n".join(hostile.spelt(rng, row) for row in rows)
-        path.write_bytes(hostile.raw(rng, told))
+        text = _as_csv(rng, rows, "excel") if suffix == ".csv" else "\n".join(hostile.spelt(rng, row) for row in rows)
+        path.write_bytes(hostile.raw(rng, text))
         tasks = rng.choice([items, items, None])
         labels = label_files.read(path, tasks, form)
         must(labels.schema == label_files.COLUMNS, "another schema")
@@ -456,16 +450,10 @@ def labelled(suffix: str, folder: Path) -> One:
 def studio(folder: Path) -> One:
     """Exports of Label Studio."""
     path = folder / "export.json"
-    result = [
-        {"from_name": "subtext", "to_name": "text", "type": "choices", "value": {"choices": ["1"]}},
-        {
-            "from_name": "span",
-            "to_name": "text",
-            "type": "labels",
-            "value": {"start": 0, "end": 2, "text": "你可", "labels": ["span"]},
-        },
-        {"from_name": "plain", "to_name": "text", "type": "textarea", "value": {"text": ["迟到了"]}},
-    ]
+    span = {"start": 0, "end": 2, "text": "你可", "labels": ["span"]}
+    result = [{"from_name": name, "to_name": "text", "type": kind, "value": value} for name, kind, value in (
+        ("subtext", "choices", {"choices": ["1"]}), ("span", "labels", span), ("plain", "textarea", {"text": ["迟到了"]}),
+    )]  # fmt: skip
     annotation = {"id": 1, "completed_by": {"id": 7, "email": "a@example.org"}, "was_cancelled": False, "lead_time": 4.5,
                   "created_at": "2026-11-20T08:00:00Z", "updated_at": "2026-11-20T08:00:00Z", "result": result}  # fmt: skip
     seed = [{"id": 1, "data": {"task_id": _IDS[0], "round": 1, "stage": 1, "fields": ["subtext"]},
@@ -473,9 +461,8 @@ def studio(folder: Path) -> One:
 
     def one(rng: random.Random) -> None:
         path.write_bytes(hostile.raw(rng, hostile.spelt(rng, hostile.mutated(rng, seed))))
-        tasks = label_studio.read_export(path)
-        found = label_studio.parse_export(tasks, _TASKS, name="export")
-        must(found.labels.schema == label_files.COLUMNS, "another schema")
+        export = label_studio.parse_export(label_studio.read_export(path), _TASKS, name="export")
+        must(export.labels.schema == label_files.COLUMNS, "another schema")
 
     return one
 
@@ -568,67 +555,32 @@ def cassettes(folder: Path) -> One:
     return _jsonl(folder, cassette.read, sample.COMPLETIONS, contract="completions")
 
 
-def prices(folder: Path) -> One:
-    """Price tables of one's own."""
-    path = folder / "prices.toml"
-    seed = '["m"]\ninput = 0.5\noutput = 1.5\nnoted = 2026-11-20\nbatch = 0.5\n["n"]\ninput = 1\noutput = 2\nnoted = 2026-11-20\n'
-
-    def one(rng: random.Random) -> None:
-        path.write_bytes(
-            hostile.raw(
-                rng,
-                hostile.text(rng, seed) if rng.random() < 0.7 else seed.replace("1", str(rng.choice(hostile.NUMBERS))),
-            )
-        )
-        for price in cost.prices(path).values():
-            must(price.cost(10, 10) >= 0, "a negative price")
-
-    return one
-
-
 # ------------------------------------------------------------------------------------------------------------- examples
 
 
-def _jsonl(
-    folder: Path, read: Callable[[Path], Any], seeds: Path | list[Any], contract: str = "", count: int = 3
-) -> One:
+def _jsonl(folder: Path, read: Callable[[Path], Any], seeds: Path | list[Any], contract: str = "") -> One:
     """Lines of JSON with something done to them; what is kept and dropped are the lines that came in."""
     path = folder / "in.jsonl"
-    rows = (
-        seeds
-        if isinstance(seeds, list)
-        else [json.loads(line) for line in seeds.read_text(encoding="utf-8").splitlines()[:40]]
-    )
+    if isinstance(seeds, Path):
+        seeds = [json.loads(line) for line in seeds.read_text(encoding="utf-8").splitlines()[:40]]
 
     def one(rng: random.Random) -> None:
-        some = hostile.mutated(rng, rng.sample(rows, min(count, len(rows))))
-        lines = [hostile.spelt(rng, row) for row in (some if isinstance(some, list) else [some])]
-        path.write_bytes(hostile.raw(rng, "\n".join(lines)))
-        found = read(path)
+        rows = _mutated_rows(rng, rng.sample(seeds, min(3, len(seeds))))
+        path.write_bytes(hostile.raw(rng, "\n".join(hostile.spelt(rng, row) for row in rows)))
+        content = read(path)
         if contract:
-            TABLES[contract].schema.validate(found)
+            TABLES[contract].schema.validate(content)
 
     return one
 
 
-def _whole(rows: int, found: Any) -> None:
-    kept = next(getattr(found, name) for name in ("rows", "items", "sentences") if hasattr(found, name))
-    must(kept.height + found.dropped.height == rows, "rows were lost")
-
-
-def _count(path: Path) -> int:
-    from pipeline.io.lines import read_json_lines
-
-    return sum(1 for _ in read_json_lines(path))
+def _check_count(row_count: int, content: Any) -> None:
+    kept = next(getattr(content, name) for name in ("rows", "items", "sentences") if hasattr(content, name))
+    must(kept.height + content.dropped.height == row_count, "rows were lost")
 
 
 def _all(read: Callable[[Path], Any]) -> Callable[[Path], Any]:
-    def checked(path: Path) -> Any:
-        found = read(path)
-        _whole(_count(path), found)
-        return found
-
-    return checked
+    return lambda path: _check_count(sum(1 for _ in read_json_lines(path)), read(path))
 
 
 _CLOZE = [{"article": f"Passage {n}.", "question": "He is @placeholder here.", "label": n % 5,
@@ -637,10 +589,8 @@ _QUESTIONS = [{"reference": f"r{n}", "options": ["a", "b", f"c{n}"], "answer": n
 _CHOICES = [{"text": f"t{n}", "options": ["a", "b"], "answer": [n % 2], "context": "c"} for n in range(4)]
 _NOTES = [{"text": f"t{n}", "meaning": "m", "context": "c", "plain": "p"} for n in range(4)]
 _GOOGLE = [{"text": "The old house on the hill burned down, police said.", "summaries": ["The house burned down."]}]
-_OWN = [
-    {"text": f"So {n}.", "label": "implicit", "explicit": f"Yes {n}.", "lang": "en", "item_id": str(n)}
-    for n in range(3)
-]
+_OWN = [{"text": f"So {n}.", "label": "implicit", "explicit": f"Yes {n}.", "lang": "en", "item_id": str(n)}
+        for n in range(3)]  # fmt: skip
 _SNARKS = {"examples": [{"input": "(a) Great. (b) Fine.", "target_scores": {"(a)": 1, "(b)": 0}}]}
 
 
@@ -650,13 +600,9 @@ def conllu(folder: Path) -> One:
     seeds = sample.TREES.read_text(encoding="utf-8").split("\n\n")
 
     def one(rng: random.Random) -> None:
-        cells = [line.split("\t") for line in rng.choice(seeds).splitlines()]
-        found = hostile.mutated(rng, cells)
-        told = "\n".join(
-            "\t".join(map(str, row)) if isinstance(row, list) else str(row)
-            for row in (found if isinstance(found, list) else [found])
-        )
-        path.write_bytes(hostile.raw(rng, told + "\n\n"))
+        cells = _mutated_rows(rng, [line.split("\t") for line in rng.choice(seeds).splitlines()])
+        lines = ["\t".join(map(str, row)) if isinstance(row, list) else str(row) for row in cells]
+        path.write_bytes(hostile.raw(rng, "\n".join(lines) + "\n\n"))
         for tree in trees.read(path):
             must(len(tree.words) == len(tree.heads) == len(tree.relations), "columns of different lengths")
             trees.find_subtrees(tree.heads)
@@ -664,64 +610,78 @@ def conllu(folder: Path) -> One:
     return one
 
 
-def colloquial(folder: Path) -> One:
-    """Colloquial-SC: two files in step, with Python literals."""
-    data, order = folder / "alldata-2.txt", folder / "shuffled_idx-2.txt"
-    seed = "0\t['今', '天', '好']\n\t['1', '0', '1']\n1\t['我', '来']\n\t['1', '1']\n"
+def _texts(folder: Path, read: Callable[[Path], object], seeds: Mapping[str, str]) -> One:
+    """Files of texts, one or more of them with something done to it; `read` takes their folder."""
 
     def one(rng: random.Random) -> None:
-        data.write_bytes(hostile.raw(rng, hostile.text(rng, seed)))
-        order.write_bytes(hostile.raw(rng, rng.choice(["[1, 0]", "[0, 1]", hostile.text(rng, "[1, 0]")])))
-        compression.read_colloquial(folder, 1)
+        for name, seed in seeds.items():
+            text = hostile.text(rng, seed) if len(seeds) == 1 or rng.random() < 0.6 else seed
+            (folder / name).write_bytes(hostile.raw(rng, text))
+        read(folder)
 
     return one
 
 
+def colloquial(folder: Path) -> One:
+    """Colloquial-SC: two files in step, with Python literals."""
+    data = "0\t['今', '天', '好']\n\t['1', '0', '1']\n1\t['我', '来']\n\t['1', '1']\n"
+    seeds = {"alldata-2.txt": data, "shuffled_idx-2.txt": "[1, 0]"}
+    return _texts(folder, lambda folder: compression.read_colloquial(folder, 1), seeds)
+
+
 def broadcast(folder: Path) -> One:
     """SLAHAN's layout: two files in step."""
-    source, gold = folder / "input.txt", folder / "gold.1.comp"
+    seeds = {
+        "input.txt": "the old house burned down .\nhe said so .\n",
+        "gold.1.comp": "the house burned .\nhe said .\n",
+    }
+    return _texts(folder, lambda folder: compression.read_broadcast(folder, 1, 1), seeds)
+
+
+def ratings(folder: Path) -> One:
+    """Lists of rated words."""
+
+    def read(folder: Path) -> None:
+        rows = concreteness.read(folder / "words.csv", bounds=(1, 5)).rows
+        must(rows["score"].is_between(0, 1).all(), "a score outside")
+
+    return _texts(folder, read, {"words.csv": "# a list\nword,rating\ntree,4.5\nidea,1.2\nlove,2\n"})
+
+
+def prices(folder: Path) -> One:
+    """Price tables of one's own."""
+    more = 'output = 1.5\nnoted = 2026-11-20\nbatch = 0.5\n["n"]\ninput = 1\noutput = 2\nnoted = 2026-11-20\n'
+    tables = [f'["m"]\ninput = {number}\n{more}' for number in (0.5, *hostile.NUMBERS)]
+
+    def read(folder: Path) -> None:
+        must(all(price.cost(10, 10) >= 0 for price in cost.prices(folder / "prices.toml").values()), "a negative price")
 
     def one(rng: random.Random) -> None:
-        source.write_bytes(hostile.raw(rng, hostile.text(rng, "the old house burned down .\nhe said so .\n")))
-        gold.write_bytes(hostile.raw(rng, hostile.text(rng, "the house burned .\nhe said .\n")))
-        compression.read_broadcast(folder, 1, 1)
+        seed = tables[0] if rng.random() < 0.7 else rng.choice(tables)
+        (folder / "prices.toml").write_bytes(hostile.raw(rng, hostile.text(rng, seed) if rng.random() < 0.7 else seed))
+        read(folder)
 
     return one
 
 
 def data_sets(folder: Path) -> One:
     """Data sets of table 6: tables of text and XML."""
-    absa = '<Reviews><sentence id="1"><text>It took an hour.</text><aspectTerms><aspectTerm term="x" implicit_sentiment="True"/></aspectTerms></sentence></Reviews>'
+    aspect = '<aspectTerm term="x" implicit_sentiment="True"/>'
+    sentence = f"<text>It took an hour.</text><aspectTerms>{aspect}</aspectTerms>"
     seeds = {
-        "absa.xml": absa, "snarks.json": json.dumps(_SNARKS), "task.json": json.dumps(_SNARKS),
+        "absa.xml": f'<Reviews><sentence id="1">{sentence}</sentence></Reviews>',
+        "snarks.json": json.dumps(_SNARKS), "task.json": json.dumps(_SNARKS),
         "own.csv": "text,label,explicit\nA.,implicit,B.\n", "own.tsv": "text\tlabel\nA.\timplicit\n",
     }  # fmt: skip
 
-    def one(rng: random.Random) -> None:
-        name = rng.choice(list(seeds))
-        path = folder / name
-        path.write_bytes(hostile.raw(rng, hostile.text(rng, seeds[name])))
+    def read(name: str, folder: Path) -> None:
         if name.startswith("own"):
-            sources.read_own(path)
+            sources.read_own(folder / name)
         else:
-            sources.read("absa" if name == "absa.xml" else "snarks", path)
+            sources.read("absa" if name == "absa.xml" else "snarks", folder / name)
 
-    return one
-
-
-def ratings(folder: Path) -> One:
-    """Lists of rated words."""
-    path = folder / "words.csv"
-
-    def one(rng: random.Random) -> None:
-        path.write_bytes(hostile.raw(rng, hostile.text(rng, "# a list\nword,rating\ntree,4.5\nidea,1.2\nlove,2\n")))
-        found = concreteness.read(path, bounds=(1, 5))
-        must(
-            all(0 <= score <= 1 for score in list(found.scores.values())[:9]) if hasattr(found, "scores") else True,
-            "no score",
-        )
-
-    return one
+    ones = [_texts(folder, partial(read, name), {name: seed}) for name, seed in seeds.items()]
+    return lambda rng: rng.choice(ones)(rng)
 
 
 def summarised(folder: Path) -> One:
@@ -739,7 +699,7 @@ def summarised(folder: Path) -> One:
         seed = "[SN]URL[SN]\nx\n[SN]TITLE[SN]\nt\n[SN]FIRST-SENTENCE[SN]\ns\n[SN]RESTBODY[SN]\nb\n"
         path.write_bytes(hostile.raw(rng, hostile.text(rng, seed)))
         splits.write_bytes(hostile.raw(rng, hostile.spelt(rng, hostile.mutated(rng, {"train": ["1"], "test": ["2"]}))))
-        _whole(1, summaries.read(path.parent, splits=splits))
+        _check_count(1, summaries.read(path.parent, splits=splits))
 
     return one
 
@@ -751,9 +711,8 @@ def leaving(folder: Path) -> One:
     """Texts in csv for spreadsheets: no cell begins as a formula, and label sheets give the same text again."""
 
     def one(rng: random.Random) -> None:
-        text = (
-            hostile.text(rng, rng.choice(["=1", "a", "-5", "+49 30", "@x", "'=1"])).encode("utf-8", "replace").decode()
-        )
+        seed = rng.choice(["=1", "a", "-5", "+49 30", "@x", "'=1"])
+        text = hostile.text(rng, seed).encode("utf-8", "replace").decode()
         cell = escape_formula(text)
         must(unescape_formula(cell) == text, f"{text!r} comes back as another text")
         must(not _runs(cell), f"{cell!r} would run")
