@@ -123,7 +123,7 @@ def resolve_day(dag_run: Any = None, params: Any = None, dag: Any = None) -> str
     """Resolve the one day that this run reads and writes; all other tasks get it from here."""
     from pipeline import slices
 
-    slices.known_params(dag_run.conf, dag.params)
+    slices.check_params(dag_run.conf, dag.params)
     return slices.resolve(dag_run.partition_key, params["day"], dag_run.run_after)
 
 

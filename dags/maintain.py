@@ -46,7 +46,7 @@ def maintain() -> None:
         from pipeline import slices
         from pipeline.tasks import upkeep
 
-        slices.known_params(dag_run.conf, dag.params)
+        slices.check_params(dag_run.conf, dag.params)
         return upkeep.list_tables(params["tables"], params)
 
     @task(max_active_tis_per_dag=2, map_index_template="{{ table }}")

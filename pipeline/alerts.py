@@ -1,8 +1,8 @@
 """Alerts: a missed deadline or a failed task as JSON to a webhook (UNDERTONE_ALERT_URL), or as an ERROR line.
 
-The triggerer and the workers import this module, so it lies in the package, needs no Airflow and imports little. What
-is told are names and times of ours: the address (which may hold a token), parameters of the run and words of an
-exception, which may quote a comment, are not.
+The triggerer and the workers import this module, so it lies in the package, needs no Airflow and imports little. It
+sends names and times of ours: neither the address (which may hold a token), nor parameters of the run, nor words of an
+exception, which may quote a comment.
 """
 
 import asyncio
@@ -21,47 +21,33 @@ WAIT = 1.0  # seconds before the second attempt; twice as many before each later
 
 
 async def deadline_missed(context: Mapping[str, Any]) -> None:
-    """Tell that a run was not done in time; the callback of `DeadlineAlert`, which runs in the triggerer.
+    """Report that a run was not done in time; the callback of `DeadlineAlert`, which runs in the triggerer.
 
-    Args:
-        context: of Airflow: dag_run (as JSON: dag_id, dag_run_id, partition_key, state) and deadline (deadline_time).
+    Airflow's context holds dag_run (as JSON: dag_id, dag_run_id, partition_key, state) and deadline (deadline_time).
     """
     run, deadline = context["dag_run"], context.get("deadline") or {}
     dag, day, due = run.get("dag_id"), run.get("partition_key"), deadline.get("deadline_time")
-    said = f"{dag}{f' of {day}' if day else ''} was not done by {due}"
-    note = {
-        "kind": "deadline_missed", "dag": dag, "run": run.get("dag_run_id"), "day": day, "state": run.get("state"),
-        "deadline": None if due is None else str(due),
-    }  # fmt: skip
-    await asyncio.to_thread(post, said, note)
+    fields = {"run": run.get("dag_run_id"), "day": day, "state": run.get("state"), "deadline": due and str(due)}
+    text = f"{dag}{f' of {day}' if day else ''} was not done by {due}"
+    await asyncio.to_thread(post, text, {"kind": "deadline_missed", "dag": dag, **fields})
 
 
 def task_failed(dag: str, task: str, run: str, day: str | None, tries: int, error: str) -> None:
-    """Tell that a task failed for good.
-
-    Args:
-        dag: its id.
-        task: its id.
-        run: its id.
-        day: partition key of the run.
-        tries: that were made.
-        error: name of the exception's type.
-    """
-    said = f"{task} of {dag}{f' of {day}' if day else ''} failed: {error}"
-    post(
-        said, {"kind": "task_failed", "dag": dag, "task": task, "run": run, "day": day, "tries": tries, "error": error}
-    )
+    """Report that a task failed for good, after so many tries; `error` is the name of the exception's type."""
+    fields = {"dag": dag, "task": task, "run": run, "day": day, "tries": tries, "error": error}
+    text = f"{task} of {dag}{f' of {day}' if day else ''} failed: {error}"
+    post(text, {"kind": "task_failed", **fields})
 
 
-def post(said: str, note: Mapping[str, object]) -> bool:
+def post(text: str, note: Mapping[str, object]) -> bool:
     """Post a note with its `text`; whether that succeeded. Without an address or an answer it is an ERROR line.
 
-    It never raises: an alert that fails must not fail what it tells about.
+    It never raises: an alert that fails must not fail what it reports.
     """
     import httpx
     import tenacity
 
-    body = {"text": f"undertone: {said}", **note}
+    body = {"text": f"undertone: {text}", **note}
     log.error("%s", json.dumps(body, ensure_ascii=False))
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log the address
     attempts = tenacity.Retrying(

@@ -72,27 +72,27 @@ def explain(error: BaseException) -> Failure | None:
         return Failure(Missing.exit_code, f"{error.name} is not installed: pip install 'undertone[{extra}]'")
     if isinstance(error, RecursionError):
         return Failure(BadInput.exit_code, "the input is nested too deeply; flatten it")
-    return _of_system(error) or _of_database(error) or _of_network(error) or _of_damage(error)
+    return _explain_system(error) or _explain_database(error) or _explain_network(error) or _explain_damage(error)
 
 
-def _of_system(error: BaseException) -> Failure | None:
+def _explain_system(error: BaseException) -> Failure | None:
     """Of the system, whether Python raised it or a library passed its words on."""
-    number = error.errno if isinstance(error, OSError) else None
-    text = flatten_message(error)
-    if number not in _SYSTEM and (match := _NUMBER.search(text)):
-        number = int(next(filter(None, match.groups())))
-    if number not in _SYSTEM:
-        number = next((each for words, each in _WORDS.items() if words in text), None)
-    if number is None or number not in _SYSTEM:
+    text, place = flatten_message(error), ""
+    numbers = [int(number) for match in _NUMBER.findall(text)[:1] for number in match if number]
+    numbers += [number for words, number in _WORDS.items() if words in text]
+    if isinstance(error, OSError):
+        numbers = [error.errno or 0, *numbers]
+        names = [name for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
+        place = os.fsdecode(names[0]) if names else ""
+    else:
+        place = text
+    if (number := next((number for number in numbers if number in _SYSTEM), None)) is None:
         return None
     code, remedy = _SYSTEM[number]
-    names = [error.filename, error.filename2] if isinstance(error, OSError) else []
-    place = next((os.fsdecode(name) for name in names if isinstance(name, str | bytes)), "")
-    place = place or ("" if isinstance(error, OSError) else text)
     return Failure(code, f"{place}: {remedy}" if place else remedy)
 
 
-def _of_database(error: BaseException) -> Failure | None:
+def _explain_database(error: BaseException) -> Failure | None:
     """Of a database: its words without the statement and its values, which may be a comment's or hold a password."""
     import sqlite3
 
@@ -110,14 +110,14 @@ def _of_database(error: BaseException) -> Failure | None:
     return Failure(Retry.exit_code, f"the database does not answer ({type(original).__name__}); run the command again")
 
 
-def _of_network(error: BaseException) -> Failure | None:
+def _explain_network(error: BaseException) -> Failure | None:
     package = type(error).__module__.partition(".")[0]
     if package in ("httpx", "httpcore", "requests", "urllib3") or isinstance(error, ConnectionError | TimeoutError):
         return Failure(Retry.exit_code, f"the server does not answer ({type(error).__name__}); run the command again")
     return None
 
 
-def _of_damage(error: BaseException) -> Failure | None:
+def _explain_damage(error: BaseException) -> Failure | None:
     """Of a data file, or of a table's description, that is cut or overwritten, when no place that read it says so."""
     text = flatten_message(error)
     if not any(sign in text for sign in _DAMAGE):
@@ -129,9 +129,9 @@ def _of_damage(error: BaseException) -> Failure | None:
 def list_places(error: BaseException | None) -> list[str]:
     """The places in the code that an error went through, without its message, which may quote a comment."""
     lines: list[str] = []
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    visited: set[int] = set()
+    while error is not None and id(error) not in visited:
+        visited.add(id(error))
         lines += [f"{type(error).__module__}.{type(error).__qualname__}\n", *traceback.format_tb(error.__traceback__)]
         error = error.__cause__ or error.__context__
     return lines

@@ -26,7 +26,7 @@ FAILED = "the task failed; its log says why"
 
 @attrs.define
 class RunsFacet(RunFacet):
-    """Rows of `runs`, as `funnel.TOLD` has them."""
+    """Rows of `runs`, as `record.runs` writes them."""
 
     rows: list[dict[str, Any]] = attrs.field(factory=list)
 
@@ -55,31 +55,36 @@ class Tables:
 
     def extract(self) -> Lineage:
         """At the start: inlets and outlets."""
-        return self._of([], [])
+        return self._describe([], [])
 
     def extract_on_complete(self, task_instance: Any) -> Lineage:
         """At the end, good or bad: what was written too."""
         task = {"dag": task_instance.dag_id, "task": task_instance.task_id, "run": task_instance.run_id}
-        every = (_held("pipeline.warehouse.written", "WRITTEN"), _held("pipeline.tasks.record.runs", "RECENT_ROWS"))
-        wrote, told = ([one for one in some if task.items() <= one.items()] for some in every)
-        return self._of(wrote, told)
+        # a task that did not import a module wrote nothing by it, and need not import it
+        writes, runs = (
+            [row for row in getattr(sys.modules.get(module), name, []) if task.items() <= row.items()]
+            for module, name in (
+                ("pipeline.warehouse.written", "WRITTEN"),
+                ("pipeline.tasks.record.runs", "RECENT_ROWS"),
+            )
+        )
+        return self._describe(writes, runs)
 
     extract_on_failure = extract_on_complete
 
-    def _of(self, wrote: Iterable[Mapping[str, Any]], told: list[dict[str, Any]]) -> Lineage:
-        sums = dict.fromkeys(_tables(self.operator.outlets), (0, 0))
-        for one in wrote:
-            rows, size = sums.get(one["table"], (0, 0))
-            sums[one["table"]] = rows + one["rows"], size + one["bytes"]
-        inputs = [InputDataset(NAMESPACE, name) for name in _tables(self.operator.inlets)]
-        counts = {
-            name: statistics.OutputStatisticsOutputDatasetFacet(*total) for name, total in sums.items() if any(total)
-        }
-        outputs = [
-            OutputDataset(NAMESPACE, name, outputFacets={"outputStatistics": counts[name]} if name in counts else {})
-            for name in sums
-        ]
-        return Lineage(inputs, outputs, {"undertone_runs": RunsFacet(told)} if told else {}, {})
+    def _describe(self, writes: Iterable[Mapping[str, Any]], runs: list[dict[str, Any]]) -> Lineage:
+        sums = dict.fromkeys(_list_tables(self.operator.outlets), (0, 0))
+        for write in writes:
+            rows, size = sums.get(write["table"], (0, 0))
+            sums[write["table"]] = rows + write["rows"], size + write["bytes"]
+        inputs = [InputDataset(NAMESPACE, name) for name in _list_tables(self.operator.inlets)]
+        outputs = []
+        for name, total in sums.items():
+            facet = statistics.OutputStatisticsOutputDatasetFacet(*total)
+            outputs.append(
+                OutputDataset(NAMESPACE, name, outputFacets={"outputStatistics": facet} if any(total) else {})
+            )
+        return Lineage(inputs, outputs, {"undertone_runs": RunsFacet(runs)} if runs else {}, {})
 
 
 class Quiet(EventTransformer):
@@ -97,12 +102,7 @@ class Quiet(EventTransformer):
         return event
 
 
-def _held(module: str, name: str) -> list[dict[str, Any]]:
-    """What this process remembers; a task that did not import the module wrote nothing, and need not import it."""
-    return list(getattr(sys.modules.get(module), name, []))
-
-
-def _tables(assets: Iterable[Any]) -> list[str]:
+def _list_tables(assets: Iterable[Any]) -> list[str]:
     """Names of the tables among assets."""
     uris = (urlsplit(getattr(asset, "uri", "")) for asset in assets)
     return [uri.path.strip("/") for uri in uris if f"{uri.scheme}://{uri.netloc}" == NAMESPACE]

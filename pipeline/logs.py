@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from structlog.typing import Processor
 
 
-def event(log: logging.Logger, said: str, **fields: Any) -> None:
+def event(log: logging.Logger, text: str, **fields: Any) -> None:
     """Log a line for people, with fields for machines; run, dag and task are added where Airflow runs the task.
 
     Fields travel as context variables of structlog: Airflow's formatter drops `extra` and merges these.
     """
     import structlog
 
-    known = {name: value for name, value in {**settings.airflow_task(), **fields}.items() if value is not None}
-    with structlog.contextvars.bound_contextvars(**known):
-        log.info("%s", said)
+    filled = {name: value for name, value in {**settings.airflow_task(), **fields}.items() if value is not None}
+    with structlog.contextvars.bound_contextvars(**filled):
+        log.info("%s", text)
 
 
 def json_lines() -> logging.Formatter:

@@ -22,22 +22,12 @@ Display = Callable[[str, int | None], AbstractContextManager[OnProgress]]
 
 
 def track(name: str, total: int | None = None) -> AbstractContextManager[OnProgress]:
-    """Report the progress of some work: a context whose value is called with the size of each batch that is done.
-
-    Args:
-        name: what is done, such as `scoring`.
-        total: how many items there are, if known.
-    """
+    """Report the progress of some work, such as `scoring`: its value is called with the size of each finished batch."""
     return _display(name, total)
 
 
 def iterate(items: Iterable[T], name: str) -> Iterator[T]:
-    """Yield the items, and report the progress after each.
-
-    Args:
-        items: what is done one after another; with a length, the rest of the time is estimated.
-        name: what they are, such as `epochs`.
-    """
+    """Yield the items, such as `epochs`, and report the progress after each."""
     with track(name, len(items) if isinstance(items, Sized) else None) as on_progress:
         for item in items:
             yield item

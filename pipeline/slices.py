@@ -46,7 +46,7 @@ def resolve(partition_key: str | None, param: str | None, run_after: datetime) -
     return parse_day(text).isoformat()
 
 
-def known_params(conf: Mapping[str, object] | None, declared: Mapping[str, object]) -> None:
+def check_params(conf: Mapping[str, object] | None, declared: Mapping[str, object]) -> None:
     """Refuse run parameters that the DAG does not declare: Airflow takes a misspelt one and runs on the default."""
     if unknown := sorted(set(conf or {}) - set(declared)):
         raise BadInput(f"unknown parameters: {', '.join(unknown)}; this DAG has {', '.join(sorted(declared))}")

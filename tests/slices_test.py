@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.slices import known_params, parse_day, plan, resolve
+from pipeline.slices import check_params, parse_day, plan, resolve
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -74,13 +74,13 @@ def test_a_bad_key_or_parameter_is_refused(key: str | None, param: str | None) -
 def test_a_misspelt_parameter_is_named() -> None:
     """A parameter that the DAG does not declare is BadInput naming it and those there are."""
     with pytest.raises(BadInput, match=r"unknown parameters: dai; this DAG has day, source"):
-        known_params({"dai": "2026-11-19", "day": None}, {"source": "all", "day": None})
+        check_params({"dai": "2026-11-19", "day": None}, {"source": "all", "day": None})
 
 
 @pytest.mark.parametrize("conf", [None, {}, {"day": "2026-11-19"}])
 def test_declared_parameters_pass(conf: dict[str, object] | None) -> None:
     """No parameters, or declared ones, are fine."""
-    known_params(conf, {"day": None})
+    check_params(conf, {"day": None})
 
 
 @settings(deadline=None)

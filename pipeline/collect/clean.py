@@ -65,12 +65,12 @@ def _decoded(texts: pl.Series) -> pl.Series:
 def _plain(texts: pl.Series) -> pl.Series:
     """Invisible characters out, digits and letters of normal width, then NFC, which can only now join what belongs."""
     name = texts.name
-    seen = pl.col(name).str.replace_all(_INVISIBLE, "")
+    visible = pl.col(name).str.replace_all(_INVISIBLE, "")
     if texts.str.contains("\u200c", literal=True).any():
-        seen = seen.str.replace_all(_JOINED, "$1\0").str.replace_all("\u200c", "", literal=True)
-        seen = seen.str.replace_all("\0", "\u200c", literal=True)
+        visible = visible.str.replace_all(_JOINED, "$1\0").str.replace_all("\u200c", "", literal=True)
+        visible = visible.str.replace_all("\0", "\u200c", literal=True)
     return texts.to_frame().select(
-        seen.str.replace_many(list(_FULL), list(_HALF))
+        visible.str.replace_many(list(_FULL), list(_HALF))
         .str.normalize("NFC")
         .str.replace_all(r"\s+", " ")
         .str.strip_chars()
@@ -90,6 +90,6 @@ def clean(comments: pl.DataFrame, counts: Counter[str] | None = None) -> tuple[p
         .when(pl.col("text").str.len_chars() > MAX_CHARACTERS)
         .then(pl.lit("too_long")),
     )
-    kept = cleaned.filter(pl.col("reason").is_null()).drop("reason")
+    rows = cleaned.filter(pl.col("reason").is_null()).drop("reason")
     dropped = cleaned.filter(pl.col("reason").is_not_null()).select("reason", "row_key")
-    return kept.with_columns(text_hash(kept["text"]).alias("text_hash")), dropped
+    return rows.with_columns(text_hash(rows["text"]).alias("text_hash")), dropped

@@ -6,8 +6,6 @@ branch loses its root. The place is the thread and the comment answered: "sure" 
 Texts under eight characters count as copies only when equal: "哈哈哈哈" resembles too much.
 """
 
-from collections.abc import Sequence
-
 import polars as pl
 
 THRESHOLD = 0.8  # Jaccard similarity of character trigrams
@@ -23,50 +21,34 @@ _PLACE = pl.concat_str("thread_id", pl.col("parent_id").fill_null(""), separator
 def deduplicate(comments: pl.DataFrame, threshold: float = THRESHOLD) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Comments without copies (`duplicate_count`, `like_count` raised on those kept), and the dropped.
 
-    Args:
-        comments: whole threads, in reading order.
-        threshold: least Jaccard similarity of two near-duplicates.
-
-    Returns:
-        The kept rows in their order, and a frame of (reason, row_key).
+    Takes whole threads, in reading order, and the least Jaccard similarity of two near-duplicates. Returns the kept
+    rows in their order, and a frame of (reason, row_key).
     """
     rows = comments.with_row_index("_row")
-    once = rows.group_by(_SAME, maintain_order=True).agg(
+    distinct = rows.group_by(_SAME, maintain_order=True).agg(
         pl.exclude("like_count", "is_hot").first(), pl.col("like_count").max(), pl.col("is_hot").any()
     )
-    dropped = [_dropped(rows.join(once, on="_row", how="anti"), "same_comment")]
-    parents = once.select("thread_id", comment_id="parent_id").drop_nulls().unique()
-    once = once.join(parents.with_columns(_answered=True), on=_SAME, how="left", maintain_order="left")
+    repeated = rows.join(distinct, on="_row", how="anti").select(reason=pl.lit("same_comment"), row_key="row_key")
+    parents = distinct.select("thread_id", comment_id="parent_id").drop_nulls().unique()
+    distinct = distinct.join(parents.with_columns(_answered=True), on=_SAME, how="left", maintain_order="left")
 
     words = pl.col("text").str.to_lowercase().str.replace_all(r"\s+", "")
     leader = pl.col("_row").sort_by(pl.col("_answered").fill_null(value=False), descending=True, maintain_order=True)
-    exact = once.with_columns(_of=leader.first().over("thread_id", "parent_id", words))
-    near = _near(exact.filter((pl.col("_of") == pl.col("_row")) | pl.col("_answered")), threshold)
-    exact = exact.with_columns(
-        _of=pl.when("_answered").then("_row").otherwise("_of"),
-        _reason=pl.lit("exact_duplicate"),
+    exact = distinct.with_columns(_of=leader.first().over("thread_id", "parent_id", words))
+    near = _find_near(exact.filter((pl.col("_of") == pl.col("_row")) | pl.col("_answered")), threshold)
+    is_near = pl.col("_row").is_in(list(near))
+    exact = exact.with_columns(_of=pl.when("_answered").then("_row").otherwise("_of")).with_columns(
+        _of=pl.col("_of").replace(near),
+        _reason=pl.when(is_near).then(pl.lit("near_duplicate")).otherwise(pl.lit("exact_duplicate")),
     )
-    if near:
-        exact = exact.with_columns(
-            _of=pl.col("_of").replace(near),
-            _reason=pl.when(pl.col("_row").is_in(list(near))).then(pl.lit("near_duplicate")).otherwise("_reason"),
-        )
     is_copy = pl.col("_of") != pl.col("_row")
-    dropped.append(exact.filter(is_copy).select(reason="_reason", row_key="row_key"))
-    told = exact.group_by("_of").agg(duplicate_count=pl.len() - 1, _likes=pl.col("like_count").max())
-    kept = (
-        exact.filter(~is_copy)
-        .join(told, on="_of", how="left", maintain_order="left")
-        .with_columns(pl.col("duplicate_count").cast(pl.Int64), like_count="_likes")
-    )
-    return kept.sort("_row").select(*comments.columns, "duplicate_count"), pl.concat(dropped)
+    copies = exact.filter(is_copy).select(reason="_reason", row_key="row_key")
+    counts = exact.group_by("_of").agg(duplicate_count=pl.len().cast(pl.Int64) - 1, _likes=pl.col("like_count").max())
+    unique = exact.filter(~is_copy).join(counts, on="_of", how="left").with_columns(like_count="_likes").sort("_row")
+    return unique.select(*comments.columns, "duplicate_count"), pl.concat([repeated, copies])
 
 
-def _dropped(rows: pl.DataFrame, reason: str) -> pl.DataFrame:
-    return rows.select(reason=pl.lit(reason), row_key="row_key")
-
-
-def _near(rows: pl.DataFrame, threshold: float) -> dict[int, int]:
+def _find_near(rows: pl.DataFrame, threshold: float) -> dict[int, int]:
     """Row of each near-duplicate -> row it copies. Candidates by MinHash bands, each confirmed by exact similarity."""
     from rensa import RMinHash, RMinHashLSH
 
@@ -86,21 +68,14 @@ def _near(rows: pl.DataFrame, threshold: float) -> dict[int, int]:
     copies: dict[int, int] = {}
     for i, sketch in zip(suspects, sketches, strict=True):
         candidates = sorted(index.query(sketch))[:CANDIDATES]
-        original = None if answered[i] else _first_like(kinds, i, candidates, threshold)
+        shared = ((j, len(kinds[i] & kinds[j])) for j in candidates)
+        alike = (j for j, count in shared if count >= threshold * (len(kinds[i]) + len(kinds[j]) - count))
+        original = None if answered[i] else next(alike, None)
         if original is not None:
             copies[ids[i]] = ids[original]
         elif len(candidates) < CANDIDATES:  # else its like are there already, and each query would list them all
             index.insert(i, sketch)
     return copies
-
-
-def _first_like(kinds: dict[int, set[str]], i: int, candidates: Sequence[int], threshold: float) -> int | None:
-    mine = kinds[i]
-    for j in candidates:
-        shared = len(mine & kinds[j])
-        if shared >= threshold * (len(mine) + len(kinds[j]) - shared):
-            return j
-    return None
 
 
 def _trigrams(thread: str, text: str) -> list[str]:

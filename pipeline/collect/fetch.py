@@ -10,18 +10,18 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
 import sqlalchemy as sa
+import tenacity
 from protego import Protego
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from pipeline import __version__
 from pipeline.collect.sites import adapters
@@ -51,7 +51,7 @@ class Limits:
     longest_wait: float = 300.0  # a longer Retry-After means: come back another day
 
 
-class Fetcher:
+class Fetcher(AbstractContextManager["Fetcher"]):
     """A client that is polite to every host it talks to."""
 
     def __init__(self, limits: Limits, *, contact: str, cookie: str | None = None) -> None:
@@ -66,19 +66,16 @@ class Fetcher:
         self._robots: dict[str, Protego] = {}
         self._asked_at: dict[str, float] = {}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, why: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._http.close()
 
     def json(self, url: str) -> dict[str, Any]:
         """The JSON object at an address, or Refused, Retry or SchemaDrift."""
-        robots = self._rules(url)
+        robots = self._read_robots(url)
         if not robots.can_fetch(url, AGENT):
             raise Refused(f"robots.txt of {urlsplit(url).netloc} does not allow {urlsplit(url).path}")
         headers = {"Cookie": self._cookie} if self._cookie else {}
-        answer = self._patient(url, max(self.limits.seconds_between, robots.crawl_delay(AGENT) or 0), headers)
+        answer = self._ask_patiently(url, max(self.limits.seconds_between, robots.crawl_delay(AGENT) or 0), headers)
         if _is_html(answer):
             raise Refused(f"{urlsplit(url).netloc} answered HTML where JSON was due: a log-in or a check")
         try:
@@ -89,7 +86,7 @@ class Fetcher:
             raise SchemaDrift(f"{url}: the answer is a JSON {type(body).__name__}, expected an object")
         return body
 
-    def _rules(self, url: str) -> Protego:
+    def _read_robots(self, url: str) -> Protego:
         """robots.txt of the address's host. HTML, 5xx and a refusal of the file itself mean: nothing is allowed."""
         parts = urlsplit(url)
         if parts.netloc not in self._robots:
@@ -97,17 +94,16 @@ class Fetcher:
                 answer = self._get(f"{parts.scheme}://{parts.netloc}/robots.txt", self.limits.seconds_between, {})
             except httpx.HTTPError as why:
                 raise Retry(f"robots.txt of {parts.netloc} cannot be read: {type(why).__name__}") from why
-            text = answer.text if answer.is_success else ""
-            absent = answer.status_code in _GONE
-            told = answer.is_success and not _is_html(answer)
-            allowed = text if told else "" if absent else f"User-agent: *\nDisallow: /\n# HTTP {answer.status_code}"
-            self._robots[parts.netloc] = Protego.parse(allowed)
+            rules = "" if answer.status_code in _GONE else "User-agent: *\nDisallow: /\n"
+            if answer.is_success and not _is_html(answer):
+                rules = answer.text
+            self._robots[parts.netloc] = Protego.parse(rules)
         return self._robots[parts.netloc]
 
-    def _patient(self, url: str, between: float, headers: dict[str, str]) -> httpx.Response:
+    def _ask_patiently(self, url: str, between: float, headers: dict[str, str]) -> httpx.Response:
         """A successful answer, after as many waits as the host asks for, within limits."""
-        for left in reversed(range(self.limits.waits)):
-            answer = self._persistent(url, between, headers)
+        for remaining in reversed(range(self.limits.waits)):
+            answer = self._ask_repeatedly(url, between, headers)
             if answer.status_code in _NO or answer.is_redirect:
                 raise Refused(f"{urlsplit(url).netloc} answered {answer.status_code}")
             if answer.status_code not in _LATER:
@@ -119,30 +115,27 @@ class Fetcher:
             wait = _retry_after(answer, between)
             if wait > self.limits.longest_wait:
                 raise Refused(f"{urlsplit(url).netloc} asks to wait {wait:.0f} s")
-            if left:
+            if remaining:
                 log.info("%s asks to wait %.0f s", urlsplit(url).netloc, wait)
                 time.sleep(wait)
         raise Refused(f"{urlsplit(url).netloc} answered {self.limits.waits} times in a row: too many requests")
 
-    def _persistent(self, url: str, between: float, headers: dict[str, str]) -> httpx.Response:
+    def _ask_repeatedly(self, url: str, between: float, headers: dict[str, str]) -> httpx.Response:
         """An answer that is neither a time-out nor a server error, after a few attempts."""
-        retrying = Retrying(
-            retry=retry_if_exception_type((httpx.RequestError, _ServerError)),
-            wait=wait_exponential(multiplier=self.limits.backoff, max=60),
-            stop=stop_after_attempt(self.limits.attempts),
-            reraise=True,
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(httpx.RequestError) | tenacity.retry_if_result(_is_fault),
+            wait=tenacity.wait_exponential(multiplier=self.limits.backoff, max=60),
+            stop=tenacity.stop_after_attempt(self.limits.attempts),
         )
         try:
-            for attempt in retrying:
-                with attempt:
-                    answer = self._get(url, between, headers)
-                    if answer.is_server_error and answer.status_code not in _LATER:
-                        raise _ServerError(answer.status_code)
-        except (httpx.RequestError, _ServerError) as why:
-            raise Retry(
-                f"{urlsplit(url).netloc} failed {self.limits.attempts} times: {why or type(why).__name__}"
-            ) from why
-        return answer
+            return retrying(self._get, url, between, headers)
+        except tenacity.RetryError as why:
+            last = why.last_attempt
+            fault = last.exception() or f"HTTP {last.result().status_code}"
+            message = (
+                f"{urlsplit(url).netloc} failed {self.limits.attempts} times: {str(fault) or type(fault).__name__}"
+            )
+            raise Retry(message) from why
 
     def _get(self, url: str, between: float, headers: dict[str, str]) -> httpx.Response:
         host = urlsplit(url).netloc
@@ -159,9 +152,8 @@ class Gone(Exception):
     """The page is not there any more: its thread was deleted."""
 
 
-class _ServerError(Exception):
-    def __init__(self, status: int) -> None:
-        super().__init__(f"HTTP {status}")
+def _is_fault(answer: httpx.Response) -> bool:
+    return answer.is_server_error and answer.status_code not in _LATER
 
 
 def _is_html(answer: httpx.Response) -> bool:
@@ -181,93 +173,84 @@ def _retry_after(answer: httpx.Response, least: float) -> float:
         return least * 10
 
 
+class ChainKey(NamedTuple):
+    """Pages that follow each other, fetched for a day; `chain` is the address of the first."""
+
+    source: str
+    day: str
+    chain: str
+
+
+_KEY = "source varchar not null, day varchar not null, chain varchar not null"
+_TABLES = (
+    f"create table if not exists cursors ({_KEY}, url varchar, seq integer, primary key (source, day, chain))",
+    f"create table if not exists pages ({_KEY}, seq integer not null, url varchar not null,"
+    " fetched_at varchar not null, body text not null, primary key (source, day, chain, seq))",
+)
+_CURSOR = sa.text("select url, seq from cursors where source = :source and day = :day and chain = :chain")
+_URLS = sa.text("select url from pages where source = :source and day = :day and chain = :chain")
+_PAGES = sa.text(
+    "select pages.url, fetched_at, body from pages join cursors on cursors.source = pages.source"
+    " and cursors.day = pages.day and cursors.chain = pages.chain and pages.seq < cursors.seq"
+    " where pages.source = :source and pages.day = :day order by pages.chain, pages.seq"
+)
+_MOVE = sa.text(
+    "insert into cursors (source, day, chain, url, seq) values (:source, :day, :chain, :url, :seq)"
+    " on conflict (source, day, chain) do update set url = excluded.url, seq = excluded.seq"
+)
+_SAVE = sa.text(
+    "insert into pages (source, day, chain, seq, url, fetched_at, body)"
+    " values (:source, :day, :chain, :seq, :url, :fetched_at, :body) on conflict (source, day, chain, seq)"
+    " do update set url = excluded.url, fetched_at = excluded.fetched_at, body = excluded.body"
+)
+
+
 class Spool:
     """Fetched pages, redacted, with the cursor after each; one transaction a page. SQLite, or PostgreSQL for a team."""
 
     def __init__(self, uri: str) -> None:
         try:
-            self._open(uri)
+            self._engine = sa.create_engine(uri)
+            with self._engine.begin() as con:
+                for table in _TABLES:
+                    con.execute(sa.text(table))
         except ImportError as why:
             raise Missing(f"the spool's address needs a driver that is not installed: {why.name}") from None
         except (sa.exc.SQLAlchemyError, ValueError) as why:  # a driver may repeat the address, which has a password
             raise Retry(f"the spool does not answer ({type(why).__name__}); see UNDERTONE_SPOOL") from None
 
-    def _open(self, uri: str) -> None:
-        self._engine = sa.create_engine(uri)
-        meta = sa.MetaData()
-        key = [sa.Column(n, sa.String, primary_key=True) for n in ("source", "day", "chain")]
-        self._cursors = sa.Table("cursors", meta, *key, sa.Column("url", sa.String), sa.Column("seq", sa.Integer))
-        self._pages = sa.Table(
-            "pages", meta, *[sa.Column(c.name, sa.String, primary_key=True) for c in key],
-            sa.Column("seq", sa.Integer, primary_key=True), sa.Column("url", sa.String, nullable=False),
-            sa.Column("fetched_at", sa.String, nullable=False), sa.Column("body", sa.Text, nullable=False),
-        )  # fmt: skip
-        meta.create_all(self._engine)
-
-    def cursor(self, source: str, day: str, chain: str) -> tuple[str | None, int]:
-        """Where a chain of pages stands: the next address (None when done) and how many pages it has."""
-        wanted = sa.select(self._cursors.c.url, self._cursors.c.seq).where(*self._at(self._cursors, source, day, chain))
-        with self._engine.connect() as con:
-            row = con.execute(wanted).one_or_none()
-        return (row.url, row.seq) if row else (chain, 0)
-
     def close(self) -> None:
         """Let go of the database."""
         self._engine.dispose()
 
-    def save(
-        self,
-        source: str,
-        day: str,
-        chain: str,
-        seq: int,
-        url: str,
-        body: dict[str, Any],
-        cursor: tuple[str | None, int],
-    ) -> None:
-        """Commit page number `seq` and the cursor after it. A page at or past the cursor is not read back."""
-        names = {"source": source, "day": day, "chain": chain}
-        fetched_at = datetime.now(UTC).isoformat()
-        page_here = (*self._at(self._pages, source, day, chain), self._pages.c.seq == seq)
-        with self._engine.begin() as con:
-            self._move(con, names, cursor)
-            con.execute(sa.delete(self._pages).where(*page_here))
-            con.execute(sa.insert(self._pages).values(
-                **names, seq=seq, url=url, fetched_at=fetched_at, body=json.dumps(body, ensure_ascii=False)
-            ))  # fmt: skip
+    def cursor(self, key: ChainKey) -> tuple[str | None, int]:
+        """Where a chain of pages stands: the next address (None when done) and how many pages it has."""
+        with self._engine.connect() as con:
+            row = con.execute(_CURSOR, key._asdict()).one_or_none()
+        return (row.url, row.seq) if row else (key.chain, 0)
 
-    def end(self, source: str, day: str, chain: str, seq: int) -> None:
+    def list_urls(self, key: ChainKey) -> set[str]:
+        """Addresses of a chain's pages: a `next` among them is a loop."""
+        with self._engine.connect() as con:
+            return set(con.execute(_URLS, key._asdict()).scalars())
+
+    def save(self, key: ChainKey, seq: int, url: str, body: dict[str, Any], cursor: tuple[str | None, int]) -> None:
+        """Commit page number `seq` and the cursor after it. A page at or past the cursor is not read back."""
+        page = {"seq": seq, "url": url, "fetched_at": datetime.now(UTC).isoformat()}
+        with self._engine.begin() as con:
+            con.execute(_MOVE, {**key._asdict(), "url": cursor[0], "seq": cursor[1]})
+            con.execute(_SAVE, {**key._asdict(), **page, "body": json.dumps(body, ensure_ascii=False)})
+
+    def end(self, key: ChainKey, seq: int) -> None:
         """Commit that a chain has ended after `seq` pages."""
         with self._engine.begin() as con:
-            self._move(con, {"source": source, "day": day, "chain": chain}, (None, seq))
-
-    def _move(self, con: sa.Connection, names: dict[str, str], cursor: tuple[str | None, int]) -> None:
-        con.execute(sa.delete(self._cursors).where(*self._at(self._cursors, **names)))
-        con.execute(sa.insert(self._cursors).values(**names, url=cursor[0], seq=cursor[1]))
-
-    def seen(self, source: str, day: str, chain: str) -> set[str]:
-        """Addresses of a chain's pages: a `next` among them is a loop."""
-        wanted = sa.select(self._pages.c.url).where(*self._at(self._pages, source, day, chain))
-        with self._engine.connect() as con:
-            return set(con.execute(wanted).scalars())
+            con.execute(_MOVE, {**key._asdict(), "url": None, "seq": seq})
 
     def pages(self, source: str, day: str) -> Iterator[tuple[str, datetime, dict[str, Any]]]:
         """The pages fetched for a day, in order: address, time, redacted body."""
-        p, c = self._pages.c, self._cursors.c
-        read = sa.and_(c.source == p.source, c.day == p.day, c.chain == p.chain, p.seq < c.seq)
-        wanted = (
-            sa.select(p.url, p.fetched_at, p.body)
-            .join(self._cursors, read)
-            .where(p.source == source, p.day == day)
-            .order_by(p.chain, p.seq)
-        )
         with self._engine.connect() as con:
-            for url, fetched_at, body in con.execute(wanted):
+            for url, fetched_at, body in con.execute(_PAGES, {"source": source, "day": day}):
                 yield url, datetime.fromisoformat(fetched_at), json.loads(body)
-
-    @staticmethod
-    def _at(table: sa.Table, source: str, day: str, chain: str) -> tuple[sa.ColumnElement[bool], ...]:
-        return table.c.source == source, table.c.day == day, table.c.chain == chain
 
 
 def starts(source: str, thread: str) -> list[str]:
@@ -280,8 +263,8 @@ def starts(source: str, thread: str) -> list[str]:
         raise BadInput(f"{source} is read from files only: its robots.txt or terms forbid crawling")
     if not (thread.isascii() and thread.isalnum()):
         raise BadInput(f"{thread!r} is not a thread id of {source}")
-    templates = [t for t in (getattr(site, "ARTICLE", None), site.START) if t]
-    return [template.format(thread=thread) for template in templates]
+    templates = (getattr(site, "ARTICLE", None), site.START)
+    return [template.format(thread=thread) for template in templates if template]
 
 
 def thread(fetcher: Fetcher, spool: Spool, source: str, name: str, day: str, *, redact: Callable[[Any], Any]) -> int:
@@ -291,26 +274,27 @@ def thread(fetcher: Fetcher, spool: Spool, source: str, name: str, day: str, *, 
 
 def chain(fetcher: Fetcher, spool: Spool, source: str, start: str, day: str, *, redact: Callable[[Any], Any]) -> int:
     """Fetch what is left of the pages that follow each other from `start`; return how many were new."""
-    url, seq = spool.cursor(source, day, start)
-    first = seq
+    key = ChainKey(source, day, start)
+    url, first = spool.cursor(key)
+    seq = first
     while url and seq < fetcher.limits.pages_per_thread:
         try:
             body = redact(fetcher.json(url))
         except Gone:
             log.warning("%s: %s is not there any more", source, url)
-            spool.end(source, day, start, seq)
+            spool.end(key, seq)
             break
         try:
             adapters.parse(source, body, url, datetime.now(UTC))  # raises Refused for a refusal inside the answer
-            after = adapters.next_url(source, body, url)
-            if after is not None and urlsplit(after)[:2] != urlsplit(url)[:2]:
-                raise SchemaDrift(f"{source}: the next page lies on another host, {urlsplit(after).netloc}")
+            following = adapters.next_url(source, body, url)
+            if following is not None and urlsplit(following)[:2] != urlsplit(url)[:2]:
+                raise SchemaDrift(f"{source}: the next page lies on another host, {urlsplit(following).netloc}")
         except SchemaDrift:
-            spool.save(source, day, start, seq, url, body, (url, seq))  # kept for whoever mends the adapter
+            spool.save(key, seq, url, body, (url, seq))  # kept for whoever mends the adapter
             raise
-        if after is not None and (after == url or after in spool.seen(source, day, start)):
+        if following is not None and (following == url or following in spool.list_urls(key)):
             log.warning("%s: %s points back to a page already read; the chain ends", source, url)
-            after = None
-        spool.save(source, day, start, seq, url, body, (after, seq + 1))
-        url, seq = after, seq + 1
+            following = None
+        spool.save(key, seq, url, body, (following, seq + 1))
+        url, seq = following, seq + 1
     return seq - first

@@ -22,7 +22,7 @@ from pipeline.collect.values import IDS, CutIds, Row, count_value, list_value, t
 from pipeline.errors import BadInput, Refused, SchemaDrift
 from pipeline.io.formats.databases import list_tables
 from pipeline.io.lines import LIMITS, Limits
-from pipeline.io.rows import Chunk, Source, read_source
+from pipeline.io.rows import CHUNK, Chunk, Source, read_source
 
 _MARKUP = re.compile(r"<(?:span|img|a|br|p)\b[^<>]*>")
 _PAGE_KEYS = {"url", "body"}
@@ -43,7 +43,7 @@ class RawPage:
 
 @dataclass(slots=True)
 class Batch:
-    """Records of a part of a file. `hashed` tells that `user` already is a surrogate."""
+    """Records of a part of a file; `hashed` where `user` already is a surrogate."""
 
     source: str
     adapter: str
@@ -71,81 +71,73 @@ def read(
     mapping: Mapping[str, str],
     key: bytes | None,
     encoding: str = "utf-8-sig",
-    size: int | None = None,
+    size: int = CHUNK,
     label: str | None = None,
     limits: Limits = LIMITS,
     *,
     skip_bad_rows: bool = False,
     left_out: LeftOut | None = None,
 ) -> Iterator[Batch]:
-    """The file's records, in batches.
+    """The file's records, in batches of at most `size` rows.
 
-    Args:
-        path: csv, tsv, txt, jsonl, json, parquet, xlsx or SQLite.
-        source: name to file the rows under; for raw pages, only this source's pages are read.
-        mapping: our field -> their column; empty to recognise the file by its columns.
-        key: key of the HMAC over user ids in raw pages; None drops them.
-        encoding: of text files.
-        size: most rows of a batch.
-        label: what ids made from rows begin with; the file's name. Files imported together need different ones.
-        limits: how much of the file may be in memory at once.
-        skip_bad_rows: drop rows that cannot be read, with a reason, instead of stopping at the first.
-        left_out: filled with what is not read.
+    `mapping` is our field -> their column; without one the file is recognised by its columns. Rows are filed under
+    `source`; of raw pages only its pages are read, and `key` is that of the HMAC over their user ids, which None drops.
+    Ids made from rows begin with `label`, by default the file's name; files imported together need different ones.
+    With `skip_bad_rows`, rows that cannot be read are dropped with a reason. `left_out` collects what is not read.
     """
     left_out = left_out or LeftOut()
-    file = Source(path=path, encoding=encoding, limits=limits, skip_bad_rows=skip_bad_rows, ignored=left_out.ignored)
-    file.size = size or file.size
-    yield from _File(file, source, dict(mapping), label or path.name, left_out).batches(key)
+    file = Source(
+        path=path,
+        encoding=encoding,
+        size=size,
+        limits=limits,
+        skip_bad_rows=skip_bad_rows,
+        ignored=left_out.ignored,
+    )
+    yield from _File(file, source, dict(mapping), label or path.name, left_out).read_batches(key)
 
 
 @dataclass(slots=True)
 class _File:
-    """A file on its way to batches: what its tables are taken for, and which mapped columns were seen in them."""
+    """A file on its way to batches: what its tables are taken for, and which mapped columns were met in them."""
 
     file: Source
     source: str | None
     mapping: dict[str, str]
     label: str
     left_out: LeftOut
-    chosen: dict[str, tuple[str | None, columns.Columns]] = field(default_factory=dict)
-    seen: dict[str, set[str]] = field(default_factory=dict)
+    choices: dict[str, tuple[str | None, columns.Columns]] = field(default_factory=dict)
+    present: dict[str, set[str]] = field(default_factory=dict)
     cut_ids: defaultdict[tuple[str, str], CutIds] = field(default_factory=lambda: defaultdict(CutIds))
 
-    def batches(self, key: bytes | None) -> Iterator[Batch]:
+    def read_batches(self, key: bytes | None) -> Iterator[Batch]:
         """Batches of each chunk."""
         # a crawler's database holds tables of its own besides: if any is an export we know, only such are read
-        exports = [table for table, names in list_tables(self.file.path).items() if columns.preset(names)]
-        self.file.choose = self._wanted
+        exports = [table for table, names in list_tables(self.file.path).items() if columns.find_export(names)]
+        self.file.choose = self._list_columns
         for chunk in read_source(self.file):
             if exports and not self.mapping and chunk.table not in exports:
                 self.file.ignore(f"the table {chunk.table!r:.60}, which is no export we know")
                 continue
+            prefix = self.label if chunk.table == self.file.path.stem else f"{self.label}/{chunk.table}"
             for row in chunk.bad_rows:
                 self.left_out.add_bad_row(row.message)
+            bad_rows = [(row.reason, f"{prefix}-{row.number}") for row in chunk.bad_rows]
             if not self.mapping and chunk.rows and set(chunk.rows[0]) >= _PAGE_KEYS:
-                yield from self._pages(chunk, key)
+                yield from self._read_pages(chunk, prefix, bad_rows, key)
             else:
-                yield self._table(chunk)
-        for table, names in self.seen.items():
-            columns.all_there(self.mapping, names, self._place(table))
+                yield self._read_table(chunk, prefix, bad_rows)
+        for table, names in self.present.items():
+            columns.check_present(self.mapping, names, self._place(table))
         for ids in self.cut_ids.values():
             ids.check()
 
     def _place(self, table: str) -> str:
         return f"{self.file.path}, table {table!r}"
 
-    def _row_key(self, table: str, number: int) -> str:
-        return f"{self._key_prefix(table)}-{number}"
-
-    def _key_prefix(self, table: str) -> str:
-        return self.label if table == self.file.path.stem else f"{self.label}/{table}"
-
-    def _source_name(self, preset: str | None) -> str:
-        return self.source or preset or _slug(PurePath(self.label).stem)
-
-    def _bad_rows(self, chunk: Chunk) -> list[tuple[str, str]]:
-        """Reason and key of each row that the reader dropped."""
-        return [(row.reason, self._row_key(chunk.table, row.number)) for row in chunk.bad_rows]
+    def _start_batch(self, export: str | None, bad_rows: list[tuple[str, str]]) -> Batch:
+        name = self.source or export or _slug(PurePath(self.label).stem)
+        return Batch(name, "table/1", Page(skipped=bad_rows))
 
     def _drop(self, row_key: str, why: BadInput) -> tuple[str, str]:
         """Reason and key of a row with a value that cannot be read, where rows may be skipped."""
@@ -154,41 +146,43 @@ class _File:
         self.left_out.add_bad_row(str(why))
         return "bad_value", row_key
 
-    def _pages(self, chunk: Chunk, key: bytes | None) -> Iterator[Batch]:
+    def _read_pages(
+        self, chunk: Chunk, prefix: str, bad_rows: list[tuple[str, str]], key: bytes | None
+    ) -> Iterator[Batch]:
         batches: dict[str, Batch] = {}
-        bad_rows = self._bad_rows(chunk)
         for number, row in zip(chunk.numbers, chunk.rows, strict=True):
-            source = row.get("source") or self.source
+            source, place = row.get("source") or self.source, f"{self.file.path}, line {number}"
             if self.source not in (None, source):
                 continue
             try:
-                name, batch_body, fetched_at = _page(row, source, f"{self.file.path}, line {number}")
+                name, raw_body, fetched_at = _check_page(row, source, place)
             except BadInput as why:
-                bad_rows.append(self._drop(self._row_key(chunk.table, number), why))
+                bad_rows.append(self._drop(f"{prefix}-{number}", why))
                 continue
             if name not in batches:
                 batches[name] = Batch(name, ADAPTERS[name].ADAPTER, Page(), hashed=True)
-            body = anonymise.redact(batch_body, name, key)
-            add_page(batches[name], row["url"], fetched_at, body, f"{self.file.path}, line {number}")
-        if bad_rows and not batches:
-            batches[""] = Batch(self._source_name(None), "table/1", Page())
+            body = anonymise.redact(raw_body, name, key)
+            add_page(batches[name], row["url"], fetched_at, body, place)
+        if not batches and bad_rows:
+            yield self._start_batch(None, bad_rows)
         for batch in batches.values():
             batch.page.skipped += bad_rows
             bad_rows = []
             yield batch
 
-    def _table(self, chunk: Chunk) -> Batch:
-        preset, mapping = self._columns(chunk.table, set(chunk.columns) or {name for row in chunk.rows for name in row})
-        batch = Batch(self._source_name(preset), "table/1", Page(skipped=self._bad_rows(chunk)))
+    def _read_table(self, chunk: Chunk, prefix: str, bad_rows: list[tuple[str, str]]) -> Batch:
+        names = set(chunk.columns) or {name for row in chunk.rows for name in row}
+        export, mapping = self._choose_mapping(chunk.table, names)
+        batch = self._start_batch(export, bad_rows)
         is_spreadsheet = self.file.path.suffix.lower() in _SPREADSHEETS
         id_columns = {name: column for name, column in mapping.items() if name in IDS} if is_spreadsheet else {}
-        prefix, file = self._key_prefix(chunk.table), str(self.file.path)
         for number, row in zip(chunk.numbers, chunk.rows, strict=True):
-            row_key, place = f"{prefix}-{number}", f"{file}, row {number}"
-            if id_columns:
-                self._watch_ids(chunk.table, row, id_columns, place)
+            row_key, place = f"{prefix}-{number}", f"{self.file.path}, row {number}"
+            for name, column in id_columns.items():
+                if isinstance(value := row.get(column), str):
+                    self.cut_ids[chunk.table, name].add(value, f"{place}, field {column!r}")
             try:
-                article, comments = _records(row, mapping, row_key, place)
+                article, comments = _build_records(row, mapping, row_key, place)
             except BadInput as why:
                 batch.page.skipped.append(self._drop(row_key, why))
                 continue
@@ -196,51 +190,44 @@ class _File:
             batch.page.comments += comments
         return batch
 
-    def _columns(self, table: str, names: set[str]) -> tuple[str | None, columns.Columns]:
+    def _choose_mapping(self, table: str, names: set[str]) -> tuple[str | None, columns.Columns]:
         """The source that a table with these columns stands for, and its mapping."""
         if not names:  # all rows of a chunk are broken
-            return self.chosen.get(table, (None, {}))
-        self.seen.setdefault(table, set()).update(names & set(self.mapping.values()))
-        if table not in self.chosen:
-            self.chosen[table] = columns.choose(self.mapping, names, self._place(table))
+            return self.choices.get(table, (None, {}))
+        self.present.setdefault(table, set()).update(names & set(self.mapping.values()))
+        if table not in self.choices:
+            self.choices[table] = columns.choose(self.mapping, names, self._place(table))
             if self.file.path.suffix.lower() not in _SPARSE:
-                columns.all_there(self.mapping, names, self._place(table))
-        return self.chosen[table]
+                columns.check_present(self.mapping, names, self._place(table))
+        return self.choices[table]
 
-    def _wanted(self, table: str, names: Sequence[str]) -> set[str]:
+    def _list_columns(self, table: str, names: Sequence[str]) -> set[str]:
         """The columns of a table that are read."""
         if not self.mapping and set(names) >= _PAGE_KEYS:
             return _PAGE_COLUMNS
-        _, mapping = self._columns(table, set(names))
+        _, mapping = self._choose_mapping(table, set(names))
         return set(mapping.values())
 
-    def _watch_ids(self, table: str, row: Row, id_columns: columns.Columns, place: str) -> None:
-        """Look at the ids of a row for what a spreadsheet makes of long ones."""
-        for name, column in id_columns.items():
-            if isinstance(value := row.get(column), str):
-                self.cut_ids[table, name].add(value, f"{place}, field {column!r}")
 
-
-def _page(row: Row, source: Any, place: str) -> tuple[str, dict[str, Any], datetime | None]:
-    """A raw page's source, body and time."""
+def _check_page(row: Row, source: Any, place: str) -> tuple[str, dict[str, Any], datetime | None]:
     if not isinstance(row.get("url"), str) or not isinstance(row.get("body"), dict) or source not in [*ADAPTERS]:
         raise BadInput(f"{place}: a raw page has source (one of {', '.join(ADAPTERS)}), url (text) and body (object)")
     return source, row["body"], time_value(row, {"fetched_at": "fetched_at"}, "fetched_at", place)
 
 
-def add_page(batch: Batch, url: str, fetched_at: datetime | None, body: dict[str, Any], where: str) -> None:
+def add_page(batch: Batch, url: str, fetched_at: datetime | None, body: dict[str, Any], place: str) -> None:
     """Parse one redacted page and add its records to the batch; a page of refusal is a dropped row."""
     try:
-        found = parse(batch.source, body, url, fetched_at)
+        page = parse(batch.source, body, url, fetched_at)
     except Refused:
         batch.page.skipped.append(("refused_page", url))
         return
     except SchemaDrift as why:
-        raise SchemaDrift(f"{where}: {why}") from why
+        raise SchemaDrift(f"{place}: {why}") from why
     batch.raw.append(RawPage(url, fetched_at, body))
-    batch.page.articles += found.articles
-    batch.page.comments += found.comments
-    batch.page.skipped += found.skipped
+    batch.page.articles += page.articles
+    batch.page.comments += page.comments
+    batch.page.skipped += page.skipped
 
 
 def page_id(page: Mapping[str, str]) -> str:
@@ -248,52 +235,42 @@ def page_id(page: Mapping[str, str]) -> str:
     return hashlib.sha256(f"{page['url']}\n{page['body']}".encode()).hexdigest()
 
 
-def _records(row: Row, mapping: columns.Columns, row_key: str, place: str) -> tuple[list[Article], list[Comment]]:
-    """The article and comments of a row."""
+def _build_records(row: Row, mapping: columns.Columns, row_key: str, place: str) -> tuple[list[Article], list[Comment]]:
     label = row_key.rpartition("-")[0]
     has_comments = "comments" in mapping
-    own_thread = text_value(row, mapping, "thread_id", place)
-    thread = own_thread or (row_key if has_comments else label)
+    thread_id = text_value(row, mapping, "thread_id", place)
+    thread = thread_id or (row_key if has_comments else label)
     articles, comments = [], []
     if "article_text" in mapping or "article_title" in mapping:
-        article = _article(row, mapping, thread, place)
-        if not own_thread and not has_comments:  # rows with the same article are one thread
+        names = ("article_title", "article_text", "category", "summary")
+        title, text, category, summary = (text_value(row, mapping, name, place) for name in names)
+        article = Article(thread_id=thread, title=title, text=text or "", category=category, summary=summary)
+        if not thread_id and not has_comments:  # rows with the same article are one thread
             content = hashlib.blake2b(f"{article.title}\n{article.text}".encode(), digest_size=8).hexdigest()
             article = replace(article, thread_id=(thread := f"{label}-{content}"))
         articles.append(article)
     if has_comments:
         column = mapping["comments"]
-        fields = {**mapping, "text": mapping.get("text", "text")}
+        nested_mapping = {**mapping, "text": mapping.get("text", "text")}
         for index, item in enumerate(list_value(row.get(column), f"{place}, field {column!r}"), 1):
-            nested = item if isinstance(item, dict) else {fields["text"]: item}
-            comments.append(
-                _comment(nested, fields, thread, f"{row_key}.{index}", f"{place}, item {index} of {column!r}")
-            )
+            nested = item if isinstance(item, dict) else {nested_mapping["text"]: item}
+            item_place = f"{place}, item {index} of {column!r}"
+            comments.append(_build_comment(nested, nested_mapping, thread, f"{row_key}.{index}", item_place))
     elif "text" in mapping:
-        comments.append(_comment(row, mapping, thread, row_key, place))
+        comments.append(_build_comment(row, mapping, thread, row_key, place))
     return articles, comments
 
 
-def _article(row: Row, mapping: columns.Columns, thread: str, place: str) -> Article:
-    return Article(
-        thread_id=thread,
-        title=text_value(row, mapping, "article_title", place),
-        text=text_value(row, mapping, "article_text", place) or "",
-        category=text_value(row, mapping, "category", place),
-        summary=text_value(row, mapping, "summary", place),
-    )
-
-
-def _comment(row: Row, mapping: columns.Columns, thread: str, row_key: str, place: str) -> Comment:
-    own = text_value(row, mapping, "comment_id", place) or row_key
+def _build_comment(row: Row, mapping: columns.Columns, thread: str, row_key: str, place: str) -> Comment:
+    comment_id = text_value(row, mapping, "comment_id", place) or row_key
     root = text_value(row, mapping, "root_id", place)
-    root = None if root in (own, "0") else root
+    root = None if root in (comment_id, "0") else root
     parent = text_value(row, mapping, "parent_id", place) or root
-    parent = None if parent in (own, "0") else parent
+    parent = None if parent in (comment_id, "0") else parent
     text = text_value(row, mapping, "text", place) or ""
     return Comment(
         thread_id=thread,
-        comment_id=own,
+        comment_id=comment_id,
         text=text_of(text) if _MARKUP.search(text) else text,  # weibo-crawler leaves the HTML in
         parent_id=parent,
         root_id=root or parent,
@@ -307,5 +284,4 @@ def _comment(row: Row, mapping: columns.Columns, thread: str, row_key: str, plac
 
 
 def _slug(stem: str) -> str:
-    """A file's name as a source name."""
     return re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")[:40].lstrip("0123456789_") or "table"

@@ -8,13 +8,11 @@ from pipeline.errors import BadInput
 def with_context(comments: pl.DataFrame, articles: pl.DataFrame) -> pl.DataFrame:
     """Add context_id and context: the parent comment's text, else what the site gave, else title and text."""
     parents = comments.select("thread_id", parent_id="comment_id", _parent="text")
-    about = articles.select(
-        "thread_id", _article=pl.concat_str("title", "text", separator=" ", ignore_nulls=True).str.strip_chars()
-    )
-    at_top = pl.when(pl.col("parent_id").is_null()).then(pl.col("_article"))
+    article = pl.concat_str("title", "text", separator=" ", ignore_nulls=True).str.strip_chars()
+    at_top = pl.when(pl.col("parent_id").is_null()).then("_article")
     return (
         comments.join(parents, on=["thread_id", "parent_id"], how="left", maintain_order="left")
-        .join(about, on="thread_id", how="left", maintain_order="left")
+        .join(articles.select("thread_id", _article=article), on="thread_id", how="left", maintain_order="left")
         .with_columns(
             context_id=pl.coalesce("parent_id", "thread_id"), context=pl.coalesce("_parent", "context", at_top)
         )
@@ -36,23 +34,18 @@ def refuse_circles(comments: pl.DataFrame) -> None:
         while comment in up and comment not in checked:
             if comment in path:
                 circle = list(path)[list(path).index(comment) :]
-                raise BadInput(_circle(comment[0], [(each[1], up[each][1]) for each in circle]))
+                places = [f"{answer!r} ({_name_row(up[thread, answer][1])})" for thread, answer in circle[:5]]
+                more = f" and {len(circle) - 5} more" if len(circle) > 5 else ""
+                raise BadInput(
+                    f"thread {comment[0]!r}: {', '.join(places)}{more} answer each other in a circle; expected each "
+                    "parent_id to lead to a comment that answers none; correct parent_id in these rows"
+                )
             path[comment] = None
             comment = up[comment][0]
         checked.update(path)
 
 
-def _circle(thread: str, circle: list[tuple[str, str]]) -> str:
-    """What is wrong with comments (comment_id, row_key) that answer each other in a circle."""
-    shown = ", ".join(f"{comment!r} ({_place(row_key)})" for comment, row_key in circle[:5])
-    more = f" and {len(circle) - 5} more" if len(circle) > 5 else ""
-    return (
-        f"thread {thread!r}: {shown}{more} answer each other in a circle; expected each parent_id to lead to a comment "
-        "that answers none; correct parent_id in these rows"
-    )
-
-
-def _place(row_key: str) -> str:
+def _name_row(row_key: str) -> str:
     """`a.csv-7`, the key of a row, as people read it."""
     file, _, number = row_key.rpartition("-")
     return f"{file}, row {number}" if file and number[:1].isdigit() else row_key

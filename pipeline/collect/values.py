@@ -36,11 +36,7 @@ Row = Mapping[str, Any]
 
 
 def text_value(row: Row, mapping: Mapping[str, str], name: str, place: str) -> str | None:
-    """A field as text; None where it is absent or empty.
-
-    Raises:
-        BadInput: it is no text and no number, or an id that has lost digits.
-    """
+    """A field as text; None where it is absent or empty, BadInput for what is no text or number or has lost digits."""
     if name not in mapping:
         return None
     value = row.get(mapping[name])
@@ -49,13 +45,18 @@ def text_value(row: Row, mapping: Mapping[str, str], name: str, place: str) -> s
     location = f"{place}, field {mapping[name]!r}"
     if isinstance(value, Decimal) and value.is_finite():
         value = int(value) if value == value.to_integral_value() else str(value)
+    kind = "an id as text" if name in IDS else "text or a whole number"
     if isinstance(value, float):
-        value = _float_value(value, location, name)
+        if math.isinf(value):
+            raise BadInput(f"{location}: expected text or a number, found {value}")
+        if abs(value) > _EXACT:
+            raise BadInput(f"{location}: expected {kind}, found {value!r}, which has lost digits")
+        # spreadsheets and pandas give whole numbers as floats; NaN is pandas for none
+        value = None if math.isnan(value) else int(value) if value.is_integer() else value
     elif isinstance(value, bool | CellError) or not isinstance(value, str | int | None):
-        hint = "; for a list of comments in each row say --map comments=COLUMN" if isinstance(value, list) else ""
+        hint = "; for a list of comments in each row use --map comments=COLUMN" if isinstance(value, list) else ""
         raise BadInput(f"{location}: expected text, found {_type_name(value)}{hint}")
     if isinstance(value, RoundedNumber):
-        kind = "an id as text" if name in IDS else "text or a whole number"
         raise BadInput(f"{location}: expected {kind}, found the number {value}, which has lost digits")
     if name in IDS and isinstance(value, str):
         if _is_rounded(value):
@@ -103,23 +104,9 @@ class CutIds:
         return len(self.ids) >= _FEWEST_IDS and self.zeros >= _FEWEST_ZEROS
 
 
-def _float_value(value: float, location: str, name: str) -> int | float | None:
-    """Spreadsheets and pandas give whole numbers as floats; NaN is pandas for none."""
-    if math.isnan(value):
-        return None
-    if math.isinf(value):
-        raise BadInput(f"{location}: expected text or a number, found {value}")
-    if abs(value) > _EXACT:
-        kind = "an id as text" if name in IDS else "text or a whole number"
-        raise BadInput(f"{location}: expected {kind}, found {value!r}, which has lost digits")
-    return int(value) if value.is_integer() else value
-
-
 def _is_rounded(text: str) -> bool:
-    if _ROUNDED.match(text):
-        return True
     number = _WHOLE.match(text)
-    return bool(number and number[2] and abs(int(number[1])) > _EXACT)
+    return bool(_ROUNDED.match(text) or (number and number[2] and abs(int(number[1])) > _EXACT))
 
 
 def _type_name(value: Any) -> str:
@@ -134,78 +121,63 @@ def count_value(row: Row, mapping: Mapping[str, str], name: str, place: str) -> 
         return None
     location = f"{place}, field {mapping[name]!r}"
     number = _WHOLE.match(text)
-    if number is None:
-        raise BadInput(f"{location}: expected a whole number, found {text[:60]!r}")
-    if _is_rounded(text):
-        raise BadInput(f"{location}: expected a whole number, found {text[:60]!r}, which has lost digits")
+    if number is None or _is_rounded(text):
+        reason = ", which has lost digits" if number else ""
+        raise BadInput(f"{location}: expected a whole number, found {text[:60]!r}{reason}")
     if (count := int(number[1])) < 0:
         raise BadInput(f"{location}: expected a count of 0 or more, found {text[:60]!r}")
     return count
 
 
 def time_value(row: Row, mapping: Mapping[str, str], name: str, place: str, zone: Any = UTC) -> datetime | None:
-    """A time as UTC; None where it is absent, empty or 0, as sites write for none.
-
-    Args:
-        row: the row.
-        mapping: our field -> its column.
-        name: our field.
-        place: file and row.
-        zone: where times without an offset were written.
-    """
+    """A time as UTC, of `zone` where it has no offset; None where it is absent, empty or 0, as sites write for none."""
     value = row.get(mapping[name]) if name in mapping else None
     if value in (None, "", 0, "0", "0.0", *_ABSENT) or (isinstance(value, float) and math.isnan(value)):
         return None
-    location, text = f"{place}, field {mapping[name]!r}", str(value)
+    location = f"{place}, field {mapping[name]!r}"
     if not isinstance(value, str | int | float | Decimal | date) or isinstance(value, bool | CellError):
         raise BadInput(f"{location}: expected a time (epoch or ISO 8601), found {_type_name(value)}")
-    if isinstance(value, datetime):
-        moment = value
-    elif (match := _WHOLE.match(text)) and _DATE.match(match[1]):  # 20261119 is a date, hardly 1970-08-23
-        moment = _digits_time(match[1], location)
-    elif match or _DECIMAL.match(text):
-        return _epoch(int(match[1]) if match else float(text), location)
-    else:
-        moment = _written(text, location)
     try:
+        moment = value if isinstance(value, datetime) else _parse_time(str(value))
         return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
     except OverflowError as why:
-        raise BadInput(f"{location}: {text[:60]!r} is no time between years 1 and 9999") from why
-
-
-def _digits_time(digits: str, location: str) -> datetime:
-    try:
-        return datetime.strptime(digits, _DATE_FORMS[len(digits)])  # noqa: DTZ007 - the caller knows the zone
+        raise BadInput(f"{location}: {str(value)[:60]!r} is no time between years 1 and 9999") from why
     except ValueError as why:
-        raise BadInput(f"{location}: expected a time, found {digits}, a day that no month has") from why
+        raise BadInput(f"{location}: {why}") from why
 
 
-def _epoch(number: float, location: str) -> datetime:
+def _parse_time(text: str) -> datetime:
+    number = _WHOLE.match(text)
+    if number and _DATE.match(digits := number[1]):  # 20261119 is a date, hardly 1970-08-23
+        with suppress(ValueError):
+            return datetime.strptime(digits, _DATE_FORMS[len(digits)])  # noqa: DTZ007 - the caller knows the zone
+        raise ValueError(f"expected a time, found {digits}, a day that no month has")
+    if number or _DECIMAL.match(text):
+        return _parse_epoch(int(number[1]) if number else float(text))
+    with suppress(ValueError):
+        return datetime.fromisoformat(text)
+    with suppress(ValueError):
+        return datetime.strptime(text, "%a %b %d %H:%M:%S %z %Y")  # Weibo's own, which weibo-crawler leaves as it is
+    raise ValueError(f"expected a time (epoch or ISO 8601), found {text[:60]!r}")
+
+
+def _parse_epoch(number: float) -> datetime:
+    expected = f"expected a time, found the number {number}"
     if number < _FIRST_EPOCH:
-        raise BadInput(
-            f"{location}: expected a time, found the number {number}; as seconds since 1970 it is before 1973. Write "
-            "dates as 2026-11-19, or leave the field out of the mapping"
+        raise ValueError(
+            f"{expected}; as seconds since 1970 it is before 1973. Write dates as 2026-11-19, or leave the field out "
+            "of the mapping"
         )
     try:
         moment = datetime.fromtimestamp(number / 1000 if number >= _EPOCH_MILLISECONDS else number, UTC)
     except (ValueError, OverflowError, OSError) as why:
-        raise BadInput(f"{location}: '{number}' is no time between years 1 and 9999") from why
+        raise ValueError(f"'{number}' is no time between years 1 and 9999") from why
     if moment.timestamp() < _FIRST_EPOCH or moment.year > datetime.now(UTC).year + 1:
-        raise BadInput(
-            f"{location}: expected a time, found the number {number}; as time since 1970 it is in {moment.year}. Write "
-            "times as 2026-11-19 12:30:00, or leave the field out of the mapping"
+        raise ValueError(
+            f"{expected}; as time since 1970 it is in {moment.year}. Write times as 2026-11-19 12:30:00, or leave the "
+            "field out of the mapping"
         )
     return moment
-
-
-def _written(text: str, location: str) -> datetime:
-    """ISO 8601, or Weibo's own way of writing times, which weibo-crawler leaves as it is."""
-    with suppress(ValueError):
-        return datetime.fromisoformat(text)
-    try:
-        return datetime.strptime(text, "%a %b %d %H:%M:%S %z %Y")
-    except ValueError as why:
-        raise BadInput(f"{location}: expected a time (epoch or ISO 8601), found {text[:60]!r}") from why
 
 
 def list_value(value: Any, location: str) -> list[Any]:

@@ -37,14 +37,10 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def create_folder(folder: Path, *, may_exist: bool = False) -> Iterator[Path]:
-    """Yield a draft to fill, which becomes `folder` at the end; after an error nothing is left of it.
+    """Yield a draft to fill, which becomes `folder` at the end; after an error nothing remains of it.
 
-    Args:
-        folder: absent or empty.
-        may_exist: another process may fill it meanwhile with the same content, which then stays.
-
-    Raises:
-        OSError: `folder` holds something and may not.
+    OSError if `folder` holds something, unless it may exist: another process may have filled it meanwhile with the same
+    content, which then stays.
     """
     draft = make_draft(folder.parent)
     try:

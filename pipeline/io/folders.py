@@ -24,11 +24,8 @@ class Inputs(NamedTuple):
 def list_inputs(folder: Path, *, may_be_empty: bool = False) -> Inputs:
     """The data files of a folder; what lies in folders inside it is not looked at.
 
-    A text file that is named as a note (NOTE.txt, README.txt, license.txt) is data only where nothing else is.
-
-    Raises:
-        BadInput: the folder cannot be read or holds no data file. One without any, or with hidden files alone,
-            may be allowed.
+    A text file that is named as a note (NOTE.txt, README.txt, license.txt) is data only where nothing else is. A folder
+    without data files is BadInput; one that is empty, or holds hidden files alone, may be allowed.
     """
     try:
         entries = sorted(folder.iterdir())

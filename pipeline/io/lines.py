@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -25,6 +26,7 @@ _ESCAPES = re.compile(  # of a JSON text: whole pairs and all others, and halves
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _BLOCK = 1 << 16  # characters
 _OBJECT_BYTES, _LIST_BYTES, _MOST_BYTES = 200, 64, 1 << 30  # of a JSON value in memory
+_TOO_DEEP = "JSON nested too deeply"
 _NO_FILES = {"utf-7", "unicode-escape", "raw-unicode-escape", "punycode", "idna", "undefined"}  # can give half an emoji
 
 
@@ -41,31 +43,9 @@ LIMITS = Limits()
 def read_lines(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> Iterator[tuple[int, str]]:
     """Numbered lines with their ends, a line feed, a carriage return or both: U+2028 inside a comment ends none.
 
-    Raises:
-        BadInput: there is no such file or encoding, the file cannot be read, a byte cannot be decoded, or a line is
-            longer than the limit.
+    BadInput names a file or an encoding that does not exist, what cannot be read or decoded, and a line over the limit.
     """
-    yield from _read_numbered(path, encoding, limits.line)
-
-
-def read_text(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> str:
-    """The text of a file that only makes sense as one; errors as of `read_lines`, and a file larger than the limit."""
-    if path.is_file():
-        check_size(path, path.stat().st_size, limits)
-    return "".join(line for _, line in _read_numbered(path, encoding, limits.whole))
-
-
-def check_size(path: Path, size: int, limits: Limits, prefix: str = "") -> None:
-    """BadInput for a file of which more than the limit would be in memory at once."""
-    if size > limits.whole:
-        raise BadInput(
-            f"{path}: {prefix}{size:,} bytes, more than the {limits.whole:,} that are read at once; cut the file, or "
-            f"set UNDERTONE_IMPORT_BYTES={size} for `undertone import`"
-        )
-
-
-def _read_numbered(path: Path, encoding: str, longest: int) -> Iterator[tuple[int, str]]:
-    number = 0
+    number, longest = 0, limits.line
     with _open_text(path, encoding) as file:
         while line := file.readline(longest + 1):
             number += 1
@@ -77,30 +57,34 @@ def _read_numbered(path: Path, encoding: str, longest: int) -> Iterator[tuple[in
             yield number, line
 
 
-def _read_blocks(path: Path, encoding: str) -> Iterator[str]:
-    with _open_text(path, encoding) as file:
-        while block := file.read(_BLOCK):
-            yield block
+def read_text(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> str:
+    """The text of a file that only makes sense as one; errors as of `read_lines`, and a file larger than the limit."""
+    if path.is_file():
+        check_size(path, path.stat().st_size, limits)
+    return "".join(line for _, line in read_lines(path, encoding, limits._replace(line=limits.whole)))
+
+
+def check_size(path: Path, size: int, limits: Limits, prefix: str = "") -> None:
+    """BadInput for a file of which more than the limit would be in memory at once."""
+    if size > limits.whole:
+        raise BadInput(
+            f"{path}: {prefix}{size:,} bytes, more than the {limits.whole:,} that are read at once; cut the file, or "
+            f"set UNDERTONE_IMPORT_BYTES={size} for `undertone import`"
+        )
 
 
 @contextmanager
 def _open_text(path: Path, encoding: str) -> Iterator[IO[str]]:
     """A text file to read; whatever goes wrong with it meanwhile is BadInput."""
-    unknown = f"{path}: there is no encoding {encoding!r}; say utf-8, gb18030, …"
     try:
         if codecs.lookup(encoding).name in _NO_FILES:
-            raise BadInput(unknown)
-    except (LookupError, ValueError) as why:
-        raise BadInput(unknown) from why
-    if not path.is_file():
-        raise BadInput(f"{path}: there is no such file")
-    try:
+            raise LookupError(encoding)
+        if not path.is_file():
+            raise BadInput(f"{path}: there is no such file")
         with path.open(encoding=encoding, newline="") as file:
             yield file
     except OSError as why:
         raise BadInput(f"{path}: cannot be read: {why.strerror}") from why
-    except LookupError as why:  # a codec that is not for text, such as hex
-        raise BadInput(unknown) from why
     except UnicodeDecodeError as why:
         name = "UTF-8" if encoding == UTF8 else encoding
         raise BadInput(
@@ -109,6 +93,9 @@ def _open_text(path: Path, encoding: str) -> Iterator[IO[str]]:
         ) from why
     except UnicodeError as why:  # such as UTF-16 without its mark
         raise BadInput(f"{path}: is not {encoding}: {why}") from why
+    except (LookupError, ValueError) as why:  # none of this name, or one that is not for text, such as hex
+        message = f"{path}: there is no encoding {encoding!r}; name one such as utf-8 or gb18030"
+        raise BadInput(message) from why
 
 
 def _find_undecodable(path: Path, encoding: str) -> int:
@@ -131,37 +118,36 @@ def read_json_lines(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -
 
 
 def read_json_items(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> Iterator[tuple[dict[str, Any], int]]:
-    """Objects of a file that holds one JSON list, each with its length in characters; one is in memory at a time.
-
-    Raises:
-        BadInput: the file holds no list of objects, its JSON is broken, or an object is longer than a line may be.
-    """
-    window = _Window(path, encoding, limits)
-    if window.skip_blanks() != "[":
-        raise BadInput(f"{path}: expected a JSON list of objects; is it one object a line (.jsonl)?")
-    window.move(1)
-    following = window.skip_blanks()
-    while following != "]":
-        yield window.item()
-        following = window.skip_blanks()
-        if following == ",":
-            window.move(1)
-        elif following != "]":
-            raise window.fault("expected ',' or ']'")
-    window.move(1)
-    if window.skip_blanks():
-        raise window.fault("more after the end of the list")
+    """Objects of a file that holds one JSON list, each with its length in characters; one is in memory at a time."""
+    yield from _Window(path, encoding, limits).items()
 
 
 class _Window:
     """The part of a JSON text that is being read, and its place in the file."""
 
     def __init__(self, path: Path, encoding: str, limits: Limits) -> None:
-        self.path, self.longest = path, limits.line
-        self.blocks = _read_blocks(path, encoding)
+        self.path, self.encoding, self.longest = path, encoding, limits.line
         self.text, self.position, self.line, self.character = "", 0, 1, 1
 
-    def move(self, length: int) -> None:
+    def items(self) -> Iterator[tuple[dict[str, Any], int]]:
+        """The objects of the list, each with its length."""
+        with _open_text(self.path, self.encoding) as self.file:
+            if self._skip_blanks() != "[":
+                raise BadInput(f"{self.path}: expected a JSON list of objects; is it one object a line (.jsonl)?")
+            self._move(1)
+            following = self._skip_blanks()
+            while following != "]":
+                yield self._read_object()
+                following = self._skip_blanks()
+                if following == ",":
+                    self._move(1)
+                elif following != "]":
+                    raise self._fault("expected ',' or ']'")
+            self._move(1)
+            if self._skip_blanks():
+                raise self._fault("more after the end of the list")
+
+    def _move(self, length: int) -> None:
         """Go on by so many characters."""
         end = self.position + length
         if breaks := self.text.count("\n", self.position, end):
@@ -171,56 +157,51 @@ class _Window:
             self.character += length
         self.position = end
 
-    def skip_blanks(self) -> str:
+    def _skip_blanks(self) -> str:
         """The next character that is no blank; none at the end of the file."""
         while True:
             match = _BLANKS.match(self.text, self.position)
             assert match is not None  # it matches the empty text
-            self.move(len(match.group()))
+            self._move(len(match.group()))
             if self.position < len(self.text):
                 return self.text[self.position]
             if not self._grow():
                 return ""
 
-    def item(self) -> tuple[Any, int]:
-        """The JSON object that begins here, and its length."""
-        if self.skip_blanks() != "{":
+    def _read_object(self) -> tuple[dict[str, Any], int]:
+        if self._skip_blanks() != "{":
             raise BadInput(f"{self.path}: expected a JSON list of objects, but for line {self.line}")
         while True:
             try:
                 value, end = _OBJECTS.raw_decode(self.text, self.position)
+                break
             except json.JSONDecodeError as why:
                 offset = why.pos - self.position
-                if len(self.text) - self.position <= self.longest and self._grow():
-                    continue  # it may end in the next block
                 if len(self.text) - self.position > self.longest:
-                    raise self.fault(f"an object longer than {self.longest:,} characters") from why
-                self.move(offset)
-                raise self.fault(why.msg) from why
+                    raise self._fault(f"an object longer than {self.longest:,} characters") from why
+                if not self._grow():  # else it may end in the next block
+                    self._move(offset)
+                    raise self._fault(why.msg) from why
             except (ValueError, RecursionError) as why:
-                raise BadInput(f"{self.path}, line {self.line}: {_describe(why)}") from why
-            text = self.text[self.position : end]
-            if text.count("[") + text.count("{") > MAX_DEPTH or _HALF_PAIR.search(text):
-                del value
-                value = parse_value(text, self.path, self.line)
-            self.move(len(text))
-            return value, len(text)
+                reason = _TOO_DEEP if isinstance(why, RecursionError) else why
+                raise BadInput(f"{self.path}, line {self.line}: {reason}") from why
+        text = self.text[self.position : end]
+        if text.count("[") + text.count("{") > MAX_DEPTH or _HALF_PAIR.search(text):
+            del value
+            value = parse_value(text, self.path, self.line)
+        self._move(len(text))
+        return value, len(text)
 
-    def fault(self, why: str) -> BadInput:
-        """What is wrong at this place."""
-        return BadInput(
-            f"{self.path}, line {self.line}: broken JSON at character {self.character}: {why}; is it one object a line "
-            "(.jsonl)?"
-        )
+    def _fault(self, why: str) -> BadInput:
+        place = f"{self.path}, line {self.line}: broken JSON at character {self.character}"
+        return BadInput(f"{place}: {why}; is it one object a line (.jsonl)?")
 
     def _grow(self) -> bool:
         """Read as much again as there is, so that each character is parsed a few times; whether there was more."""
-        parts, missing_count = [self.text[self.position :]], max(_BLOCK, len(self.text) - self.position)
-        while missing_count > 0 and (block := next(self.blocks, "")):
-            parts.append(block)
-            missing_count -= len(block)
-        self.text, self.position = "".join(parts), 0
-        return len(parts) > 1
+        rest = self.text[self.position :]
+        more = self.file.read(max(_BLOCK, len(rest)))
+        self.text, self.position = rest + more, 0
+        return more != ""
 
 
 def parse_object(text: str, path: Path, line: int = 1) -> dict[str, Any]:
@@ -245,36 +226,26 @@ def parse_value(text: str, path: Path, line: int = 1) -> Any:
 def parse_json(text: str) -> Any:
     """The JSON value; half an emoji (a lone surrogate, where a crawler cut a text) becomes U+FFFD.
 
-    Raises:
-        ValueError: broken JSON, a number of too many digits, a field that an object has twice, lists and objects that
-            are nested deeper than `MAX_DEPTH`, or more of them than memory should hold.
+    ValueError for broken JSON, a number of too many digits, a field that an object has twice, and lists and objects
+    that are nested deeper than `MAX_DEPTH` or more than memory should hold.
     """
     if _OBJECT_BYTES * text.count("{") + _LIST_BYTES * text.count("[") > _MOST_BYTES:
         raise ValueError("more lists and objects in one JSON value than fit in memory; write one object a line")
     if _HALF_PAIR.search(text):
-        text = _ESCAPES.sub(_replace_half_pair, text)
+        text = _ESCAPES.sub(lambda escape: escape.group() if escape["whole"] else r"\ufffd", text)
     try:
         value = json.loads(text, object_pairs_hook=_refuse_repeats)
     except RecursionError as why:
-        raise ValueError(_describe(why)) from why
+        raise ValueError(_TOO_DEEP) from why
     if text.count("[") + text.count("{") > MAX_DEPTH:
         _refuse_depth(value)
     return value
 
 
-def _describe(why: BaseException) -> str:
-    return "JSON nested too deeply" if isinstance(why, RecursionError) else str(why)
-
-
-def _replace_half_pair(escape: re.Match[str]) -> str:
-    return escape.group() if escape["whole"] else r"\ufffd"
-
-
 def _refuse_repeats(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(fields)
     if len(values) < len(fields):  # Python would keep the last and lose the other
-        counts = Counter(name for name, _ in fields)
-        repeated = next(name for name, count in counts.items() if count > 1)
+        repeated, _ = Counter(name for name, _ in fields).most_common(1)[0]
         raise ValueError(f"field {repeated!r:.60} is there twice in one object")
     return values
 
@@ -286,9 +257,7 @@ def _refuse_depth(value: Any) -> None:
     """What goes down into a value calls itself, which Python stops at some depth."""
     level = [value]
     for _ in range(MAX_DEPTH + 1):
-        containers = [
-            node.values() if isinstance(node, dict) else node for node in level if isinstance(node, dict | list)
-        ]
-        if not (level := [child for children in containers for child in children if isinstance(child, dict | list)]):
+        children = chain.from_iterable(node.values() if isinstance(node, dict) else node for node in level)
+        if not (level := [child for child in children if isinstance(child, dict | list)]):
             return
     raise ValueError(f"JSON nested deeper than {MAX_DEPTH} lists and objects")

@@ -3,26 +3,19 @@
 csv, tsv, txt, jsonl, json (a list), parquet, xlsx and SQLite. What cannot be read is BadInput with file and line.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pipeline.errors import BadInput
-from pipeline.io.formats import databases, objects, parquet, separated, sheets
-from pipeline.io.formats.chunk import CHUNK, Chunk, Row, Source, chunk_rows
-from pipeline.io.lines import LIMITS, UTF8, Limits, read_lines
+from pipeline.io.formats import databases, parquet, separated, sheets
+from pipeline.io.formats.chunk import CHUNK, BadRow, Chunk, Row, Source, chunk_rows
+from pipeline.io.lines import LIMITS, UTF8, Limits, parse_object, read_json_items, read_lines
 
 __all__ = ["CHUNK", "ENDINGS", "Chunk", "Source", "read_chunks", "read_source"]
 
 
 def read_chunks(path: Path, encoding: str = UTF8, size: int = CHUNK, limits: Limits = LIMITS) -> Iterator[Chunk]:
-    """The file's rows, `size` at a time; the first row that is broken is BadInput.
-
-    Args:
-        path: the file.
-        encoding: of a text file.
-        size: most rows of a chunk; fewer where they are large.
-        limits: how much of the file may be in memory at once.
-    """
+    """The file's rows, at most `size` at a time, fewer where they are large; the first broken row is BadInput."""
     yield from read_source(Source(path=path, encoding=encoding, size=size, limits=limits))
 
 
@@ -45,17 +38,43 @@ def read_source(source: Source) -> Iterator[Chunk]:
         raise BadInput(f"{path}: the file holds no rows")
 
 
-def _read_text(source: Source) -> Iterator[Chunk]:
-    rows = (
-        Row(number, {"text": line.rstrip("\r\n")}, 2 * len(line))
-        for number, line in read_lines(source.path, source.encoding, source.limits)
-    )
-    yield from chunk_rows(source, source.path.stem, rows)
+def _chunked(read_rows: Callable[[Source], Iterator[Row | BadRow]]) -> Callable[[Source], Iterator[Chunk]]:
+    """The reader of a format whose files are one table without a header."""
+    return lambda source: chunk_rows(source, source.path.stem, read_rows(source))
 
 
-_READERS = {
-    ".csv": separated.read, ".tsv": separated.read, ".txt": _read_text, ".jsonl": objects.read_objects,
-    ".ndjson": objects.read_objects, ".json": objects.read_list, ".parquet": parquet.read, ".xlsx": sheets.read,
+def _read_text(source: Source) -> Iterator[Row]:
+    for number, line in read_lines(source.path, source.encoding, source.limits):
+        yield Row(number, {"text": line.rstrip("\r\n")}, 2 * len(line))
+
+
+def _read_json_lines(source: Source) -> Iterator[Row | BadRow]:
+    """The objects of the lines; empty lines are passed over."""
+    lines = (numbered for numbered in read_lines(source.path, source.encoding, source.limits) if numbered[1].strip())
+    for number, (line_number, line) in enumerate(lines, 1):
+        try:
+            values = parse_object(line.rstrip("\r\n"), source.path, line_number)
+        except BadInput as why:
+            yield source.drop("broken_json", number, str(why))
+        else:
+            yield Row(number, values, 2 * len(line))
+
+
+def _read_json_list(source: Source) -> Iterator[Row]:
+    """The objects of one list, of which one is in memory at a time."""
+    for number, (values, length) in enumerate(read_json_items(source.path, source.encoding, source.limits), 1):
+        yield Row(number, values, 2 * length)
+
+
+_READERS: dict[str, Callable[[Source], Iterator[Chunk]]] = {
+    ".csv": separated.read,
+    ".tsv": separated.read,
+    ".txt": _chunked(_read_text),
+    ".jsonl": _chunked(_read_json_lines),
+    ".ndjson": _chunked(_read_json_lines),
+    ".json": _chunked(_read_json_list),
+    ".parquet": parquet.read,
+    ".xlsx": sheets.read,
     **dict.fromkeys(databases.ENDINGS, databases.read),
-}  # fmt: skip
+}
 ENDINGS = tuple(_READERS)

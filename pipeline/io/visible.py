@@ -1,6 +1,6 @@
-"""Characters that nobody sees, shown: what reverses a line, hides in a word, or moves a terminal's cursor.
+"""Invisible characters as text: what reverses a line, hides in a word, or moves a terminal's cursor.
 
-Tables keep a text as it is; whoever shows one to people shows these as ⟨U+202E⟩.
+Tables keep a text as it is; what shows one to people shows these as ⟨U+202E⟩.
 """
 
 import re
@@ -16,14 +16,15 @@ _ESCAPED = re.compile(r"⟨U\+([0-9A-F]{4,6})⟩")
 
 
 def escape_invisible(text: str) -> str:
-    """The text with its unseen characters shown as ⟨U+202E⟩; one that has none comes back as it is."""
+    """The text with its invisible characters shown as ⟨U+202E⟩; one that has none comes back as it is."""
     return _INVISIBLE.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text)
 
 
 def unescape_invisible(text: str) -> str:
     """The inverse of `escape_invisible`; what it shows of other characters stays."""
-    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)) if _is_invisible(int(match[1], 16)) else match[0], text)
 
+    def restore(match: re.Match[str]) -> str:
+        code = int(match[1], 16)
+        return chr(code) if code < 0x110000 and _INVISIBLE.match(chr(code)) else match[0]
 
-def _is_invisible(code: int) -> bool:
-    return code < 0x110000 and _INVISIBLE.match(chr(code)) is not None
+    return _ESCAPED.sub(restore, text)

@@ -14,7 +14,6 @@ from pipeline.errors import BadInput
 
 FOLDER = Path(__file__).parent
 COMPLETIONS = FOLDER / "completions.jsonl"
-DEVICES = FOLDER / "devices.csv"
 GROUPS = {lang: FOLDER / "groups" / f"{lang}.jsonl" for lang in ("en", "zh")}
 SUMMARIES = FOLDER / "summaries.jsonl"
 THREADS = FOLDER / "threads.jsonl"

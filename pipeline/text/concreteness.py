@@ -20,10 +20,7 @@ from pipeline.io.lines import read_lines
 
 LIST = Path(__file__).with_name("concreteness_en.tsv")
 MRC_BOUNDS = (100.0, 700.0)
-PUBLISHED_BOUNDS = {
-    "conc": MRC_BOUNDS,
-    "conc.m": (1.0, 5.0),
-}  # columns of published lists: MRC's, and of Brysbaert et al. (2014)
+PUBLISHED_BOUNDS = {"conc": MRC_BOUNDS, "conc.m": (1.0, 5.0)}  # columns of MRC's list and of Brysbaert et al. (2014)
 THRESHOLD = 0.35  # section 3.2
 CONTENT_POS = frozenset({"NOUN", "VERB", "ADJ", "ADV"})  # not PROPN nor AUX (REC-07)
 
@@ -46,26 +43,15 @@ class Ratings(NamedTuple):
         kind = "ratings by a language model" if self.name == "embedded" else "ratings of"
         return f"{kind} {self.name}@{self.revision[:12]}, {self.low:g} to {self.high:g}"
 
-    def rating_at(self, score: float) -> float:
-        """The rating that has a score: 337.2 for 0.35 on MRC's list."""
-        return self.low + score * (self.high - self.low)
-
 
 def read(path: Path, column: str | None = None, bounds: tuple[float, float] | None = None) -> Ratings:
     """Ratings of a table with a header: commas (.csv) or tabs between the fields; lines of `#` before it are comments.
 
-    Words become lower case. Dropped: a word without a rating, a rating without a word (published lists hold one, for
-    the word null), and a word that is repeated with the same rating.
-
-    Args:
-        path: the file, UTF-8, with a column `word` and a column `rating` or one of `PUBLISHED_BOUNDS`, in any case.
-            MRC's ratings may be on its own scale, 100 to 700, or divided by 100.
-        column: the column with the ratings, if it has another name.
-        bounds: the least and the greatest rating of the scale; needed for columns that are not in `PUBLISHED_BOUNDS`.
-
-    Raises:
-        BadInput: a rating is no number or outside the scale, a word has two ratings, or the file lacks these columns,
-            a scale or two different ratings.
+    The file is UTF-8 and has a column `word`, and a column `rating` or one of `PUBLISHED_BOUNDS`, in any case, or the
+    named one. Other columns than those need the bounds of their scale. MRC's ratings may be on its own scale, 100 to
+    700, or divided by 100. Words become lower case. Dropped: a word without a rating, a rating without a word
+    (published lists hold one, for the word null), and a word that is repeated with the same rating. BadInput if a
+    rating is no number or outside the scale, if a word has two ratings, or if no two ratings differ.
     """
     records = _read_fields(path)
     _, header = next(records, (0, []))
@@ -76,10 +62,14 @@ def read(path: Path, column: str | None = None, bounds: tuple[float, float] | No
         raise BadInput(f"{path}: expected the column {', '.join(missing)}; found {header_text:.200}")
     if bounds is None and rating_column not in PUBLISHED_BOUNDS:
         raise BadInput(
-            f"{path}: on what scale is {rating_column!r}? say its least and greatest rating, such as 1 and 5"
+            f"{path}: on what scale is {rating_column!r}? give its least and greatest rating, such as 1 and 5"
         )
-    raw = [(line, fields[columns["word"]], fields[columns[rating_column]]) for line, fields in records]
-    rows = _parse_ratings(path, rating_column, pl.DataFrame(raw, schema=_RAW, orient="row"))
+    raw = [(line, fields[columns["word"]].lower(), fields[columns[rating_column]]) for line, fields in records]
+    rows = pl.DataFrame(raw, schema=_RAW, orient="row").with_columns(pl.col("word", "field").str.strip_chars())
+    if (bad := rows.filter((pl.col("field") != "") & ~pl.col("field").str.contains(_NUMBER))).height:
+        line, _, field = bad.row(0)
+        raise BadInput(f"{path}, line {line}: field {rating_column!r} should be a number; found {field!r:.40}")
+    rows = rows.select("line", "word", rating=pl.col("field").cast(pl.Float64, strict=False))
     if bounds is None:
         bounds = PUBLISHED_BOUNDS[rating_column]
         if bounds == MRC_BOUNDS and (rows["rating"].max() or 0) <= bounds[1] / 100:  # type: ignore[operator]
@@ -107,30 +97,16 @@ def _read_fields(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise BadInput(f"{path}, line {reader.line_num}: {why}") from why
 
 
-def _parse_ratings(path: Path, name: str, raw: pl.DataFrame) -> pl.DataFrame:
-    """The fields as words and numbers; a field without anything in it is no word or no rating."""
-    rows = raw.with_columns(
-        word=pl.col("word").str.strip_chars().str.to_lowercase(), field=pl.col("field").str.strip_chars()
-    )
-    if (bad := rows.filter((pl.col("field") != "") & ~pl.col("field").str.contains(_NUMBER))).height:
-        raise BadInput(
-            f"{path}, line {bad['line'][0]}: field {name!r} should be a number; found {bad['field'][0]!r:.40}"
-        )
-    return rows.select("line", "word", rating=pl.col("field").cast(pl.Float64, strict=False))
-
-
 def _scale(path: Path, name: str, rows: pl.DataFrame, bounds: tuple[float, float]) -> Ratings:
     """The list, once each rating is on the scale and no word has two."""
     if (bad := rows.filter(~pl.col("rating").is_between(*bounds))).height:
-        raise BadInput(
-            f"{path}, line {bad['line'][0]}: field {name!r} should be from {bounds[0]:g} to {bounds[1]:g}; "
-            f"found {bad['rating'][0]:g} for {bad['word'][0]!r:.40}"
-        )
+        line, word, rating = bad.row(0)
+        expected = f"field {name!r} should be from {bounds[0]:g} to {bounds[1]:g}"
+        raise BadInput(f"{path}, line {line}: {expected}; found {rating:g} for {word!r:.40}")
     rated = rows.filter((pl.col("word") != "") & pl.col("rating").is_not_null())
     if (bad := rated.filter(pl.col("rating") != pl.col("rating").first().over("word"))).height:
-        raise BadInput(
-            f"{path}, line {bad['line'][0]}: {bad['word'][0]!r:.40} has another rating further up; keep one of them"
-        )
+        line, word, _ = bad.row(0)
+        raise BadInput(f"{path}, line {line}: {word!r:.40} has another rating further up; keep one of them")
     if rated["rating"].n_unique() < 2:
         raise BadInput(f"{path}: expected ratings in {name!r} of which two differ; found {rated.height} rated words")
     distinct = rated.unique("word", keep="first", maintain_order=True)

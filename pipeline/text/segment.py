@@ -7,22 +7,25 @@ tokens.
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
 from pipeline.errors import BadInput, Missing
 from pipeline.io.hashes import hash_file
+from pipeline.text.stanza_models import load_pipeline
 
 CODE = re.compile(r"(\[[\u4e00-\u9fffA-Za-z0-9_]{1,12}\])")
 _HAN = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 UNIT = re.compile(rf"[{_HAN}]|[^\W{_HAN}]+(?:['’][^\W{_HAN}]+)*|[^\w\s]")
 """A Chinese character, a word of other writing, or a mark."""
 
-CHINESE, ENGLISH = ("jieba", "rjieba"), ("nltk", "stanza")
+
+Cut = Callable[[str], list[str]]
+_Loader = Callable[[], tuple[str, Cut]]  # of what an installation's tokens depend on besides the version, and the cut
 
 
 class Tokenizer(NamedTuple):
@@ -31,21 +34,18 @@ class Tokenizer(NamedTuple):
     name: str
     version: str
     dictionary_hash: str
-    cut: Callable[[str], list[str]]
+    cut: Cut
 
 
 @cache
 def load_tokenizer(name: str, resources: Path | None = None) -> Tokenizer:
     """A tokenizer by name. `resources` is where stanza's models lie."""
-    makers: dict[str, Callable[[], Tokenizer]] = {
-        "jieba": _load_jieba,
-        "rjieba": _load_rjieba,
-        "nltk": _load_nltk,
-        "stanza": lambda: _load_stanza(resources),
-    }
-    if name not in makers:
-        raise BadInput(f"no tokenizer {name!r}; there are {', '.join(makers)}")
-    return makers[name]()
+    stanza = partial(_load_stanza, resources)
+    loaders: dict[str, _Loader] = {"jieba": _load_jieba, "rjieba": _load_rjieba, "nltk": _load_nltk, "stanza": stanza}
+    if name not in loaders:
+        raise BadInput(f"no tokenizer {name!r}; there are {', '.join(loaders)}")
+    dictionary_hash, cut = loaders[name]()
+    return Tokenizer(name, version(name), dictionary_hash, cut)
 
 
 def load_tokenizers(
@@ -56,7 +56,7 @@ def load_tokenizers(
     return {"zh": han, "ja": han, "ko": latin, "en": latin, "und": han}
 
 
-def split_words(text: str, cut: Callable[[str], list[str]]) -> list[str]:
+def split_words(text: str, cut: Cut) -> list[str]:
     """Tokens of a text, codes whole."""
     tokens: list[str] = []
     for part in CODE.split(text):
@@ -66,15 +66,13 @@ def split_words(text: str, cut: Callable[[str], list[str]]) -> list[str]:
 
 def tokenize(texts: pl.DataFrame, tokenizers: dict[str, Tokenizer]) -> pl.DataFrame:
     """Tokens of (text_hash, text, lang) rows, with the tokenizer that made them."""
-    rows = []
-    for text_hash, text, lang in texts.select("text_hash", "text", "lang").iter_rows():
-        tokenizer = tokenizers[lang]
-        rows.append(
-            (text_hash, split_words(text, tokenizer.cut), tokenizer.name, tokenizer.version, tokenizer.dictionary_hash)
-        )
-    columns: dict[str, Any] = {"text_hash": pl.String, "tokens": pl.List(pl.String), "tokenizer": pl.String,
-               "tokenizer_version": pl.String, "dictionary_hash": pl.String}  # fmt: skip
-    return pl.DataFrame(rows, schema=columns, orient="row")
+    rows = [
+        (text_hash, split_words(text, tokenizers[lang].cut), *tokenizers[lang][:3])
+        for text_hash, text, lang in texts.select("text_hash", "text", "lang").iter_rows()
+    ]
+    names = ("text_hash", "tokens", "tokenizer", "tokenizer_version", "dictionary_hash")
+    types = {name: pl.List(pl.String) if name == "tokens" else pl.String for name in names}
+    return pl.DataFrame(rows, schema=types, orient="row")
 
 
 def count_disagreements(texts: list[str]) -> tuple[int, list[tuple[str, list[str], list[str]]]]:
@@ -88,39 +86,28 @@ def count_disagreements(texts: list[str]) -> tuple[int, list[tuple[str, list[str
     return len(different), different[:10]
 
 
-def _load_jieba() -> Tokenizer:
+def _load_jieba() -> tuple[str, Cut]:
     import jieba
 
     jieba.setLogLevel("WARNING")  # its chatter about the cache goes to standard error
     jieba.initialize()
-    dictionary = Path(jieba.__file__).parent / "dict.txt"
-    digest = hash_file(dictionary)[:12]
-    return Tokenizer("jieba", version("jieba"), f"{digest}/hmm", jieba.lcut)
+    return f"{hash_file(Path(jieba.__file__).parent / 'dict.txt')[:12]}/hmm", jieba.lcut
 
 
-def _load_rjieba() -> Tokenizer:
+def _load_rjieba() -> tuple[str, Cut]:
     try:
         import rjieba
     except ImportError as why:
         raise Missing("rjieba is not installed: pip install 'undertone[fast]'") from why
-    return Tokenizer("rjieba", version("rjieba"), "built-in/hmm", rjieba.cut)
+    return "built-in/hmm", rjieba.cut
 
 
-def _load_nltk() -> Tokenizer:
+def _load_nltk() -> tuple[str, Cut]:
     from nltk.tokenize import TweetTokenizer
 
-    return Tokenizer("nltk", version("nltk"), "tweet", TweetTokenizer(match_phone_numbers=False).tokenize)
+    return "tweet", TweetTokenizer(match_phone_numbers=False).tokenize
 
 
-def _load_stanza(resources: Path | None) -> Tokenizer:
-    import stanza
-
-    folder = (resources or Path()) / "stanza"
-    if not (folder / "resources.json").is_file():
-        raise Missing(f"stanza has no models in {folder}: stanza.download('en', model_dir='{folder}'), or use nltk")
-    pipeline = stanza.Pipeline("en", dir=str(folder), processors="tokenize", download_method=None, use_gpu=False)
-
-    def cut(text: str) -> list[str]:
-        return [token.text for sentence in pipeline(text).sentences for token in sentence.tokens]
-
-    return Tokenizer("stanza", version("stanza"), "en/default", cut)
+def _load_stanza(resources: Path | None) -> tuple[str, Cut]:
+    pipeline = load_pipeline((resources or Path()) / "stanza", "en", "tokenize", alternative=", or use nltk")
+    return "en/default", lambda text: [token.text for part in pipeline(text).sentences for token in part.tokens]

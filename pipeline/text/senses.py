@@ -185,43 +185,36 @@ def _build_signatures(synsets: Sequence[Any], row: dict[Any, int]) -> tuple[list
 
 
 def load(folder: Path) -> Store:
-    """Map a store that `build` wrote.
-
-    Raises:
-        Missing: it is not there, or WordNet is not.
-        BadInput: it was made of another WordNet or by another version of ours, or a file is damaged.
-    """
+    """Map a store that `build` wrote; BadInput if it is damaged, of another WordNet or by another version of ours."""
     if not folder.is_dir():
         raise Missing(f"no word senses in {folder}; pipeline.text.senses.build makes them of WordNet in half a minute")
-    again = "remove the folder and build it again"
+    remedy = "remove the folder and build it again"
     try:
         header = json.loads((folder / "header.json").read_text(encoding="utf-8"))
-        found = {name: _map_array(folder / f"{name}.npy") for name in _ARRAYS}
+        # plain views: the subclass memmap makes each small indexing slow
+        arrays = {name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in _ARRAYS}
     except (OSError, ValueError, EOFError) as why:
-        raise BadInput(f"{folder}: damaged word senses ({why}); {again}") from why
-    wanted = {"format": _FORMAT, "wordnet": wordnet.read_version(), "synsets": len(found["synsets"])}
-    if header != wanted:
-        raise BadInput(f"{folder}: expected word senses of {wanted}, found {header}; {again}")
+        raise BadInput(f"{folder}: damaged word senses ({why}); {remedy}") from why
+    expected = {"format": _FORMAT, "wordnet": wordnet.read_version(), "synsets": len(arrays["synsets"])}
+    if header != expected:
+        raise BadInput(f"{folder}: expected word senses of {expected}, found {header}; {remedy}")
     for values, offsets in (("senses", "sense_offsets"), ("signatures", "word_offsets")):
-        if len(found[offsets]) != len(found["lemmas"]) + 1 or found[offsets][-1] != len(found[values]):
-            raise BadInput(f"{folder}: damaged word senses ({values} and {offsets} do not fit); {again}")
-    vocabulary, lemmas = ({key.decode(): i for i, key in enumerate(found[name].tolist())} for name in _ARRAYS[:2])
-    numbers: _Memo[str, list[int]] = _Memo(lambda token: _number_words(token, vocabulary), 1 << 17)
-    candidates: _Memo[tuple[str, str], Candidates | None] = _Memo(
-        lambda one: _find_candidates(one, lemmas, found), 1 << 14
+        if len(arrays[offsets]) != len(arrays["lemmas"]) + 1 or arrays[offsets][-1] != len(arrays[values]):
+            raise BadInput(f"{folder}: damaged word senses ({values} and {offsets} do not fit); {remedy}")
+    words, lemmas = ({key.decode(): i for i, key in enumerate(arrays[name].tolist())} for name in _ARRAYS[:2])
+    return Store(
+        header["wordnet"],
+        words,
+        lemmas,
+        _Memo(lambda token: [words[word] for word in list_words(token) if word in words], 1 << 17),
+        _Memo(lambda target: _find_candidates(*target, lemmas, arrays), 1 << 14),
+        *(arrays[name] for name in _ARRAYS[2:]),
     )
-    arrays = (found[name] for name in _ARRAYS[2:])
-    return Store(header["wordnet"], vocabulary, lemmas, numbers, candidates, *arrays)
-
-
-def _number_words(token: str, vocabulary: dict[str, int]) -> list[int]:
-    return [vocabulary[word] for word in list_words(token) if word in vocabulary]
 
 
 def _find_candidates(
-    target: tuple[str, str], lemmas: dict[str, int], arrays: dict[str, npt.NDArray[Any]]
+    lemma: str, pos: str, lemmas: dict[str, int], arrays: dict[str, npt.NDArray[Any]]
 ) -> Candidates | None:
-    lemma, pos = target
     row = lemmas.get(f"{pos}:{lemma.lower().replace('_', ' ')}")
     if row is None:
         return None
@@ -233,11 +226,6 @@ def _find_candidates(
     return Candidates(
         names, arrays["levels"][rows].tolist(), arrays["sizes"][sense_slice], arrays["signatures"][word_slice]
     )
-
-
-def _map_array(path: Path) -> npt.NDArray[Any]:
-    # a plain view: the subclass memmap makes each small indexing slow
-    return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
 class Sense(NamedTuple):
@@ -252,13 +240,8 @@ class Sense(NamedTuple):
 def disambiguate(store: Store, targets: Sequence[tuple[str, str]], context: Iterable[str]) -> list[Sense | None]:
     """The sense of each target whose signature shares the most words with the context.
 
-    Args:
-        store: from `load`.
-        targets: lemma and WordNet's letter of the part of speech, as ("bank", "n"); see `wordnet.lemma`.
-        context: tokens of the summary and the passage; forms or lemmas, function words or not, in any order.
-
-    Returns:
-        A sense for each target; None where WordNet has no such lemma of that part of speech.
+    A target is a lemma and WordNet's letter of its part of speech, as ("bank", "n"); its sense is None where WordNet
+    has no such lemma. The context is the tokens of the summary and the passage: forms or lemmas, in any order.
     """
     marked = np.zeros(len(store.words), bool)
     marked[list(chain.from_iterable(map(store.numbers.__getitem__, set(context))))] = True

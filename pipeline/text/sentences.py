@@ -21,12 +21,8 @@ class Sentence(NamedTuple):
 def split_sentences(text: str, lang: str) -> list[Sentence]:
     """The sentences of a text; nothing but blanks is left out.
 
-    English as treebanks cut it (do n't), by `tagging.sentences`, and so what is in no known script; Chinese and
-    Japanese after their marks, words by jieba.
-
-    Args:
-        text: as it stands.
-        lang: as `text.language` tells it.
+    English as treebanks cut it (do n't), by `tagging.split_sentences`, and so what is in no known script; Chinese and
+    Japanese after their marks, words by jieba. `lang` is as of `detect_language`.
     """
     if lang in SPACED or not _UNSPACED.search(text):
         return [

@@ -16,20 +16,20 @@ import random
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput
 from pipeline.io.atomic import write_text
 from pipeline.io.hashes import hash_file
-from pipeline.io.lines import parse_object, read_lines, read_text
+from pipeline.io.lines import parse_object, read_text
 from pipeline.text import wordnet
+from pipeline.text.conllu import UPOS, read
+from pipeline.text.stanza_models import load_pipeline
 
-UPOS = ("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ",
-        "SYM", "VERB", "X")  # fmt: skip
 ROUNDS, SEED = 5, 0  # of the perceptron; five is nltk's own number
 _RECIPE = 1  # increase it when tokens, training or the word list change, so that signatures change too
 
@@ -54,20 +54,10 @@ class Tagger(NamedTuple):
     analyse: Analyzer
 
 
-class Word(NamedTuple):
-    """A row of a CoNLL-U file."""
-
-    form: str
-    lemma: str  # empty where the file has none
-    upos: str
-
-
 def load_tagger(models: Path | None = None, conllu: Path | None = None, cache: Path | None = None) -> Tagger:
     """Load the best available tagger: stanza if its models exist, else the perceptron if a file is given, else counts.
 
-    Raises:
-        BadInput: the CoNLL-U file is missing or broken.
-        Missing: WordNet is not installed; only stanza works without it.
+    All but stanza need WordNet, which is Missing where it is not installed.
     """
     if models and (models / "resources.json").is_file():
         return load_stanza(models)
@@ -75,26 +65,13 @@ def load_tagger(models: Path | None = None, conllu: Path | None = None, cache: P
 
 
 def load_stanza(folder: Path) -> Tagger:
-    """Load stanza's English models from the folder of their resources.json, on the CPU; nothing is downloaded.
-
-    Raises:
-        Missing: the models of tokenize, pos and lemma are not all there.
-    """
-    listing, remedy = folder / "resources.json", f"stanza.download('en', model_dir='{folder}')"
-    if not listing.is_file():
-        raise Missing(f"stanza has no models in {folder}: {remedy}")
-    from stanza import Pipeline
-
-    try:
-        run = Pipeline("en", dir=str(folder), processors="tokenize,pos,lemma", download_method=None, use_gpu=False,
-                       verbose=False)  # fmt: skip
-    except (OSError, ValueError, KeyError) as why:  # as it meets a listing without models
-        raise Missing(f"stanza's models in {folder} are not complete ({why}): {remedy}") from why
+    """Load stanza's English models from the folder of their resources.json."""
+    run = load_pipeline(folder, "en", "tokenize,pos,lemma")
 
     def analyse(text: str) -> list[list[Token]]:
         return [_convert_sentence(sentence, text) for sentence in run(text).sentences] if text.strip() else []
 
-    return Tagger(f"stanza-{_RECIPE}/{version('stanza')}/{_hash_start(listing)}", analyse)
+    return Tagger(f"stanza-{_RECIPE}/{version('stanza')}/{hash_file(folder / 'resources.json')[:12]}", analyse)
 
 
 def _convert_sentence(sentence: Any, text: str) -> list[Token]:
@@ -112,33 +89,26 @@ def load_perceptron(conllu: Path, cache: Path | None = None) -> Tagger:
     """Train nltk's averaged perceptron on the forms and parts of speech of a CoNLL-U file, or load it from the cache.
 
     Training takes 2 ms per sentence; the same file gives the same weights. A lemma is the most frequent one of the form
-    and part of speech in the file; for other words it is WordNet's.
-
-    Args:
-        conllu: the file.
-        cache: folder for the weights as JSON, by the file's hash and nltk's version.
-
-    Raises:
-        BadInput: a row of the file, or the cached weights, are broken.
-        Missing: WordNet is not installed.
+    and part of speech in the file; for other words it is WordNet's. The cache is a folder that holds the weights as
+    JSON, by the file's hash and nltk's version. A broken row or broken weights are BadInput.
     """
     wordnet_version = wordnet.read_version()
     if not conllu.is_file():
         raise BadInput(f"{conllu}: there is no such file")
-    name = f"perceptron-{_RECIPE}/nltk-{version('nltk')}/{_hash_start(conllu)}"
+    name = f"perceptron-{_RECIPE}/nltk-{version('nltk')}/{hash_file(conllu)[:12]}"
     weights_file = cache / f"{name.replace('/', '_')}.json" if cache else None
-    if weights_file is None:
-        weights = _train(conllu)
-    else:
-        if not weights_file.is_file():
-            _write_weights(weights_file, _train(conllu))
-        weights = _read_weights(weights_file)
+    if weights_file and not weights_file.is_file():  # unsorted: sums of weights go by their order
+        write_text(weights_file, json.dumps(_train(conllu), ensure_ascii=False))
+    weights = parse_object(read_text(weights_file), weights_file) if weights_file else _train(conllu)
+    types = {"weights": dict, "tags": dict, "classes": list, "lemmas": dict}
+    if lacking := [part for part, kind in types.items() if not isinstance(weights.get(part), kind)]:
+        raise BadInput(f"{weights_file}: no {', '.join(lacking)} in it; remove the file, and it is written again")
     tag, lemmas = _load_perceptron_tags(weights), weights["lemmas"]
 
-    def base(form: str, upos: str) -> str:
+    def lemmatize(form: str, upos: str) -> str:
         return lemmas[upos].get(form) or _lemmatize(form, upos)
 
-    return Tagger(f"{name}/wordnet-{wordnet_version}", lambda text: _analyse(text, tag, base))
+    return Tagger(f"{name}/wordnet-{wordnet_version}", lambda text: _analyse(text, tag, lemmatize))
 
 
 def _train(conllu: Path) -> dict[str, Any]:
@@ -146,9 +116,9 @@ def _train(conllu: Path) -> dict[str, Any]:
 
     table: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     sentences = []
-    for sentence in read(conllu):
-        sentences.append([(_straighten(word.form), word.upos) for word in sentence])
-        for word in sentence:
+    for words, _ in read(conllu):
+        sentences.append([(_straighten(word.form), word.upos) for word in words])
+        for word in words:
             if word.lemma:
                 table[word.upos, _straighten(word.form).lower()][word.lemma.lower()] += 1
     if not sentences:
@@ -174,75 +144,11 @@ def _load_perceptron_tags(weights: dict[str, Any]) -> Callable[[Sequence[str]], 
     return lambda words: [upos for _, upos in model.tag(words)]
 
 
-def _hash_start(path: Path) -> str:
-    return hash_file(path)[:12]
-
-
-def _write_weights(path: Path, weights: dict[str, Any]) -> None:
-    write_text(path, json.dumps(weights, ensure_ascii=False))  # unsorted: sums of weights go by their order
-
-
-def _read_weights(path: Path) -> dict[str, Any]:
-    weights = parse_object(read_text(path), path)
-    names = {"weights": dict, "tags": dict, "classes": list, "lemmas": dict}
-    if lacking := [name for name, kind in names.items() if not isinstance(weights.get(name), kind)]:
-        raise BadInput(f"{path}: no {', '.join(lacking)} in it; remove the file, and it is written again")
-    return weights
-
-
-_ID = re.compile(r"[1-9]\d*|(\d+[-.]\d+)")
-
-
-def read(conllu: Path) -> Iterator[list[Word]]:
-    """Yield the sentences of a CoNLL-U file without its word ranges (1-2) and empty nodes (1.1).
-
-    Raises:
-        BadInput: a row does not have ten columns, words are not numbered from 1, a form is empty, or a part of speech
-            is not universal.
-    """
-    sentence: list[Word] = []
-    for number, line in read_lines(conllu):
-        row = line.rstrip("\r\n")
-        if row.startswith("#"):
-            continue
-        if row.strip():
-            if word := _parse_row(row, len(sentence) + 1, f"{conllu}, line {number}"):
-                sentence.append(word)
-        elif sentence:
-            yield sentence
-            sentence = []
-    if sentence:
-        yield sentence
-
-
-def _parse_row(row: str, place: int, place_in_file: str) -> Word | None:
-    fields = row.split("\t")
-    if len(fields) != 10:
-        raise BadInput(
-            f"{place_in_file}: expected the 10 columns of CoNLL-U, between tabs, found {len(fields)}: {row:.60}"
-        )
-    number, form, lemma, upos = fields[:4]
-    match = _ID.fullmatch(number)
-    if not match or (not match[1] and number != str(place)):
-        raise BadInput(f"{place_in_file}: field ID should be {place}, a range as {place}-{place + 1} or {place}.1, "
-                       f"found {number!r:.60}")  # fmt: skip
-    if match[1]:
-        return None
-    if not form.strip():
-        raise BadInput(f"{place_in_file}: field FORM should be a word, found {form!r:.60}")
-    if upos not in UPOS:
-        raise BadInput(f"{place_in_file}: field UPOS should be one of {' '.join(UPOS)}, found {upos!r:.60}")
-    return Word(form, "" if lemma == "_" != form else lemma, upos)
-
-
 def load_counts() -> Tagger:
     """Load the tagger by WordNet's sense counts: a word's most frequent part of speech; function words are listed.
 
     A capitalized word inside a sentence is a name, unless WordNet has it as an adjective (British). Context decides in
     two cases only: `to` is a particle before a verb, and `'s` an auxiliary after a pronoun.
-
-    Raises:
-        Missing: WordNet is not installed.
     """
     name = f"counts-{_RECIPE}/nltk-{version('nltk')}/wordnet-{wordnet.read_version()}"
     tag = _load_count_tags()
@@ -279,10 +185,7 @@ def _load_count_tags() -> Callable[[Sequence[str]], list[str]]:
     """Return a function that tags the words of a sentence; lookups in WordNet are cached."""
     with wordnet.load_reader().open("cntlist.rev") as file:  # Lemma.count() looks through the file for each sense
         counts = {key: int(number) for key, _, number in map(str.split, file)}
-
-    @lru_cache(1 << 16)
-    def find_pos(word: str) -> tuple[str, bool]:
-        return _find_most_counted(word, counts)
+    find_pos = lru_cache(1 << 16)(partial(_find_most_counted, counts=counts))
 
     def tag_word(word: str, is_inside: bool) -> str:
         if closed := _CLOSED.get(word) or _CLOSED.get(word.lower()):

@@ -6,16 +6,16 @@ Words are counted from 0, and the head of the root is -1. Functions on heads tak
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.errors import BadInput, Missing
-from pipeline.io.lines import read_lines
-from pipeline.text import tagging
+from pipeline.errors import BadInput
+from pipeline.text import conllu
+from pipeline.text.stanza_models import load_pipeline
 
 IndexArray = npt.NDArray[np.int64]
 Heads = Sequence[int] | IndexArray
@@ -40,98 +40,45 @@ class Tree(NamedTuple):
 Parse = Callable[[Iterable[Sequence[str]]], Iterator[Tree]]  # sentences, each of its words
 
 
-def read(conllu: Path) -> Iterator[Tree]:
+def read(path: Path) -> Iterator[Tree]:
     """Trees of a CoNLL-U file; ranges of words (1-2) and empty nodes (1.1) are passed over.
 
-    Raises:
-        BadInput: naming file, line and field, as of `tagging.read`, or if a head is not the number of another word,
-            or the heads of a sentence do not make one tree.
+    BadInput as of `conllu.read`, for a head that is not the number of another word, and for heads that make no tree.
     """
-    # of each sentence the tagger's reader goes first, so that ours only meets rows whose columns and numbers are right
-    for words, (rows, comments) in zip(tagging.read(conllu), _read_sentences(conllu), strict=True):
-        forms, lemmas, upos = zip(*words, strict=True)
-        features, relations = (
-            tuple("" if fields[column] == "_" else fields[column] for _, fields in rows) for column in (5, 7)
-        )
-        yield Tree(forms, _parse_heads(rows, conllu), relations, upos, lemmas, features,
-                   comments.get("sent_id", ""), comments.get("text", ""))  # fmt: skip
-
-
-_Rows = list[tuple[int, list[str]]]  # number of the line, fields
-
-
-def _read_sentences(conllu: Path) -> Iterator[tuple[_Rows, dict[str, str]]]:
-    """The rows of each sentence's words, and its comments."""
-    rows: _Rows = []
-    comments: dict[str, str] = {}
-    for number, line in chain(read_lines(conllu), [(0, "")]):
-        row = line.rstrip("\r\n")
-        fields = row.split("\t")
-        if row.startswith("#"):
-            name, _, value = row[1:].partition("=")
-            comments[name.strip()] = value.strip()
-        elif fields[0].isdigit():
-            rows.append((number, fields))
-        elif not row.strip():
-            if rows:
-                yield rows, comments
-            rows, comments = [], {}
+    for words, comments in conllu.read(path):
+        _, forms, lemmas, upos, features, _, relations = zip(*words, strict=True)
+        heads = _parse_heads(words, path)
+        names = comments.get("sent_id", ""), comments.get("text", "")
+        yield Tree(forms, heads, relations, upos, lemmas, features, *names)
 
 
 _HEAD = re.compile(r"[0-9]{1,9}")
 
 
-def _parse_heads(rows: _Rows, conllu: Path) -> tuple[int, ...]:
+def _parse_heads(words: Sequence[conllu.Word], path: Path) -> tuple[int, ...]:
     heads = []
-    for place, (number, fields) in enumerate(rows, 1):
-        head = fields[6]
-        if not _HEAD.fullmatch(head) or int(head) > len(rows) or int(head) == place:
-            raise BadInput(f"{conllu}, line {number}: field HEAD should be a number from 0 to {len(rows)}, and not "
-                           f"{place}, the word itself; found {head!r:.60}")  # fmt: skip
-        heads.append(int(head) - 1)
-    place_in_file = f"{conllu}, line {rows[0][0]}: field HEAD of the sentence that begins here"
+    for place, word in enumerate(words, 1):
+        if not _HEAD.fullmatch(word.head) or int(word.head) > len(words) or int(word.head) == place:
+            expected = f"a number from 0 to {len(words)}, and not {place}, the word itself"
+            raise BadInput(f"{path}, line {word.line}: field HEAD should be {expected}; found {word.head!r:.60}")
+        heads.append(int(word.head) - 1)
+    sentence_place = f"{path}, line {words[0].line}: field HEAD of the sentence that begins here"
     if (roots := heads.count(-1)) != 1:
-        raise BadInput(f"{place_in_file} should be 0 for one word, the root, found {roots} of them")
+        raise BadInput(f"{sentence_place} should be 0 for one word, the root, found {roots} of them")
     try:
         measure_depths(heads)
     except ValueError as why:
-        raise BadInput(f"{place_in_file} should lead from each word to the root, but {why}") from why
+        raise BadInput(f"{sentence_place} should lead from each word to the root, but {why}") from why
     return tuple(heads)
 
 
 def load_parser(folder: Path, lang: str) -> Parse:
     """Stanza's parser of a language, on the CPU, with the models in a folder; nothing is downloaded.
 
-    It takes words as they are, and raises BadInput for a sentence without words or with one of blanks alone.
-
-    Args:
-        folder: that of stanza's resources.json.
-        lang: as stanza names it, such as en or zh.
-
-    Raises:
-        Missing: there are no models of the language, or not those of all of PROCESSORS.
+    It takes words as they are, and raises BadInput for a sentence without words or with one of blanks alone. Without
+    the models of all of PROCESSORS for the language, as stanza names it, it is Missing.
     """
-    remedy = f"stanza.download({lang!r}, model_dir='{folder}')"
-    if not (folder / "resources.json").is_file():
-        raise Missing(f"stanza has no models in {folder}: {remedy}")
-    from stanza import Pipeline
-    from stanza.pipeline.core import PipelineRequirementsException
-
-    try:
-        pipeline = Pipeline(
-            lang,
-            dir=str(folder),
-            processors=PROCESSORS,
-            tokenize_pretokenized=True,
-            download_method=None,
-            use_gpu=False,
-            verbose=False,
-        )
-    except (OSError, ValueError, KeyError, PipelineRequirementsException) as why:
-        raise Missing(f"stanza's models of {lang} in {folder} are not complete ({why}): {remedy}") from why
-    # one that its list does not name is left out with a warning
-    if lacking := [name for name in PROCESSORS.split(",") if name not in pipeline.processors]:
-        raise Missing(f"stanza's models of {lang} in {folder} are without {', '.join(lacking)}: {remedy}")
+    pipeline = load_pipeline(folder, lang, PROCESSORS, tokenize_pretokenized=True)
 
     def parse(sentences: Iterable[Sequence[str]]) -> Iterator[Tree]:
         batches = _check_words(sentences)
@@ -172,8 +119,7 @@ def match_trees(trees: Iterable[Tree], sentences: Sequence[Sequence[str]]) -> li
 def measure_depths(heads: Heads) -> IndexArray:
     """How many words it takes from each word up to the root, both counted: 1 for the root (figure 5), [n].
 
-    Raises:
-        ValueError: the heads of some words form a cycle.
+    ValueError if the heads of some words form a cycle.
     """
     up = np.asarray(heads, np.int64)
     depths, above = np.ones_like(up), up
@@ -188,10 +134,7 @@ def measure_depths(heads: Heads) -> IndexArray:
 def find_subtrees(heads: Heads) -> IndexArray:
     """Spans that are a word with all its descendants, but for the whole sentence (section 4.2; NDD-21).
 
-    A word whose descendants do not stand together with it has none.
-
-    Returns:
-        Start and end (exclusive) of each, [k, 2], in their order.
+    Start and end (exclusive) of each, [k, 2], in their order. A word apart from its descendants has none.
     """
     up = np.asarray(heads, np.int64).tolist()
     first, last, size = [*range(len(up))], [*range(len(up))], [1] * len(up)
@@ -206,14 +149,9 @@ def find_subtrees(heads: Heads) -> IndexArray:
 
 
 def drop_words(heads: Heads, is_kept: Sequence[bool] | npt.NDArray[np.bool_]) -> IndexArray:
-    """Heads of the words that are kept, counted anew, once subtrees were dropped.
+    """Heads of the words that are kept, counted again, once subtrees were dropped; both inputs are of each word, [n].
 
-    Args:
-        heads: of each word, [n].
-        is_kept: whether it stays, [n].
-
-    Raises:
-        ValueError: a word stays whose head does not, or not as many of one as of the other.
+    ValueError if a word stays whose head does not.
     """
     up, stays = np.asarray(heads, np.int64), np.asarray(is_kept, np.bool_)
     if len(up) != len(stays):

@@ -23,11 +23,7 @@ NONSPECIFIC = 6  # levels below it (section 3.3)
 
 @cache
 def load_reader() -> Any:
-    """Load nltk's WordNet reader; the first call takes about two seconds.
-
-    Raises:
-        Missing: WordNet or a part of it is not in nltk's data path.
-    """
+    """Load nltk's WordNet reader, in about two seconds; Missing if a part of WordNet is not in nltk's data path."""
     import nltk.data
     from nltk.corpus.reader import CorpusReader, WordNetCorpusReader
     from nltk.corpus.util import LazyCorpusLoader
@@ -61,9 +57,8 @@ def lemmatize(word: str, upos: str) -> str:
     (hoping, hope, not hop), for others the shortest (years, year, though WordNet also lists years). On UD EWT, all
     parts with gold UPOS: NOUN .972, VERB .991, ADJ .993, ADV .976; `nltk.WordNetLemmatizer` has .973, .986, .976, .974.
 
-    Args:
-        word: in any case, with spaces or underscores between its parts.
-        upos: universal part of speech; AUX is looked up as a verb, PROPN and others not at all.
+    The word may be in any case, with spaces or underscores between its parts. AUX is looked up as a verb, PROPN and
+    others not at all.
     """
     key, pos = _to_key(word), POS.get("VERB" if upos == "AUX" else upos)
     forms = _list_forms(key, pos) if pos else []
@@ -127,7 +122,8 @@ def load_levels(pos: str) -> dict[str, int]:
     """Compute the levels of all synsets of a part of speech: the longest hypernym path to a root (REC-08).
 
     A root has level 0. Instances count as hyponyms (a river's name is below river). Synsets on a hypernym cycle share
-    the level of the longest path out of it. Only nouns and verbs have hypernyms; for others the result is empty.
+    the level of the longest path out of it. Only nouns and verbs have hypernyms; for others the result is empty. The
+    paper states 0 to 17; in WordNet 3.0 nouns reach 19 and verbs 12.
     """
     if pos not in {"n", "v"}:
         return {}
@@ -159,19 +155,6 @@ def _measure_paths(below: np.ndarray, over: np.ndarray, count: int) -> np.ndarra
     return levels
 
 
-def find_level(synset: str) -> int | None:
-    """Return the level of a synset by name, from 0 (a root); None if its part of speech has no hierarchy.
-
-    The paper states 0 to 17; in WordNet 3.0 nouns reach 19 and verbs 12 (REC-08, `find_max_levels`).
-    """
-    return load_levels(synset.rsplit(".", 2)[-2]).get(synset)
-
-
-def find_max_levels() -> dict[str, int]:
-    """Return the highest level of nouns and of verbs."""
-    return {pos: max(load_levels(pos).values(), default=0) for pos in ("n", "v")}
-
-
 def is_nonspecific(level: int | None, pos: str, threshold: int = NONSPECIFIC) -> bool:
     """Whether a sense is a target of subtask 2: a noun or verb with a level strictly below the threshold (REC-10)."""
     return pos in {"n", "v"} and level is not None and level < threshold
@@ -201,40 +184,28 @@ def unpack(sources: Sequence[Path], target: Path) -> Path:
 
     Debian has no `lexnames`; it is written from the table in WordNet's manual (lexnames(5WN)). The 36 MB are copied,
     since nltk refuses links and folders outside of its data path. nltk 3.10 needs `index.sense`, hence the second
-    package. A complete target is left unchanged.
-
-    Args:
-        sources: .deb files, or folders they were unpacked to (usr/share/wordnet, or the one above usr).
-        target: a folder of nltk's data path, such as nltk_data in a virtual environment.
-
-    Returns:
-        target/corpora/wordnet.
-
-    Raises:
-        BadInput: a source is missing, a file is in none of them, or the target is incomplete.
-        Missing: dpkg-deb is not installed.
+    package. Sources are .deb files, or folders they were unpacked to (usr/share/wordnet, or the one above usr); the
+    target is a folder of nltk's data path, such as nltk_data in a virtual environment. Returns its corpora/wordnet; a
+    complete one is left unchanged.
     """
     corpus = target / "corpora" / "wordnet"
     if corpus.exists():
         if missing := [name for name in (*FILES, "lexnames") if not (corpus / name).is_file()]:
             raise BadInput(f"{corpus}: exists but lacks {', '.join(missing)}; remove it or choose another folder")
         return corpus
-    with create_folder(corpus, may_exist=True) as draft, tempfile.TemporaryDirectory() as folder:
-        _copy_files([_open_source(source, Path(folder) / str(i)) for i, source in enumerate(sources)], draft)
+    with create_folder(corpus, may_exist=True) as draft, tempfile.TemporaryDirectory() as temporary:
+        folders = [_open_source(source, Path(temporary) / str(i)) for i, source in enumerate(sources)]
+        for name in FILES:
+            copies = [folder / name for folder in folders if (folder / name).is_file()]
+            if not copies:
+                raise BadInput(
+                    f"no {name} in {', '.join(map(str, folders)) or 'no sources'}; expected the files of the packages "
+                    "wordnet-base and wordnet-sense-index"
+                )
+            shutil.copyfile(copies[0], draft / name)
         rows = (f"{i:02d}\t{name}\t{category}\n" for i, (name, category) in enumerate(_LEXNAMES))
         (draft / "lexnames").write_text("".join(rows), encoding="ascii")
     return corpus
-
-
-def _copy_files(folders: Sequence[Path], draft: Path) -> None:
-    for name in FILES:
-        sources = [folder / name for folder in folders if (folder / name).is_file()]
-        if not sources:
-            raise BadInput(
-                f"no {name} in {', '.join(map(str, folders)) or 'no sources'}; expected the files of the packages "
-                f"wordnet-base and wordnet-sense-index"
-            )
-        shutil.copyfile(sources[0], draft / name)
 
 
 def _open_source(source: Path, folder: Path) -> Path:

@@ -25,10 +25,10 @@ from pipeline.collect.sites import netease
 from pipeline.errors import UndertoneError
 from pipeline.llm.ledger import answers
 from pipeline.sample import DAY
-from pipeline.sample.site import Site
 from pipeline.tasks.impscore import pairs
 from tests.support.filled import filled
 from tests.support.search import find
+from tests.support.site import Site
 
 CONNECTIONS = {name: f"kanarienvogel/{name}+0042" for name in ("user_key", "netease", "llm", "label_studio")}
 SETTINGS = {

@@ -80,6 +80,6 @@ def test_a_given_mapping_wins() -> None:
 def test_a_missing_column() -> None:
     """The message says where, which column is not there, and which are."""
     with pytest.raises(BadInput, match=r"^f\.csv, table 'f': no column 'words'; there are likes, text$"):
-        columns.all_there({"text": "words"}, ["text", "likes"], "f.csv, table 'f'")
-    with pytest.raises(BadInput, match=r"^f\.csv: no column `text` and no known export; there are a, b; say which"):
+        columns.check_present({"text": "words"}, ["text", "likes"], "f.csv, table 'f'")
+    with pytest.raises(BadInput, match=r"^f\.csv: no column `text` and no known export; there are a, b; assign them"):
         columns.choose({}, ["b", "a"], "f.csv")

@@ -1,11 +1,9 @@
 """Importing: exports known by their columns, raw pages, bad files, and real data."""
 
-import json
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -16,6 +14,7 @@ from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.record import Article, Comment
 from pipeline.errors import BadInput, SchemaDrift
 from pipeline.sample import list_pages
+from tests.support.row_files import write_rows
 
 KEY = b"k" * 32
 AT = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
@@ -28,24 +27,12 @@ def one(path: Path, source: str | None = None, **mapping: str) -> Batch:
     return batch
 
 
-def table(path: Path, *rows: dict[str, Any]) -> Path:
-    """A csv of these rows."""
-    pl.DataFrame(rows).write_csv(path)
-    return path
-
-
-def lines(path: Path, *rows: object) -> Path:
-    """A jsonl of these rows."""
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
 def test_mediacrawler_weibo(tmp_path: Path) -> None:
     """A Weibo export gives roots and replies, its hash of the user as user, its nickname nowhere."""
     shared = {"note_id": "5100000000000001", "create_time": 1700000000, "creator_hash": "00ff", "nickname": "样例甲"}
     root = {"comment_id": "5100000000000010", "parent_comment_id": "", "content": "蛋挞瘦了", "comment_like_count": "7"}
     reply = {"comment_id": "5100000000000011", "parent_comment_id": "5100000000000010", "content": "是盒子胖了"}
-    path = table(
+    path = write_rows(
         tmp_path / "a.csv",
         {**shared, **root, "sub_comment_count": 1},
         {**shared, **reply, "comment_like_count": "", "sub_comment_count": 0},
@@ -88,7 +75,7 @@ def test_mediacrawler_other_sites(source: str, names: dict[str, str], tmp_path: 
     """Bilibili and Zhihu exports are told apart by their columns; parent 0 is none."""
     row = {"comment_id": "1", "parent_comment_id": "0", "content": "好", "like_count": 3, "sub_comment_count": 0}
     batch = one(
-        lines(tmp_path / "a.jsonl", {**row, names["thread"]: "9", names["at"]: 1700000000, "creator_hash": "f"})
+        write_rows(tmp_path / "a.jsonl", {**row, names["thread"]: "9", names["at"]: 1700000000, "creator_hash": "f"})
     )
     (comment,) = batch.page.comments
     assert (batch.source, comment.thread_id, comment.parent_id, comment.root_id) == (source, "9", None, None)
@@ -119,7 +106,7 @@ def test_weibo_crawler(tmp_path: Path) -> None:
         "user_avatar_url": "u",
         "pic_url": "",
     }
-    path = table(
+    path = write_rows(
         tmp_path / "a.csv",
         {"id": "71", "root_id": "71", "created_at": "Thu Nov 06 10:30:00 +0800 2025", "text": "瘦<img alt=[doge]>"}
         | {**shared, "like_count": "3"},
@@ -138,7 +125,7 @@ def test_the_article_commenting_archive(tmp_path: Path) -> None:
     """Each line is an article with its comments and their up-votes, as objects."""
     comments = [{"text": "门：请微笑", "upvotes": 57}, {"text": "笑不出来", "upvotes": 0}]
     row = {"title": "门禁", "content": "刷脸。", "category": "society", "comments": comments}
-    batch = one(lines(tmp_path / "Archive 1.jsonl", row))
+    batch = one(write_rows(tmp_path / "Archive 1.jsonl", row))
     assert batch.source == "tencent_news"
     assert batch.page.articles == [
         Article(thread_id="Archive 1.jsonl-1", title="门禁", text="刷脸。", category="society")
@@ -152,7 +139,7 @@ def test_the_article_commenting_archive(tmp_path: Path) -> None:
 
 def test_articles_with_summaries(tmp_path: Path) -> None:
     """XSum's columns are known; such a file holds articles and no comments."""
-    batch = one(lines(tmp_path / "val.jsonl", {"id": "7", "document": "A dog ran.", "summary": "Escape"}))
+    batch = one(write_rows(tmp_path / "val.jsonl", {"id": "7", "document": "A dog ran.", "summary": "Escape"}))
     assert batch.source == "xsum"
     assert batch.page.articles == [Article(thread_id="7", title=None, text="A dog ran.", summary="Escape")]
     assert batch.page.comments == []
@@ -169,26 +156,22 @@ def test_comments_with_articles_but_no_threads(tmp_path: Path) -> None:
 
 def test_nested_comments_as_texts(tmp_path: Path) -> None:
     """Comments may be a list of plain texts, or a JSON list inside a cell of a table."""
-    path = lines(tmp_path / "a.jsonl", {"id": "p", "body": "文", "replies": ["一", "二"]}, {"id": "q", "body": "x"})
+    path = write_rows(
+        tmp_path / "a.jsonl", {"id": "p", "body": "文", "replies": ["一", "二"]}, {"id": "q", "body": "x"}
+    )
     mapping = {"thread_id": "id", "article_text": "body", "comments": "replies"}
     batch = one(path, "mine", **mapping)
     assert [(c.thread_id, c.text) for c in batch.page.comments] == [("p", "一"), ("p", "二")]
     assert [a.thread_id for a in batch.page.articles] == ["p", "q"]
-    cell = table(tmp_path / "b.csv", {"id": "p", "body": "文", "replies": '["一"]'})
+    cell = write_rows(tmp_path / "b.csv", {"id": "p", "body": "文", "replies": '["一"]'})
     assert [c.text for c in one(cell, "mine", **mapping).page.comments] == ["一"]
 
 
 def test_a_plain_table_in_any_format(tmp_path: Path) -> None:
     """Our own column names need no mapping in csv, xlsx and parquet; the source is named after the file."""
     row = {"text": "好", "like_count": 3, "created_at": "2023-11-14T22:13:20Z", "context": "文"}
-    table(tmp_path / "2 My File.csv", row)
-    pl.DataFrame([row]).write_parquet(tmp_path / "2 My File.parquet")
-    with xlsxwriter.Workbook(tmp_path / "2 My File.xlsx") as book:
-        sheet = book.add_worksheet()
-        sheet.write_row(0, 0, list(row))
-        sheet.write_row(1, 0, list(row.values()))
     for ending in ("csv", "parquet", "xlsx"):
-        batch = one(tmp_path / f"2 My File.{ending}")
+        batch = one(write_rows(tmp_path / f"2 My File.{ending}", row))
         (comment,) = batch.page.comments
         assert batch.source == "my_file"
         assert (comment.text, comment.context) == ("好", "文")
@@ -205,7 +188,7 @@ def test_gb18030(tmp_path: Path) -> None:
 
 def test_a_field_the_first_row_leaves_out(tmp_path: Path) -> None:
     """JSON lines leave out what is null: a field that only a later row has is read all the same."""
-    path = lines(tmp_path / "a.jsonl", {"text": "一"}, {"text": "二", "like_count": 4})
+    path = write_rows(tmp_path / "a.jsonl", {"text": "一"}, {"text": "二", "like_count": 4})
     assert [c.like_count for c in one(path).page.comments] == [None, 4]
 
 
@@ -214,7 +197,7 @@ def test_a_field_the_first_row_leaves_out(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_times(written: str, tmp_path: Path) -> None:
     """Seconds, milliseconds, a float of a spreadsheet, and local time where a zone is said."""
-    path = table(tmp_path / "a.csv", {"t": "好", "at": written})
+    path = write_rows(tmp_path / "a.csv", {"t": "好", "at": written})
     batch = one(path, "s", text="t", created_at="at", timezone="Asia/Shanghai")
     assert batch.page.comments[0].created_at == AT
 
@@ -243,7 +226,7 @@ def test_raw_pages(tmp_path: Path) -> None:
     body = {"code": 200, "comments": [{"commentId": 5, "content": "@甲 好", "user": {"userId": 9, "nickname": "甲"}}]}
     page = {"source": "netease", "url": SONG, "fetched_at": "2026-11-19T02:00:00+00:00", "body": body}
     refused = {"source": "weibo", "url": "https://m.weibo.cn/x", "body": {"ok": -100}}
-    path = lines(tmp_path / "a.jsonl", page, refused)
+    path = write_rows(tmp_path / "a.jsonl", page, refused)
     netease, weibo = read(path, None, {}, KEY)
     hashed = anonymise.surrogate("netease", "9", KEY)
     assert (netease.source, netease.adapter, netease.hashed) == ("netease", "netease/1", True)
@@ -308,7 +291,7 @@ def test_bad_tables(content: bytes, why: str, tmp_path: Path) -> None:
 def test_bad_json(rows: list[object], why: str, tmp_path: Path) -> None:
     """Ids that lost digits, comments that are no list, and raw pages without their fields are named with their row."""
     with pytest.raises(BadInput, match=why):
-        list(read(lines(tmp_path / "bad.jsonl", *rows), None, {}, KEY))
+        list(read(write_rows(tmp_path / "bad.jsonl", *rows), None, {}, KEY))
 
 
 def test_broken_json_names_its_line(tmp_path: Path) -> None:
@@ -320,7 +303,7 @@ def test_broken_json_names_its_line(tmp_path: Path) -> None:
 
 def test_a_drifted_page_names_its_line(tmp_path: Path) -> None:
     """A page of another shape than its adapter's stops the import with file and line."""
-    path = lines(tmp_path / "bad.jsonl", {"source": "netease", "url": SONG, "body": {"code": 200}})
+    path = write_rows(tmp_path / "bad.jsonl", {"source": "netease", "url": SONG, "body": {"code": 200}})
     with pytest.raises(
         SchemaDrift, match=r"bad\.jsonl, line 1: netease: field 'comments' should be list but is absent"
     ):

@@ -9,7 +9,7 @@ import pytest
 from pipeline.collect.importers import Batch, read
 from pipeline.collect.sites.record import Comment
 from pipeline.errors import BadInput
-from pipeline.sample import COMPLETIONS, DEVICES, list_pages, list_sites
+from pipeline.sample import COMPLETIONS, FOLDER, list_pages, list_sites
 
 SITES = ["bilibili", "netease", "tencent_news", "weibo", "zhihu"]
 
@@ -54,7 +54,7 @@ def test_every_parent_is_there(batches: list[Batch]) -> None:
 
 def test_devices(batches: list[Batch]) -> None:
     """devices.csv speaks of comments that are there; each device occurs at least four times on each site."""
-    with DEVICES.open(encoding="utf-8", newline="") as file:
+    with (FOLDER / "devices.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     comments = unique(batches)
     assert {(r["source"], r["thread_id"], r["comment_id"]) for r in rows} <= set(comments)

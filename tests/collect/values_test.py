@@ -1,6 +1,5 @@
 """Values are kept exactly or refused, whatever format they come from."""
 
-import json
 import sqlite3
 import zipfile
 from collections.abc import Callable, Sequence
@@ -20,36 +19,7 @@ from pipeline.collect.sites.record import Comment
 from pipeline.errors import BadInput
 from pipeline.io.formats import chunk
 from pipeline.io.rows import read_chunks
-
-
-def _csv(path: Path, row: dict[str, Any]) -> None:
-    path.write_text("\n".join(",".join(map(str, cells)) for cells in (row, row.values())) + "\n", encoding="utf-8")
-
-
-def _jsonl(path: Path, row: dict[str, Any]) -> None:
-    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
-
-
-def _parquet(path: Path, row: dict[str, Any]) -> None:
-    pq.write_table(pa.Table.from_pylist([row]), path)
-
-
-def _sqlite(path: Path, row: dict[str, Any]) -> None:
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(f"create table t ({', '.join(row)})")
-        connection.execute(f"insert into t values ({', '.join('?' * len(row))})", list(row.values()))
-
-
-def _xlsx(path: Path, row: dict[str, Any]) -> None:
-    with xlsxwriter.Workbook(path) as book:
-        sheet = book.add_worksheet()
-        sheet.write_row(0, 0, list(row))
-        sheet.write_row(1, 0, list(row.values()))
-
-
-WRITERS: dict[str, Callable[[Path, dict[str, Any]], None]] = {
-    "csv": _csv, "jsonl": _jsonl, "parquet": _parquet, "db": _sqlite, "xlsx": _xlsx,
-}  # fmt: skip
+from tests.support.row_files import WRITERS, write_rows
 
 
 def comment(path: Path, **options: Any) -> Comment:
@@ -60,27 +30,21 @@ def comment(path: Path, **options: Any) -> Comment:
 
 
 @pytest.mark.parametrize("ending", WRITERS)
-def test_counts_in_every_format(ending: str, tmp_path: Path) -> None:
-    """A large count is kept to its last digit, a negative one is refused, and no time is made up, in every format."""
-    path = tmp_path / f"a.{ending}"
-    count = 2**53 + 1 if ending != "xlsx" else 2**53 - 1  # a spreadsheet's numbers end there
-    WRITERS[ending](path, {"text": "a", "like_count": count})
+def test_numbers_in_every_format(ending: str, tmp_path: Path) -> None:
+    """A large count is kept to its last digit, a negative one refused, no time made up, and an id that went through a
+    floating-point number refused, in every format.
+    """
+    path = tmp_path / f"a{ending}"
+    count = 2**53 + 1 if ending != ".xlsx" else 2**53 - 1  # a spreadsheet's numbers end there
+    write_rows(path, {"text": "a", "like_count": count})
     assert (comment(path).like_count, comment(path).created_at) == (count, None)
-    path.unlink()
-    WRITERS[ending](path, {"text": "a", "like_count": -5})
+    write_rows(path, {"text": "a", "like_count": -5})
     with pytest.raises(BadInput, match=r"field 'like_count': expected a count of 0 or more, found '-5'"):
         comment(path)
-
-
-@pytest.mark.parametrize("ending", WRITERS)
-def test_ids_that_were_rounded(ending: str, tmp_path: Path) -> None:
-    """An id that went through a floating-point number is refused in every format; as text it is kept."""
-    path = tmp_path / f"a.{ending}"
-    WRITERS[ending](path, {"text": "a", "comment_id": 1.2345678901234568e17})
+    write_rows(path, {"text": "a", "comment_id": 1.2345678901234568e17})
     with pytest.raises(BadInput, match=r"field 'comment_id': expected an id as text, found .*lost digits"):
         comment(path)
-    path.unlink()
-    WRITERS[ending](path, {"text": "a", "comment_id": "a123456789012345678"})
+    write_rows(path, {"text": "a", "comment_id": "a123456789012345678"})
     assert comment(path).comment_id == "a123456789012345678"
 
 
@@ -104,16 +68,14 @@ def test_ids_that_were_rounded(ending: str, tmp_path: Path) -> None:
 )
 def test_values_that_are_no_text(row: dict[str, Any], why: str, tmp_path: Path) -> None:
     """A value of another kind is refused with file, row and field."""
-    _parquet(tmp_path / "a.parquet", row)
     with pytest.raises(BadInput, match=rf"a\.parquet, row 1, {why}"):
-        comment(tmp_path / "a.parquet")
+        comment(write_rows(tmp_path / "a.parquet", row))
 
 
 def test_values_that_stand_for_text(tmp_path: Path) -> None:
     """Whole decimals and floats are their digits; NaN and blanks are no id; 0 is no time."""
     row = {"text": "a", "thread_id": Decimal("12345678901234567890"), "user": 7.0, "comment_id": "  ", "created_at": 0}
-    _parquet(tmp_path / "a.parquet", row | {"like_count": float("nan")})
-    read_back = comment(tmp_path / "a.parquet")
+    read_back = comment(write_rows(tmp_path / "a.parquet", row | {"like_count": float("nan")}))
     assert (read_back.thread_id, read_back.user, read_back.comment_id) == ("12345678901234567890", "7", "a.parquet-1")
     assert (read_back.created_at, read_back.like_count) == (None, None)
 
@@ -216,14 +178,7 @@ def _excel(number: int) -> str:
 
 
 def _write_ids(path: Path, ids: Sequence[object], column: str = "comment_id") -> None:
-    rows = [["text", column], *([f"nice hat {n}", str(value)] for n, value in enumerate(ids))]
-    if path.suffix == ".xlsx":
-        with xlsxwriter.Workbook(path) as book:
-            sheet = book.add_worksheet("s")
-            for number, row in enumerate(rows):
-                sheet.write_row(number, 0, row)
-    else:
-        path.write_text("".join(f"{','.join(row)}\n" for row in rows), encoding="utf-8")
+    write_rows(path, *({"text": f"nice hat {n}", column: str(value)} for n, value in enumerate(ids)))
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.xlsx"])
@@ -256,9 +211,8 @@ def test_ids_that_end_as_they_please(ids: list[object], tmp_path: Path) -> None:
 
 def test_cut_ids_of_another_format(tmp_path: Path) -> None:
     """Ids that really end in zeros can be imported as jsonl, which no spreadsheet writes."""
-    path = tmp_path / "a.jsonl"
-    path.write_text("".join(f'{{"text": "a", "user": "{_excel(n)}"}}\n' for n in LONGER_IDS), encoding="utf-8")
-    (batch,) = read(path, "mine", {}, None)
+    _write_ids(tmp_path / "a.jsonl", [_excel(number) for number in LONGER_IDS], "user")
+    (batch,) = read(tmp_path / "a.jsonl", "mine", {}, None)
     assert len(batch.page.comments) == len(LONGER_IDS)
 
 
@@ -297,6 +251,18 @@ def test_cells_that_lost_their_value(field: str, cell: str, why: str, tmp_path: 
     assert ([c.text for c in batch.page.comments], batch.page.skipped) == (["b"], [("bad_value", "a.xlsx/s-3")])
 
 
+def test_characters_that_a_sheet_escapes(tmp_path: Path) -> None:
+    """What a sheet writes as _x000A_ is the character; a text that holds such a code escapes its first letter."""
+    rows = [("a_x000A_b", "a\nb"), ("_x005F_x0041_", "_x0041_")]
+    cells = "".join(
+        f'<row r="{n}"><c r="A{n}" t="inlineStr"><is><t>{text}</t></is></c></row>'
+        for n, (text, _) in enumerate(rows, 2)
+    )
+    _book(tmp_path / "a.xlsx", cells)
+    (batch,) = read(tmp_path / "a.xlsx", None, {}, None)
+    assert [c.text for c in batch.page.comments] == [text for _, text in rows]
+
+
 def _shared(path: Path) -> None:
     cells = "".join(f'<row r="{n}"><c r="A{n}" t="s"><v>0</v></c></row>' for n in range(2, 3_000))
     _book(path, cells, f"<si><t>{'x' * 1_000_000}</t></si>")
@@ -311,8 +277,9 @@ def _shared(path: Path) -> None:
         ("a.xlsx", _shared, "unpacks into more than"),
         ("a.xlsx", lambda path: _book(path, '<row r="9"><c r="XFD9"><v>1</v></c></row>'), "beyond the header"),
         ("a.xlsx", lambda path: _book(path, f'<c a="{"x" * 3_000_000}"/>'), "a tag of more than"),
+        ("a.xlsx", lambda path: _book(path, '<c r="A2"><v>1</v></c>'), "a cell stands outside of any row"),
         ("a.json", lambda path: path.write_text(f"[{'[],' * 1_000_000}[]]"), "expected a JSON list of objects"),
-        ("a.jsonl", lambda path: _jsonl(path, {f"k{n}": n for n in range(20_000)}), "more than 16,384 columns"),
+        ("a.jsonl", lambda path: write_rows(path, {f"k{n}": n for n in range(20_000)}), "more than 16,384 columns"),
         ("a.jsonl", lambda path: path.write_text('{"a":1,' + ",".join(f'"k{n}":1' for n in range(20_000)) + ',"a":2}'),
          "field 'a' is there twice"),
     ],

@@ -16,11 +16,11 @@ import pytest
 from pipeline import sample, warehouse
 from pipeline.collect import fetch
 from pipeline.collect.sites import netease
-from pipeline.sample.site import Answer, Site
 from pipeline.tables import PROVENANCE
 from pipeline.tasks.impscore import in_force, pairs
 from pipeline.tasks.recam import abstractness, targets
 from tests.distributed.cluster import missing
+from tests.support.site import Answer, Site
 
 DAY = sample.DAY
 THREADS = ",".join(f"{ours}={theirs}" for ours, theirs in sample.THREAD_COLUMNS.items())

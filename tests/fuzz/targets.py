@@ -11,7 +11,7 @@ import random
 import sqlite3
 import zipfile
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ from pipeline.examples.ndd import compression, similar
 from pipeline.examples.recam import items as cloze
 from pipeline.examples.recam import summaries
 from pipeline.examples.subtext import recovery
-from pipeline.io.lines import parse_value
+from pipeline.io.lines import parse_value, read_json_lines
 from pipeline.io.spreadsheets import escape_formula, unescape_formula
 from pipeline.label import compression as grading
 from pipeline.label import label_files, label_studio, questionnaire, schema
@@ -75,46 +75,36 @@ def pages(source: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in sample.list_pages(source)[0].read_text(encoding="utf-8").splitlines()]
 
 
-def small(page: dict[str, Any], most: int = 4) -> dict[str, Any]:
+def _cut(node: Any, most: int = 4) -> Any:
     """The page with at most so many items in each list, so that a change more often hits what matters."""
-
-    def cut(node: Any) -> Any:
-        if isinstance(node, list):
-            return [cut(item) for item in node[:most]]
-        return {k: cut(v) for k, v in node.items()} if isinstance(node, dict) else node
-
-    found: dict[str, Any] = cut(page)
-    return found
+    if isinstance(node, list):
+        return [_cut(item) for item in node[:most]]
+    return {name: _cut(value) for name, value in node.items()} if isinstance(node, dict) else node
 
 
 @cache
 def _small_pages(source: str) -> list[dict[str, Any]]:
-    return [{**page, "body": small(page["body"])} for page in pages(source)]
+    return [{**page, "body": _cut(page["body"])} for page in pages(source)]
 
 
 def _page(rng: random.Random, source: str) -> tuple[dict[str, Any], str]:
     row = rng.choice(_small_pages(source))
-    told = hostile.mutated(rng, row["body"])
-    body = parse_value(hostile.spelt(rng, told), PLACE)
+    body = parse_value(hostile.spelt(rng, hostile.mutated(rng, row["body"])), PLACE)
     if not isinstance(body, dict):
         raise BadInput("not an object")  # as `json_object` and the fetcher have it
     url = row["url"] if rng.randrange(10) else hostile.text(rng, row["url"]).encode("utf-8", "replace").decode()
     return body, url
 
 
-def _sound(page: Page) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _check_page(page: Page, _source: str = "") -> tuple[pl.DataFrame, pl.DataFrame]:
     comments, articles = comment_frame(page.comments), article_frame(page.articles)
     must((comments.height, articles.height) == (len(page.comments), len(page.articles)), "a record was lost")
     must(comments.schema == COMMENT_SCHEMA and articles.schema == ARTICLE_SCHEMA, "another schema")
-    for reason, key in page.skipped:
-        must(isinstance(reason, str) and isinstance(key, str), "a skipped row without text")
-    for one in page.comments:
-        must(all(isinstance(v, str) for v in (one.thread_id, one.comment_id, one.text, one.row_key)), "no text")
+    must(all(isinstance(text, str) for row in page.skipped for text in row), "a skipped row without text")
+    for comment in page.comments:
+        texts = (comment.thread_id, comment.comment_id, comment.text, comment.row_key)
+        must(all(isinstance(text, str) for text in texts), "no text")
     return comments, articles
-
-
-def _sound_page(page: Page, source: str) -> None:
-    _sound(page)
 
 
 def adapter(source: str, folder: Path) -> One:
@@ -124,12 +114,10 @@ def adapter(source: str, folder: Path) -> One:
         body, url = _page(rng, source)
         body = anonymise.redact(body, source, KEY)
         page = parse(source, body, url, None)
-        for comment in page.comments:
-            must(isinstance(comment.comment_id, str), "an id that is no text")
+        must(all(isinstance(comment.comment_id, str) for comment in page.comments), "an id that is no text")
         if not rng.randrange(4):
-            _sound(page)
-        after = next_url(source, body, url)
-        must(after is None or isinstance(after, str), "a next address that is no text")
+            _check_page(page)
+        must(isinstance(next_url(source, body, url), str | None), "a next address that is no text")
 
     return one
 
@@ -146,7 +134,7 @@ def chain(source: str, folder: Path) -> One:
 
 
 def _through(page: Page, source: str, *, hashed: bool) -> None:
-    comments, articles = _sound(page)
+    comments, articles = _check_page(page)
     if not hashed:
         comments = comments.with_columns(anonymise.surrogates(comments["user"], source, KEY))
     kept, dropped = clean(comments)
@@ -156,15 +144,12 @@ def _through(page: Page, source: str, *, hashed: bool) -> None:
     refuse_circles(unique)
     articles = articles.with_columns(normalised(articles[name]) for name in ("title", "text", "summary"))
     articles = articles.unique("thread_id", keep="last", maintain_order=True)
-    found = with_context(unique, articles)
-    must(found.height == unique.height, "putting under a context changed the number of rows")
-    day = parse_day(sample.DAY)
-    rows = found.rename({"user": "user_id"}).with_columns(
-        source=pl.lit(source), day=pl.lit(day), origin=pl.lit("x"), adapter=pl.lit("x/1")
-    )
-    names = TABLES["comments"].schema.column_names()
+    rows = with_context(unique, articles).rename({"user": "user_id"})
+    must(rows.height == unique.height, "putting under a context changed the number of rows")
+    constants = {"source": source, "day": parse_day(sample.DAY), "origin": "x", "adapter": "x/1"}
+    rows = rows.with_columns(pl.lit(value).alias(name) for name, value in constants.items())
     if rows.height:
-        TABLES["comments"].schema.validate(rows.select(names))
+        TABLES["comments"].schema.validate(rows.select(TABLES["comments"].schema.column_names()))
 
 
 # --------------------------------------------------------------------------------------------------------------- texts
@@ -239,47 +224,47 @@ def _table_rows(rng: random.Random) -> list[dict[str, Any]]:
     if rng.randrange(4) == 0:
         rows = [{"id": "1", "title": "t", "content": "x", "category": "c",
                  "comments": [{"text": "a", "upvotes": 2}, {"text": "b", "upvotes": 0}]}]  # fmt: skip
-    found = hostile.mutated(rng, rows)
-    return found if isinstance(found, list) else [found]
+    return _mutated_rows(rng, rows)
+
+
+def _mutated_rows(rng: random.Random, rows: list[Any]) -> list[Any]:
+    mutated = hostile.mutated(rng, rows)
+    return mutated if isinstance(mutated, list) else [mutated]
 
 
 def _as_csv(rng: random.Random, rows: list[Any], dialect: str) -> str:
-    held = [row for row in rows if isinstance(row, dict)] or [{"text": "x"}]
-    names = list(dict.fromkeys(str(name) for row in held for name in row))
+    objects = [row for row in rows if isinstance(row, dict)] or [{"text": "x"}]
+    names = list(dict.fromkeys(str(name) for row in objects for name in row))
     out = io.StringIO()
-    writer = csv.writer(out, dialect=dialect)
-    writer.writerow(names)
-    for row in held:
-        writer.writerow([_cell(row.get(name)) for name in names])
-    told = out.getvalue()
+    csv.writer(out, dialect=dialect).writerows([names, *([_cell(row.get(name)) for name in names] for row in objects)])
+    text = out.getvalue()
     if names and rng.randrange(12) == 0:  # the header's first name twice
-        told = told.replace(names[0], f"{names[0]},{names[0]}", 1)
-    return told
+        text = text.replace(names[0], f"{names[0]},{names[0]}", 1)
+    return text
 
 
 def _cell(value: object) -> str:
     return json.dumps(value) if isinstance(value, dict | list) else "" if value is None else str(value)
 
 
-def _written(rng: random.Random, path: Path) -> int | None:
-    """A table with something done to it, in the format its ending names; rows, where they are known to be so many."""
+def _write_table(rng: random.Random, path: Path) -> None:
+    """A table with something done to it, in the format its ending names."""
     suffix, rows = path.suffix, _table_rows(rng)
-    if suffix in (".csv", ".tsv"):
-        path.write_bytes(hostile.raw(rng, _as_csv(rng, rows, "excel-tab" if suffix == ".tsv" else "excel")))
-    elif suffix == ".txt":
-        path.write_bytes(hostile.raw(rng, "\n".join(hostile.text(rng, "一条评论") for _ in rows)))
-    elif suffix == ".jsonl":
-        rows = rng.choice(_lines_of_pages()) if rng.randrange(3) == 0 else rows
-        path.write_bytes(hostile.raw(rng, "\n".join(hostile.spelt(rng, row) for row in rows)))
-    elif suffix == ".json":
-        path.write_bytes(hostile.raw(rng, hostile.spelt(rng, rows)))
-    elif suffix == ".parquet":
-        path.write_bytes(_parquet(rng, rows))
-    elif suffix == ".xlsx":
-        path.write_bytes(_xlsx(rng, rows))
-    else:
+    if suffix == ".db":
         _sqlite(rng, rows, path)
-    return None
+    elif suffix in (".parquet", ".xlsx"):
+        path.write_bytes((_parquet if suffix == ".parquet" else _xlsx)(rng, rows))
+    else:
+        if suffix in (".csv", ".tsv"):
+            text = _as_csv(rng, rows, "excel-tab" if suffix == ".tsv" else "excel")
+        elif suffix == ".txt":
+            text = "\n".join(hostile.text(rng, "一条评论") for _ in rows)
+        elif suffix == ".jsonl":
+            rows = rng.choice(_lines_of_pages()) if rng.randrange(3) == 0 else rows
+            text = "\n".join(hostile.spelt(rng, row) for row in rows)
+        else:
+            text = hostile.spelt(rng, rows)
+        path.write_bytes(hostile.raw(rng, text))
 
 
 @cache
@@ -301,10 +286,11 @@ def _parquet(rng: random.Random, rows: list[Any]) -> bytes:
         "nowhere": pa.array([1, 2], pa.timestamp("us", "Mars/Base")), "null": pa.nulls(2),
     }  # fmt: skip
     if rng.random() < 0.6:
-        held = [row for row in rows if isinstance(row, dict)]
-        names = list(dict.fromkeys(name for row in held for name in row))
+        objects = [row for row in rows if isinstance(row, dict)]
+        names = list(dict.fromkeys(name for row in objects for name in row))
+        columns = {str(n).encode("utf-8", "replace").decode(): [row.get(n) for row in objects] for n in names}
         try:
-            table = pa.table({str(n).encode("utf-8", "replace").decode(): [row.get(n) for row in held] for n in names})
+            table = pa.table(columns)
         except (pa.ArrowException, ValueError, OverflowError, UnicodeError, TypeError):
             table = pa.table({"text": ["a", "b"]})
     else:
@@ -318,66 +304,38 @@ def _parquet(rng: random.Random, rows: list[Any]) -> bytes:
     return hostile.broken(rng, out.getvalue()) if rng.random() < 0.3 else out.getvalue()
 
 
-def _xlsx(rng: random.Random, rows: list[Any]) -> bytes:
-    found = _book()
+def _xlsx(rng: random.Random, _rows: list[Any]) -> bytes:
     if rng.random() < 0.2:
-        return hostile.broken(rng, found)
+        return hostile.broken(rng, _book())
     out = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(found)) as book, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as other:
+    with zipfile.ZipFile(io.BytesIO(_book())) as book, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as changed:
         for name in book.namelist():
-            data = book.read(name)
-            if "sheet1" in name or rng.randrange(12) == 0:
-                data = _sheet(rng, data)
+            is_changed = "sheet1" in name or rng.randrange(12) == 0
             if rng.randrange(40):
-                other.writestr(name, data)
+                changed.writestr(name, _sheet(rng, book.read(name)) if is_changed else book.read(name))
     return out.getvalue()
 
 
+_CELLS = (
+    "XFD1048576 A1048576 XFD1 A0 ZZZZ99999999 A-1 1  A99999999999999999999 1A1 $XFD$9 A5000000000 A4294967297 "
+    "AAAAAAAAAAAAAA1 a9 XFE1 &#88;FD9"
+)
+_SHEET_CHANGES = [  # what is in a sheet, and what takes its place
+    ('r="A2"', [f'r="{cell}"' for cell in [*_CELLS.split(" "), "A 1"]]),
+    ("<v>", ["<f>1+1</f><v>", "<f>HYPERLINK(&quot;x&quot;)</f><v>", "<v>9"]),
+    ("<sheetData>", ['<!DOCTYPE x [<!ENTITY a "aaaa">]><sheetData>&a;']),
+    ('ref="A1:H4"', [f'ref="{cells}"' for cells in ("A1:XFD1048576", "A1:A1", "B2:A1", "x", "A1:ZZZZZZ9")]),
+    ('t="s"', ['t="b"', 't="e"', 't="d"', 't="str"', 't="inlineStr"', 't="z"', ""]),
+    ("<v>1</v>", [f"<v>{value}</v>" for value in ("99999", "-1", "x", "1e400", "NaN", "")]),
+    ("<row", ["<rov", "<c/><row", '<row r="9"', "<row><row"]),
+]
+
+
 def _sheet(rng: random.Random, data: bytes) -> bytes:
-    kind = rng.randrange(8)
-    told = data.decode("utf-8", "replace")
-    if kind == 0:
+    if rng.randrange(9) == 0:
         return hostile.broken(rng, data)
-    if kind == 1:
-        cell = rng.choice(
-            [
-                "XFD1048576",
-                "A1048576",
-                "XFD1",
-                "A0",
-                "ZZZZ99999999",
-                "A-1",
-                "1",
-                "",
-                "A99999999999999999999",
-                "1A1",
-                "$XFD$9",
-                "A5000000000",
-                "A4294967297",
-                "AAAAAAAAAAAAAA1",
-                "a9",
-                "XFE1",
-                "A 1",
-                "&#88;FD9",
-            ]
-        )
-        return told.replace('r="A2"', f'r="{cell}"', 1).encode()
-    if kind == 2:
-        return told.replace(
-            "<v>", rng.choice(["<f>1+1</f><v>", "<f>HYPERLINK(&quot;x&quot;)</f><v>", "<v>9"]), 1
-        ).encode()
-    if kind == 3:
-        return told.replace("<sheetData>", '<!DOCTYPE x [<!ENTITY a "aaaa">]><sheetData>&a;').encode()
-    if kind == 4:
-        dimension = rng.choice(["A1:XFD1048576", "A1:A1", "B2:A1", "x", "A1:ZZZZZZ9"])
-        return told.replace('<dimension ref="A1:H4"/>', f'<dimension ref="{dimension}"/>').encode()
-    if kind == 5:
-        return told.replace(
-            't="s"', rng.choice(['t="b"', 't="e"', 't="d"', 't="str"', 't="inlineStr"', 't="z"', ""]), 1
-        ).encode()
-    if kind == 6:
-        return told.replace("<v>1</v>", f"<v>{rng.choice(['99999', '-1', 'x', '1e400', 'NaN', ''])}</v>", 1).encode()
-    return told.encode()
+    old, others = rng.choice(_SHEET_CHANGES)
+    return data.decode("utf-8", "replace").replace(old, rng.choice(others), 1).encode()
 
 
 @cache
@@ -403,32 +361,25 @@ def _sqlite(rng: random.Random, rows: list[Any], path: Path) -> None:
         "create virtual table f using fts5(text)", "create table blobs (text blob)", "create table e (text)",
     ])  # fmt: skip
     with closing(sqlite3.connect(path)) as con:
-        held = [row for row in rows if isinstance(row, dict)]
         con.execute(f'create table "{name}" (text, comment_id, like_count, created_at)')
         con.execute("create table u (a)")
-        for row in held:
+        for row in (row for row in rows if isinstance(row, dict)):
             cells = [row.get(n) for n in ("text", "comment_id", "like_count", "created_at")]
-            cells = [
-                c if isinstance(c, str | float | None) or (isinstance(c, int) and abs(c) < 2**63) else str(c)
-                for c in cells
-            ]
+            is_storable = [isinstance(c, str | float | None) or (isinstance(c, int) and abs(c) < 2**63) for c in cells]
+            cells = [cell if fits else str(cell) for cell, fits in zip(cells, is_storable, strict=True)]
             if rng.randrange(6) == 0:
                 cells[rng.randrange(4)] = rng.choice([b"\xff\xfe", b"", b"a" * 2000])
-            try:
+            with suppress(UnicodeEncodeError, OverflowError):
                 con.execute(f'insert into "{name}" values (?, ?, ?, ?)', cells)
                 if rng.randrange(9) == 0:
                     con.execute(f'insert into "{name}" values (cast(? as text), 1, 2, 3)', [b"\xff\xfe\xfd"])
-            except (UnicodeEncodeError, OverflowError):
-                continue
         if more:
             con.execute(more)
         if more.startswith("create table g"):
             con.execute("insert into g (a) values (90000)")
         if rng.randrange(6) == 0:
-            con.execute("pragma writable_schema = on")
-            con.execute(
-                "update sqlite_master set " + rng.choice(["sql = 'x'", "name = null", "name = 7", "rootpage = 99"])
-            )
+            change = rng.choice(["sql = 'x'", "name = null", "name = 7", "rootpage = 99"])
+            con.executescript(f"pragma writable_schema = on; update sqlite_master set {change}")
         con.commit()
     if rng.randrange(4) == 0:
         path.write_bytes(hostile.broken(rng, path.read_bytes()))
@@ -439,19 +390,16 @@ def imported(suffix: str, folder: Path) -> One:
     path = folder / f"in{suffix}"
 
     def one(rng: random.Random) -> None:
-        _written(rng, path)
+        _write_table(rng, path)
         mapping = {"text": "text"} if rng.randrange(5) == 0 else {}
-        encoding = (
-            rng.choice(["gb18030", "utf-16", "ascii", "hex", "idna", "utf-7", "x\0"])
-            if rng.randrange(20) == 0
-            else "utf-8-sig"
-        )
-        whole = rng.randrange(8) == 0
-        for batch_ in importers.read(path, None, mapping, KEY, encoding):
-            if whole:
-                _through(batch_.page, batch_.source, hashed=batch_.hashed)
+        odd = rng.choice(["gb18030", "utf-16", "ascii", "hex", "idna", "utf-7", "x\0"])
+        encoding = "utf-8-sig" if rng.randrange(20) else odd
+        goes_through = rng.randrange(8) == 0
+        for part in importers.read(path, None, mapping, KEY, encoding):
+            if goes_through:
+                _through(part.page, part.source, hashed=part.hashed)
             else:
-                _sound(batch_.page)
+                _check_page(part.page)
 
     return one
 
@@ -465,18 +413,12 @@ _TASKS = pl.DataFrame({"task_id": _IDS, "text": ["你可真准时", "=cmd|x", "a
 def _label_rows(rng: random.Random, form: Any) -> list[Any]:
     fields = {name: rng.choice(field.values) for name, field in form.fields.items()}
     if rng.random() < 0.5:
-        rows = [
-            {"task_id": _IDS[n], "rater_id": "anna", "field": f, "value": v}
-            for n in (0, 1)
-            for f, v in list(fields.items())[:3]
-        ]
+        answers = [(n, name, value) for n in (0, 1) for name, value in list(fields.items())[:3]]
+        rows = [{"task_id": _IDS[n], "rater_id": "anna", "field": name, "value": value} for n, name, value in answers]
     else:
-        rows = [
-            {"task_id": _IDS[n], "rater_id": "anna", "round": 1, "stage": 1, "text": _TASKS["text"][n], **fields}
-            for n in (0, 1)
-        ]
-    found = hostile.mutated(rng, rows)
-    return found if isinstance(found, list) else [found]
+        task = {"rater_id": "anna", "round": 1, "stage": 1, **fields}
+        rows = [{"task_id": _IDS[n], "text": _TASKS["text"][n], **task} for n in (0, 1)]
+    return _mutated_rows(rng, rows)
 
 
 def labelled(suffix: str, folder: Path) -> One:
@@ -489,8 +431,8 @@ def labelled(suffix: str, folder: Path) -> One:
     def one(rng: random.Random) -> None:
         form = rng.choice(forms)
         rows = _label_rows(rng, form)
-        told = _as_csv(rng, rows, "excel") if suffix == ".csv" else "\n".join(hostile.spelt(rng, row) for row in rows)
-        path.write_bytes(hostile.raw(rng, told))
+        text = _as_csv(rng, rows, "excel") if suffix == ".csv" else "\n".join(hostile.spelt(rng, row) for row in rows)
+        path.write_bytes(hostile.raw(rng, text))
         tasks = rng.choice([items, items, None])
         labels = label_files.read(path, tasks, form)
         must(labels.schema == label_files.COLUMNS, "another schema")
@@ -508,16 +450,10 @@ def labelled(suffix: str, folder: Path) -> One:
 def studio(folder: Path) -> One:
     """Exports of Label Studio."""
     path = folder / "export.json"
-    result = [
-        {"from_name": "subtext", "to_name": "text", "type": "choices", "value": {"choices": ["1"]}},
-        {
-            "from_name": "span",
-            "to_name": "text",
-            "type": "labels",
-            "value": {"start": 0, "end": 2, "text": "你可", "labels": ["span"]},
-        },
-        {"from_name": "plain", "to_name": "text", "type": "textarea", "value": {"text": ["迟到了"]}},
-    ]
+    span = {"start": 0, "end": 2, "text": "你可", "labels": ["span"]}
+    result = [{"from_name": name, "to_name": "text", "type": kind, "value": value} for name, kind, value in (
+        ("subtext", "choices", {"choices": ["1"]}), ("span", "labels", span), ("plain", "textarea", {"text": ["迟到了"]}),
+    )]  # fmt: skip
     annotation = {"id": 1, "completed_by": {"id": 7, "email": "a@example.org"}, "was_cancelled": False, "lead_time": 4.5,
                   "created_at": "2026-11-20T08:00:00Z", "updated_at": "2026-11-20T08:00:00Z", "result": result}  # fmt: skip
     seed = [{"id": 1, "data": {"task_id": _IDS[0], "round": 1, "stage": 1, "fields": ["subtext"]},
@@ -525,9 +461,8 @@ def studio(folder: Path) -> One:
 
     def one(rng: random.Random) -> None:
         path.write_bytes(hostile.raw(rng, hostile.spelt(rng, hostile.mutated(rng, seed))))
-        tasks = label_studio.read_export(path)
-        found = label_studio.parse_export(tasks, _TASKS, name="export")
-        must(found.labels.schema == label_files.COLUMNS, "another schema")
+        export = label_studio.parse_export(label_studio.read_export(path), _TASKS, name="export")
+        must(export.labels.schema == label_files.COLUMNS, "another schema")
 
     return one
 
@@ -620,67 +555,32 @@ def cassettes(folder: Path) -> One:
     return _jsonl(folder, cassette.read, sample.COMPLETIONS, contract="completions")
 
 
-def prices(folder: Path) -> One:
-    """Price tables of one's own."""
-    path = folder / "prices.toml"
-    seed = '["m"]\ninput = 0.5\noutput = 1.5\nnoted = 2026-11-20\nbatch = 0.5\n["n"]\ninput = 1\noutput = 2\nnoted = 2026-11-20\n'
-
-    def one(rng: random.Random) -> None:
-        path.write_bytes(
-            hostile.raw(
-                rng,
-                hostile.text(rng, seed) if rng.random() < 0.7 else seed.replace("1", str(rng.choice(hostile.NUMBERS))),
-            )
-        )
-        for price in cost.prices(path).values():
-            must(price.cost(10, 10) >= 0, "a negative price")
-
-    return one
-
-
 # ------------------------------------------------------------------------------------------------------------- examples
 
 
-def _jsonl(
-    folder: Path, read: Callable[[Path], Any], seeds: Path | list[Any], contract: str = "", count: int = 3
-) -> One:
+def _jsonl(folder: Path, read: Callable[[Path], Any], seeds: Path | list[Any], contract: str = "") -> One:
     """Lines of JSON with something done to them; what is kept and dropped are the lines that came in."""
     path = folder / "in.jsonl"
-    rows = (
-        seeds
-        if isinstance(seeds, list)
-        else [json.loads(line) for line in seeds.read_text(encoding="utf-8").splitlines()[:40]]
-    )
+    if isinstance(seeds, Path):
+        seeds = [json.loads(line) for line in seeds.read_text(encoding="utf-8").splitlines()[:40]]
 
     def one(rng: random.Random) -> None:
-        some = hostile.mutated(rng, rng.sample(rows, min(count, len(rows))))
-        lines = [hostile.spelt(rng, row) for row in (some if isinstance(some, list) else [some])]
-        path.write_bytes(hostile.raw(rng, "\n".join(lines)))
-        found = read(path)
+        rows = _mutated_rows(rng, rng.sample(seeds, min(3, len(seeds))))
+        path.write_bytes(hostile.raw(rng, "\n".join(hostile.spelt(rng, row) for row in rows)))
+        content = read(path)
         if contract:
-            TABLES[contract].schema.validate(found)
+            TABLES[contract].schema.validate(content)
 
     return one
 
 
-def _whole(rows: int, found: Any) -> None:
-    kept = next(getattr(found, name) for name in ("rows", "items", "sentences") if hasattr(found, name))
-    must(kept.height + found.dropped.height == rows, "rows were lost")
-
-
-def _count(path: Path) -> int:
-    from pipeline.io.lines import read_json_lines
-
-    return sum(1 for _ in read_json_lines(path))
+def _check_count(row_count: int, content: Any) -> None:
+    kept = next(getattr(content, name) for name in ("rows", "items", "sentences") if hasattr(content, name))
+    must(kept.height + content.dropped.height == row_count, "rows were lost")
 
 
 def _all(read: Callable[[Path], Any]) -> Callable[[Path], Any]:
-    def checked(path: Path) -> Any:
-        found = read(path)
-        _whole(_count(path), found)
-        return found
-
-    return checked
+    return lambda path: _check_count(sum(1 for _ in read_json_lines(path)), read(path))
 
 
 _CLOZE = [{"article": f"Passage {n}.", "question": "He is @placeholder here.", "label": n % 5,
@@ -689,10 +589,8 @@ _QUESTIONS = [{"reference": f"r{n}", "options": ["a", "b", f"c{n}"], "answer": n
 _CHOICES = [{"text": f"t{n}", "options": ["a", "b"], "answer": [n % 2], "context": "c"} for n in range(4)]
 _NOTES = [{"text": f"t{n}", "meaning": "m", "context": "c", "plain": "p"} for n in range(4)]
 _GOOGLE = [{"text": "The old house on the hill burned down, police said.", "summaries": ["The house burned down."]}]
-_OWN = [
-    {"text": f"So {n}.", "label": "implicit", "explicit": f"Yes {n}.", "lang": "en", "item_id": str(n)}
-    for n in range(3)
-]
+_OWN = [{"text": f"So {n}.", "label": "implicit", "explicit": f"Yes {n}.", "lang": "en", "item_id": str(n)}
+        for n in range(3)]  # fmt: skip
 _SNARKS = {"examples": [{"input": "(a) Great. (b) Fine.", "target_scores": {"(a)": 1, "(b)": 0}}]}
 
 
@@ -702,13 +600,9 @@ def conllu(folder: Path) -> One:
     seeds = sample.TREES.read_text(encoding="utf-8").split("\n\n")
 
     def one(rng: random.Random) -> None:
-        cells = [line.split("\t") for line in rng.choice(seeds).splitlines()]
-        found = hostile.mutated(rng, cells)
-        told = "\n".join(
-            "\t".join(map(str, row)) if isinstance(row, list) else str(row)
-            for row in (found if isinstance(found, list) else [found])
-        )
-        path.write_bytes(hostile.raw(rng, told + "\n\n"))
+        cells = _mutated_rows(rng, [line.split("\t") for line in rng.choice(seeds).splitlines()])
+        lines = ["\t".join(map(str, row)) if isinstance(row, list) else str(row) for row in cells]
+        path.write_bytes(hostile.raw(rng, "\n".join(lines) + "\n\n"))
         for tree in trees.read(path):
             must(len(tree.words) == len(tree.heads) == len(tree.relations), "columns of different lengths")
             trees.find_subtrees(tree.heads)
@@ -716,64 +610,78 @@ def conllu(folder: Path) -> One:
     return one
 
 
-def colloquial(folder: Path) -> One:
-    """Colloquial-SC: two files in step, with Python literals."""
-    data, order = folder / "alldata-2.txt", folder / "shuffled_idx-2.txt"
-    seed = "0\t['今', '天', '好']\n\t['1', '0', '1']\n1\t['我', '来']\n\t['1', '1']\n"
+def _texts(folder: Path, read: Callable[[Path], object], seeds: Mapping[str, str]) -> One:
+    """Files of texts, one or more of them with something done to it; `read` takes their folder."""
 
     def one(rng: random.Random) -> None:
-        data.write_bytes(hostile.raw(rng, hostile.text(rng, seed)))
-        order.write_bytes(hostile.raw(rng, rng.choice(["[1, 0]", "[0, 1]", hostile.text(rng, "[1, 0]")])))
-        compression.read_colloquial(folder, 1)
+        for name, seed in seeds.items():
+            text = hostile.text(rng, seed) if len(seeds) == 1 or rng.random() < 0.6 else seed
+            (folder / name).write_bytes(hostile.raw(rng, text))
+        read(folder)
 
     return one
 
 
+def colloquial(folder: Path) -> One:
+    """Colloquial-SC: two files in step, with Python literals."""
+    data = "0\t['今', '天', '好']\n\t['1', '0', '1']\n1\t['我', '来']\n\t['1', '1']\n"
+    seeds = {"alldata-2.txt": data, "shuffled_idx-2.txt": "[1, 0]"}
+    return _texts(folder, lambda folder: compression.read_colloquial(folder, 1), seeds)
+
+
 def broadcast(folder: Path) -> One:
     """SLAHAN's layout: two files in step."""
-    source, gold = folder / "input.txt", folder / "gold.1.comp"
+    seeds = {
+        "input.txt": "the old house burned down .\nhe said so .\n",
+        "gold.1.comp": "the house burned .\nhe said .\n",
+    }
+    return _texts(folder, lambda folder: compression.read_broadcast(folder, 1, 1), seeds)
+
+
+def ratings(folder: Path) -> One:
+    """Lists of rated words."""
+
+    def read(folder: Path) -> None:
+        rows = concreteness.read(folder / "words.csv", bounds=(1, 5)).rows
+        must(rows["score"].is_between(0, 1).all(), "a score outside")
+
+    return _texts(folder, read, {"words.csv": "# a list\nword,rating\ntree,4.5\nidea,1.2\nlove,2\n"})
+
+
+def prices(folder: Path) -> One:
+    """Price tables of one's own."""
+    more = 'output = 1.5\nnoted = 2026-11-20\nbatch = 0.5\n["n"]\ninput = 1\noutput = 2\nnoted = 2026-11-20\n'
+    tables = [f'["m"]\ninput = {number}\n{more}' for number in (0.5, *hostile.NUMBERS)]
+
+    def read(folder: Path) -> None:
+        must(all(price.cost(10, 10) >= 0 for price in cost.prices(folder / "prices.toml").values()), "a negative price")
 
     def one(rng: random.Random) -> None:
-        source.write_bytes(hostile.raw(rng, hostile.text(rng, "the old house burned down .\nhe said so .\n")))
-        gold.write_bytes(hostile.raw(rng, hostile.text(rng, "the house burned .\nhe said .\n")))
-        compression.read_broadcast(folder, 1, 1)
+        seed = tables[0] if rng.random() < 0.7 else rng.choice(tables)
+        (folder / "prices.toml").write_bytes(hostile.raw(rng, hostile.text(rng, seed) if rng.random() < 0.7 else seed))
+        read(folder)
 
     return one
 
 
 def data_sets(folder: Path) -> One:
     """Data sets of table 6: tables of text and XML."""
-    absa = '<Reviews><sentence id="1"><text>It took an hour.</text><aspectTerms><aspectTerm term="x" implicit_sentiment="True"/></aspectTerms></sentence></Reviews>'
+    aspect = '<aspectTerm term="x" implicit_sentiment="True"/>'
+    sentence = f"<text>It took an hour.</text><aspectTerms>{aspect}</aspectTerms>"
     seeds = {
-        "absa.xml": absa, "snarks.json": json.dumps(_SNARKS), "task.json": json.dumps(_SNARKS),
+        "absa.xml": f'<Reviews><sentence id="1">{sentence}</sentence></Reviews>',
+        "snarks.json": json.dumps(_SNARKS), "task.json": json.dumps(_SNARKS),
         "own.csv": "text,label,explicit\nA.,implicit,B.\n", "own.tsv": "text\tlabel\nA.\timplicit\n",
     }  # fmt: skip
 
-    def one(rng: random.Random) -> None:
-        name = rng.choice(list(seeds))
-        path = folder / name
-        path.write_bytes(hostile.raw(rng, hostile.text(rng, seeds[name])))
+    def read(name: str, folder: Path) -> None:
         if name.startswith("own"):
-            sources.read_own(path)
+            sources.read_own(folder / name)
         else:
-            sources.read("absa" if name == "absa.xml" else "snarks", path)
+            sources.read("absa" if name == "absa.xml" else "snarks", folder / name)
 
-    return one
-
-
-def ratings(folder: Path) -> One:
-    """Lists of rated words."""
-    path = folder / "words.csv"
-
-    def one(rng: random.Random) -> None:
-        path.write_bytes(hostile.raw(rng, hostile.text(rng, "# a list\nword,rating\ntree,4.5\nidea,1.2\nlove,2\n")))
-        found = concreteness.read(path, bounds=(1, 5))
-        must(
-            all(0 <= score <= 1 for score in list(found.scores.values())[:9]) if hasattr(found, "scores") else True,
-            "no score",
-        )
-
-    return one
+    ones = [_texts(folder, partial(read, name), {name: seed}) for name, seed in seeds.items()]
+    return lambda rng: rng.choice(ones)(rng)
 
 
 def summarised(folder: Path) -> One:
@@ -791,7 +699,7 @@ def summarised(folder: Path) -> One:
         seed = "[SN]URL[SN]\nx\n[SN]TITLE[SN]\nt\n[SN]FIRST-SENTENCE[SN]\ns\n[SN]RESTBODY[SN]\nb\n"
         path.write_bytes(hostile.raw(rng, hostile.text(rng, seed)))
         splits.write_bytes(hostile.raw(rng, hostile.spelt(rng, hostile.mutated(rng, {"train": ["1"], "test": ["2"]}))))
-        _whole(1, summaries.read(path.parent, splits=splits))
+        _check_count(1, summaries.read(path.parent, splits=splits))
 
     return one
 
@@ -803,9 +711,8 @@ def leaving(folder: Path) -> One:
     """Texts in csv for spreadsheets: no cell begins as a formula, and label sheets give the same text again."""
 
     def one(rng: random.Random) -> None:
-        text = (
-            hostile.text(rng, rng.choice(["=1", "a", "-5", "+49 30", "@x", "'=1"])).encode("utf-8", "replace").decode()
-        )
+        seed = rng.choice(["=1", "a", "-5", "+49 30", "@x", "'=1"])
+        text = hostile.text(rng, seed).encode("utf-8", "replace").decode()
         cell = escape_formula(text)
         must(unescape_formula(cell) == text, f"{text!r} comes back as another text")
         must(not _runs(cell), f"{cell!r} would run")
@@ -828,7 +735,7 @@ TARGETS: Mapping[str, Target] = {
     **{f"chain {source}": Target(1_000, partial(chain, source)) for source in ADAPTERS},
     **{f"import {suffix}": Target(share, partial(imported, suffix)) for suffix, share in SUFFIXES.items()},
     **{
-        f"damaged {suffix}": Target(share, partial(damaged.target, suffix, _sound_page))
+        f"damaged {suffix}": Target(share, partial(damaged.target, suffix, _check_page))
         for suffix, share in damaged.SUFFIXES.items()
     },
     "clean": Target(4_000, cleaned),

@@ -1,72 +1,30 @@
 """Reading files of every format in chunks, and saying clearly what cannot be read."""
 
-import json
-import sqlite3
-from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
-import polars as pl
 import pytest
-import xlsxwriter
 
 from pipeline.errors import BadInput
 from pipeline.io.rows import read_chunks
+from tests.support.row_files import WRITERS, write_rows
 
 ROWS = [{"id": "9007199254740993", "text": "一，\n二"}, {"id": "2", "text": '"三"'}, {"id": "3", "text": "four"}]
-
-
-def _separated(path: Path, separator: str) -> None:
-    pl.DataFrame(ROWS).write_csv(path, separator=separator)
-
-
-def _xlsx(path: Path) -> None:
-    with xlsxwriter.Workbook(path) as book:
-        sheet = book.add_worksheet("评论")
-        book.add_worksheet("空")  # as Excel adds of itself
-        for number, row in enumerate([["id", "text"], *(list(r.values()) for r in ROWS)]):
-            for place, value in enumerate(row):
-                sheet.write_string(number, place, value)
-
-
-def _sqlite(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as con, con:
-        con.execute('create table "a table" (n integer primary key autoincrement, id text, text text)')
-        con.execute("create table bare (x)")
-        con.executemany('insert into "a table" (id, text) values (:id, :text)', ROWS)
-
-
-WRITERS: dict[str, Callable[[Path], Any]] = {
-    "csv": lambda path: _separated(path, ","),
-    "tsv": lambda path: _separated(path, "\t"),
-    "jsonl": lambda path: path.write_text("\n\n".join(map(json.dumps, ROWS)), encoding="utf-8"),
-    "json": lambda path: path.write_text(json.dumps(ROWS, ensure_ascii=False), encoding="utf-8"),
-    "parquet": pl.DataFrame(ROWS).write_parquet,
-    "xlsx": _xlsx,
-    "db": _sqlite,
-}
 
 
 @pytest.mark.parametrize("ending", WRITERS)
 def test_every_format_gives_the_same_rows(ending: str, tmp_path: Path) -> None:
     """Long ids, newlines and quotes come out of each format as they went in, two rows at a time."""
-    path = tmp_path / f"a#b 100%.{ending}"
-    WRITERS[ending](path)
+    path = write_rows(tmp_path / f"a#b 100%{ending}", *ROWS)
     found = list(read_chunks(path, size=2))
     assert [{"id": r["id"], "text": r["text"]} for chunk in found for r in chunk.rows] == ROWS
     assert [len(chunk.rows) for chunk in found] == [2, 1]
-    first = 2 if ending in ("csv", "tsv", "xlsx") else 1  # line 1 of a table is its header
+    first = 2 if ending in (".csv", ".tsv", ".xlsx") else 1  # line 1 of a table is its header
     assert [chunk.first for chunk in found] == [first, first + 2]
 
 
 def test_numbers_of_a_sheet_come_as_text(tmp_path: Path) -> None:
     """A cell that holds a number gives its digits, not a rounded number."""
-    with xlsxwriter.Workbook(tmp_path / "a.xlsx") as book:
-        sheet = book.add_worksheet()
-        sheet.write_row(0, 0, ["id", "likes"])
-        sheet.write_row(1, 0, [5012345678901234, 3])
-    (chunk,) = read_chunks(tmp_path / "a.xlsx")
+    (chunk,) = read_chunks(write_rows(tmp_path / "a.xlsx", {"id": 5012345678901234, "likes": 3}))
     assert chunk.rows == [{"id": "5012345678901234", "likes": "3"}]
 
 

@@ -52,7 +52,7 @@ def test_banks_and_basses(store: senses.Store, text: str, lemma: str, wanted: st
     assert found is not None
     assert (found.synset, found.overlap, found.sense_count) == (wanted, overlap, 2)
     assert bare([found]) == plain([(lemma, "n")], text.split())
-    assert found.level == wordnet.find_level(wanted)
+    assert found.level == wordnet.load_levels("n")[wanted]
 
 
 LEMMAS = [*sorted({lemma for _, _, lemmas, *_ in ROWS for lemma in lemmas.split()}), "teapot", "BANK", "sea bass", ""]
@@ -187,10 +187,10 @@ def test_wordnet_itself(shared_wordnet: Path) -> None:
             banks, basses = [row[0].synset for row in found[:2]], [row[1].synset for row in found[2:]]
             assert banks == ["depository_financial_institution.n.01", "bank.n.01"]
             assert [wordnet.load_reader().synset(name).lexname() for name in basses] == ["noun.artifact", "noun.food"]
-            assert wordnet.find_max_levels() == {"n": 19, "v": 12}
+            assert [max(wordnet.load_levels(pos).values()) for pos in "nv"] == [19, 12]
             assert len(store.synsets) == 117_659
         levels = [
             disambiguate(store, [(name, pos)], [])[0].level for name, pos in targets if wordnet.list_synsets(name, pos)
         ]
-        firsts = [wordnet.list_synsets(name, pos)[0].name() for name, pos in targets if wordnet.list_synsets(name, pos)]
-        assert levels == [wordnet.find_level(name) for name in firsts]
+        firsts = [(pos, wordnet.list_synsets(name, pos)[:1]) for name, pos in targets]
+        assert levels == [wordnet.load_levels(pos).get(synset.name()) for pos, first in firsts for synset in first]

@@ -12,7 +12,7 @@ import hmac
 import re
 from functools import lru_cache
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import polars as pl
@@ -39,10 +39,8 @@ _IN_IDS = {"EMAIL", "ID", "PHONE", "CARD", "IBAN", "IP", "MENTION"}  # an addres
 _SURROGATE = re.compile(r"anon-[0-9a-f]{32}")
 _PLAIN_ID = re.compile(r"[0-9A-Za-z_]{1,10}|[0-9]+")
 _PERSONAL_DIGITS = re.compile(r"1[3-9][0-9]{9}|[1-9][0-9]{16}[0-9Xx]")
-_PERSONAL_ID = (  # what an id must have to be looked at: a sign of a mail, handle or address, or the digits of a number
-    r"[@＠%]|[:.].*[:.].*[:.]|(?:[0-9][^0-9]{0,3}){7}|[^\x00-\x7f]"
-)
-
+# what an id must have to be looked at: a sign of a mail, handle or address, or the digits of a number
+_PERSONAL_ID = r"[@＠%]|[:.].*[:.].*[:.]|(?:[0-9][^0-9]{0,3}){7}|[^\x00-\x7f]"
 _ROW_KEY = r"^(.*\.(?:csv|tsv|txt|jsonl|ndjson|json|parquet|xlsx|db|sqlite|sqlite3))-[0-9]{1,8}$"
 
 
@@ -58,11 +56,11 @@ def scrub_id(value: str, source: str, key: bytes | None) -> str:
     if _PLAIN_ID.fullmatch(value):
         is_personal = source not in _RULES and _PERSONAL_DIGITS.fullmatch(value) and bool(particulars(value))
     else:
-        is_personal = any(token in _IN_IDS for text in {value, unquote(value)} for token in _tokens(text))
+        is_personal = any(_IN_IDS & _find_tokens(text) for text in {value, unquote(value)})
     return f"anon-{_digest(source, value, key)}" if is_personal else value
 
 
-def _tokens(value: str) -> set[str]:
+def _find_tokens(value: str) -> set[str]:
     """Kinds of particulars in an id. What an address holds is looked for part by part."""
     parts = re.split(r"[/?&=#;]+", value) if "://" in value else [value]
     return {token for part in parts for _, _, token in particulars(part)}
@@ -100,14 +98,15 @@ def scrub_address(url: str, source: str, key: bytes | None) -> str:
     return re.sub(r"[^/?&=#;]+", lambda part: scrub_id(part[0], source, key), url)
 
 
-class _Rule:
+class _Rule(NamedTuple):
     """Which keys of a site's JSON hold persons (reduced to their hashed id), user ids, and what is cut out.
 
     Every other text but ids and addresses is scrubbed, whatever its key: sites add fields without telling.
     """
 
-    def __init__(self, *, persons: str = "", ids: str = "", cut: str = "") -> None:
-        self.persons, self.ids, self.cut = frozenset(persons.split()), frozenset(ids.split()), frozenset(cut.split())
+    persons: frozenset[str]
+    ids: frozenset[str]
+    cut: frozenset[str]
 
 
 _EVERYWHERE = (
@@ -115,22 +114,20 @@ _EVERYWHERE = (
     "mobile tel email mail qq wechat weixin real_name realname id_card ip ip_address ip_location ip_label location"
 )
 _RULES = {
-    "weibo": _Rule(
-        persons="user",
-        cut=f"{_EVERYWHERE} source region_name user_avatar_url",
-    ),
-    "netease": _Rule(persons="user", cut=f"{_EVERYWHERE} ipLocation userId avatarUrl timeStr"),
-    "bilibili": _Rule(
-        persons="member owner", ids="mid",
-        cut=f"{_EVERYWHERE} reply_control at_name_to_mid at_name_to_mid_str members mid_str",
-    ),
-    "zhihu": _Rule(
-        persons="author member reply_to_author",
-        cut=f"{_EVERYWHERE} comment_tag author_tag url_token address_text headline",
-    ),
-    "tencent_news": _Rule(ids="userid", cut=f"{_EVERYWHERE} userList region "
-        "area province_city char_name head_url mb_nick_name mb_head_url uin coral_uid"),
-}  # fmt: skip
+    site: _Rule(frozenset(persons.split()), frozenset(ids.split()), frozenset(f"{_EVERYWHERE} {cut}".split()))
+    for site, persons, ids, cut in (
+        ("weibo", "user", "", "source region_name user_avatar_url"),
+        ("netease", "user", "", "ipLocation userId avatarUrl timeStr"),
+        ("bilibili", "member owner", "mid", "reply_control at_name_to_mid at_name_to_mid_str members mid_str"),
+        ("zhihu", "author member reply_to_author", "", "comment_tag author_tag url_token address_text headline"),
+        (
+            "tencent_news",
+            "",
+            "userid",
+            "userList region area province_city char_name head_url mb_nick_name mb_head_url uin coral_uid",
+        ),
+    )
+}
 _PERSON_IDS = ("id", "userId", "mid")
 _ID = re.compile(r"(?i)id$|id_?str$|^(?:parent|root|previous|last|first|cursor|next_offset)$")
 _ADDRESS = re.compile(r"(?i)url|uri|^(?:next|scheme)$")
@@ -138,35 +135,30 @@ _TIME = "created_at"
 _ANCHOR = re.compile(r"<a\b[^<>]*>")
 
 
-def redact(body: Any, source: str, key: bytes | None) -> Any:
-    """A raw page without personal fields: what may be stored, and what adapters read."""
-    return _redact(body, _RULES[source], source, key)
-
-
-def _redact(node: Any, rule: _Rule, source: str, key: bytes | None) -> Any:
+def redact(node: Any, source: str, key: bytes | None) -> Any:
+    """A raw page, or a part of it, without personal fields: what may be stored, and what adapters read."""
+    rule = _RULES[source]
     if isinstance(node, list):
-        return [
-            scrub(item, markup=True) if isinstance(item, str) else _redact(item, rule, source, key) for item in node
-        ]
+        return [scrub(item, markup=True) if isinstance(item, str) else redact(item, source, key) for item in node]
     if not isinstance(node, dict):
         return node
-    out: dict[str, Any] = {}
-    for name, value in node.items():
-        if name in rule.cut:
+    redacted: dict[str, Any] = {}
+    for field, value in node.items():
+        if field in rule.cut:
             continue
-        name = scrub_id(name, source, key)  # noqa: PLW2901  # a site may list people by their names
+        name = scrub_id(field, source, key)  # a site may list people by their names
         if name in rule.persons and isinstance(value, dict):
-            out[name] = _person(value, source, key)
+            redacted[name] = _hash_person(value, source, key)
         elif name in rule.ids:
-            out[name] = surrogate(source, str(value), key) if value else None
+            redacted[name] = surrogate(source, str(value), key) if value else None
         elif isinstance(value, str):
-            out[name] = _text(name, value, source, key)
+            redacted[name] = _redact_text(name, value, source, key)
         else:
-            out[name] = _redact(value, rule, source, key)
-    return out
+            redacted[name] = redact(value, source, key)
+    return redacted
 
 
-def _text(name: str, value: str, source: str, key: bytes | None) -> str:
+def _redact_text(name: str, value: str, source: str, key: bytes | None) -> str:
     if _ID.search(name):
         return scrub_id(value, source, key)
     if _ADDRESS.search(name):
@@ -174,9 +166,8 @@ def _text(name: str, value: str, source: str, key: bytes | None) -> str:
     return value if name == _TIME else scrub(_ANCHOR.sub("<a>", value), markup=True)
 
 
-def _person(value: dict[str, Any], source: str, key: bytes | None) -> dict[str, Any]:
-    inner = value.get("member") if isinstance(value.get("member"), dict) else value
-    for name in _PERSON_IDS:
-        if inner and inner.get(name):
-            return {name: surrogate(source, str(inner[name]), key)}
-    return {}
+def _hash_person(value: dict[str, Any], source: str, key: bytes | None) -> dict[str, Any]:
+    member = value.get("member")
+    inner = member if isinstance(member, dict) else value
+    name = next((name for name in _PERSON_IDS if inner.get(name)), None)
+    return {name: surrogate(source, str(inner[name]), key)} if name else {}

@@ -27,7 +27,8 @@ _LOOK_ALIKE = str.maketrans(  # of Cyrillic, Greek and Latin
     "аеорсухіјѕһԁԛԝвкмнтАВЕКМНОРСТУХІЈЅԚԜοαρνικΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɡƖ\u2010\u2011\u2012\u2212⁺",
     "aeopcyxijshdqwbkmhtABEKMHOPCTYXIJSQWoapvikABEZHIKMNOPTYXigl----+",
 )
-_LETTERS = {0x1F110: "A", 0x1F150: "A", 0x1F170: "A", 0x249C: "a"}  # squared, circled, in brackets: 26 of each
+for _first, _letter in ((0x1F110, "A"), (0x1F150, "A"), (0x1F170, "A"), (0x249C, "a")):  # squared, circled, in brackets
+    _LOOK_ALIKE |= {_first + i: ord(_letter) + i for i in range(26)}
 
 
 class Form(NamedTuple):
@@ -51,11 +52,11 @@ def plain_form(text: str, *, markup: bool = False) -> Form:
         return Form(text)
     parts: list[str] = []
     begins, ends, place = array("q"), array("q"), 0
-    for start, end, seen in _pieces(text) if is_markup else _odd_characters(text):
-        parts += [text[place:start], seen]
+    for start, end, character in _list_pieces(text, _MARKUP if is_markup else _ODD):
+        parts += [text[place:start], character]
         begins.extend(range(place, start))
         ends.extend(range(place + 1, start + 1))
-        if seen:
+        if character:
             begins.append(start)
             ends.append(end)
         elif ends and end - start == 1 and ends[-1] == start:
@@ -67,36 +68,27 @@ def plain_form(text: str, *, markup: bool = False) -> Form:
     return Form(text) if plain == text else Form(plain, begins, ends)
 
 
-def _odd_characters(text: str) -> Iterator[tuple[int, int, str]]:
-    for odd in _ODD.finditer(text):
-        yield *odd.span(), reading(odd[0])
-
-
-def _pieces(text: str) -> Iterator[tuple[int, int, str]]:
-    for piece in _MARKUP.finditer(text):
-        value = piece[0]
-        if value[0] == "&":
-            value = html.unescape(value)
-        if len(value) == 1:
-            yield piece.start(), piece.end(), reading(value)
+def _list_pieces(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int, str]]:
+    """Where something stands that its reader takes for a plain character, or for nothing, and that character."""
+    for piece in pattern.finditer(text):
+        start, end = piece.span()
+        value = html.unescape(piece[0]) if piece[0][0] == "&" else piece[0]
+        if len(value) < 2:  # none for an entity of a character that HTML forbids
+            yield start, end, read_character(value)
         elif value[0] == "<":
-            yield piece.start(), piece.end(), ""
+            yield start, end, ""
         else:  # no entity after all
-            yield from ((piece.start() + i, piece.start() + i + 1, reading(c)) for i, c in enumerate(piece[0]))
+            yield from ((start + i, start + i + 1, read_character(c)) for i, c in enumerate(piece[0]))
 
 
 @lru_cache(maxsize=1 << 16)
-def reading(character: str) -> str:
-    """The plain character that a reader takes this one for; empty for what nobody sees."""
+def read_character(character: str) -> str:
+    """The plain character that a reader takes this one for; empty for what is not visible."""
     if not _ODD.match(character):
         return character
     if unicodedata.category(character) in ("Cc", "Cf", "Mn", "Me", "Cs") or character in _FILLERS:
         return ""
     if (digit := unicodedata.digit(character, None)) is not None:
         return str(digit)
-    code = ord(character)
-    for first, letter in _LETTERS.items():
-        if first <= code < first + 26:
-            return chr(ord(letter) + code - first)
     composed = unicodedata.normalize("NFKC", character)
     return (composed if len(composed) == 1 else character).translate(_LOOK_ALIKE)

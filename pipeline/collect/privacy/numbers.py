@@ -7,7 +7,6 @@ text: a row of groups has at most 19 digits.
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
 from typing import NamedTuple
 
 Span = tuple[int, int, str]  # start, end, token
@@ -52,6 +51,7 @@ _COUNTRY = re.compile(
     r"1|7|2[07]|2[1-69][0-9]|3[0-469]|3[578][0-9]|4[013-9]|42[0-9]|5[1-8]|5[09][0-9]|6[0-6]|6[7-9][0-9]"
     r"|8[1246]|8[578][0-9]|9[0-58]|9[679][0-9]"
 )
+_DECIMALS = re.compile(r"\.[0-9]{1,3}(?![0-9])")
 _PROVINCE = re.compile(r"1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[1-3]")
 _IDENTITY_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
 
@@ -68,25 +68,8 @@ _OTHER_NUMBER = re.compile(
 _IDENTITY_WORD = re.compile(r"(?i)身份|证号|证件|sfz|identity")
 
 
-class _Words:
-    """What the words before a number say of it; looked up once for all rows of groups that begin there."""
-
-    def __init__(self, text: str, start: int) -> None:
-        self.before = text[max(0, start - _NEAR) : start]
-        sign = text[max(0, start - 3) : start].rstrip("(（")
-        self.has_plus = sign.endswith("+") and not sign[-2:-1].isalnum()
-
-    @cached_property
-    def telephone(self) -> bool:
-        return bool(_TELEPHONE.search(self.before))
-
-    @cached_property
-    def other(self) -> bool:
-        return bool(_OTHER_NUMBER.search(self.before)) and not self.telephone
-
-
 class _Row(NamedTuple):
-    """Some groups of a run: where they stand, how long they are, their digits, and the text."""
+    """Some groups of a run: where they stand, how long they are, their digits, and what stands before them."""
 
     text: str
     start: int
@@ -94,49 +77,57 @@ class _Row(NamedTuple):
     shape: tuple[int, ...]
     digits: str
     is_whole: bool  # whether the run has no other group
-    words: _Words
+    has_plus: bool
+
+    @property
+    def before(self) -> str:
+        return self.text[max(0, self.start - _NEAR) : self.start]
+
+    @property
+    def is_telephone(self) -> bool:
+        """Whether a word says so."""
+        return bool(_TELEPHONE.search(self.before))
 
     def gaps(self) -> str:
         return "".join(c for c in self.text[self.start : self.end] if not c.isdigit())
 
-    def has_letter(self, after: str = "") -> bool:
-        """Whether a Latin letter stands before or behind, other than those that may stand behind."""
-        neighbours = self.text[max(0, self.start - 1) : self.start] + self.text[self.end : self.end + 1].strip(after)
-        return any(c.isascii() and c.isalpha() for c in neighbours)
+    def neighbours(self) -> list[bool]:
+        """Whether a Latin letter stands before, and one behind."""
+        around = self.text[max(0, self.start - 1) : self.start], self.text[self.end : self.end + 1]
+        return [c.isascii() and c.isalpha() for c in around]
 
 
 def find_numbers(text: str) -> Iterator[Span]:
     """Numbers in a plain form that lead to a person, in order, each with its token: PHONE, ID or CARD."""
     for run in _RUN.finditer(text):
         if run.end() - run.start() >= _FEWEST:
-            yield from _in_run(text, [group.span() for group in _GROUP.finditer(text, *run.span())])
+            yield from _search_run(text, *run.span())
 
 
 def find_spelled(text: str) -> Iterator[Span]:
     """Telephones and identity cards written, in whole or in part, in Chinese numerals: 一三八, 幺三八, 壹叁捌."""
     for run in _CHINESE_RUN.finditer(text):
         value = run[0].translate(_CHINESE)
-        if run.end() - run.start() >= _FEWEST and value != run[0]:
-            value = value.replace("、", " ")
-            for start, end, kind in _in_run(value, [group.span() for group in _GROUP.finditer(value)]):
+        if len(value) >= _FEWEST and value != run[0]:
+            for start, end, kind in _search_run(value.replace("、", " "), 0, len(value)):
                 if kind != "CARD":
                     yield run.start() + start, run.start() + end, kind
 
 
-def _in_run(text: str, groups: list[tuple[int, int]]) -> Iterator[Span]:
+def _search_run(text: str, start: int, end: int) -> Iterator[Span]:
+    groups = [group.span() for group in _GROUP.finditer(text, start, end)]
     place = 0
     while place < len(groups):
-        taken = 1
-        for row in _rows(text, groups, place):
-            if kind := _kind(row):
-                taken = len(row.shape)
-                yield _widened(row, kind)
-                break
-        place += taken
+        kinds = ((row, _name_kind(row)) for row in _list_rows(text, groups, place))
+        row, kind = next(((row, kind) for row, kind in kinds if kind), (None, None))
+        if row and kind:
+            yield _widen(row, kind)
+        place += len(row.shape) if row else 1
 
 
-def _rows(text: str, groups: list[tuple[int, int]], place: int) -> Iterator[_Row]:
-    """Rows of groups that begin at a place, the longest first."""
+def _list_rows(text: str, groups: list[tuple[int, int]], place: int) -> Iterator[_Row]:
+    """Rows of groups that begin at a place, the longest first, as far as any kind is written in such groups."""
+    first = groups[place][0]
     total, sizes = 0, []
     for count, (start, end) in enumerate(groups[place : place + 15], 1):
         total += end - start
@@ -144,42 +135,35 @@ def _rows(text: str, groups: list[tuple[int, int]], place: int) -> Iterator[_Row
             break
         if total >= _FEWEST and (total in (11, 13) if total == count else count <= _GROUPS):
             sizes.append(count)
-    words = _Words(text, groups[place][0])
+    sign = text[max(0, first - 3) : first].rstrip("(（")
+    has_plus = sign.endswith("+") and not sign[-2:-1].isalnum()
     for count in reversed(sizes):
         part = groups[place : place + count]
         digits = "".join(text[start:end] for start, end in part)
         shape = tuple(end - start for start, end in part)
-        if words.has_plus or _is_possible(shape, digits):
-            yield _Row(text, part[0][0], part[-1][1], shape, digits, count == len(groups), words)
+        may_be_dialled = digits[0] == "0" and len(digits) <= 15 and shape.count(1) < 3
+        is_known = len(shape) == 1 or shape in _SHAPES or shape[1:] in _MOBILE | _MOBILE_NAMED
+        if has_plus or is_known or may_be_dialled:
+            yield _Row(text, first, part[-1][1], shape, digits, count == len(groups), has_plus)
 
 
-def _is_possible(shape: tuple[int, ...], digits: str) -> bool:
-    """Whether any kind is written in such groups: most rows of groups end here."""
-    if len(shape) == 1 or shape in _SHAPES or shape[1:] in _MOBILE | _MOBILE_NAMED:
-        return True
-    return digits[0] == "0" and len(digits) <= 15 and shape.count(1) < 3
-
-
-def _widened(row: _Row, kind: str) -> Span:
+def _widen(row: _Row, kind: str) -> Span:
     """The row with the sign or bracket before it, and the X behind an identity card."""
     start, end = row.start, row.end
-    if kind == "PHONE" and row.text[max(0, start - 2) : start] == "(+":
-        start -= 2
-    elif kind == "PHONE" and (row.text[start - 1 : start] in ("(", "（", "+") and start):
-        start -= 1
-    if kind == "ID" and sum(row.shape) == 17:
-        end += 1
-    return start, end, kind
+    if kind == "PHONE":
+        before = row.text[max(0, start - 2) : start]
+        start -= 2 if before == "(+" else before[-1:] in ("(", "（", "+")
+    return start, end + (kind == "ID" and sum(row.shape) == 17), kind
 
 
-def _kind(row: _Row) -> str | None:
+def _name_kind(row: _Row) -> str | None:
     if len(row.shape) == 1 and _is_fraction(row):
         return None
     if _is_identity(row):
         return "ID"
-    if row.words.has_plus:
+    if row.has_plus:
         return "PHONE" if _is_international(row.digits, row.shape) else None
-    if row.words.other:
+    if _OTHER_NUMBER.search(row.before) and not row.is_telephone:
         return None
     if _is_mobile(row) or _is_landline(row) or _is_american(row) or _is_named(row):
         return "PHONE"
@@ -188,9 +172,8 @@ def _kind(row: _Row) -> str | None:
 
 def _is_fraction(row: _Row) -> bool:
     """Whether the digits are the part of a decimal number before or behind its point."""
-    text = row.text
-    behind = re.match(r"\.[0-9]{1,3}(?![0-9])", text[row.end : row.end + 5])
-    return bool(behind) or bool(re.search(r"[0-9]\.$", text[max(0, row.start - 2) : row.start]))
+    before = row.text[max(0, row.start - 2) : row.start]
+    return bool(_DECIMALS.match(row.text, row.end)) or (before[:1].isdecimal() and before[1:] == ".")
 
 
 def _is_international(digits: str, shape: tuple[int, ...]) -> bool:
@@ -207,33 +190,22 @@ def _is_international(digits: str, shape: tuple[int, ...]) -> bool:
 
 def _is_mobile(row: _Row) -> bool:
     """A mobile number of China, perhaps behind 86 or 0086."""
-    digits, shape = row.digits, row.shape
-    for prefix in ("0086", "86"):
-        if digits.startswith(prefix) and len(digits) == 11 + len(prefix):
-            rest = shape[0] - len(prefix)
-            if rest < 0:
-                return False
-            digits, shape = digits[len(prefix) :], ((rest,) if rest else ()) + shape[1:]
-            break
-    if not _IS_MOBILE.fullmatch(digits) or _is_between_letters(row):
+    prefixes = (code for code in ("0086", "86") if row.digits.startswith(code) and len(row.digits) == 11 + len(code))
+    prefix_length = len(next(prefixes, ""))
+    digits, rest = row.digits[prefix_length:], row.shape[0] - prefix_length
+    shape = ((rest,) if rest else ()) + row.shape[1:]
+    if rest < 0 or not _IS_MOBILE.fullmatch(digits) or all(row.neighbours()):
         return False
-    if len(shape) == 11 and not row.is_whole and row.shape == shape:
+    if row.shape == (1,) * 11 and not row.is_whole:
         return False
-    if shape in _MOBILE_NAMED:
-        return row.words.telephone
-    return shape in _MOBILE
-
-
-def _is_between_letters(row: _Row) -> bool:
-    around = row.text[max(0, row.start - 1) : row.start], row.text[row.end : row.end + 1]
-    return all(c.isascii() and c.isalpha() for c in around)
+    return row.is_telephone if shape in _MOBILE_NAMED else shape in _MOBILE
 
 
 def _is_landline(row: _Row) -> bool:
-    if row.has_letter():
+    if any(row.neighbours()):
         return False
     if len(row.shape) == 1:
-        return row.words.telephone and bool(_IS_LANDLINE.fullmatch(row.digits))
+        return row.is_telephone and bool(_IS_LANDLINE.fullmatch(row.digits))
     return row.shape in _LANDLINE and bool(_IS_TRUNK.fullmatch(row.digits))
 
 
@@ -243,35 +215,32 @@ def _is_american(row: _Row) -> bool:
         return False
     if shape == (3, 3, 4) and row.gaps().strip():  # "Tel(704) 555-0147Website" lost a line's end
         return row.text[row.end : row.end + 1] != "-"
-    return row.words.telephone and bool(_IS_AMERICAN.fullmatch(row.digits))
+    return row.is_telephone and bool(_IS_AMERICAN.fullmatch(row.digits))
 
 
 def _is_named(row: _Row) -> bool:
     """Whether a word says that it is a telephone, where its shape alone could be anything."""
     if row.shape in _LOCAL:
-        return bool(_TELEPHONE_AT.search(row.words.before)) and row.digits[0] in "2345678"
+        return bool(_TELEPHONE_AT.search(row.before)) and row.digits[0] in "2345678"
     if row.digits.startswith("00") and row.shape[0] in (2, 4, 5):
         return _is_international(row.digits[2:], row.shape) and len(row.shape) > 2
-    is_foreign = row.shape == (5, 5) or (row.digits[0] == "0" and 9 <= len(row.digits) <= 12)
-    return is_foreign and row.words.telephone
+    return row.is_telephone and (row.shape == (5, 5) or (row.digits[0] == "0" and 9 <= len(row.digits) <= 12))
 
 
 def _is_security_number(row: _Row) -> bool:
     """A social security number of the United States, 3-2-4 with dashes."""
     digits = row.digits
-    is_given = digits[:3] not in ("000", "666") and digits[0] != "9" and digits[3:5] != "00" and digits[5:] != "0000"
-    return row.shape == (3, 2, 4) and row.gaps() == "--" and is_given and not row.has_letter()
+    has_parts = digits[:3] not in ("000", "666") and digits[0] != "9" and digits[3:5] != "00" and digits[5:] != "0000"
+    return row.shape == (3, 2, 4) and row.gaps() == "--" and has_parts and not any(row.neighbours())
 
 
 def _is_card(row: _Row) -> bool:
     """A bank card: the first digits of an issuer, its length, and the check digit of Luhn (ISO 7812)."""
-    if (len(row.shape) > 1 and row.shape not in _CARD) or row.has_letter() or not _ISSUER.fullmatch(row.digits):
+    is_written_so = len(row.shape) == 1 or row.shape in _CARD
+    if not is_written_so or any(row.neighbours()) or not _ISSUER.fullmatch(row.digits):
         return False
-    total = 0
-    for place, digit in enumerate(reversed(row.digits)):
-        value = int(digit) * (1 + place % 2)
-        total += value - 9 if value > 9 else value
-    return total % 10 == 0
+    doubled = "".join(str(int(digit) * (1 + place % 2)) for place, digit in enumerate(reversed(row.digits)))
+    return sum(map(int, doubled)) % 10 == 0
 
 
 def _is_identity(row: _Row) -> bool:
@@ -279,22 +248,22 @@ def _is_identity(row: _Row) -> bool:
     have none, so a word must say what they are.
     """
     digits = row.digits
+    if not _PROVINCE.match(digits):
+        return False
     if row.shape in ((15,), (6, 6, 3)):
-        return (
-            bool(_PROVINCE.match(digits)) and _is_date(digits[8:12]) and not row.has_letter()
-            and bool(_IDENTITY_WORD.search(row.words.before))
-        )  # fmt: skip
+        has_word = _IDENTITY_WORD.search(row.before) is not None
+        return has_word and _is_date(digits[8:12]) and not any(row.neighbours())
     if row.shape not in _IDENTITY:
         return False
-    if len(digits) == 17:
-        digits += row.text[row.end : row.end + 1].upper()
-    behind = row.text[row.end + len(digits) - len(row.digits) : row.end + 2][:1]
-    if len(digits) != 18 or row.has_letter("Xx") or (behind.isascii() and behind.isalnum()):
-        return False
-    if not _PROVINCE.match(digits) or digits[6:8] not in ("18", "19", "20"):
+    end = row.end + 18 - len(digits)  # behind an X
+    digits += row.text[row.end : end].upper()
+    is_letter_before, _ = row.neighbours()
+    behind = row.text[end : end + 1]
+    if len(digits) != 18 or is_letter_before or (behind.isascii() and behind.isalnum()):
         return False
     total = sum(int(digit) * weight for digit, weight in zip(digits, _IDENTITY_WEIGHTS, strict=False))
-    return _is_date(digits[10:14]) and "10X98765432"[total % 11] == digits[17]
+    is_of_our_time = digits[6:8] in ("18", "19", "20") and _is_date(digits[10:14])
+    return is_of_our_time and "10X98765432"[total % 11] == digits[17]
 
 
 def _is_date(digits: str) -> bool:

@@ -8,11 +8,13 @@ pattern takes one pass over the text: the work grows with the length, whatever t
 import ipaddress
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import islice
 
 import polars as pl
 
-from pipeline.collect.privacy.disguises import Form, plain_form
+from pipeline.collect.privacy.disguises import plain_form
 from pipeline.collect.privacy.numbers import Span, find_numbers, find_spelled
 
 TOKENS = ("URL", "EMAIL", "ID", "PHONE", "CARD", "IBAN", "IP", "PLATE", "HANDLE", "MENTION")
@@ -66,8 +68,9 @@ _PASSPORT = re.compile(
     r"(?i)((?:护照|通行证|passport)(?:号码?|编号)?\s?(?:no\.?|number|#)?\s?(?:is|为|是)?[:：]?\s?)"
     r"(?:[A-Z]{1,2}[0-9]{7,8}|[0-9]{9})(?![0-9A-Za-z])"
 )
+_PROVINCES = "京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼"
 _PLATE = re.compile(
-    r"[京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼][A-HJ-NP-Z][·•\- ]?"
+    rf"[{_PROVINCES}][A-HJ-NP-Z][·•\- ]?"
     r"(?:[A-HJ-NP-Z0-9]{5}|[A-HJK][A-HJ-NP-Z0-9][0-9]{4}|[0-9]{5}[A-HJK]|[A-HJ-NP-Z0-9]{4}[学警港澳挂领])(?![A-Za-z0-9])"
 )
 
@@ -102,219 +105,146 @@ _TAGS = re.compile(r"(?<!\U0001F3F4)[\U000E0020-\U000E007E]{5,}+")
 
 _SEEN = "\ue000"  # stands, as often as it has letters, for what was found, so that nothing else is found in it
 _ROUNDS = 6  # one or two are taken: "@one" behind a mail shows once the mail is gone
-_LAST_RESORT = re.compile(
-    r"\[(?:URL|EMAIL|ID|PHONE|CARD|IBAN|IP|PLATE|HANDLE|MENTION)\]|[^\s\u3400-\u9fff]+|[零〇一二三四五六七八九幺]+"
-)
+_LAST_RESORT = re.compile(rf"\[(?:{'|'.join(TOKENS)})\]|[^\s\u3400-\u9fff]+|[零〇一二三四五六七八九幺]+")
 
-# What a text must have for a pattern to be tried, all in small letters: most texts have none of it.
-_OF_URL = (
-    "://",
-    "www.",
-    "t.cn/",
-    "b23.tv/",
-    "dwz.cn/",
-    "url.cn/",
-    "bit.ly/",
-    ".me/",
-    "weibo.c",
-    ".com/",
-    "discord.gg/",
-)
-_OF_SPELLED_EMAIL = (
-    "@", "#", "艾特", "小老鼠", "圈a", *(f"{bracket}{blank}at" for bracket in "([{<（【「" for blank in ("", " ")),
-)  # fmt: skip
-_OF_HANDLE = (
-    "信", "❤", "♥", "扣扣", "企鹅", "绿泡泡", "加", "➕", "+", "qq", "群", "电报", "vx", "wx", "xin", "chat",
-    "telegram", "whats", "kakao",
-)  # fmt: skip
-_SITES = (
-    "line", "ins", "insta", "instagram", "snap", "snapchat", "signal", "discord", "skype", "alipay", "tg", "tele",
-    "飞机", "抖音", "快手", "小红书", "支付宝", "v", "q", "薇", "扣", "加", "群",
-)  # fmt: skip
-_AFTER_SITE = re.compile(r"[:：账帐号群]|\bid\b|(?<=[a-z])id(?=[:：])")
-_OF_PASSPORT = ("护照", "通行证", "passport")
-_AT_WORD = re.compile(r" at [a-z0-9-]+ ?(?:\.[a-z]|[点點(\[{（【]|dot )")
-_PARTED_NAME = re.compile(r"[qvw][ ._\-+*·|/]{1,2}[qx群]")
-_DOTTED = re.compile(r"[0-9][.。][0-9]{1,3}[.。][0-9]")
-
-_LITERALS = sorted(
-    {*_OF_URL, *_OF_SPELLED_EMAIL, *_OF_PASSPORT, *_OF_HANDLE, "＠", "抖音", "快手", "小红书", "支付宝", "飞机"}
-    - {"加", "+", "#", "群", "信"}
-)
-_MAY_HOLD = (
-    r"(?i) at [a-z0-9-]+ ?(?:\.[a-z]|[点點(\[{（【]|dot )|[a-z0-9]\s?#\s?[a-z0-9]|[微薇威徽巍围唯维v].{0,2}信"
-    r"|(?:加|\+)\s?[vq薇威]"
-    r"|(?:q.{0,2}|[加])群|群号|[qvw][ ._\-+*·|/]{1,2}[qx]|[0-9][.。][0-9]{1,3}[.。][0-9]|[0-9a-f]{0,4}:[0-9a-f]{0,4}:"
-    r"|(?:line|ins|insta|instagram|snap|snapchat|signal|discord|skype|alipay|tg|tele|[vq薇扣])\s?"
-    r"(?:账号|帐号|号|id|[:：])"
-    # what hides: marks, blanks without width, digits and letters of other kinds
-    r"|[\p{Cf}\p{Mn}\p{Me}\p{No}\x{115F}\x{1160}\x{2800}\x{3164}\x{FF10}-\x{FF19}\x{FF21}-\x{FF3A}\x{FF41}-\x{FF5A}]"
-    r"|[\x{1D400}-\x{1D7FF}\x{1F110}-\x{1F18F}\x{249C}-\x{24E9}\p{Greek}\p{Cyrillic}]|[\p{Nd}&&[^0-9]]"
-    r"|[京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼][A-Z][·•\- ]?[A-Z0-9]*[0-9]"
-)
-_FEWEST_DIGITS = 7
 _DIGIT = r"[0-9零〇洞一幺壹二两贰三叁四肆五伍六陆七拐柒八捌九勾玖]"
+_FEWEST_DIGITS = 7
+# what hides: marks, blanks without width, digits and letters of other kinds
+_DISGUISE = (
+    r"[\p{Cf}\p{Mn}\p{Me}\p{No}\x{115F}\x{1160}\x{2800}\x{3164}\x{FF10}-\x{FF19}\x{FF20}-\x{FF3A}\x{FF41}-\x{FF5A}]"
+    r"|[\x{1D400}-\x{1D7FF}\x{1F110}-\x{1F18F}\x{249C}-\x{24E9}\p{Greek}\p{Cyrillic}]|[\p{Nd}&&[^0-9]]"
+)
+
+Finder = Callable[[str], Iterator[Span]]
 
 
 def particulars(text: str, *, markup: bool = False) -> list[Span]:
     """Where private particulars stand in a text: start, end and token ("" for the prefix of a reply), in order."""
     form = plain_form(text, markup=markup)
-    found = [(*form.span(start, end), token) for start, end, token in _in_plain(form)]
-    if form.begins is not None:
-        found += [span for tags in _TAGS.finditer(text) if (span := _in_tags(tags))]
-    return sorted(found)
+    spans = [(*form.span(start, end), token) for start, end, token in _search(form.text)]
+    for tags in _TAGS.finditer(text) if form.begins is not None else ():
+        spelled = "".join(chr(ord(tag) - 0xE0000) for tag in tags[0])  # in characters that are not visible
+        spans += [(*tags.span(), token) for _, _, token in islice(_search(spelled), 1)]
+    return sorted(spans)
 
 
-def _in_tags(tags: re.Match[str]) -> Span | None:
-    """What is spelled in tag characters, which nobody sees."""
-    spelled = "".join(chr(ord(tag) - 0xE0000) for tag in tags[0])
-    found = list(_in_plain(Form(spelled)))
-    return (*tags.span(), found[0][2]) if found else None
-
-
-def _in_plain(form: Form) -> Iterator[Span]:
-    text = form.text
+def _search(text: str) -> Iterator[Span]:
+    lowered = text.lower()
     if prefix := _REPLY_PREFIX.match(text):
         yield *prefix.span(), ""
         text = _hide(text, [(*prefix.span(), "")])
-    for find in _FINDERS:
-        spans = list(find(text))
-        yield from spans
-        text = _hide(text, spans) if spans else text
+    for sign, find in _FINDERS:
+        if sign.search(lowered) and (spans := list(find(text))):
+            yield from spans
+            text = _hide(text, spans)
 
 
 def _hide(text: str, spans: list[Span]) -> str:
-    parts, place = [], 0
+    characters = list(text)
     for start, end, _ in spans:
-        parts += [text[place:start], _SEEN * (end - start)]
-        place = end
-    return "".join([*parts, text[place:]])
+        characters[start:end] = _SEEN * (end - start)
+    return "".join(characters)
 
 
-def _matches(pattern: re.Pattern[str], token: str, *needles: str) -> Callable[[str], Iterator[Span]]:
-    """A finder of a pattern's matches; what its groups hold stays. A text with none of the needles is not searched."""
+def _match(pattern: re.Pattern[str], token: str) -> Finder:
+    """A finder of a pattern's matches; what its groups hold stays."""
 
     def find(text: str) -> Iterator[Span]:
-        if not needles or _has(text.lower(), needles):
-            for match in pattern.finditer(text):
-                yield (match.end(match.lastindex) if match.lastindex else match.start()), match.end(), token
+        for match in pattern.finditer(text):
+            yield (match.end(match.lastindex) if match.lastindex else match.start()), match.end(), token
 
     return find
 
 
-def _has(text: str, needles: Iterable[str]) -> bool:
-    return any(needle in text for needle in needles)
-
-
-def _handles(text: str) -> Iterator[Span]:
-    lowered = text.lower()
-    if _has(lowered, _OF_HANDLE) or _PARTED_NAME.search(lowered):
-        yield from _matches(_HANDLE, "HANDLE")(text)
-
-
-def _named_handles(text: str) -> Iterator[Span]:
-    lowered = text.lower()
-    marks = (mark.start() for mark in _AFTER_SITE.finditer(lowered))
-    if any(lowered[max(0, mark - 12) : mark].rstrip().endswith(_SITES) for mark in marks):
-        yield from _matches(_NAMED_HANDLE, "HANDLE")(text)
-
-
-def _spelled_emails(text: str) -> Iterator[Span]:
-    lowered = text.lower()
-    if not (_has(lowered, _OF_SPELLED_EMAIL) or _AT_WORD.search(lowered)):
-        return
+def _find_spelled_emails(text: str) -> Iterator[Span]:
     for match in _SPELLED_EMAIL.finditer(text):
-        at, dot = match["at"], match["dot"]
-        is_plain_sign = at.strip().lower() in ("@", "#", "at")
-        is_plain_dot = dot.strip() in (".", "。")
+        is_plain_sign = match["at"].strip().lower() in ("@", "#", "at")
+        is_plain_dot = match["dot"].strip() in (".", "。")
         if not is_plain_sign or not is_plain_dot or _PROVIDER.search(match["host"]):
             yield *match.span(), "EMAIL"
 
 
-def _ibans(text: str) -> Iterator[Span]:
+def _find_ibans(text: str) -> Iterator[Span]:
     """International account numbers: the length of their country and the check digits of ISO 13616."""
     for match in _IBAN.finditer(text):
-        ends = [place for place in range(*match.span()) if text[place].isalnum()]
+        places = [place for place in range(*match.span()) if text[place].isalnum()]
         length = _IBAN_LENGTHS.get(match[0][:2].upper(), 0)
-        if not 0 < length <= len(ends):
+        if not 0 < length <= len(places):
             continue
-        end = ends[length - 1] + 1
-        value = "".join(text[place] for place in ends[:length]).upper()
+        end = places[length - 1] + 1
+        value = "".join(text[place] for place in places[:length]).upper()
         behind = text[end : end + 1]
         is_whole = not (behind.isascii() and behind.isalnum())
         if is_whole and int("".join(str(int(c, 36)) for c in value[4:] + value[:4])) % 97 == 1:
             yield match.start(), end, "IBAN"
 
 
-def _addresses(text: str) -> Iterator[Span]:
+def _find_addresses(text: str) -> Iterator[Span]:
     """IP addresses that could be somebody's: no version, no address of one's own machine."""
-    for match in _IP4.finditer(text) if _DOTTED.search(text) else ():
+    for match in _IP4.finditer(text):
         before = text[max(0, match.start() - 12) : match.start()]
         octets = [int(octet) for octet in re.split("[.。]", match[0])]
         is_number = max(octets) < 10 and not _ADDRESS_WORD.search(before)
-        is_nobodys = octets[0] in (0, 127, 255)
-        if not (is_number or is_nobodys or _VERSION.search(before)):
+        is_local = octets[0] in (0, 127, 255)
+        if not (is_number or is_local or _VERSION.search(before)):
             yield *match.span(), "IP"
-    for match in _IP6.finditer(text) if text.count(":") > 1 else ():
-        if _is_ip6(match[0]):
-            yield *match.span(), "IP"
+    for match in _IP6.finditer(text):
+        has_groups = len(match[0].replace(":", " ").split()) >= 3 and any(c.isdigit() for c in match[0])
+        with suppress(ValueError):
+            if has_groups and not ipaddress.IPv6Address(match[0]).is_loopback:
+                yield *match.span(), "IP"
 
 
-def _is_ip6(text: str) -> bool:
-    groups = [group for group in text.split(":") if group]
-    if len(groups) < 3 or not any(c.isdigit() for c in text):
-        return False
-    try:
-        return not ipaddress.IPv6Address(text).is_loopback
-    except ValueError:
-        return False
-
-
-_FINDERS: tuple[Callable[[str], Iterator[Span]], ...] = (
-    _matches(_URL, "URL", *_OF_URL),
-    _matches(_EMAIL, "EMAIL", "@"),
-    _spelled_emails,
-    _addresses,
-    _ibans,
-    find_numbers,
-    find_spelled,
-    _matches(_PASSPORT, "ID", *_OF_PASSPORT),
-    _matches(_PLATE, "PLATE"),
-    _handles,
-    _named_handles,
-    _matches(_MENTION, "MENTION", "@"),
+# What a text in small letters must hold for a finder to be asked: most texts hold none of it. In the order of search.
+_SIGNS: tuple[tuple[str, Finder], ...] = (
+    (r"://|www\.|(?:t|dwz|url)\.cn/|b23\.tv/|bit\.ly/|\.me/|weibo\.c|\.com/|discord\.gg/", _match(_URL, "URL")),
+    ("@", _match(_EMAIL, "EMAIL")),
+    (
+        r"@|[a-z0-9._%+-]\s?#\s?[a-z0-9-]|艾特|小老鼠|圈a|[(\[{<（【「]\s?at"
+        r"| at [a-z0-9-]+ ?(?:\.[a-z]|[点點(\[{（【]|dot )",
+        _find_spelled_emails,
+    ),
+    (r"[0-9][.。][0-9]{1,3}[.。][0-9]|:[0-9a-f]{0,4}:", _find_addresses),
+    (r"[0-9]", _find_ibans),
+    (r"[0-9]", find_numbers),
+    (_DIGIT, find_spelled),
+    (r"护照|通行证|passport", _match(_PASSPORT, "ID")),
+    (rf"[{_PROVINCES}][a-z]", _match(_PLATE, "PLATE")),
+    (
+        r"[微薇威徽巍围唯维v].{0,2}[信❤♥]|扣扣|企鹅|绿泡泡|[加➕+]\s?[vq薇威]|q.{0,2}[群q]|电报|[vw][ ._-]?x|xin|chat"
+        r"|telegram|whats|kakao",
+        _match(_HANDLE, "HANDLE"),
+    ),
+    (
+        r"(?:line|ins|insta|instagram|snap|snapchat|signal|discord|skype|alipay|tg|tele|飞机|抖音|快手|小红书|支付宝"
+        r"|[vq薇扣])\s?(?:[账帐]?号|id|[:：])|加群|群号",
+        _match(_NAMED_HANDLE, "HANDLE"),
+    ),
+    ("@", _match(_MENTION, "MENTION")),
 )
+_FINDERS = [(re.compile(sign), find) for sign, find in _SIGNS]
+_MAY_HOLD = "(?i)" + "|".join([*(sign for sign, _ in _SIGNS if sign not in ("[0-9]", _DIGIT)), _DISGUISE])
 
 
 def scrub(text: str, counts: Counter[str] | None = None, *, markup: bool = False) -> str:
     """The text with private particulars replaced by [URL], [EMAIL], [PHONE] and the other `TOKENS`."""
-    counted = counts if counts is not None else Counter()
+    counts = Counter() if counts is None else counts
     for _ in range(_ROUNDS):
-        spans = particulars(text, markup=markup)
-        if not spans:
+        if not (spans := particulars(text, markup=markup)):
             return text
-        text = _replaced(text, spans, counted)
+        parts, place = [], 0
+        for start, end, token in spans:
+            if start >= place:
+                parts += [text[place:start], f"[{token}]" if token else ""]
+                counts.update([token] if token else [])
+                place = end
+        text = "".join([*parts, text[place:]])
     return _LAST_RESORT.sub("[HANDLE]", text)
-
-
-def _replaced(text: str, spans: list[Span], counts: Counter[str]) -> str:
-    parts, place = [], 0
-    for start, end, token in spans:
-        if start >= place:
-            parts += [text[place:start], f"[{token}]" if token else ""]
-            counts[token] += bool(token)
-            place = end
-    counts.pop("", None)
-    return "".join([*parts, text[place:]])
 
 
 def scrub_column(texts: pl.Series, counts: Counter[str] | None = None) -> pl.Series:
     """`scrub` for a column; only rows that may hold something are looked at one by one."""
-    is_suspect = (
-        (texts.str.count_matches(_DIGIT) >= _FEWEST_DIGITS)
-        | texts.to_frame("text").select(pl.col("text").str.contains_any(_LITERALS, ascii_case_insensitive=True))["text"]
-        | texts.str.contains(_MAY_HOLD)
-    )
+    is_suspect = (texts.str.count_matches(_DIGIT) >= _FEWEST_DIGITS) | texts.str.contains(_MAY_HOLD)
     rows = is_suspect.fill_null(value=False).arg_true()
     if not len(rows):
         return texts

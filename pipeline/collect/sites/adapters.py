@@ -5,16 +5,10 @@ from types import ModuleType
 from typing import Any
 
 from pipeline.collect.sites import bilibili, netease, tencent_news, weibo, zhihu
-from pipeline.collect.sites.record import Page, refuse_odd
+from pipeline.collect.sites.record import Article, Comment, Page, refuse_odd
 from pipeline.errors import BadInput, SchemaDrift
 
-ADAPTERS: dict[str, ModuleType] = {
-    "weibo": weibo,
-    "netease": netease,
-    "bilibili": bilibili,
-    "zhihu": zhihu,
-    "tencent_news": tencent_news,
-}
+ADAPTERS = {"weibo": weibo, "netease": netease, "bilibili": bilibili, "zhihu": zhihu, "tencent_news": tencent_news}
 
 
 def adapter(source: str) -> ModuleType:
@@ -32,10 +26,9 @@ def parse(source: str, body: dict[str, Any], url: str, fetched_at: datetime | No
     """Records of one redacted page; Refused for a refusal inside it, SchemaDrift for any other shape."""
     try:
         page: Page = adapter(source).parse(body, url, fetched_at)
-        for article in page.articles:
-            refuse_odd(article, source)
-        for comment in page.comments:
-            refuse_odd(comment, source)
+        records: list[Article | Comment] = [*page.articles, *page.comments]
+        for record in records:
+            refuse_odd(record, source)
     except _ODD as why:
         raise SchemaDrift(f"{source}: the page has another shape than its adapter knows ({why!r})") from why
     return page

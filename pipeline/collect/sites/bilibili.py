@@ -7,21 +7,15 @@ Shapes: `{code, data: {replies: [reply…] | null, hots, top_replies, upper.top,
 import re
 from datetime import datetime
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
-from pipeline.collect.sites.record import Article, Comment, Page, count, moment, need, refuse, text_id
+from pipeline.collect.sites.record import Article, Comment, Page, count, moment, need, refuse, set_query, text_id
 
 ADAPTER = "bilibili/1"
 START = None
 
 _REPLY_PREFIX = re.compile(r"^回复 (?:@[^:：]{1,40}|\[MENTION\]) ?[:：] ?")
-_REFUSALS = {
-    -101: "log-in wanted",
-    -352: "risk control",
-    -403: "no access",
-    -412: "blocked",
-    -799: "too often",
-}
+_REFUSALS = {-101: "log-in wanted", -352: "risk control", -403: "no access", -412: "blocked", -799: "too often"}
 _CLOSED = 12002  # the comment section is closed
 _HIDDEN = 17
 
@@ -41,9 +35,8 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
     if data.get("replies", "") is not None:
         need(data, "replies", list, "bilibili")
     page = Page()
-    for reply in _pinned(data):
-        _add(page, reply, hot=True)
-    for reply in data.get("hots") or []:
+    pinned = filter(None, [(data.get("upper") or {}).get("top"), data.get("root")])
+    for reply in [*(data.get("top_replies") or []), *pinned, *(data.get("hots") or [])]:
         _add(page, reply, hot=True)
     for reply in data["replies"] or []:  # null when closed or empty
         _add(page, reply, hot=False)
@@ -53,44 +46,35 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
 def next_url(body: dict[str, Any], url: str) -> str | None:
     """Address of the next page, None at the end."""
     data = body.get("data") or {}
-    parts = urlsplit(url)
-    query = {k: v[0] for k, v in parse_qs(parts.query).items()}
     if cursor := data.get("cursor"):
         offset = (cursor.get("pagination_reply") or {}).get("next_offset")
         if cursor.get("is_end") or not (offset or cursor.get("next")):
             return None
-        query["next"] = str(cursor.get("next") or offset)
-    elif listing := data.get("page"):
+        return set_query(url, next=str(cursor.get("next") or offset))
+    if listing := data.get("page"):
         number = int(listing.get("num", 1))
         if not data.get("replies") or number * int(listing.get("size", 20)) >= int(listing.get("count", 0)):
             return None
-        query["pn"] = str(number + 1)
-    else:
-        return None
-    return urlunsplit(parts._replace(query=urlencode(query)))
-
-
-def _pinned(data: dict[str, Any]) -> list[dict[str, Any]]:
-    top = (data.get("upper") or {}).get("top")
-    return [*(data.get("top_replies") or []), *([top] if top else []), *([data["root"]] if data.get("root") else [])]
+        return set_query(url, pn=str(number + 1))
+    return None
 
 
 def _add(page: Page, reply: dict[str, Any], *, hot: bool) -> None:
-    own = str(reply.get("rpid_str") or need(reply, "rpid", int, "bilibili"))
+    comment_id = str(reply.get("rpid_str") or need(reply, "rpid", int, "bilibili"))
     if reply.get("state") == _HIDDEN or reply.get("invisible"):
-        page.skipped.append(("hidden_by_site", own))
+        page.skipped.append(("hidden_by_site", comment_id))
     else:
-        page.comments.append(_comment(reply, own, hot))
+        page.comments.append(_comment(reply, comment_id, hot))
     for child in reply.get("replies") or []:
         _add(page, child, hot=False)
 
 
-def _comment(reply: dict[str, Any], own: str, hot: bool) -> Comment:
+def _comment(reply: dict[str, Any], comment_id: str, hot: bool) -> Comment:
     content = need(reply, "content", dict, "bilibili")
     parent = text_id(reply.get("parent_str") or reply.get("parent"))
     return Comment(
         thread_id=str(need(reply, "oid", (int, str), "bilibili")),
-        comment_id=own,
+        comment_id=comment_id,
         parent_id=parent,
         root_id=text_id(reply.get("root_str") or reply.get("root")),
         text=_REPLY_PREFIX.sub("", need(content, "message", str, "bilibili")),
@@ -99,5 +83,5 @@ def _comment(reply: dict[str, Any], own: str, hot: bool) -> Comment:
         created_at=moment(reply.get("ctime")),
         user=text_id(reply.get("mid")),
         is_hot=hot,
-        row_key=own,
+        row_key=comment_id,
     )

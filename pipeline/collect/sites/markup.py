@@ -34,8 +34,8 @@ class _Text(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "img":
             self.parts.append(dict(attrs).get("alt") or "")
-        elif tag not in _NAMES and _OWN_MARK.fullmatch(written := self.get_starttag_text() or ""):
-            self.parts.append(written)
+        elif tag not in _NAMES and _OWN_MARK.fullmatch(tag_text := self.get_starttag_text() or ""):
+            self.parts.append(tag_text)
         elif tag in _BREAKS and self.parts and not self.parts[-1].endswith("\n"):
             self.parts.append("\n")
 

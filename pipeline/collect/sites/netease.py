@@ -7,9 +7,9 @@ overlap with the normal list. No lyrics are kept: the context of a song is its n
 import re
 from datetime import datetime
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qs, urlsplit
 
-from pipeline.collect.sites.record import Article, Comment, Page, count, moment, need, refuse, text_id
+from pipeline.collect.sites.record import Article, Comment, Page, count, moment, need, refuse, set_query, text_id
 from pipeline.errors import SchemaDrift
 
 ADAPTER = "netease/1"
@@ -46,13 +46,11 @@ def next_url(body: dict[str, Any], url: str) -> str | None:
     comments = body.get("comments") or []
     if not body.get("more") or not comments:
         return None
-    parts = urlsplit(url)
-    query = {k: v[0] for k, v in parse_qs(parts.query).items()}
-    limit, offset = int(query.get("limit", "20")), int(query.get("offset", "0"))
-    query["offset"] = str(offset + limit)
-    if "beforeTime" in query or offset + limit > _LAST_OFFSET:
-        query |= {"offset": "0", "beforeTime": str(comments[-1]["time"])}
-    return urlunsplit(parts._replace(query=urlencode(query)))
+    query = parse_qs(urlsplit(url).query)
+    offset = int(query.get("offset", ["0"])[0]) + int(query.get("limit", ["20"])[0])
+    if "beforeTime" in query or offset > _LAST_OFFSET:
+        return set_query(url, offset="0", beforeTime=str(comments[-1]["time"]))
+    return set_query(url, offset=str(offset))
 
 
 def _song(song: dict[str, Any]) -> Article:
@@ -69,10 +67,10 @@ def _song(song: dict[str, Any]) -> Article:
 def _comment(item: dict[str, Any], song: str, hot: bool) -> Comment:
     answered: dict[str, Any] = next(iter(item.get("beReplied") or []), {})
     parent = text_id(item.get("parentCommentId")) or text_id(answered.get("beRepliedCommentId"))
-    own = str(need(item, "commentId", int, "netease"))
+    comment_id = str(need(item, "commentId", int, "netease"))
     return Comment(
         thread_id=song,
-        comment_id=own,
+        comment_id=comment_id,
         parent_id=parent,
         root_id=parent,
         context=answered.get("content"),
@@ -81,5 +79,5 @@ def _comment(item: dict[str, Any], song: str, hot: bool) -> Comment:
         created_at=moment(item.get("time"), 1000),
         user=text_id((item.get("user") or {}).get("userId")),
         is_hot=hot,
-        row_key=own,
+        row_key=comment_id,
     )

@@ -1,9 +1,10 @@
 """What every adapter and importer returns, whatever the site (CSD-06), before anonymising and cleaning."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 
 import polars as pl
 
@@ -48,36 +49,28 @@ class Page:
     skipped: list[tuple[str, str]] = field(default_factory=list)
 
 
-ARTICLE_SCHEMA = pl.Schema({name: pl.String() for name in ("thread_id", "title", "text", "category", "summary")})
-COMMENT_SCHEMA = pl.Schema(
-    {
-        "thread_id": pl.String(),
-        "comment_id": pl.String(),
-        "text": pl.String(),
-        "parent_id": pl.String(),
-        "root_id": pl.String(),
-        "context": pl.String(),
-        "like_count": pl.Int64(),
-        "reply_count": pl.Int64(),
-        "created_at": pl.Datetime("us", "UTC"),
-        "user": pl.String(),
-        "is_hot": pl.Boolean(),
-        "row_key": pl.String(),
-    }
+_TYPES: dict[Any, pl.DataType] = {
+    int | None: pl.Int64(),
+    datetime | None: pl.Datetime("us", "UTC"),
+    bool: pl.Boolean(),
+}
+ARTICLE_SCHEMA, COMMENT_SCHEMA = (
+    pl.Schema({column.name: _TYPES.get(column.type, pl.String()) for column in fields(record)})
+    for record in (Article, Comment)
 )
 
 
 def article_frame(articles: list[Article]) -> pl.DataFrame:
     """Make a frame of articles."""
-    return _frame(articles, ARTICLE_SCHEMA)
+    return _build_frame(articles, ARTICLE_SCHEMA)
 
 
 def comment_frame(comments: list[Comment]) -> pl.DataFrame:
     """Make a frame of comments."""
-    return _frame(comments, COMMENT_SCHEMA)
+    return _build_frame(comments, COMMENT_SCHEMA)
 
 
-def _frame(records: list[Article] | list[Comment], schema: pl.Schema) -> pl.DataFrame:
+def _build_frame(records: list[Article] | list[Comment], schema: pl.Schema) -> pl.DataFrame:
     # column by column: `dataclasses.asdict` copies each value, which took half the time of an import
     return pl.DataFrame({name: list(map(attrgetter(name), records)) for name in schema}, schema=schema)
 
@@ -86,9 +79,9 @@ def need(obj: Any, key: str, kind: type | tuple[type, ...], site: str) -> Any:
     """`obj[key]`, which must be of type `kind`; otherwise the site's format has changed."""
     value = obj.get(key) if isinstance(obj, dict) else None
     if not isinstance(value, kind):
-        wanted = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
-        there = f"is {type(value).__name__}" if isinstance(obj, dict) and key in obj else "is absent"
-        raise SchemaDrift(f"{site}: field {key!r} should be {wanted} but {there}; the adapter needs an update")
+        expected = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
+        state = f"is {type(value).__name__}" if isinstance(obj, dict) and key in obj else "is absent"
+        raise SchemaDrift(f"{site}: field {key!r} should be {expected} but {state}; the adapter needs an update")
     return value
 
 
@@ -122,17 +115,20 @@ def text_id(value: object) -> str | None:
 
 def count(value: object) -> int | None:
     """A count that may come as text; one below zero is none and a ValueError."""
-    number = _integer(value)
+    number = None if value in (None, "") else int(str(value))
     if number is not None and number < 0:
         raise ValueError(f"a count of {number}")
     return number
 
 
-def _integer(value: object) -> int | None:
-    return int(str(value)) if value not in (None, "") else None
-
-
 def moment(value: object, per_second: int = 1) -> datetime | None:
-    """An epoch time in 1/`per_second` seconds, perhaps as text, as UTC."""
-    number = _integer(value)
+    """An epoch time in 1/`per_second` seconds, perhaps as text, as UTC; None for none and for 0."""
+    number = 0 if value in (None, "") else int(str(value))
     return datetime.fromtimestamp(number / per_second, UTC) if number else None
+
+
+def set_query(url: str, **changes: str) -> str:
+    """The address with these fields in its query."""
+    parts = urlsplit(url)
+    query = {name: values[0] for name, values in parse_qs(parts.query).items()} | changes
+    return urlunsplit(parts._replace(query=urlencode(query)))

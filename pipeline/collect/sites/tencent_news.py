@@ -7,10 +7,10 @@ Generation 1: `{errCode, data: {targetid, oriCommList, repCommList, userList, ha
 
 from datetime import datetime
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qs, urlsplit
 
 from pipeline.collect.sites.markup import text_of
-from pipeline.collect.sites.record import Article, Comment, Page, count, moment, need, refuse, text_id
+from pipeline.collect.sites.record import Article, Comment, Page, count, moment, need, refuse, set_query, text_id
 from pipeline.errors import SchemaDrift
 
 ADAPTER = "tencent_news/1"
@@ -20,16 +20,16 @@ START = "https://coral.qq.com/article/{thread}/comment/v2?oriorder=o&orinum=10&c
 def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) -> Page:  # noqa: ARG001
     """One page to records."""
     if "comment_id" in body and "title" in body:
-        return Page(articles=[_article(body)])
+        thread_id = str(need(body, "comment_id", (int, str), "tencent_news"))
+        title, text = need(body, "title", str, "tencent_news"), text_of(str(body.get("content") or ""))
+        return Page(articles=[Article(thread_id=thread_id, title=title, text=text, category=body.get("catalog1"))])
+    if "errCode" not in body and "ret" not in body:
+        raise SchemaDrift("tencent_news: neither errCode nor ret nor an article; the adapter needs an update")
+    if (code := body.get("errCode", body.get("ret"))) != 0:
+        raise refuse("tencent_news", code, str(body.get("info") or "no comments given"))
     if "errCode" in body:
-        if body["errCode"] != 0:
-            raise refuse("tencent_news", body["errCode"], "no comments given")
-        return _first(need(body, "data", dict, "tencent_news"))
-    if "ret" in body:
-        if body["ret"] != 0:
-            raise refuse("tencent_news", body["ret"], str(body.get("info") or "no comments given"))
-        return _second(need(body, "comments", dict, "tencent_news"), url)
-    raise SchemaDrift("tencent_news: neither errCode nor ret nor an article; the adapter needs an update")
+        return _parse_first(need(body, "data", dict, "tencent_news"))
+    return _parse_second(need(body, "comments", dict, "tencent_news"), url)
 
 
 def next_url(body: dict[str, Any], url: str) -> str | None:
@@ -38,21 +38,10 @@ def next_url(body: dict[str, Any], url: str) -> str | None:
     last = data.get("last")
     if not data.get("oriCommList") or not last or data.get("hasnext") is False:
         return None
-    parts = urlsplit(url)
-    query = {k: v[0] for k, v in parse_qs(parts.query).items()} | {"cursor": str(last)}
-    return urlunsplit(parts._replace(query=urlencode(query)))
+    return set_query(url, cursor=str(last))
 
 
-def _article(body: dict[str, Any]) -> Article:
-    return Article(
-        thread_id=str(need(body, "comment_id", (int, str), "tencent_news")),
-        title=need(body, "title", str, "tencent_news"),
-        text=text_of(str(body.get("content") or "")),
-        category=body.get("catalog1"),
-    )
-
-
-def _first(data: dict[str, Any]) -> Page:
+def _parse_first(data: dict[str, Any]) -> Page:
     thread = str(need(data, "targetid", (int, str), "tencent_news"))
     replies = data.get("repCommList") or {}  # [] when empty
     nested = [reply for branch in replies.values() for reply in branch] if isinstance(replies, dict) else []
@@ -60,10 +49,10 @@ def _first(data: dict[str, Any]) -> Page:
 
 
 def _old(item: dict[str, Any], thread: str) -> Comment:
-    own = need(item, "id", str, "tencent_news")
+    comment_id = need(item, "id", str, "tencent_news")
     return Comment(
         thread_id=thread,
-        comment_id=own,
+        comment_id=comment_id,
         parent_id=text_id(item.get("parent")),
         root_id=text_id(item.get("rootid")),
         text=text_of(need(item, "content", str, "tencent_news")),
@@ -71,11 +60,11 @@ def _old(item: dict[str, Any], thread: str) -> Comment:
         reply_count=count(item.get("orireplynum")),
         created_at=moment(item.get("time")),
         user=text_id(item.get("userid")),
-        row_key=own,
+        row_key=comment_id,
     )
 
 
-def _second(comments: dict[str, Any], url: str) -> Page:
+def _parse_second(comments: dict[str, Any], url: str) -> Page:
     thread = next(iter(parse_qs(urlsplit(url).query).get("article_id", [])), None)
     if thread is None:
         raise SchemaDrift("tencent_news: the address names no article (article_id=…)")
@@ -93,10 +82,10 @@ def _new(item: dict[str, Any], thread: str, root: str | None, hot: bool) -> Comm
     text = item.get("reply_content") or item.get("content")
     if not isinstance(text, str):
         raise SchemaDrift("tencent_news: a comment has neither reply_content nor content")
-    own = text_id(item.get("reply_id")) or str(need(item, "commentid", str, "tencent_news"))
+    comment_id = text_id(item.get("reply_id")) or str(need(item, "commentid", str, "tencent_news"))
     return Comment(
         thread_id=thread,
-        comment_id=own,
+        comment_id=comment_id,
         parent_id=root,
         root_id=root,
         text=text_of(text),
@@ -104,5 +93,5 @@ def _new(item: dict[str, Any], thread: str, root: str | None, hot: bool) -> Comm
         created_at=moment(item.get("pub_time") or item.get("time")),
         user=text_id(item.get("userid")),
         is_hot=hot,
-        row_key=own,
+        row_key=comment_id,
     )

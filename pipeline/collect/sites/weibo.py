@@ -7,10 +7,10 @@ comments/show `{ok, data: {data: […], max}}`, a post `{ok, data: {id, text, �
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qs, urlsplit
 
 from pipeline.collect.sites.markup import text_of
-from pipeline.collect.sites.record import Article, Comment, Page, count, need, refuse, text_id
+from pipeline.collect.sites.record import Article, Comment, Page, count, need, refuse, set_query, text_id
 from pipeline.errors import SchemaDrift
 
 ADAPTER = "weibo/1"
@@ -23,21 +23,26 @@ _AGO = re.compile(r"^([0-9]{1,6})\s*(秒|分钟|小时)前$")
 
 def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) -> Page:
     """One page to records. A refusal inside the page raises Refused, an unknown shape SchemaDrift."""
-    _accept(body)
+    if body.get("ok") in (0, -100) or body.get("login") is True:
+        raise refuse("weibo", body.get("ok"), str(body.get("msg") or "log-in wanted, or nothing to show"))
+    if "ok" not in body and "text" not in body:
+        raise SchemaDrift("weibo: neither `ok` nor a post in the answer; the adapter needs an update")
     data = body.get("data", body)
     if isinstance(data, dict) and "text" in data and "user" in data:
-        return Page(articles=[_article(data)])
+        long = data.get("longTextContent") or (data.get("longText") or {}).get("longTextContent")
+        thread_id = str(need(data, "id", (int, str), "weibo"))
+        return Page(articles=[Article(thread_id=thread_id, title=None, text=text_of(long or data["text"]))])
     query = parse_qs(urlsplit(url).query)
     thread = next(iter(query.get("id") or query.get("mid") or []), None)
     items = data if isinstance(data, list) else need(data, "data", list, "weibo")
     page = Page()
     for item in items:
-        mine = thread or text_id(item.get("thread_id"))
-        if mine is None:  # hotFlowChild names only the comment (cid); our fetcher keeps the post id in the address
+        post = thread or text_id(item.get("thread_id"))
+        if post is None:  # hotFlowChild names only the comment (cid); our fetcher keeps the post id in the address
             raise SchemaDrift(f"weibo: the address {urlsplit(url).path} names no post (id=…)")
-        page.comments.append(_comment(item, mine, None, fetched_at))
+        page.comments.append(_comment(item, post, None, fetched_at))
         replies = item.get("comments") or []  # a preview, or false
-        page.comments += [_comment(reply, mine, text_id(item.get("id")), fetched_at) for reply in replies]
+        page.comments += [_comment(reply, post, text_id(item.get("id")), fetched_at) for reply in replies]
     return page
 
 
@@ -45,34 +50,18 @@ def next_url(body: dict[str, Any], url: str) -> str | None:
     """Address of the next page, None at the end. max_id_type comes from the answer: it flips to 1 after ~15 pages."""
     data = body.get("data")
     cursor = data if isinstance(data, dict) else body
-    max_id = cursor.get("max_id")
-    if not max_id:
+    if not (max_id := cursor.get("max_id")):
         return None
-    parts = urlsplit(url)
-    query = {k: v[0] for k, v in parse_qs(parts.query).items()}
-    query |= {"max_id": str(max_id), "max_id_type": str(cursor.get("max_id_type", 0))}
-    return urlunsplit(parts._replace(query=urlencode(query)))
-
-
-def _accept(body: dict[str, Any]) -> None:
-    if body.get("ok") in (0, -100) or body.get("login") is True:
-        raise refuse("weibo", body.get("ok"), str(body.get("msg") or "log-in wanted, or nothing to show"))
-    if "ok" not in body and "text" not in body:
-        raise SchemaDrift("weibo: neither `ok` nor a post in the answer; the adapter needs an update")
-
-
-def _article(post: dict[str, Any]) -> Article:
-    long = post.get("longTextContent") or (post.get("longText") or {}).get("longTextContent")
-    return Article(thread_id=str(need(post, "id", (int, str), "weibo")), title=None, text=text_of(long or post["text"]))
+    return set_query(url, max_id=str(max_id), max_id_type=str(cursor.get("max_id_type", 0)))
 
 
 def _comment(item: dict[str, Any], thread: str, parent: str | None, fetched_at: datetime | None) -> Comment:
-    own = str(need(item, "id", (int, str), "weibo"))
+    comment_id = str(need(item, "id", (int, str), "weibo"))
     root = text_id(item.get("rootidstr") or item.get("rootid"))
-    parent = text_id(item.get("reply_id")) or parent or (root if root != own else None)
+    parent = text_id(item.get("reply_id")) or parent or (root if root != comment_id else None)
     return Comment(
         thread_id=thread,
-        comment_id=own,
+        comment_id=comment_id,
         parent_id=parent,
         root_id=root if parent else None,
         text=_REPLY_PREFIX.sub("", text_of(need(item, "text", str, "weibo"))),
@@ -80,7 +69,7 @@ def _comment(item: dict[str, Any], thread: str, parent: str | None, fetched_at: 
         reply_count=count(item.get("total_number")),
         created_at=_time(item.get("created_at"), fetched_at),
         user=text_id((item.get("user") or {}).get("id")),
-        row_key=own,
+        row_key=comment_id,
     )
 
 

@@ -27,7 +27,10 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
             return Page(skipped=[("no_comments", urlsplit(url).path)])
         raise refuse("zhihu", error.get("code"), str(error.get("message")))
     if "question" in body and "content" in body:
-        return Page(articles=[_article(body)])
+        thread_id = str(need(body, "id", (int, str), "zhihu"))
+        title = str(need(need(body, "question", dict, "zhihu"), "title", str, "zhihu"))
+        text = text_of(need(body, "content", str, "zhihu"))
+        return Page(articles=[Article(thread_id=thread_id, title=title, text=text)])
     items = need(body, "data", list, "zhihu")
     if not (thread := _THREAD.search(url)):
         raise SchemaDrift(f"zhihu: the address {urlsplit(url).path} names no answer, article or video")
@@ -46,30 +49,22 @@ def next_url(body: dict[str, Any], url: str) -> str | None:
     return str(following)
 
 
-def _article(answer: dict[str, Any]) -> Article:
-    return Article(
-        thread_id=str(need(answer, "id", (int, str), "zhihu")),
-        title=str(need(need(answer, "question", dict, "zhihu"), "title", str, "zhihu")),
-        text=text_of(need(answer, "content", str, "zhihu")),
-    )
-
-
 def _add(page: Page, item: dict[str, Any], thread: str) -> None:
-    own = need(item, "id", str, "zhihu")
-    gone = next((mark for mark in ("is_delete", "collapsed", "reviewing") if item.get(mark)), None)
-    if gone:
-        page.skipped.append(({"is_delete": "deleted_by_site"}.get(gone, f"{gone}_by_site"), own))
+    comment_id = need(item, "id", str, "zhihu")
+    marks = {"is_delete": "deleted", "collapsed": "collapsed", "reviewing": "reviewing"}
+    if state := next((state for mark, state in marks.items() if item.get(mark)), None):
+        page.skipped.append((f"{state}_by_site", comment_id))
     else:
-        page.comments.append(_comment(item, own, thread))
+        page.comments.append(_comment(item, comment_id, thread))
     for child in item.get("child_comments") or []:
         _add(page, child, thread)
 
 
-def _comment(item: dict[str, Any], own: str, thread: str) -> Comment:
+def _comment(item: dict[str, Any], comment_id: str, thread: str) -> Comment:
     author = item.get("author") or {}
     return Comment(
         thread_id=thread,
-        comment_id=own,
+        comment_id=comment_id,
         parent_id=text_id(item.get("reply_comment_id")),
         root_id=text_id(item.get("reply_root_comment_id")),
         text=text_of(need(item, "content", str, "zhihu")),
@@ -77,5 +72,5 @@ def _comment(item: dict[str, Any], own: str, thread: str) -> Comment:
         reply_count=count(item.get("child_comment_count")),
         created_at=moment(item.get("created_time")),
         user=text_id(author.get("id") or (author.get("member") or {}).get("id")),
-        row_key=own,
+        row_key=comment_id,
     )

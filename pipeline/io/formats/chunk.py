@@ -139,17 +139,17 @@ def check_header(names: Sequence[str], place: str) -> None:
         raise BadInput(f"{place}: the column {repeated[0]!r:.60} is there twice; rename one")
 
 
-def find_unnamed_value(source: Source, columns: Sequence[str], values: Sequence[Any]) -> tuple[int, Any] | None:
-    """Position and value of the first cell that would be lost, since its column has no name; None if none would.
+def find_unnamed_value(source: Source, header: Sequence[str], values: Sequence[Any]) -> str | None:
+    """What is wrong with the first cell that would be lost, since its column has no name; None if none would.
 
     pandas writes the index of a frame as a first column without a name: it is left out. So is an empty column.
     """
-    for position, name in enumerate(columns):
+    for position, name in enumerate(header) if "" in header else ():
         value = values[position]
         if name or value in (None, ""):
             continue
         if position or not _INDEX.match(str(value)):
-            return position, value
+            return f"column {position + 1} has no name in the header, and here holds {value!r:.40}; name the column"
         source.ignore("the first column, which has no name: a running index, as pandas writes")
     return None
 

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from pipeline.errors import BadInput
@@ -14,19 +14,14 @@ _VIRTUAL = 2  # a column that is computed when it is read
 _ROW_BYTES = 64
 
 
-_LISTING = "select name, type from pragma_table_list where schema = 'main' order by name"
-
-
 def list_tables(path: Path) -> dict[str, set[str]]:
     """Tables of a SQLite file with their columns; empty for a file of another kind."""
     if path.suffix.lower() not in ENDINGS or not path.is_file() or not path.stat().st_size:
         return {}
-    with _open_database(path) as connection:
-        return {
-            name: {column for column, is_stored in _query_columns(connection, name).items() if is_stored}
-            for name, kind in _query_tables(connection)
-            if kind == "table"
-        }
+    with _open_database(path, LIMITS) as connection:
+        tables = [name for name, kind in _query_tables(connection) if kind == "table"]
+        columns = {table: _query_columns(connection, table) for table in tables}
+    return {table: {name for name, is_stored in flags.items() if is_stored} for table, flags in columns.items()}
 
 
 def read(source: Source) -> Iterator[Chunk]:
@@ -35,36 +30,32 @@ def read(source: Source) -> Iterator[Chunk]:
         for table, kind in _query_tables(connection):
             if kind in ("view", "virtual"):
                 source.ignore(f"the {kind} {'table ' * (kind == 'virtual')}{table!r:.60}")
-            elif kind == "table":
-                yield from _read_table(source, connection, table)
-
-
-def _read_table(source: Source, connection: sqlite3.Connection, table: str) -> Iterator[Chunk]:
-    columns = _query_columns(connection, table)
-    names = [name for name, is_stored in columns.items() if is_stored]
-    for name in columns.keys() - names:
-        source.ignore(f"the computed column {name!r:.60} of table {table!r:.60}")
-    if names:
-        check_header(names, f"{source.path}, table {table!r:.60}")
-        yield from chunk_rows(source, table, _query_rows(source, connection, table, names), names)
+            if kind != "table":
+                continue
+            columns = _query_columns(connection, table)
+            names = [name for name, is_stored in columns.items() if is_stored]
+            for name in columns.keys() - names:
+                source.ignore(f"the computed column {name!r:.60} of table {table!r:.60}")
+            if names:
+                check_header(names, f"{source.path}, table {table!r:.60}")
+                yield from chunk_rows(source, table, _query_rows(source, connection, table, names), names)
 
 
 def _query_tables(connection: sqlite3.Connection) -> list[tuple[str, str]]:
     """Name and kind of each table, SQLite's own aside."""
-    rows = connection.execute(_LISTING).fetchall()
-    return [(str(row["name"]), row["type"]) for row in rows if not str(row["name"]).startswith("sqlite_")]
+    listing = connection.execute("select name, type from pragma_table_list where schema = 'main' order by name")
+    return [(str(name), kind) for name, kind in listing.fetchall() if not str(name).startswith("sqlite_")]
 
 
 def _query_columns(connection: sqlite3.Connection, table: str) -> dict[str, bool]:
     """The columns of a table, and whether they are stored."""
-    rows = connection.execute(f"pragma table_xinfo({_quote(table)})")
-    return {str(row["name"]): row["hidden"] != _VIRTUAL for row in rows}
+    columns = connection.execute(f"pragma table_xinfo({_quote(table)})")
+    return {str(name): hidden != _VIRTUAL for _, name, _, _, _, _, hidden in columns}
 
 
 def _query_rows(source: Source, connection: sqlite3.Connection, table: str, names: list[str]) -> Iterator[Row]:
     columns = ", ".join(map(_quote, names))
     cursor = connection.execute(f"select {columns} from {_quote(table)}")  # noqa: S608  # names of its own, quoted
-    cursor.row_factory = None
     for number, values in enumerate(cursor, 1):
         byte_count = sum(len(value) for value in values if isinstance(value, str | bytes))
         source.count_unpacked(byte_count + _ROW_BYTES)
@@ -72,18 +63,15 @@ def _query_rows(source: Source, connection: sqlite3.Connection, table: str, name
 
 
 @contextmanager
-def _open_database(path: Path, limits: Limits = LIMITS) -> Iterator[sqlite3.Connection]:
-    connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
-    connection.row_factory = sqlite3.Row
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.line)  # of a value or a row, in bytes
-    try:
-        # its schema may call functions, and its pages may be broken
-        connection.executescript("pragma trusted_schema = off; pragma cell_size_check = on; pragma mmap_size = 0")
-        yield connection
-    except (sqlite3.Error, UnicodeDecodeError) as why:  # names in its schema may be no UTF-8
-        raise BadInput(f"{path}: not a readable SQLite file: {why}") from why
-    finally:
-        connection.close()
+def _open_database(path: Path, limits: Limits) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.line)  # of a value or a row, in bytes
+        try:
+            # its schema may call functions, and its pages may be broken
+            connection.executescript("pragma trusted_schema = off; pragma cell_size_check = on; pragma mmap_size = 0")
+            yield connection
+        except (sqlite3.Error, UnicodeDecodeError) as why:  # names in its schema may be no UTF-8
+            raise BadInput(f"{path}: not a readable SQLite file: {why}") from why
 
 
 def _quote(name: str) -> str:

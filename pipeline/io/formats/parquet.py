@@ -73,11 +73,9 @@ def _rows(source: Source, file: "pq.ParquetFile", names: list[str], row_count: i
             values = {name: cell.as_py() for name, cell in zip(header, cells, strict=True)}
             byte_count = sum(map(_size, values.values()))
             source.count_unpacked(byte_count)
-            if "" in values:
-                unnamed = find_unnamed_value(source, header, list(values.values()))
-                if unnamed:
-                    raise BadInput(f"{source.path}, row {number}: column {unnamed[0] + 1} has no name; name the column")
-                del values[""]
+            if unnamed := find_unnamed_value(source, header, list(values.values())):
+                raise BadInput(f"{source.path}, row {number}: {unnamed}")
+            values.pop("", None)
             yield Row(number, values, byte_count)
 
 

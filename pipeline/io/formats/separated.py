@@ -35,96 +35,89 @@ class _Span(NamedTuple):
     character: int
 
 
-class _Record(NamedTuple):
-    lines: list[tuple[int, str]]
-    fields: list[str]
-    spans: list[_Span]
-
-
 class _Fault(Exception):
     """A record that is none. `line_count` of its lines are dropped; the others are read again."""
 
-    def __init__(self, reason: str, line: int, character: int, message: str, line_count: int = 1) -> None:
+    def __init__(self, reason: str, message: str, line_count: int) -> None:
         super().__init__(message)
-        self.reason, self.line, self.character, self.line_count = reason, line, character, line_count
+        self.reason, self.line_count = reason, line_count
 
 
 def read(source: Source) -> Iterator[Chunk]:
     """Chunks of a csv or tsv file; its first record is the header."""
-    table = _Table(source, "\t" if source.path.suffix.lower() == ".tsv" else ",")
-    names = [name for name in table.header if name]
-    yield from chunk_rows(source, source.path.stem, table.rows(), names)
+    table = _Table(source)
+    yield from chunk_rows(source, source.path.stem, table.rows(), [name for name in table.header if name])
 
 
 class _Table:
     """The records of a file, one after another."""
 
-    def __init__(self, source: Source, delimiter: str) -> None:
-        self.source, self.delimiter = source, delimiter
-        self.plain = re.compile(rf'[^"{delimiter}\r\n]*')
-        self.lines = read_lines(source.path, source.encoding, source.limits)
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.delimiter = "\t" if source.path.suffix.lower() == ".tsv" else ","
+        self.plain = re.compile(rf'[^"{self.delimiter}\r\n]*')
+        self.following = read_lines(source.path, source.encoding, source.limits)
         self.returned: deque[tuple[int, str]] = deque()  # lines to read again
-        self.held: list[tuple[int, str]] = []  # lines of the record that is being read
+        self.lines: list[tuple[int, str]] = []  # of the record that is being read
         self.header: list[str] = []
         try:
             while self.header in ([], [""]):
-                self.header = self._record().fields
+                self.header, _ = self._record()
         except StopIteration as why:
             raise BadInput(f"{source.path}: the file holds no rows") from why
         except _Fault as fault:
-            raise BadInput(self._message(fault)) from fault
-        self.ends_in_return = self.held[-1][1].endswith("\r")
+            raise BadInput(str(fault)) from fault
+        self.ends_in_return = self.lines[-1][1].endswith("\r")
         check_header(self.header, f"{source.path}, line 1")
 
     def rows(self) -> Iterator[Row | BadRow]:
         """The rows after the header; row 1 is the header."""
-        number, width, unnamed = 1, len(self.header), "" in self.header
+        number = 2
         while True:
-            number += 1
             try:
-                record = self._record()
-                self._check_end(record)
-                if record.fields == [""] and width > 1:  # a blank line
-                    number -= 1
+                fields, spans = self._record()
+                self._check_end()
+                if fields == [""] and len(self.header) > 1:  # a blank line
                     continue
-                self._check(record, width)
-                if unnamed:
-                    self._check_unnamed(record)
+                self._check_fields(fields, spans)
             except StopIteration:
                 return
             except _Fault as fault:
-                self.returned.extendleft(reversed(self.held[fault.line_count :]))
-                yield self.source.drop(fault.reason, number, self._message(fault))
-                continue
-            values = dict(zip(self.header, record.fields, strict=True))
-            values.pop("", None)
-            yield Row(number, values, sum(map(len, record.fields)))
+                self.returned.extendleft(reversed(self.lines[fault.line_count :]))
+                yield self.source.drop(fault.reason, number, str(fault))
+            else:
+                values = dict(zip(self.header, fields, strict=True))
+                values.pop("", None)
+                yield Row(number, values, sum(map(len, fields)))
+            number += 1
 
-    def _message(self, fault: _Fault) -> str:
-        place = f"{self.source.path}, line {fault.line}" + (f", character {fault.character}" if fault.character else "")
-        return f"{place}: {fault}"
+    def _fault(self, reason: str, line: int, character: int, message: str, line_count: int = 1) -> _Fault:
+        place = f"{self.source.path}, line {line}" + (f", character {character}" if character else "")
+        return _Fault(reason, f"{place}: {message}", line_count)
 
     def _line(self) -> str:
         """The next line of a record; StopIteration at the end of the file."""
-        self.held.append(self.returned.popleft() if self.returned else next(self.lines))
-        number, line = self.held[-1]
+        self.lines.append(self.returned.popleft() if self.returned else next(self.following))
+        number, line = self.lines[-1]
         if "\0" in line:
-            raise _Fault("nul_character", number, line.index("\0") + 1, "a NUL character; is it another encoding?")
+            character = line.index("\0") + 1
+            raise self._fault("nul_character", number, character, "a NUL character; is it another encoding?")
         return line
 
-    def _record(self) -> _Record:
-        self.held = []
+    def _record(self) -> tuple[list[str], list[_Span]]:
+        """The fields of the next record, and those of them that have several lines."""
+        self.lines = []
         line = self._line()
         if '"' not in line:
-            return _Record(self.held, line.rstrip("\r\n").split(self.delimiter), [])
+            return line.rstrip("\r\n").split(self.delimiter), []
         fields: list[str] = []
         spans: list[_Span] = []
         position = 0
         while True:
             if line.startswith('"', position):
-                first, character = len(self.held) - 1, position + 1
+                first, character = len(self.lines) - 1, position + 1
                 value, line, position = self._quoted(line, position)
-                if (last := len(self.held) - 1) > first:
+                if (last := len(self.lines) - 1) > first:
                     spans.append(_Span(len(fields), first, last, character))
             else:
                 match = self.plain.match(line, position)
@@ -132,26 +125,19 @@ class _Table:
                 value, position = match.group(), match.end()
             fields.append(value)
             following = line[position : position + 1]
-            if following == self.delimiter:
-                position += 1
-            elif following in ("", "\r", "\n"):
-                return _Record(self.held, fields, spans)
-            else:
-                self._refuse_after(line, position, following)
-
-    def _refuse_after(self, line: str, position: int, following: str) -> None:
-        number = self.held[-1][0]
-        if following == '"':
-            why = "a quote in a field that does not begin with one; put the field in quotes and double those in it"
-        else:
-            why = (
-                f"found {line[position:].rstrip()!r:.40} after a closing quote, expected {self.delimiter!r} or the end"
-            )
-        raise _Fault("stray_quote", number, position + 1, why)
+            if following in ("", "\r", "\n"):
+                return fields, spans
+            if following != self.delimiter:
+                why = "a quote in a field that does not begin with one; put the field in quotes and double those in it"
+                if following != '"':
+                    rest = f"{line[position:].rstrip()!r:.40}"
+                    why = f"found {rest} after a closing quote, expected {self.delimiter!r} or the end"
+                raise self._fault("stray_quote", self.lines[-1][0], position + 1, why)
+            position += 1
 
     def _quoted(self, line: str, position: int) -> tuple[str, str, int]:
         """The value of a field in quotes, the line on which it ends, and the position after its closing quote."""
-        first_line, character, parts, length = self.held[-1][0], position + 1, [], 0
+        number, character, parts, length = self.lines[-1][0], position + 1, [], 0
         position += 1
         while True:
             match = _INSIDE.match(line, position)
@@ -161,48 +147,44 @@ class _Table:
             if match.end() < len(line):
                 return "".join(parts).replace('""', '"'), line, match.end() + 1
             if length > (longest := self.source.limits.line):
-                raise self._unclosed(first_line, character, f"the field is longer than {longest:,} characters")
-            if len(self.held) > _MOST_LINES:
-                raise self._unclosed(first_line, character, f"the field has more than {_MOST_LINES:,} lines")
-            try:
-                line, position = self._line(), 0
-            except StopIteration:
-                raise self._unclosed(first_line, character, "it lasts to the end of the file") from None
+                why = f"the field is longer than {longest:,} characters"
+            elif len(self.lines) > _MOST_LINES:
+                why = f"the field has more than {_MOST_LINES:,} lines"
+            else:
+                try:
+                    line, position = self._line(), 0
+                    continue
+                except StopIteration:
+                    why = "it lasts to the end of the file"
+            message = f"the quote opened here is not closed: {why}"
+            raise self._fault("unclosed_quote", number, character, message, number - self.lines[0][0] + 1)
 
-    def _unclosed(self, line: int, character: int, why: str) -> _Fault:
-        return _Fault("unclosed_quote", line, character, f"the quote opened here is not closed: {why}",
-                      line - self.held[0][0] + 1)  # fmt: skip
-
-    def _check_end(self, record: _Record) -> None:
+    def _check_end(self) -> None:
         """Refuse a carriage return that ends a record where line feeds end the others, or the other way round.
 
         It stands in a value that was written without quotes.
         """
-        number, line = record.lines[-1]
+        number, line = self.lines[-1]
         if line[-1:] == ("\n" if self.ends_in_return else "\r"):
             why = "a carriage return and a line feed as ends of lines; put the field that holds one in quotes"
-            raise _Fault("mixed_line_ends", number, len(line), why, len(record.lines))
+            raise self._fault("mixed_line_ends", number, len(line), why, len(self.lines))
 
-    def _check(self, record: _Record, width: int) -> None:
-        for span in record.spans:
-            if self._swallows_rows(record, span, width):
-                raise _Fault(
-                    "stray_quote", record.lines[span.first][0], span.character,
+    def _check_fields(self, fields: list[str], spans: list[_Span]) -> None:
+        for span in spans:
+            if self._swallows_rows(span):
+                why = (
                     f"the quote opened here is closed {span.last - span.first} lines further on, and the lines between "
-                    "look like rows of their own; double it, or if it is right write the file as jsonl",
-                    span.first + 1,
-                )  # fmt: skip
-        if len(record.fields) != width:
-            message = f"{len(record.fields)} fields where the header has {width}"
-            raise _Fault("field_count", record.lines[0][0], 0, message, len(record.lines))
+                    "look like rows of their own; double it, or if it is right write the file as jsonl"
+                )
+                raise self._fault("stray_quote", self.lines[span.first][0], span.character, why, span.first + 1)
+        first, line_count = self.lines[0][0], len(self.lines)
+        if len(fields) != len(self.header):
+            why = f"{len(fields)} fields where the header has {len(self.header)}"
+            raise self._fault("field_count", first, 0, why, line_count)
+        if unnamed := find_unnamed_value(self.source, self.header, fields):
+            raise self._fault("unnamed_column", first, 0, unnamed, line_count)
 
-    def _check_unnamed(self, record: _Record) -> None:
-        if unnamed := find_unnamed_value(self.source, self.header, record.fields):
-            position, value = unnamed
-            message = f"column {position + 1} has no name in the header, and here holds {value!r:.40}; name the column"
-            raise _Fault("unnamed_column", record.lines[0][0], 0, message, len(record.lines))
-
-    def _swallows_rows(self, record: _Record, span: _Span, width: int) -> bool:
+    def _swallows_rows(self, span: _Span) -> bool:
         """Whether a quoted field over several lines rather is two stray quotes and the rows between them.
 
         Lines of a text look like rows where they have as many fields as the header. In prose with commas that happens
@@ -213,10 +195,10 @@ class _Table:
         out of five lines must have the header's width, and be at least four. In a table of one column every line has
         it, which proves nothing.
         """
+        width = len(self.header)
         if width == 1:
             return False
-        inner = [line.rstrip("\r\n") for _, line in record.lines[span.first : span.last + 1]]
-        first, between, last = inner[0], inner[1:-1], inner[-1]
+        first, *between, last = (line.rstrip("\r\n") for _, line in self.lines[span.first : span.last + 1])
         if not self._shapes:
             row_like_count = sum(bool(line.strip()) and line.count(self.delimiter) == width - 1 for line in between)
             return row_like_count >= _LIKE_ROWS and row_like_count > 0.8 * len(between)
@@ -230,23 +212,18 @@ class _Table:
     def _is_like_row(self, line: str, columns: Iterable[int]) -> bool:
         """Whether a line has as many fields as the header, and in these columns values like those of other rows."""
         values = line.split(self.delimiter)
-        return len(values) == len(self.header) and all(
-            _shape(values[column]) in self._shapes[column] for column in columns
-        )
+        is_like = (_shape(values[column]) in self._shapes[column] for column in columns)
+        return len(values) == len(self.header) and all(is_like)
 
     @cached_property
     def _shapes(self) -> dict[int, set[str]]:
         """The shapes of the values in each regular column, from the first lines that hold no quote."""
-        whole_file = read_lines(self.source.path, self.source.encoding, self.source.limits)
-        sample = (line.rstrip("\r\n").split(self.delimiter) for _, line in islice(whole_file, 1, 10 * _SAMPLE)
-                  if '"' not in line)  # fmt: skip
-        rows = list(islice((values for values in sample if len(values) == len(self.header)), _SAMPLE))
-        if len(rows) < _FEWEST:
-            return {}
+        lines = islice(read_lines(self.source.path, self.source.encoding, self.source.limits), 1, 10 * _SAMPLE)
+        records = (line.rstrip("\r\n").split(self.delimiter) for _, line in lines if '"' not in line)
+        rows = list(islice((values for values in records if len(values) == len(self.header)), _SAMPLE))
         regular = {}
-        for column in range(len(self.header)):
-            shapes = Counter(_shape(values[column]) for values in rows)
-            usual = shapes.most_common(_SHAPES)
+        for column, values in enumerate(zip(*rows, strict=True)) if len(rows) >= _FEWEST else ():
+            usual = Counter(map(_shape, values)).most_common(_SHAPES)
             if sum(count for _, count in usual) >= _REGULAR * len(rows) and len(usual) * 4 <= len(rows):
                 regular[column] = {shape for shape, _ in usual}
         return regular

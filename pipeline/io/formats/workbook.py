@@ -8,7 +8,7 @@ import math
 import posixpath
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import NamedTuple
@@ -43,6 +43,10 @@ class RoundedNumber(str):
     __slots__ = ()
 
 
+Element = tuple[str, str, Mapping[str, str], str]
+"""Name and its parent's name, without their namespaces, attributes, and the text after the last tag inside it."""
+
+
 class Sheet(NamedTuple):
     """A sheet of a workbook: its name, the part that holds it, and whether it is hidden."""
 
@@ -63,155 +67,119 @@ class Workbook:
         self.unpacked = 0
         self.is_1904 = False
 
-    def parse(
-        self,
-        part: str,
-        start: Callable[[str, Mapping[str, str]], None],
-        end: Callable[[str], None] = lambda _: None,
-        text: Callable[[str], None] = lambda _: None,
-    ) -> Iterator[None]:
-        """Parse a part block by block; the handlers get names of elements without their namespace."""
+    def parse(self, part: str) -> Iterator[Element]:
+        """Parse a part block by block; an element comes when it ends."""
         if (name := self.names.get(part.lower())) is None:
             raise BadInput(f"{self.source.path}: not a readable xlsx file: it has no part {part:.80}")
-        parser = expat.ParserCreate(namespace_separator=" ")
-        parser.buffer_text = True
-        elements = silent = 0  # since the last block; bytes since the last tag or text
+        open_elements: list[tuple[str, Mapping[str, str]]] = [("", {})]
+        elements: list[Element] = []
+        texts: list[str] = []  # since the last tag
+        fed = 0
 
-        def on_start(name: str, attributes: Mapping[str, str]) -> None:
-            nonlocal elements, silent
-            elements, silent = elements + 1, 0
-            start(name.rpartition(" ")[2], attributes)
+        def on_start(tag: str, attributes: Mapping[str, str]) -> None:
+            open_elements.append((tag.rpartition(" ")[2], attributes))
+            texts.clear()
 
-        def on_text(characters: str) -> None:
-            nonlocal silent
-            silent = 0
-            text(characters)
+        def on_end(_: str) -> None:
+            name, attributes = open_elements.pop()
+            elements.append((name, open_elements[-1][0], attributes, "".join(texts)))
+            texts.clear()
 
         def refuse(*_: object) -> None:
             raise BadInput(f"{self.source.path}: {part} declares entities, as no workbook does")
 
-        parser.StartElementHandler = on_start
-        parser.EndElementHandler = lambda name: end(name.rpartition(" ")[2])
-        parser.CharacterDataHandler = on_text
-        parser.StartDoctypeDeclHandler = refuse
+        parser = expat.ParserCreate(namespace_separator=" ")
+        parser.buffer_text = True
+        parser.StartElementHandler, parser.EndElementHandler = on_start, on_end
+        parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = texts.append, refuse
         with self.archive.open(name) as file:
             while block := file.read(_BLOCK):
-                elements, silent = 0, silent + len(block)
+                depth, fed = len(open_elements), fed + len(block)
                 parser.Parse(block)
-                if silent > _LONGEST_TAG:  # the parser begins anew at a tag's first byte with each block
+                if fed - parser.CurrentByteIndex > _LONGEST_TAG:  # each block starts again at the tag's first byte
                     raise BadInput(f"{self.source.path}: {part} has a tag of more than {_LONGEST_TAG:,} bytes")
                 self.unpacked += len(block)
                 check_size(self.source.path, self.unpacked, self.source.limits, "unpacks to at least ")
-                self.source.count_unpacked(len(block) + _ELEMENT_BYTES * elements)
-                yield
+                started_count = len(open_elements) - depth + len(elements)
+                self.source.count_unpacked(len(block) + _ELEMENT_BYTES * started_count)
+                yield from elements
+                elements.clear()
             parser.Parse(b"", True)
-            yield
 
     def sheets(self) -> list[Sheet]:
         """The sheets in their order, wherever the file keeps them."""
         root = self._relations("_rels/.rels", "")
         book = next((part for kind, part in root.values() if kind == "officeDocument"), "xl/workbook.xml")
-        folder, name = posixpath.split(book)
-        relations = self._relations(f"{folder}/_rels/{name}.rels", folder)
-        sheets: list[Sheet] = []
-
-        def start(name: str, attributes: Mapping[str, str]) -> None:
+        folder, book_name = posixpath.split(book)
+        relations = self._relations(f"{folder}/_rels/{book_name}.rels", folder)
+        self.parts = dict(relations.values())
+        sheets = []
+        for name, _, attributes, _ in self.parse(book):
             if name == "workbookPr":
                 self.is_1904 = attributes.get("date1904") in ("1", "true")
             elif name == "sheet":
                 reference = next((value for key, value in attributes.items() if key.endswith(" id")), "")
                 kind, part = relations.get(reference, ("", ""))
                 if kind == "worksheet":
-                    sheets.append(
-                        Sheet(attributes.get("name", ""), part, attributes.get("state", "visible") != "visible")
-                    )
-
-        for _ in self.parse(book, start):
-            pass
-        self.parts = dict(relations.values())
+                    is_hidden = attributes.get("state", "visible") != "visible"
+                    sheets.append(Sheet(attributes.get("name", ""), part, is_hidden))
         return sheets
 
     def _relations(self, part: str, folder: str) -> dict[str, tuple[str, str]]:
         """What a part of relations points to: kind and part by id."""
-        relations: dict[str, tuple[str, str]] = {}
-
-        def start(name: str, attributes: Mapping[str, str]) -> None:
+        relations = {}
+        for name, _, attributes, _ in self.parse(part):
             if name == "Relationship" and attributes.get("TargetMode") != "External":
                 target = attributes.get("Target", "")
                 target = target[1:] if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
                 relations[attributes.get("Id", "")] = (attributes.get("Type", "").rpartition("/")[2], target)
-
-        for _ in self.parse(part, start):
-            pass
         return relations
 
     @cached_property
     def texts(self) -> list[str]:
         """The shared texts, which cells refer to by number."""
-        if "sharedStrings" not in self.parts:
-            return []
         texts: list[str] = []
-        runs = TextRuns()
-
-        def start(name: str, _: Mapping[str, str]) -> None:
-            if name == "si":
+        runs: list[str] = []
+        for name, parent, _, text in self.parse(self.parts["sharedStrings"]) if "sharedStrings" in self.parts else ():
+            if is_run(name, parent):
+                runs.append(text)
+            elif name == "si":
+                texts.append(_ESCAPE.sub(_unescape, "".join(runs)))
                 runs.clear()
-            runs.start(name)
-
-        def end(name: str) -> None:
-            runs.end(name)
-            if name == "si":
-                texts.append(runs.value())
-
-        for _ in self.parse(self.parts["sharedStrings"], start, end, runs.add):
-            pass
         return texts
 
     @cached_property
     def date_styles(self) -> set[str]:
         """Numbers of the styles that show a number as a date or time."""
-        if "styles" not in self.parts:
-            return set()
         formats: dict[str, str] = {}
-        styles: list[str] = []
-        is_cell_style = False
-
-        def start(name: str, attributes: Mapping[str, str]) -> None:
-            nonlocal is_cell_style
+        styles = []
+        for name, parent, attributes, _ in self.parse(self.parts["styles"]) if "styles" in self.parts else ():
             if name == "numFmt":
                 formats[attributes.get("numFmtId", "")] = attributes.get("formatCode", "")
-            elif name in ("cellXfs", "cellStyleXfs", "cellStyles", "dxfs"):
-                is_cell_style = name == "cellXfs"
-            elif name == "xf" and is_cell_style:
+            elif name == "xf" and parent == "cellXfs":
                 styles.append(attributes.get("numFmtId", "0"))
-
-        for _ in self.parse(self.parts["styles"], start):
-            pass
         return {str(index) for index, number in enumerate(styles) if _is_date(number, formats.get(number))}
 
     def value(self, kind: str, text: str, style: str) -> str | None:
         """The value of a cell as text; a number that a spreadsheet may have rounded keeps its exponent."""
-        if kind == "s":
-            return self._shared(text)
         if kind == "e":
             return CellError(text or "#ERROR")
         if kind in ("str", "inlineStr", "d"):
             return _ESCAPE.sub(_unescape, text) or None
+        stripped = text.strip()
+        if kind == "s":
+            if not stripped.isdecimal() or int(stripped[:12]) >= len(self.texts):
+                raise BadInput(f"{self.source.path}: a cell refers to the shared text {text!r:.40}, which is not there")
+            return self.texts[int(stripped)] or None
         if kind == "b":
-            return {"1": "true", "0": "false"}.get(text.strip(), text)
-        return self._number(text.strip(), style) if text.strip() else None
-
-    def _number(self, text: str, style: str) -> str:
+            return {"1": "true", "0": "false"}.get(stripped, text)
+        if not stripped:
+            return None
         try:
-            number = float(text)
+            number = float(stripped)
         except ValueError as why:
-            raise BadInput(f"{self.source.path}: a cell holds the number {text!r:.40}, which is none") from why
-        return self._date(number) if style in self.date_styles else _digits(text, number)
-
-    def _shared(self, text: str) -> str | None:
-        if not text.strip().isdecimal() or int(text.strip()[:12]) >= len(self.texts):
-            raise BadInput(f"{self.source.path}: a cell refers to the shared text {text!r:.40}, which is not there")
-        return self.texts[int(text.strip())] or None
+            raise BadInput(f"{self.source.path}: a cell holds the number {stripped!r:.40}, which is none") from why
+        return self._date(number) if style in self.date_styles else _digits(stripped, number)
 
     def _date(self, number: float) -> str:
         """A day count since 1900, in which the 29th of February of that year is counted too, or since 1904."""
@@ -225,35 +193,9 @@ class Workbook:
         return moment.isoformat(" ", "milliseconds" if moment.microsecond else "seconds")
 
 
-class TextRuns:
-    """The text of an entry that may consist of runs; its reading aid (`rPh`) is no part of it."""
-
-    def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        """Begin an entry."""
-        self.parts: list[str] = []
-        self.is_text, self.aids = False, 0
-
-    def start(self, name: str) -> None:
-        """An element begins."""
-        self.aids += name == "rPh"
-        self.is_text = name == "t" and not self.aids
-
-    def end(self, name: str) -> None:
-        """An element ends."""
-        self.aids -= name == "rPh"
-        self.is_text = False
-
-    def add(self, text: str) -> None:
-        """Characters between two tags."""
-        if self.is_text:
-            self.parts.append(text)
-
-    def value(self) -> str:
-        """The entry's text."""
-        return _ESCAPE.sub(_unescape, "".join(self.parts))
+def is_run(name: str, parent: str) -> bool:
+    """Whether an element is text of an entry; its reading aid (`rPh`) is no part of it."""
+    return name == "t" and parent != "rPh"
 
 
 def _unescape(escape: re.Match[str]) -> str:

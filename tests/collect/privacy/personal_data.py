@@ -7,10 +7,14 @@ cards of payment providers, the IBAN registry). Characters nobody sees are writt
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.collect.privacy.particulars import TOKENS, particulars
+
+NAME = r"样例(?:用户|博主|听众|观众|UP|知友|答主|网友)\w*"
+"""A nickname of the sample."""
 
 _SLACK = 2  # characters by which what is replaced may exceed the particular: a sign or bracket
 
@@ -39,6 +43,20 @@ def _example(kind: str, marked: str) -> Example:
         else:
             text += part
     return Example(text, gold)
+
+
+def list_user_ids(node: object) -> Iterator[str]:
+    """The raw user ids of a page."""
+    if isinstance(node, list):
+        for item in node:
+            yield from list_user_ids(item)
+    elif isinstance(node, dict):
+        for name, value in node.items():
+            is_id = name in ("userId", "mid", "userid") and not (name == "mid" and "text" in node)
+            person_id = value["id"] if name in ("user", "author") and "id" in value else value if is_id else None
+            if str(person_id) not in ("None", "-1", "0"):  # of nobody
+                yield str(person_id)
+            yield from list_user_ids(value)
 
 
 class Measured(NamedTuple):

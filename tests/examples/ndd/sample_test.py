@@ -11,7 +11,7 @@ import pytest
 
 import pipeline.sample
 from pipeline.examples.ndd import compression
-from pipeline.text import tagging
+from pipeline.text import conllu
 from pipeline.text.segment import UNIT
 
 FOLDER = Path(pipeline.sample.__file__).parent
@@ -102,7 +102,7 @@ def test_trees_are_of_the_sentences(compressions: pl.DataFrame, trees: dict[str,
     for name, rows in trees.items():
         assert [row[1] for row in rows] == words[name]
         assert len(rows) <= 20
-    read = [[word.form for word in sentence] for sentence in tagging.read(FOLDER / "trees.conllu")]
+    read = [[word.form for word in sentence.words] for sentence in conllu.read(FOLDER / "trees.conllu")]
     assert read == [words[name] for name in trees]
 
 

@@ -11,8 +11,8 @@ from pipeline import sample, warehouse
 from pipeline.collect import fetch
 from pipeline.collect.sites import netease
 from pipeline.errors import BadInput, Refused
-from pipeline.sample.site import Answer, Site
 from pipeline.tasks.daily import collect
+from tests.support.site import Answer, Site
 
 DAY = sample.DAY
 

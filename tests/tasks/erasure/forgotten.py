@@ -242,7 +242,7 @@ def write_files() -> None:
         answers.record(engine, [answers.Call(request.key, request, reply, 0.5)], "me", "test")
     answers.close()
     spool = fetch.Spool(settings.spool_uri())
-    spool.save("weibo", DAY.isoformat(), PAGE, 0, PAGE, json.loads(FULL), (None, 1))
+    spool.save(fetch.ChainKey("weibo", DAY.isoformat(), PAGE), 0, PAGE, json.loads(FULL), (None, 1))
     spool.close()
     inbox = settings.inbox() / "weibo" / DAY.isoformat()
     quoted = SAID.replace('"', '""')
