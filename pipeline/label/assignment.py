@@ -38,12 +38,8 @@ def assign(
     nine raters rate a task and all tasks are assigned at once; else they differ by little more. Earlier assignments
     count: a rater who joins later gets more until all have as many.
 
-    Args:
-        task_ids: the tasks; their order does not matter.
-        raters: ids of the raters.
-        per_task: how many raters a task has.
-        seed: the same tasks, raters and seed give the same rows.
-        assigned: task_id, rater_id as an earlier call returned it; its tasks keep their raters.
+    The same tasks, raters and seed give the same rows, in any order of tasks. Tasks of `assigned` (task_id, rater_id as
+    an earlier call returned it) keep their raters.
 
     Returns:
         task_id, rater_id: `assigned` and `per_task` rows for each task that is not in it, in order of task and rater.

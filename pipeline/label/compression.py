@@ -123,10 +123,7 @@ def _build_task(row: dict[str, Any]) -> tuple[str, str, str, str, str, str]:
 def assign(tasks: pl.DataFrame, raters: Sequence[str], assigned: pl.DataFrame | None = None) -> pl.DataFrame:
     """Assign all compressions of a sentence to the same two raters, so that no system gets milder ones.
 
-    Args:
-        tasks: task_id, item_id: rows of `Tasks.tasks`.
-        raters: their ids.
-        assigned: task_id, rater_id as an earlier call returned it; sentences that are in it keep their raters.
+    `tasks` are rows of `Tasks.tasks`. Sentences of `assigned`, rows of an earlier call, keep their raters.
 
     Returns:
         task_id, rater_id, sorted.

@@ -56,7 +56,7 @@ def pick_latest(labels: pl.DataFrame, task_ids: pl.Series, form: Form) -> tuple[
     Args:
         labels: task_id, round, stage, rater_id, field, value, labelled_at, tool, as `label_files.read` gives them.
         task_ids: the tasks that there are.
-        form: what was asked; its fields have the same grades.
+        form: of the labels; its fields have the same grades.
 
     Returns:
         The labels that count; and task_id, rater_id, field, round, stage, reason of those that do not: `unknown_task`;

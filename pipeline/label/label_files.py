@@ -20,13 +20,13 @@ from pipeline.io.rows import CHUNK, read_chunks
 from pipeline.io.spreadsheets import unescape_formula
 from pipeline.io.visible import escape_invisible, unescape_invisible
 from pipeline.label.schema import CSD, VERDICTS, Form, normalise_value, parse_span
+from pipeline.label.stages import KEY
 from pipeline.label.task_files import NOT_ASKED
 from pipeline.tables import Labels
 
 COLUMNS = pl.Schema({name: kind for name, kind in Labels.create_empty().schema.items() if name != "project"})
 """Columns of a frame of labels: the contract Labels without the project."""
 
-_KEY = ("task_id", "round", "stage", "rater_id", "field")
 _LONG = {"task_id", "rater_id", "field", "value"}
 _OTHER = {*COLUMNS, "text", "context", "lang", "labels", "schema_version"}  # columns of a wide sheet that are no label
 _OPTIONAL = ("round", "stage", "labelled_at", "tool")
@@ -44,7 +44,7 @@ def read(path: Path, tasks: pl.DataFrame | None, form: Form = CSD) -> pl.DataFra
         path: csv, tsv, jsonl, json, xlsx or parquet.
         tasks: a row a task that labels may be of: task_id, text, and context where the form has spans of it. None
             takes any task, and any length for a span.
-        form: what was asked.
+        form: of the labels.
 
     Returns:
         A row a label (`COLUMNS`).
@@ -102,19 +102,13 @@ def _split_wide_rows(path: Path, rows: Iterable[Place], tasks: pl.DataFrame | No
 
 
 def check_rows(rows: Iterable[Place], tasks: pl.DataFrame | None, *, name: str, form: Form = CSD) -> pl.DataFrame:
-    """Check rows and return their labels.
+    """Check rows and return their labels (`COLUMNS`); the first ten rows that are wrong are BadInput.
 
     Args:
         rows: their cells are task_id, rater_id, field, value, maybe round, stage, labelled_at, tool.
         tasks: a row a task: task_id, and what the form's spans are of, text or context; None takes any.
         name: of the file, for messages.
-        form: what was asked.
-
-    Returns:
-        A row a label (`COLUMNS`).
-
-    Raises:
-        BadInput: the first ten rows that are wrong.
+        form: of the labels.
     """
     texts = _index_texts(tasks, form.marked)
     locations: dict[tuple[Any, ...], str] = {}
@@ -124,7 +118,7 @@ def check_rows(rows: Iterable[Place], tasks: pl.DataFrame | None, *, name: str, 
         for location, row in rows:
             try:
                 label = _parse_label(row, texts, form)
-                key = label[: len(_KEY)]
+                key = label[: len(KEY)]
                 if key in locations:
                     raise BadInput(
                         f"this rater's {key[-1]} of task {key[0]} is also in {locations[key]}; expected it once"
@@ -137,7 +131,7 @@ def check_rows(rows: Iterable[Place], tasks: pl.DataFrame | None, *, name: str, 
             locations[key] = location
             yield label
 
-    schema = {column: COLUMNS[column] for column in (*_KEY, "value", "labelled_at", "tool")}
+    schema = {column: COLUMNS[column] for column in (*KEY, "value", "labelled_at", "tool")}
     labels, frames = list_labels(), [COLUMNS.to_frame()]
     while batch := list(islice(labels, CHUNK)):
         frames.append(pl.DataFrame(batch, schema, orient="row").select(COLUMNS.names()))

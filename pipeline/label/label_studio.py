@@ -33,10 +33,7 @@ RATERS = {1: stages.RATERS, 2: 1}
 NO_CONTEXT = "—"  # the import refuses null, and an empty text is not shown
 
 _VERDICTS = {"again": ("重新标注", "label anew"), "delete": ("删除", "delete")}
-_HEADERS = {
-    "labels": ("三人的标注", "Labels so far"),
-    "asked": ("请回答", "Please answer"),
-}
+_HEADERS = {"labels": ("三人的标注", "Labels so far"), "asked": ("请回答", "Please answer")}
 
 
 class Export(NamedTuple):
@@ -69,9 +66,6 @@ class _Answer(NamedTuple):
         return f"task {self.task_id}, annotation {self.id}"
 
 
-# --------------------------------------------------------------------------------------------------------------- out
-
-
 def make_marker(stage: int = 1, form: Form = CSD) -> str:
     """Hash schema, fields and stage to a word that marks a form."""
     content = f"{schema.hash_schema(form)} {stage} {' '.join(form.fields)}"
@@ -83,11 +77,8 @@ def build_config(lang: str = "zh", stage: int = 1, *, is_partial: bool = False, 
 
     Where a field is answered first, text and field come first, and the rest is shown as soon as there is an answer.
 
-    Args:
-        lang: language of questions and names, zh or en.
-        stage: 2 shows the labels so far and adds the choices again and delete.
-        is_partial: each task asks for some of the fields and lists them; no choice is required.
-        form: what is asked.
+    Stage 2 shows the labels so far and adds the choices again and delete. If `is_partial` is set, each task asks for
+    some of the fields and lists them, and no choice is required. `lang` is that of questions and names, zh or en.
     """
     root = later = ET.Element("View", className=make_marker(stage, form))
     if form.first:
@@ -155,9 +146,6 @@ def to_tasks(rows: Iterable[Mapping[str, Any]], lang: str = "zh", form: Form = C
     return tasks
 
 
-# ---------------------------------------------------------------------------------------------------------------- in
-
-
 def read_export(path: Path) -> list[dict[str, Any]]:
     """Read the tasks of a JSON export (not JSON_MIN, not CSV).
 
@@ -185,7 +173,7 @@ def parse_export(
         export: tasks with `data` and `annotations`.
         tasks: a row a task: task_id, and what the form's spans are of, text or context.
         name: of the export, for messages.
-        form: what was asked.
+        form: of the labels.
 
     Raises:
         BadInput: a task that is not ours, a rater without an id, or a value outside the schema.

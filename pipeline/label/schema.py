@@ -132,17 +132,11 @@ def parse_span(value: object, text: str, name: str = "span", *, may_quote: bool 
     start, end = (int(match[1]), int(match[2])) if match else (0, 0)
     if start < end <= len(text):
         return start, end
-    if may_quote and (offsets := _find_words(text_value, text)):
-        return offsets
+    pattern = r"\s+".join(map(re.escape, text_value.split()))
+    if may_quote and pattern and (words := re.search(pattern, text)):
+        return words.span()
     or_words = " or words that stand there" if may_quote else ""
     raise BadInput(f"{name} should be start-end within 0-{len(text)}{or_words}, found {str(value)[:40]!r}")
-
-
-def _find_words(words: str, text: str) -> tuple[int, int] | None:
-    """Find where words first stand in a text, whatever the blanks between them."""
-    pattern = r"\s+".join(map(re.escape, words.split()))
-    match = re.search(pattern, text) if pattern else None
-    return match.span() if match else None
 
 
 def get_value_name(field: str, value: str, lang: str, form: Form = CSD) -> str:

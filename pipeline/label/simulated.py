@@ -25,7 +25,7 @@ GRADERS = tuple(f"simulated_{number}" for number in range(1, assignment.RATERS +
 ADJUDICATOR_ID = "simulated_adjudicator"
 READERS = {"simulated_1": 0.9, "simulated_2": 0.85, "simulated_3": 0.8, "simulated_careless": 0.2}
 """Raters of the questionnaire, with the probability of being right after reading; 0.2 is that of a guess."""
-_RATIOS = {  # of each field's values in the schema's order; tags are yes, unsure, no
+_SHARES = {  # of each field's values in their order; tags are yes, unsure, no, grades go from the lowest
     "subtext": (0.35, 0.05, 0.6),
     "sarcasm": (0.2, 0.05, 0.75),
     "metaphor": (0.2, 0.05, 0.75),
@@ -34,8 +34,6 @@ _RATIOS = {  # of each field's values in the schema's order; tags are yes, unsur
     "sentiment": (0.25, 0.45, 0.3),
     "emotion": (0.08, 0.02, 0.06, 0.03, 0.15, 0.06, 0.06, 0.1, 0.44),
     "other": (0.05, 0.02, 0.93),
-}
-_GRADES = {  # of each grade of a form's field, from the lowest
     quality.FIELD: (0.01, 0.05, 0.37, 0.47, 0.1),  # 3.6 on average, as in the paper (AAC-10)
     "syntax": (0.04, 0.09, 0.17, 0.23, 0.28, 0.19),  # 3.19 of 5, as the systems of table 13 have (NDD-36)
     "semantics": (0.06, 0.14, 0.22, 0.28, 0.21, 0.09),  # 2.71 of 5; they have 2.67
@@ -50,7 +48,7 @@ _Values = dict[str, npt.NDArray[np.str_]]
 
 def draw_truth(task_ids: pl.Series) -> pl.DataFrame:
     """Draw the hidden truth: task_id, field, value, a row for each task and field."""
-    return _unpivot_values(task_ids, _draw_true_values(task_ids)).sort("task_id", "field")
+    return _unpivot_values(task_ids, _draw_true_values(task_ids, "truth")).sort("task_id", "field")
 
 
 def label(tasks: pl.DataFrame, fields: pl.DataFrame | None = None, accuracy: float = 0.9) -> pl.DataFrame:
@@ -65,7 +63,7 @@ def label(tasks: pl.DataFrame, fields: pl.DataFrame | None = None, accuracy: flo
     if fields is not None:
         in_round, tasks = 2, tasks.join(fields, on="task_id", how="semi")
     task_ids = tasks["task_id"]
-    true_values = _draw_true_values(task_ids)
+    true_values = _draw_true_values(task_ids, "truth")
     parts = []
     for rater in RATER_IDS:
         draws = _draw_numbers(task_ids, 2 * len(FIELDS) + 4, rater, str(in_round))
@@ -93,7 +91,7 @@ def adjudicate(
         part = waiting.filter(round=in_round)
         task_ids = part["task_id"].unique()
         draws = _draw_numbers(task_ids, 3 * len(FIELDS), ADJUDICATOR_ID, str(in_round))
-        values = _distort_values(_draw_true_values(task_ids), draws, accuracy)
+        values = _distort_values(_draw_true_values(task_ids, "truth"), draws, accuracy)
         for name, way in zip(FIELDS, draws[:, 2 * len(FIELDS) :].T, strict=True):
             conditions = [way < again_share, way < again_share + delete_share]
             values[name] = np.select(conditions, [AGAIN, DELETE], values[name])
@@ -145,16 +143,17 @@ def grade(
 
     Args:
         tasks: task_id: rows of `quality.build_tasks`, or of the other form's.
-        raters: ids of the raters.
+        raters: their ids.
         assigned: task_id, rater_id: who grades what, of `assignment.assign`; without, all raters grade all tasks.
         accuracy: probability of the true grade; otherwise it is one more or one less, and inwards from the ends.
         truth: task_id, field, grade: true grades of each task and field; by default they are drawn, with a mean of 3.6
             of comments (AAC-10), and as of table 13 of compressions (NDD-36).
         form: what is graded: the values of each field are whole numbers without a gap, in their order.
     """
-    if truth is None:
-        true_grades = _draw_true_grades(tasks["task_id"], form)
-    else:
+    true_grades = {
+        name: grades.astype(int) for name, grades in _draw_true_values(tasks["task_id"], "grade", form).items()
+    }
+    if truth is not None:
         truth_by_task = tasks.select("task_id").join(truth, on="task_id", maintain_order="left")
         true_grades = {field: truth_by_task.filter(field=field)["grade"].to_numpy() for field in form.fields}
     parts = [pl.DataFrame(schema=_LONG)]
@@ -171,14 +170,6 @@ def grade(
     if assigned is not None:
         labels = labels.join(assigned, on=["task_id", "rater_id"], how="semi")
     return _format_labels(labels, form=form)
-
-
-def _draw_true_grades(task_ids: pl.Series, form: Form) -> dict[str, npt.NDArray[np.int64]]:
-    draws = _draw_numbers(task_ids, len(form.fields), "grade")
-    grades = {}
-    for number, (name, field) in enumerate(form.fields.items()):
-        grades[name] = _pick_indices(_GRADES[name], draws[:, number]) + int(field.values[0])
-    return grades
 
 
 def _draw_answers(tasks: pl.DataFrame, rater: str, share: float) -> pl.DataFrame:
@@ -242,17 +233,13 @@ def _draw_numbers(task_ids: Iterable[str], count: int, *names: str) -> _Draws:
     return np.frombuffer(digests, "<u4").reshape(-1, count) / 2**32
 
 
-def _pick_indices(shares: tuple[float, ...], draws: _Draws) -> npt.NDArray[np.int64]:
-    return np.searchsorted(np.cumsum(shares)[:-1], draws, side="right").astype(np.int64)
-
-
-def _draw_true_values(task_ids: pl.Series) -> _Values:
+def _draw_true_values(task_ids: pl.Series, key: str, form: Form = CSD) -> _Values:
     """Draw the true value of each task, by field."""
-    draws = _draw_numbers(task_ids, len(FIELDS), "truth")
-    return {
-        name: np.array(field.values)[_pick_indices(_RATIOS[name], draws[:, number])]
-        for number, (name, field) in enumerate(FIELDS.items())
-    }
+    values = {}
+    for (name, field), draws in zip(form.fields.items(), _draw_numbers(task_ids, len(form.fields), key).T, strict=True):
+        indices = np.searchsorted(np.cumsum(_SHARES[name])[:-1], draws, side="right")
+        values[name] = np.array(field.values)[indices]
+    return values
 
 
 def _distort_values(true_values: _Values, draws: _Draws, accuracy: float) -> _Values:

@@ -26,7 +26,8 @@ _STATES = {"unanimous": "adopted", "adjudicator": "adjudicated"} | dict.fromkeys
 )  # by reason; fields with any other reason are deleted
 _CELL = ["task_id", "field"]
 _PERSON = ["task_id", "rater_id"]
-_KEY = ["task_id", "round", "stage", "rater_id", "field"]
+KEY = ["task_id", "round", "stage", "rater_id", "field"]
+"""Key of a label within a project."""
 _DROPPED = ["task_id", "rater_id", "field", "round", "stage", "reason"]
 _ANNOTATION = ["task_id", "field", "value", "state", "reason", "round", "pattern"]
 _IS_NOTE = pl.col("field").is_in([*NOTES])
@@ -78,7 +79,7 @@ def decide(task_ids: pl.Series, labels: pl.DataFrame) -> Decisions:
     paper_order = pl.col("field").cast(pl.Enum([*FIELDS, *NOTES]))
     return Decisions(
         pl.concat([first_round.annotations.filter(~is_sent), second_round.annotations]).sort("task_id", paper_order),
-        pl.concat([first_round.labels, second_round.labels]).sort(*_KEY[:-1], paper_order),
+        pl.concat([first_round.labels, second_round.labels]).sort(*KEY[:-1], paper_order),
         pl.concat([unknown, repeats, first_round.dropped, second_round.dropped]).sort(_DROPPED),
     )
 
@@ -87,7 +88,7 @@ def _check(labels: pl.DataFrame) -> None:
     """Check values, rounds and stages; imports have checked values, but for `again` in stage 1."""
     values = [(name, stage, value) for name in ALL for stage in (1, 2) for value in list_values(name, stage)]
     allowed = pl.DataFrame(values, schema={"field": pl.String, "stage": pl.Int64, "value": pl.String}, orient="row")
-    wrong = labels.filter(~_IS_NOTE).join(allowed, on=["field", "stage", "value"], how="anti").sort(*_KEY, "value")
+    wrong = labels.filter(~_IS_NOTE).join(allowed, on=["field", "stage", "value"], how="anti").sort(*KEY, "value")
     for row in wrong.head(1).iter_rows(named=True):
         field_values = allowed.filter(field=row["field"], stage=row["stage"])["value"]
         expected = ", ".join(field_values) or f"a field of {', '.join(ALL)}"
@@ -96,7 +97,7 @@ def _check(labels: pl.DataFrame) -> None:
             f"expected {expected}, found {str(row['value'])[:40]!r}"
         )
     for name in ("round", "stage"):
-        for row in labels.filter(~pl.col(name).is_in([1, 2])).sort(_KEY).head(1).iter_rows(named=True):
+        for row in labels.filter(~pl.col(name).is_in([1, 2])).sort(KEY).head(1).iter_rows(named=True):
             location = f"task {row['task_id']}, rater {row['rater_id']}, {row['field']}"
             raise BadInput(f"{location}: {name} should be 1 or 2, found {row[name]}")
 
@@ -112,22 +113,22 @@ def drop_repeats(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
     Of rows that say the same the first is kept, so that saving again takes no rater's place among the three.
     """
-    is_repeated = pl.len().over(_KEY) > 1
+    is_repeated = pl.len().over(KEY) > 1
     repeats = rows.filter(is_repeated).sort("labelled_at", "tool", "value", nulls_last=True)
     value, labelled_at = pl.col("value"), pl.col("labelled_at")
-    has_changed = value.n_unique().over(_KEY) > 1
-    is_last_value = value == value.last().over(_KEY)
-    is_untimed = labelled_at.is_null() | ((labelled_at == labelled_at.max().over(_KEY)) & ~is_last_value)
-    conflicts = repeats.filter(has_changed & is_untimed.any().over(_KEY)).sort(*_KEY, "value")
+    has_changed = value.n_unique().over(KEY) > 1
+    is_last_value = value == value.last().over(KEY)
+    is_untimed = labelled_at.is_null() | ((labelled_at == labelled_at.max().over(KEY)) & ~is_last_value)
+    conflicts = repeats.filter(has_changed & is_untimed.any().over(KEY)).sort(*KEY, "value")
     if conflicts.height:
         row = conflicts.row(0, named=True)
-        values = conflicts.filter(**{name: row[name] for name in _KEY})["value"].unique().sort()
+        values = conflicts.filter(**{name: row[name] for name in KEY})["value"].unique().sort()
         raise BadInput(
             f"task {row['task_id']}, rater {row['rater_id']}, {row['field']}, round {row['round']}: said "
             f"{' and '.join(repr(value[:40]) for value in values)}, and labelled_at does not tell which is later"
         )
-    place = pl.int_range(pl.len()).over(_KEY)
-    is_counted = place == pl.when(has_changed).then(pl.len().over(_KEY) - 1).otherwise(0)
+    place = pl.int_range(pl.len()).over(KEY)
+    is_counted = place == pl.when(has_changed).then(pl.len().over(KEY) - 1).otherwise(0)
     repeat_reason = pl.when(is_last_value).then(pl.lit("duplicate")).otherwise(pl.lit("superseded"))
     counted_rows, dropped = _split(repeats, pl.when(~is_counted).then(repeat_reason))
     return pl.concat([rows.filter(~is_repeated), counted_rows]), dropped
@@ -249,11 +250,6 @@ def list_to_relabel(annotations: pl.DataFrame) -> pl.DataFrame:
     """
     with_adjudicator = annotations.filter(reason=_TO_ADJUDICATE, round=1)
     return annotations.filter(reason=_TO_RELABEL).join(with_adjudicator, on="task_id", how="anti").select(_CELL)
-
-
-def is_finished(annotations: pl.DataFrame) -> bool:
-    """Return whether nothing is open."""
-    return not (annotations["state"] == "open").any()
 
 
 def release(annotations: pl.DataFrame, required: Sequence[str] = ("subtext",)) -> Release:

@@ -91,17 +91,8 @@ def write_wide(
     a formula gets an apostrophe, which `read` takes off again; in xlsx every cell is text. An xlsx file lets fields be
     picked from lists, and has a second sheet with questions, values and the guidelines.
 
-    Args:
-        path: the sheet.
-        tasks: see `build_rows`.
-        rater_id: whose sheet it is.
-        labels: see `build_rows`; with them it is the adjudicator's sheet.
-        lang: language of questions and names, zh or en.
-        guidelines: text for the second sheet, line by line.
-        form: what is asked.
-
-    Returns:
-        The task count.
+    Tasks and labels are as for `build_rows`; with labels it is the adjudicator's sheet. `lang` is that of questions and
+    names, zh or en. The return value is the task count.
 
     Raises:
         BadInput: the ending is another, or a text is too long for a cell of xlsx.

@@ -79,7 +79,7 @@ def render(
     Args:
         title: of the window.
         heading: of the page.
-        lead: the line below it.
+        lead: line below the heading.
         sections: in order.
         counts: numbers on top, by name; None is left out.
         template: one that extends sections.html.
@@ -132,10 +132,8 @@ def _check_frame(name: str, frame: pl.DataFrame, part: Part) -> None:
 def format_number(value: Any, digits: int = 3, style: str = "") -> str:
     """Format a number of a page: a dash for a missing one, a minus sign (−) for a negative one, never −0.
 
-    Args:
-        value: may be None, NaN or infinite, which are missing.
-        digits: after the point.
-        style: `,` for commas between thousands, `+` for a sign on positive numbers too.
+    None, NaN and infinite are missing. `style` is `,` for commas between thousands, `+` for a sign on positive numbers
+    too.
     """
     if value is None or not np.isfinite(value):
         return "–"

@@ -145,7 +145,7 @@ def test_the_process_comes_to_an_end() -> None:
             labels = pl.concat([labels, simulated.label(TASKS, sent_back)])
     decisions = stages.decide(task_ids, labels)
     assert sent_back.height == decisions.dropped.height == 0
-    assert stages.is_finished(decisions.annotations)
+    assert "open" not in decisions.annotations["state"]
     ends = {"unanimous", "adjudicator", "adjudicator_deleted", "all_different", "specious_twice"}
     assert set(decisions.annotations["reason"]) == ends
 

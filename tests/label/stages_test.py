@@ -362,7 +362,6 @@ def test_no_label_is_lost(rows: list[Row], chance: Any) -> None:
     assert cells.group_by("task_id", "round").agg(pl.col("rater_id").n_unique())["rater_id"].max() in {None, 1}
     assert not answers.filter(~is_note).select(cell).is_duplicated().any()
     assert answers.join(raters, on=person, how="semi").height == 0
-    assert stages.is_finished(decisions.annotations) == ("open" not in decisions.annotations["state"])
 
 
 def test_nothing_to_decide_is_no_error() -> None:
@@ -370,7 +369,6 @@ def test_nothing_to_decide_is_no_error() -> None:
     decisions = decide_tasks([], 0)
     assert [part.height for part in decisions] == [0, 0, 0]
     assert stages.list_to_adjudicate(decisions).columns == ["task_id", "round", "field", "a", "b", "c"]
-    assert stages.is_finished(decisions.annotations)
     assert stages.release(decisions.annotations).values.height == stages.choose_notes(decisions.labels).height == 0
 
 

@@ -38,12 +38,8 @@ class Interval(NamedTuple):
 def measure(name: str, codes: Codes) -> float:
     """Compute a measure of `measures.MEASURES`; NaN where it is undefined.
 
-    Args:
-        name: of the measure.
-        codes: [items, raters], two raters or more: labels as whole numbers from 0, -1 where one is missing.
-
-    Raises:
-        ValueError: codes are something else.
+    `codes` are labels as whole numbers from 0, -1 where one is missing: [items, two raters or more]. Others are a
+    ValueError.
     """
     parts, counts = take_apart(name, codes)
     return float(parts.value(counts @ parts.features))
@@ -87,9 +83,7 @@ def tabulate(labels: pl.DataFrame, resamples: int = RESAMPLES) -> pl.DataFrame:
     `fourth` is the final label; where the three agreed, no fourth rater was asked and it is theirs (CSD-15, rule 1).
     Left null there, TAE would be that of the disputed comments alone. Null is for what was deleted or is open.
 
-    Args:
-        labels: task_id, field, a, b, c, fourth: a row for a task and field, schema values, null where missing.
-        resamples: of the bootstrap over tasks.
+    `labels` has task_id, field, a, b, c, fourth: a row for a task and field, schema values, null where missing.
 
     Returns:
         A row for each field there is, in the schema's order: field, n (tasks), n_three (all three labelled), n_four

@@ -37,9 +37,7 @@ def svm_f1(tokens: Sequence[Sequence[str]], labels: Sequence[str]) -> Predictabi
     A class with fewer members than folds cannot be in every fold; its rows are left out, and counted. Word weights
     are learnt on the training folds alone.
 
-    Args:
-        tokens: the words of each text, already segmented (jieba for Chinese).
-        labels: the class of each text.
+    `tokens` are the words of each text, already segmented (jieba for Chinese), and `labels` its class.
 
     Raises:
         BadInput: the texts have no words.
@@ -84,9 +82,7 @@ def _cross_validate(ngrams: list[list[str]], truth: np.ndarray, classes: list[st
 def measure_fields(tokens: Sequence[Sequence[str]], labels: pl.DataFrame) -> pl.DataFrame:
     """Compute `svm_f1` of each field, over the comments that have a label for it.
 
-    Args:
-        tokens: the words of each comment.
-        labels: a row a comment in the same order, a column a field of the schema, null where there is no label.
+    `labels` has a row a comment in the order of `tokens`, a column a field of the schema, null where there is no label.
 
     Returns:
         field and the columns of `Predictability`, in the schema's order.
@@ -110,24 +106,18 @@ def predict_baselines(
     The SVM sees TF-IDF of characters and their neighbours, one to three, which needs no tokenizer and in short Chinese
     texts holds the words; classes weigh the same.
 
-    Args:
-        texts: to learn from.
-        labels: their classes.
-        test_texts: texts to classify.
-        seed: of the solver.
-
     Returns:
         majority and svm: a class for each test text.
     """
+    from sklearn.dummy import DummyClassifier
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.pipeline import make_pipeline
     from sklearn.svm import LinearSVC
 
-    class_counts = Counter(labels).most_common()
-    majority = min(name for name, count in class_counts if count == class_counts[0][1])
-    model = make_pipeline(
-        TfidfVectorizer(analyzer="char", ngram_range=(1, 3), sublinear_tf=True),
-        LinearSVC(class_weight="balanced", random_state=seed),
-    )
-    model.fit(list(texts), list(labels))
-    return {"majority": [majority] * len(test_texts), "svm": [str(label) for label in model.predict(list(test_texts))]}
+    vectorizer = TfidfVectorizer(analyzer="char", ngram_range=(1, 3), sublinear_tf=True)
+    models = {
+        "majority": DummyClassifier(strategy="most_frequent"),  # of equally common classes the first
+        "svm": make_pipeline(vectorizer, LinearSVC(class_weight="balanced", random_state=seed)),
+    }
+    predictions = {name: model.fit(texts, labels).predict(test_texts) for name, model in models.items()}
+    return {name: [str(label) for label in classes] for name, classes in predictions.items()}

@@ -17,10 +17,11 @@ from pipeline import warehouse
 from pipeline.errors import Missing, Retry
 from pipeline.label import label_files, schema, selection, simulated, stages
 from pipeline.label.selection import Rules
+from pipeline.label.stages import KEY
 from pipeline.slices import parse_day
 from pipeline.tables import empty
 from pipeline.tasks.labelling import projects
-from pipeline.tasks.labelling.projects import KEY, Project, Studio, Tool, format_origin, is_step
+from pipeline.tasks.labelling.projects import Project, Studio, Tool, format_origin, is_step
 from pipeline.tasks.record import runs
 
 _ROW = pl.concat_str("task_id", "rater_id", "field", "round", "stage", separator="/")
@@ -139,7 +140,7 @@ def collect(project: str, step: Step, tool: Tool, studio: Studio | None = None, 
     """
     tasks, _ = list_step_tasks(project, step)
     target = get_step_project(project, step)
-    full_tasks = tasks.clear()
+    full_tasks = None
     if tasks.height:
         try:
             simulate = partial(_simulate, project, step, tasks)
@@ -150,7 +151,7 @@ def collect(project: str, step: Step, tool: Tool, studio: Studio | None = None, 
             full_tasks = fetched.full_tasks
             add_labels(project, fetched.labels, run_id, fetched.skipped)
     waiting_count = write_annotations(project, run_id)[step]
-    if waiting_count and full_tasks.height:
+    if waiting_count and full_tasks is not None:
         _warn_stuck(project, step, full_tasks)
     return {"tasks": tasks.height, "labels": projects.read_labels(project).height, "waiting": waiting_count}
 

@@ -20,6 +20,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.io.atomic import write_text
 from pipeline.label import assignment, label_files, label_studio, simulated, stages, studio_client, task_files
 from pipeline.label.schema import Form
+from pipeline.label.stages import KEY
 from pipeline.slices import parse_day
 from pipeline.tables import SOURCE, empty
 from pipeline.tasks.record import runs
@@ -27,10 +28,6 @@ from pipeline.tasks.record import runs
 if TYPE_CHECKING:
     import httpx
 
-KEY = ["task_id", "round", "stage", "rater_id", "field"]
-"""Key of a label within a project."""
-_SKIPPED = {"reason": pl.String(), "row_key": pl.String()}
-_FULL = {"task_id": pl.String(), "studio_id": pl.String()}
 _ASSIGNED = "assigned.csv"
 _RATER = re.compile(r"[\w-]{1,40}")
 
@@ -76,8 +73,8 @@ class Fetched(NamedTuple):
     """Labels and skipped answers of a tool."""
 
     labels: pl.DataFrame  # `label_files.COLUMNS`
-    skipped: pl.DataFrame  # reason, row_key: answers that are no labels
-    full_tasks: pl.DataFrame  # task_id, studio_id: tasks that it gives to no rater any more
+    skipped: pl.DataFrame | None = None  # reason, row_key: answers that are no labels
+    full_tasks: pl.DataFrame | None = None  # task_id, studio_id: tasks that it gives to no rater any more
 
 
 def check_name(name: str) -> str:
@@ -95,9 +92,6 @@ def format_origin(name: str) -> str:
 def is_step(name: str, step: str) -> pl.Expr:
     """Whether a row of `runs` or `dropped` is of a step of a project."""
     return (pl.col("origin") == format_origin(name)) & (pl.col("step") == step)
-
-
-# ------------------------------------------------------------------------------------------------------------- tasks
 
 
 def read_tasks(name: str, missing: str = "") -> pl.DataFrame:
@@ -134,13 +128,10 @@ def select(
     name: str, day: str, tasks: pl.DataFrame, config: Mapping[str, object], run_id: str, started_at: runs.Start
 ) -> int:
     """Add a day's tasks to a project, except withdrawn ones, and record the step; return the project's task count."""
-    fresh = tasks.filter(~is_withdrawn(name))
-    count = add_tasks(name, fresh.with_columns(day=pl.lit(parse_day(day))), run_id)
+    fresh = tasks.filter(~is_withdrawn(name)).with_columns(day=pl.lit(parse_day(day)))
+    count = add_tasks(name, fresh, run_id)
     runs.record_step(name, day, format_origin(name), "select", fresh.height, None, config, run_id, started_at)
     return count
-
-
-# ------------------------------------------------------------------------------------------------------------- files
 
 
 def export(
@@ -154,14 +145,8 @@ def export(
 ) -> int:
     """Write tasks.jsonl, the guidelines, and a sheet for each rater; return the task count.
 
-    Args:
-        folder: for all files; it is created.
-        tasks: see `task_files.build_rows`.
-        form: what is asked.
-        guidelines: texts by the name of their file; that of `guidelines.md` is in the sheets, too.
-        sheets: a rater's tasks by the rater's name.
-        lang: of the sheets, zh or en.
-        labels: what an adjudicator decides on.
+    Tasks, form and labels are as for `task_files.build_rows`. `guidelines` has texts by the name of their file; that of
+    `guidelines.md` is in the sheets, too. `sheets` has a rater's tasks by the rater's name; their language is zh or en.
     """
     check_raters(tuple(sheets))
     folder.mkdir(parents=True, exist_ok=True)
@@ -233,9 +218,6 @@ def _check_file(path: Path, labels: pl.DataFrame, assigned: pl.DataFrame | None)
         raise BadInput(f"{path}: task {task_id} was not given to rater {rater!r}, nor {unassigned.height - 1} others")
 
 
-# ------------------------------------------------------------------------------------------------------------- tools
-
-
 def find_studio(address: str | None = None, token: str | None = None) -> Studio | None:
     """Find a Label Studio: the given one, else that of the environment; None without both.
 
@@ -278,30 +260,21 @@ def fetch(
 ) -> Fetched:
     """Fetch the labels that a tool has.
 
-    Args:
-        project: where tasks were given.
-        tasks: what labels may be of: task_id, text, context.
-        tool: files, Label Studio, or simulated raters.
-        simulate: makes simulated labels.
-        paths: files of labels; those in the project's folder by default.
-        studio: Label Studio, for that tool.
+    Labels may be of `tasks` (task_id, text, context); `simulate` makes simulated ones. `paths` are files of labels, by
+    default those in the project's folder.
 
     Raises:
         BadInput: with file, row and field.
         Retry: the tool cannot be reached.
     """
     if tool != "label_studio":
-        labels = simulate() if tool == "simulated" else _read_files(project, tasks, paths)
-        return Fetched(labels, pl.DataFrame(schema=_SKIPPED), pl.DataFrame(schema=_FULL))
+        return Fetched(simulate() if tool == "simulated" else _read_files(project, tasks, paths))
     with _connect(project, studio) as (client, number), tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "export.json"  # deleted, as it has the raters' addresses
         studio_client.export(client, number, path)
         export = label_studio.parse_export(label_studio.read_export(path), tasks, form=project.form)
     row_key = pl.concat_str("task_id", "annotation_id", "field", separator="/", ignore_nulls=True)
     return Fetched(export.labels, export.skipped.select("reason", row_key=row_key), export.full_tasks)
-
-
-# ------------------------------------------------------------------------------------------------------------ labels
 
 
 def read_labels(name: str) -> pl.DataFrame:
@@ -370,15 +343,8 @@ def publish(
 ) -> None:
     """Replace the results of a project's labels if they changed, and record which labels count.
 
-    Args:
-        table: of the results.
-        key: columns that identify its rows.
-        name: of the project, whose rows they are.
-        rows: the table's columns but project; others are ignored.
-        step: that is recorded.
-        label_count: labels that count.
-        dropped: reason, row_key of those that do not.
-        run_id: of Airflow.
+    `rows` are those of a project: the table's columns but project, identified by `key`; other columns are ignored.
+    `dropped` has reason and row_key of the labels that do not count.
     """
     rows = rows.with_columns(project=pl.lit(name)).select(empty(table).columns)
     current = warehouse.scan(table, pl.col("project") == name).collect()

@@ -106,11 +106,7 @@ def build_rows(
 ) -> pl.DataFrame:
     """Build the rows of a release: settled comments with random ids, in the order of these (CSD-08).
 
-    Args:
-        project: labelling project.
-        release: name of the release.
-        required: fields that must not have been deleted.
-        min_count: figures of speech named fewer times become `other`, which is null here (CSD-12).
+    Figures of speech named fewer times than `min_count` become `other`, which is null here (CSD-12).
     """
     decisions = decide(project)
     notes = stages.choose_notes(decisions.labels)
@@ -140,12 +136,12 @@ def release(
     """Publish a project's settled comments in `annotated_comments`, and as files with a data card; return the folder.
 
     Args:
-        project: labelling project.
-        name: of the release; the project's by default.
+        project: its name is that of the release by default.
+        name: of the release.
         required: fields without which a comment is not published.
         licence: of the annotations, for the card.
         day: of the release, for the card; by default that of the newest comment.
-        run_id: of Airflow.
+        run_id: of this run.
         approved: the card that was approved (`render_card`).
 
     Raises:
@@ -155,8 +151,7 @@ def release(
 
     timer, name = runs.start(), check_name(name or project)
     decisions = decide(project)
-    if not stages.is_finished(decisions.annotations):
-        count = decisions.annotations.filter(state="open").height
+    if count := decisions.annotations.filter(state="open").height:
         raise BadInput(f"project {project!r}: {count} fields wait for a rater or the adjudicator; nothing is released")
     day = day or max(read_tasks(project)["day"]).isoformat()
     card = data_card.render(collect_facts(project, day, licence, required, name))
