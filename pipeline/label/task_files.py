@@ -101,11 +101,17 @@ def write_wide(
     if path.suffix.lower() not in (".csv", ".xlsx"):
         raise BadInput(f"{path}: cannot write {path.suffix or 'a file without an ending'}; expected .csv or .xlsx")
     sheet = _build_sheet(tasks, rater_id, labels, lang, form)
+    is_workbook = path.suffix.lower() == ".xlsx"
+    for row in sheet.rows:
+        if is_workbook and (longest := max(map(len, row.values()))) > _CELL:
+            raise BadInput(
+                f"{path}: task {row['task_id']} has a text of {longest} characters, a cell holds {_CELL}; write .csv"
+            )
     with replace_file(path) as draft:
-        if path.suffix.lower() == ".csv":
-            _write_csv(draft, sheet)
-        else:
+        if is_workbook:
             _write_xlsx(draft, sheet, guidelines)
+        else:
+            _write_csv(draft, sheet)
     return len(sheet.rows)
 
 
@@ -173,11 +179,6 @@ def _write_xlsx(path: Path, sheet: _Sheet, guidelines: str) -> None:
         import xlsxwriter  # type: ignore[import-untyped]
     except ImportError as why:
         raise Missing("xlsxwriter is not installed: pip install xlsxwriter, or write .csv") from why
-    for row in sheet.rows:
-        if (longest := max(map(len, row.values()))) > _CELL:
-            raise BadInput(
-                f"{path}: task {row['task_id']} has a text of {longest} characters, a cell holds {_CELL}; write .csv"
-            )
     form = sheet.form
     with xlsxwriter.Workbook(path, {"strings_to_formulas": False, "strings_to_urls": False}) as book:
         page, wrapped = book.add_worksheet("labels"), book.add_format({"text_wrap": True, "valign": "top"})
