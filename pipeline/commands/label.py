@@ -16,15 +16,13 @@ from pipeline.tasks.record.retry import retry
 
 Project = Annotated[str, typer.Option("--project", "-p", help="Labelling project.")]
 Tool = Annotated[
-    Literal["files", "label_studio", "simulated"],
-    typer.Option(help="Simulated raters are made up: for trying out."),
+    Literal["files", "label_studio", "simulated"], typer.Option(help="Simulated raters are made up: for trying out.")
 ]
 RatingTool = Annotated[
     Literal["files", "label_studio"], typer.Option("--tool", help="Files and sheets, or Label Studio.")
 ]
-Raters = Annotated[
-    list[str] | None, typer.Option("--rater", help="Also write a sheet (.xlsx) for this rater; repeat it.")
-]
+Names = list[str] | None
+Raters = Annotated[Names, typer.Option("--rater", help="Also write a sheet (.xlsx) for this rater; repeat it.")]
 Folder = Annotated[Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")]
 
 
@@ -91,17 +89,13 @@ def status(project: Project = "csd", as_json: Json = False) -> None:
 def adjudicate(
     project: Project = "csd",
     out: Folder = None,
-    adjudicator: Annotated[
-        list[str] | None, typer.Option(help="Also write a sheet for this adjudicator; repeat it.")
-    ] = None,
-    rater: Annotated[
-        list[str] | None, typer.Option(help="Also write a sheet for this rater of round 2; repeat it.")
-    ] = None,
+    adjudicator: Annotated[Names, typer.Option(help="Also write a sheet for this adjudicator; repeat it.")] = None,
+    rater: Annotated[Names, typer.Option(help="Also write a sheet for this rater of round 2; repeat it.")] = None,
     as_json: Json = False,
 ) -> None:
     """Write the tasks that wait: for the adjudicator what raters disagree on, for raters what was sent back to them.
 
-    The adjudicator gives a value, `again` (three people label it anew, once) or `delete`; import it like labels.
+    The adjudicator gives a value, `again` (three people label it again, once) or `delete`; import it like labels.
 
     Example: `undertone label adjudicate --adjudicator dora`
     """
@@ -154,7 +148,7 @@ def release(
     project: Project = "csd",
     name: Annotated[str | None, typer.Option(help="Name of the release; the project's by default.")] = None,
     required: Annotated[
-        list[str] | None, typer.Option(help="Fields without which a comment is not published; repeat it. subtext.")
+        Names, typer.Option(help="Fields without which a comment is not published; repeat it. subtext.")
     ] = None,
     licence: Annotated[str, typer.Option(help="Of the annotations, for the card.")] = "not stated",
     day: Day = "",

@@ -155,9 +155,7 @@ def list_rater_tasks(tasks: pl.DataFrame, rater_id: str, assigned: pl.DataFrame 
 def collect_grades(labels: pl.DataFrame, key: pl.DataFrame) -> Grades:
     """Collect the grades of each system's compressions, each rater's latest answer.
 
-    Args:
-        labels: see `grading.pick_latest`, which also says which of them are dropped, and what is BadInput.
-        key: task_id, item_id, system: of `build_tasks`.
+    See `grading.pick_latest` for which labels are dropped, and what is BadInput. The key is that of `build_tasks`.
 
     Returns:
         `GRADED`, a row a compression and field, in order of sentence, system and field: the mean grade, null without

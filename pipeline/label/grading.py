@@ -53,10 +53,8 @@ def build_tasks(rows: Iterable[tuple[str, str, str, str]], lang: str, form: Form
 def pick_latest(labels: pl.DataFrame, task_ids: pl.Series, form: Form) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Pick the label that was given last of each rater, task and field, and return the other labels too.
 
-    Args:
-        labels: task_id, round, stage, rater_id, field, value, labelled_at, tool, as `label_files.read` gives them.
-        task_ids: the tasks that there are.
-        form: of the labels; its fields have the same grades.
+    `labels` are as `label_files.read` gives them, and `task_ids` are the tasks that there are. The fields of the form
+    have the same grades.
 
     Returns:
         The labels that count; and task_id, rater_id, field, round, stage, reason of those that do not: `unknown_task`;

@@ -52,18 +52,14 @@ _Skip = tuple[str, str | None, str | None, str]
 class _Answer(NamedTuple):
     """An annotation that was not cancelled."""
 
-    task_id: str
-    round: int
-    stage: int
-    rater_id: str
+    label: dict[str, Any]  # what its labels have in common: all columns but field and value
     id: str
-    labelled_at: datetime | None
     asked_fields: list[str]
     result: list[Any]
 
     @property
-    def location(self) -> str:
-        return f"task {self.task_id}, annotation {self.id}"
+    def task_id(self) -> str:
+        return str(self.label["task_id"])
 
 
 def make_marker(stage: int = 1, form: Form = CSD) -> str:
@@ -187,7 +183,7 @@ def parse_export(
             if _is_full(task):
                 full_tasks.append((task["data"]["task_id"], str(task.get("id"))))
         for answer in answers:
-            key = answer.task_id, answer.round, answer.rater_id
+            key = answer.task_id, answer.label["round"], answer.label["rater_id"]
             first, last = sorted([latest.get(key, answer), answer], key=_make_sort_key)
             if first is not last:
                 skipped.append((first.task_id, first.id, None, "superseded"))
@@ -195,7 +191,7 @@ def parse_export(
     texts = dict(tasks.select("task_id", pl.col(form.marked).fill_null("")).iter_rows())
     rows = []
     for answer in latest.values():
-        with _refuse_other_shapes(f"{name}, {answer.location}"):
+        with _refuse_other_shapes(f"{name}, task {answer.task_id}, annotation {answer.id}"):
             rows += _parse_labels(answer, texts.get(answer.task_id, ""), skipped, form)
     labels = label_files.check_rows(rows, tasks, name=name, form=form)
     return Export(labels, pl.DataFrame(skipped, _SKIPPED, orient="row"), pl.DataFrame(full_tasks, _FULL, orient="row"))
@@ -224,14 +220,14 @@ def _parse_answers(task: Mapping[str, Any], skipped: list[_Skip], name: str) -> 
         if reason := next((reason for reason, is_fault in reasons.items() if is_fault), None):
             skipped.append((task_id, id_, None, reason))
             continue
+        label: dict[str, Any] = {"task_id": task_id, "tool": TOOL}
         try:
-            in_round, stage = (label_files.parse_number(name, data.get(name)) for name in ("round", "stage"))
-            labelled_at = label_files.parse_utc(annotation.get("updated_at") or annotation.get("created_at"))
-            rater = _make_rater_id(user)
+            label |= {column: label_files.parse_number(column, data.get(column)) for column in ("round", "stage")}
+            label["labelled_at"] = label_files.parse_utc(annotation.get("updated_at") or annotation.get("created_at"))
+            label["rater_id"] = _make_rater_id(user)
         except BadInput as why:
             raise BadInput(f"{name}, task {task_id}, annotation {id_}: {why}") from why
-        fields = data.get("fields") or []
-        answers.append(_Answer(task_id, in_round, stage, rater, id_, labelled_at, fields, result))
+        answers.append(_Answer(label, id_, data.get("fields") or [], result))
     return answers
 
 
@@ -245,7 +241,7 @@ def _is_full(task: Mapping[str, Any]) -> bool:
 
 def _make_sort_key(answer: _Answer) -> tuple[datetime, int, str]:
     """Return what sorts a rater's answers from old to new: time, then id."""
-    return answer.labelled_at or datetime.min.replace(tzinfo=UTC), len(answer.id), answer.id
+    return answer.label["labelled_at"] or datetime.min.replace(tzinfo=UTC), len(answer.id), answer.id
 
 
 def _get_user_id(user: Any) -> Any:
@@ -274,8 +270,8 @@ def _parse_labels(answer: _Answer, text: str, skipped: list[_Skip], form: Form) 
             skipped.append((answer.task_id, answer.id, field, reason))
             continue
         fields.add(field)
-        row = {name: getattr(answer, name) for name in ("task_id", "rater_id", "round", "stage", "labelled_at")}
-        rows.append((answer.location, row | {"tool": TOOL, "field": field, "value": label_value}))
+        location = f"task {answer.task_id}, annotation {answer.id}"
+        rows.append((location, answer.label | {"field": field, "value": label_value}))
     skipped += [(answer.task_id, answer.id, name, "unanswered") for name in answer.asked_fields if name not in fields]
     return rows
 

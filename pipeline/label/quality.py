@@ -73,17 +73,15 @@ def build_tasks(items: pl.DataFrame) -> pl.DataFrame:
     return grading.build_tasks(rows, "zh", FORM)
 
 
-def collect_grades(
-    labels: pl.DataFrame, tasks: pl.DataFrame, per_item: int = PER_TASK, first: pl.DataFrame | None = None
-) -> Grades:
-    """Collect the grades of each item: of the raters who were first to grade it, the answer that each gave last.
+def collect_grades(labels: pl.DataFrame, tasks: pl.DataFrame, first: pl.DataFrame | None = None) -> Grades:
+    """Collect the grades of each item: of the two raters who were first to grade it, the answer that each gave last.
 
-    Labels that do not count are dropped, for a reason of `grading.pick_latest` or as `late` (raters beyond `per_item`).
+    Who was first goes by labelled_at, nulls last, then by rater_id. Labels that do not count are dropped, for a reason
+    of `grading.pick_latest` or as `late` (other raters).
 
     Args:
         labels: see `grading.pick_latest`.
         tasks: task_id, item_id: rows of `build_tasks`.
-        per_item: raters that count. Who was first goes by labelled_at, nulls last, then by rater_id.
         first: task_id, rater_id of raters who counted before, and were first whatever the times now say: of a revised
             grade the earlier time is gone.
 
@@ -91,9 +89,6 @@ def collect_grades(
         `GRADED`, a row a task in order of item_id: the mean grade, the grades and raters in order of rater, their
         standard deviation (null for a single one), whether one is a 5, and how many there are; without any, `grade`,
         `sd` and `has_five` are null.
-
-    Raises:
-        BadInput: see `grading.pick_latest`.
     """
     person = ["task_id", "rater_id"]
     rows, dropped = grading.pick_latest(labels, tasks["task_id"], FORM)
@@ -103,19 +98,18 @@ def collect_grades(
     rows = rows.join(started_at, on=person, how="left").join(earlier_pairs, on=person, how="left")
     rows = rows.sort("task_id", "is_earlier", "started_at", "rater_id", nulls_last=True)
     rows = rows.with_columns(place=pl.int_range(pl.len()).over("task_id"))
-    late = rows.filter(pl.col("place") >= per_item).with_columns(reason=pl.lit("late")).select(dropped.columns)
-    grades = grading.join_grades(
-        tasks.select("task_id", "item_id"), rows.filter(pl.col("place") < per_item), ["task_id"]
-    ).with_columns(sd=pl.col("grades").list.std(), has_five=pl.col("grades").list.max() == 5)
+    late = rows.filter(pl.col("place") >= PER_TASK).with_columns(reason=pl.lit("late")).select(dropped.columns)
+    rows = rows.filter(pl.col("place") < PER_TASK)
+    grades = grading.join_grades(tasks.select("task_id", "item_id"), rows, ["task_id"])
+    grades = grades.with_columns(sd=pl.col("grades").list.std(), has_five=pl.col("grades").list.max() == 5)
     order = ["task_id", "rater_id", "reason"]
     return Grades(grades.select(list(GRADED)).sort("item_id"), pl.concat([dropped, late]).sort(order))
 
 
 def encode_grades(grades: pl.DataFrame) -> npt.NDArray[np.int8]:
-    """Encode grades as `metrics.labelling.agreement.weighted_kappa` takes them: [items, raters], from 0, -1 for none.
+    """Encode rows of `collect_grades` for `agreement.measure`: [items, raters], from 0, -1 for no grade.
 
-    Args:
-        grades: rows of `collect_grades`; columns are those of the raters' ids in order, and never fewer than two.
+    Columns are those of the raters' ids in order, and never fewer than two.
     """
     cells = grades.select("raters", "grades", row=pl.int_range(pl.len())).explode("raters", "grades").drop_nulls()
     raters = cells["raters"].unique().sort()

@@ -105,10 +105,8 @@ def build_tasks(items: pl.DataFrame) -> pl.DataFrame:
 def build_answers(labels: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
     """Build answers from labels, a row an item and rater who said anything of it.
 
-    Of labels that came in several times, `stages.drop_repeats` decides which count.
-
     Args:
-        labels: task_id, round, stage, rater_id, field, value, as `label_files.read` gives them with `form=FORM`.
+        labels: as `label_files.read` gives them with `form=FORM`, each once.
         tasks: task_id, item_id, context: rows of `build_tasks`.
 
     Returns:

@@ -40,10 +40,7 @@ def select(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Select the comments to be labelled, and give the others a reason.
 
-    Args:
-        comments: rows of the table `comments`.
-        rules: for these rows.
-        cluster: number of the near-duplicate cluster of each row; of a cluster the most liked comment is kept.
+    `cluster` has the number of the near-duplicate cluster of each comment; of a cluster the most liked one is kept.
 
     Returns:
         Rows of `comments` in order of source, thread and comment; and (source, reason, row_key) of those left out,

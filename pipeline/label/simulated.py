@@ -80,11 +80,8 @@ def adjudicate(
 ) -> pl.DataFrame:
     """Draw the answers of a simulated adjudicator, stage 2, to all fields that wait for one.
 
-    Args:
-        waiting: task_id, round, field, as `stages.list_to_adjudicate` gives them.
-        accuracy: probability that a value, where the answer is one, is the truth.
-        again_share: share of the answers that ask to label the field again.
-        delete_share: share of the answers that delete it.
+    Fields that wait are rows of `stages.list_to_adjudicate`. Shares of the answers ask to label a field again, or delete
+    it; the others are values, each with the probability `accuracy` the truth.
     """
     parts = []
     for in_round in (1, 2):
@@ -117,7 +114,7 @@ def answer(tasks: pl.DataFrame, items: pl.DataFrame, readers: Mapping[str, float
     Args:
         tasks: rows of `questionnaire.build_tasks`.
         items: item_id, label: the right options, which raters do not see.
-        readers: probability of being right after reading by the rater's id.
+        readers: probability of being right after reading, by the rater's id.
     """
     task_ids = tasks["task_id"]
     rival = _pick_other_option("right", pl.lit(pl.Series(_draw_numbers(task_ids, 2, "flaw")[:, 1])))

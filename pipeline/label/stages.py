@@ -62,7 +62,7 @@ def decide(task_ids: pl.Series, labels: pl.DataFrame) -> Decisions:
 
     Args:
         task_ids: the tasks of the project.
-        labels: task_id, round, stage, rater_id, field, value, labelled_at, tool; other columns are kept.
+        labels: task_id, round, stage, rater_id, field, value, labelled_at, tool; other columns stay.
 
     Raises:
         BadInput: a field or value that is not in the schema, a third round or stage, or a rater who said two things of

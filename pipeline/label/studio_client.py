@@ -19,7 +19,7 @@ import httpx
 from pipeline.errors import BadInput, Refused, Retry, SchemaDrift, UndertoneError
 from pipeline.io.atomic import replace_file
 from pipeline.label.label_files import parse_number
-from pipeline.label.label_studio import RATERS, make_marker
+from pipeline.label.label_studio import RATERS
 from pipeline.text.redact import mask_secrets
 
 log = logging.getLogger(__name__)
@@ -83,13 +83,8 @@ def connect(address: str, token: str, seconds: float = 30.0) -> httpx.Client:
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise BadInput("the token of Label Studio is empty, or holds a space, a line break or a letter outside ASCII")
     base = address.rstrip("/")
-    return httpx.Client(
-        base_url=base,
-        auth=_Token(token, base),
-        headers={"Accept": "application/json"},
-        timeout=seconds,
-        follow_redirects=False,
-    )
+    headers = {"Accept": "application/json"}
+    return httpx.Client(base_url=base, auth=_Token(token, base), headers=headers, timeout=seconds)
 
 
 def get_project(client: httpx.Client, title: str, config: str, stage: int = 1, raters: int | None = None) -> int:
@@ -112,21 +107,18 @@ def get_project(client: httpx.Client, title: str, config: str, stage: int = 1, r
     if not projects:
         settings = {"title": title, "label_config": config, "maximum_annotations": raters}
         settings |= {"show_collab_predictions": False, "show_skip_button": True}
-        created = _request_json(client, "POST", "/api/projects/", json=settings)
-        log.info("made project %s in Label Studio", created.get("id"))
-        return _get_id(created)
-    existing = projects[0]
-    expected_marker = config.partition('className="')[2].partition('"')[0] or make_marker(stage=stage)
-    if expected_marker not in str(existing.get("label_config")):
+        return _get_id(_request_json(client, "POST", "/api/projects/", json=settings))
+    marker, actual_raters = config.partition('className="')[2].partition('"')[0], projects[0].get("maximum_annotations")
+    if marker not in str(projects[0].get("label_config")):
         raise BadInput(
-            f"project {title!r} of Label Studio has another form; expected that of {expected_marker}: take a new title"
+            f"project {title!r} of Label Studio has another form; expected that of {marker}: take a new title"
         )
-    if existing.get("maximum_annotations") != raters:
+    if actual_raters != raters:
         raise BadInput(
-            f"project {title!r} of Label Studio gives a task to {existing.get('maximum_annotations')} raters, expected "
-            f"{raters}: change its annotations per task, or take a new title"
+            f"project {title!r} of Label Studio gives a task to {actual_raters} raters, expected {raters}: change its "
+            "annotations per task, or take a new title"
         )
-    return _get_id(existing)
+    return _get_id(projects[0])
 
 
 def push(client: httpx.Client, project_id: int, tasks: Iterable[Mapping[str, Any]]) -> int:

@@ -141,9 +141,20 @@ def _build_sheet(tasks: pl.DataFrame, rater_id: str, labels: pl.DataFrame | None
     task_rows = list(build_rows(tasks, labels, form))
     fields = [name for name in form.fields if any(name in row["fields"] for row in task_rows)]
     first = [name for name in fields if name == form.first]
-    others = [name for name in fields if name != form.first]
+    other_fields = [name for name in fields if name != form.first]
     labels_column = ["labels"] if stage == 2 else []
-    columns = ["task_id", "rater_id", "round", "stage", "text", *first, "context", *labels_column, *others, *form.notes]
+    columns = [
+        "task_id",
+        "rater_id",
+        "round",
+        "stage",
+        "text",
+        *first,
+        "context",
+        *labels_column,
+        *other_fields,
+        *form.notes,
+    ]
     rows = []
     for task in task_rows:
         row = {"task_id": task["task_id"], "rater_id": rater_id, "round": str(task["round"]), "stage": str(stage)}

@@ -175,20 +175,13 @@ def draw_dots(
 ) -> str:
     """Draw numbers with their intervals, a panel a metric; what the paper prints are ticks of the same colour.
 
-    Args:
-        rows_by_key: by panel, row and mark: value, low, high.
-        titles: of the panels.
-        row_names: names of the rows.
-        mark_names: names of what differs by colour and marker.
-        looks: of the marks, where they have some of their own.
-        printed: the paper's, by the same keys, on the scale of the figure.
-        paper: what the legend says of the printed numbers.
-        scale: that values are multiplied with.
-        chance: of each panel what numbers are held against, on the scale of the figure.
-        is_shared: panels have one scale.
-        x: label below each panel.
+    Rows (value, low, high) are by panel, row and mark, and so are the numbers that the paper prints, which the legend
+    calls `paper`. These, and in each panel what numbers are held against (`chance`), are on the scale of the figure;
+    the rows are multiplied by `scale`. Marks have colours and markers of their own (`looks`), `x` is the label below
+    each panel, and if `is_shared` is set, panels have one scale.
     """
     printed, chance = printed or {}, chance or {}
+    keys_with_numbers = {*rows_by_key, *printed}
     looks = looks or {key: pick_look(i) for i, key in enumerate(mark_names)}
     height = max(0.13 * len(mark_names) + 0.08, 0.3) * len(row_names) + 0.55
     with use_style():
@@ -202,7 +195,7 @@ def draw_dots(
             axis.set_xlabel(x)
             axis.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
             for y, row in enumerate(row_names):
-                marks = [mark for mark in mark_names if {(panel, row, mark)} & {*rows_by_key, *printed}]
+                marks = [mark for mark in mark_names if (panel, row, mark) in keys_with_numbers]
                 for i, mark in enumerate(marks):
                     key, y_of_mark = (panel, row, mark), place_mark(y, i, len(marks))
                     numbers = rows_by_key.get(key, {})

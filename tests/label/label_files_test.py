@@ -29,9 +29,6 @@ def refuse(path: Path, *rows: dict[str, Any]) -> str:
     return str(error.value)
 
 
-# -------------------------------------------------------------------------------------------------------------- long
-
-
 @pytest.mark.parametrize("ending", [".csv", ".jsonl", ".xlsx", ".parquet"])
 def test_a_long_table_of_any_format(tmp_path: Path, ending: str) -> None:
     """Labels come in one a row; round, stage, tool and time have their usual values where they are missing."""
@@ -124,9 +121,6 @@ def test_notes_and_raters_are_anonymised(tmp_path: Path) -> None:
     rater, note = read(tmp_path / "labels.csv", row).select("rater_id", "value").row(0)
     assert rater.startswith("anon-")
     assert note == "叫他打[PHONE]"
-
-
-# -------------------------------------------------------------------------------------------------------------- wide
 
 
 def test_numbers_that_a_spreadsheet_made_are_tags(tmp_path: Path) -> None:

@@ -41,9 +41,6 @@ def parse(*results: dict[str, Any]) -> Export:
     return label_studio.parse_export(build_export(annotate(11, *results)), TASKS)
 
 
-# -------------------------------------------------------------------------------------------------------------- form
-
-
 @pytest.mark.parametrize("lang", ["zh", "en"])
 @pytest.mark.parametrize("stage", [1, 2])
 def test_the_form_asks_each_field_once(lang: str, stage: int) -> None:
@@ -107,9 +104,6 @@ def test_the_adjudicator_sees_the_labels() -> None:
     assert not any(name in json.dumps(first) for name in values)
     assert second["labels"] == "sarcasm: —"
     assert first["stage"] == 2
-
-
-# ------------------------------------------------------------------------------------------------------------ export
 
 
 def test_an_answer_becomes_labels() -> None:

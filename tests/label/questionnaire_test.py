@@ -53,9 +53,6 @@ def build_answers(labels: pl.DataFrame) -> list[tuple[Any, ...]]:
     return questionnaire.build_answers(labels, TASKS).rows()
 
 
-# -------------------------------------------------------------------------------------------------------------- form
-
-
 def test_the_form_asks_what_appendix_a_asks() -> None:
     """Five options before and after, a second or none, relation, difficulty, and two spans of the passage (REC-23)."""
     assert {name: field.values for name, field in FORM.fields.items()} == {
@@ -89,9 +86,6 @@ def test_the_guidelines_list_all_fields_and_notes() -> None:
     hiring = questionnaire.read_guidelines("hiring")
     assert "English" in hiring
     assert "90 %" in hiring
-
-
-# ------------------------------------------------------------------------------------------------------------- tasks
 
 
 def test_an_item_is_a_task(tmp_path: Path) -> None:
@@ -141,9 +135,6 @@ def test_items_are_checked(items: list[dict[str, Any]], message: str) -> None:
     """The message names item and field; two items of one id would be one in the answers."""
     with pytest.raises(BadInput, match=message):
         questionnaire.build_tasks(pl.DataFrame(items))
-
-
-# -------------------------------------------------------------------------------------------------------------- long
 
 
 def test_labels_become_answers(tmp_path: Path) -> None:
@@ -235,9 +226,6 @@ def test_words_are_no_span_of_a_comment() -> None:
     assert schema.parse_span("3-0", "won 3-0", may_quote=True) == (4, 7)
 
 
-# ------------------------------------------------------------------------------------------------------------- sheets
-
-
 @pytest.mark.parametrize("ending", [".csv", ".xlsx"])
 def test_a_sheet_goes_out_and_comes_back(tmp_path: Path, ending: str) -> None:
     """Question and first answer stand before the passage; cells filled in, with quoted parts, are answers."""
@@ -255,9 +243,6 @@ def test_a_sheet_goes_out_and_comes_back(tmp_path: Path, ending: str) -> None:
         ("dev.jsonl:1", "amy", 1, 0, None, "stayed in\n the harbour", "stayed in\n the harbour", "summarise", "easy"),
         ("dev.jsonl:2", "amy", None, 4, None, "=1+1", None, None, None),
     ]
-
-
-# ------------------------------------------------------------------------------------------------------- Label Studio
 
 
 def build_region(name: str, value: str, **change: Any) -> dict[str, Any]:
@@ -354,9 +339,6 @@ def test_tasks_and_answers_pass_through_a_server(tmp_path: Path) -> None:
     assert build_answers(label_studio.parse_export(export, TASKS, form=FORM).labels) == [
         ("dev.jsonl:1", "ls-11", 1, 0, None, "The ferry", None, "summarise", "easy")
     ]
-
-
-# ------------------------------------------------------------------------------------------------------------ answers
 
 
 @pytest.mark.parametrize(

@@ -431,26 +431,20 @@ def test_release_refuses_unknown_fields() -> None:
 
 
 @pytest.mark.parametrize(
-    ("notes", "expected"),
+    ("field", "notes", "expected"),
     [
-        ([("a", "xxx", 1, 1), ("b", "y", 1, 1), ("c", "y", 1, 1)], "y"),  # most
-        ([("a", "x", 1, 1), ("b", "yy", 1, 1)], "yy"),  # longest
-        ([("a", "y", 1, 1), ("b", "x", 1, 1)], "x"),  # text
-        ([("a", "y", 1, 1), ("b", "y", 1, 1), ("d", "z", 1, 2)], "z"),  # the adjudicator's
-        ([("d", "long", 1, 2), ("e", "z", 2, 2)], "z"),  # the adjudicator's of round 2
-        ([("a", "y", 1, 1), ("a", "y", 2, 1), ("b", "xx", 1, 1)], "xx"),  # a rater counts once
+        ("meaning", [("a", "xxx", 1, 1), ("b", "y", 1, 1), ("c", "y", 1, 1)], "y"),  # most
+        ("meaning", [("a", "x", 1, 1), ("b", "yy", 1, 1)], "yy"),  # longest
+        ("meaning", [("a", "y", 1, 1), ("b", "x", 1, 1)], "x"),  # text
+        ("meaning", [("a", "y", 1, 1), ("b", "y", 1, 1), ("d", "z", 1, 2)], "z"),  # the adjudicator's
+        ("meaning", [("d", "long", 1, 2), ("e", "z", 2, 2)], "z"),  # the adjudicator's of round 2
+        ("meaning", [("a", "y", 1, 1), ("a", "y", 2, 1), ("b", "xx", 1, 1)], "xx"),  # a rater counts once
+        ("span", [("a", "10-12", 1, 1), ("b", "2-9", 1, 1)], "2-9"),  # covers most, with fewer digits
     ],
 )
-def test_one_note_is_chosen(notes: list[tuple[str, str, int, int]], expected: str) -> None:
+def test_one_note_is_chosen(field: str, notes: list[tuple[str, str, int, int]], expected: str) -> None:
     """The adjudicator's note, else the one most raters gave, else the longest, else the first in order of text."""
-    rows = [build_row(0, rater, "meaning", value, round=r, stage=s) for rater, value, r, s in notes]
+    rows = [build_row(0, rater, field, value, round=r, stage=s) for rater, value, r, s in notes]
     for order in itertools.permutations(rows):
-        chosen_notes = stages.choose_notes(build_frame(list(order)))
-        assert chosen_notes.columns == ["task_id", *NOTES]
-        assert chosen_notes.rows() == [(task_id(0), None, None, expected, None)]
-
-
-def test_the_widest_span_is_the_longest() -> None:
-    """Of spans the one that covers most is chosen, not the one with most digits."""
-    rows = [build_row(0, rater, "span", span) for rater, span in (("a", "10-12"), ("b", "2-9"))]
-    assert stages.choose_notes(build_frame(rows))["span"].item() == "2-9"
+        notes_of_task = stages.choose_notes(build_frame(list(order))).to_dicts()
+        assert notes_of_task == [{"task_id": task_id(0)} | dict.fromkeys(NOTES) | {field: expected}]

@@ -51,9 +51,9 @@ def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
     dropped = pl.concat([unselected, repeated, withdrawn])
     config = {name: value for name, value in rules._asdict().items() if value is not None}
     for source in rows["source"].unique().sort():
-        counted, source_dropped = fresh.filter(source=source).height, dropped.filter(source=source)
+        task_count, source_dropped = fresh.filter(source=source).height, dropped.filter(source=source)
         origin = format_origin(project)
-        runs.record_step(source, day, origin, "select", counted, source_dropped, config, run_id, timer)
+        runs.record_step(source, day, origin, "select", task_count, source_dropped, config, run_id, timer)
         timer = runs.start()  # the first source has the time of what all sources share
     return count
 

@@ -300,8 +300,8 @@ def add_labels(name: str, labels: pl.DataFrame, run_id: str = "cli") -> int:
         current = lazy.select(list(label_files.COLUMNS)).collect()
         fresh = labels.select(current.columns)
         current = current.join(find_replaced(current, fresh), on=KEY, how="anti")
-        counted, _ = stages.drop_repeats(pl.concat([current, fresh]).unique(maintain_order=True))
-        return counted.with_columns(project=pl.lit(name)).select(empty("labels").columns)
+        latest, _ = stages.drop_repeats(pl.concat([current, fresh]).unique(maintain_order=True))
+        return latest.with_columns(project=pl.lit(name)).select(empty("labels").columns)
 
     current = warehouse.scan("labels", pl.col("project") == name)
     if merge(current).sort(KEY).equals(rows := current.collect().sort(KEY)):
