@@ -24,36 +24,26 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from dag_defaults import DAY, DEFAULTS, LABELS, Tag, resolve_day, service
 
+NAME = "^[a-z][a-z0-9_]{0,39}$"
+TOOLS = ["files", "label_studio", "simulated"]
+TEXT = {"type": "string"}
+LIMIT = ["null", "integer"]
+REQUIRED = "Fields without which a comment is not published"
+TRAIN = "Then train the recogniser on it and score the day's comments"
 PARAMS = {
     "day": DAY,
-    "project": Param(
-        "csd",
-        type="string",
-        pattern="^[a-z][a-z0-9_]{0,39}$",
-        title="Project",
-        description="Name of the labelling project",
-    ),
-    "tool": Param(
-        "files", enum=["files", "label_studio", "simulated"], title="Tool", description="What labels come through"
-    ),
-    "langs": Param(["zh"], type="array", items={"type": "string"}, title="Languages", description="Of comments"),
+    "project": Param("csd", type="string", pattern=NAME, title="Project", description="Name of the labelling project"),
+    "tool": Param("files", enum=TOOLS, title="Tool", description="What labels come through"),
+    "langs": Param(["zh"], type="array", items=TEXT, title="Languages", description="Of comments"),
     "is_hot": Param(False, type="boolean", title="Hot only", description="Comments the site listed as hot"),
     "least_chars": Param(4, type="integer", minimum=1, title="Least characters", description="Of a comment"),
     "most_chars": Param(200, type="integer", minimum=1, title="Most characters", description="Of a comment"),
     "least_likes": Param(0, type="integer", minimum=0, title="Least likes", description="Of a comment"),
     "has_context": Param(True, type="boolean", title="With context", description="Leave out what answers nothing"),
-    "per_thread": Param(None, type=["null", "integer"], minimum=1, title="Of a thread", description="At most"),
-    "limit": Param(None, type=["null", "integer"], minimum=1, title="Of a source", description="At most"),
-    "required": Param(
-        ["subtext"],
-        type="array",
-        items={"type": "string"},
-        title="Required",
-        description="Fields without which a comment is not published",
-    ),
-    "train": Param(
-        False, type="boolean", title="Train", description="Then train the recogniser on it and score the day's comments"
-    ),
+    "per_thread": Param(None, type=LIMIT, minimum=1, title="Of a thread", description="At most"),
+    "limit": Param(None, type=LIMIT, minimum=1, title="Of a source", description="At most"),
+    "required": Param(["subtext"], type="array", items=TEXT, title="Required", description=REQUIRED),
+    "train": Param(False, type="boolean", title="Train", description=TRAIN),
     "licence": Param("not stated", type="string", title="Licence", description="Of the annotations, for the card"),
 }
 STEPS = {"raters": [1, 1], "adjudicator": [1, 2], "raters_again": [2, 1], "adjudicator_again": [2, 2]}
@@ -63,10 +53,11 @@ STEPS = {"raters": [1, 1], "adjudicator": [1, 2], "raters_again": [2, 1], "adjud
 def csd() -> None:
     @task
     def select(day: str, params: Any = None, run_id: Any = None) -> int:
+        from pipeline.label.schema import check_fields
         from pipeline.tasks.labelling import csd
 
-        csd.check_fields(params["required"])
-        rules = csd.parse_rules({name: params[name] for name in csd.Rules._fields})
+        check_fields(params["required"])  # early: a release that requires an unknown field would fail at its end
+        rules = csd.Rules(**{name: params[name] for name in csd.Rules._fields})
         return csd.select(params["project"], day, rules, run_id)
 
     @task
@@ -74,14 +65,14 @@ def csd() -> None:
         from pipeline.tasks.labelling import csd, projects
 
         studio = projects.find_studio(*service("undertone_label_studio", ""))
-        return csd.push(params["project"], csd.check_step(step), params["tool"], studio)
+        return csd.push(params["project"], tuple(step), params["tool"], studio)
 
     @task.sensor(mode="reschedule", poke_interval=60, timeout=90 * 24 * 3600)
     def collect(step: list[int], params: Any = None, run_id: Any = None) -> PokeReturnValue:
         from pipeline.tasks.labelling import csd, projects
 
         studio = projects.find_studio(*service("undertone_label_studio", ""))
-        status = csd.collect(params["project"], csd.check_step(step), params["tool"], studio, run_id)
+        status = csd.collect(params["project"], tuple(step), params["tool"], studio, run_id)
         return PokeReturnValue(is_done=status["waiting"] == 0, xcom_value=status)
 
     @task

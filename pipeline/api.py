@@ -164,7 +164,7 @@ def agreement(labels: Sequence[Sequence[Any]]) -> dict[str, float]:
     """
     import numpy as np
 
-    from pipeline.metrics.labelling.agreement import fleiss_kappa, krippendorff_alpha
+    from pipeline.metrics.labelling.agreement import measure
 
     if odd := [item for item, row in enumerate(labels) if len(row) != len(labels[0])]:
         raise BadInput(f"labels[{odd[0]}]: expected {len(labels[0])} labels, None where one is missing, "
@@ -174,7 +174,8 @@ def agreement(labels: Sequence[Sequence[Any]]) -> dict[str, float]:
         for label in row:
             numbers.setdefault(label, len(numbers) - 1)
     codes = np.array([[numbers[label] for label in row] for row in labels], np.int64)
-    return {"fleiss": round(fleiss_kappa(codes), 6), "krippendorff": round(krippendorff_alpha(codes), 6)}
+    measures = {"fleiss": "fleiss_kappa", "krippendorff": "alpha_nominal"}
+    return {name: round(measure(measures[name], codes), 6) for name in measures}
 
 
 def tokenize(texts: Sequence[str], tokenizer: str = "jieba") -> list[list[str]]:

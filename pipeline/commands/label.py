@@ -1,36 +1,35 @@
-"""Commands about labels: tasks out to raters, labels in, what they disagree on, how far they agree, the data set."""
+"""Commands about labels: tasks out to raters, labels in, what raters disagree on, how far they agree, the data set."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 import polars as pl
+import polars.selectors as cs
 import typer
 
 from pipeline import settings, warehouse
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
 from pipeline.errors import Missing
+from pipeline.io.atomic import write_text
 from pipeline.tasks.record.retry import retry
 
 Project = Annotated[str, typer.Option("--project", "-p", help="Labelling project.")]
 Tool = Annotated[
-    Literal["files", "label_studio", "simulated"],
-    typer.Option(help="Simulated raters are made up: for trying out."),
+    Literal["files", "label_studio", "simulated"], typer.Option(help="Simulated raters are made up: for trying out.")
 ]
 RatingTool = Annotated[
     Literal["files", "label_studio"], typer.Option("--tool", help="Files and sheets, or Label Studio.")
 ]
-Raters = Annotated[
-    list[str] | None, typer.Option("--rater", help="Also write a sheet (.xlsx) for this rater; repeat it.")
-]
+Names = list[str] | None
+Raters = Annotated[Names, typer.Option("--rater", help="Also write a sheet (.xlsx) for this rater; repeat it.")]
+Folder = Annotated[Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")]
 
 
 def export(
     project: Project = "csd",
     day: Annotated[str, typer.Option(help="Select comments of this day first; what is there stays.")] = "",
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")
-    ] = None,
+    out: Folder = None,
     rater: Raters = None,
     lang: Annotated[list[str], typer.Option(help="Languages to select; repeat it.")] = ["zh"],  # noqa: B006
     hot: Annotated[bool, typer.Option("--hot", help="Only comments the site listed as hot.")] = False,
@@ -55,11 +54,10 @@ def export(
         rules = Rules(tuple(lang), hot, min_chars, max_chars, min_likes, not any_context, per_thread, limit)
         if not retry(lambda: csd.select(project, day, rules)):
             raise csd.explain_empty_selection(project, day)
-    where = out or csd.get_step_folder(project, csd.STEPS[0])
+    folder = out or csd.get_step_folder(project, csd.STEPS[0])
     tasks, _ = csd.list_step_tasks(project, csd.STEPS[0])
-    csd.export(where, tasks, None, rater or ())
-    told = pl.DataFrame({"project": [project], "tasks": [tasks.height], "folder": [str(where)]})
-    show(told, as_json)
+    csd.export(folder, tasks, None, rater or ())
+    show(pl.DataFrame({"project": [project], "tasks": [tasks.height], "folder": [str(folder)]}), as_json)
 
 
 def import_(
@@ -67,7 +65,7 @@ def import_(
     project: Project = "csd",
     as_json: Json = False,
 ) -> None:
-    """Bring labels in and decide what they settle. One wrong row stops it with file, row and field.
+    """Import labels and decide the fields that they settle. One wrong row stops it with file, row and field.
 
     Example: `undertone label import anna.xlsx ben.xlsx chen.xlsx`
     """
@@ -79,7 +77,7 @@ def import_(
 
 
 def status(project: Project = "csd", as_json: Json = False) -> None:
-    """How far a project has come: fields settled, and those that wait for raters or the adjudicator, by round.
+    """Show how far a project has come: fields settled, and those that wait for raters or the adjudicator, by round.
 
     Example: `undertone label status`
     """
@@ -90,36 +88,30 @@ def status(project: Project = "csd", as_json: Json = False) -> None:
 
 def adjudicate(
     project: Project = "csd",
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")
-    ] = None,
-    adjudicator: Annotated[
-        list[str] | None, typer.Option("--adjudicator", help="Also write a sheet for this adjudicator; repeat it.")
-    ] = None,
-    rater: Annotated[
-        list[str] | None, typer.Option("--rater", help="Also write a sheet for this rater of round 2; repeat it.")
-    ] = None,
+    out: Folder = None,
+    adjudicator: Annotated[Names, typer.Option(help="Also write a sheet for this adjudicator; repeat it.")] = None,
+    rater: Annotated[Names, typer.Option(help="Also write a sheet for this rater of round 2; repeat it.")] = None,
     as_json: Json = False,
 ) -> None:
     """Write the tasks that wait: for the adjudicator what raters disagree on, for raters what was sent back to them.
 
-    The adjudicator gives a value, `again` (three people label it anew, once) or `delete`; import it like labels.
+    The adjudicator gives a value, `again` (three people label it again, once) or `delete`; import it like labels.
 
     Example: `undertone label adjudicate --adjudicator dora`
     """
     from pipeline.tasks.labelling import csd
 
-    found = []
+    rows = []
     for step in csd.STEPS[1:]:
-        tasks, seen = csd.list_step_tasks(project, step)
+        tasks, labels = csd.list_step_tasks(project, step)
         if tasks.height:
-            where = (out / csd.get_step_folder(project, step).name) if out else csd.get_step_folder(project, step)
-            csd.export(where, tasks, seen, (adjudicator if step[1] == 2 else rater) or ())
-            found.append((*step, tasks.height, int(tasks["fields"].list.len().sum()), str(where)))
-    told = pl.DataFrame(found, schema=["round", "stage", "tasks", "fields", "folder"], orient="row")
-    if not told.height:
+            folder = csd.get_step_folder(project, step)
+            folder = out / folder.name if out else folder
+            csd.export(folder, tasks, labels, (adjudicator if step[1] == 2 else rater) or ())
+            rows.append((*step, tasks.height, int(tasks["fields"].list.len().sum()), str(folder)))
+    if not rows:
         console.say("nothing waits for an adjudicator or a second round")
-    show(told, as_json)
+    show(pl.DataFrame(rows, schema=["round", "stage", "tasks", "fields", "folder"], orient="row"), as_json)
 
 
 def collect(project: Project = "csd", tool: Tool = "files", as_json: Json = False) -> None:
@@ -130,11 +122,10 @@ def collect(project: Project = "csd", tool: Tool = "files", as_json: Json = Fals
     from pipeline.tasks.labelling import csd, projects
 
     warehouse.create()
-    step = csd.find_waiting_step(project)
-    if step:
-        at = projects.find_studio()
-        retry(lambda: csd.push(project, step, tool, at))
-        retry(lambda: csd.collect(project, step, tool, at, this_run()))
+    if step := csd.find_waiting_step(project):
+        studio = projects.find_studio()
+        retry(lambda: csd.push(project, step, tool, studio))
+        retry(lambda: csd.collect(project, step, tool, studio, this_run()))
     show(csd.count_states(project), as_json)
 
 
@@ -143,21 +134,21 @@ def agreement(
     project: Project = "csd",
     as_json: Json = False,
 ) -> None:
-    """Agreement by field: Fleiss' kappa of three and four raters, Cohen, Krippendorff, TAE in both readings.
+    """Measure agreement by field: Fleiss' kappa of three and four raters, Cohen, Krippendorff, TAE in both readings.
 
     Example: `undertone label agreement labels.csv`
     """
     from pipeline.tasks.labelling import csd
 
-    found = csd.measure_file_agreement(file) if file else csd.measure_agreement(csd.decide(project))
-    show(found if as_json else csd.drop_intervals(found), as_json)
+    table = csd.measure_file_agreement(file) if file else csd.measure_agreement(csd.decide(project))
+    show(table if as_json else table.select(~cs.ends_with("_low", "_high")), as_json)
 
 
 def release(
     project: Project = "csd",
     name: Annotated[str | None, typer.Option(help="Name of the release; the project's by default.")] = None,
     required: Annotated[
-        list[str] | None, typer.Option(help="Fields without which a comment is not published; repeat it. subtext.")
+        Names, typer.Option(help="Fields without which a comment is not published; repeat it. subtext.")
     ] = None,
     licence: Annotated[str, typer.Option(help="Of the annotations, for the card.")] = "not stated",
     day: Day = "",
@@ -169,11 +160,10 @@ def release(
     """
     from pipeline.tasks.labelling import release
 
-    where = retry(
-        lambda: release.release(project, name, required or release.REQUIRED, licence, day or today(), this_run())
-    )
-    count = pl.scan_parquet(where / "data.parquet").select(pl.len()).collect().item()
-    tell(pl.DataFrame({"rows": [count], "folder": [str(where)]}), {"folder": str(where), "row_count": count}, as_json)
+    fields = required or release.REQUIRED
+    folder = retry(lambda: release.release(project, name, fields, licence, day or today(), this_run()))
+    count = pl.scan_parquet(folder / "data.parquet").select(pl.len()).collect().item()
+    tell(pl.DataFrame({"rows": [count], "folder": [str(folder)]}), {"folder": str(folder), "row_count": count}, as_json)
 
 
 def withdraw(
@@ -212,9 +202,8 @@ def guidelines(
     """
     from pipeline.report.labelling import guidelines
 
+    if out and not out.parent.is_dir():
+        raise Missing(f"{out}: there is no folder {out.parent}")
     path = out or settings.reports() / f"guidelines-{lang}.html"
-    if not path.parent.is_dir() and out:
-        raise Missing(f"{path}: there is no folder {path.parent}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(guidelines.render(lang), encoding="utf-8")
+    write_text(path, guidelines.render(lang))
     typer.echo(path)

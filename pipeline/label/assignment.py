@@ -38,12 +38,8 @@ def assign(
     nine raters rate a task and all tasks are assigned at once; else they differ by little more. Earlier assignments
     count: a rater who joins later gets more until all have as many.
 
-    Args:
-        task_ids: the tasks; their order does not matter.
-        raters: ids of the raters.
-        per_task: how many raters a task has.
-        seed: the same tasks, raters and seed give the same rows.
-        assigned: task_id, rater_id as an earlier call returned it; its tasks keep their raters.
+    The same tasks, raters and seed give the same rows, in any order of tasks. Tasks of `assigned` (task_id, rater_id as
+    an earlier call returned it) keep their raters.
 
     Returns:
         task_id, rater_id: `assigned` and `per_task` rows for each task that is not in it, in order of task and rater.
@@ -55,30 +51,26 @@ def assign(
         raise BadInput(f"raters: {max(raters, key=list(raters).count)!r} is repeated, expected once")
     if not 1 <= per_task <= len(raters):
         raise BadInput(f"per_task should be in 1-{len(raters)}, the number of raters, found {per_task}")
-    names = sorted(raters)
+    names = np.array(sorted(raters))
     existing_rows = pl.DataFrame(schema=ASSIGNED) if assigned is None else assigned.select(list(ASSIGNED))
     new_tasks = sorted(set(task_ids) - set(existing_rows["task_id"]))
     rng = np.random.default_rng([seed, existing_rows["task_id"].n_unique()])
-    rater_places = _choose_raters(len(new_tasks), per_task, _count_meetings(existing_rows, names), rng)
-    rows = [
-        (task, names[place]) for task, places in zip(new_tasks, rater_places.tolist(), strict=True) for place in places
-    ]
-    return pl.concat([existing_rows, pl.DataFrame(rows, schema=ASSIGNED, orient="row")]).sort("task_id", "rater_id")
+    groups = _choose_groups(len(new_tasks), per_task, _count_meetings(existing_rows, names), rng)
+    columns = {"task_id": np.repeat(new_tasks, per_task).tolist(), "rater_id": names[groups.ravel()].tolist()}
+    return pl.concat([existing_rows, pl.DataFrame(columns, schema=ASSIGNED)]).sort("task_id", "rater_id")
 
 
-def _count_meetings(assigned: pl.DataFrame, names: Sequence[str]) -> _Ints:
+def _count_meetings(assigned: pl.DataFrame, names: npt.NDArray[np.str_]) -> _Ints:
     """Count the tasks that two raters share [raters, raters]; on the diagonal, the tasks of one."""
-    places = {name: place for place, name in enumerate(names)}
-    rows = assigned.select(
-        "task_id", place=pl.col("rater_id").replace_strict(places, default=None, return_dtype=pl.Int64)
-    )
-    pairs = rows.drop_nulls().join(rows.drop_nulls(), on="task_id").select("place", "place_right").to_numpy()
+    rows = assigned.filter(pl.col("rater_id").is_in(names))
+    places = rows.select("task_id", place=pl.Series(np.searchsorted(names, rows["rater_id"].to_numpy())))
+    pairs = places.join(places, on="task_id").select("place", "place_right").to_numpy()
     meetings = np.zeros((len(names), len(names)), np.int64)
     np.add.at(meetings, tuple(pairs.T), 1)
     return meetings
 
 
-def _choose_raters(count: int, per_task: int, meetings: _Ints, rng: np.random.Generator) -> _Ints:
+def _choose_groups(count: int, per_task: int, meetings: _Ints, rng: np.random.Generator) -> _Ints:
     """Choose the raters of each new task: indices [count, per_task]."""
     groups = np.array([*combinations(range(len(meetings)), per_task)])
     parts = [groups[:0]]
@@ -90,25 +82,25 @@ def _choose_raters(count: int, per_task: int, meetings: _Ints, rng: np.random.Ge
     attempts = []
     for _ in range(max(1, min(_TRIES, _WORK // (1 + count * len(groups))))):
         attempt_meetings = meetings.copy()
-        attempts.append((_deal_groups(count, groups, attempt_meetings, rng), attempt_meetings))
-        if _measure_spread(attempt_meetings)[0] <= 1:
+        dealt_groups = _deal_groups(count, groups, attempt_meetings, rng)
+        attempts.append((_measure_spread(attempt_meetings), dealt_groups))
+        if attempts[-1][0][0] <= 1:
             break
-    parts.append(min(attempts, key=lambda each: _measure_spread(each[1]))[0])
+    parts.append(min(attempts, key=lambda attempt: attempt[0])[1])
     return rng.permutation(np.concatenate(parts))
 
 
 def _deal_groups(count: int, groups: _Ints, meetings: _Ints, rng: np.random.Generator) -> _Ints:
     """Choose groups one by one, with least work first, then fewest meetings; `meetings` is updated in place."""
     first, second = np.triu_indices(groups.shape[1], 1)
-    chosen_groups = np.empty(count, np.int64)
+    indices = np.empty(count, np.int64)
     for position in range(count):
         load = np.diag(meetings)[groups].sum(axis=1)
         shared = meetings[groups[:, first], groups[:, second]]
-        order = np.lexsort((rng.random(len(groups)), (shared**2).sum(axis=1), load))
-        chosen_groups[position] = order[0]
-        group = groups[chosen_groups[position]]
+        indices[position] = np.lexsort((rng.random(len(groups)), (shared**2).sum(axis=1), load))[0]
+        group = groups[indices[position]]
         meetings[np.ix_(group, group)] += 1
-    return groups[chosen_groups]
+    return groups[indices]
 
 
 def _measure_spread(meetings: _Ints) -> tuple[int, int]:

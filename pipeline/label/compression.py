@@ -2,12 +2,13 @@
 F; NDD-36).
 
 Raters see a sentence and what is left of it, and grade both from 0 to 5. The paper has one list of criteria for both;
-here each has its own, in our words. Nothing that raters see tells which system compressed: a task is of a sentence and
-a compression, and systems that leave the same words share it. Which systems those are is kept apart, in a key.
+here each has its own, in our words. Nothing that raters see names the system: a task is of a sentence and a
+compression, and systems that leave the same words share it. A separate key has the systems.
 """
 
+import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -29,18 +30,16 @@ _NAMES = {
 }  # fmt: skip
 FORM = Form(
     fields={
-        "syntax": Field(
-            "syntax", GRADES, "压缩后的句子通顺吗？", "Is the short version a sound sentence?", _NAMES["syntax"]
-        ),
-        "semantics": Field(
-            "semantics", GRADES, "原句的意思还在吗？", "How much of what the sentence says is still there?",
-            _NAMES["semantics"],
-        ),
+        name: Field(name, GRADES, zh, en, _NAMES[name])
+        for name, zh, en in (
+            ("syntax", "压缩后的句子通顺吗？", "Is the short version a sound sentence?"),
+            ("semantics", "原句的意思还在吗？", "How much of what the sentence says is still there?"),
+        )
     },
     notes={},
     spans={},
     headers={"text": ("压缩后", "Short version"), "context": ("原句", "Sentence")},
-)  # fmt: skip
+)
 """Both questions, for `task_files`, `label_files` and `label_studio`."""
 
 COUNT = 100
@@ -57,33 +56,26 @@ GRADED: dict[str, pl.DataType] = {
 
 
 class Tasks(NamedTuple):
-    """The tasks that raters get, and the key that they must not see."""
+    """The tasks that raters get, and the key, which they must not see."""
 
     tasks: pl.DataFrame  # task_id, item_id, text (the compression), context (the sentence), lang, schema_version
     key: pl.DataFrame  # task_id, item_id, system: whose compression a task is of, sorted
 
 
-class Grades(NamedTuple):
-    """The grades of systems, and the labels that do not count."""
-
-    grades: pl.DataFrame  # `GRADED`
-    dropped: pl.DataFrame  # task_id, rater_id, field, round, stage, reason
+Grades = grading.Grades
 
 
-def sample(compressions: pl.DataFrame, count: int = COUNT, seed: int = SEED) -> pl.DataFrame:
+def sample(compressions: pl.DataFrame, count: int = COUNT) -> pl.DataFrame:
     """Sample the rows of `count` sentences, or all if fewer, that every system has compressed.
 
-    Sentences are sampled in the order of a hash of seed and id: the order of rows does not matter, a larger sample
-    contains the smaller one, and new sentences do not change the order of the others.
-
-    Args:
-        compressions: item_id, system; other columns are kept.
-        count: of sentences.
-        seed: another one draws others.
+    Sentences are sampled in the order of a hash of their ids: the order of rows does not matter, a larger sample
+    contains the smaller one, and new sentences do not change the order of the others. `compressions` has item_id and
+    system; other columns are kept.
     """
-    systems = compressions["system"].n_unique()
-    shared = compressions.group_by("item_id").agg(pl.col("system").n_unique()).filter(pl.col("system") == systems)
-    sampled_ids = sorted(shared["item_id"], key=lambda item_id: grading.make_task_id(seed, item_id))[:count]
+    system_count = compressions["system"].n_unique()
+    is_shared = pl.col("system").n_unique().over("item_id") == system_count
+    shared_ids = compressions.filter(is_shared)["item_id"].unique()
+    sampled_ids = sorted(shared_ids, key=lambda item_id: grading.make_task_id(SEED, item_id))[:count]
     return compressions.filter(pl.col("item_id").is_in(sampled_ids))
 
 
@@ -100,14 +92,9 @@ def build_tasks(compressions: pl.DataFrame) -> Tasks:
         BadInput: naming sentence and system, where there are no words, or not as many truth values; or a system
             compresses a sentence twice, or systems do not have the same words.
     """
-    rows = [
-        (_build_task(row), row["system"])
-        for row in compressions.select("item_id", "system", "lang", "words", "kept").iter_rows(named=True)
-    ]
+    rows = [_build_task(row) for row in compressions.iter_rows(named=True)]
     columns = ["task_id", "item_id", "text", "context", "lang"]
-    task_systems = pl.DataFrame(
-        [(*task, system) for task, system in rows], dict.fromkeys([*columns, "system"], pl.String), orient="row"
-    )
+    task_systems = pl.DataFrame(rows, dict.fromkeys([*columns, "system"], pl.String), orient="row")
     if (repeats := task_systems.filter(pl.struct("item_id", "system").is_duplicated())).height:
         raise BadInput(f"item {repeats['item_id'][0]}, system {repeats['system'][0]!r}: is repeated, expected once")
     if (differing := task_systems.filter(pl.struct("context", "lang").n_unique().over("item_id") > 1)).height:
@@ -117,38 +104,26 @@ def build_tasks(compressions: pl.DataFrame) -> Tasks:
     return Tasks(tasks.with_columns(schema_version=pl.lit(schema.hash_schema(FORM))), key)
 
 
-def _build_task(row: dict[str, object]) -> tuple[str, str, str, str, str]:
-    words, flags, lang = row["words"], row["kept"], str(row["lang"])
+def _build_task(row: dict[str, Any]) -> tuple[str, str, str, str, str, str]:
+    words, flags, lang = row["words"], row["kept"], row["lang"]
     location = f"item {row['item_id']}, system {row['system']!r}"
-    if not isinstance(words, list) or None in words or not "".join(words).strip():
+    if not words or None in words or not "".join(words).strip():
         raise BadInput(f"{location}: field 'words' should hold the sentence's words, found {words!r:.60}")
-    if (
-        not isinstance(flags, list)
-        or len(flags) != len(words)
-        or not all(isinstance(is_kept, bool) for is_kept in flags)
-    ):
+    if flags is None or None in flags or len(flags) != len(words):
         raise BadInput(
             f"{location}: field 'kept' should hold true or false for {len(words)} words, found {flags!r:.60}"
         )
     separator = "" if lang in UNSPACED else " "
-    sentence = separator.join(words)
-    compression = separator.join(word for word, stays in zip(words, flags, strict=True) if stays).strip()
-    text = compression or EMPTY[lang not in UNSPACED]
-    return grading.make_task_id(row["item_id"], sentence, text), str(row["item_id"]), text, sentence, lang
+    sentence, compression = (separator.join(part) for part in (words, itertools.compress(words, flags)))
+    text = compression.strip() or EMPTY[lang not in UNSPACED]
+    task_id = grading.make_task_id(row["item_id"], sentence, text)
+    return task_id, row["item_id"], text, sentence, lang, row["system"]
 
 
-def assign(
-    tasks: pl.DataFrame, raters: Sequence[str], per_item: int = assignment.PER_TASK, seed: int = SEED,
-    assigned: pl.DataFrame | None = None,
-) -> pl.DataFrame:  # fmt: skip
-    """Assign all compressions of a sentence to the same raters, so that no system gets milder ones.
+def assign(tasks: pl.DataFrame, raters: Sequence[str], assigned: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Assign all compressions of a sentence to the same two raters, so that no system gets milder ones.
 
-    Args:
-        tasks: task_id, item_id: rows of `Tasks.tasks`.
-        raters: their ids.
-        per_item: how many grade each sentence's compressions.
-        seed: the same tasks, raters and seed give the same rows.
-        assigned: task_id, rater_id as an earlier call returned it; sentences that are in it keep their raters.
+    `tasks` are rows of `Tasks.tasks`. Sentences of `assigned`, rows of an earlier call, keep their raters.
 
     Returns:
         task_id, rater_id, sorted.
@@ -161,55 +136,34 @@ def assign(
     if assigned is not None:
         item_raters = assigned.join(item_of_task, on="task_id").select(task_id="item_id", rater_id="rater_id").unique()
         item_raters = item_raters.sort("task_id", "rater_id")
-    item_rows = assignment.assign(item_of_task["item_id"], raters, per_item, seed, item_raters).rename(
-        {"task_id": "item_id"}
-    )
-    return item_rows.join(item_of_task, on="item_id").select("task_id", "rater_id").sort("task_id", "rater_id")
+    item_rows = assignment.assign(item_of_task["item_id"], raters, assigned=item_raters)
+    rows = item_of_task.join(item_rows.rename({"task_id": "item_id"}), on="item_id")
+    return rows.select("task_id", "rater_id").sort("task_id", "rater_id")
 
 
-def list_rater_tasks(
-    tasks: pl.DataFrame, rater_id: str, assigned: pl.DataFrame | None = None, seed: int = SEED
-) -> pl.DataFrame:
+def list_rater_tasks(tasks: pl.DataFrame, rater_id: str, assigned: pl.DataFrame | None = None) -> pl.DataFrame:
     """List the tasks of one rater in a random order by a hash, for `task_files.write_wide` with `form=FORM`.
 
-    Args:
-        tasks: rows of `Tasks.tasks`.
-        rater_id: the rater.
-        assigned: task_id, rater_id as of `assign`; without it each rater gets all tasks.
-        seed: of the order.
+    `assigned` (task_id, rater_id) is of `assign`; without it each rater gets all tasks.
     """
     if assigned is not None:
         tasks = tasks.join(assigned.filter(rater_id=rater_id), on="task_id", how="semi")
-    order = [grading.make_task_id(seed, rater_id, task_id) for task_id in tasks["task_id"]]
-    return tasks.with_columns(order=pl.Series(order, dtype=pl.String)).sort("order").drop("order")
+    order = [grading.make_task_id(SEED, rater_id, task_id) for task_id in tasks["task_id"]]
+    return tasks.sort(pl.Series(order, dtype=pl.String))
 
 
 def collect_grades(labels: pl.DataFrame, key: pl.DataFrame) -> Grades:
     """Collect the grades of each system's compressions, each rater's latest answer.
 
-    Labels that do not count are dropped with a reason (`grading.pick_latest`).
-
-    Args:
-        labels: see `grading.pick_latest`.
-        key: task_id, item_id, system: of `build_tasks`.
+    See `grading.pick_latest` for which labels are dropped, and what is BadInput. The key is that of `build_tasks`.
 
     Returns:
         `GRADED`, a row a compression and field, in order of sentence, system and field: the mean grade, null without
         any, the grades and raters in order of rater, and how many there are. A compression that systems share has a row
         for each of them.
-
-    Raises:
-        BadInput: see `grading.pick_latest`.
     """
     rows, dropped = grading.pick_latest(labels, key["task_id"], FORM)
-    task_grades = (
-        rows.sort("rater_id").group_by("task_id", "field", maintain_order=True)
-        .agg(grades=pl.col("value").cast(pl.Int64), raters="rater_id")
-    )  # fmt: skip
-    compressions = key.join(pl.DataFrame({"field": FIELDS}), how="cross").join(
-        task_grades, on=["task_id", "field"], how="left"
-    )
-    compressions = compressions.with_columns(pl.col("grades", "raters").fill_null([]))
-    grades = compressions.with_columns(grade=pl.col("grades").list.mean(), n=pl.col("grades").list.len().cast(pl.Int64))
-    dropped = dropped.sort("task_id", "rater_id", "field", "reason")
-    return Grades(grades.select(list(GRADED)).sort("item_id", "system", pl.col("field").cast(pl.Enum(FIELDS))), dropped)
+    fields = pl.DataFrame({"field": FIELDS})
+    grades = grading.join_grades(key.join(fields, how="cross"), rows, ["task_id", "field"]).select(list(GRADED))
+    grades = grades.sort("item_id", "system", pl.col("field").cast(pl.Enum(FIELDS)))
+    return Grades(grades, dropped.sort("task_id", "rater_id", "field", "reason"))

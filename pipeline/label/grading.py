@@ -2,17 +2,26 @@
 
 import hashlib
 import json
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
+from typing import NamedTuple
 
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.label.schema import Form
+from pipeline.label.schema import Form, hash_schema
 from pipeline.label.stages import drop_repeats
 
 
+class Grades(NamedTuple):
+    """Grades, and the labels that do not count."""
+
+    grades: pl.DataFrame  # `GRADED` of the form
+    dropped: pl.DataFrame  # task_id, rater_id, field, round, stage, reason
+
+
 def read_guidelines(name: str, lang: str) -> str:
-    """The guidelines of a form in Markdown, in Chinese (zh) or English (en).
+    """Read the guidelines of a form in Markdown, in Chinese (zh) or English (en).
 
     Raises:
         BadInput: there are none in this language.
@@ -23,17 +32,29 @@ def read_guidelines(name: str, lang: str) -> str:
 
 
 def make_task_id(*contents: object) -> str:
-    """A hash of all that a task shows and of its item: a grade of what has changed is of no task there is."""
+    """Hash all that a task shows and its item, so that no task has the grade of a text that has changed."""
     return hashlib.blake2b(json.dumps(contents).encode(), digest_size=16).hexdigest()
 
 
-def pick_latest(labels: pl.DataFrame, task_ids: pl.Series, form: Form) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Of each rater, task and field the label that was given last, and the others.
+def build_tasks(rows: Iterable[tuple[str, str, str, str]], lang: str, form: Form) -> pl.DataFrame:
+    """Build the tasks of items from task_id, item_id, text and context; lang and schema_version are added.
 
-    Args:
-        labels: task_id, round, stage, rater_id, field, value, labelled_at, tool, as `label_files.read` gives them.
-        task_ids: the tasks that there are.
-        form: what was asked; its fields have the same grades.
+    Raises:
+        BadInput: an item is repeated.
+    """
+    columns = ("task_id", "item_id", "text", "context")
+    tasks = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+    repeated = tasks.filter(pl.col("item_id").is_duplicated())["item_id"]
+    if len(repeated):
+        raise BadInput(f"items: item {repeated[0]} is repeated, expected once")
+    return tasks.with_columns(lang=pl.lit(lang), schema_version=pl.lit(hash_schema(form)))
+
+
+def pick_latest(labels: pl.DataFrame, task_ids: pl.Series, form: Form) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Pick the label that was given last of each rater, task and field, and return the other labels too.
+
+    `labels` are as `label_files.read` gives them, and `task_ids` are the tasks that there are. The fields of the form
+    have the same grades.
 
     Returns:
         The labels that count; and task_id, rater_id, field, round, stage, reason of those that do not: `unknown_task`;
@@ -54,7 +75,16 @@ def pick_latest(labels: pl.DataFrame, task_ids: pl.Series, form: Form) -> tuple[
             f"{', '.join(values)} in round 1 and stage 1, found {row['field']} {str(row['value'])[:40]!r} in "
             f"{row['round']} and {row['stage']}"
         )
-    is_known = pl.col("task_id").is_in(task_ids.implode())
-    rows, repeated = drop_repeats(labels.filter(is_known))
-    unknown = labels.filter(~is_known).with_columns(reason=pl.lit("unknown_task")).select(repeated.columns)
+    is_registered = pl.col("task_id").is_in(task_ids.implode())
+    rows, repeated = drop_repeats(labels.filter(is_registered))
+    unknown = labels.filter(~is_registered).with_columns(reason=pl.lit("unknown_task")).select(repeated.columns)
     return rows, pl.concat([repeated, unknown])
+
+
+def join_grades(tasks: pl.DataFrame, labels: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """Join tasks with their grades: grade (the mean), grades and raters in order of rater, n; `key` is of a task."""
+    values = labels.sort("rater_id").group_by(key, maintain_order=True)
+    task_grades = values.agg(grades=pl.col("value").cast(pl.Int64), raters="rater_id")
+    rows = tasks.join(task_grades, on=key, how="left").with_columns(pl.col("grades", "raters").fill_null([]))
+    grades = pl.col("grades").list
+    return rows.with_columns(grade=grades.mean(), n=grades.len().cast(pl.Int64))

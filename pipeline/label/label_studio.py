@@ -1,11 +1,11 @@
 """Label Studio's formats: its labelling form, its tasks, its JSON export. `studio_client` does the network calls.
 
 Found by trying version 1.23.2: `maximum_annotations` makes the stream give a task to that many raters, but nothing
-stops one of them from answering twice, so the later answer stands. An empty answer takes a place, too: its
-task then waits for a rater, but the stream gives it to no one (`Export.taken`). An alias takes the place of a choice's
-value in results, so the form shows the readable name and results hold the value we keep. Offsets of a region count
-characters as Python does, but older editors counted UTF-16 units (label-studio issue 1347), so a span is compared with
-the words it marks.
+stops one of them from answering twice, so the later answer stands. An empty answer takes a place, too: its task then
+waits for a rater, but the stream gives it to no one (`Export.full_tasks`). An alias takes the place of a choice's value
+in results, so the form shows the readable name and results hold the value we keep. Offsets of a region count characters
+as Python does, but older editors counted UTF-16 units (label-studio issue 1347), so a span is compared with the words
+it marks.
 
 Marks of a text are all of one `Labels`, as editors of two kept both their labels selected and marked one part twice. A
 part of the form that waits for an answer is hidden by the editor alone: the text is on the page, and the answer can be
@@ -33,10 +33,7 @@ RATERS = {1: stages.RATERS, 2: 1}
 NO_CONTEXT = "—"  # the import refuses null, and an empty text is not shown
 
 _VERDICTS = {"again": ("重新标注", "label anew"), "delete": ("删除", "delete")}
-_HEADERS = {
-    "labels": ("三人的标注", "Labels so far"),
-    "asked": ("请回答", "Please answer"),
-}
+_HEADERS = {"labels": ("三人的标注", "Labels so far"), "asked": ("请回答", "Please answer")}
 
 
 class Export(NamedTuple):
@@ -44,31 +41,25 @@ class Export(NamedTuple):
 
     labels: pl.DataFrame  # a row a label: label_files.COLUMNS
     skipped: pl.DataFrame  # a row each thing left out: task_id, annotation_id, field (null: all of it), reason
-    taken: pl.DataFrame  # a row a task that the stream gives to nobody any more: task_id, round, stage, studio_id
+    full_tasks: pl.DataFrame  # a row a task that the stream gives to no rater any more: task_id, studio_id
 
 
 _SKIPPED = {"task_id": pl.String, "annotation_id": pl.String, "field": pl.String, "reason": pl.String}
-_TAKEN = {"task_id": pl.String, "round": pl.Int64, "stage": pl.Int64, "studio_id": pl.String}
+_FULL = {"task_id": pl.String, "studio_id": pl.String}
+_Skip = tuple[str, str | None, str | None, str]
 
 
 class _Answer(NamedTuple):
     """An annotation that was not cancelled."""
 
-    task_id: str
-    round: int
-    stage: int
-    rater_id: str
+    label: dict[str, Any]  # what its labels have in common: all columns but field and value
     id: str
-    labelled_at: datetime | None
-    asked: list[str]
+    asked_fields: list[str]
     result: list[Any]
 
     @property
-    def location(self) -> str:
-        return f"task {self.task_id}, annotation {self.id}"
-
-
-# --------------------------------------------------------------------------------------------------------------- out
+    def task_id(self) -> str:
+        return str(self.label["task_id"])
 
 
 def make_marker(stage: int = 1, form: Form = CSD) -> str:
@@ -82,48 +73,42 @@ def build_config(lang: str = "zh", stage: int = 1, *, is_partial: bool = False, 
 
     Where a field is answered first, text and field come first, and the rest is shown as soon as there is an answer.
 
-    Args:
-        lang: language of questions and names, zh or en.
-        stage: 2 shows the labels so far and adds the choices again and delete.
-        is_partial: each task asks for some of the fields and lists them; no choice is required.
-        form: what is asked.
+    Stage 2 shows the labels so far and adds the choices again and delete. If `is_partial` is set, each task asks for
+    some of the fields and lists them, and no choice is required. `lang` is that of questions and names, zh or en.
     """
     root = later = ET.Element("View", className=make_marker(stage, form))
-    first = [name for name in form.fields if name == form.first]
-    for name in first:
+    if form.first:
         _show(root, "text", form, lang)
-        _ask(root, name, stage, lang, form, is_required=not is_partial)
-        choices = ",".join(_list_choices(name, stage, lang, form).values())
-        later = ET.SubElement(root, "View", visibleWhen="choice-selected", whenTagName=name, whenChoiceValue=choices)
-    extra_parts = [name for name, is_shown in (("labels", stage == 2), ("asked", is_partial)) if is_shown]
-    for name in ("context", *([] if first else ["text"]), *extra_parts):
+        _ask(root, form.first, stage, lang, form, is_required=not is_partial)
+        choices = ",".join(_list_choices(form.first, stage, lang, form).values())
+        attributes = {"visibleWhen": "choice-selected", "whenTagName": form.first, "whenChoiceValue": choices}
+        later = ET.SubElement(root, "View", attributes)
+    parts = {"context": True, "text": not form.first, "labels": stage == 2, "asked": is_partial}
+    for name in [name for name, is_shown in parts.items() if is_shown]:
         _show(later, name, form, lang)
     for name in form.fields:
-        if name not in first:
+        if name != form.first:
             _ask(later, name, stage, lang, form, is_required=not is_partial)
-    for name, question in form.notes.items():
-        if name not in form.spans:
-            ET.SubElement(later, "Header", value=question[lang == "en"])
-            ET.SubElement(later, "TextArea", name=name, toName="text", rows="2", maxSubmissions="1", editable="true")
+    for name in [name for name in form.notes if name not in form.spans]:
+        ET.SubElement(later, "Header", value=form.get_question(name, lang))
+        ET.SubElement(later, "TextArea", name=name, toName="text", rows="2", maxSubmissions="1", editable="true")
     ET.indent(root)
     return ET.tostring(root, encoding="unicode")
 
 
 def _show(part: ET.Element, name: str, form: Form, lang: str) -> None:
     """Add a text of the task to the form, with the marks for spans if they refer to it."""
-    english = lang == "en"
-    ET.SubElement(part, "Header", value={**form.headers, **_HEADERS}[name][english])
+    ET.SubElement(part, "Header", value={**form.headers, **_HEADERS}[name][lang == "en"])
     if name == form.marked and form.spans:
         marks = ET.SubElement(part, "Labels", name=_get_marks_name(form), toName=name, choice="single")
         for span, names in form.spans.items():
-            ET.SubElement(marks, "Label", value=names[english], alias=span, maxUsages="1")
+            ET.SubElement(marks, "Label", value=names[lang == "en"], alias=span, maxUsages="1")
     # text, not a URL to fetch
     ET.SubElement(part, "Text", name=name, value=f"${name}", valueType="text", granularity="symbol")
 
 
 def _ask(part: ET.Element, name: str, stage: int, lang: str, form: Form, *, is_required: bool) -> None:
-    field = form.fields[name]
-    question = field.en if lang == "en" else field.zh
+    question = form.get_question(name, lang)
     ET.SubElement(part, "Header", value=question)
     attributes = {"name": name, "toName": "text", "choice": "single-radio", "showInline": "true"}
     if is_required:
@@ -135,9 +120,8 @@ def _ask(part: ET.Element, name: str, stage: int, lang: str, form: Form, *, is_r
 
 def _list_choices(name: str, stage: int, lang: str, form: Form) -> dict[str, str]:
     """List the values of a field, with the names that raters read."""
-    values = task_files.list_values(name, stage, form)
-    verdicts = {value: names[lang == "en"] for value, names in _VERDICTS.items()}
-    return {v: verdicts[v] if v in verdicts else schema.get_value_name(name, v, lang, form) for v in values}
+    choices = {value: schema.get_value_name(name, value, lang, form) for value in form.fields[name].values}
+    return choices | ({verdict: names[lang == "en"] for verdict, names in _VERDICTS.items()} if stage == 2 else {})
 
 
 def _get_marks_name(form: Form) -> str:
@@ -150,17 +134,12 @@ def to_tasks(rows: Iterable[Mapping[str, Any]], lang: str = "zh", form: Form = C
     tasks = []
     for row in rows:
         data = {name: row[name] for name in ("task_id", "text", "lang", "round", "schema_version")}
-        data |= {"context": row["context"] or NO_CONTEXT, "stage": row.get("stage", 1)}
-        fields = [form.fields[name] for name in row["fields"]]
-        data["fields"] = list(row["fields"])
-        data["asked"] = "\n".join(field.en if lang == "en" else field.zh for field in fields)
+        data |= {"context": row["context"] or NO_CONTEXT, "stage": row.get("stage", 1), "fields": list(row["fields"])}
+        data["asked"] = "\n".join(form.get_question(name, lang) for name in row["fields"])
         if data["stage"] == 2:
             data["labels"] = task_files.format_labels(row, lang, form)
         tasks.append({"data": data})
     return tasks
-
-
-# ---------------------------------------------------------------------------------------------------------------- in
 
 
 def read_export(path: Path) -> list[dict[str, Any]]:
@@ -190,20 +169,21 @@ def parse_export(
         export: tasks with `data` and `annotations`.
         tasks: a row a task: task_id, and what the form's spans are of, text or context.
         name: of the export, for messages.
-        form: what was asked.
+        form: of the labels.
 
     Raises:
         BadInput: a task that is not ours, a rater without an id, or a value outside the schema.
     """
-    skipped: list[tuple[str, str | None, str | None, str]] = []
+    skipped: list[_Skip] = []
     latest: dict[tuple[str, int, str], _Answer] = {}
-    full_tasks: list[tuple[str, int, int, str]] = []
+    full_tasks: list[tuple[str, str]] = []
     for task in export:
         with _refuse_other_shapes(f"{name}, task {task.get('id')!s:.60}"):
             answers = _parse_answers(task, skipped, name)
-            full_tasks += _list_taken(task)
+            if _is_full(task):
+                full_tasks.append((task["data"]["task_id"], str(task.get("id"))))
         for answer in answers:
-            key = answer.task_id, answer.round, answer.rater_id
+            key = answer.task_id, answer.label["round"], answer.label["rater_id"]
             first, last = sorted([latest.get(key, answer), answer], key=_make_sort_key)
             if first is not last:
                 skipped.append((first.task_id, first.id, None, "superseded"))
@@ -211,10 +191,10 @@ def parse_export(
     texts = dict(tasks.select("task_id", pl.col(form.marked).fill_null("")).iter_rows())
     rows = []
     for answer in latest.values():
-        with _refuse_other_shapes(f"{name}, {answer.location}"):
+        with _refuse_other_shapes(f"{name}, task {answer.task_id}, annotation {answer.id}"):
             rows += _parse_labels(answer, texts.get(answer.task_id, ""), skipped, form)
     labels = label_files.check_rows(rows, tasks, name=name, form=form)
-    return Export(labels, pl.DataFrame(skipped, _SKIPPED, orient="row"), pl.DataFrame(full_tasks, _TAKEN, orient="row"))
+    return Export(labels, pl.DataFrame(skipped, _SKIPPED, orient="row"), pl.DataFrame(full_tasks, _FULL, orient="row"))
 
 
 @contextmanager
@@ -226,9 +206,7 @@ def _refuse_other_shapes(location: str) -> Iterator[None]:
         raise BadInput(f"{location}: another shape than Label Studio's exports have ({why!r:.200})") from why
 
 
-def _parse_answers(
-    task: Mapping[str, Any], skipped: list[tuple[str, str | None, str | None, str]], name: str
-) -> list[_Answer]:
+def _parse_answers(task: Mapping[str, Any], skipped: list[_Skip], name: str) -> list[_Answer]:
     data = task.get("data")
     task_id = data.get("task_id") if isinstance(data, Mapping) else None
     if not isinstance(data, Mapping) or not isinstance(task_id, str):
@@ -237,59 +215,48 @@ def _parse_answers(
         skipped += [(task_id, None, None, kind.removesuffix("s"))] * len(task.get(kind) or ())
     answers = []
     for annotation in task.get("annotations") or ():
-        id_, result = str(annotation.get("id")), annotation.get("result") or []
-        user = annotation.get("completed_by")
-        reason = (
-            "cancelled"
-            if annotation.get("was_cancelled")
-            else "no_rater"
-            if user is None
-            else ""
-            if result
-            else "empty"
-        )
-        if reason:
+        id_, result, user = str(annotation.get("id")), annotation.get("result"), annotation.get("completed_by")
+        reasons = {"cancelled": annotation.get("was_cancelled"), "no_rater": user is None, "empty": not result}
+        if reason := next((reason for reason, is_fault in reasons.items() if is_fault), None):
             skipped.append((task_id, id_, None, reason))
             continue
+        label: dict[str, Any] = {"task_id": task_id, "tool": TOOL}
         try:
-            round_, stage = (label_files.parse_number(name, data.get(name)) for name in ("round", "stage"))
-            labelled_at = label_files.parse_utc(annotation.get("updated_at") or annotation.get("created_at"))
-            rater = _make_rater_id(user)
+            label |= {column: label_files.parse_number(column, data.get(column)) for column in ("round", "stage")}
+            label["labelled_at"] = label_files.parse_utc(annotation.get("updated_at") or annotation.get("created_at"))
+            label["rater_id"] = _make_rater_id(user)
         except BadInput as why:
             raise BadInput(f"{name}, task {task_id}, annotation {id_}: {why}") from why
-        answers.append(_Answer(task_id, round_, stage, rater, id_, labelled_at, data.get("fields") or [], result))
+        answers.append(_Answer(label, id_, data.get("fields") or [], result))
     return answers
 
 
-def _list_taken(task: Mapping[str, Any]) -> list[tuple[str, int, int, str]]:
-    """List the task if as many raters as its stage needs have submitted an answer, even an empty one."""
-    round_, stage = (label_files.parse_number(name, task["data"].get(name)) for name in ("round", "stage"))
-    users = [
-        annotation.get("completed_by")
-        for annotation in task.get("annotations") or ()
-        if not annotation.get("was_cancelled")
-    ]
-    people = {user.get("id") if isinstance(user, Mapping) else user for user in users} - {None}
-    is_taken = len(people) >= RATERS[stage]
-    return [(task["data"]["task_id"], round_, stage, str(task.get("id")))] if is_taken else []
+def _is_full(task: Mapping[str, Any]) -> bool:
+    """Return whether as many raters as the task's stage needs have submitted an answer, even an empty one."""
+    annotations = task.get("annotations") or ()
+    users = [_get_user_id(a.get("completed_by")) for a in annotations if not a.get("was_cancelled")]
+    stage = label_files.parse_number("stage", task["data"].get("stage"))
+    return len({*users} - {None}) >= RATERS[stage]
 
 
 def _make_sort_key(answer: _Answer) -> tuple[datetime, int, str]:
     """Return what sorts a rater's answers from old to new: time, then id."""
-    return answer.labelled_at or datetime.min.replace(tzinfo=UTC), len(answer.id), answer.id
+    return answer.label["labelled_at"] or datetime.min.replace(tzinfo=UTC), len(answer.id), answer.id
+
+
+def _get_user_id(user: Any) -> Any:
+    """Return Label Studio's id of a user, who is an id or an object with an id."""
+    return user.get("id") if isinstance(user, Mapping) else user
 
 
 def _make_rater_id(user: Any) -> str:
-    """Return our id of a user, who is an id or an object with an id."""
-    number = user.get("id") if isinstance(user, Mapping) else user
+    number = _get_user_id(user)
     if not number or not str(number).isdigit():
         raise BadInput("completed_by: found a user without an id, expected an id")
     return f"ls-{number}"
 
 
-def _parse_labels(
-    answer: _Answer, text: str, skipped: list[tuple[str, str | None, str | None, str]], form: Form
-) -> list[tuple[str, dict[str, Any]]]:
+def _parse_labels(answer: _Answer, text: str, skipped: list[_Skip], form: Form) -> list[tuple[str, dict[str, Any]]]:
     """Parse the answer's labels to rows for `label_files.check_rows`."""
     rows, fields = [], set()
     for region in answer.result:
@@ -303,10 +270,9 @@ def _parse_labels(
             skipped.append((answer.task_id, answer.id, field, reason))
             continue
         fields.add(field)
-        row = {"task_id": answer.task_id, "rater_id": answer.rater_id, "round": answer.round, "stage": answer.stage,
-               "labelled_at": answer.labelled_at, "tool": TOOL, "field": field, "value": label_value}  # fmt: skip
-        rows.append((answer.location, row))
-    skipped += [(answer.task_id, answer.id, name, "unanswered") for name in answer.asked if name not in fields]
+        location = f"task {answer.task_id}, annotation {answer.id}"
+        rows.append((location, answer.label | {"field": field, "value": label_value}))
+    skipped += [(answer.task_id, answer.id, name, "unanswered") for name in answer.asked_fields if name not in fields]
     return rows
 
 
@@ -321,28 +287,18 @@ def _find_span_name(value: Mapping[str, Any], form: Form) -> str:
 def _parse_region(field: Any, value: Mapping[str, Any], text: str, form: Form) -> tuple[str | None, str]:
     """Parse the value of a region, or the reason to leave it out."""
     if field in form.spans:
-        span = _parse_span(value, text)
-        return span, "span_mismatch"
+        return _parse_span(value, text), "span_mismatch"
     if field in form.notes:
         box_texts = value.get("text")
         content = "\n".join(map(str, box_texts)) if isinstance(box_texts, list) else str(box_texts or "")
         return content.strip() or None, "empty"
     if field not in form.fields:
         return None, "unknown_control"
-    choices = value.get("choices") or []
     # two choices are no value: `check_rows` refuses the joined text
-    content = " and ".join(map(str, choices))
-    return _normalise_value(field, content, form), "empty"
-
-
-def _normalise_value(field: str, choice: str, form: Form) -> str:
-    """Return the stored value of a choice; results of a form without aliases hold the readable name."""
-    if choice in task_files.list_values(field, 2, form):
-        return choice
-    value_by_name = {
-        name: value for lang in ("zh", "en") for value, name in _list_choices(field, 2, lang, form).items()
-    }
-    return value_by_name.get(choice, choice)
+    choice = " and ".join(map(str, value.get("choices") or []))
+    # results of a form without aliases hold the readable name
+    value_by_name = {name: v for lang in ("zh", "en") for v, name in _list_choices(field, 2, lang, form).items()}
+    return value_by_name.get(choice, choice), "empty"
 
 
 def _parse_span(value: Mapping[str, Any], text: str) -> str | None:

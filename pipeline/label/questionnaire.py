@@ -10,8 +10,6 @@ for every item, no spreadsheet makes a number of it, and a hostile option is nev
 lettered options is the `text` of a task, the passage its `context`, in which spans are marked or quoted.
 """
 
-from importlib.resources import files
-
 import polars as pl
 
 from pipeline.errors import BadInput
@@ -24,6 +22,7 @@ NO_OTHER = "none"
 RELATIONS = ("summarise", "paraphrase", "others")
 DIFFICULTIES = ("easy", "medium", "difficult")
 
+_PLACES = {letter: place for place, letter in enumerate(LETTERS)}
 _LETTERS = tuple((letter, letter) for letter in LETTERS)
 FORM = Form(
     fields={
@@ -69,19 +68,12 @@ ANSWERS: dict[str, pl.DataType] = {
 
 
 def read_guidelines(reader: str = "raters") -> str:
-    """The guidelines in English, in Markdown: for `raters`, or for whoever hires them (`hiring`; REC-24).
-
-    Raises:
-        BadInput: there are none for this reader.
-    """
-    if reader not in ("raters", "hiring"):
-        raise BadInput(f"guidelines are for raters or hiring, not {reader!r}")
-    name = "cloze_en.md" if reader == "raters" else "cloze_hiring_en.md"
-    return files("pipeline.label").joinpath("guidelines", name).read_text(encoding="utf-8")
+    """Read the guidelines in English, in Markdown: for `raters`, or for those who hire them (`hiring`; REC-24)."""
+    return grading.read_guidelines({"raters": "cloze", "hiring": "cloze_hiring"}[reader], "en")
 
 
 def build_tasks(items: pl.DataFrame) -> pl.DataFrame:
-    """Cloze items as tasks for raters; the right option is not among what they are given.
+    """Build tasks for raters from cloze items; the right option is not among what raters are given.
 
     A task's id is a hash of all that the item shows and of its id: should the options change, an answer to the old
     ones is of no task that there is.
@@ -96,37 +88,25 @@ def build_tasks(items: pl.DataFrame) -> pl.DataFrame:
     Raises:
         BadInput: an item has another number of options, no passage, or an id that another has.
     """
-    rows = [_build_task(row) for row in items.select("item_id", "article", "question", "options").iter_rows(named=True)]
-    columns = ("task_id", "item_id", "text", "context")
-    tasks = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
-    if repeated := tasks.filter(pl.col("item_id").is_duplicated())["item_id"].head(1).to_list():
-        raise BadInput(f"items: item {repeated[0]} is repeated, expected once")
-    return tasks.with_columns(lang=pl.lit("en"), schema_version=pl.lit(schema.hash_schema(FORM)))
-
-
-def _build_task(item: dict[str, object]) -> tuple[str, str, str, str]:
-    article, options = item["article"], item["options"]
-    if not isinstance(options, list) or len(options) != OPTIONS:
-        raise BadInput(f"item {item['item_id']}: field 'options' should hold {OPTIONS}, found {options!r:.60}")
-    if not isinstance(article, str) or not article.strip():
-        raise BadInput(f"item {item['item_id']}: field 'article' should be a text, found {article!r:.60}")
-    task_id = grading.make_task_id(*(item[name] for name in ("item_id", "article", "question", "options")))
-    # an option is one line: a line break in it would look like another option
-    lines = [f"{letter}. {_join_blanks(option)}" for letter, option in zip(LETTERS, options, strict=True)]
-    return task_id, str(item["item_id"]), "\n".join([_join_blanks(item["question"]), "", *lines]), article
-
-
-def _join_blanks(text: object) -> str:
-    return " ".join(str(text).split())
+    rows = []
+    for item in items.select("item_id", "article", "question", "options").iter_rows():
+        item_id, article, question, options = item
+        if len(options or ()) != OPTIONS:
+            raise BadInput(f"item {item_id}: field 'options' should hold {OPTIONS}, found {options!r:.60}")
+        if not (article or "").strip():
+            raise BadInput(f"item {item_id}: field 'article' should be a text, found {article!r:.60}")
+        # an option is one line: a line break in it would look like another option
+        lines = [f"{letter}. {' '.join(option.split())}" for letter, option in zip(LETTERS, options, strict=True)]
+        text = "\n".join([" ".join(question.split()), "", *lines])
+        rows.append((grading.make_task_id(*item), item_id, text, article))
+    return grading.build_tasks(rows, "en", FORM)
 
 
 def build_answers(labels: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
-    """Labels as answers, a row an item and rater who said anything of it.
-
-    Of labels that came in several times, `stages.drop_repeats` tells which count.
+    """Build answers from labels, a row an item and rater who said anything of it.
 
     Args:
-        labels: task_id, round, stage, rater_id, field, value, as `label_files.read` gives them with `form=FORM`.
+        labels: as `label_files.read` gives them with `form=FORM`, each once.
         tasks: task_id, item_id, context: rows of `build_tasks`.
 
     Returns:
@@ -137,44 +117,36 @@ def build_answers(labels: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
         BadInput: a label is of no task or field that there is, of a second round or stage, said twice, or a value that
             the field does not have.
     """
-    names = [*FORM.fields, *FORM.notes]
     _check(labels, tasks)
-    values = (pl.col("value").filter(field=name).first().alias(name) for name in names)
-    rows_of_raters = labels.group_by("task_id", "rater_id").agg(*values)
-    rows = rows_of_raters.join(tasks.select("task_id", "item_id", "context"), on="task_id")
-    places = {letter: place for place, letter in enumerate(LETTERS)}
-    options = [
-        pl.col(name).replace_strict(places, default=None, return_dtype=pl.Int64)
-        for name in ("before", "after", "second")
-    ]
-    answers = rows.with_columns(*options, *(_quote_span(name) for name in FORM.spans))
+    values = (pl.col("value").filter(field=name).first().alias(name) for name in (*FORM.fields, *FORM.notes))
+    rater_rows = labels.group_by("task_id", "rater_id").agg(*values)
+    answers = rater_rows.join(tasks.select("task_id", "item_id", "context"), on="task_id").with_columns(
+        pl.col("before", "after", "second").replace_strict(_PLACES, default=None, return_dtype=pl.Int64),
+        *(_quote_span(name) for name in FORM.spans),
+    )
     return answers.select(*ANSWERS).sort("item_id", "rater_id")
 
 
 def _quote_span(name: str) -> pl.Expr:
-    """What the passage says from start to end, in characters."""
+    """Quote what the passage says from start to end, in characters."""
     start, end = (pl.col(name).str.split("-").list.get(place, null_on_oob=True).cast(pl.Int64) for place in (0, 1))
     return pl.col("context").str.slice(start, end - start).alias(name)
 
 
 def _check(labels: pl.DataFrame, tasks: pl.DataFrame) -> None:
+    """Check labels that did not come from a file; `label_files` checks the others."""
     key = ("task_id", "rater_id", "field")
-    unknown_tasks = labels.join(tasks, on="task_id", how="anti")
-    other_rounds = labels.filter((pl.col("round") != 1) | (pl.col("stage") != 1))
-    repeats = labels.filter(pl.struct(key).is_duplicated())
+    is_other = (pl.col("round") != 1) | (pl.col("stage") != 1)
     for rows, expectation in (
-        (unknown_tasks, f"expected one of the {tasks.height} tasks"),
-        (other_rounds, "expected round 1 and stage 1, as the questionnaire has no other"),
-        (repeats, "said twice, expected once"),
+        (labels.join(tasks, on="task_id", how="anti"), f"expected one of the {tasks.height} tasks"),
+        (labels.filter(is_other), "expected round 1 and stage 1, as the questionnaire has no other"),
+        (labels.filter(pl.struct(key).is_duplicated()), "said twice, expected once"),
     ):
-        if rows.height:
-            raise BadInput(
-                f"labels, task {{}}, rater {{}}, {{}}: {expectation}".format(*(rows[name][0] for name in key))
-            )
-    for field, value in labels.select("field", "value").unique(maintain_order=True).iter_rows():
-        if field not in FORM.spans:
-            try:
-                schema.normalise_value(field, value, FORM)
-            except BadInput as why:
-                location = labels.filter(field=field, value=value).row(0, named=True)
-                raise BadInput(f"labels, task {location['task_id']}, rater {location['rater_id']}: {why}") from why
+        for task_id, rater_id, field in rows.head(1).select(key).iter_rows():
+            raise BadInput(f"labels, task {task_id}, rater {rater_id}, {field}: {expectation}")
+    is_span = pl.col("field").is_in([*FORM.spans])
+    for row in labels.filter(~is_span).unique(["field", "value"], keep="first", maintain_order=True).to_dicts():
+        try:
+            schema.normalise_value(row["field"], row["value"], FORM)
+        except BadInput as why:
+            raise BadInput(f"labels, task {row['task_id']}, rater {row['rater_id']}: {why}") from why

@@ -2,9 +2,8 @@
 
 A label is one value for one field (CSD-14), always text: in most fields a tag, `1` for contains, `-1` for does not, `0`
 for unsure (CSD-10); sentiment uses the same three for positive, negative and neutral, as the scheme it cites does;
-emotion is one of Plutchik's eight or `None` (CSD-11). Beside them stand optional notes: where the hidden meaning lies
-(CSD-04) and what it is (CSD-03). They make up the form `CSD`, which whatever goes out and comes in is taken to be of
-unless it is told another (see `questionnaire`).
+emotion is one of Plutchik's eight or `None` (CSD-11). Raters may add notes: where the hidden meaning lies (CSD-04) and
+what it is (CSD-03). Fields and notes make up the form `CSD`, the default of all functions that take a form.
 
 The paper calls subtext class 0 in one place and 1 in another; here it is `1` throughout (CSD-13, errata E7).
 """
@@ -12,13 +11,15 @@ The paper calls subtext class 0 in one place and 1 in another; here it is `1` th
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pipeline.errors import BadInput
 
 YES, UNSURE, NO = "1", "0", "-1"
 TAGS = (YES, UNSURE, NO)
+VERDICTS = AGAIN, DELETE = ("again", "delete")
+"""What an adjudicator may answer instead of a value: label the field again, or delete it (CSD-15)."""
 EMOTIONS = ("anger", "fear", "disgust", "trust", "joy", "surprise", "anticipation", "sad", "None")
 
 Bilingual = tuple[str, str]
@@ -51,6 +52,12 @@ class Form(NamedTuple):
     may_quote: bool = False  # a span may come as the words themselves, where nobody would count to its place
     first: str = ""  # the field that is answered before the context is read; none by default
 
+    def get_question(self, name: str, lang: str) -> str:
+        """Return what is asked of a field or note, in Chinese or English (`lang` zh or en)."""
+        field = self.fields.get(name)
+        texts = self.notes[name] if field is None else (field.zh, field.en)
+        return texts[lang == "en"]
+
 
 FIELDS = {
     field.name: field
@@ -81,34 +88,41 @@ CSD = Form(FIELDS, NOTES, {"span": ("言外之意", "Span")}, {"text": ("评论"
 _SPAN = re.compile(r"(\d+)-(\d+)")
 
 
-def normalise_value(field: str, value: object, form: Form = CSD) -> str:
-    """The value as it is stored.
+def check_fields(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of fields of CSD; raise BadInput for any other name."""
+    names = tuple(names)
+    if unknown_fields := [name for name in names if name not in FIELDS]:
+        raise BadInput(f"no field {unknown_fields[0]!r}; there are {', '.join(FIELDS)}")
+    return names
 
-    Numbers that spreadsheets make of values (1, 1.0, "1.0", "+1") are taken for them; other values in any case.
+
+def list_values(field: str, stage: int, form: Form = CSD) -> tuple[str, ...]:
+    """List the valid answers to a field: its values, and in stage 2 also `VERDICTS`."""
+    return form.fields[field].values + (VERDICTS if stage == 2 else ())
+
+
+def normalise_value(field: str, value: object, form: Form = CSD) -> str:
+    """Normalise a value to its stored form: any case, and numbers as spreadsheets write them (1, 1.0, "+1").
 
     Raises:
-        BadInput: there is no such field, or the value is none of its own.
+        BadInput: the form does not have the field, or the field does not have the value.
     """
     if field not in form.fields:
         raise BadInput(f"no field {field!r}; there are {', '.join([*form.fields, *form.notes])}")
     text, values = str(value).strip(), form.fields[field].values
     value_by_name = {name.casefold(): name for name in values}
-    if re.fullmatch(r"[+-]?[0-9](?:\.0+)?", text) and (number := str(int(float(text)))) in values:
-        text = number
+    if re.fullmatch(r"[+-]?[0-9](?:\.0+)?", text):
+        text = str(int(float(text)))
     if text.casefold() not in value_by_name:
-        raise BadInput(f"{field} should be one of {', '.join(values)}, found {text[:40]!r}")
+        raise BadInput(f"{field} should be one of {', '.join(values)}, found {str(value).strip()[:40]!r}")
     return value_by_name[text.casefold()]
 
 
 def parse_span(value: object, text: str, name: str = "span", *, may_quote: bool = False) -> tuple[int, int]:
-    """Start and end of a span note, as offsets into the text, the end not included.
+    """Parse `start-end`, offsets into a text, the end not included.
 
-    Args:
-        value: `start-end`.
-        text: what it is a part of.
-        name: of the note, for messages.
-        may_quote: the value may also be words of the text, whatever the blanks between them; the first place where
-            they stand counts.
+    If `may_quote` is set, the value may also be words of the text, whatever the blanks between them: the first place
+    where they stand counts. `name` is that of the note, for messages.
 
     Raises:
         BadInput: it is not `start-end` within the text, nor words of it that may stand there.
@@ -118,30 +132,20 @@ def parse_span(value: object, text: str, name: str = "span", *, may_quote: bool 
     start, end = (int(match[1]), int(match[2])) if match else (0, 0)
     if start < end <= len(text):
         return start, end
-    if may_quote and (offsets := _find_words(text_value, text)):
-        return offsets
+    pattern = r"\s+".join(map(re.escape, text_value.split()))
+    if may_quote and pattern and (words := re.search(pattern, text)):
+        return words.span()
     or_words = " or words that stand there" if may_quote else ""
     raise BadInput(f"{name} should be start-end within 0-{len(text)}{or_words}, found {str(value)[:40]!r}")
 
 
-def _find_words(words: str, text: str) -> tuple[int, int] | None:
-    """Where words first stand in a text, whatever the blanks between them."""
-    runs = [(run.start(), run[0]) for run in re.finditer(r"\s+|\S", text)]  # a run of blanks counts as one
-    normalised = " ".join(words.split())
-    place = "".join(" " if run.isspace() else run for _, run in runs).find(normalised) if normalised else -1
-    if place < 0:
-        return None
-    return runs[place][0], runs[place + len(normalised) - 1][0] + 1
-
-
 def get_value_name(field: str, value: str, lang: str, form: Form = CSD) -> str:
-    """What raters read for a value, in Chinese or English (`lang` zh or en)."""
+    """Return what raters read for a value, in Chinese or English (`lang` zh or en)."""
     schema_field = form.fields[field]
-    return dict(zip(schema_field.values, schema_field.names, strict=True))[value][lang == "en"]
+    return schema_field.names[schema_field.values.index(value)][lang == "en"]
 
 
-def hash_schema(form: Form | None = None) -> str:
-    """The first 12 digits of a hash of fields and values, of CSD by default: which schema a label was given under."""
-    fields = FIELDS if form is None else form.fields
-    content = json.dumps({name: field.values for name, field in fields.items()})
+def hash_schema(form: Form = CSD) -> str:
+    """Return the first 12 digits of a hash of fields and values: which schema a label was given under."""
+    content = json.dumps({name: field.values for name, field in form.fields.items()})
     return hashlib.sha256(content.encode()).hexdigest()[:12]

@@ -13,9 +13,6 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.label import schema
 
-SOURCES = ("weibo", "netease", "bilibili", "zhihu")
-"""The paper's four sites (CSD-05)."""
-
 KEY = pl.concat_str("thread_id", "comment_id", separator="/")
 
 
@@ -33,7 +30,7 @@ class Rules(NamedTuple):
 
 
 def make_task_id(project: str, context: str | None, text: str) -> str:
-    """128-bit BLAKE2 of project, context and text: it tells a rater nothing but what the task shows."""
+    """Hash project, context and text to 128 bits: the id reveals nothing but what the task shows."""
     content = "\n".join((project, context or "", text))
     return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
 
@@ -41,12 +38,9 @@ def make_task_id(project: str, context: str | None, text: str) -> str:
 def select(
     comments: pl.DataFrame, rules: Rules, cluster: Sequence[int] | None = None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Comments to be labelled, and the others with a reason.
+    """Select the comments to be labelled, and give the others a reason.
 
-    Args:
-        comments: rows of the table `comments`.
-        rules: what they must be.
-        cluster: number of the near-duplicate cluster of each row; of a cluster the most liked comment is kept.
+    `cluster` has the number of the near-duplicate cluster of each comment; of a cluster the most liked one is kept.
 
     Returns:
         Rows of `comments` in order of source, thread and comment; and (source, reason, row_key) of those left out,
@@ -74,21 +68,22 @@ def select(
         ("over_limit", ["source"], rules.limit),
     ):
         if limit is not None:
-            is_in = pl.col("_reason").is_null()
-            place = is_in.cum_sum().over(group_columns)
-            rows = rows.with_columns(_reason=pl.when(is_in & (place > limit)).then(pl.lit(reason)).otherwise("_reason"))
+            place = pl.col("_reason").is_null().cum_sum().over(group_columns)
+            late_reason = pl.when(place > limit).then(pl.lit(reason))
+            rows = rows.with_columns(_reason=pl.coalesce("_reason", late_reason))
     rows = rows.sort("source", "thread_id", "comment_id")
-    dropped = rows.filter(pl.col("_reason").is_not_null()).select("source", reason="_reason", row_key=KEY)
+    dropped = rows.drop_nulls("_reason").select("source", reason="_reason", row_key=KEY)
     return rows.filter(pl.col("_reason").is_null()).select(comments.columns), dropped
 
 
 def build_tasks(comments: pl.DataFrame, project: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Comments as tasks of a project: rows of `label_tasks` without row_id; and those that show the same as another."""
+    """Build tasks of a project: rows of `label_tasks` without row_id; and those that show the same as another."""
     ids = [make_task_id(project, context, text) for context, text in comments.select("context", "text").iter_rows()]
-    rows = comments.select(
-        "source", "day", "thread_id", "comment_id", "lang", "context", "text", project=pl.lit(project),
-        task_id=pl.Series(ids, dtype=pl.String), schema_version=pl.lit(schema.hash_schema()),
-    )  # fmt: skip
+    rows = comments.select("source", "day", "thread_id", "comment_id", "lang", "context", "text").with_columns(
+        project=pl.lit(project),
+        task_id=pl.Series(ids, dtype=pl.String),
+        schema_version=pl.lit(schema.hash_schema()),
+    )
     is_first = rows["task_id"].is_first_distinct()
     repeated = rows.filter(~is_first).select("source", reason=pl.lit("same_task"), row_key=KEY)
     return rows.filter(is_first), repeated

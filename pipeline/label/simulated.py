@@ -1,9 +1,11 @@
 """Simulated raters, for demonstrations and tests of the process; every row is marked as simulated.
 
 Each task has a hidden truth, drawn with skewed ratios as in the paper's figure 1; raters give it with a set
-probability. Every draw is a hash of seed, task and rater: a task's labels depend neither on the order of rows nor on
+probability. Every draw is a hash of task and rater: a task's labels depend neither on the order of rows nor on
 other tasks. Raters of cloze items know the right option with their own probability, one of them hardly ever; graders
 are off by one where they are wrong.
+
+Labels are rows of the contract Labels without project, sorted; their labelled_at is null.
 """
 
 import hashlib
@@ -13,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.errors import BadInput
 from pipeline.label import assignment, quality, questionnaire
-from pipeline.label.schema import CSD, FIELDS, YES, Form
-from pipeline.label.stages import AGAIN, DELETE, RATERS
+from pipeline.label.schema import AGAIN, CSD, DELETE, FIELDS, YES, Form
+from pipeline.label.stages import RATERS
 
 TOOL = "simulated"
 RATER_IDS = tuple(f"simulated_{number}" for number in range(1, RATERS + 1))
@@ -24,7 +25,7 @@ GRADERS = tuple(f"simulated_{number}" for number in range(1, assignment.RATERS +
 ADJUDICATOR_ID = "simulated_adjudicator"
 READERS = {"simulated_1": 0.9, "simulated_2": 0.85, "simulated_3": 0.8, "simulated_careless": 0.2}
 """Raters of the questionnaire, with the probability of being right after reading; 0.2 is that of a guess."""
-_RATIOS = {  # of each field's values in the schema's order; tags are yes, unsure, no
+_SHARES = {  # of each field's values in their order; tags are yes, unsure, no, grades go from the lowest
     "subtext": (0.35, 0.05, 0.6),
     "sarcasm": (0.2, 0.05, 0.75),
     "metaphor": (0.2, 0.05, 0.75),
@@ -33,110 +34,77 @@ _RATIOS = {  # of each field's values in the schema's order; tags are yes, unsur
     "sentiment": (0.25, 0.45, 0.3),
     "emotion": (0.08, 0.02, 0.06, 0.03, 0.15, 0.06, 0.06, 0.1, 0.44),
     "other": (0.05, 0.02, 0.93),
-}
-_GRADES = {  # of each grade of a form's field, from the lowest; of others all are as likely
     quality.FIELD: (0.01, 0.05, 0.37, 0.47, 0.1),  # 3.6 on average, as in the paper (AAC-10)
     "syntax": (0.04, 0.09, 0.17, 0.23, 0.28, 0.19),  # 3.19 of 5, as the systems of table 13 have (NDD-36)
     "semantics": (0.06, 0.14, 0.22, 0.28, 0.21, 0.09),  # 2.71 of 5; they have 2.67
 }
 _RHETORIC = ("反问", "对比", "rhetorical question", "pun")
 _MEANINGS = ("simulated: it means more", "simulated: it means something else")
+_SEED = "0"
+_LONG = dict.fromkeys(("task_id", "field", "value", "rater_id"), pl.String)
 _Draws = npt.NDArray[np.float64]
+_Values = dict[str, npt.NDArray[np.str_]]
 
 
-def draw_truth(task_ids: pl.Series, seed: int = 0) -> pl.DataFrame:
+def draw_truth(task_ids: pl.Series) -> pl.DataFrame:
     """Draw the hidden truth: task_id, field, value, a row for each task and field."""
-    return _unpivot_values(task_ids, _draw_true_values(task_ids, seed)).sort("task_id", "field")
+    return _unpivot_values(task_ids, _draw_true_values(task_ids, "truth")).sort("task_id", "field")
 
 
-def label(
-    tasks: pl.DataFrame, fields: pl.DataFrame | None = None, seed: int = 0, accuracy: float = 0.9
-) -> pl.DataFrame:
+def label(tasks: pl.DataFrame, fields: pl.DataFrame | None = None, accuracy: float = 0.9) -> pl.DataFrame:
     """Draw the labels of three simulated raters, stage 1; raters who see a subtext sometimes leave notes.
 
     Args:
         tasks: task_id, text.
         fields: fields to label again in round 2 (task_id, field); without it all fields are labelled in round 1.
-        seed: of the truth and of the raters; the same as the adjudicator's.
         accuracy: probability of the true value; otherwise all other values are equally likely.
-
-    Returns:
-        The columns of the contract Labels but project, sorted; labelled_at is null.
-
-    Raises:
-        BadInput: accuracy is not in [0, 1].
     """
-    _check_share("accuracy", accuracy)
-    in_round = 1 if fields is None else 2
+    in_round = 1
     if fields is not None:
-        tasks = tasks.join(fields, on="task_id", how="semi")
+        in_round, tasks = 2, tasks.join(fields, on="task_id", how="semi")
     task_ids = tasks["task_id"]
-    true_values = _draw_true_values(task_ids, seed)
+    true_values = _draw_true_values(task_ids, "truth")
     parts = []
     for rater in RATER_IDS:
-        draws = _draw_numbers((f"{seed}\n{rater}\n{in_round}\n{task}" for task in task_ids), 2 * len(FIELDS) + 4)
+        draws = _draw_numbers(task_ids, 2 * len(FIELDS) + 4, rater, str(in_round))
         values = _unpivot_values(task_ids, _distort_values(true_values, draws, accuracy))
         if fields is not None:
             values = values.join(fields, on=["task_id", "field"], how="semi")
-        parts += [
-            part.with_columns(rater_id=pl.lit(rater)) for part in (values, _draw_notes(tasks, values, draws[:, -4:]))
-        ]
-    return _format_labels(pl.concat(parts).with_columns(round=pl.lit(in_round, pl.Int64)), stage=1)
+        rater_id = pl.lit(rater).alias("rater_id")
+        parts += [part.with_columns(rater_id) for part in (values, _draw_notes(tasks, values, draws[:, -4:]))]
+    return _format_labels(pl.concat(parts), in_round)
 
 
 def adjudicate(
-    waiting: pl.DataFrame, seed: int = 0, accuracy: float = 0.95, again: float = 0.1, delete: float = 0.05
+    waiting: pl.DataFrame, accuracy: float = 0.95, again_share: float = 0.1, delete_share: float = 0.05
 ) -> pl.DataFrame:
     """Draw the answers of a simulated adjudicator, stage 2, to all fields that wait for one.
 
-    Args:
-        waiting: task_id, round, field, as `stages.list_to_adjudicate` gives them.
-        seed: as given to `label`.
-        accuracy: probability that a value, where the answer is one, is the truth.
-        again: share of the answers that ask to label the field again.
-        delete: share of the answers that delete it.
-
-    Returns:
-        The columns of the contract Labels but project, sorted; labelled_at is null.
-
-    Raises:
-        BadInput: a share is not in [0, 1], or again and delete are more than 1 together.
+    Fields that wait are rows of `stages.list_to_adjudicate`. Shares of the answers ask to label a field again, or delete
+    it; the others are values, each with the probability `accuracy` the truth.
     """
-    for name, share in (
-        ("accuracy", accuracy),
-        ("again", again),
-        ("delete", delete),
-        ("again + delete", again + delete),
-    ):
-        _check_share(name, share)
     parts = []
     for in_round in (1, 2):
         part = waiting.filter(round=in_round)
         task_ids = part["task_id"].unique()
-        draws = _draw_numbers((f"{seed}\n{ADJUDICATOR_ID}\n{in_round}\n{task}" for task in task_ids), 3 * len(FIELDS))
-        values = _distort_values(_draw_true_values(task_ids, seed), draws, accuracy)
-        for number, name in enumerate(FIELDS):
-            way = draws[:, 2 * len(FIELDS) + number]
-            values[name] = np.where(way < again, AGAIN, np.where(way < again + delete, DELETE, values[name]))
-        rows = _unpivot_values(task_ids, values).with_columns(round=pl.lit(in_round, pl.Int64))
-        parts.append(rows.join(part, on=["task_id", "field"], how="semi"))
-    return _format_labels(pl.concat(parts).with_columns(rater_id=pl.lit(ADJUDICATOR_ID)), stage=2)
+        draws = _draw_numbers(task_ids, 3 * len(FIELDS), ADJUDICATOR_ID, str(in_round))
+        values = _distort_values(_draw_true_values(task_ids, "truth"), draws, accuracy)
+        for name, way in zip(FIELDS, draws[:, 2 * len(FIELDS) :].T, strict=True):
+            conditions = [way < again_share, way < again_share + delete_share]
+            values[name] = np.select(conditions, [AGAIN, DELETE], values[name])
+        rows = _unpivot_values(task_ids, values).join(part, on=["task_id", "field"], how="semi")
+        parts.append(_format_labels(rows.with_columns(rater_id=pl.lit(ADJUDICATOR_ID)), in_round, stage=2))
+    return pl.concat(parts).sort("task_id", "round", maintain_order=True)
 
 
-def draw_flaws(task_ids: pl.Series, seed: int = 0) -> pl.DataFrame:
+def draw_flaws(task_ids: pl.Series) -> pl.DataFrame:
     """Draw the hidden flaws of the cloze items of `answer`: task_id, flaw (unanswerable, ambiguous or null)."""
-    draws = pl.DataFrame(
-        {"task_id": task_ids, "u": _draw_numbers((f"{seed}\nflaw\n{task}" for task in task_ids), 2)[:, 0]}
-    )
-    return draws.select(
-        "task_id", flaw=pl.when(pl.col("u") < 0.1).then(pl.lit("unanswerable"))
-        .when(pl.col("u") < 0.2).then(pl.lit("ambiguous")),
-    )  # fmt: skip
+    draw = pl.lit(pl.Series(_draw_numbers(task_ids, 2, "flaw")[:, 0]))
+    flaw = pl.when(draw < 0.1).then(pl.lit("unanswerable")).when(draw < 0.2).then(pl.lit("ambiguous"))
+    return task_ids.to_frame("task_id").with_columns(flaw=flaw)
 
 
-def answer(
-    tasks: pl.DataFrame, items: pl.DataFrame, seed: int = 0, readers: Mapping[str, float] = READERS
-) -> pl.DataFrame:
+def answer(tasks: pl.DataFrame, items: pl.DataFrame, readers: Mapping[str, float] = READERS) -> pl.DataFrame:
     """Draw the answers of simulated raters to `questionnaire.FORM`.
 
     A tenth of the items is unanswerable: raters guess. A tenth is ambiguous: another option is as right, and raters who
@@ -146,39 +114,24 @@ def answer(
     Args:
         tasks: rows of `questionnaire.build_tasks`.
         items: item_id, label: the right options, which raters do not see.
-        seed: of the hidden flaws and of the raters.
-        readers: probability of being right after reading by the rater's id.
-
-    Returns:
-        The columns of the contract Labels but project, sorted; labelled_at is null.
-
-    Raises:
-        BadInput: a probability is not in [0, 1], or a task is of none of the items.
+        readers: probability of being right after reading, by the rater's id.
     """
-    for name, share in readers.items():
-        _check_share(name, share)
-    if (unknown_tasks := tasks.join(items, on="item_id", how="anti")).height:
-        raise BadInput(f"task {unknown_tasks['task_id'][0]}: expected one of the {items.height} items")
-    tasks_with_truth = tasks.select("task_id", "item_id", length=pl.col("context").str.len_chars().cast(pl.Int64))
-    tasks_with_truth = tasks_with_truth.join(
-        items.select("item_id", right="label"), on="item_id", maintain_order="left"
+    task_ids = tasks["task_id"]
+    rival = _pick_other_option("right", pl.lit(pl.Series(_draw_numbers(task_ids, 2, "flaw")[:, 1])))
+    with_truth = (
+        tasks.select("task_id", "item_id", length=pl.col("context").str.len_chars().cast(pl.Int64))
+        .join(items.select("item_id", right="label"), on="item_id", maintain_order="left")
+        .with_columns(draw_flaws(task_ids)["flaw"])
+        .with_columns(rival=rival)
     )
-    tasks_with_truth = tasks_with_truth.join(
-        draw_flaws(tasks_with_truth["task_id"], seed), on="task_id", maintain_order="left"
-    )
-    rival_draws = _draw_numbers((f"{seed}\nflaw\n{task}" for task in tasks_with_truth["task_id"]), 2)[:, 1]
-    tasks_with_truth = tasks_with_truth.with_columns(rival=_pick_other_option("right", pl.lit(pl.Series(rival_draws))))
-    parts = [_draw_answers(tasks_with_truth, rater, share, seed) for rater, share in readers.items()]
-    form = questionnaire.FORM
-    empty = pl.DataFrame(schema=dict.fromkeys(("task_id", "field", "value", "rater_id"), pl.String))
-    return _format_labels(pl.concat([empty, *parts]).with_columns(round=pl.lit(1, pl.Int64)), stage=1, form=form)
+    parts = [_draw_answers(with_truth, rater, share) for rater, share in readers.items()]
+    return _format_labels(pl.concat([pl.DataFrame(schema=_LONG), *parts]), form=questionnaire.FORM)
 
 
 def grade(
     tasks: pl.DataFrame,
-    raters: Sequence[str] = ("r1", "r2", "r3", "r4", "r5"),
+    raters: Sequence[str] = GRADERS,
     assigned: pl.DataFrame | None = None,
-    seed: int = 0,
     accuracy: float = 0.8,
     truth: pl.DataFrame | None = None,
     form: Form = quality.FORM,
@@ -187,118 +140,67 @@ def grade(
 
     Args:
         tasks: task_id: rows of `quality.build_tasks`, or of the other form's.
-        raters: ids of the raters.
+        raters: their ids.
         assigned: task_id, rater_id: who grades what, of `assignment.assign`; without, all raters grade all tasks.
-        seed: of the true grades and of the raters.
         accuracy: probability of the true grade; otherwise it is one more or one less, and inwards from the ends.
-        truth: task_id, field, grade: true grades of each task and field, without `field` where the form has one; by
-            default they are drawn, with a mean of 3.6 of comments (AAC-10), and as of table 13 of compressions
-            (NDD-36).
+        truth: task_id, field, grade: true grades of each task and field; by default they are drawn, with a mean of 3.6
+            of comments (AAC-10), and as of table 13 of compressions (NDD-36).
         form: what is graded: the values of each field are whole numbers without a gap, in their order.
-
-    Returns:
-        The columns of the contract Labels but project, sorted; labelled_at is null.
-
-    Raises:
-        BadInput: accuracy is not in [0, 1], a task has no true grade of the scale, or a row of `assigned` is of none of
-            the tasks or raters.
     """
-    _check_share("accuracy", accuracy)
-    task_ids, count = tasks["task_id"], len(form.fields)
-    true_grades = _get_true_grades(tasks.select("task_id"), truth, form, seed)
-    parts = [pl.DataFrame(schema=dict.fromkeys(("task_id", "rater_id", "field", "value"), pl.String))]
+    true_grades = {
+        name: grades.astype(int) for name, grades in _draw_true_values(tasks["task_id"], "grade", form).items()
+    }
+    if truth is not None:
+        truth_by_task = tasks.select("task_id").join(truth, on="task_id", maintain_order="left")
+        true_grades = {field: truth_by_task.filter(field=field)["grade"].to_numpy() for field in form.fields}
+    parts = [pl.DataFrame(schema=_LONG)]
     for rater in raters:
-        draws = _draw_numbers((f"{seed}\ngrade\n{rater}\n{task}" for task in task_ids), 2 * count)
+        draws = _draw_numbers(tasks["task_id"], 2 * len(form.fields), "grade", rater)
         for number, (field, grades) in enumerate(true_grades.items()):
-            low, high = _get_scale(form, field)
+            low, high = (int(form.fields[field].values[end]) for end in (0, -1))
             offset = np.where(draws[:, 2 * number] < accuracy, 0, np.where(draws[:, 2 * number + 1] < 0.5, -1, 1))
             # an offset beyond the scale goes the other way
-            rater_grades = np.where(
-                (grades + offset < low) | (grades + offset > high), grades - offset, grades + offset
-            )
-            value = pl.Series(rater_grades, dtype=pl.Int64).cast(pl.String)
-            parts.append(tasks.select("task_id", rater_id=pl.lit(rater), field=pl.lit(field), value=value))
+            is_beyond = (grades + offset < low) | (grades + offset > high)
+            value = pl.Series(np.where(is_beyond, grades - offset, grades + offset), dtype=pl.Int64).cast(pl.String)
+            parts.append(tasks.select("task_id", field=pl.lit(field), value=value, rater_id=pl.lit(rater)))
     labels = pl.concat(parts)
     if assigned is not None:
-        person = ["task_id", "rater_id"]
-        if (unknown_pairs := assigned.join(labels, on=person, how="anti")).height:
-            pair = f"task {unknown_pairs['task_id'][0]}, rater {unknown_pairs['rater_id'][0]}"
-            raise BadInput(f"assigned, {pair}: expected one of the {tasks.height} tasks and of {', '.join(raters)}")
-        labels = labels.join(assigned, on=person, how="semi")
-    return _format_labels(labels.with_columns(round=pl.lit(1, pl.Int64)), stage=1, form=form)
+        labels = labels.join(assigned, on=["task_id", "rater_id"], how="semi")
+    return _format_labels(labels, form=form)
 
 
-def _get_true_grades(
-    tasks: pl.DataFrame, truth: pl.DataFrame | None, form: Form, seed: int
-) -> dict[str, npt.NDArray[np.int64]]:  # fmt: skip
-    """Return true grades of each task by field: given ones, else drawn ones."""
-    if truth is None:
-        return _draw_true_grades(tasks["task_id"], seed, form)
-    if "field" not in truth.columns and len(form.fields) == 1:
-        truth = truth.with_columns(field=pl.lit(next(iter(form.fields))))
-    grades = {}
-    for field in form.fields:
-        of_field = truth.filter(pl.col("field") == field).select("task_id", "grade")
-        task_grades = tasks.join(of_field, on="task_id", how="left", maintain_order="left")
-        low, high = _get_scale(form, field)
-        if (faulty := task_grades.filter(~pl.col("grade").is_between(low, high).fill_null(value=False))).height:
-            location = f"task {faulty['task_id'][0]}" + (f", {field}" if len(form.fields) > 1 else "")
-            raise BadInput(f"{location}: expected a true grade from {low} to {high}, found {faulty['grade'][0]}")
-        grades[field] = task_grades["grade"].cast(pl.Int64).to_numpy()
-    return grades
-
-
-def _draw_true_grades(task_ids: pl.Series, seed: int, form: Form) -> dict[str, npt.NDArray[np.int64]]:
-    draws = _draw_numbers((f"{seed}\ngrade\n{task}" for task in task_ids), len(form.fields))
-    grades = {}
-    for number, (field, field_schema) in enumerate(form.fields.items()):
-        shares = _GRADES.get(field, (1 / len(field_schema.values),) * len(field_schema.values))
-        indices = np.searchsorted(np.cumsum(shares)[:-1], draws[:, number], side="right")
-        grades[field] = indices.astype(np.int64) + _get_scale(form, field)[0]
-    return grades
-
-
-def _get_scale(form: Form, field: str) -> tuple[int, int]:
-    """Return the lowest and the highest grade."""
-    values = form.fields[field].values
-    return int(values[0]), int(values[-1])
-
-
-def _draw_answers(tasks: pl.DataFrame, rater: str, share: float, seed: int) -> pl.DataFrame:
+def _draw_answers(tasks: pl.DataFrame, rater: str, share: float) -> pl.DataFrame:
     """Draw the answers of one rater: task_id, field, value, rater_id."""
-    count = 14
-    draws = _draw_numbers((f"{seed}\n{rater}\n{task}" for task in tasks["task_id"]), count)
-    u = [pl.col(f"u{n}") for n in range(count)]
+    draws = pl.DataFrame(_draw_numbers(tasks["task_id"], 14, rater))
+    u = [pl.col(name) for name in draws.columns]
     is_ambiguous = (pl.col("flaw") == "ambiguous").fill_null(value=False)
-    knows_answer = u[2] < pl.when(pl.col("flaw") == "unanswerable").then(1 / questionnaire.OPTIONS).otherwise(share)
+    knows_answer = u[2] < pl.when(flaw="unanswerable").then(1 / questionnaire.OPTIONS).otherwise(share)
+    names_rival = is_ambiguous & (u[3] < 0.5)
     first_choice, rival = (
-        pl.when(is_ambiguous & (u[3] < 0.5)).then(a).otherwise(b) for a, b in (("rival", "right"), ("right", "rival"))
+        pl.when(names_rival).then(a).otherwise(b) for a, b in (("rival", "right"), ("right", "rival"))
     )
-    rows = tasks.with_columns(pl.DataFrame(draws, [f"u{n}" for n in range(count)])).with_columns(
-        is_wise=knows_answer,
+    rows = tasks.with_columns(draws).with_columns(
         before=pl.when(u[0] < 0.33).then("right").otherwise(_pick_other_option("right", u[1])),
         after=pl.when(knows_answer).then(first_choice).otherwise(_pick_other_option("right", u[4])),
+        is_wise=knows_answer,
     )
-    is_right = pl.col("after") == pl.col("right")
-    second = (
-        pl.when(is_ambiguous & pl.col("is_wise") & (u[5] < 0.8)).then(rival)
-        .when(u[5] > 0.95).then(_pick_other_option("after", u[6]))
-    )  # fmt: skip
+    names_second = is_ambiguous & pl.col("is_wise") & (u[5] < 0.8)
+    second = pl.when(names_second).then(rival).when(u[5] > 0.95).then(_pick_other_option("after", u[6]))
     letters = dict(enumerate(questionnaire.LETTERS))
+    is_right = pl.col("after") == pl.col("right")
+    right_difficulty, wrong_difficulty = (
+        _pick_value(questionnaire.DIFFICULTIES, u[8], shares) for shares in ((0.6, 0.3, 0.1), (0.1, 0.4, 0.5))
+    )
     answers = rows.select(
         "task_id",
-        before=pl.col("before").replace_strict(letters, return_dtype=pl.String),
-        after=pl.col("after").replace_strict(letters, return_dtype=pl.String),
+        pl.col("before", "after").replace_strict(letters, return_dtype=pl.String),
         second=second.replace_strict(letters, default=questionnaire.NO_OTHER, return_dtype=pl.String),
         relation=_pick_value(questionnaire.RELATIONS, u[7], (0.45, 0.45, 0.1)),
-        difficulty=pl.when(is_right)
-        .then(_pick_value(questionnaire.DIFFICULTIES, u[8], (0.6, 0.3, 0.1)))
-        .otherwise(_pick_value(questionnaire.DIFFICULTIES, u[8], (0.1, 0.4, 0.5))),
+        difficulty=pl.when(is_right).then(right_difficulty).otherwise(wrong_difficulty),
         span_1=pl.when(u[9] < 0.95).then(_pick_span(u[10], u[11])),
         span_2=pl.when(u[9] > 0.03).then(_pick_span(u[12], u[13])),
     )
-    long = answers.unpivot(index="task_id", variable_name="field", value_name="value").drop_nulls("value")
-    return long.with_columns(rater_id=pl.lit(rater))
+    return _unpivot(answers).drop_nulls("value").with_columns(rater_id=pl.lit(rater))
 
 
 def _pick_other_option(option: str, draw: pl.Expr) -> pl.Expr:
@@ -321,30 +223,23 @@ def _pick_span(start: pl.Expr, size: pl.Expr) -> pl.Expr:
     return pl.when(length > 0).then(pl.format("{}-{}", begin, end))
 
 
-def _check_share(name: str, share: float) -> None:
-    if not 0 <= share <= 1:
-        raise BadInput(f"{name} should be in 0-1, found {share}")
-
-
-def _draw_numbers(keys: Iterable[str], count: int) -> _Draws:
-    """Draw `count` numbers in [0, 1) for each key from its hash."""
-    digests = b"".join(hashlib.shake_128(key.encode()).digest(4 * count) for key in keys)
+def _draw_numbers(task_ids: Iterable[str], count: int, *names: str) -> _Draws:
+    """Draw `count` numbers in [0, 1) for each task from a hash of the names and its id."""
+    keys = ("\n".join((_SEED, *names, task)).encode() for task in task_ids)
+    digests = b"".join(hashlib.shake_128(key).digest(4 * count) for key in keys)
     return np.frombuffer(digests, "<u4").reshape(-1, count) / 2**32
 
 
-def _draw_true_values(task_ids: pl.Series, seed: int) -> dict[str, npt.NDArray[np.str_]]:
+def _draw_true_values(task_ids: pl.Series, key: str, form: Form = CSD) -> _Values:
     """Draw the true value of each task, by field."""
-    draws = _draw_numbers((f"{seed}\ntruth\n{task}" for task in task_ids), len(FIELDS))
     values = {}
-    for number, (name, field) in enumerate(FIELDS.items()):
-        bounds = np.cumsum(_RATIOS[name])[:-1]
-        values[name] = np.array(field.values)[np.searchsorted(bounds, draws[:, number], side="right")]
+    for (name, field), draws in zip(form.fields.items(), _draw_numbers(task_ids, len(form.fields), key).T, strict=True):
+        indices = np.searchsorted(np.cumsum(_SHARES[name])[:-1], draws, side="right")
+        values[name] = np.array(field.values)[indices]
     return values
 
 
-def _distort_values(
-    true_values: dict[str, npt.NDArray[np.str_]], draws: _Draws, accuracy: float
-) -> dict[str, npt.NDArray[np.str_]]:
+def _distort_values(true_values: _Values, draws: _Draws, accuracy: float) -> _Values:
     """Draw the values of a rater who knows the truth with a set probability; two draws a field."""
     rater_values = {}
     for number, (name, field) in enumerate(FIELDS.items()):
@@ -356,31 +251,31 @@ def _distort_values(
     return rater_values
 
 
-def _unpivot_values(task_ids: pl.Series, values: dict[str, npt.NDArray[np.str_]]) -> pl.DataFrame:
-    """Return rows of task_id, field, value."""
-    columns = {name: pl.Series(name, column.tolist(), dtype=pl.String) for name, column in values.items()}
-    wide = pl.DataFrame({"task_id": task_ids} | columns)
+def _unpivot_values(task_ids: pl.Series, values: _Values) -> pl.DataFrame:
+    columns = {name: pl.Series(column.tolist(), dtype=pl.String) for name, column in values.items()}
+    return _unpivot(pl.DataFrame({"task_id": task_ids} | columns))
+
+
+def _unpivot(wide: pl.DataFrame) -> pl.DataFrame:
     return wide.unpivot(index="task_id", variable_name="field", value_name="value")
 
 
 def _draw_notes(tasks: pl.DataFrame, values: pl.DataFrame, draws: _Draws) -> pl.DataFrame:
     """Draw the notes of one rater: on half of the subtexts seen, and a name for each other figure seen."""
-    figures_found = values.filter(value=YES)
-    texts = tasks.select("task_id", "text").with_columns(
-        **{f"u{n}": pl.Series(draws[:, n]) for n in range(4)}, length=pl.col("text").str.len_chars().cast(pl.Int64)
+    texts = tasks.select("task_id", length=pl.col("text").str.len_chars().cast(pl.Int64))
+    texts = texts.with_columns(pl.DataFrame(draws, [f"u{n}" for n in range(4)]))
+    subtexts, figures = (
+        texts.join(values.filter(value=YES, field=field), on="task_id", how="semi") for field in ("subtext", "other")
     )
-    hidden = texts.join(figures_found.filter(field="subtext"), on="task_id", how="semi").filter(pl.col("u0") < 0.5)
     start = (pl.col("u1") * pl.col("length")).cast(pl.Int64)
     end = start + 1 + (pl.col("u2") * (pl.col("length") - start)).cast(pl.Int64)
-    notes = hidden.select(
+    notes = subtexts.filter(pl.col("u0") < 0.5).select(
         "task_id",
         span=pl.format("{}-{}", start, end),
         plain=pl.lit("simulated: said in plain words"),
         meaning=_pick_text(_MEANINGS),
-    ).unpivot(index="task_id", variable_name="field", value_name="value")
-    figures = texts.join(figures_found.filter(field="other"), on="task_id", how="semi")
-    rhetoric = figures.select("task_id", field=pl.lit("rhetoric"), value=_pick_text(_RHETORIC))
-    return pl.concat([notes, rhetoric])
+    )
+    return pl.concat([_unpivot(notes), _unpivot(figures.select("task_id", rhetoric=_pick_text(_RHETORIC)))])
 
 
 def _pick_text(texts: tuple[str, ...]) -> pl.Expr:
@@ -388,15 +283,15 @@ def _pick_text(texts: tuple[str, ...]) -> pl.Expr:
     return (pl.col("u3") * len(texts)).cast(pl.Int64).replace_strict(dict(enumerate(texts)), return_dtype=pl.String)
 
 
-def _format_labels(labels: pl.DataFrame, stage: int, form: Form = CSD) -> pl.DataFrame:
-    """Format rows of the contract Labels, without project."""
+def _format_labels(labels: pl.DataFrame, in_round: int = 1, stage: int = 1, form: Form = CSD) -> pl.DataFrame:
+    """Format task_id, rater_id, field and value as rows of the contract Labels, without project."""
     return labels.select(
         "task_id",
-        "round",
+        pl.lit(in_round, pl.Int64).alias("round"),
         pl.lit(stage, pl.Int64).alias("stage"),
         "rater_id",
         "field",
         "value",
         pl.lit(None, pl.Datetime("us", "UTC")).alias("labelled_at"),
         pl.lit(TOOL).alias("tool"),
-    ).sort("task_id", "round", "rater_id", pl.col("field").cast(pl.Enum([*form.fields, *form.notes])))
+    ).sort("task_id", "rater_id", pl.col("field").cast(pl.Enum([*form.fields, *form.notes])))

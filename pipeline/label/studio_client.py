@@ -1,15 +1,15 @@
 """Giving tasks to a Label Studio server and getting its export; what is sent twice arrives once.
 
-A server is told by its address and a token of either kind: a personal access token, as every server gives them out, or
-a legacy token, where they are switched on. The token is in no message and no log. Nothing is tried again here: a fault
-that may pass is Retry, and the task that asked is run again. Each call looks first at what is there, so that it does
-not matter at which moment the one before was killed.
+A server has an address and a token of either kind: a personal access token, as every server gives them out, or a legacy
+token, where they are switched on. The token is in no message and no log. Nothing is tried again here: a fault that may
+pass is Retry, and the task that asked is run again. Each call first reads what the server has, so that it does not
+matter at which moment the call before was killed.
 """
 
 import hashlib
 import logging
-import secrets
 from collections.abc import Generator, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,8 +17,9 @@ from urllib.parse import urlsplit
 import httpx
 
 from pipeline.errors import BadInput, Refused, Retry, SchemaDrift, UndertoneError
+from pipeline.io.atomic import replace_file
 from pipeline.label.label_files import parse_number
-from pipeline.label.label_studio import RATERS, make_marker
+from pipeline.label.label_studio import RATERS
 from pipeline.text.redact import mask_secrets
 
 log = logging.getLogger(__name__)
@@ -28,12 +29,12 @@ _BATCH = 500  # tasks in one import
 _MOST_PAGES = 10_000
 _TITLE = 50  # characters of a project's title
 _SLOW = 300.0  # seconds for an import or export; 8,843 tasks took 3.5 s and 19.3 s
-_SAID = 300  # characters of a server's message that are repeated
+_QUOTED = 300  # characters of a server's message that are repeated
 _LATER = {408, 425, 429}
 _REFRESH = "/api/token/refresh/"
-# of a task, all 0 or false until somebody begins it; `drafts` would hold the asker's own alone
+# of a task, all 0 or false until a rater begins it; `drafts` would hold the asker's own alone
 _BEGUN = ("total_annotations", "cancelled_annotations", "draft_exists")
-_SHOWN = ",".join(("id", "data", *_BEGUN))  # a page of all there is takes eight times as long
+_COLUMNS = ",".join(("id", "data", *_BEGUN))  # a page of all columns takes eight times as long
 
 
 class _Token(httpx.Auth):
@@ -44,7 +45,7 @@ class _Token(httpx.Auth):
 
     def __init__(self, token: str, address: str) -> None:
         self.secrets = [token]  # and what it was last exchanged for
-        self._refresh = f"{address}{_REFRESH}"
+        self._address = f"{address}{_REFRESH}"
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         token, *access = self.secrets
@@ -57,23 +58,21 @@ class _Token(httpx.Auth):
             if (yield request).status_code != 401:
                 return
         limits = request.extensions  # a request without them waits for ever
-        answer = yield httpx.Request("POST", self._refresh, json={"refresh": token}, extensions=limits)
+        answer = yield httpx.Request("POST", self._address, json={"refresh": token}, extensions=limits)
         answer.read()
         if answer.is_success:
-            self.secrets[1:] = [_parse_access(answer)]
-            request.headers["Authorization"] = f"Bearer {self.secrets[1]}"
+            try:
+                access = [str(answer.json()["access"])]
+            except (ValueError, KeyError, TypeError) as why:
+                message = f"Label Studio, POST {_REFRESH}: no `access` in the answer; is the address right?"
+                raise SchemaDrift(message) from why
+            self.secrets[1:] = access
+            request.headers["Authorization"] = f"Bearer {access[0]}"
             yield request
 
 
-def _parse_access(answer: httpx.Response) -> str:
-    try:
-        return str(answer.json()["access"])
-    except (ValueError, KeyError, TypeError) as why:
-        raise SchemaDrift(f"Label Studio, POST {_REFRESH}: no `access` in the answer; is the address right?") from why
-
-
 def connect(address: str, token: str, seconds: float = 30.0) -> httpx.Client:
-    """A client of the server at an address; close it, or use it in `with`.
+    """Create a client of the server at an address; close it, or use it in `with`.
 
     Raises:
         BadInput: address or token cannot be one. They are not repeated in the message.
@@ -84,107 +83,97 @@ def connect(address: str, token: str, seconds: float = 30.0) -> httpx.Client:
     if not token or not token.isascii() or not token.isprintable() or " " in token:
         raise BadInput("the token of Label Studio is empty, or holds a space, a line break or a letter outside ASCII")
     base = address.rstrip("/")
-    return httpx.Client(
-        base_url=base,
-        auth=_Token(token, base),
-        headers={"Accept": "application/json"},
-        timeout=seconds,
-        follow_redirects=False,
-    )
+    headers = {"Accept": "application/json"}
+    return httpx.Client(base_url=base, auth=_Token(token, base), headers=headers, timeout=seconds)
 
 
 def get_project(client: httpx.Client, title: str, config: str, stage: int = 1, raters: int | None = None) -> int:
-    """Id of the project of that title, made if there is none, whose tasks are each given to so many raters.
+    """Return the id of the project of that title; create the project if there is none.
 
-    They are `RATERS[stage]` by default.
-
-    A title of more than 50 characters is shortened in its middle.
+    Each of its tasks is given to so many raters, by default `RATERS[stage]`. A title of more than 50 characters is
+    shortened in its middle.
 
     Raises:
         BadInput: there are several of that title, or the one there has the form of another schema or stage, or gives
             tasks to another number of raters.
     """
     title, raters = _shorten_title(title), raters or RATERS[stage]
-    projects = [p for p in _list_projects(client, title) if p.get("title") == title]
+    projects = [project for project in _list_projects(client, title) if project.get("title") == title]
     if len(projects) > 1:
-        ids = ", ".join(str(p.get("id")) for p in projects)
+        ids = ", ".join(str(project.get("id")) for project in projects)
         raise BadInput(
             f"Label Studio has {len(projects)} projects titled {title!r} ({ids}); expected one: rename the rest"
         )
     if not projects:
-        settings = {"title": title, "label_config": config, "maximum_annotations": raters,
-                  "show_collab_predictions": False, "show_skip_button": True}  # fmt: skip
-        created = _request_json(client, "POST", "/api/projects/", json=settings)
-        log.info("made project %s in Label Studio", created.get("id"))
-        return _get_id(created)
-    existing = projects[0]
-    expected_marker = config.partition('className="')[2].partition('"')[0] or make_marker(stage=stage)
-    if expected_marker not in str(existing.get("label_config")):
+        settings = {"title": title, "label_config": config, "maximum_annotations": raters}
+        settings |= {"show_collab_predictions": False, "show_skip_button": True}
+        return _get_id(_request_json(client, "POST", "/api/projects/", json=settings))
+    marker, actual_raters = config.partition('className="')[2].partition('"')[0], projects[0].get("maximum_annotations")
+    if marker not in str(projects[0].get("label_config")):
         raise BadInput(
-            f"project {title!r} of Label Studio has another form; expected that of {expected_marker}: take a new title"
+            f"project {title!r} of Label Studio has another form; expected that of {marker}: take a new title"
         )
-    if existing.get("maximum_annotations") != raters:
+    if actual_raters != raters:
         raise BadInput(
-            f"project {title!r} of Label Studio gives a task to {existing.get('maximum_annotations')} raters, expected "
-            f"{raters}: change its annotations per task, or take a new title"
+            f"project {title!r} of Label Studio gives a task to {actual_raters} raters, expected {raters}: change its "
+            "annotations per task, or take a new title"
         )
-    return _get_id(existing)
+    return _get_id(projects[0])
 
 
 def push(client: httpx.Client, project_id: int, tasks: Iterable[Mapping[str, Any]]) -> int:
-    """Import those tasks (see `label_studio.to_tasks`) that the project does not have yet; how many there were.
+    """Import the tasks (see `label_studio.to_tasks`) that the project does not have yet; return their count.
 
-    A task is known by task_id and round in its data. An import goes on at the server when whoever asked for it is
-    killed, and may end after the next push has looked: what is there twice is taken out, unless somebody has begun it.
+    A task is known by task_id and round in its data. An import goes on at the server when the process that asked for it
+    is killed, and may end after the next push has looked: of copies all but one are removed, unless a rater has begun
+    them.
     """
     existing_keys = _remove_copies(client, project_id)
     new_tasks = {key: task for task in tasks if (key := _make_key(task)) not in existing_keys}
-    batch_tasks = list(new_tasks.values())
-    for start in range(0, len(batch_tasks), _BATCH):
-        batch = batch_tasks[start : start + _BATCH]
+    remaining_tasks = iter(new_tasks.values())
+    while batch := list(islice(remaining_tasks, _BATCH)):
         answer = _request_json(client, "POST", f"/api/projects/{project_id}/import", json=batch, timeout=_SLOW)
         if answer.get("task_count") != len(batch):
             raise SchemaDrift(f"Label Studio took {answer.get('task_count')} tasks, expected {len(batch)}")
-    if batch_tasks and (missing := new_tasks.keys() - _remove_copies(client, project_id)):
+    if new_tasks and (missing := new_tasks.keys() - _remove_copies(client, project_id)):
         raise Retry(f"{len(missing)} tasks of project {project_id} of Label Studio were taken, but are not there")
-    return len(batch_tasks)
+    return len(new_tasks)
 
 
 def _remove_copies(client: httpx.Client, project_id: int) -> set[tuple[str, int]]:
-    """Keys of the project's tasks, after taking out copies that nobody has begun; one of each stays."""
+    """Remove copies of the project's tasks that no rater has begun; return the keys of the tasks. One of each stays."""
     copies: dict[tuple[str, int], list[tuple[bool, int]]] = {}
     for task in _list_tasks(client, project_id):
-        is_begun = any(task.get(name, True) for name in _BEGUN)  # what is not told may be
+        is_begun = any(task.get(name, True) for name in _BEGUN)  # what the server leaves out may be
         copies.setdefault(_make_key(task), []).append((not is_begun, task["id"]))
     for key, copies_of_task in copies.items():
         for is_untouched, number in sorted(copies_of_task)[1:]:
             if is_untouched:
-                log.info("task %s is twice in Label Studio: taking out its %s", key[0], number)
+                log.info("task %s is twice in Label Studio: removing its copy %s", key[0], number)
                 _request(client, "DELETE", f"/api/tasks/{number}/", allowed_status=404)
     return set(copies)
 
 
 def export(client: httpx.Client, project_id: int, path: Path) -> None:
     """Write the project's JSON export, all its tasks and annotations, to a file (see `label_studio.read_export`)."""
-    draft = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
     params = {"exportType": "JSON", "download_all_tasks": "true"}
     address = f"/api/projects/{project_id}/export"
     try:
-        with client.stream("GET", address, params=params, timeout=_SLOW) as answer, draft.open("wb") as file:
+        with (
+            client.stream("GET", address, params=params, timeout=_SLOW) as answer,
+            replace_file(path) as draft,
+            draft.open("wb") as file,
+        ):
             if not answer.is_success:
                 answer.read()
                 raise _make_error(client, answer)
-            for part in answer.iter_bytes():
-                file.write(part)
-        draft.replace(path)
+            file.writelines(answer.iter_bytes())
     except httpx.HTTPError as why:
         raise Retry(f"Label Studio, GET {address}: {type(why).__name__}") from why
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _shorten_title(title: str) -> str:
-    """The title, or one as long as the server takes that begins and ends like it and is no other's."""
+    """Shorten a title to what the server takes: it begins and ends alike, and is no other title's."""
     if len(title) <= _TITLE:
         return title
     middle = f"…{hashlib.sha256(title.encode()).hexdigest()[:8]}"
@@ -193,7 +182,7 @@ def _shorten_title(title: str) -> str:
 
 
 def _list_projects(client: httpx.Client, title: str) -> Iterator[dict[str, Any]]:
-    """Projects whose title holds this one, as far as the server filters."""
+    """List the projects whose title holds this one, as far as the server filters."""
     for page in range(1, _MOST_PAGES):
         params: dict[str, Any] = {"title": title, "page": page, "page_size": _PAGE}
         answer = _request_json(client, "GET", "/api/projects/", params=params)
@@ -207,19 +196,13 @@ def _list_projects(client: httpx.Client, title: str) -> Iterator[dict[str, Any]]
 
 
 def _list_tasks(client: httpx.Client, project_id: int) -> Iterator[dict[str, Any]]:
-    """All tasks of a project, page by page; Retry where their number changed meanwhile, as one may have slipped by."""
-    seen_ids: set[Any] = set()
+    """List all tasks of a project by page; Retry where their number changed meanwhile, as one may have slipped by."""
+    task_ids: set[Any] = set()
     total = None
+    params: dict[str, Any] = {"project": project_id, "page_size": _PAGE, "fields": "all", "include": _COLUMNS}
     for page in range(1, _MOST_PAGES):
-        params: dict[str, Any] = {
-            "project": project_id,
-            "page": page,
-            "page_size": _PAGE,
-            "fields": "all",
-            "include": _SHOWN,
-        }
         try:
-            answer = _request_json(client, "GET", "/api/tasks/", params=params)
+            answer = _request_json(client, "GET", "/api/tasks/", params={**params, "page": page})
         except BadInput as why:
             if page == 1:
                 raise
@@ -228,12 +211,12 @@ def _list_tasks(client: httpx.Client, project_id: int) -> Iterator[dict[str, Any
         if not isinstance(tasks, list) or not isinstance(reported_total, int):
             raise SchemaDrift("Label Studio's list of tasks has no `tasks` and `total`")
         total = reported_total if total is None else total
-        new_tasks = [task for task in tasks if task.get("id") not in seen_ids]
-        seen_ids.update(task.get("id") for task in new_tasks)
+        new_tasks = [task for task in tasks if task.get("id") not in task_ids]
+        task_ids.update(task.get("id") for task in new_tasks)
         yield from new_tasks
-        if total != reported_total or (not new_tasks and len(seen_ids) < total):
+        if total != reported_total or (not new_tasks and len(task_ids) < total):
             raise Retry(f"the tasks of project {project_id} of Label Studio changed while they were listed")
-        if len(seen_ids) >= total:
+        if len(task_ids) >= total:
             return
     raise BadInput(f"the tasks of project {project_id} of Label Studio fill more than {_MOST_PAGES} pages")
 
@@ -247,12 +230,11 @@ def _make_key(task: Mapping[str, Any]) -> tuple[str, int]:
 
 def _get_id(server_project: Mapping[str, Any]) -> int:
     if not isinstance(server_project.get("id"), int):
-        raise SchemaDrift("Label Studio told a project without an id")
+        raise SchemaDrift("Label Studio listed a project without an id")
     return int(server_project["id"])
 
 
 def _request_json(client: httpx.Client, method: str, address: str, **options: Any) -> dict[str, Any]:
-    """The JSON object the server answers."""
     answer = _request(client, method, address, **options)
     try:
         body = answer.json()
@@ -276,9 +258,9 @@ def _request(
 
 
 def _make_error(client: httpx.Client, answer: httpx.Response) -> UndertoneError:
-    """What an answer that is no success means; the server's own words, without the token should they repeat it."""
+    """Make the error of an answer that is no success; it quotes the server, without the token."""
     text = mask_secrets(answer.text, client.auth.secrets if isinstance(client.auth, _Token) else ())
-    text = " ".join(text[:_SAID].split())
+    text = " ".join(text[:_QUOTED].split())
     message = f"Label Studio, {answer.request.method} {answer.request.url.path}: {answer.status_code} {text}".rstrip()
     if answer.status_code in (401, 403):
         return Refused(

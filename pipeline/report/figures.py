@@ -48,14 +48,14 @@ _STYLE: dict[Any, Any] = {
 
 @contextmanager
 def use_style() -> Iterator[None]:
-    """Our style; a letter that no font here has is drawn as a box, without a warning."""
+    """Use our style; a letter that no font here has is drawn as a box, without a warning."""
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         yield
 
 
 def render_svg(figure: Figure) -> str:
-    """The figure as an element for a page."""
+    """Render a figure as an element for a page."""
     out = io.StringIO()
     figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
     text = out.getvalue()
@@ -63,19 +63,19 @@ def render_svg(figure: Figure) -> str:
 
 
 def pick_look(number: int) -> tuple[str, str]:
-    """Colour and marker of the n-th thing in a figure: 36 pairs, told apart with any colour vision."""
+    """Pick colour and marker of the n-th thing in a figure: 36 pairs, distinct with any colour vision."""
     return HUES[number % len(HUES)], MARKERS[(number + number // len(HUES)) % len(MARKERS)]
 
 
 def wrap_name(name: str, width: int = 22, lines: int = 3) -> str:
-    """A name on several lines, broken after spaces, underscores, slashes and hyphens."""
+    """Wrap a name to several lines, broken after spaces, underscores, slashes and hyphens."""
     width = width // 2 if re.search(r"[\u2e80-\uffef]", name) else width
     parts = textwrap.wrap(re.sub(r"([_/])", r"\1 ", name), width, max_lines=lines, placeholder="…")
     return re.sub(r"([_/]) ", r"\1", "\n".join(parts))
 
 
 def require_rows(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame; ValueError if it has no rows, as there is nothing to draw."""
+    """Return the frame; ValueError if it has no rows, as there is nothing to draw."""
     if frame.is_empty():
         raise ValueError("expected at least one row")
     return frame
@@ -98,7 +98,7 @@ def draw_rules(axis: Axes, count: int) -> None:
 
 
 def create_row_figure(names: Sequence[str], height: float) -> tuple[Figure, Axes]:
-    """A figure with a row for each name, so many inches each."""
+    """Create a figure with a row for each name, so many inches each."""
     figure = Figure(figsize=(7.2, height * len(names) + 0.9), layout="constrained")
     axis = figure.subplots()
     name_rows(axis, [wrap_name(name) for name in names])
@@ -107,15 +107,10 @@ def create_row_figure(names: Sequence[str], height: float) -> tuple[Figure, Axes
 
 def create_panels(
     count: int, across: int, size: tuple[float, float], *, sharex: bool = False, sharey: bool = True
-) -> tuple[Figure, list[Axes]]:  # fmt: skip
-    """A figure of so many panels, at most so many in a row.
+) -> tuple[Figure, list[Axes]]:
+    """Create a figure of `count` panels, at most `across` in a row.
 
-    Args:
-        count: of the panels.
-        across: panels in a row.
-        size: inches a row of panels is high, and those beyond.
-        sharex: panels have one scale across.
-        sharey: and one upwards.
+    `size` has the inches that a row of panels is high, and those beyond. Panels may share their scales.
     """
     across = min(count, across)
     down = -(-count // across)
@@ -128,12 +123,12 @@ def create_panels(
 
 
 def place_mark(y: float, number: int, count: int, width: float = 0.8) -> float:
-    """Where the n-th of some marks stands in a row, which they share a part of."""
+    """Place the n-th of some marks in a row, of which they share a part."""
     return y + width * ((number + 0.5) / count - 0.5)
 
 
 def draw_mark(axis: Axes, y: float, row: Mapping[str, Any], look: tuple[str, str], value: str = "value") -> None:
-    """A number and its interval from `low` to `high`; what is null or absent is left out."""
+    """Draw a number and its interval from `low` to `high`; what is null or absent is left out."""
     colour, marker = look
     middle, low, high = (np.nan if row.get(name) is None else row[name] for name in (value, "low", "high"))
     axis.hlines(y, low, high, color=colour, linewidth=1.6)
@@ -141,7 +136,7 @@ def draw_mark(axis: Axes, y: float, row: Mapping[str, Any], look: tuple[str, str
 
 
 def list_keys(count: int, linewidth: float = 1.6) -> list[Line2D]:
-    """What a legend shows of the first so many looks."""
+    """List what a legend shows of the first `count` looks."""
     styles = (pick_look(number) for number in range(count))
     return [Line2D([], [], color=colour, marker=marker, linewidth=linewidth) for colour, marker in styles]
 
@@ -149,19 +144,13 @@ def list_keys(count: int, linewidth: float = 1.6) -> list[Line2D]:
 def draw_legend(
     figure: Figure, handles: Sequence[Line2D | Patch], names: Sequence[str], columns: int = 3, *, is_below: bool = False
 ) -> None:
-    """A legend outside of the panels, on top or below."""
-    figure.legend(
-        handles,
-        names,
-        loc="outside lower center" if is_below else "outside upper center",
-        ncols=columns,
-        frameon=False,
-        fontsize=8,
-    )
+    """Draw a legend outside of the panels, on top or below."""
+    style: dict[str, Any] = {"ncols": columns, "frameon": False, "fontsize": 8}
+    figure.legend(handles, names, loc="outside lower center" if is_below else "outside upper center", **style)
 
 
 def write_text(axis: Axes, x: float, y: float, text: str, **style: Any) -> None:
-    """A text in the middle of a cell."""
+    """Write a text in the middle of a cell."""
     axis.text(x, y, text, **{"ha": "center", "va": "center", "fontsize": 8, **style})
 
 
@@ -184,22 +173,15 @@ def draw_dots(
     is_shared: bool = False,
     x: str = "",
 ) -> str:
-    """Numbers with their intervals, a panel a metric; what the paper prints are ticks of the same colour.
+    """Draw numbers with their intervals, a panel a metric; what the paper prints are ticks of the same colour.
 
-    Args:
-        rows_by_key: by panel, row and mark: value, low, high.
-        titles: of the panels.
-        row_names: what stands below each other, with names.
-        mark_names: what is told apart by colour and marker, with names.
-        looks: of the marks, where they have some of their own.
-        printed: the paper's, by the same keys, on the scale of the figure.
-        paper: what the legend says of the printed numbers.
-        scale: that values are multiplied with.
-        chance: of each panel what numbers are held against, on the scale of the figure.
-        is_shared: panels have one scale.
-        x: what stands below each panel.
+    Rows (value, low, high) are by panel, row and mark, and so are the numbers that the paper prints, which the legend
+    calls `paper`. These, and in each panel what numbers are held against (`chance`), are on the scale of the figure;
+    the rows are multiplied by `scale`. Marks have colours and markers of their own (`looks`), `x` is the label below
+    each panel, and if `is_shared` is set, panels have one scale.
     """
-    printed = printed or {}
+    printed, chance = printed or {}, chance or {}
+    keys_with_numbers = {*rows_by_key, *printed}
     looks = looks or {key: pick_look(i) for i, key in enumerate(mark_names)}
     height = max(0.13 * len(mark_names) + 0.08, 0.3) * len(row_names) + 0.55
     with use_style():
@@ -207,36 +189,37 @@ def draw_dots(
         for axis, (panel, title) in zip(axes, titles.items(), strict=True):
             name_rows(axis, [wrap_name(name, 20, 2) for name in row_names.values()])
             draw_rules(axis, len(row_names))
-            if panel in (chance or {}):
-                axis.axvline((chance or {})[panel], **{**DASHED, "color": INK}, zorder=0)
+            if panel in chance:
+                axis.axvline(chance[panel], **{**DASHED, "color": INK}, zorder=0)
             axis.set_title(title, fontsize=9)
             axis.set_xlabel(x)
             axis.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
             for y, row in enumerate(row_names):
-                keys = [(panel, row, key) for key in mark_names if (panel, row, key) in {*rows_by_key, *printed}]
-                for i, key in enumerate(keys):
-                    y_of_mark, numbers = place_mark(y, i, len(keys)), rows_by_key.get(key, {})
-                    scaled = {name: None if value is None else scale * value for name, value in numbers.items()
-                              if name in ("value", "low", "high")}  # fmt: skip
-                    axis.plot(printed.get(key, np.nan), y_of_mark, color=looks[key[2]][0], **TICK)
-                    draw_mark(axis, y_of_mark, scaled, looks[key[2]])
-        keys_drawn = [Line2D([], [], color=colour, marker=marker, linewidth=1.6) for colour, marker in looks.values()]
+                marks = [mark for mark in mark_names if (panel, row, mark) in keys_with_numbers]
+                for i, mark in enumerate(marks):
+                    key, y_of_mark = (panel, row, mark), place_mark(y, i, len(marks))
+                    numbers = rows_by_key.get(key, {})
+                    bounds = {name: numbers.get(name) for name in ("value", "low", "high")}
+                    scaled = {name: None if bound is None else scale * bound for name, bound in bounds.items()}
+                    axis.plot(printed.get(key, np.nan), y_of_mark, color=looks[mark][0], **TICK)
+                    draw_mark(axis, y_of_mark, scaled, looks[mark])
+        keys = [Line2D([], [], color=colour, marker=marker, linewidth=1.6) for colour, marker in looks.values()]
         names = [wrap_name(name, 24, 2) for name in mark_names.values()]
-        if any(panel in titles and row in row_names and key in mark_names for panel, row, key in printed):
-            keys_drawn, names = [*keys_drawn, Line2D([], [], color=INK, **TICK)], [*names, paper]
-        draw_legend(figure, keys_drawn, names, min(len(names), 4))
+        if any(panel in titles and row in row_names and mark in mark_names for panel, row, mark in printed):
+            keys, names = [*keys, Line2D([], [], color=INK, **TICK)], [*names, paper]
+        draw_legend(figure, keys, names, min(len(names), 4))
         return render_svg(figure)
 
 
 def write_note(axis: Axes, y: float, text: str, colour: str = INK) -> None:
-    """A note right of a row."""
+    """Write a note right of a row."""
     axis.text(1.01, y, text, transform=axis.get_yaxis_transform(), va="center", fontsize=8, color=colour)
 
 
 def draw_grid(
     axis: Axes, rows: Sequence[str], columns: Sequence[str], values: Floats, colours: Colormap, norm: Normalize
 ) -> None:
-    """A table of coloured cells with names and no text in them yet; NaN stays white."""
+    """Draw a table of coloured cells with names and no text in them yet; NaN stays white."""
     height, width = values.shape
     edges = (np.arange(size + 1) - 0.5 for size in (width, height))
     cells = np.ma.masked_invalid(values)
@@ -248,15 +231,15 @@ def draw_grid(
     axis.spines[:].set_visible(False)
 
 
-def draw_distributions(scores: pl.DataFrame, bins: int = 40) -> str:
-    """Density of implicitness by source, one row each, medians marked. Columns: source, implicitness."""
+def draw_distributions(scores: pl.DataFrame) -> str:
+    """Draw the density of implicitness by source, one row each, medians marked. Columns: source, implicitness."""
     sources = sorted(scores["source"].unique())
     with use_style():
         figure = Figure(figsize=(7.2, 0.62 * len(sources) + 0.9), layout="constrained")
         axes = np.atleast_1d(figure.subplots(len(sources), sharex=True))
-        edges = np.linspace(0, 2, bins + 1)
+        edges = np.linspace(0, 2, 41)
         for axis, source in zip(axes, sources, strict=True):
-            values = scores.filter(pl.col("source") == source)["implicitness"].to_numpy()
+            values = scores.filter(source=source)["implicitness"].to_numpy()
             heights, _ = np.histogram(values, edges, density=True)
             axis.stairs(heights, edges, fill=True, color=PALE)
             axis.stairs(heights, edges, color=ACCENT, linewidth=1)
@@ -270,18 +253,20 @@ def draw_distributions(scores: pl.DataFrame, bins: int = 40) -> str:
 
 
 def draw_funnel(rows: pl.DataFrame) -> str:
-    """Kept and dropped rows by source as shares of what was read. Columns: source, reason (null = kept), row_count."""
+    """Draw kept and dropped rows by source as shares. Columns: source, reason (null = kept), row_count."""
     sources = sorted(rows["source"].unique(), reverse=True)
     reasons: Sequence[str | None] = [None, *sorted(rows["reason"].drop_nulls().unique())]
     palette = [ACCENT, "#c1666b", "#e0a458", "#8f9a5b", "#7b6d8d", "#4a7c7a", "#b08ea2", "#a3a3a3", "#6b4e3d"]
+
+    def count(frame: pl.DataFrame) -> Floats:
+        return np.array([frame.filter(source=source)["row_count"].sum() for source in sources], float)
+
     with use_style():
         figure = Figure(figsize=(7.2, 0.36 * len(sources) + 1.3), layout="constrained")
         axis = figure.subplots()
-        offsets = np.zeros(len(sources))
-        totals = np.array([rows.filter(pl.col("source") == s)["row_count"].sum() for s in sources], float)
+        offsets, totals = np.zeros(len(sources)), count(rows)
         for position, reason in enumerate(reasons):
-            matching = rows.filter(pl.col("reason").is_null() if reason is None else pl.col("reason") == reason)
-            counts = np.array([matching.filter(pl.col("source") == s)["row_count"].sum() for s in sources], float)
+            counts = count(rows.filter(pl.col("reason").eq_missing(reason)))
             shares = 100 * counts / np.maximum(totals, 1)
             name = "kept" if reason is None else reason.replace("_", " ")
             axis.barh(sources, shares, left=offsets, color=palette[position % len(palette)], height=0.62, label=name)

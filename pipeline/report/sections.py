@@ -48,10 +48,13 @@ class Part(NamedTuple):
 def create_environment() -> Environment:
     """Create the environment with the templates of this folder; the filter `number` is `format_number`."""
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
         # markup is a subclass of str, and our own
         finalize=lambda value: escape_invisible(value) if type(value) is str else value,
-    )  # fmt: skip
+    )
     environment.filters["number"] = format_number
     return environment
 
@@ -62,31 +65,31 @@ def render_template(name: str, **values: Any) -> str:
 
 
 def render(
-    title: str, heading: str, lead: str, sections: Sequence[Section], *, counts: Mapping[str, int | None] | None = None,
-    warning: str = "", missing: Sequence[str] = (), note: str = "", signatures: Sequence[str] = (),
-    template: str = "sections.html", longest: float = LONG, **extra: Any,
-) -> str:  # fmt: skip
+    title: str,
+    heading: str,
+    lead: str,
+    sections: Sequence[Section],
+    *,
+    counts: Mapping[str, int | None] | None = None,
+    template: str = "sections.html",
+    **extra: Any,
+) -> str:
     """Render a page of sections.
 
     Args:
         title: of the window.
         heading: of the page.
-        lead: the line below it.
+        lead: line below the heading.
         sections: in order.
         counts: numbers on top, by name; None is left out.
-        warning: shown above all else.
-        missing: topics of the parts without rows.
-        note: a line at the foot.
-        signatures: of the models and settings that all this comes from.
         template: one that extends sections.html.
-        longest: rows of a table that is open from the start.
-        extra: what that template shows.
+        extra: what that template shows; of any page `warning` (shown above all else), `missing` (topics of the parts
+            without rows), `note` (a line at the foot), `signatures` (of the models and settings that all this comes
+            from) and `longest` (rows of a table that is open from the start).
     """
     facts = [(name, format_count(value)) for name, value in (counts or {}).items() if value is not None]
-    return render_template(
-        template, title=title, heading=heading, lead=lead, sections=sections, counts=facts, warning=warning,
-        missing=missing, note=note, signatures=signatures, longest=longest, **extra,
-    )  # fmt: skip
+    values = {"warning": "", "missing": (), "note": "", "signatures": (), "longest": LONG, **extra}
+    return render_template(template, title=title, heading=heading, lead=lead, sections=sections, counts=facts, **values)
 
 
 def check_rows(parts: Mapping[str, Part], rows: Mapping[str, Any]) -> dict[str, Any]:
@@ -105,40 +108,32 @@ def check_rows(parts: Mapping[str, Part], rows: Mapping[str, Any]) -> dict[str, 
 
 def build_sections(parts: Mapping[str, Part], rows: Mapping[str, Any]) -> dict[str, Any]:
     """Build the arguments of `render`: `sections` of the parts with rows, and `missing` for the others."""
-    built = [parts[name].build(part_rows) for name, part_rows in rows.items()]
-    return {
-        "sections": [
-            section for parts_of in built for section in ([parts_of] if isinstance(parts_of, Section) else parts_of)
-        ],
-        "missing": [part.topic for name, part in parts.items() if name not in rows],
-    }
-
-
-def require_columns(name: str, frame: pl.DataFrame, columns: Sequence[str]) -> None:
-    """Raise BadInput if a frame lacks a column."""
-    if lacking := [column for column in columns if column not in frame.columns]:
-        raise BadInput(f"{name}: expected a column {lacking[0]}, found {', '.join(frame.columns)}")
+    sections: list[Section] = []
+    for name, part_rows in rows.items():
+        built = parts[name].build(part_rows)
+        sections += [built] if isinstance(built, Section) else built
+    return {"sections": sections, "missing": [part.topic for name, part in parts.items() if name not in rows]}
 
 
 def _check_frame(name: str, frame: pl.DataFrame, part: Part) -> None:
     columns = f"{part.keys} {part.columns}".split()
     keys = [key.removesuffix("?") for key in part.keys.split()]
-    require_columns(name, frame, [column.removesuffix("?") for column in columns])
+    for column in columns:
+        if column.removesuffix("?") not in frame.columns:
+            raise BadInput(f"{name}: expected a column {column.removesuffix('?')}, found {', '.join(frame.columns)}")
     for column in columns:
         if not column.endswith("?") and (nulls := frame[column].null_count()):
             raise BadInput(f"{name}: expected a value of {column} in each row, found {nulls} null")
-    if keys and (twice := frame.filter(frame.select(keys).is_duplicated())).height:
-        row = ", ".join(str(value)[:40] for value in twice.select(keys).row(0))
+    if keys and (repeats := frame.filter(frame.select(keys).is_duplicated())).height:
+        row = ", ".join(str(value)[:40] for value in repeats.select(keys).row(0))
         raise BadInput(f"{name}: expected a row for each {', '.join(keys)}, found several of {row}")
 
 
 def format_number(value: Any, digits: int = 3, style: str = "") -> str:
     """Format a number of a page: a dash for a missing one, a minus sign (−) for a negative one, never −0.
 
-    Args:
-        value: may be None, NaN or infinite, which are missing.
-        digits: after the point.
-        style: `,` for commas between thousands, `+` for a sign on positive numbers too.
+    None, NaN and infinite are missing. `style` is `,` for commas between thousands, `+` for a sign on positive numbers
+    too.
     """
     if value is None or not np.isfinite(value):
         return "–"
@@ -184,7 +179,7 @@ def index_rows(frame: pl.DataFrame, *keys: str) -> dict[tuple[Any, ...], dict[st
     return {tuple(row[key] for key in keys): row for row in frame.iter_rows(named=True)}
 
 
-def order_names(names: Any, known_names: Any) -> list[str]:
-    """The different names: those of `known_names` as they stand there, others after them by the alphabet."""
-    places = {name: place for place, name in enumerate(dict.fromkeys(known_names))}
+def order_names(names: Any, expected_names: Any) -> list[str]:
+    """Order the different names: those of `expected_names` as they stand there, others after them by the alphabet."""
+    places = {name: place for place, name in enumerate(dict.fromkeys(expected_names))}
     return sorted(set(names), key=lambda name: (places.get(name, len(places)), name))

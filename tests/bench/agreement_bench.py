@@ -16,7 +16,7 @@ from sklearn.metrics import cohen_kappa_score
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from pipeline.metrics.labelling.agreement import cohen_kappa, estimate_interval, fleiss_kappa
+from pipeline.metrics.labelling.agreement import estimate_interval, measure
 from pipeline.metrics.labelling.measures import MEASURES
 from tests.bench.run import against, cpu
 
@@ -47,17 +47,16 @@ def main() -> None:
     codes = labels(3)
     pairs = list(combinations(range(4), 2))
     theirs = lambda: np.mean([cohen_kappa_score(codes[:, i], codes[:, j]) for i, j in pairs])
-    assert abs(cohen_kappa(codes) - theirs()) < 1e-12
-    against(
-        "Cohen's kappa, mean of 6 pairs", LABELS, lambda: cohen_kappa(codes), theirs, "sklearn cohen_kappa_score", 5
-    )
+    assert abs(measure("cohen_kappa", codes) - theirs()) < 1e-12
+    cohen = lambda: measure("cohen_kappa", codes)
+    against("Cohen's kappa, mean of 6 pairs", LABELS, cohen, theirs, "sklearn cohen_kappa_score", 5)
     if find_spec("statsmodels"):
         from statsmodels.stats.inter_rater import aggregate_raters
         from statsmodels.stats.inter_rater import fleiss_kappa as reference
 
         fleiss = lambda: reference(aggregate_raters(codes)[0])
-        assert abs(fleiss_kappa(codes) - fleiss()) < 1e-12
-        against("Fleiss' kappa", LABELS, lambda: fleiss_kappa(codes), fleiss, "statsmodels fleiss_kappa", 5)
+        assert abs(measure("fleiss_kappa", codes) - fleiss()) < 1e-12
+        against("Fleiss' kappa", LABELS, lambda: measure("fleiss_kappa", codes), fleiss, "statsmodels fleiss_kappa", 5)
 
 
 if __name__ == "__main__":

@@ -222,14 +222,14 @@ def select(project: str) -> int:
     """The task `select` of csd."""
     from pipeline.tasks.labelling import csd
 
-    return csd.select(project, DAY, csd.parse_rules({"limit": 6}), RUN)
+    return csd.select(project, DAY, csd.Rules(limit=6), RUN)
 
 
 def look(project: str, step: list[int]) -> dict[str, int]:
     """The sensor `collect` of csd, by simulated raters."""
     from pipeline.tasks.labelling import csd
 
-    return csd.collect(project, csd.check_step(step), "simulated", run_id=RUN)
+    return csd.collect(project, (step[0], step[1]), "simulated", run_id=RUN)
 
 
 def corpus(staged: Any) -> dict[str, int]:

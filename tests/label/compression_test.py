@@ -1,7 +1,6 @@
 """Grades of compressions: the form, who gets what, systems that stay hidden, and the way back to them (NDD-36)."""
 
 import re
-from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -9,47 +8,33 @@ import polars as pl
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.label import compression, grading, label_files, schema
+from pipeline.label import compression, grading, schema
 from pipeline.label.compression import FIELDS, FORM, GRADES, assign, collect_grades, list_rater_tasks, sample
+from tests.support.labels import build_grades
 
-START = datetime(2026, 11, 20, 8, tzinfo=UTC)
 
-
-def row(item_id: str, system: str, words: list[str], kept: list[bool], lang: str = "en") -> dict[str, Any]:
-    return {"item_id": item_id, "system": system, "lang": lang, "words": words, "kept": kept}
+def build_row(item_id: str, system: str, words: list[Any], flags: list[bool], lang: str = "en") -> dict[str, Any]:
+    return {"item_id": item_id, "system": system, "lang": lang, "words": words, "kept": flags}
 
 
 CAT, WALK = ["The", "old", "cat", "slept", "."], ["我们", "昨天", "去", "公园", "。"]
-MADE = pl.DataFrame([
-    row("a", "ndd", CAT, [True, False, True, True, True]), row("a", "ppl", CAT, [True, True, False, True, True]),
-    row("a", "gold", CAT, [True, False, True, True, True]),
-    row("b", "ndd", WALK, [True, False, True, True, True], "zh"),
-    row("b", "ppl", WALK, [False] * 5, "zh"), row("b", "gold", WALK, [True] * 5, "zh"),
+COMPRESSIONS = pl.DataFrame([
+    build_row("a", "ndd", CAT, [True, False, True, True, True]),
+    build_row("a", "ppl", CAT, [True, True, False, True, True]),
+    build_row("a", "gold", CAT, [True, False, True, True, True]),
+    build_row("b", "ndd", WALK, [True, False, True, True, True], "zh"),
+    build_row("b", "ppl", WALK, [False] * 5, "zh"), build_row("b", "gold", WALK, [True] * 5, "zh"),
 ])  # fmt: skip
-TASKS, KEY = compression.build_tasks(MADE)
-OF = {(item, system): task for task, item, system in KEY.iter_rows()}
+TASKS, KEY = compression.build_tasks(COMPRESSIONS)
+TASK_OF = {(item, system): task for task, item, system in KEY.iter_rows()}
 
 
-def label(task: str, rater: str, field: str, value: object, minute: int | None = None, **change: Any) -> dict[str, Any]:
-    """A label of a long table."""
-    at = None if minute is None else START + timedelta(minutes=minute)
-    said = {"task_id": task, "rater_id": rater, "field": field, "value": str(value), "labelled_at": at}
-    return {**said, "round": 1, "stage": 1, "tool": "file", **change}
-
-
-def labels(*rows: dict[str, Any]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=label_files.COLUMNS)
-
-
-def many(count: int, systems: tuple[str, ...] = ("ndd", "ppl", "gold")) -> pl.DataFrame:
-    """Compressions of so many sentences, another one by each system."""
+def build_compressions(count: int) -> pl.DataFrame:
+    """Build compressions of so many sentences, another one by each of three systems."""
     return pl.DataFrame([
-        row(f"{n:03}", system, ["one", f"{n:03}", "two"], [place <= at for place in range(3)])
-        for n in range(count) for at, system in enumerate(systems)
+        build_row(f"{n:03}", system, ["one", f"{n:03}", "two"], [place <= last for place in range(3)])
+        for n in range(count) for last, system in enumerate(("ndd", "ppl", "gold"))
     ])  # fmt: skip
-
-
-# -------------------------------------------------------------------------------------------------------------- form
 
 
 def test_the_form_asks_for_two_grades() -> None:
@@ -63,16 +48,18 @@ def test_the_form_asks_for_two_grades() -> None:
 
 
 @pytest.mark.parametrize("lang", ["zh", "en"])
-def test_the_guidelines_tell_each_grade(lang: str) -> None:
+def test_the_guidelines_explain_each_grade(lang: str) -> None:
     """Questions and names of grades stand there as in the form; each grade has its own criterion, and an example."""
-    text, english = grading.read_guidelines("compression", lang), lang == "en"
-    for name, field in FORM.fields.items():
-        assert f"| `{name}` | {field.en if english else field.zh} | `0` `1` `2` `3` `4` `5` |" in text
-        names = [schema.get_value_name(name, grade, lang, FORM) for grade in GRADES]
-        rows = [rf"^\| `{grade}` \| {re.escape(told)} \| (.+) \|$" for grade, told in zip(GRADES, names, strict=True)]
-        assert len({criterion for row in rows for criterion in re.findall(row, text, re.MULTILINE)}) == 6
-    given = re.findall(r"^\| `(\d)` \| `(\d)` \| (.+?) \|", text, re.MULTILINE)
-    assert {one for one, _, _ in given} == {other for _, other, _ in given} == {*GRADES}
+    text = grading.read_guidelines("compression", lang)
+    for name in FIELDS:
+        assert f"| `{name}` | {FORM.get_question(name, lang)} | `0` `1` `2` `3` `4` `5` |" in text
+        criteria = set()
+        for grade in GRADES:
+            value_name = re.escape(schema.get_value_name(name, grade, lang, FORM))
+            criteria |= {*re.findall(rf"^\| `{grade}` \| {value_name} \| (.+) \|$", text, re.MULTILINE)}
+        assert len(criteria) == 6
+    examples = re.findall(r"^\| `(\d)` \| `(\d)` \| (.+?) \|", text, re.MULTILINE)
+    assert {syntax for syntax, _, _ in examples} == {semantics for _, semantics, _ in examples} == {*GRADES}
 
 
 @pytest.mark.parametrize("lang", ["zh", "en"])
@@ -81,151 +68,148 @@ def test_examples_of_the_guidelines_are_compressions(lang: str) -> None:
     joined = re.sub(r"(?<=\w)\n> ", " ", grading.read_guidelines("compression", lang))
     _, *parts = re.split(r"^> (.+)$", joined, flags=re.MULTILINE)
     count = 0
-    for sentence, rest in zip(parts[::2], parts[1::2], strict=True):
-        for shown in re.findall(r"^\| `\d` \| `\d` \| (.+?) \|", rest, re.MULTILINE):
-            whole, some = (list(text) if lang == "zh" else text.casefold().split() for text in (sentence, shown))
-            left = iter(whole)
-            assert all(unit in left for unit in some), shown
+    for sentence, table in zip(parts[::2], parts[1::2], strict=True):
+        for example in re.findall(r"^\| `\d` \| `\d` \| (.+?) \|", table, re.MULTILINE):
+            units, example_units = (
+                list(text) if lang == "zh" else text.casefold().split() for text in (sentence, example)
+            )
+            remaining = iter(units)
+            assert all(unit in remaining for unit in example_units), example
             count += 1
     assert count == 11
 
 
-# ------------------------------------------------------------------------------------------------------------- tasks
-
-
 def test_tasks_show_sentence_and_compression() -> None:
-    """Words with blanks between them, in Chinese without; where nothing is left raters are told so."""
-    shown = {item: {*rows["text"]} for (item,), rows in TASKS.group_by("item_id")}
-    assert shown == {
+    """Words with blanks between them, in Chinese without; where nothing is left raters read so."""
+    texts = {item: {*rows["text"]} for (item,), rows in TASKS.group_by("item_id")}
+    assert texts == {
         "a": {"The cat slept .", "The old slept ."}, "b": {"我们去公园。", "我们昨天去公园。", "（什么也没有留下）"}
     }  # fmt: skip
     assert {*TASKS.select("item_id", "context", "lang").rows()} == {
         ("a", "The old cat slept .", "en"), ("b", "我们昨天去公园。", "zh"),
     }  # fmt: skip
-    nothing = compression.build_tasks(pl.DataFrame([row("a", "x", CAT, [False] * 5)])).tasks
+    nothing = compression.build_tasks(pl.DataFrame([build_row("a", "x", CAT, [False] * 5)])).tasks
     assert nothing["text"].to_list() == ["(nothing is left)"]
 
 
-def test_nothing_tells_of_systems() -> None:
-    """Neither tasks nor ids do: renamed systems and other orders of rows make the same tasks in the same order."""
+def test_tasks_do_not_reveal_systems() -> None:
+    """Neither tasks nor ids do: renamed systems and other orders of rows make the same tasks in the same order.
+
+    Systems that leave the same words share a task; the key has it for both.
+    """
     assert "system" not in TASKS.columns
     assert not any(name in TASKS.write_json() for name in ("ndd", "ppl", "gold"))
-    renamed = MADE.with_columns(pl.col("system").replace({"ndd": "x", "ppl": "gold", "gold": "y"})).reverse()
+    renamed = COMPRESSIONS.with_columns(pl.col("system").replace({"ndd": "x", "ppl": "gold", "gold": "y"})).reverse()
     assert compression.build_tasks(renamed).tasks.equals(TASKS)
     assert all(re.fullmatch("[0-9a-f]{32}", task) for task in TASKS["task_id"])
-
-
-def test_systems_that_leave_the_same_words_share_a_task() -> None:
-    """Raters see a pair once; the key has it for both systems."""
-    assert OF["a", "ndd"] == OF["a", "gold"] != OF["a", "ppl"]
+    assert TASK_OF["a", "ndd"] == TASK_OF["a", "gold"] != TASK_OF["a", "ppl"]
     assert (TASKS.height, KEY.height) == (5, 6)
     assert {*KEY["task_id"]} == {*TASKS["task_id"]}
 
 
 def test_what_changes_is_another_task() -> None:
     """A grade of another sentence or compression is of another task."""
-    longer = MADE.with_columns(pl.concat_list("words", pl.lit("x")), pl.concat_list("kept", pl.lit(value=False)))
-    for changed in (longer, MADE.with_columns(pl.col("item_id") + "x")):
+    words, flags = pl.concat_list("words", pl.lit("x")), pl.concat_list("kept", pl.lit(value=False))
+    for changed in (COMPRESSIONS.with_columns(words, flags), COMPRESSIONS.with_columns(pl.col("item_id") + "x")):
         assert not {*compression.build_tasks(changed).tasks["task_id"]} & {*TASKS["task_id"]}
-    none = compression.build_tasks(MADE.clear())
-    assert (none.tasks.schema, none.key.schema) == (TASKS.schema, KEY.schema)
+    empty = compression.build_tasks(COMPRESSIONS.clear())
+    assert (empty.tasks.schema, empty.key.schema) == (TASKS.schema, KEY.schema)
+
+
+WHOLE = build_row("i", "s", CAT, [True] * 5)
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "message"),
     [
-        ([row("i", "s", [], [])], "item i, system 's': field 'words' should hold the sentence's words"),
-        ([row("i", "s", ["a", None], [True, True])], "item i, system 's': field 'words'"),  # type: ignore[list-item]
-        ([row("i", "s", CAT, [True])], "item i, system 's': field 'kept' should hold true or false for 5 words"),
-        ([row("i", "s", CAT, [True] * 5)] * 2, "item i, system 's': is repeated"),
-        ([row("i", "s", CAT, [True] * 5), row("i", "t", WALK, [True] * 5)], "item i: expected the same words"),
+        ([build_row("i", "s", [], [])], "item i, system 's': field 'words' should hold the sentence's words"),
+        ([build_row("i", "s", ["a", None], [True, True])], "item i, system 's': field 'words'"),
+        ([build_row("i", "s", CAT, [True])], "item i, system 's': field 'kept' should hold true or false for 5 words"),
+        ([WHOLE] * 2, "item i, system 's': is repeated"),
+        ([WHOLE, build_row("i", "t", WALK, [True] * 5)], "item i: expected the same words"),
     ],
 )
-def test_bad_compressions_are_told(rows: list[dict[str, Any]], told: str) -> None:
+def test_bad_compressions_are_named(rows: list[dict[str, Any]], message: str) -> None:
     """The message names sentence, system and field."""
-    with pytest.raises(BadInput, match=told):
+    with pytest.raises(BadInput, match=message):
         compression.build_tasks(pl.DataFrame(rows))
 
 
 def test_a_sample_has_the_same_sentences_of_each_system() -> None:
     """Of those that all systems have; a larger sample holds the smaller one, whatever the order of rows."""
-    made = many(40).filter(~((pl.col("item_id") == "007") & (pl.col("system") == "ppl")))
-    found, more = sample(made, 10), sample(made, 25)
-    assert found.group_by("system").agg(pl.col("item_id").sort())["item_id"].n_unique() == 1
-    assert (found["item_id"].n_unique(), found.height) == (10, 30)
-    assert {*found["item_id"]} < {*more["item_id"]}
-    assert {*sample(made.reverse(), 10)["item_id"]} == {*found["item_id"]} != {*sample(made, 10, seed=1)["item_id"]}
-    assert {*sample(made, 100)["item_id"]} == {*made["item_id"]} - {"007"}
+    rows = build_compressions(40).filter(~((pl.col("item_id") == "007") & (pl.col("system") == "ppl")))
+    small, large = sample(rows, 10), sample(rows, 25)
+    assert small.group_by("system").agg(pl.col("item_id").sort())["item_id"].n_unique() == 1
+    assert (small["item_id"].n_unique(), small.height) == (10, 30)
+    assert {*small["item_id"]} < {*large["item_id"]}
+    assert {*sample(rows.reverse(), 10)["item_id"]} == {*small["item_id"]}
+    assert {*sample(rows, 100)["item_id"]} == {*rows["item_id"]} - {"007"}
     assert compression.COUNT == 100
 
 
 def test_a_sentence_goes_to_the_same_raters_for_all_systems() -> None:
-    """Two raters a sentence, even loads, and who joins or what is added later changes nothing that was given."""
-    made = compression.build_tasks(many(20)).tasks
-    given = assign(made, ["amy", "bo", "cy"], seed=3)
-    by_item = given.join(made, on="task_id").group_by("item_id").agg(pl.col("rater_id").unique().sort(), n=pl.len())
-    assert by_item["rater_id"].list.len().unique().to_list() == [2]
+    """Two raters a sentence, even loads, and who joins or what is added later changes nothing that was assigned."""
+    tasks, raters = compression.build_tasks(build_compressions(20)).tasks, ["amy", "bo", "cy"]
+    assigned = assign(tasks, raters)
+    by_item = assigned.join(tasks, on="task_id").group_by("item_id").agg(pl.col("rater_id").n_unique(), n=pl.len())
+    assert by_item["rater_id"].unique().to_list() == [2]
     assert by_item["n"].unique().to_list() == [6]
-    loads = given.group_by("rater_id").len()["len"]
+    loads = assigned.group_by("rater_id").len()["len"]
     assert loads.max() - loads.min() <= 3  # type: ignore[operator]
-    assert given.equals(assign(made.reverse(), ["amy", "bo", "cy"], seed=3))
-    more = compression.build_tasks(many(24)).tasks
-    later = assign(more, ["amy", "bo", "cy", "dee"], seed=3, assigned=given)
-    assert given.join(later, on=["task_id", "rater_id"], how="anti").is_empty()
+    assert assigned.equals(assign(tasks.reverse(), raters))
+    more = compression.build_tasks(build_compressions(24)).tasks
+    later = assign(more, [*raters, "dee"], assigned)
+    assert assigned.join(later, on=["task_id", "rater_id"], how="anti").is_empty()
     assert later.height == 24 * 3 * 2
-    few = made.filter(pl.int_range(pl.len()).over("item_id") < 2)
-    assert assign(made, ["amy", "bo", "cy"], assigned=assign(few, ["amy", "bo", "cy"], seed=3)).equals(given)
+    few = tasks.filter(pl.int_range(pl.len()).over("item_id") < 2)
+    assert assign(tasks, raters, assign(few, raters)).equals(assigned)
 
 
 def test_each_rater_has_an_order() -> None:
     """All the tasks that are theirs, shuffled by rater: the same each time, and not that of another."""
-    made = compression.build_tasks(many(20)).tasks
-    amy, bo = list_rater_tasks(made, "amy"), list_rater_tasks(made, "bo")
-    assert amy.equals(list_rater_tasks(made.reverse(), "amy"))
+    tasks = compression.build_tasks(build_compressions(20)).tasks
+    amy, bo = list_rater_tasks(tasks, "amy"), list_rater_tasks(tasks, "bo")
+    assert amy.equals(list_rater_tasks(tasks.reverse(), "amy"))
     assert amy["task_id"].to_list() != bo["task_id"].to_list()
     assert amy.sort("task_id").equals(bo.sort("task_id"))
-    assert any(one != other for one, other in pairwise(amy["item_id"]))
-    assigned = assign(made, ["amy", "bo", "cy"])
-    mine = list_rater_tasks(made, "amy", assigned)
-    assert {*mine["task_id"]} == {*assigned.filter(rater_id="amy")["task_id"]}
-    assert mine.columns == TASKS.columns
-
-
-# ------------------------------------------------------------------------------------------------------------ grades
+    assert any(item != next_item for item, next_item in pairwise(amy["item_id"]))
+    assigned = assign(tasks, ["amy", "bo", "cy"])
+    amy = list_rater_tasks(tasks, "amy", assigned)
+    assert {*amy["task_id"]} == {*assigned.filter(rater_id="amy")["task_id"]}
+    assert amy.columns == TASKS.columns
 
 
 def test_grades_come_back_to_systems() -> None:
     """The mean of all raters by hand, for both systems that share a compression; without grades null, not 0."""
-    shared, alone = OF["a", "ndd"], OF["b", "ppl"]
-    said = labels(
-        label(shared, "bo", "syntax", 4), label(shared, "amy", "syntax", 5), label(shared, "amy", "semantics", 3),
-        label(alone, "cy", "syntax", 0),
+    shared, single = TASK_OF["a", "ndd"], TASK_OF["b", "ppl"]
+    labels = build_grades(
+        (shared, "bo", "syntax", 4), (shared, "amy", "syntax", 5), (shared, "amy", "semantics", 3),
+        (single, "cy", "syntax", 0),
     )  # fmt: skip
-    found = collect_grades(said, KEY)
-    rows = {(r["item_id"], r["system"], r["field"]): r for r in found.grades.iter_rows(named=True)}
+    grades, dropped = collect_grades(labels, KEY)
+    rows = {
+        row[:3]: row[3:] for row in grades.select("item_id", "system", "field", "grade", "grades", "raters", "n").rows()
+    }
     for system in ("ndd", "gold"):
-        syntax = rows["a", system, "syntax"]
-        assert (syntax["grade"], syntax["grades"], syntax["raters"], syntax["n"]) == (4.5, [5, 4], ["amy", "bo"], 2)
-        assert rows["a", system, "semantics"]["grade"] == 3
-    assert rows["b", "ppl", "syntax"]["grade"] == 0
-    missing = rows["a", "ppl", "syntax"]
-    assert (missing["grade"], missing["grades"], missing["n"]) == (None, [], 0)
-    assert found.grades.schema == pl.Schema(compression.GRADED)
-    assert found.grades.height == 6 * 2
-    assert found.grades["field"].to_list() == [*FIELDS] * 6
-    assert found.dropped.is_empty()
+        assert rows["a", system, "syntax"] == (4.5, [5, 4], ["amy", "bo"], 2)
+        assert rows["a", system, "semantics"][0] == 3
+    assert rows["b", "ppl", "syntax"][0] == 0
+    assert rows["a", "ppl", "syntax"] == (None, [], [], 0)
+    assert grades.schema == pl.Schema(compression.GRADED)
+    assert grades["field"].to_list() == [*FIELDS] * 6
+    assert dropped.is_empty()
 
 
 def test_what_does_not_count_has_a_reason() -> None:
     """A task that is not there, the same twice, and what was said before the last."""
-    task = OF["a", "ppl"]
-    said = labels(
-        label(task, "amy", "syntax", 1, 0), label(task, "amy", "syntax", 2, 5), label(task, "bo", "syntax", 4, 1),
-        label(task, "bo", "syntax", 4, 2), label("f" * 32, "amy", "syntax", 5),
+    task, other = TASK_OF["a", "ppl"], "f" * 32
+    labels = build_grades(
+        (task, "amy", "syntax", 1, 0), (task, "amy", "syntax", 2, 5), (task, "bo", "syntax", 4, 1),
+        (task, "bo", "syntax", 4, 2), (other, "amy", "syntax", 5),
     )  # fmt: skip
-    found = collect_grades(said, KEY)
-    assert found.grades.filter(task_id=task, field="syntax")["grades"].to_list() == [[2, 4]]
-    assert {*found.dropped.select("task_id", "rater_id", "reason").rows()} == {
-        (task, "amy", "superseded"), (task, "bo", "duplicate"), ("f" * 32, "amy", "unknown_task")
+    grades, dropped = collect_grades(labels, KEY)
+    assert grades.filter(task_id=task, field="syntax")["grades"].to_list() == [[2, 4]]
+    assert {*dropped.select("task_id", "rater_id", "reason").rows()} == {
+        (task, "amy", "superseded"), (task, "bo", "duplicate"), (other, "amy", "unknown_task")
     }  # fmt: skip
-    assert found.grades["n"].sum() + found.dropped.height == said.height
+    assert grades["n"].sum() + dropped.height == labels.height

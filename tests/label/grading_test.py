@@ -6,8 +6,9 @@ import polars as pl
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.label import compression, grading, label_files, quality
+from pipeline.label import compression, grading, quality
 from pipeline.label.schema import Form
+from tests.support.labels import build_grades
 
 
 def test_guidelines_in_other_languages() -> None:
@@ -19,15 +20,14 @@ def test_guidelines_in_other_languages() -> None:
 
 @pytest.mark.parametrize("form", [quality.FORM, compression.FORM])
 @pytest.mark.parametrize("change", [{"value": "6"}, {"field": "subtext"}, {"round": 2}, {"stage": 2}])
-def test_labels_of_another_form_are_told(form: Form, change: dict[str, Any]) -> None:
+def test_labels_of_another_form_are_named(form: Form, change: dict[str, Any]) -> None:
     """The message names task and rater, what the form asks, and what was said."""
     field = next(iter(form.fields))
-    label = {"task_id": "t", "rater_id": "amy", "field": field, "value": "3", "round": 1, "stage": 1, "tool": "file"}
-    task_ids = pl.Series(["t"])
-    assert grading.pick_latest(pl.DataFrame([label], label_files.COLUMNS), task_ids, form)[0].height == 1
-    changed = {**label, **change}
+    labels, task_ids = build_grades(("t", "amy", field, 3)), pl.Series(["t"])
+    assert grading.pick_latest(labels, task_ids, form)[0].height == 1
+    changed = labels.to_dicts()[0] | change
     grades = ", ".join(form.fields[field].values)
-    told = f"task t, rater amy: expected {' or '.join(form.fields)} of {grades} in round 1 and stage 1, found "
-    with pytest.raises(BadInput) as caught:
-        grading.pick_latest(pl.DataFrame([changed], label_files.COLUMNS), task_ids, form)
-    assert str(caught.value) == told + "{field} {value!r} in {round} and {stage}".format(**changed)
+    message = f"task t, rater amy: expected {' or '.join(form.fields)} of {grades} in round 1 and stage 1, found "
+    with pytest.raises(BadInput) as error:
+        grading.pick_latest(pl.DataFrame([changed], labels.schema), task_ids, form)
+    assert str(error.value) == message + "{field} {value!r} in {round} and {stage}".format(**changed)

@@ -1,6 +1,5 @@
-"""Labels in: what comes back, what is refused and how that is told."""
+"""Labels in: what comes back, what is refused and by which message."""
 
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,51 +12,57 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput
 from pipeline.label import label_files, schema
 from pipeline.tables import Labels
-from tests.support.labels import IDS, TEXTS, row, tasks, written
+from tests.support.labels import IDS, TEXTS, build_row, build_tasks, write_rows
+
+SHEET_ROW = {"task_id": IDS[0], "rater_id": "r1", "sarcasm": "1"}
 
 
-def refused(path: Path, *rows: dict[str, Any]) -> str:
-    with pytest.raises(BadInput) as told:
-        label_files.read(written(path, list(rows)), tasks())
-    return str(told.value)
+def read(path: Path, *rows: dict[str, Any]) -> pl.DataFrame:
+    """Write rows to a file and read their labels."""
+    return label_files.read(write_rows(path, list(rows)), build_tasks())
 
 
-# ---------------------------------------------------------------------------------------------------------- long in
+def refuse(path: Path, *rows: dict[str, Any]) -> str:
+    """Return the message by which the rows are refused."""
+    with pytest.raises(BadInput) as error:
+        read(path, *rows)
+    return str(error.value)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl", ".xlsx", ".parquet"])
 def test_a_long_table_of_any_format(tmp_path: Path, ending: str) -> None:
     """Labels come in one a row; round, stage, tool and time have their usual values where they are missing."""
-    rows = [row(), row(field="emotion", value="Joy"), row(field="span", value="1-6"), row(rater_id="r2", value="-1.0")]
-    found = label_files.read(written(tmp_path / f"labels{ending}", rows), tasks())
-    assert found.schema == label_files.COLUMNS
-    Labels.validate(found.with_columns(project=pl.lit("csd")))
-    assert found.select("rater_id", "field", "value").rows() == [
+    changes = [{}, {"field": "emotion", "value": "Joy"}, {"field": "span", "value": "1-6"},
+               {"rater_id": "r2", "value": "-1.0"}]  # fmt: skip
+    labels = read(tmp_path / f"labels{ending}", *(build_row(**change) for change in changes))
+    assert labels.schema == label_files.COLUMNS
+    Labels.validate(labels.with_columns(project=pl.lit("csd")))
+    assert labels.select("rater_id", "field", "value").rows() == [
         ("r1", "sarcasm", "1"), ("r1", "emotion", "joy"), ("r1", "span", "1-6"), ("r2", "sarcasm", "-1"),
     ]  # fmt: skip
-    assert set(found.select("round", "stage", "tool", "labelled_at").rows()) == {(1, 1, "file", None)}
-
-
-@pytest.mark.parametrize("said", ["2026-11-20T16:00:00+08:00", "2026-11-20 08:00:00", "2026-11-20T08:00:00Z"])
-def test_times_are_utc(tmp_path: Path, said: str) -> None:
-    """A time with a zone is turned into UTC, one without is UTC."""
-    path = written(tmp_path / "l.jsonl", [row(labelled_at=said, round=2, tool="argilla")])
-    found = label_files.read(path, tasks())
-    assert found["labelled_at"].to_list() == [datetime(2026, 11, 20, 8, tzinfo=UTC)]
-    assert found.select("round", "tool").row(0) == (2, "argilla")
-
-
-def test_times_of_a_parquet_file_are_times(tmp_path: Path) -> None:
-    """A column of times is taken as it is."""
-    when = datetime(2026, 11, 20, 8, tzinfo=UTC)
-    found = label_files.read(written(tmp_path / "l.parquet", [row(labelled_at=when)]), tasks())
-    assert found["labelled_at"].to_list() == [when]
+    assert set(labels.select("round", "stage", "tool", "labelled_at").rows()) == {(1, 1, "file", None)}
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("ending", "time"),
     [
-        ({"task_id": "f" * 32}, "task_id: found 'ffff.*expected one of the 3 tasks"),
+        (".jsonl", "2026-11-20T16:00:00+08:00"),
+        (".jsonl", "2026-11-20 08:00:00"),
+        (".jsonl", "2026-11-20T08:00:00Z"),
+        (".parquet", datetime(2026, 11, 20, 8, tzinfo=UTC)),
+    ],
+)
+def test_times_are_utc(tmp_path: Path, ending: str, time: str | datetime) -> None:
+    """A time with a zone is turned into UTC, one without is UTC, and a column of times is taken as it is."""
+    labels = read(tmp_path / f"l{ending}", build_row(labelled_at=time, round=2, tool="argilla"))
+    assert labels["labelled_at"].to_list() == [datetime(2026, 11, 20, 8, tzinfo=UTC)]
+    assert labels.select("round", "tool").row(0) == (2, "argilla")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"task_id": "f" * 32}, r"task_id: found 'ffff.*expected one of the 3 tasks"),
         ({"task_id": None}, "task_id: found nothing"),
         ({"rater_id": " "}, "rater_id: found nothing"),
         ({"field": "irony"}, "no field 'irony'"),
@@ -72,103 +77,91 @@ def test_times_of_a_parquet_file_are_times(tmp_path: Path) -> None:
         ({"labelled_at": "gestern"}, "labelled_at: found 'gestern'"),
     ],
 )
-def test_a_wrong_row_is_told(tmp_path: Path, change: dict[str, Any], told: str) -> None:
+def test_a_wrong_row_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     """The message names file, row as a person counts (with the header), field, what was found and what was due."""
-    path = tmp_path / "labels.csv"
-    found = refused(path, row(rater_id="r2"), row(**change))
-    assert found.startswith(f"{path}, row 3: ")
-    assert re.search(told, found)
+    with pytest.raises(BadInput, match=rf"^{tmp_path}/labels\.csv, row 3: .*{message}"):
+        read(tmp_path / "labels.csv", build_row(rater_id="r2"), build_row(**change))
 
 
-def test_the_first_ten_faults_are_told(tmp_path: Path) -> None:
-    """All faults of a small file are told at once, of a large one the first ten."""
-    told = refused(tmp_path / "labels.jsonl", *[row(rater_id=f"r{n}", value="?") for n in range(30)], row())
-    rows = [line.partition("row ")[2].partition(":")[0] for line in told.splitlines()]
-    assert rows == [str(n) for n in range(1, 11)]
+def test_the_first_ten_faults_are_listed(tmp_path: Path) -> None:
+    """All faults of a small file are in one message, of a large one the first ten."""
+    rows = [build_row(rater_id=f"r{n}", value="?") for n in range(30)]
+    message = refuse(tmp_path / "labels.jsonl", *rows, build_row())
+    numbers = [line.partition("row ")[2].partition(":")[0] for line in message.splitlines()]
+    assert numbers == [str(n) for n in range(1, 11)]
 
 
 def test_a_label_given_twice_is_told(tmp_path: Path) -> None:
     """A rater says one value of a field of a task (CSD-14); the other row is named."""
-    told = refused(tmp_path / "labels.csv", row(), row(field="subtext"), row(value="-1"))
-    assert "row 4: " in told
-    assert "also in row 2" in told
+    message = refuse(tmp_path / "labels.csv", build_row(), build_row(field="subtext"), build_row(value="-1"))
+    assert "row 4: " in message
+    assert "also in row 2" in message
 
 
 def test_an_adjudicator_may_ask_again(tmp_path: Path) -> None:
     """In stage 2 again and delete are answers (CSD-15)."""
-    rows = [row(stage=2, value="again"), row(stage=2, field="emotion", value="Delete")]
-    found = label_files.read(written(tmp_path / "labels.csv", rows), tasks())
-    assert found["value"].to_list() == ["again", "delete"]
+    rows = [build_row(stage=2, value="again"), build_row(stage=2, field="emotion", value="Delete")]
+    assert read(tmp_path / "labels.csv", *rows)["value"].to_list() == ["again", "delete"]
 
 
-@pytest.mark.parametrize("lost", ["task_id", "rater_id", "value"])
-def test_a_missing_column_is_told(tmp_path: Path, lost: str) -> None:
-    """A table without one of its columns is refused by its name."""
-    rows = [{name: value for name, value in row().items() if name != lost}]
-    assert lost in refused(tmp_path / "labels.csv", *rows)
-
-
-def test_a_row_without_a_task_late_in_a_file_is_told(tmp_path: Path) -> None:
-    """Where rows have columns of their own, one that lacks a column is refused, not passed over."""
-    rows = [row(), {name: value for name, value in row(rater_id="r2").items() if name != "task_id"}]
-    assert "row 2: no task_id" in refused(tmp_path / "labels.jsonl", *rows)
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [("task_id", "row 2: no task_id"), ("rater_id", "row 2: no rater_id"), ("value", "row 2: no value")],
+)
+def test_a_missing_column_is_named(tmp_path: Path, missing: str, message: str) -> None:
+    """A table without one of its columns is refused; where rows have columns of their own, late in a file too."""
+    lacking = {name: value for name, value in build_row(rater_id="r2").items() if name != missing}
+    assert missing in refuse(tmp_path / "labels.csv", lacking)
+    assert message in refuse(tmp_path / "labels.jsonl", build_row(), lacking)
 
 
 def test_notes_and_raters_are_anonymised(tmp_path: Path) -> None:
     """A note keeps no telephone, and a rater named by a mail address goes by a surrogate."""
-    path = tmp_path / "labels.csv"
-    path.write_text(
-        f"task_id,rater_id,field,value\n{IDS[0]},a.b@example.com,meaning,叫他打138-1234-5678\n", encoding="utf-8"
-    )
-    rater, note = label_files.read(path, tasks()).select("rater_id", "value").row(0)
+    row = build_row(rater_id="a.b@example.com", field="meaning", value="叫他打138-1234-5678")
+    rater, note = read(tmp_path / "labels.csv", row).select("rater_id", "value").row(0)
     assert rater.startswith("anon-")
     assert note == "叫他打[PHONE]"
 
 
-# --------------------------------------------------------------------------------------------------------- wide, both
-
-
 def test_numbers_that_a_spreadsheet_made_are_tags(tmp_path: Path) -> None:
     """Cells that hold the number -1 or 1.0 are the tags."""
-    rows = [{"task_id": IDS[0], "rater_id": "r1", "sarcasm": -1, "sentiment": 1.0, "round": 1}]
-    found = label_files.read(written(tmp_path / "r1.xlsx", rows), tasks())
-    assert found.select("field", "value").rows() == [("sarcasm", "-1"), ("sentiment", "1")]
+    labels = read(tmp_path / "r1.xlsx", SHEET_ROW | {"sarcasm": -1, "sentiment": 1.0, "round": 1})
+    assert labels.select("field", "value").rows() == [("sarcasm", "-1"), ("sentiment", "1")]
 
 
-def test_a_misspelt_field_of_a_sheet_is_told(tmp_path: Path) -> None:
+def test_a_misspelt_field_of_a_sheet_is_named(tmp_path: Path) -> None:
     """A filled column that is no field is an error, an empty one is nothing."""
-    known = {"task_id": IDS[0], "rater_id": "r1", "sarcasm": "1"}
-    assert "row 2: no field 'sarcasam'" in refused(tmp_path / "r1.csv", {**known, "sarcasam": "1"})
-    assert len(label_files.read(written(tmp_path / "r2.csv", [{**known, "remarks": ""}]), tasks())) == 1
+    assert "row 2: no field 'sarcasam'" in refuse(tmp_path / "r1.csv", {**SHEET_ROW, "sarcasam": "1"})
+    assert len(read(tmp_path / "r2.csv", {**SHEET_ROW, "remarks": ""})) == 1
 
 
-def test_a_column_sorted_alone_is_told(tmp_path: Path) -> None:
+def test_a_column_sorted_alone_is_refused(tmp_path: Path) -> None:
     """A text that is another task's would put labels on the wrong comment; one that a spreadsheet changed would not."""
-    rows = [{"task_id": i, "rater_id": "r1", "text": t, "sarcasm": "1"} for i, t in zip(IDS, TEXTS, strict=True)]
-    mangled = [{**rows[0], "text": "1月2日"}, *rows[1:]]
-    assert len(label_files.read(written(tmp_path / "r1.csv", mangled), tasks())) == 3
-    swapped = [{**rows[0], "text": TEXTS[2]}, *rows[1:]]
-    assert "row 2: the text is another task's" in refused(tmp_path / "r2.csv", *swapped)
+    first, *others = [{**SHEET_ROW, "task_id": i, "text": t} for i, t in zip(IDS, TEXTS, strict=True)]
+    assert len(read(tmp_path / "r1.csv", {**first, "text": "1月2日"}, *others)) == 3
+    assert "row 2: the text is another task's" in refuse(tmp_path / "r2.csv", {**first, "text": TEXTS[2]}, *others)
 
 
-def test_a_sheet_without_rater_or_field_is_told(tmp_path: Path) -> None:
-    """Who labelled must be in the sheet, and what was asked."""
-    assert "row 2: no rater_id" in refused(tmp_path / "r1.csv", {"task_id": IDS[0], "sarcasm": "1"})
-    told = refused(tmp_path / "r1.csv", {"task_id": IDS[0], "rater_id": "r1", "text": TEXTS[0]})
-    assert "row 2: no column of what was asked; expected subtext, " in told
-
-
-def test_a_file_without_tasks_is_told(tmp_path: Path) -> None:
-    """A workbook or table without task_id has no labels."""
+def test_a_sheet_without_rater_field_or_task_is_refused(tmp_path: Path) -> None:
+    """Who labelled must be in the sheet, and what was asked; a workbook or table without task_id has no labels."""
+    assert "row 2: no rater_id" in refuse(tmp_path / "r1.csv", {"task_id": IDS[0], "sarcasm": "1"})
+    message = refuse(tmp_path / "r1.csv", {"task_id": IDS[0], "rater_id": "r1", "text": TEXTS[0]})
+    assert "row 2: no column of what was asked; expected subtext, " in message
     for name in ("a.csv", "a.xlsx"):
-        assert "no column task_id" in refused(tmp_path / name, {"text": "x"})
+        assert "no column task_id" in refuse(tmp_path / name, {"text": "x"})
 
 
-@given(st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from(["r1", "r2"]), st.sampled_from(list(schema.FIELDS))),
-                unique=True), st.data())  # fmt: skip
+keys = st.tuples(st.sampled_from(IDS), st.sampled_from(["r1", "r2"]), st.sampled_from(list(schema.FIELDS)))
+
+
+@given(st.lists(keys, unique=True), st.data())
 def test_every_row_comes_in_once(keys: list[tuple[str, str, str]], data: st.DataObject) -> None:
     """Of any rows that are right, each is a label, in order."""
-    rows = [row(task_id=t, rater_id=r, field=f, value=data.draw(st.sampled_from(schema.FIELDS[f].values)))
-            for t, r, f in keys]  # fmt: skip
-    found = label_files.check_rows([("", r) for r in rows], tasks(), name="x")
-    assert found.select("task_id", "rater_id", "field", "value").rows() == [tuple(r.values()) for r in rows]
+    rows = [
+        build_row(
+            task_id=task, rater_id=rater, field=field, value=data.draw(st.sampled_from(schema.FIELDS[field].values))
+        )
+        for task, rater, field in keys
+    ]
+    labels = label_files.check_rows([("", row) for row in rows], build_tasks(), name="x")
+    assert labels.select("task_id", "rater_id", "field", "value").rows() == [tuple(row.values()) for row in rows]

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.errors import Refused
 from pipeline.label import label_studio, schema, studio_client, task_files
-from tests.support.studio import result
+from tests.support.studio import build_result
 
 ADDRESS, TOKEN = (os.environ.get(f"UNDERTONE_LABEL_STUDIO{name}", "") for name in ("", "_TOKEN"))
 TEXTS = ["😀你可真准时，才迟到一小时", "Lovely weather & <b>rain</b> $text {{x}}", "=1+1\n这话谁说的"]
@@ -19,7 +19,7 @@ TASKS = pl.DataFrame({
     "task_id": [f"{n:032x}" for n in range(3)], "text": TEXTS, "context": [None, "开会", "<script>alert(1)</script>"],
     "lang": "zh", "schema_version": schema.hash_schema(),
 })  # fmt: skip
-SAID = {"subtext": "1", "sarcasm": "0", "emotion": "None", "span": "1-4", "meaning": "嫌他迟到"}
+VALUES = {"subtext": "1", "sarcasm": "0", "emotion": "None", "span": "1-4", "meaning": "嫌他迟到"}
 
 pytestmark = pytest.mark.skipif(
     not (ADDRESS and TOKEN), reason="no Label Studio: set UNDERTONE_LABEL_STUDIO and UNDERTONE_LABEL_STUDIO_TOKEN"
@@ -43,36 +43,37 @@ def project(client: httpx.Client) -> Iterator[int]:
 
 
 def test_push_annotate_pull(client: httpx.Client, project: int, tmp_path: Path) -> None:
-    """Tasks are given once, copies are taken out, and what was answered comes back by field, with what was not."""
+    """Tasks are given once, copies are removed, and what was answered comes back by field, with what was not."""
     items = label_studio.to_tasks(task_files.build_rows(TASKS))
     assert studio_client.push(client, project, items) == 3
     client.post(f"/api/projects/{project}/import", json=items[:2]).raise_for_status()  # as of a push that was killed
     assert studio_client.push(client, project, items) == 0
-    there = {task["data"]["task_id"]: task for task in studio_client._list_tasks(client, project)}
-    assert {key: task["data"] for key, task in there.items()} == {i["data"]["task_id"]: i["data"] for i in items}
+    tasks = {task["data"]["task_id"]: task for task in studio_client._list_tasks(client, project)}
+    assert {key: task["data"] for key, task in tasks.items()} == {i["data"]["task_id"]: i["data"] for i in items}
 
-    for key, name in zip(sorted(there), ("answered", "skipped", "begun"), strict=True):
-        said = {"result": [result(field, value) for field, value in SAID.items()], "lead_time": 9.5}
-        where = f"/api/tasks/{there[key]['id']}/{'drafts' if name == 'begun' else 'annotations/'}"
-        client.post(where, json=said, params={"was_cancelled": 1} if name == "skipped" else {}).raise_for_status()
-    now = sorted(studio_client._list_tasks(client, project), key=lambda task: str(task["data"]["task_id"]))
-    begun_by = [[name for name in studio_client._BEGUN if task[name]] for task in now]
+    for key, name in zip(sorted(tasks), ("answered", "skipped", "begun"), strict=True):
+        answer = {"result": [build_result(field, value) for field, value in VALUES.items()], "lead_time": 9.5}
+        address = f"/api/tasks/{tasks[key]['id']}/{'drafts' if name == 'begun' else 'annotations/'}"
+        params = {"was_cancelled": 1} if name == "skipped" else {}
+        client.post(address, json=answer, params=params).raise_for_status()
+    answered_tasks = sorted(studio_client._list_tasks(client, project), key=lambda task: str(task["data"]["task_id"]))
+    begun_by = [[name for name in studio_client._BEGUN if task[name]] for task in answered_tasks]
     assert begun_by == [["total_annotations"], ["cancelled_annotations"], ["draft_exists"]]
     studio_client.export(client, project, tmp_path / "export.json")
-    pulled = label_studio.parse_export(label_studio.read_export(tmp_path / "export.json"), TASKS)
+    export = label_studio.parse_export(label_studio.read_export(tmp_path / "export.json"), TASKS)
 
     key, skipped, begun = TASKS["task_id"]
-    assert dict(pulled.labels.filter(task_id=key).select("field", "value").iter_rows()) == SAID
-    assert pulled.labels.height == len(SAID)
-    told = pulled.skipped.group_by("task_id", "reason").len().sort("task_id").rows()
-    unanswered = len(schema.FIELDS.keys() - SAID.keys())
-    assert told == [(key, "unanswered", unanswered), (skipped, "cancelled", 1), (begun, "draft", 1)]
-    assert pulled.taken.is_empty()
+    assert dict(export.labels.filter(task_id=key).select("field", "value").iter_rows()) == VALUES
+    assert export.labels.height == len(VALUES)
+    reasons = export.skipped.group_by("task_id", "reason").len().sort("task_id").rows()
+    unanswered = len(schema.FIELDS.keys() - VALUES.keys())
+    assert reasons == [(key, "unanswered", unanswered), (skipped, "cancelled", 1), (begun, "draft", 1)]
+    assert export.full_tasks.is_empty()
 
 
 def test_a_wrong_token_is_refused() -> None:
     """The server's no to a token of either kind is Refused, and does not repeat it."""
     for token in ("0" * 40, "eyJhbGciOi.eyJ0b2tlbl90.c0ffee"):
-        with studio_client.connect(ADDRESS, token) as client, pytest.raises(Refused) as told:
+        with studio_client.connect(ADDRESS, token) as client, pytest.raises(Refused) as error:
             studio_client.get_project(client, "no project", label_studio.build_config())
-        assert token not in str(told.value)
+        assert token not in str(error.value)

@@ -1,7 +1,6 @@
 """Grades of comments: the form, tasks out and labels in, and what they come to (AAC-08 to 10)."""
 
 import re
-from datetime import UTC, datetime, timedelta
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -13,10 +12,11 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 from pipeline.errors import BadInput
-from pipeline.label import assignment, grading, label_files, label_studio, quality, schema, simulated, task_files
+from pipeline.label import assignment, grading, label_studio, quality, schema, simulated, task_files
 from pipeline.label.quality import FORM, collect_grades, encode_grades, summarise
-from pipeline.metrics.labelling import agreement
+from pipeline.metrics.labelling.agreement import measure
 from pipeline.papers.commenting import EXAMPLES, GRADES
+from tests.support.labels import build_grades
 
 ITEMS = pl.DataFrame(
     {
@@ -28,21 +28,14 @@ ITEMS = pl.DataFrame(
 )
 TASKS = quality.build_tasks(ITEMS)
 A, B, C = TASKS["task_id"]
-START = datetime(2026, 11, 20, 8, tzinfo=UTC)
 
 
-def label(task: str, rater: str, value: object, minute: int | None = None, **change: Any) -> dict[str, Any]:
-    """A label of a long table."""
-    at = None if minute is None else START + timedelta(minutes=minute)
-    said = {"task_id": task, "rater_id": rater, "field": "quality", "value": str(value), "labelled_at": at}
-    return {**said, "round": 1, "stage": 1, "tool": "file", **change}
+def build_labels(*rows: tuple[Any, ...]) -> pl.DataFrame:
+    """Build labels from task, rater, grade, and maybe minutes."""
+    return build_grades(*((task, rater, "quality", *rest) for task, rater, *rest in rows))
 
 
-def labels(*rows: dict[str, Any]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=label_files.COLUMNS)
-
-
-# -------------------------------------------------------------------------------------------------------------- form
+BY_HAND = build_labels((A, "bo", 4), (A, "amy", 3), (B, "cy", 5))
 
 
 def test_the_form_asks_for_one_grade() -> None:
@@ -55,19 +48,15 @@ def test_the_form_asks_for_one_grade() -> None:
 
 
 @pytest.mark.parametrize("lang", ["zh", "en"])
-def test_the_guidelines_tell_each_grade(lang: str) -> None:
+def test_the_guidelines_explain_each_grade(lang: str) -> None:
     """The question, and of each grade name, criterion and three examples stand there as the form has them (AAC-08)."""
-    text, english = grading.read_guidelines("quality", lang), lang == "en"
-    field = FORM.fields["quality"]
-    assert f"| `quality` | {field.en if english else field.zh} | `1` `2` `3` `4` `5` |" in text
-    examples = text.split("## Examples" if english else "## 例子")[1]
+    text = grading.read_guidelines("quality", lang)
+    assert f"| `quality` | {FORM.get_question('quality', lang)} | `1` `2` `3` `4` `5` |" in text
+    examples = text.split("## Examples" if lang == "en" else "## 例子")[1]
     for grade in quality.GRADES:
         name = re.escape(schema.get_value_name("quality", grade, lang, FORM))
         assert re.search(rf"^\| `{grade}` \| {name} \| .+ \|$", text, re.MULTILINE)
         assert len(re.findall(rf"^\| `{grade}` \|", examples, re.MULTILINE)) == 3
-
-
-# ------------------------------------------------------------------------------------------------------------- tasks
 
 
 def test_an_item_is_a_task() -> None:
@@ -93,26 +82,19 @@ def test_an_item_that_changes_is_another_task() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"text": " \n"}, "item i: field 'text' should be a text"),
         ({"text": None}, "item i: field 'text' should be a text"),
         ({"title": None, "content": " "}, "item i: field 'title or content' should be a text"),
+        ({"item_id": "j"}, "item j is repeated"),
     ],
 )
-def test_an_item_without_all_it_needs_is_told(change: dict[str, Any], told: str) -> None:
-    """A comment, and a title or content; the message names item and field."""
-    with pytest.raises(BadInput, match=told):
-        quality.build_tasks(pl.DataFrame([{"item_id": "i", "title": "t", "content": "c", "text": "x", **change}]))
-
-
-def test_an_item_that_is_there_twice_is_told() -> None:
-    """Two items of one id would be one in the grades."""
-    with pytest.raises(BadInput, match="item a is repeated"):
-        quality.build_tasks(pl.concat([ITEMS, ITEMS[:1]]))
-
-
-# ------------------------------------------------------------------------------------------------------ label studio
+def test_items_are_checked(change: dict[str, Any], message: str) -> None:
+    """A comment, and a title or content; two items of one id would be one in the grades."""
+    items = [{"item_id": item, "title": "t", "content": "c", "text": "x"} for item in "ij"]
+    with pytest.raises(BadInput, match=message):
+        quality.build_tasks(pl.DataFrame([items[0] | change, items[1]]))
 
 
 @pytest.mark.parametrize("lang", ["zh", "en"])
@@ -120,44 +102,44 @@ def test_label_studio_asks_for_the_grade(lang: str) -> None:
     """Article, comment and one required choice of five, shown by name and kept by grade; an answer comes back."""
     root = ET.fromstring(label_studio.build_config(lang=lang, form=FORM))  # noqa: S314  # our own
     assert [text.get("value") for text in root.iter("Text")] == ["$context", "$text"]
-    (asked,) = root.iter("Choices")
-    assert (asked.get("name"), asked.get("required")) == ("quality", "true")
-    assert tuple(choice.get("alias") for choice in asked) == quality.GRADES
+    (choices,) = root.iter("Choices")
+    assert (choices.get("name"), choices.get("required")) == ("quality", "true")
+    assert tuple(choice.get("alias") for choice in choices) == quality.GRADES
     (task, *_) = label_studio.to_tasks(task_files.build_rows(TASKS, form=FORM), lang, FORM)
-    said = {"id": "x", "from_name": "quality", "to_name": "text", "type": "choices", "value": {"choices": ["4"]}}
-    answer = {"id": 1, "completed_by": 11, "updated_at": "2026-11-20T08:00:00Z", "result": [said]}
-    found = label_studio.parse_export([{"id": 7, **task, "annotations": [answer]}], TASKS, form=FORM)
-    assert found.labels.select("task_id", "rater_id", "value").rows() == [(A, "ls-11", "4")]
-
-
-# ------------------------------------------------------------------------------------------------------------ grades
+    result = {"id": "x", "from_name": "quality", "to_name": "text", "type": "choices", "value": {"choices": ["4"]}}
+    answer = {"id": 1, "completed_by": 11, "updated_at": "2026-11-20T08:00:00Z", "result": [result]}
+    export = label_studio.parse_export([{"id": 7, **task, "annotations": [answer]}], TASKS, form=FORM)
+    assert export.labels.select("task_id", "rater_id", "value").rows() == [(A, "ls-11", "4")]
 
 
 def test_an_items_grade_is_the_mean_of_two() -> None:
     """Mean, sd and the share of 5 by hand: 3 and 4 are 3.5, sd the root of a half; no grade is null, not 0."""
-    found = collect_grades(labels(label(A, "bo", 4), label(A, "amy", 3), label(B, "cy", 5)), TASKS)
-    assert found.grades.rows() == [
+    grades, dropped = collect_grades(BY_HAND, TASKS)
+    assert grades.rows() == [
         ("a", 3.5, [3, 4], ["amy", "bo"], pytest.approx(0.5**0.5), False, 2),
         ("b", 5.0, [5], ["cy"], None, True, 1),
         ("c", None, [], [], None, None, 0),
     ]
-    assert found.grades.schema == pl.Schema(quality.GRADED)
-    assert found.dropped.is_empty()
+    assert grades.schema == pl.Schema(quality.GRADED)
+    assert dropped.is_empty()
 
 
 def test_the_first_two_raters_count() -> None:
-    """A third is late, one who says it anew keeps the place with the last grade, and nothing is lost silently."""
-    rows = [
-        label(A, "amy", 1, 0), label(A, "bo", 2, 1), label(A, "cy", 5, 2), label(A, "amy", 4, 9), label(A, "bo", 2, 8),
-        label(B, "amy", 3), label(B, "bo", 3, 7), label(B, "aaa", 5), label("f" * 32, "amy", 5),
-    ]  # fmt: skip
-    found = collect_grades(labels(*rows), TASKS)
-    assert found.grades.select("item_id", "grades", "raters").rows()[:2] == [
+    """A third is late, who grades again keeps the place with the last grade, and nothing is lost silently."""
+    labels = build_labels(
+        (A, "amy", 1, 0), (A, "bo", 2, 1), (A, "cy", 5, 2), (A, "amy", 4, 9), (A, "bo", 2, 8),
+        (B, "amy", 3), (B, "bo", 3, 7), (B, "aaa", 5), ("f" * 32, "amy", 5),
+    )  # fmt: skip
+    grades, dropped = collect_grades(labels, TASKS)
+    assert grades.select("item_id", "grades", "raters").rows()[:2] == [
         ("a", [4, 2], ["amy", "bo"]), ("b", [5, 3], ["aaa", "bo"]),
     ]  # fmt: skip
-    told = {(A, "amy", "superseded"), (A, "bo", "duplicate"), (A, "cy", "late"), (B, "amy", "late")}
-    assert {*found.dropped.select("task_id", "rater_id", "reason").rows()} == {*told, ("f" * 32, "amy", "unknown_task")}
-    assert collect_grades(labels(*rows), TASKS, per_item=3).grades["n"].to_list() == [3, 3, 0]
+    assert {*dropped.select("task_id", "rater_id", "reason").rows()} == {
+        (A, "amy", "superseded"), (A, "bo", "duplicate"), (A, "cy", "late"), (B, "amy", "late"),
+        ("f" * 32, "amy", "unknown_task"),
+    }  # fmt: skip
+    first = pl.DataFrame({"task_id": [A], "rater_id": ["cy"]})  # who counted before does so again
+    assert collect_grades(labels, TASKS, first=first).grades["raters"][0].to_list() == ["amy", "cy"]
 
 
 @settings(deadline=None, max_examples=30)
@@ -165,31 +147,31 @@ def test_the_first_two_raters_count() -> None:
     st.dictionaries(st.tuples(st.sampled_from([A, B, C]), st.sampled_from("pqrs")), st.integers(1, 5)),
     st.randoms(use_true_random=False),
 )
-def test_each_label_counts_or_is_dropped(said: dict[tuple[str, str], int], random) -> None:
+def test_each_label_counts_or_is_dropped(values: dict[tuple[str, str], int], random) -> None:
     """In any order of rows grades and drops are the same, and together they are the labels."""
-    rows = [label(task, rater, value) for (task, rater), value in said.items()]
-    found = collect_grades(labels(*rows), TASKS)
-    again = collect_grades(labels(*random.sample(rows, len(rows))), TASKS)
-    assert again.grades.equals(found.grades)
-    assert again.dropped.equals(found.dropped)
-    assert found.grades["n"].sum() + found.dropped.height == len(rows)
-    assert found.grades["n"].max() <= 2
+    rows = [(task, rater, value) for (task, rater), value in values.items()]
+    grades, dropped = collect_grades(build_labels(*rows), TASKS)
+    mixed = collect_grades(build_labels(*random.sample(rows, len(rows))), TASKS)
+    assert mixed.grades.equals(grades)
+    assert mixed.dropped.equals(dropped)
+    assert grades["n"].sum() + dropped.height == len(rows)
+    assert grades["n"].max() <= 2
 
 
 def test_summary_by_hand() -> None:
     """Of means 3.5 and 5 the mean is 4.25, the sd 1.06; of 3, 4, 5 it is 1; one of two has a 5; ungraded are out."""
-    found = summarise(collect_grades(labels(label(A, "bo", 4), label(A, "amy", 3), label(B, "cy", 5)), TASKS).grades)
-    assert found == pytest.approx((2, 4.25, 1.0606602, 1.0, 0.5))
-    assert summarise(collect_grades(labels(), TASKS).grades) == (0, None, None, None, None)
+    summary = summarise(collect_grades(BY_HAND, TASKS).grades)
+    assert summary == pytest.approx((2, 4.25, 1.0606602, 1.0, 0.5))
+    assert summarise(collect_grades(BY_HAND.clear(), TASKS).grades) == (0, None, None, None, None)
     assert GRADES.items == 43_470  # AAC-07
 
 
 def test_the_papers_examples() -> None:
-    """The 26 printed grades of each article are below the 3.6 told for all, and 2 of the 52 are a 5 (AAC-32)."""
+    """The 26 printed grades of each article are below the 3.6 printed for all, and 2 of the 52 are a 5 (AAC-32)."""
     for name, fives, mean in (("table_8", 0, 89 / 26), ("table_9", 2, 88 / 26)):
-        given_there = EXAMPLES[name]
-        assert (len(given_there), given_there.count(5)) == (26, fives)
-        assert sum(given_there) / 26 == pytest.approx(mean)
+        grades = EXAMPLES[name]
+        assert (len(grades), grades.count(5)) == (26, fives)
+        assert sum(grades) / 26 == pytest.approx(mean)
         assert mean < GRADES.mean
 
 
@@ -197,25 +179,24 @@ def test_from_assignment_to_kappa() -> None:
     """Five simulated raters, two a comment: kappa of the codes is that of their grades, and rises with accuracy."""
     items = pl.DataFrame({"item_id": [f"{n:03}" for n in range(400)], "title": "t", "content": "c", "text": "x"})
     tasks = quality.build_tasks(items)
-    asked = assignment.assign(tasks["task_id"], ["r1", "r2", "r3", "r4", "r5"])
-    found = {}
+    assigned = assignment.assign(tasks["task_id"], simulated.GRADERS)
+    kappas = {}
     for accuracy in (0.5, 0.8, 1.0):
-        graded = collect_grades(simulated.grade(tasks, assigned=asked, accuracy=accuracy), tasks)
-        assert graded.dropped.is_empty()
-        assert set(graded.grades["n"]) == {2}
-        found[accuracy] = agreement.weighted_kappa(encode_grades(graded.grades), "linear")
-    assert found[0.5] < found[0.8] < found[1.0] == pytest.approx(1)
-    assert summarise(graded.grades).mean == pytest.approx(GRADES.mean, abs=0.2)
+        grades, dropped = collect_grades(simulated.grade(tasks, assigned=assigned, accuracy=accuracy), tasks)
+        assert dropped.is_empty()
+        assert set(grades["n"]) == {2}
+        kappas[accuracy] = measure("weighted_kappa_linear", encode_grades(grades))
+    assert kappas[0.5] < kappas[0.8] < kappas[1.0] == pytest.approx(1)
+    assert summarise(grades).mean == pytest.approx(GRADES.mean, abs=0.2)
 
 
 def test_codes_are_columns_of_raters() -> None:
     """From 0, -1 where a rater did not grade; of two raters kappa is scikit-learn's; without labels it is undefined."""
-    said = [label(task, rater, value) for task, rater, value in
-            ((A, "bo", 4), (A, "amy", 3), (B, "amy", 1), (B, "bo", 1), (C, "bo", 5))]  # fmt: skip
-    found = encode_grades(collect_grades(labels(*said), TASKS).grades)
-    assert found.tolist() == [[2, 3], [0, 0], [-1, 4]]
+    labels = build_labels((A, "bo", 4), (A, "amy", 3), (B, "amy", 1), (B, "bo", 1), (C, "bo", 5))
+    codes = encode_grades(collect_grades(labels, TASKS).grades)
+    assert codes.tolist() == [[2, 3], [0, 0], [-1, 4]]
     expected = cohen_kappa_score([3, 1], [4, 1], labels=range(1, 6), weights="quadratic")
-    assert agreement.weighted_kappa(found) == pytest.approx(expected)
-    nobody = encode_grades(collect_grades(labels(), TASKS).grades)
-    assert nobody.tolist() == [[-1, -1]] * 3
-    assert np.isnan(agreement.weighted_kappa(nobody))
+    assert measure("weighted_kappa_quadratic", codes) == pytest.approx(expected)
+    no_codes = encode_grades(collect_grades(labels.clear(), TASKS).grades)
+    assert no_codes.tolist() == [[-1, -1]] * 3
+    assert np.isnan(measure("weighted_kappa_quadratic", no_codes))

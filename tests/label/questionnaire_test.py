@@ -16,12 +16,13 @@ from pipeline.examples.recam import quality_control
 from pipeline.label import label_files, label_studio, questionnaire, schema, simulated, studio_client, task_files
 from pipeline.label.questionnaire import FORM, LETTERS
 from pipeline.tables import Labels
-from tests.support.labels import sheet
+from tests.support.labels import read_sheet, write_rows
 from tests.support.studio import TOKEN, Studio
 
 FERRY = "😀 The ferry stayed in\n the harbour for a third day. It would sail once the wind had dropped, it said."
 PASSAGES = [FERRY, "=1+1 is what the <b>sign</b> said, and nobody knew why. $text {{x}}"]
 HOSTILE = ["<script>alert(1)</script>", "$text {{task_id}}", '"/><Choices name="x"/>', "]]>&amp;", "=1+1", "s3://a/b"]
+ITEM = {"item_id": "i", "article": "x", "question": "q", "options": list("abcde")}
 ITEMS = pl.DataFrame(
     {
         "item_id": ["dev.jsonl:1", "dev.jsonl:2"], "article": PASSAGES,
@@ -31,24 +32,25 @@ ITEMS = pl.DataFrame(
 )  # fmt: skip
 TASKS = questionnaire.build_tasks(ITEMS)
 FIRST, SECOND = TASKS["task_id"]
-SAID = {"before": "B", "after": "A", "second": "none", "relation": "summarise", "difficulty": "easy"}
+VALUES = {"before": "B", "after": "A", "second": "none", "relation": "summarise", "difficulty": "easy"}
 
 
-def long(task: str = FIRST, rater: str = "amy", **said: str) -> list[dict[str, str]]:
-    """A whole answer as rows, a label each, but for what is given."""
-    given_here = {**SAID, "span_1": "2-11", "span_2": "16-22", **said}
-    return [{"task_id": task, "rater_id": rater, "field": name, "value": value} for name, value in given_here.items()]
+def build_rows(task: str = FIRST, rater: str = "amy", **values: str) -> list[dict[str, str]]:
+    """Build labels as rows."""
+    return [{"task_id": task, "rater_id": rater, "field": name, "value": value} for name, value in values.items()]
+
+
+def build_whole(task: str = FIRST, rater: str = "amy", **changes: str) -> list[dict[str, str]]:
+    """Build a whole answer as rows."""
+    return build_rows(task, rater, **{**VALUES, "span_1": "2-11", "span_2": "16-22", **changes})
 
 
 def read(rows: list[dict[str, str]]) -> pl.DataFrame:
-    return label_files.check_rows([(f"row {n}", r) for n, r in enumerate(rows, 2)], TASKS, name="x", form=FORM)
+    return label_files.check_rows([(f"row {n}", row) for n, row in enumerate(rows, 2)], TASKS, name="x", form=FORM)
 
 
-def answered(labels: pl.DataFrame) -> list[tuple[Any, ...]]:
+def build_answers(labels: pl.DataFrame) -> list[tuple[Any, ...]]:
     return questionnaire.build_answers(labels, TASKS).rows()
-
-
-# -------------------------------------------------------------------------------------------------------------- form
 
 
 def test_the_form_asks_what_appendix_a_asks() -> None:
@@ -61,8 +63,9 @@ def test_the_form_asks_what_appendix_a_asks() -> None:
     assert (FORM.marked, FORM.first) == ("context", "before")
     for name, field in FORM.fields.items():
         for lang in ("zh", "en"):
-            shown = {schema.get_value_name(name, value, lang, FORM) for value in field.values}
-            assert len(shown) == len(field.values)
+            names = {schema.get_value_name(name, value, lang, FORM) for value in field.values}
+            assert len(names) == len(field.values)
+    assert schema.hash_schema(FORM) not in (schema.hash_schema(), "")
 
 
 def test_both_sides_of_the_wall_mean_the_same() -> None:
@@ -72,33 +75,23 @@ def test_both_sides_of_the_wall_mean_the_same() -> None:
     assert set(questionnaire.ANSWERS) == set(quality_control._COLUMNS)
 
 
-def test_the_version_is_of_the_form() -> None:
-    """Labels of the questionnaire are of another schema than those of comments, which is what it was."""
-    assert schema.hash_schema(FORM) not in (schema.hash_schema(), "")
-    assert schema.hash_schema(schema.CSD) == schema.hash_schema()
-
-
-def test_the_guidelines_tell_all_fields_and_notes() -> None:
+def test_the_guidelines_list_all_fields_and_notes() -> None:
     """Each question stands there as the form asks it, with its values; the hirers' page has the paper's two rules."""
     text = questionnaire.read_guidelines()
     for field in FORM.fields.values():
-        told = " ".join(f"`{value}`" for value in field.values)
-        assert f"| `{field.name}` | {field.en} | {told} |" in text
+        values = " ".join(f"`{value}`" for value in field.values)
+        assert f"| `{field.name}` | {field.en} | {values} |" in text
     for name, (_, english) in FORM.notes.items():
         assert f"| `{name}` | {english} |" in text
     hiring = questionnaire.read_guidelines("hiring")
     assert "English" in hiring
     assert "90 %" in hiring
-    with pytest.raises(BadInput, match=r"raters or hiring, not '\.\./en'"):
-        questionnaire.read_guidelines("../en")
 
 
-# ------------------------------------------------------------------------------------------------------------- tasks
-
-
-def test_an_item_is_a_task() -> None:
-    """Question and lettered options are the text, the passage is the context as it is; the answer is not told."""
-    row = next(task_files.build_rows(TASKS, form=FORM))
+def test_an_item_is_a_task(tmp_path: Path) -> None:
+    """Question and lettered options are the text, the passage is the context as it is; the answer is not shown."""
+    assert task_files.write_tasks(tmp_path / "tasks.jsonl", TASKS, form=FORM) == 2
+    row = json.loads((tmp_path / "tasks.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert row["text"].split("\n") == [
         "Storms have caused more @placeholder on the islands .", "", "A. disruption", "B. enthusiasm", "C. growth",
         "D. ceremonies", "E. ownership",
@@ -124,52 +117,38 @@ def test_an_item_that_changes_is_another_task() -> None:
 @given(st.lists(st.text(min_size=1, max_size=8), min_size=5, max_size=5), st.text(max_size=20))
 def test_an_option_is_one_line(options: list[str], question: str) -> None:
     """Whatever the texts, there is one line for the question, an empty one, and one for each letter."""
-    item = {"item_id": "i", "article": "x", "question": question, "options": options}
+    item = ITEM | {"question": question, "options": options}
     lines = questionnaire.build_tasks(pl.DataFrame([item]))["text"][0].split("\n")
     assert len(lines) == len(("".join(lines) + ".").splitlines()) + 6 == 7
     assert [line[:2] for line in lines[2:]] == [f"{letter}." for letter in LETTERS]
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("items", "message"),
     [
-        ({"options": ["a", "b", "c", "d"]}, "item i: field 'options' should hold 5"),
-        ({"article": " \n"}, "item i: field 'article' should be a text"),
+        ([ITEM | {"options": ["a", "b", "c", "d"]}], "item i: field 'options' should hold 5"),
+        ([ITEM | {"article": " \n"}], "item i: field 'article' should be a text"),
+        ([ITEM, ITEM | {"article": "another"}], "item i is repeated"),
     ],
 )
-def test_an_item_without_all_it_needs_is_told(change: dict[str, Any], told: str) -> None:
-    """The message names item and field."""
-    item = {"item_id": "i", "article": "x", "question": "q", "options": list("abcde"), **change}
-    with pytest.raises(BadInput, match=told):
-        questionnaire.build_tasks(pl.DataFrame([item]))
+def test_items_are_checked(items: list[dict[str, Any]], message: str) -> None:
+    """The message names item and field; two items of one id would be one in the answers."""
+    with pytest.raises(BadInput, match=message):
+        questionnaire.build_tasks(pl.DataFrame(items))
 
 
-def test_an_item_that_is_there_twice_is_told() -> None:
-    """Two items of one id would be one in the answers."""
-    with pytest.raises(BadInput, match=r"item dev\.jsonl:1 is repeated"):
-        questionnaire.build_tasks(pl.concat([ITEMS, ITEMS[:1].with_columns(article=pl.lit("another"))]))
-    assert questionnaire.build_tasks(ITEMS.clear()).schema == TASKS.schema
-
-
-# -------------------------------------------------------------------------------------------------------------- long
-
-
-@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".xlsx", ".parquet"])
-def test_a_long_table_of_any_format_comes_in(tmp_path: Path, ending: str) -> None:
+def test_labels_become_answers(tmp_path: Path) -> None:
     """Labels of a file are answers: letters are places of options, spans the words, none no second choice."""
-    rows = pl.DataFrame([*long(), *long(SECOND, "bo", second="c", difficulty="Medium", span_1="0-4")])
-    path = tmp_path / f"labels{ending}"
-    if ending == ".jsonl":
-        rows.write_ndjson(path)
-    else:
-        {".csv": rows.write_csv, ".xlsx": rows.write_excel, ".parquet": rows.write_parquet}[ending](path)
-    labels = label_files.read(path, TASKS, form=FORM)
+    rows = [*build_whole(), *build_whole(SECOND, "bo", second="c", difficulty="Medium", span_1="0-4")]
+    labels = label_files.read(write_rows(tmp_path / "labels.csv", rows), TASKS, form=FORM)
     Labels.validate(labels.with_columns(project=pl.lit("recam")))
-    assert answered(labels) == [
+    assert build_answers(labels) == [
         ("dev.jsonl:1", "amy", 1, 0, None, "The ferry", "ed in\n", "summarise", "easy"),
         ("dev.jsonl:2", "bo", 1, 0, 2, "=1+1", " <b>si", "summarise", "medium"),
     ]
-    assert questionnaire.build_answers(labels, TASKS).schema == pl.Schema(questionnaire.ANSWERS)
+    for rows in (labels, labels.clear()):
+        assert questionnaire.build_answers(rows, TASKS).schema == pl.Schema(questionnaire.ANSWERS)
+    assert questionnaire.build_tasks(ITEMS.clear()).schema == TASKS.schema
 
 
 label_values = st.fixed_dictionaries(
@@ -179,55 +158,50 @@ label_values = st.fixed_dictionaries(
 
 @given(st.dictionaries(st.tuples(st.sampled_from([0, 1]), st.sampled_from(["r1", "r2"])), label_values), st.data())
 @settings(deadline=None)
-def test_answers_are_what_was_said(said: dict[tuple[int, str], dict[str, str]], data: st.DataObject) -> None:
-    """Of any labels, each is in the answer of its rater and item, and what was not said is null."""
+def test_answers_hold_all_labels(values_by_rater: dict[tuple[int, str], dict[str, str]], data: st.DataObject) -> None:
+    """Of any labels, each is in the answer of its rater and item, and what was not answered is null."""
     expected, rows = [], []
-    for (item, rater), values in said.items():
+    for (item, rater), values in values_by_rater.items():
         start = data.draw(st.integers(0, len(PASSAGES[item]) - 1))
         end = data.draw(st.integers(start + 1, len(PASSAGES[item])))
-        given_here = {**values, "span_2": f"{start}-{end}"}
-        rows += [{"task_id": TASKS["task_id"][item], "rater_id": rater, "field": f, "value": v}
-                 for f, v in given_here.items()]  # fmt: skip
-        places = (LETTERS.find(values[name]) if name in values else -1 for name in ("before", "after", "second"))
+        rows += build_rows(TASKS["task_id"][item], rater, **values, span_2=f"{start}-{end}")
+        places = [LETTERS.find(values[name]) if name in values else -1 for name in ("before", "after", "second")]
         expected.append(
             (ITEMS["item_id"][item], rater, *(None if place < 0 else place for place in places), None,
              PASSAGES[item][start:end], values.get("relation"), values.get("difficulty"))
         )  # fmt: skip
-    assert answered(read(rows)) == sorted(expected)
+    assert build_answers(read(rows)) == sorted(expected)
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("name", "value", "message"),
     [
-        ({"before": "disruption"}, "before should be one of A, B, C, D, E, found 'disruption'"),
-        ({"after": "1"}, "after should be one of A, B"),
-        ({"after": "none"}, "after should be one of A, B"),
-        ({"second": "F"}, "second should be one of A, B, C, D, E, none, found 'F'"),
-        ({"difficulty": "hard"}, "difficulty should be one of easy, medium, difficult, found 'hard'"),
-        ({"relation": "again"}, "relation should be"),
-        ({"span_1": "3-999"}, "span_1 should be start-end within 0-.* or words that stand there, found '3-999'"),
-        ({"span_2": "the harbor"}, "span_2 should be start-end within 0-.*, found 'the harbor'"),
-        ({"sarcasm": "1"}, "no field 'sarcasm'; there are before, after, .*span_2"),
-        ({"span": "1-2"}, "no field 'span'"),
+        ("before", "disruption", "before should be one of A, B, C, D, E, found 'disruption'"),
+        ("after", "1", "after should be one of A, B"),
+        ("after", "none", "after should be one of A, B"),
+        ("second", "F", "second should be one of A, B, C, D, E, none, found 'F'"),
+        ("difficulty", "hard", "difficulty should be one of easy, medium, difficult, found 'hard'"),
+        ("relation", "again", "relation should be"),
+        ("span_1", "3-999", "span_1 should be start-end within 0-.* or words that stand there, found '3-999'"),
+        ("span_2", "the harbor", "span_2 should be start-end within 0-.*, found 'the harbor'"),
+        ("sarcasm", "1", "no field 'sarcasm'; there are before, after, .*span_2"),
+        ("span", "1-2", "no field 'span'"),
     ],
 )
-def test_a_wrong_label_is_told(tmp_path: Path, change: dict[str, str], told: str) -> None:
-    """The message names file, row and field, long and wide; nothing of the file is kept."""
-    (name, value), path = next(iter(change.items())), tmp_path / "labels.csv"
-    pl.DataFrame([*long(), {"task_id": FIRST, "rater_id": "bo", "field": name, "value": value}]).write_csv(path)
-    with pytest.raises(BadInput, match=rf"labels\.csv, row 9: {told}"):
-        label_files.read(path, TASKS, form=FORM)
-    pl.DataFrame([{"task_id": FIRST, "rater_id": "bo", name: value}]).write_csv(path)
-    with pytest.raises(BadInput, match=rf"labels\.csv, row 2: {told}"):
-        label_files.read(path, TASKS, form=FORM)
+def test_a_wrong_label_is_named(tmp_path: Path, name: str, value: str, message: str) -> None:
+    """The message names file, row and field, long and wide; nothing of the file comes in."""
+    path = tmp_path / "labels.csv"
+    wide = [{"task_id": FIRST, "rater_id": "bo", name: value}]
+    for rows, number in (([*build_whole(), *build_rows(rater="bo", **{name: value})], 9), (wide, 2)):
+        with pytest.raises(BadInput, match=rf"labels\.csv, row {number}: {message}"):
+            label_files.read(write_rows(path, rows), TASKS, form=FORM)
 
 
 def test_a_span_is_of_its_own_passage() -> None:
     """Words are looked for in the passage of the label's task; of another's they are not there."""
-    words = {"task_id": FIRST, "rater_id": "amy", "field": "span_1", "value": "stayed in the harbour"}
-    assert read([words])["value"].to_list() == ["12-34"]
+    assert read(build_rows(span_1="stayed in the harbour"))["value"].to_list() == ["12-34"]
     with pytest.raises(BadInput, match="found 'stayed in the harbour'"):
-        read([{**words, "task_id": SECOND}])
+        read(build_rows(SECOND, span_1="stayed in the harbour"))
 
 
 @given(st.text(min_size=1, max_size=40), st.data())
@@ -238,11 +212,10 @@ def test_words_of_a_text_are_found_in_it(text: str, data: st.DataObject) -> None
     words = quoted.split()
     if not words or re.fullmatch(r"\d+-\d+", quoted.strip()):
         return
-    found_start, found_end = schema.parse_span(
-        data.draw(st.sampled_from([" ", "\n  "])).join(words), text, may_quote=True
-    )
-    assert text[found_start:found_end].split() == words
-    assert found_start <= start + len(quoted) - len(quoted.lstrip())
+    query = data.draw(st.sampled_from([" ", "\n  "])).join(words)
+    span_start, span_end = schema.parse_span(query, text, may_quote=True)
+    assert text[span_start:span_end].split() == words
+    assert span_start <= start + len(quoted) - len(quoted.lstrip())
 
 
 def test_words_are_no_span_of_a_comment() -> None:
@@ -253,54 +226,39 @@ def test_words_are_no_span_of_a_comment() -> None:
     assert schema.parse_span("3-0", "won 3-0", may_quote=True) == (4, 7)
 
 
-# ------------------------------------------------------------------------------------------------------------- sheets
-
-
 @pytest.mark.parametrize("ending", [".csv", ".xlsx"])
 def test_a_sheet_goes_out_and_comes_back(tmp_path: Path, ending: str) -> None:
     """Question and first answer stand before the passage; cells filled in, with quoted parts, are answers."""
-    path, back = tmp_path / f"amy{ending}", tmp_path / f"back{ending}"
-    guide = questionnaire.read_guidelines()
+    path, guide = tmp_path / f"amy{ending}", questionnaire.read_guidelines()
     assert task_files.write_wide(path, TASKS, "amy", lang="en", guidelines=guide, form=FORM) == 2
-    rows = sheet(path)
-    assert list(rows[0]) == [
+    first, second = read_sheet(path)
+    assert list(first) == [
         "task_id", "rater_id", "round", "stage", "text", "before", "context", "after", "second", "relation",
         "difficulty", "span_1", "span_2",
     ]  # fmt: skip
     assert label_files.read(path, TASKS, form=FORM).is_empty()
-    filled = [{**row, **SAID, "span_1": " stayed in the harbour", "span_2": "12-34"} for row in rows[:1]]
-    frame = pl.DataFrame([*filled, {**rows[1], "after": "e", "span_1": "=1+1"}])
-    frame.write_csv(back, include_bom=True) if ending == ".csv" else frame.write_excel(back)
-    assert answered(label_files.read(back, TASKS, form=FORM)) == [
+    first |= {**VALUES, "span_1": " stayed in the harbour", "span_2": "12-34"}
+    back = write_rows(tmp_path / f"back{ending}", [first, second | {"after": "e", "span_1": "=1+1"}])
+    assert build_answers(label_files.read(back, TASKS, form=FORM)) == [
         ("dev.jsonl:1", "amy", 1, 0, None, "stayed in\n the harbour", "stayed in\n the harbour", "summarise", "easy"),
         ("dev.jsonl:2", "amy", None, 4, None, "=1+1", None, None, None),
     ]
 
 
-def test_tasks_are_written_for_the_form(tmp_path: Path) -> None:
-    """tasks.jsonl names the questionnaire's fields."""
-    assert task_files.write_tasks(tmp_path / "tasks.jsonl", TASKS, form=FORM) == 2
-    lines = (tmp_path / "tasks.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line)["fields"] for line in lines] == [list(FORM.fields)] * 2
-
-
-# ------------------------------------------------------------------------------------------------------- Label Studio
-
-
-def region(name: str, value: str) -> dict[str, Any]:
-    """What the editor makes of a choice or a mark."""
-    made: dict[str, Any] = {"id": "x", "from_name": name, "to_name": "text", "type": "choices"}
+def build_region(name: str, value: str, **change: Any) -> dict[str, Any]:
+    """Build what the editor makes of a choice or a mark."""
+    region: dict[str, Any] = {"id": "x", "from_name": name, "to_name": "text", "type": "choices"}
     if not name.startswith("span"):
-        return {**made, "value": {"choices": [value]}}
+        return {**region, "value": {"choices": [value]}}
     start, end = map(int, value.split("-"))
-    marked = {"start": start, "end": end, "text": FERRY[start:end], "labels": [name]}
-    return {**made, "from_name": "span_1", "to_name": "context", "type": "labels", "value": marked}
+    marked = {"start": start, "end": end, "text": FERRY[start:end], "labels": [name], **change}
+    return {**region, "from_name": "span_1", "to_name": "context", "type": "labels", "value": marked}
 
 
-def exported(*results: dict[str, Any], user: int = 11) -> list[dict[str, Any]]:
-    """An export of the first task, answered."""
+def build_export(*results: dict[str, Any]) -> list[dict[str, Any]]:
+    """Build an export of the first task, answered."""
     (task, _) = label_studio.to_tasks(task_files.build_rows(TASKS, form=FORM), "en", FORM)
-    answer = {"id": 1, "completed_by": user, "updated_at": "2026-11-20T08:00:00Z", "result": list(results)}
+    answer = {"id": 1, "completed_by": 11, "updated_at": "2026-11-20T08:00:00Z", "result": list(results)}
     return [{"id": 7, **task, "annotations": [answer]}]
 
 
@@ -310,25 +268,17 @@ def test_the_passage_is_shown_after_the_first_answer(lang: str) -> None:
     root = ET.fromstring(label_studio.build_config(lang=lang, form=FORM))  # noqa: S314  # our own
     (later,) = root.findall("View")
     assert [text.get("value") for text in root.findall("Text")] == ["$text"]
-    assert [asked.get("name") for asked in root.findall("Choices")] == ["before"]
+    assert [choices.get("name") for choices in root.findall("Choices")] == ["before"]
     assert (later.get("visibleWhen"), later.get("whenTagName")) == ("choice-selected", "before")
     assert later.get("whenChoiceValue") == ",".join(c.get("value", "") for c in root.findall("Choices/Choice"))
     assert [text.get("value") for text in later.iter("Text")] == ["$context"]
-    assert [asked.get("name") for asked in later.iter("Choices")] == ["after", "second", "relation", "difficulty"]
-    assert {asked.get("required") for asked in root.iter("Choices")} == {"true"}
+    assert {choices.get("required") for choices in root.iter("Choices")} == {"true"}
     assert list(root.iter("TextArea")) == []
     (marks,) = later.iter("Labels")
     assert (marks.get("toName"), [label.get("alias") for label in marks]) == ("context", ["span_1", "span_2"])
     assert list(later).index(marks) < [child.get("value") for child in later].index("$context")
-    for name, field in FORM.fields.items():
-        (asked,) = (choices for choices in root.iter("Choices") if choices.get("name") == name)
-        assert tuple(choice.get("alias") for choice in asked) == field.values
-
-
-def test_forms_are_told_apart() -> None:
-    """A project made for comments is not taken for one of the questionnaire."""
-    assert label_studio.make_marker(form=FORM) in label_studio.build_config(form=FORM)
-    assert label_studio.make_marker(form=FORM) not in label_studio.build_config()
+    values = {choices.get("name"): tuple(choice.get("alias") for choice in choices) for choices in root.iter("Choices")}
+    assert list(values.items()) == [(name, field.values) for name, field in FORM.fields.items()]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -346,62 +296,53 @@ def test_hostile_texts_are_data(text: str) -> None:
     st.fixed_dictionaries({name: st.sampled_from(field.values) for name, field in FORM.fields.items()}),
     st.lists(st.tuples(st.integers(0, len(FERRY)), st.integers(0, len(FERRY))), min_size=2, max_size=2),
 )
-def test_an_answer_comes_back_from_label_studio(said: dict[str, str], ends: list[tuple[int, int]]) -> None:
+def test_an_answer_comes_back_from_label_studio(values: dict[str, str], ends: list[tuple[int, int]]) -> None:
     """Any answer is the same after a trip through the editor's regions as it is in a long table."""
-    spans = {f"span_{n}": f"{min(pair)}-{max(pair)}" for n, pair in enumerate(ends, 1) if pair[0] != pair[1]}
-    export = exported(*(region(name, value) for name, value in {**said, **spans}.items()))
-    found = label_studio.parse_export(export, TASKS, form=FORM)
-    assert found.skipped.is_empty()
-    assert set(found.labels["tool"]) == {"label_studio"}
-    rows = [{"task_id": FIRST, "rater_id": "ls-11", "field": f, "value": v} for f, v in {**said, **spans}.items()]
-    assert answered(found.labels) == answered(read(rows))
+    values = values | {f"span_{n}": f"{min(pair)}-{max(pair)}" for n, pair in enumerate(ends, 1) if pair[0] != pair[1]}
+    export = build_export(*(build_region(name, value) for name, value in values.items()))
+    labels, skipped, _ = label_studio.parse_export(export, TASKS, form=FORM)
+    assert skipped.is_empty()
+    assert set(labels["tool"]) == {"label_studio"}
+    assert build_answers(labels) == build_answers(read(build_rows(rater="ls-11", **values)))
 
 
-def test_a_mark_is_told_by_its_label() -> None:
+def test_a_mark_is_named_by_its_label() -> None:
     """A readable name is taken for the span; a second mark, one of no label of ours, or of other words is left out."""
-    named = region("span_2", "2-11")
-    named["value"]["labels"] = ["Sums up the answer"]
-    unknown, both, shifted = (region("span_1", "2-11") for _ in range(3))
-    unknown["value"]["labels"] = ["Person"]
-    both["value"]["labels"] = ["span_1", "span_2"]
-    shifted["value"]["text"] = "a ship"
-    regions = (region("after", "A"), named, region("span_2", "12-18"), unknown, both, shifted)
-    found = label_studio.parse_export(exported(*regions), TASKS, form=FORM)
-    assert found.labels.select("field", "value").rows() == [("after", "A"), ("span_2", "2-11")]
-    told = [
+    regions = (
+        build_region("after", "A"), build_region("span_2", "2-11", labels=["Sums up the answer"]),
+        build_region("span_2", "12-18"), build_region("span_1", "2-11", labels=["Person"]),
+        build_region("span_1", "2-11", labels=["span_1", "span_2"]), build_region("span_1", "2-11", text="a ship"),
+    )  # fmt: skip
+    labels, skipped, _ = label_studio.parse_export(build_export(*regions), TASKS, form=FORM)
+    assert labels.select("field", "value").rows() == [("after", "A"), ("span_2", "2-11")]
+    assert skipped.select("field", "reason").rows() == [
         ("span_2", "second_span"), ("Person", "unknown_control"), ("span_1 and span_2", "unknown_control"),
         ("span_1", "span_mismatch"), *((name, "unanswered") for name in FORM.fields if name != "after"),
     ]  # fmt: skip
-    assert found.skipped.select("field", "reason").rows() == told
-
-
-def test_a_wrong_answer_of_label_studio_is_told() -> None:
-    """An option that there is not is told by export, task, annotation and field."""
     with pytest.raises(BadInput, match=rf"e\.json, task {FIRST}, annotation 1: before should be .* found 'F'"):
-        label_studio.parse_export(exported(region("before", "F")), TASKS, name="e.json", form=FORM)
+        label_studio.parse_export(build_export(build_region("before", "F")), TASKS, name="e.json", form=FORM)
 
 
 def test_tasks_and_answers_pass_through_a_server(tmp_path: Path) -> None:
     """Pushed twice tasks are there once; what raters say there is an answer here."""
-    rows = label_studio.to_tasks(task_files.build_rows(TASKS, form=FORM), "en", FORM)
+    rows, form = task_files.build_rows(TASKS, form=FORM), label_studio.build_config(lang="en", form=FORM)
+    tasks = label_studio.to_tasks(rows, "en", FORM)
     with Studio() as server, studio_client.connect(server.url, TOKEN) as client:
-        here = studio_client.get_project(client, "recam quality", label_studio.build_config(lang="en", form=FORM))
-        assert [studio_client.push(client, here, rows) for _ in range(2)] == [2, 0]
-        server.annotate(FIRST, 11, {}, result=[region(n, v) for n, v in {**SAID, "span_1": "2-11"}.items()])
-        studio_client.export(client, here, tmp_path / "export.json")
-        with pytest.raises(BadInput, match="has another form"):
+        project = studio_client.get_project(client, "recam quality", form)
+        assert [studio_client.push(client, project, tasks) for _ in range(2)] == [2, 0]
+        values = {**VALUES, "span_1": "2-11"}
+        server.annotate(FIRST, 11, {}, result=[build_region(name, value) for name, value in values.items()])
+        studio_client.export(client, project, tmp_path / "export.json")
+        with pytest.raises(BadInput, match="has another form"):  # a project made for comments is not taken for this one
             studio_client.get_project(client, "recam quality", label_studio.build_config())
     export = label_studio.read_export(tmp_path / "export.json")
-    assert answered(label_studio.parse_export(export, TASKS, form=FORM).labels) == [
+    assert build_answers(label_studio.parse_export(export, TASKS, form=FORM).labels) == [
         ("dev.jsonl:1", "ls-11", 1, 0, None, "The ferry", None, "summarise", "easy")
     ]
 
 
-# ------------------------------------------------------------------------------------------------------------ answers
-
-
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"task_id": "f" * 32}, "task f{32}, rater amy, before: expected one of the 2 tasks"),
         ({"stage": 2}, "expected round 1 and stage 1"),
@@ -411,40 +352,31 @@ def test_tasks_and_answers_pass_through_a_server(tmp_path: Path) -> None:
         ({"field": "mood"}, "rater amy: no field 'mood'"),
     ],
 )
-def test_labels_of_another_kind_are_refused(change: dict[str, Any], told: str) -> None:
-    """Labels that did not come from a file are checked as well, and told by task, rater and field."""
-    labels = read(long())
+def test_labels_of_another_kind_are_refused(change: dict[str, Any], message: str) -> None:
+    """Labels that did not come from a file are checked as well; task, rater and field are named."""
+    labels = read(build_whole())
     first = labels[:1].with_columns(**{name: pl.lit(v, labels.schema[name]) for name, v in change.items()})
-    with pytest.raises(BadInput, match=told):
+    with pytest.raises(BadInput, match=message):
         questionnaire.build_answers(pl.concat([first, labels[1:]]), TASKS)
 
 
-def test_no_labels_are_no_answers() -> None:
-    """An empty frame has the columns of answers."""
-    assert questionnaire.build_answers(read([]), TASKS).schema == pl.Schema(questionnaire.ANSWERS)
-
-
-def test_the_whole_way_without_people(tmp_path: Path) -> None:
-    """Simulated raters through a file: the careless one is out, and the flaws that were hidden are what is flagged."""
+def test_the_whole_way_without_people() -> None:
+    """Simulated raters: the careless one is out, and the flaws that were hidden are what is flagged."""
     texts = {"article": [f"Passage {n}. {FERRY}" for n in range(300)], "question": "The @placeholder ."}
     items = pl.DataFrame({"item_id": [f"i{n}" for n in range(300)], **texts, "label": [n % 5 for n in range(300)]})
     items = items.with_columns(options=pl.lit(["one", "two", "three", "four", "five"]))
     tasks = questionnaire.build_tasks(items)
     people = {"amy": 1.0, "bo": 1.0, "cy": 1.0, "dan": 1.0, "eve": 0.1}
-    simulated.answer(tasks, items, readers=people).write_parquet(tmp_path / "labels.parquet")
-    labels = label_files.read(tmp_path / "labels.parquet", tasks, form=FORM)
-    assert set(labels["tool"]) == {"simulated"}
-    answers = questionnaire.build_answers(labels, tasks)
-    found = quality_control.select(answers, items)
-    assert found.raters.filter(~pl.col("is_kept"))["rater_id"].to_list() == ["eve"]
-    assert set(found.dropped["reason"]) == {"rater_below", "no_span", "easy_and_wrong"}
-    told = quality_control.measure_noise(found.answers, answers, items).join(
-        tasks.select("task_id", "item_id"), on="item_id"
-    )
-    told = told.join(simulated.draw_flaws(tasks["task_id"]), on="task_id").drop_nulls("is_ambiguous")
-    sound = told.filter(pl.col("flaw").is_null())
+    answers = questionnaire.build_answers(simulated.answer(tasks, items, people), tasks)
+    selected = quality_control.select(answers, items)
+    assert selected.raters.filter(~pl.col("is_kept"))["rater_id"].to_list() == ["eve"]
+    assert set(selected.dropped["reason"]) == {"rater_below", "no_span", "easy_and_wrong"}
+    flaws = tasks.select("item_id").with_columns(simulated.draw_flaws(tasks["task_id"])["flaw"])
+    noise = quality_control.measure_noise(selected.answers, answers, items).join(flaws, on="item_id")
+    noise = noise.drop_nulls("is_ambiguous")
+    sound = noise.filter(pl.col("flaw").is_null())
     assert sound.height > 200
     assert not sound["is_unanswerable"].any()  # who knows the answer names it
     assert sound["is_ambiguous"].mean() < 0.02
-    assert told.filter(flaw="unanswerable")["is_unanswerable"].mean() > 0.6
-    assert told.filter(flaw="ambiguous")["is_ambiguous"].mean() > 0.6
+    assert noise.filter(flaw="unanswerable")["is_unanswerable"].mean() > 0.6
+    assert noise.filter(flaw="ambiguous")["is_ambiguous"].mean() > 0.6

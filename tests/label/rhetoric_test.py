@@ -9,38 +9,22 @@ from pipeline.label.rhetoric import OTHER, fold_rare
 
 def test_49_is_rare_and_50_is_not() -> None:
     """A figure that appears 49 times is folded, one that appears 50 times is not (CSD-12)."""
-    names, counts = fold_rare(pl.Series("rhetoric", ["反问"] * 50 + ["对比"] * 49))
+    names = fold_rare(pl.Series("rhetoric", ["反问"] * 50 + ["对比"] * 49))
     assert names.to_list() == ["反问"] * 50 + [OTHER] * 49
-    assert counts.rows() == [("反问", 50, "反问"), ("对比", 49, OTHER)]
     assert names.name == "rhetoric"
 
 
 def test_case_and_spaces_make_no_difference() -> None:
-    """Spellings that differ by case or by spaces around them are counted together."""
-    names, counts = fold_rare(pl.Series(["Irony", " irony", "IRONY\n", "pun"]), least=3)
-    assert names.to_list() == ["irony", "irony", "irony", OTHER]
-    assert counts.rows() == [("irony", 3, "irony"), ("pun", 1, OTHER)]
+    """Spellings that differ by case or spaces are one name; null stays null, and spaces alone are no name."""
+    names = fold_rare(pl.Series(["Irony", " irony", "IRONY\n", "pun", None, "  ", ""]), least=3)
+    assert names.to_list() == ["irony", "irony", "irony", OTHER, None, None, None]
+    assert fold_rare(pl.Series([None, None])).to_list() == [None, None]
 
 
-def test_no_name_stays_none() -> None:
-    """Null stays null in its place; spaces alone are no name; a column of nulls is read."""
-    names, counts = fold_rare(pl.Series([None, "pun", "  ", "", None]), least=1)
-    assert names.to_list() == [None, "pun", None, None, None]
-    assert counts.rows() == [("pun", 1, "pun")]
-    assert fold_rare(pl.Series([None, None])).names.to_list() == [None, None]
-    assert fold_rare(pl.Series([], dtype=pl.String)).counts.height == 0
-
-
-@given(
-    st.lists(st.none() | st.sampled_from(["pun", "Pun", "反问", "对比", "other", " "]), max_size=40), st.integers(0, 9)
-)
-def test_nothing_is_lost(given_names: list[str | None], least: int) -> None:
-    """As many names as before in the same places; the counts add up; a name is kept or folded as a whole."""
-    names, counts = fold_rare(pl.Series(given_names, dtype=pl.String), least)
-    assert names.is_null().to_list() == [name is None or not name.strip() for name in given_names]
-    assert counts["count"].sum() == names.drop_nulls().len()
-    for name, count, category in counts.iter_rows():
-        places = [n for n, told in enumerate(given_names) if told and told.strip().lower() == name]
-        assert len(places) == count
-        assert category == (name if count >= least else OTHER)
-        assert {names[n] for n in places} == {category}
+@given(st.lists(st.none() | st.sampled_from(["pun", "Pun", "反问", "other", " "]), max_size=40), st.integers(0, 9))
+def test_nothing_is_lost(values: list[str | None], least: int) -> None:
+    """As many names as before in the same places; a name is unchanged or folded as a whole."""
+    names = fold_rare(pl.Series(values, dtype=pl.String), least)
+    stripped = [value.strip().lower() or None if value else None for value in values]
+    expected = [name if name is None or stripped.count(name) >= least else OTHER for name in stripped]
+    assert names.to_list() == expected

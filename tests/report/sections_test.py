@@ -25,18 +25,21 @@ from pipeline.report.sections import (
 from tests.support.pages import check_names, check_sections, texts
 
 
-def section(frame: pl.DataFrame) -> Section:
-    """A part with a row for each name."""
+def build_names(frame: pl.DataFrame) -> Section:
+    """Build a part with a row for each name."""
     return Section("Names", "They have values.", "", ("name", "value"), [[*map(str, row)] for row in frame.rows()])
 
 
-def both(rows: list[int]) -> list[Section]:
-    """Two parts of no frame."""
+def build_numbered(rows: list[int]) -> list[Section]:
+    """Build parts of no frame."""
     return [Section(f"Part {n}", "", "<svg></svg>", ("a",), []) for n in rows]
 
 
-PARTS = {"second": Part("what is second", both), "first": Part("what is first", section, "name", "value?"),
-         "third": Part("what is third", section, "name of?", "value")}  # fmt: skip
+PARTS = {
+    "second": Part("what is second", build_numbered),
+    "first": Part("what is first", build_names, "name", "value?"),
+    "third": Part("what is third", build_names, "name of?", "value"),
+}
 ROWS = pl.DataFrame({"name": ["a", "b"], "of": [None, "x"], "value": [1.0, float("nan")]})
 
 
@@ -44,19 +47,14 @@ def test_parts_without_rows_are_missing() -> None:
     """Parts stand in their order, one may make several sections; without rows or a frame a part is named as missing."""
     rows = check_rows(PARTS, {"first": ROWS, "second": [1, 2], "third": ROWS.clear()})
     page = build_sections(PARTS, rows)
-    assert [made.title for made in page["sections"]] == ["Part 1", "Part 2", "Names"]
+    assert [section.title for section in page["sections"]] == ["Part 1", "Part 2", "Names"]
     assert page["missing"] == ["what is third"]
     html = render("a title", "A heading", "A lead", **page)
     check_sections(html, ["Part 1", "Part 2", "Names"], 2)
     assert "Not measured, so not on this page: what is third." in texts(html)
-    assert build_sections(PARTS, check_rows(PARTS, {"first": None}))["missing"] == [
-        part.topic for part in PARTS.values()
-    ]
-
-
-def test_not_a_number_is_null() -> None:
-    """A NaN is no number, and would sort before all."""
-    assert check_rows(PARTS, {"first": ROWS})["first"]["value"].to_list() == [1.0, None]
+    topics = [part.topic for part in PARTS.values()]
+    assert build_sections(PARTS, check_rows(PARTS, {"first": None}))["missing"] == topics
+    assert rows["first"]["value"].to_list() == [1.0, None]  # NaN is no number, and would sort before all
 
 
 @pytest.mark.parametrize(
@@ -96,47 +94,29 @@ def test_long_tables_are_folded() -> None:
 def test_names_are_text() -> None:
     """Whatever a page is given is escaped, everywhere but in figures."""
 
-    def page(name: str) -> str:
+    def build_page(name: str) -> str:
         part = Section(name, name, "<svg></svg>", (name,), [[name]])
         return render(name, name, name, [part], counts={name: 1}, warning=name, missing=[name], signatures=[name])
 
     for name in ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>'):
-        check_names(page(name), page("a"), 5, [name])
+        check_names(build_page(name), build_page("a"), 5, [name])
 
 
-def test_numbers_have_one_form() -> None:
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (format_count(1234), "1,234"), (format_count(None), "–"), (format_number(0.12345), "0.123"),
+        (format_number(float("nan")), "–"), (format_number(None), "–"), (format_number(-0.5, 1), "−0.5"),
+        (format_number(-0.0001), "0.000"), (format_signed(0.25, 1), "+0.2"), (format_signed(-0.5), "−0.500"),
+        (format_p(0.00001), "< 0.0001"), (format_p(0.05), "0.0500"), (format_p(None), "–"),
+        (format_interval({"value": -0.1, "low": -0.2, "high": 0.3}, scale=100, digits=0), "−10\n−20 to 30"),
+        (format_interval({"mean": 0.1, "low": None}, "mean"), "0.100"), (format_range([1000, 1000]), "1,000"),
+        (format_range([1, 2]), "1 to 2"), (shorten("abc d", 4), "abc…"), (shorten("abc", 3), "abc"),
+    ],
+)  # fmt: skip
+def test_numbers_have_one_form(text: str, expected: str) -> None:
     """Counts have commas, numbers three digits and a minus sign, zero has no sign; a missing number is a dash."""
-    assert [
-        format_count(1234),
-        format_count(None),
-        format_number(0.12345),
-        format_number(float("nan")),
-        format_number(None),
-    ] == [
-        "1,234",
-        "–",
-        "0.123",
-        "–",
-        "–",
-    ]
-    assert [
-        format_number(-0.5, 1),
-        format_number(-0.0001),
-        format_number(None),
-        format_signed(0.25, 1),
-        format_signed(-0.5),
-    ] == [
-        "−0.5",
-        "0.000",
-        "–",
-        "+0.2",
-        "−0.500",
-    ]
-    assert [format_p(0.00001), format_p(0.05), format_p(None)] == ["< 0.0001", "0.0500", "–"]
-    assert format_interval({"value": -0.1, "low": -0.2, "high": 0.3}, scale=100, digits=0) == "−10\n−20 to 30"
-    assert format_interval({"mean": 0.1, "low": None}, "mean") == "0.100"
-    assert [format_range([1000, 1000]), format_range([1, 2])] == ["1,000", "1 to 2"]
-    assert [shorten("abc d", 4), shorten("abc", 3)] == ["abc…", "abc"]
+    assert text == expected
 
 
 def test_names_stand_in_order() -> None:

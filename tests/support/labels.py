@@ -2,6 +2,7 @@
 
 import csv
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,14 @@ import polars as pl
 
 from pipeline.label import label_files, schema
 
+START = datetime(2026, 11, 20, 8, tzinfo=UTC)
 IDS = [f"{n:032x}" for n in range(1, 4)]
 TEXTS = ["你可真准时，才迟到一小时", "=1+1", "Lovely weather\nfor ducks"]
 FORMULAS = ["=1+1", "+1", "-1 分", "@SUM(A1)", "\t=1", "'=1", "''+1", '=HYPERLINK("http://x.invalid")', "\r=1"]
 
 
-def tasks(texts: list[str] = TEXTS) -> pl.DataFrame:
-    """Tasks with the given texts, as the table has them: with what ties them to their comments."""
+def build_tasks(texts: list[str] = TEXTS) -> pl.DataFrame:
+    """Build tasks with these texts, as the table has them: with what ties them to their comments."""
     return pl.DataFrame(
         {
             "task_id": [f"{n:032x}" for n in range(1, len(texts) + 1)], "text": texts, "lang": "zh",
@@ -26,31 +28,40 @@ def tasks(texts: list[str] = TEXTS) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def row(**given: Any) -> dict[str, Any]:
-    return {"task_id": IDS[0], "rater_id": "r1", "field": "sarcasm", "value": "1", **given}
+def build_row(**change: Any) -> dict[str, Any]:
+    """Build a row of a long table."""
+    return {"task_id": IDS[0], "rater_id": "r1", "field": "sarcasm", "value": "1", **change}
 
 
-def written(path: Path, rows: list[dict[str, Any]]) -> Path:
-    """The rows as a file of the kind its ending names."""
-    if path.suffix == ".csv":
-        pl.DataFrame(rows).write_csv(path, include_bom=True)
-    elif path.suffix == ".xlsx":
-        pl.DataFrame(rows).write_excel(path)
-    elif path.suffix == ".parquet":
-        pl.DataFrame(rows).write_parquet(path)
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """Write rows to a file of the kind that its ending names."""
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     else:
-        path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows), encoding="utf-8")
+        frame = pl.DataFrame(rows)
+        writers = {".csv": frame.write_csv, ".xlsx": frame.write_excel, ".parquet": frame.write_parquet}
+        writers[path.suffix](path)
     return path
 
 
-def labels(*rows: dict[str, Any]) -> pl.DataFrame:
-    return label_files.check_rows([(f"row {n}", r) for n, r in enumerate(rows)], tasks(), name="x")
+def check_labels(*rows: dict[str, Any]) -> pl.DataFrame:
+    """Check rows as labels of three tasks."""
+    return label_files.check_rows([(f"row {n}", row) for n, row in enumerate(rows)], build_tasks(), name="x")
 
 
-def sheet(path: Path) -> list[dict[str, Any]]:
-    """The first sheet's rows, as text."""
+def read_sheet(path: Path) -> list[dict[str, Any]]:
+    """Read the first sheet's rows, as text."""
     if path.suffix == ".csv":
         with path.open(encoding="utf-8-sig", newline="") as file:
             return list(csv.DictReader(file))
-    frame = pl.read_excel(path, infer_schema_length=0)
-    return [{k: v or "" for k, v in r.items()} for r in frame.iter_rows(named=True)]
+    return pl.read_excel(path, infer_schema_length=0).fill_null("").to_dicts()
+
+
+def build_grades(*rows: tuple[Any, ...]) -> pl.DataFrame:
+    """Build labels from task, rater, field, value, and minutes after the start; without minutes they have no time."""
+    labels = []
+    for task, rater, field, value, *minutes in rows:
+        label = {"task_id": task, "rater_id": rater, "field": field, "value": str(value)}
+        time = START + timedelta(minutes=minutes[0]) if minutes else None
+        labels.append(label | {"round": 1, "stage": 1, "labelled_at": time, "tool": "file"})
+    return pl.DataFrame(labels, schema=label_files.COLUMNS)

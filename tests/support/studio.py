@@ -1,4 +1,4 @@
-"""A loopback server that speaks the part of Label Studio's API we use, and fails where it is told to.
+"""A loopback server that speaks the part of Label Studio's API we use, and fails where a test asks it to.
 
 Written after version 1.23.2: a project's tasks come page by page with `total`, a page past the end is 404, an import
 wants every value of the form to be text, annotations may exceed `maximum_annotations`, a title has 3 to 50 characters,
@@ -27,10 +27,11 @@ class Studio:
     tasks: list[dict[str, Any]] = field(default_factory=list)
     faults: dict[str, list[Any]] = field(default_factory=dict)  # `POST import`: statuses, `drop`, or a (status, body)
     served: Counter[str] = field(default_factory=Counter)
-    most_items: int = 100  # of a page
+    page_size: int = 100
     uses: int = 1000  # requests that an access token is good for
+    uses_left: int = 0
     access: str = ""
-    ids: int = 0
+    last_id: int = 0
 
     def __enter__(self) -> Self:
         handler = type("Handler", (_Handler,), {"studio": self})
@@ -47,58 +48,57 @@ class Studio:
         self._thread.join()
         self._http.server_close()
 
-    def new_id(self) -> int:
-        """A fresh id."""
-        self.ids += 1
-        return self.ids
+    def create_id(self) -> int:
+        """Create an id."""
+        self.last_id += 1
+        return self.last_id
 
-    def annotate(self, task_id: str, rater: int, said: dict[str, str], **more: Any) -> dict[str, Any]:
-        """A rater (the id of a user) answers a task, the newest of that id; `more` is put into the annotation."""
+    def annotate(self, task_id: str, rater: int, values: dict[str, str], **more: Any) -> dict[str, Any]:
+        """Answer a task, the newest of that id, as a rater (the id of a user); `more` is put into the annotation."""
         task = next(t for t in reversed(self.tasks) if t["data"]["task_id"] == task_id)
-        number = self.new_id()
+        number = self.create_id()
         annotation = {
             "id": number, "completed_by": rater, "was_cancelled": False, "ground_truth": False, "lead_time": 12.5,
             "created_at": f"2026-11-20T08:{number % 60:02}:00.000000Z",
             "updated_at": f"2026-11-20T08:{number % 60:02}:30.000000Z",
-            "result": [result(name, value) for name, value in said.items()], **more,
+            "result": [build_result(name, value) for name, value in values.items()], **more,
         }  # fmt: skip
         task["annotations"].append(annotation)
         return annotation
 
     def answer(self, method: str, path: str, query: dict[str, str], body: Any) -> tuple[int, Any]:  # noqa: PLR0911
-        """Status and body of the answer to a request."""
+        """Answer a request with status and body."""
         if path == "/api/projects/" and method == "POST":
             if not 3 <= len(body["title"]) <= 50:
                 return 400, {"detail": "Validation error", "validation_errors": {"title": ["its length"]}}
-            made = {"id": self.new_id(), **body}
-            self.projects.append(made)
-            return 201, made
+            self.projects.append({"id": self.create_id(), **body})
+            return 201, self.projects[-1]
         if path == "/api/projects/":
-            found = [p for p in reversed(self.projects) if query.get("title", "").lower() in p["title"].lower()]
-            page, more = self.page(found, query)
-            return 200, {"count": len(found), "next": "more" if more else None, "previous": None, "results": page}
+            projects = [p for p in reversed(self.projects) if query.get("title", "").lower() in p["title"].lower()]
+            page, has_more = self.get_page(projects, query)
+            return 200, {"count": len(projects), "next": "more" if has_more else None, "results": page}
         if path == "/api/tasks/":
-            found = [t for t in self.tasks if t["project"] == int(query["project"])]
-            page, _ = self.page(found, query)
+            tasks = [t for t in self.tasks if t["project"] == int(query["project"])]
+            page, _ = self.get_page(tasks, query)
             if not page and query["page"] != "1":
                 return 404, {"detail": "Invalid page."}
-            shown = query["include"].split(",")
-            page = [{name: value for name, value in self.counted(task).items() if name in shown} for task in page]
-            return 200, {"tasks": page, "total": len(found), "total_annotations": 0, "total_predictions": 0}
-        if found := re.fullmatch(r"/api/tasks/(\d+)/", path):
+            names = query["include"].split(",")
+            page = [{name: value for name, value in count_answers(task).items() if name in names} for task in page]
+            return 200, {"tasks": page, "total": len(tasks), "total_annotations": 0, "total_predictions": 0}
+        if match := re.fullmatch(r"/api/tasks/(\d+)/", path):
             before = len(self.tasks)
-            self.tasks = [task for task in self.tasks if task["id"] != int(found[1])]
+            self.tasks = [task for task in self.tasks if task["id"] != int(match[1])]
             return (204 if len(self.tasks) < before else 404), b""
-        if found := re.fullmatch(r"/api/projects/(\d+)/(import|export)", path):
-            number = int(found[1])
+        if match := re.fullmatch(r"/api/projects/(\d+)/(import|export)", path):
+            number = int(match[1])
             if number not in [p["id"] for p in self.projects]:
                 return 404, {"detail": "Not found."}
-            if found[2] == "export":
+            if match[2] == "export":
                 return 200, [t for t in self.tasks if t["project"] == number]
-            return self.take(number, body)
+            return self.import_tasks(number, body)
         return 404, {"detail": f"no {method} {path}"}
 
-    def take(self, project: int, body: list[dict[str, Any]]) -> tuple[int, Any]:
+    def import_tasks(self, project: int, body: list[dict[str, Any]]) -> tuple[int, Any]:
         """Import tasks, all or none."""
         config = next(p["label_config"] for p in self.projects if p["id"] == project)
         for task in body:
@@ -106,59 +106,53 @@ class Studio:
                 if not isinstance(task["data"].get(name), str):
                     return 400, {"detail": f"data['{name}'] is no text", "validation_errors": {}}
         for task in body:
-            self.tasks.append({"id": self.new_id(), "project": project, "annotations": [], "predictions": [], **task})
+            self.tasks.append(
+                {"id": self.create_id(), "project": project, "annotations": [], "predictions": [], **task}
+            )
         return 201, {"task_count": len(body), "annotation_count": 0, "predictions_count": None, "duration": 0.1}
 
-    def counted(self, task: dict[str, Any]) -> dict[str, Any]:
-        """The task with its numbers of answers."""
-        skipped = sum(bool(answer["was_cancelled"]) for answer in task["annotations"])
-        total = len(task["annotations"]) - skipped
-        is_draft = bool(task.get("drafts"))
-        return {**task, "total_annotations": total, "cancelled_annotations": skipped, "draft_exists": is_draft}
-
-    def knows(self, authorization: str | None) -> bool:
-        """Whether a token is good; one that was exchanged is good for `uses` requests."""
-        if self.access and authorization == f"Bearer {self.access}" and self.left:
-            self.left -= 1
+    def accepts(self, authorization: str | None) -> bool:
+        """Return whether a token is good; one that was exchanged is good for `uses` requests."""
+        if self.access and authorization == f"Bearer {self.access}" and self.uses_left:
+            self.uses_left -= 1
             return True
         return authorization == f"Token {TOKEN}"
 
-    def exchanged(self, token: str) -> tuple[int, Any]:
-        """The answer to a personal access token."""
+    def exchange(self, token: str) -> tuple[int, Any]:
+        """Answer a personal access token."""
         if token != PERSONAL:
             return 401, {"detail": f"Token is invalid: {token}"}
-        self.access, self.left = f"access-{self.new_id()}", self.uses
+        self.access, self.uses_left = f"access-{self.create_id()}", self.uses
         return 200, {"access": self.access}
 
-    def page(self, found: list[Any], query: dict[str, str]) -> tuple[list[Any], bool]:
-        """A page, and whether there are more."""
-        size = min(int(query["page_size"]), self.most_items)
+    def get_page(self, rows: list[Any], query: dict[str, str]) -> tuple[list[Any], bool]:
+        """Return a page, and whether there are more."""
+        size = min(int(query["page_size"]), self.page_size)
         start = (int(query["page"]) - 1) * size
-        return found[start : start + size], start + size < len(found)
+        return rows[start : start + size], start + size < len(rows)
 
 
-def result(name: str, value: str, **more: Any) -> dict[str, Any]:
-    """What the editor makes of a choice, a text box or (value `start-end`) a span."""
-    made: dict[str, Any] = {"id": "x", "from_name": name, "to_name": "text", "origin": "manual"}
+def count_answers(task: dict[str, Any]) -> dict[str, Any]:
+    """Return the task with its numbers of answers."""
+    skipped = sum(bool(answer["was_cancelled"]) for answer in task["annotations"])
+    total = len(task["annotations"]) - skipped
+    is_draft = bool(task.get("drafts"))
+    return {**task, "total_annotations": total, "cancelled_annotations": skipped, "draft_exists": is_draft}
+
+
+def build_result(name: str, value: str, **more: Any) -> dict[str, Any]:
+    """Build what the editor makes of a choice, a text box or (value `start-end`) a span."""
+    region: dict[str, Any] = {"id": "x", "from_name": name, "to_name": "text", "origin": "manual"}
     if name == "span":
         start, end = map(int, value.split("-"))
-        return {**made, "type": "labels", "value": {"start": start, "end": end, "labels": ["span"], **more}}
+        return {**region, "type": "labels", "value": {"start": start, "end": end, "labels": ["span"], **more}}
     if name in ("plain", "meaning", "rhetoric"):
-        return {**made, "type": "textarea", "value": {"text": [value]}}
-    return {**made, "type": "choices", "value": {"choices": [value]}}
+        return {**region, "type": "textarea", "value": {"text": [value]}}
+    return {**region, "type": "choices", "value": {"choices": [value]}}
 
 
 class _Handler(BaseHTTPRequestHandler):
     studio: Studio
-
-    def do_GET(self) -> None:
-        self._serve()
-
-    def do_POST(self) -> None:
-        self._serve()
-
-    def do_DELETE(self) -> None:
-        self._serve()
 
     def _serve(self) -> None:
         studio, parts = self.studio, urlsplit(self.path)
@@ -166,36 +160,35 @@ class _Handler(BaseHTTPRequestHandler):
         name = f"{self.command} {parts.path.rstrip('/').rpartition('/')[2]}"
         with studio._lock:
             studio.served[name] += 1
-            fault = next(iter(studio.faults.get(name, [])), None)
-            if fault is not None:
-                studio.faults[name].pop(0)
-            if parts.path == "/api/token/refresh/":
-                told = (
-                    fault if isinstance(fault, tuple) else (fault, {}) if fault else studio.exchanged(body["refresh"])
-                )
-                self._send(*told)
-            elif not studio.knows(self.headers["Authorization"]):
+            faults = studio.faults.get(name, [])
+            fault = faults.pop(0) if faults else None
+            is_exchange = parts.path == "/api/token/refresh/"
+            if not is_exchange and not studio.accepts(self.headers["Authorization"]):
                 self._send(401, {"detail": f"Invalid token: {self.headers['Authorization']}"})
             elif isinstance(fault, tuple):
                 self._send(*fault)
             elif isinstance(fault, int):
-                self._send(fault, {"detail": "told to fail"})
+                self._send(fault, {"detail": "asked to fail"})
+            elif is_exchange:
+                self._send(*studio.exchange(body["refresh"]))
             else:
                 query = {key: values[0] for key, values in parse_qs(parts.query).items()}
                 answer = studio.answer(self.command, parts.path, query, body)
-                if fault == "drop":  # it has taken effect, and nobody hears of it
+                if fault == "drop":  # it has taken effect, and the client does not hear of it
                     self.close_connection = True
                 else:
-                    self._send(*answer, cut=fault == "cut")
+                    self._send(*answer, is_cut=fault == "cut")
 
-    def _send(self, status: int, body: Any, *, cut: bool = False) -> None:
+    do_GET = do_POST = do_DELETE = _serve  # noqa: N815  # names of http.server
+
+    def _send(self, status: int, body: Any, *, is_cut: bool = False) -> None:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         if status != 204:
             self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data[: len(data) // 2] if cut else data)
+        self.wfile.write(data[: len(data) // 2] if is_cut else data)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing: tests read what our side logs."""
+        """Log nothing: tests read what our side logs."""

@@ -5,12 +5,12 @@ passed over. Whatever compares two fields does so over the comments that have bo
 """
 
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
 from scipy import stats
 
-from pipeline.errors import BadInput
 from pipeline.label.schema import FIELDS, UNSURE, YES
 from pipeline.metrics.labelling.agreement import encode_values
 
@@ -26,9 +26,9 @@ def class_ratios(labels: pl.DataFrame) -> pl.DataFrame:
     for field, codes in _encode_fields(labels).items():
         values = FIELDS[field].values
         count = np.bincount(codes.drop_nulls().to_numpy(), minlength=len(values))
-        ratio = pl.Series("ratio", count / count.sum() if count.any() else [None] * len(values), pl.Float64)
-        parts.append(pl.DataFrame({"field": field, "value": values, "count": count.astype(np.int64), "ratio": ratio}))
-    return pl.concat(parts)
+        parts.append(pl.DataFrame({"field": field, "value": values, "count": count.astype(np.int64)}))
+    ratio = pl.col("count") / pl.col("count").sum().over("field")
+    return pl.concat(parts).with_columns(ratio=ratio.fill_nan(None))
 
 
 def overlaps(labels: pl.DataFrame) -> pl.DataFrame:
@@ -42,17 +42,12 @@ def overlaps(labels: pl.DataFrame) -> pl.DataFrame:
         ordered pair of fields, each with itself too; null where it would divide by 0.
     """
     instances = {field: _is_instance(field, codes) for field, codes in _encode_fields(labels).items()}
-    rows = []
-    for a, b in itertools.product(instances, instances):
-        has_both = instances[a].is_not_null() & instances[b].is_not_null()
-        first_labels, second_labels = instances[a].filter(has_both), instances[b].filter(has_both)
-        rows.append(
-            (a, b, int((first_labels & second_labels).sum()), int(first_labels.sum()), int(second_labels.sum()))
-        )
-    counts = ("both_count", "a_count", "b_count")
-    schema = {"a": pl.String, "b": pl.String} | dict.fromkeys(counts, pl.Int64)
-    shared_count, a_count, b_count = pl.col(counts[0]), pl.col(counts[1]), pl.col(counts[2])
-    return pl.DataFrame(rows, schema=schema, orient="row").with_columns(
+    rows = [
+        (a, b, int((first & second).sum()), int(first.sum()), int(second.sum()))
+        for a, b, first, second in _pair_fields(instances)
+    ]
+    shared_count, a_count, b_count = (pl.col(name) for name in ("both_count", "a_count", "b_count"))
+    return pl.DataFrame(rows, schema=["a", "b", "both_count", "a_count", "b_count"], orient="row").with_columns(
         overlap=(shared_count / a_count).fill_nan(None).round(6),
         jaccard=(shared_count / (a_count + b_count - shared_count)).fill_nan(None).round(6),
     )
@@ -69,22 +64,24 @@ def correlations(labels: pl.DataFrame) -> pl.DataFrame:
     """
     ranks = {field: _rank_values(field, codes) for field, codes in _encode_fields(labels).items()}
     rows = []
-    for a, b in itertools.product(ranks, ranks):
-        has_both = ranks[a].is_not_null() & ranks[b].is_not_null()
-        first_ranks, second_ranks = ranks[a].filter(has_both), ranks[b].filter(has_both)
-        is_varied = first_ranks.n_unique() > 1 and second_ranks.n_unique() > 1
-        rho = float(stats.spearmanr(first_ranks.to_numpy(), second_ranks.to_numpy()).statistic) if is_varied else None
-        rows.append((a, b, rho, len(first_ranks)))
+    for a, b, first, second in _pair_fields(ranks):
+        is_varied = first.n_unique() > 1 and second.n_unique() > 1
+        rho = float(stats.spearmanr(first.to_numpy(), second.to_numpy()).statistic) if is_varied else None
+        rows.append((a, b, rho, len(first)))
     schema = {"a": pl.String, "b": pl.String, "spearman": pl.Float64, "n": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.col("spearman").round(6))
 
 
 def _encode_fields(labels: pl.DataFrame) -> dict[str, pl.Series]:
     """Encode the fields of a frame as positions among their values, in the schema's order."""
-    codes_by_field = {field: encode_values(field, labels[field]) for field in FIELDS if field in labels.columns}
-    if not codes_by_field:
-        raise BadInput(f"labels: expected a column of {', '.join(FIELDS)}; found {', '.join(labels.columns)}")
-    return codes_by_field
+    return {field: encode_values(field, labels[field]) for field in FIELDS if field in labels.columns}
+
+
+def _pair_fields(columns: dict[str, pl.Series]) -> Iterator[tuple[str, str, pl.Series, pl.Series]]:
+    """Pair each two fields, with their values where both have one."""
+    for a, b in itertools.product(columns, columns):
+        has_both = columns[a].is_not_null() & columns[b].is_not_null()
+        yield a, b, columns[a].filter(has_both), columns[b].filter(has_both)
 
 
 def _is_instance(field: str, codes: pl.Series) -> pl.Series:

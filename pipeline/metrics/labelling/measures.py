@@ -1,7 +1,9 @@
-"""The measures of agreement as formulas on sums over items.
+"""The measures of agreement as formulas on sums over items (CSD, section 3.3 and appendix A; commenting, section 3).
 
 What an item adds to the sums depends on its labels alone, so items that were labelled alike are counted once, and a
-thousand resamples of a million labels are one matrix product. Labels are as in `agreement`.
+thousand resamples of a million labels are one matrix product. Labels are whole numbers from 0, [items, raters], -1
+where a label is missing. Each measure is at most 1, and NaN where it is undefined: no item counts, or all labels are of
+one class, so that chance explains everything.
 """
 
 from collections.abc import Callable
@@ -23,39 +25,33 @@ class Parts(NamedTuple):
     value: Callable[[Floats], Floats]  # sums [..., m] to the measure [...]
 
 
-def check_codes(codes: Codes) -> Codes:
-    """Return labels as an array; ValueError unless they are integers from -1 of two raters or more."""
+Measure = Callable[[Codes, int], Parts]
+
+
+def take_apart(name: str, codes: Codes) -> tuple[Parts, npt.NDArray[np.int64]]:
+    """Take a measure apart for the distinct rows of labels, and count these.
+
+    Raises:
+        ValueError: labels are not whole numbers from -1 of two raters or more.
+    """
     codes = np.asarray(codes)
     if codes.ndim != 2 or codes.shape[1] < 2 or not np.issubdtype(codes.dtype, np.integer):
         raise ValueError(f"expected whole numbers [items, two raters or more], got {codes.dtype} {list(codes.shape)}")
     if codes.min(initial=0) < MISSING:
         raise ValueError(f"expected codes from 0, and {MISSING} for a missing label, got {codes.min()}")
-    return codes
+    classes = int(codes.max(initial=0)) + 1
+    patterns, counts = _count_patterns(codes, classes + 1)
+    return MEASURES[name](patterns, classes), counts
 
 
-def count_classes(codes: Codes) -> int:
-    """Count the classes up to the highest label."""
-    return int(codes.max(initial=0)) + 1
-
-
-def count_patterns(codes: Codes) -> tuple[Codes, npt.NDArray[np.int64]]:
+def _count_patterns(codes: Codes, base: int) -> tuple[Codes, npt.NDArray[np.int64]]:
     """Return the distinct rows, in a fixed order, and their counts."""
-    base = count_classes(codes) + 1
     if base ** codes.shape[1] >= 2**63:  # too many for one number a row
         patterns, counts = np.unique(codes, axis=0, return_counts=True)
         return patterns, counts
-    row_numbers = np.zeros(len(codes), np.int64)
-    for column in codes.T:
-        row_numbers = row_numbers * base + (column.astype(np.int64) + 1)
+    row_numbers = (codes.astype(np.int64) + 1) @ base ** np.arange(codes.shape[1] - 1, -1, -1)
     _, first_rows, counts = np.unique(row_numbers, return_index=True, return_counts=True)
     return codes[first_rows], counts
-
-
-def decompose(measure: str, patterns: Codes) -> Parts:
-    """Decompose a measure of `MEASURES` for these label patterns."""
-    if measure not in MEASURES:
-        raise ValueError(f"no measure {measure!r}; there are {', '.join(MEASURES)}")
-    return MEASURES[measure](patterns, count_classes(patterns))
 
 
 def combine_ratios(agr: Floats, rad: Floats) -> Floats:
@@ -64,6 +60,7 @@ def combine_ratios(agr: Floats, rad: Floats) -> Floats:
 
 
 def _fleiss(codes: Codes, classes: int) -> Parts:
+    """Take apart Fleiss' kappa (1971); an item with a missing label does not count."""
     raters = codes.shape[1]
     counts = _count_raters(codes, classes)
     alike = (counts * (counts - 1)).sum(axis=1) / (raters * (raters - 1))
@@ -77,6 +74,10 @@ def _fleiss(codes: Codes, classes: int) -> Parts:
 
 
 def _cohen(codes: Codes, classes: int) -> Parts:
+    """Take apart Cohen's kappa (1960): the mean over pairs of raters, over the items that both labelled.
+
+    It is undefined if it is for one pair: no item in common, or both gave one and the same class throughout.
+    """
     pairs = list(zip(*np.triu_indices(codes.shape[1], 1), strict=True))
     features = []
     for i, j in pairs:
@@ -95,8 +96,17 @@ def _cohen(codes: Codes, classes: int) -> Parts:
     return Parts(np.hstack(features).astype(np.float64), value)
 
 
-def _build_weighted(weights: str) -> Callable[[Codes, int], Parts]:
-    power = {"linear": 1, "quadratic": 2}[weights]
+def _build_weighted(power: int) -> Measure:
+    """Build weighted kappa (Cohen, 1968): 1 less disagreement over that by chance; greater codes are greater grades.
+
+    Two grades lie as far apart as their difference (power 1) or its square (2). Commenting, section 3, reports 0.59
+    without its weights, so there are both kinds (AAC-09).
+
+    Of several raters all pairs are pooled: disagreements are summed over the pairs, and so is what chance would give
+    them, each rater having one distribution of grades over all items that somebody else graded, too. Where all grade
+    all items, that is Conger's kappa (1980), with weights. Taken pair by pair, as Cohen's kappa is, it would be
+    undefined for two raters without common items, and near 0 for two with few.
+    """
 
     def parts(codes: Codes, classes: int) -> Parts:
         raters = codes.shape[1]
@@ -119,7 +129,12 @@ def _build_weighted(weights: str) -> Callable[[Codes, int], Parts]:
     return parts
 
 
-def _build_alpha(level: str) -> Callable[[Codes, int], Parts]:
+def _build_alpha(level: str) -> Measure:
+    """Build Krippendorff's alpha (2011); an item with fewer than two labels does not count.
+
+    Two classes lie apart as `level` says: nominal (all alike), ordinal, interval (the difference of the codes).
+    """
+
     def parts(codes: Codes, classes: int) -> Parts:
         counts = _count_raters(codes, classes)
         label_counts = counts.sum(axis=1)[:, None, None]
@@ -132,11 +147,8 @@ def _build_alpha(level: str) -> Callable[[Codes, int], Parts]:
             if level == "nominal":
                 distance = 1 - np.eye(classes)
             else:  # ordinal distances are differences of mid-ranks
-                place = (
-                    np.cumsum(class_totals, axis=-1) - class_totals / 2
-                    if level == "ordinal"
-                    else np.arange(float(classes))
-                )
+                ranks = np.cumsum(class_totals, axis=-1) - class_totals / 2
+                place = ranks if level == "ordinal" else np.arange(float(classes))
                 distance = (place[..., :, None] - place[..., None, :]) ** 2
             observed = (matrix * distance).sum(axis=(-2, -1)) * (class_totals.sum(axis=-1) - 1)
             expected = (class_totals[..., :, None] * class_totals[..., None, :] * distance).sum(axis=(-2, -1))
@@ -148,7 +160,11 @@ def _build_alpha(level: str) -> Callable[[Codes, int], Parts]:
 
 
 def compute_ratios(codes: Codes, classes: int) -> tuple[Floats, Floats]:
-    """Compute agr and rad of each row; the last column is the second round."""
+    """Compute agr and rad of each row (equations 1 and 2; CSD-18, CSD-19); the last column is the second round.
+
+    agr is the share of the first labels that are the second; a label given twice counts twice. rad is the share of the
+    distinct labels of both rounds that are not the second.
+    """
     first, second = codes[:, :-1], codes[:, -1:]
     is_given = _count_raters(first, classes) > 0
     other_count = (is_given & (second != np.arange(classes))).sum(axis=1)
@@ -156,6 +172,11 @@ def compute_ratios(codes: Codes, classes: int) -> tuple[Floats, Floats]:
 
 
 def _tae(codes: Codes, classes: int) -> Parts:
+    """Take apart Two-Stages Annotation Evaluation, (exp(agr - rad) - 1/e) / (e - 1/e) (equation 3; CSD-20).
+
+    The last column is the second round. agr and rad are averaged over records first (equations 4 and 5). It is 1 where
+    all agree, in one class too; an item with a missing label does not count.
+    """
     agr, rad = compute_ratios(codes, classes)
 
     def value(sums: Floats) -> Floats:
@@ -165,6 +186,7 @@ def _tae(codes: Codes, classes: int) -> Parts:
 
 
 def _tae_mean_of_records(codes: Codes, classes: int) -> Parts:
+    """Take apart the mean of the records' own TAE, another reading of section 3.3; at least `tae` (CSD-20)."""
     record_values = combine_ratios(*compute_ratios(codes, classes))
     return Parts(
         np.column_stack([np.ones(len(codes)), record_values]) * _is_complete(codes),
@@ -172,26 +194,23 @@ def _tae_mean_of_records(codes: Codes, classes: int) -> Parts:
     )
 
 
-MEASURES: dict[str, Callable[[Codes, int], Parts]] = {
+MEASURES: dict[str, Measure] = {
     "fleiss_kappa": _fleiss,
     "cohen_kappa": _cohen,
-    "weighted_kappa_linear": _build_weighted("linear"),
-    "weighted_kappa_quadratic": _build_weighted("quadratic"),
+    "weighted_kappa_linear": _build_weighted(1),
+    "weighted_kappa_quadratic": _build_weighted(2),
     "alpha_nominal": _build_alpha("nominal"),
     "alpha_ordinal": _build_alpha("ordinal"),
     "alpha_interval": _build_alpha("interval"),
     "tae": _tae,
     "tae_mean_of_records": _tae_mean_of_records,
 }
-"""The measures that `estimate_interval` accepts."""
+"""The measures by name: functions of patterns of labels, [patterns, raters], and the number of classes."""
 
 
 def _count_raters(codes: Codes, classes: int) -> Floats:
     """Count the raters that gave each class: [patterns, classes]."""
-    counts = np.zeros((len(codes), classes))
-    for column in codes.T:
-        counts += column[:, None] == np.arange(classes)
-    return counts
+    return np.asarray((codes[:, :, None] == np.arange(classes)).sum(axis=1), np.float64)
 
 
 def _is_complete(codes: Codes) -> Floats:

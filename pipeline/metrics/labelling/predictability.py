@@ -9,7 +9,7 @@ so its F1 is given as well: a result that is not above it is no evidence.
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -25,93 +25,74 @@ class Predictability(NamedTuple):
     """Macro F1 as the mean over folds, in [0, 1]; None where fewer than two classes remain."""
 
     svm_f1: float | None
-    majority_f1: float | None  # of always saying the commonest class: below 1 / class_count
+    majority_f1: float | None  # of always predicting the commonest class: below 1 / class_count
     row_count: int  # rows measured on
     class_count: int
     left_out_count: int  # rows of classes with fewer members than folds
 
 
-def svm_f1(
-    tokens: Sequence[Sequence[str]], labels: Sequence[str], folds: int = FOLDS, seed: int = SEED
-) -> Predictability:
+def svm_f1(tokens: Sequence[Sequence[str]], labels: Sequence[str]) -> Predictability:
     """Cross-validate a linear SVM in stratified folds; macro F1, with that of the majority class.
 
     A class with fewer members than folds cannot be in every fold; its rows are left out, and counted. Word weights
     are learnt on the training folds alone.
 
-    Args:
-        tokens: the words of each text, already cut (jieba for Chinese).
-        labels: the class of each text.
-        folds: parts, each tested once.
-        seed: of the folds and the solver.
+    `tokens` are the words of each text, already segmented (jieba for Chinese), and `labels` its class.
 
     Raises:
-        BadInput: there are not as many labels as texts, or the texts have no words.
+        BadInput: the texts have no words.
     """
-    if len(tokens) != len(labels):
-        raise BadInput(f"expected a label for each text, found {len(tokens)} texts and {len(labels)} labels")
     members = Counter(labels)
-    indices = [row for row, label in enumerate(labels) if members[label] >= folds]
-    truth = np.array([labels[row] for row in indices], dtype=object).astype(str)
+    indices = [row for row, label in enumerate(labels) if members[label] >= FOLDS]
+    truth = np.array([labels[row] for row in indices], dtype=str)
     classes = sorted(set(truth.tolist()))
     counts = len(indices), len(classes), len(labels) - len(indices)
     if len(classes) < 2:
         return Predictability(None, None, *counts)
-    words = [_ngrams(tokens[row]) for row in indices]
-    if not any(words):
+    # words and pairs of neighbours, joined by a tab, which no word contains
+    ngrams = [[*tokens[row], *map("\t".join, pairwise(tokens[row]))] for row in indices]
+    if not any(ngrams):
         raise BadInput(f"expected words to learn from, found none in {len(indices)} texts")
-    svm, majority = _cross_validate(words, truth, classes, folds, seed)
+    svm, majority = _cross_validate(ngrams, truth, classes)
     return Predictability(round(svm, 6), round(majority, 6), *counts)
 
 
-def _ngrams(words: Sequence[str]) -> list[str]:
-    """List words and pairs of neighbours, joined by a tab, which no word contains."""
-    return [*words, *("\t".join(pair) for pair in pairwise(words))]
-
-
-def _cross_validate(
-    words: list[list[str]], truth: np.ndarray, classes: list[str], folds: int, seed: int
-) -> tuple[float, float]:
+def _cross_validate(ngrams: list[list[str]], truth: np.ndarray, classes: list[str]) -> list[float]:
+    """Return the macro F1 of the SVM and of the majority class."""
     from sklearn.dummy import DummyClassifier
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.metrics import f1_score
-    from sklearn.model_selection import StratifiedKFold
+    from sklearn.model_selection import StratifiedKFold, cross_val_score
     from sklearn.pipeline import make_pipeline
     from sklearn.svm import LinearSVC
 
-    texts = np.empty(len(words), dtype=object)
-    texts[:] = words
     models = (
-        make_pipeline(TfidfVectorizer(analyzer=list), LinearSVC(random_state=seed)),
+        make_pipeline(TfidfVectorizer(analyzer=list), LinearSVC(random_state=SEED)),
         DummyClassifier(strategy="most_frequent"),
     )
-    fold_scores: tuple[list[float], list[float]] = ([], [])
-    for train, test in StratifiedKFold(folds, shuffle=True, random_state=seed).split(texts, truth):
-        for model, scores in zip(models, fold_scores, strict=True):
-            predictions = model.fit(texts[train], truth[train]).predict(texts[test])
-            scores.append(f1_score(truth[test], predictions, labels=classes, average="macro", zero_division=0))
-    return float(np.mean(fold_scores[0])), float(np.mean(fold_scores[1]))
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED)
+
+    def score(model: Any, texts: list[list[str]], labels: np.ndarray) -> float:
+        return float(f1_score(labels, model.predict(texts), labels=classes, average="macro", zero_division=0))
+
+    scores = [cross_val_score(model, ngrams, truth, scoring=score, cv=folds, error_score="raise") for model in models]
+    return [float(of_model.mean()) for of_model in scores]
 
 
-def measure_fields(tokens: Sequence[Sequence[str]], labels: pl.DataFrame, seed: int = SEED) -> pl.DataFrame:
+def measure_fields(tokens: Sequence[Sequence[str]], labels: pl.DataFrame) -> pl.DataFrame:
     """Compute `svm_f1` of each field, over the comments that have a label for it.
 
-    Args:
-        tokens: the words of each comment.
-        labels: a row a comment in the same order, a column a field of the schema, null where there is no label.
-        seed: of the folds and the solver.
+    `labels` has a row a comment in the order of `tokens`, a column a field of the schema, null where there is no label.
 
     Returns:
         field and the columns of `Predictability`, in the schema's order.
     """
-    if len(tokens) != labels.height:
-        raise BadInput(f"expected a row of labels for each text, found {len(tokens)} texts and {labels.height} rows")
     rows = []
     for field in FIELDS:
         if field in labels.columns:
             labelled_rows = labels[field].is_not_null().arg_true()
             field_labels = labels[field].gather(labelled_rows).cast(pl.String).to_list()
-            rows.append((field, *svm_f1([tokens[row] for row in labelled_rows], field_labels, seed=seed)))
+            rows.append((field, *svm_f1([tokens[row] for row in labelled_rows], field_labels)))
     numbers, counts = Predictability._fields[:2], Predictability._fields[2:]
     schema = {"field": pl.String} | dict.fromkeys(numbers, pl.Float64) | dict.fromkeys(counts, pl.Int64)
     return pl.DataFrame(rows, schema=schema, orient="row")
@@ -125,24 +106,18 @@ def predict_baselines(
     The SVM sees TF-IDF of characters and their neighbours, one to three, which needs no tokenizer and in short Chinese
     texts holds the words; classes weigh the same.
 
-    Args:
-        texts: to learn from.
-        labels: their classes.
-        test_texts: texts to classify.
-        seed: of the solver.
-
     Returns:
-        majority and svm: a class for each text asked about.
+        majority and svm: a class for each test text.
     """
+    from sklearn.dummy import DummyClassifier
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.pipeline import make_pipeline
     from sklearn.svm import LinearSVC
 
-    class_counts = Counter(labels).most_common()
-    majority = min(name for name, count in class_counts if count == class_counts[0][1])
-    model = make_pipeline(
-        TfidfVectorizer(analyzer="char", ngram_range=(1, 3), sublinear_tf=True),
-        LinearSVC(class_weight="balanced", random_state=seed),
-    )
-    model.fit(list(texts), list(labels))
-    return {"majority": [majority] * len(test_texts), "svm": [str(label) for label in model.predict(list(test_texts))]}
+    vectorizer = TfidfVectorizer(analyzer="char", ngram_range=(1, 3), sublinear_tf=True)
+    models = {
+        "majority": DummyClassifier(strategy="most_frequent"),  # of equally common classes the first
+        "svm": make_pipeline(vectorizer, LinearSVC(class_weight="balanced", random_state=seed)),
+    }
+    predictions = {name: model.fit(texts, labels).predict(test_texts) for name, model in models.items()}
+    return {name: [str(label) for label in classes] for name, classes in predictions.items()}

@@ -1,7 +1,7 @@
 """Figures of a labelling project, as inline SVG: what became of comments, how raters agree, what labels look like.
 
 In: frames of `metrics.labelling.agreement`, `agreement_study`, `label_analysis`, `predictability`, with a row at least.
-What is null is left out. Nothing is told by colour alone: there are markers, hatches and numbers.
+What is null is left out. No information is in colour alone: there are markers, hatches and numbers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
@@ -36,29 +37,25 @@ CURVES = {
 }
 PAPER = "printed in the paper, of its own data"
 _AROUND = LinearSegmentedColormap.from_list("around_light", ["#e0aeaa", "#f7f9fa", "#8fb9d1"])  # ink is readable on it
-_TAGS = (
-    (plot.ACCENT, ""),
-    (plot.HATCHED["facecolor"], plot.HATCHED["hatch"]),
-    (plot.PALE, ""),
-)  # colour and hatch of yes, unsure, no
-_TIGHT = 0.05  # share of a bar that has room for a number
+_TAGS = ((plot.ACCENT, ""), (plot.HATCHED["facecolor"], plot.HATCHED["hatch"]), (plot.PALE, ""))
+"""Colour and hatch of yes, unsure, no."""
+_TIGHT = 5  # percent of a bar that has room for a number
 
 
 def list_fields(frame: pl.DataFrame, column: str = "field") -> list[str]:
-    """The fields in a column, in the schema's order."""
-    present_fields = set(frame[column])
-    return [field for field in FIELDS if field in present_fields]
+    """List the fields in a column, in the schema's order."""
+    return sorted(set(frame[column]), key=list(FIELDS).index)
 
 
 def build_matrix(pairs: pl.DataFrame, value: str) -> plot.Floats:
-    """A value of each pair (a, b) as [a, b], in the schema's order; NaN where it is null or absent."""
+    """Build the matrix [a, b] of a value of each pair (a, b), in the schema's order; NaN where it is null or absent."""
     by_pair = {(a, b): np.nan if v is None else v for a, b, v in pairs.select("a", "b", value).iter_rows()}
     fields = list_fields(pairs, "a")
     return np.array([[by_pair.get((a, b), np.nan) for b in fields] for a in fields])
 
 
 def draw_funnel(steps: pl.DataFrame) -> str:
-    """What each step kept and dropped, as shares of what it read. Columns: step, read_count, kept_count."""
+    """Draw what each step kept and dropped, as shares of what it read. Columns: step, read_count, kept_count."""
     read_counts, kept_counts = (steps[name].to_numpy().astype(float) for name in ("read_count", "kept_count"))
     share = 100 * np.divide(kept_counts, read_counts, out=np.zeros(len(read_counts)), where=read_counts > 0)
     read_share = np.where(read_counts > 0, 100, 0)
@@ -67,15 +64,15 @@ def draw_funnel(steps: pl.DataFrame) -> str:
         heights = range(steps.height)
         axis.barh(heights, share, color=plot.ACCENT, height=0.55)
         axis.barh(heights, read_share - share, left=share, height=0.55, **plot.HATCHED)
-        for y, (read_count, kept_count) in enumerate(zip(read_counts, kept_counts, strict=True)):
-            plot.write_note(axis, y, f"{kept_count:,.0f} of {read_count:,.0f}")
+        for y, kept_count in enumerate(kept_counts):
+            plot.write_note(axis, y, f"{kept_count:,.0f} of {read_counts[y]:,.0f}")
         axis.set(xlim=(0, 100), xlabel="% of what the step read")
         plot.draw_legend(figure, [Patch(color=plot.ACCENT), Patch(**plot.HATCHED)], ["kept", "left out"], 2)
         return plot.render_svg(figure)
 
 
 def draw_bars(names: Sequence[str], counts: Sequence[int], label: str) -> str:
-    """A bar a name, the count beside it; `label` is counted."""
+    """Draw a bar a name, its count at the right; `label` is counted."""
     with plot.use_style():
         figure, axis = plot.create_row_figure(names, 0.4)
         axis.barh(range(len(names)), counts, color=plot.ACCENT, height=0.55)
@@ -87,14 +84,14 @@ def draw_bars(names: Sequence[str], counts: Sequence[int], label: str) -> str:
 
 
 def draw_kappas(agreement: pl.DataFrame) -> str:
-    """Kappa of three and four raters, alpha and the paper's kappa by field, with 95 % intervals."""
+    """Draw kappa of three and four raters, alpha and the paper's kappa by field, with 95 % intervals."""
     paper = {field: row.kappa for field, row in TABLE_2.items()}
     label = "kappa or alpha with 95 % interval; 0: no more than by chance; n: comments with all four labels"
     return _draw_measures(agreement, KAPPAS, paper, KAPPA_HIGH, label)
 
 
 def draw_taes(agreement: pl.DataFrame) -> str:
-    """TAE in both readings and the paper's by field, with 95 % intervals; what no labels can reach is hatched."""
+    """Draw TAE in both readings and the paper's by field, with 95 % intervals; what no labels can reach is hatched."""
     paper = {field: row.tae for field, row in TABLE_2.items()}
     label = "TAE with 95 % interval; hatched: no labels can be so low; n: comments"
     return _draw_measures(agreement, TAES, paper, TAE_HIGH, label)
@@ -103,81 +100,76 @@ def draw_taes(agreement: pl.DataFrame) -> str:
 def _draw_measures(
     agreement: pl.DataFrame, measures: Mapping[str, str], paper: Mapping[str, float], threshold: float, label: str
 ) -> str:
-    """A row a field: each measure with its interval, the paper's number, a thin line at its threshold."""
+    """Draw a row a field: each measure with its interval, the paper's number, a thin line at its threshold."""
     rows = {row["field"]: row for row in agreement.iter_rows(named=True)}
-    names = list_fields(agreement)
+    names, mark_count = list_fields(agreement), len(measures) + 1
+    columns = [name + end for name in measures for end in ("", "_low")]
+    lowest = agreement.select(pl.min_horizontal(pl.col(columns).min()).fill_null(1)).item()
     with plot.use_style():
-        figure, axis = plot.create_row_figure(names, 0.16 * (len(measures) + 1) + 0.12)
+        figure, axis = plot.create_row_figure(names, 0.16 * mark_count + 0.12)
         axis.axvline(threshold, **plot.DASHED)
+        axis.set_xlim(min(lowest - 0.03, 0), 1.03)
         for y, name in enumerate(names):
             row = rows[name]
-            lowest = [row[f"{measure}{end}"] for measure in measures for end in ("", "_low")]
-            axis.set_xlim(min(axis.get_xlim()[0], 0, *(v - 0.03 for v in lowest if v is not None)), 1.03)
             for i, measure in enumerate(measures):
-                ends = {"low": row[f"{measure}_low"], "high": row[f"{measure}_high"]}
-                plot.draw_mark(
-                    axis, plot.place_mark(y, i, len(measures) + 1), {"value": row[measure], **ends}, plot.pick_look(i)
-                )
-            axis.plot(paper.get(name, np.nan), plot.place_mark(y, len(measures), len(measures) + 1), **plot.STAR)
+                numbers = {"value": row[measure], "low": row[f"{measure}_low"], "high": row[f"{measure}_high"]}
+                plot.draw_mark(axis, plot.place_mark(y, i, mark_count), numbers, plot.pick_look(i))
+            axis.plot(paper.get(name, np.nan), plot.place_mark(y, len(measures), mark_count), **plot.STAR)
             if "tae" in measures:
                 axis.barh(y, row["tae_min"], height=0.86, color="none", edgecolor=plot.FAINT, hatch="////", linewidth=0)
             plot.write_note(axis, y, f"n = {row['n_four']:,}")
         plot.draw_rules(axis, len(names))
         axis.text(threshold, -0.55, f"{threshold:g}", ha="center", va="bottom", fontsize=8, color=plot.GREY)
         axis.set_xlabel(label)
-        plot.draw_legend(
-            figure, [*plot.list_keys(len(measures)), Line2D([], [], **plot.STAR)], [*measures.values(), PAPER]
-        )
+        keys = [*plot.list_keys(len(measures)), Line2D([], [], **plot.STAR)]
+        plot.draw_legend(figure, keys, [*measures.values(), PAPER])
         return plot.render_svg(figure)
 
 
 def draw_predictability(predictability: pl.DataFrame) -> str:
-    """Macro F1 of the SVM, of the commonest class, and of the paper by field."""
-    rows = {row["field"]: row for row in predictability.iter_rows(named=True)}
+    """Draw macro F1 of the SVM, of the commonest class, and of the paper by field."""
+    filled = predictability.with_columns(cs.float().fill_null(np.nan))
+    rows = {row["field"]: row for row in filled.iter_rows(named=True)}
     names = list_fields(predictability)
-    svm_look: dict[str, Any] = {"marker": "o", "color": plot.ACCENT, "markersize": 8, "linestyle": ""}
-    majority_look: dict[str, Any] = {**plot.TICK, "color": plot.HUES[1]}
-    look_of = {"svm_f1": svm_look, "majority_f1": majority_look}
+    svm_style: dict[str, Any] = {"marker": "o", "color": plot.ACCENT, "markersize": 8, "linestyle": ""}
+    majority_style: dict[str, Any] = {**plot.TICK, "color": plot.HUES[1]}
     with plot.use_style():
         figure, axis = plot.create_row_figure(names, 0.4)
         for y, name in enumerate(names):
-            svm, majority = (np.nan if rows[name][key] is None else rows[name][key] for key in look_of)
+            svm, majority = rows[name]["svm_f1"], rows[name]["majority_f1"]
             axis.hlines(y, majority, svm, color=plot.ACCENT, linewidth=1.2)
-            for value, style in zip((svm, majority), look_of.values(), strict=True):
-                axis.plot(value, y, **style)
+            axis.plot(svm, y, **svm_style)
+            axis.plot(majority, y, **majority_style)
             if name in TABLE_2:
                 axis.plot(TABLE_2[name].svm_f1, y, **plot.STAR)
             plot.write_note(axis, y, f"n = {rows[name]['row_count']:,}")
         axis.set(xlim=(0, 1), xlabel="macro F1, mean of the folds; n: comments")
-        keys = [Line2D([], [], **style) for style in (*look_of.values(), plot.STAR)]
+        keys = [Line2D([], [], **style) for style in (svm_style, majority_style, plot.STAR)]
         plot.draw_legend(figure, keys, ["linear SVM on words", "always the commonest class", PAPER])
         return plot.render_svg(figure)
 
 
 def draw_ratios(ratios: pl.DataFrame) -> str:
-    """Figure 1: shares of the classes of each field, stacked; emotions by number, as they are nine."""
-    shares = {
-        (field, value): ratio or 0 for field, value, ratio in ratios.select("field", "value", "ratio").iter_rows()
-    }
-    names = list_fields(ratios)
-    tags = [name for name in names if FIELDS[name].values == TAGS]
-    other_fields = [name for name in names if FIELDS[name].values != TAGS]
+    """Draw figure 1: shares of the classes of each field, stacked; emotions by number, as they are nine."""
+    shares = {(row["field"], row["value"]): 100 * (row["ratio"] or 0) for row in ratios.iter_rows(named=True)}
+    tags = [name for name in list_fields(ratios) if FIELDS[name].values == TAGS]
+    other_fields = [name for name in list_fields(ratios) if name not in tags]
     with plot.use_style():
         figure, axis = plot.create_row_figure([*tags, *other_fields], 0.42)
         for y, name in enumerate([*tags, *other_fields]):
-            offset = 0.0
+            offset, is_tag = 0.0, name in tags
             for i, value in enumerate(FIELDS[name].values):
-                width = 100 * shares.get((name, value), 0)
-                colour, hatch = _TAGS[i] if name in tags else ((plot.ACCENT, plot.PALE)[i % 2], "")
-                axis.barh(
-                    y, width, left=offset, height=0.62, facecolor=colour, hatch=hatch,
-                    edgecolor=plot.FAINT if hatch else "white", linewidth=0 if hatch else 0.8,
-                )  # fmt: skip
-                text = f"{width:.0f} %" if name in tags else str(i + 1)
-                if width > 100 * (_TIGHT if name in tags else _TIGHT / 3):
+                width = shares.get((name, value), 0)
+                colour, hatch = _TAGS[i] if is_tag else ((plot.ACCENT, plot.PALE)[i % 2], "")
+                edge: dict[str, Any] = (
+                    {"edgecolor": plot.FAINT, "linewidth": 0} if hatch else {"edgecolor": "white", "linewidth": 0.8}
+                )
+                axis.barh(y, width, left=offset, height=0.62, facecolor=colour, hatch=hatch, **edge)
+                if width > (_TIGHT if is_tag else _TIGHT / 3):
                     box = {"facecolor": colour, "edgecolor": "none", "pad": 1} if hatch else None
                     ink = "white" if colour == plot.ACCENT else plot.INK
-                    axis.text(offset + width / 2, y, text, ha="center", va="center", fontsize=8, color=ink, bbox=box)
+                    text = f"{width:.0f} %" if is_tag else str(i + 1)
+                    plot.write_text(axis, offset + width / 2, y, text, color=ink, bbox=box)
                 offset += width
         axis.set(xlim=(0, 100), xlabel="% of the comments that have a label")
         keys = [
@@ -187,7 +179,7 @@ def draw_ratios(ratios: pl.DataFrame) -> str:
         plot.draw_legend(figure, keys, ["yes (sentiment: positive)", "unsure (neutral)", "no (negative)"])
         if other_fields:
             class_texts = [
-                f"{i} {get_value_name(name, value, 'en')} {100 * shares.get((name, value), 0):.1f} %"
+                f"{i} {get_value_name(name, value, 'en')} {shares.get((name, value), 0):.1f} %"
                 for name in other_fields
                 for i, value in enumerate(FIELDS[name].values, 1)
             ]
@@ -197,7 +189,7 @@ def draw_ratios(ratios: pl.DataFrame) -> str:
 
 
 def draw_overlaps(overlaps: pl.DataFrame) -> str:
-    """Figure 2: the share of one field's instances that are another's, in both directions, and Jaccard's index."""
+    """Draw figure 2: the share of one field's instances that are another's, both ways, and Jaccard's index."""
     names = list_fields(overlaps, "a")
     panels = {
         "overlap": "share of the row's instances\nthat are the column's too",
@@ -214,7 +206,7 @@ def draw_overlaps(overlaps: pl.DataFrame) -> str:
 
 
 def draw_correlations(correlations: pl.DataFrame) -> str:
-    """Figure 3: Spearman's coefficient of each two fields."""
+    """Draw figure 3: Spearman's coefficient of each two fields."""
     names = list_fields(correlations, "a")
     with plot.use_style():
         figure = Figure(figsize=(0.55 * len(names) + 1.4, 0.36 * len(names) + 1.1), layout="constrained")
@@ -223,7 +215,7 @@ def draw_correlations(correlations: pl.DataFrame) -> str:
 
 
 def _draw_numbers(axis: Axes, names: Sequence[str], values: plot.Floats, colours: Colormap, norm: Normalize) -> None:
-    """A square of coloured cells, each with its number, a dash where there is none."""
+    """Draw a square of coloured cells, each with its number, a dash where there is none."""
     plot.draw_grid(axis, names, names, values, colours, norm)
     axis.tick_params(axis="x", labelrotation=90)
     for (y, x), value in np.ndenumerate(values):
@@ -231,27 +223,24 @@ def _draw_numbers(axis: Axes, names: Sequence[str], values: plot.Floats, colours
 
 
 def draw_study(study: pl.DataFrame) -> str:
-    """Figure 4: what each measure makes of simulated raters, by their accuracy; a line a positive rate."""
+    """Draw figure 4: what each measure makes of simulated raters, by their accuracy; a line a positive rate."""
     kinds, rates = (study[name].unique().sort().to_list() for name in ("classes", "positive_rate"))
-    lines = {"kappa": KAPPA_HIGH, "fleiss": KAPPA_HIGH, "tae": TAE_HIGH}
+    thresholds = {"kappa": KAPPA_HIGH, "fleiss": KAPPA_HIGH, "tae": TAE_HIGH}
     with plot.use_style():
         figure = Figure(figsize=(7.2, 2.2 * len(kinds) + 0.7), layout="constrained")
         axes = figure.subplots(len(kinds), len(CURVES), sharex=True, sharey=True, squeeze=False)
         for row_axes, kind in zip(axes, kinds, strict=True):
             for axis, measure in zip(row_axes, CURVES, strict=True):
-                if measure in lines:
-                    axis.axhline(lines[measure], **plot.DASHED)
+                if measure in thresholds:
+                    axis.axhline(thresholds[measure], **plot.DASHED)
                 for i, rate in enumerate(rates):
-                    part = study.filter((pl.col("classes") == kind) & (pl.col("positive_rate") == rate)).sort(
-                        "accuracy"
-                    )
+                    curve = study.filter(classes=kind, positive_rate=rate).sort("accuracy")
                     colour, marker = plot.pick_look(i)
+                    marks = {"markersize": 4.5, "markeredgecolor": "white", "markeredgewidth": 0.4}
                     # markers take turns, so that lines on top of each other are seen to be several
-                    axis.plot(
-                        part["accuracy"], part[measure].cast(pl.Float64).to_numpy(), color=colour, marker=marker,
-                        markersize=4.5, markeredgecolor="white", markeredgewidth=0.4, linewidth=1.2,
-                        markevery=(min(i, part.height - 1), max(len(rates), 1)),
-                    )  # fmt: skip
+                    marks["markevery"] = (min(i, curve.height - 1), max(len(rates), 1))
+                    values = curve[measure].cast(pl.Float64).to_numpy()
+                    axis.plot(curve["accuracy"], values, color=colour, marker=marker, linewidth=1.2, **marks)
                 axis.grid(color=plot.PALE, linewidth=0.6)
             row_axes[0].set_ylabel(f"{kind} classes")
         for axis, title in zip(axes[0], CURVES.values(), strict=True):

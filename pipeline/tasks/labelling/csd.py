@@ -6,20 +6,22 @@ hand as well as in the DAG.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from pipeline import warehouse
-from pipeline.errors import BadInput, Missing, Retry
+from pipeline.errors import Missing, Retry
 from pipeline.label import label_files, schema, selection, simulated, stages
 from pipeline.label.selection import Rules
+from pipeline.label.stages import KEY
 from pipeline.slices import parse_day
 from pipeline.tables import empty
 from pipeline.tasks.labelling import projects
-from pipeline.tasks.labelling.projects import KEY, Project, Studio, Tool, format_origin
+from pipeline.tasks.labelling.projects import Project, Studio, Tool, format_origin, is_step
 from pipeline.tasks.record import runs
 
 _ROW = pl.concat_str("task_id", "rater_id", "field", "round", "stage", separator="/")
@@ -30,25 +32,6 @@ STEPS: tuple[Step, ...] = ((1, 1), (1, 2), (2, 1), (2, 2))
 """(round, stage) in order."""
 
 
-def parse_rules(values: Mapping[str, Any]) -> Rules:
-    """Make rules from plain JSON."""
-    return Rules(**{**values, "langs": tuple(values.get("langs", Rules().langs))})
-
-
-def check_fields(names: Sequence[str]) -> tuple[str, ...]:
-    """Check the names of fields early: a release that requires an unknown field would fail at its end."""
-    if unknown := [name for name in names if name not in schema.FIELDS]:
-        raise BadInput(f"no field {unknown[0]!r}; there are {', '.join(schema.FIELDS)}")
-    return tuple(names)
-
-
-def check_step(values: Sequence[int]) -> Step:
-    """Check a step from plain JSON."""
-    if (step := tuple(values)) not in STEPS:
-        raise BadInput(f"a step is one of {', '.join(map(str, STEPS))}, not {step}")
-    return step[0], step[1]
-
-
 def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
     """Select comments of a day as tasks of a project; return its task count. Existing tasks keep their random ids."""
     from pipeline.examples.impscore.clusters import cluster_near_duplicates
@@ -56,39 +39,29 @@ def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
     timer = runs.start()
     comments = warehouse.scan("comments", pl.col("day") == parse_day(day)).sort("source", "thread_id", "comment_id")
     rows = comments.collect()
+    # the same words in another context are another task (CSD-01)
     alike = rows.select("context", cluster=pl.Series(cluster_near_duplicates(rows["text"])))
     cluster = alike.select(pl.struct("cluster", "context").rank("dense").cast(pl.Int64)).to_series().to_list()
-    selected, unselected = selection.select(
-        rows, rules, cluster
-    )  # the same words in another context are another task (CSD-01)
+    selected, unselected = selection.select(rows, rules, cluster)
     fresh, repeated = selection.build_tasks(selected, project)
     is_out = projects.is_withdrawn(project)
     withdrawn = fresh.filter(is_out).select("source", reason=pl.lit("withdrawn"), row_key=selection.KEY)
     fresh = fresh.filter(~is_out)
     count = projects.add_tasks(project, fresh, run_id)
     dropped = pl.concat([unselected, repeated, withdrawn])
+    config = {name: value for name, value in rules._asdict().items() if value is not None}
     for source in rows["source"].unique().sort():
-        source_dropped = dropped.filter(pl.col("source") == source)
-        kept_count = fresh.filter(pl.col("source") == source).height
-        config = {name: value for name, value in rules._asdict().items() if value is not None}
-        runs.record_step(
-            source, day, format_origin(project), "select", kept_count, source_dropped, config, run_id, timer
-        )
+        task_count, source_dropped = fresh.filter(source=source).height, dropped.filter(source=source)
+        origin = format_origin(project)
+        runs.record_step(source, day, origin, "select", task_count, source_dropped, config, run_id, timer)
         timer = runs.start()  # the first source has the time of what all sources share
     return count
 
 
 def explain_empty_selection(project: str, day: str) -> Missing:
     """Explain why a day gave a project no tasks: it has no comments, or the rules dropped all."""
-    is_selection = (
-        (pl.col("origin") == format_origin(project)) & (pl.col("step") == "select") & (pl.col("day") == parse_day(day))
-    )
-    reasons = (
-        warehouse.scan("dropped", is_selection)
-        .collect()["reason"]
-        .value_counts()
-        .sort("count", "reason", descending=True)
-    )
+    dropped = warehouse.scan("dropped", is_step(project, "select") & (pl.col("day") == parse_day(day))).collect()
+    reasons = dropped["reason"].value_counts().sort("count", "reason", descending=True)
     if reasons.height:
         counts = ", ".join(f"{reason} {count}" for reason, count in reasons.iter_rows())
         return Missing(f"no comment of {day} fits the rules, which dropped: {counts}")
@@ -111,18 +84,17 @@ def decide(project: str) -> stages.Decisions:
 def list_step_tasks(project: str, step: Step) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """List the tasks of a step with `round` and `fields`, and for the adjudicator the labels to decide on."""
     in_round, stage = step
-    decided = decide(project)
+    decisions = decide(project)
     tasks = read_tasks(project).with_columns(round=pl.lit(in_round, pl.Int64))
     if step == STEPS[0]:
         return tasks.with_columns(fields=pl.lit(list(schema.FIELDS))), None
-    waiting = (
-        stages.list_to_adjudicate(decided).filter(round=in_round)
-        if stage == 2
-        else stages.list_to_relabel(decided.annotations)
-    )
+    waiting = stages.list_to_relabel(decisions.annotations)
+    labels = None
+    if stage == 2:
+        waiting = stages.list_to_adjudicate(decisions).filter(round=in_round)
+        labels = decisions.labels.filter(stage=1, round=in_round)
     fields = waiting.group_by("task_id", maintain_order=True).agg(fields="field")
-    rows = tasks.join(fields, on="task_id", how="inner", maintain_order="left")
-    return rows, decided.kept.filter(stage=1, round=in_round) if stage == 2 else None
+    return tasks.join(fields, on="task_id", how="inner", maintain_order="left"), labels
 
 
 def get_step_project(project: str, step: Step) -> Project:
@@ -157,9 +129,7 @@ def export(folder: Path, tasks: pl.DataFrame, labels: pl.DataFrame | None, sheet
     (folder / "labels").mkdir(exist_ok=True)
 
 
-def collect(
-    project: str, step: Step, tool: Tool, studio: Studio | None = None, run_id: str = "cli", seed: int = 0
-) -> dict[str, int]:
+def collect(project: str, step: Step, tool: Tool, studio: Studio | None = None, run_id: str = "cli") -> dict[str, int]:
     """Fetch the labels a tool has for a step, decide again, and count the fields that still wait in the step.
 
     A tool that cannot be reached has nothing new. The log names the tasks that wait although the tool gives them to no
@@ -169,64 +139,58 @@ def collect(
         Counts: tasks, labels (in all), waiting.
     """
     tasks, _ = list_step_tasks(project, step)
-    target, fetched = get_step_project(project, step), None
-
-    def simulate() -> pl.DataFrame:
-        return _simulate(project, step, tasks, seed)
-
+    target = get_step_project(project, step)
+    full_tasks = None
     if tasks.height:
         try:
+            simulate = partial(_simulate, project, step, tasks)
             fetched = projects.fetch(target, read_tasks(project), tool, simulate, studio=studio)
         except Retry as error:
             log.warning("%s: %s", target.title, error)
         else:
+            full_tasks = fetched.full_tasks
             add_labels(project, fetched.labels, run_id, fetched.skipped)
-    waiting_counts = write_annotations(project, run_id)
-    if waiting_counts[step] and fetched and fetched.taken.height:
-        _warn_stuck(project, step, fetched.taken)
-    return {"tasks": tasks.height, "labels": projects.read_labels(project).height, "waiting": waiting_counts[step]}
+    waiting_count = write_annotations(project, run_id)[step]
+    if waiting_count and full_tasks is not None:
+        _warn_stuck(project, step, full_tasks)
+    return {"tasks": tasks.height, "labels": projects.read_labels(project).height, "waiting": waiting_count}
 
 
-def _simulate(project: str, step: Step, tasks: pl.DataFrame, seed: int) -> pl.DataFrame:
+def _simulate(project: str, step: Step, tasks: pl.DataFrame) -> pl.DataFrame:
     """Make labels of simulated raters, or of a simulated adjudicator."""
     in_round, stage = step
     if stage == 2:
-        return simulated.adjudicate(stages.list_to_adjudicate(decide(project)).filter(round=in_round), seed)
+        return simulated.adjudicate(stages.list_to_adjudicate(decide(project)).filter(round=in_round))
     fields = tasks.select("task_id", field="fields").explode("field") if in_round == 2 else None
-    return simulated.label(tasks.select("task_id", "text"), fields, seed)
+    return simulated.label(tasks.select("task_id", "text"), fields)
 
 
-def _warn_stuck(project: str, step: Step, taken: pl.DataFrame) -> None:
+def _warn_stuck(project: str, step: Step, full_tasks: pl.DataFrame) -> None:
     """Log the tasks that wait in a step although the tool gives them to no rater."""
-    stuck = taken.join(list_step_tasks(project, step)[0], on="task_id", how="semi")
+    stuck = full_tasks.join(list_step_tasks(project, step)[0], on="task_id", how="semi")
     if step == STEPS[0]:  # which asks for all tasks, settled or not
-        waits = decide(project).annotations.filter(reason="too_few_raters")
-        stuck = stuck.join(waits, on="task_id", how="semi")
+        waiting = decide(project).annotations.filter(reason="too_few_raters")
+        stuck = stuck.join(waiting, on="task_id", how="semi")
     if stuck.height:
-        task_list = ", ".join(
-            f"{number} ({task})" for task, number in stuck.select("task_id", "studio_id").head(10).rows()
-        )
+        names = [f"{number} ({task})" for task, number in stuck.select("task_id", "studio_id").head(10).rows()]
         log.warning(
-            "%s: %s tasks wait, but Label Studio has all answers it wants and gives them to nobody: an answer lacks a "
-            "field that was asked for, or its rater does not count (`dropped` says which); have them mended there: %s",
-            get_step_project(project, step).title, stuck.height, task_list,
-        )  # fmt: skip
+            "%s: %s tasks wait, but Label Studio has all answers it wants and gives them to no rater: an answer lacks "
+            "a field that was asked for, or its rater does not count (`dropped` says which); correct them there: %s",
+            get_step_project(project, step).title,
+            stuck.height,
+            ", ".join(names),
+        )
 
 
-def import_labels(project: str, paths: Sequence[Path], run_id: str = "cli") -> dict[str, int]:
-    """Add labels from files to a project, checked against schema and tasks; return the counts of `collect`."""
+def import_labels(project: str, paths: Sequence[Path], run_id: str = "cli") -> None:
+    """Add labels from files to a project, checked against schema and tasks, and decide again."""
     tasks = read_tasks(project)
     add_labels(project, pl.concat([label_files.read(path, tasks) for path in paths]), run_id)
-    waiting_counts = write_annotations(project, run_id)
-    return {
-        "tasks": tasks.height,
-        "labels": projects.read_labels(project).height,
-        "waiting": sum(waiting_counts.values()),
-    }
+    write_annotations(project, run_id)
 
 
-def add_labels(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: pl.DataFrame | None = None) -> int:
-    """Add labels to a project; return its label count.
+def add_labels(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: pl.DataFrame | None = None) -> None:
+    """Add labels to a project.
 
     Of two labels by one rater for one field the later counts, and without times the new one. After an adjudicator has
     answered a task, its three labels are final: later labels of that round would change the basis of the decision.
@@ -235,63 +199,62 @@ def add_labels(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: p
     """
     changes: dict[str, Any] = {}
 
-    def with_new(lazy: pl.LazyFrame) -> pl.DataFrame:
+    def merge(lazy: pl.LazyFrame) -> pl.DataFrame:
         current = lazy.select(list(label_files.COLUMNS)).collect()
         fresh = rows.select(current.columns).join(current, on=current.columns, how="anti", nulls_equal=True)
-        decisions = stages.decide(current["task_id"], current).kept.filter(stage=2)
-        answered = decisions.select("task_id", "round").unique().with_columns(stage=pl.lit(1, pl.Int64))
-        late = fresh.join(answered, on=["task_id", "round", "stage"], how="semi")
-        fresh = fresh.join(answered, on=["task_id", "round", "stage"], how="anti")
+        answers = stages.decide(current["task_id"], current).labels.filter(stage=2)
+        final = answers.select("task_id", "round", stage=pl.lit(1, pl.Int64))
+        late = fresh.join(final, on=final.columns, how="semi")
+        fresh = fresh.join(final, on=final.columns, how="anti")
         replaced = projects.find_replaced(current, fresh)
         labels, repeated = stages.drop_repeats(pl.concat([current.join(replaced, on=KEY, how="anti"), fresh]))
-        reasons = (
-            (late, "after_adjudication"), (current.join(replaced, on=KEY, how="semi"), "superseded"),
-            (repeated.filter(pl.col("reason") == "superseded"), "superseded"),
-        )  # fmt: skip
-        changes["dropped"] = pl.concat([frame.select(reason=pl.lit(reason), row_key=_ROW) for frame, reason in reasons])
+        superseded = (current.join(replaced, on=KEY, how="semi"), repeated.filter(reason="superseded"))
+        changes["dropped"] = pl.concat(
+            [
+                late.select(reason=pl.lit("after_adjudication"), row_key=_ROW),
+                *(frame.select(reason=pl.lit("superseded"), row_key=_ROW) for frame in superseded),
+            ]
+        )
         changes["is_same"] = not fresh.height and not replaced.height
         return labels.with_columns(project=pl.lit(project)).select(empty("labels").columns)
 
-    count = with_new(warehouse.scan("labels", pl.col("project") == project)).height
-    is_step = (pl.col("origin") == format_origin(project)) & (pl.col("step") == "labels_in")
-    existing_dropped = warehouse.scan("dropped", is_step).select("reason", "row_key").collect()
+    count = merge(warehouse.scan("labels", pl.col("project") == project)).height
+    is_import = is_step(project, "labels_in")
+    existing_dropped = warehouse.scan("dropped", is_import).select("reason", "row_key").collect()
     dropped = pl.concat([existing_dropped, changes["dropped"], *([] if skipped is None else [skipped])]).unique()
-    # recorded before the labels are written, while both exist; `runs`, written last, tells if all were
-    if dropped.height > warehouse.scan("runs", is_step).select(pl.col("dropped_count").sum()).collect().item():
+    # recorded before the labels are written, while both exist; `runs`, written last, shows whether all were
+    if dropped.height > warehouse.scan("runs", is_import).select(pl.col("dropped_count").sum()).collect().item():
         projects.record_step(project, "labels_in", count, dropped.sort(pl.all()), run_id)
     if not changes["is_same"]:  # without new labels nothing is written
-        count = warehouse.replace("labels", warehouse.slice_of(project=project), with_new, run_id)
-    return count
+        warehouse.replace("labels", warehouse.slice_of(project=project), merge, run_id)
 
 
 def write_annotations(project: str, run_id: str = "cli") -> dict[Step, int]:
     """Decide by the current labels and replace `annotations`; return how many fields wait in each step."""
-    decided = decide(project)
-    dropped = decided.dropped.select("reason", row_key=_ROW)
-    key = ("task_id", "field")
-    projects.publish("annotations", key, project, decided.annotations, "labels", decided.kept.height, dropped, run_id)
-    return count_waiting(decided)
+    decisions = decide(project)
+    dropped = decisions.dropped.select("reason", row_key=_ROW)
+    key, count = ("task_id", "field"), decisions.labels.height
+    projects.publish("annotations", key, project, decisions.annotations, "labels", count, dropped, run_id)
+    return count_waiting(decisions)
 
 
-def count_waiting(decided: stages.Decisions) -> dict[Step, int]:
+def count_waiting(decisions: stages.Decisions) -> dict[Step, int]:
     """Count the fields that wait in each step."""
-    is_stage_2 = pl.col("reason") == "to_adjudicate"
-    is_open = decided.annotations.filter(state="open").with_columns(stage=pl.when(is_stage_2).then(2).otherwise(1))
-    counts = {(r, s): n for r, s, n in is_open.group_by("round", "stage").len().iter_rows()}
-    return {step: counts.get(step, 0) for step in STEPS}
+    stage = pl.when(reason="to_adjudicate").then(2).otherwise(1)
+    is_open = decisions.annotations.filter(state="open").group_by("round", stage.alias("stage")).len()
+    return dict.fromkeys(STEPS, 0) | {(in_round, stage): count for in_round, stage, count in is_open.iter_rows()}
 
 
 def find_waiting_step(project: str) -> Step | None:
     """Find the first step with a waiting field; None when all fields are settled."""
-    counts = count_waiting(decide(project))
-    return next((step for step in STEPS if counts[step]), None)
+    return next((step for step, count in count_waiting(decide(project)).items() if count), None)
 
 
 def count_states(project: str) -> pl.DataFrame:
     """Count settled and waiting fields: state, reason, round, fields, tasks."""
-    rows = decide(project).annotations
     return (
-        rows.group_by("state", "reason", "round")
+        decide(project)
+        .annotations.group_by("state", "reason", "round")
         .agg(fields=pl.len().cast(pl.Int64), tasks=pl.col("task_id").n_unique().cast(pl.Int64))
         .sort("state", "reason", "round", descending=[True, False, False])
     )
@@ -303,27 +266,17 @@ def measure_file_agreement(path: Path) -> pl.DataFrame:
     return measure_agreement(stages.decide(rows["task_id"], rows))
 
 
-def drop_intervals(table: pl.DataFrame) -> pl.DataFrame:
-    """Drop the intervals of measures, to fit a terminal."""
-    return table.select(name for name in table.columns if not name.endswith(("_low", "_high")))
-
-
-def measure_agreement(decided: stages.Decisions) -> pl.DataFrame:
-    """Measure agreement by field, over settled fields and the three labels that decided them."""
-    from pipeline.metrics.labelling import agreement
-
-    return agreement.tabulate(pivot_by_rater(decided))
-
-
-def pivot_by_rater(decided: stages.Decisions) -> pl.DataFrame:
-    """Pivot the three labels of the deciding round to a, b, c, in the order of the raters' ids, and add the result.
+def measure_agreement(decisions: stages.Decisions) -> pl.DataFrame:
+    """Measure agreement by field, over settled fields and the three labels that decided them, in the order of raters.
 
     Where the three agreed, there was no adjudicator, and the fourth label is theirs (CSD-15, CSD-16).
     """
+    from pipeline.metrics.labelling import agreement
+
     cell = ["task_id", "field", "round"]
-    rater_labels = decided.kept.filter(stage=1).sort("rater_id")
+    rater_labels = decisions.labels.filter(stage=1).sort("rater_id")
     by_rater = rater_labels.group_by(cell).agg(
-        pl.col("value").get(n, null_on_oob=True).alias("abc"[n]) for n in range(3)
+        pl.col("value").get(n, null_on_oob=True).alias(name) for n, name in enumerate(agreement.RATERS)
     )
-    rows = decided.annotations.select(*cell, fourth="value").join(by_rater, on=cell, how="inner")
-    return rows.drop("round").sort("task_id", "field")
+    rows = decisions.annotations.select(*cell, fourth="value").join(by_rater, on=cell, how="inner")
+    return agreement.tabulate(rows)

@@ -17,8 +17,10 @@ import polars as pl
 
 from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
+from pipeline.io.atomic import write_text
 from pipeline.label import assignment, label_files, label_studio, simulated, stages, studio_client, task_files
 from pipeline.label.schema import Form
+from pipeline.label.stages import KEY
 from pipeline.slices import parse_day
 from pipeline.tables import SOURCE, empty
 from pipeline.tasks.record import runs
@@ -26,10 +28,6 @@ from pipeline.tasks.record import runs
 if TYPE_CHECKING:
     import httpx
 
-KEY = ["task_id", "round", "stage", "rater_id", "field"]
-"""Key of a label within a project."""
-_SKIPPED = {"reason": pl.String(), "row_key": pl.String()}
-_TAKEN = {"task_id": pl.String(), "studio_id": pl.String()}
 _ASSIGNED = "assigned.csv"
 _RATER = re.compile(r"[\w-]{1,40}")
 
@@ -53,16 +51,16 @@ class Project:
     name: str  # in `label_tasks` and `labels`
     form: Form
     lang: str = "zh"  # of Label Studio's form
-    step: tuple[int, int] | None = (
-        None  # round, and stage: raters (1) or adjudicator (2); None: all is round 1, stage 1
-    )
+    step: tuple[int, int] | None = None  # round, and stage: raters (1) or adjudicator (2); None: a single step
     rater_count: int | None = None  # people whom Label Studio gives a task to; as many as the stage needs by default
 
     @property
     def title(self) -> str:
         """Its name in Label Studio."""
-        who = {1: "raters", 2: "adjudicator"}
-        return f"{self.name} round {self.step[0]} {who[self.step[1]]}" if self.step else self.name
+        if self.step is None:
+            return self.name
+        in_round, stage = self.step
+        return f"{self.name} round {in_round} {'adjudicator' if stage == 2 else 'raters'}"
 
     @property
     def folder(self) -> Path:
@@ -75,8 +73,8 @@ class Fetched(NamedTuple):
     """Labels and skipped answers of a tool."""
 
     labels: pl.DataFrame  # `label_files.COLUMNS`
-    skipped: pl.DataFrame  # reason, row_key: answers that are no labels
-    taken: pl.DataFrame  # task_id, studio_id: tasks that it gives to no rater any more
+    skipped: pl.DataFrame | None = None  # reason, row_key: answers that are no labels
+    full_tasks: pl.DataFrame | None = None  # task_id, studio_id: tasks that it gives to no rater any more
 
 
 def check_name(name: str) -> str:
@@ -91,7 +89,9 @@ def format_origin(name: str) -> str:
     return f"label:{name}"
 
 
-# ------------------------------------------------------------------------------------------------------------- tasks
+def is_step(name: str, step: str) -> pl.Expr:
+    """Whether a row of `runs` or `dropped` is of a step of a project."""
+    return (pl.col("origin") == format_origin(name)) & (pl.col("step") == step)
 
 
 def read_tasks(name: str, missing: str = "") -> pl.DataFrame:
@@ -104,39 +104,34 @@ def read_tasks(name: str, missing: str = "") -> pl.DataFrame:
 
 def is_withdrawn(name: str) -> pl.Expr:
     """Whether a task was withdrawn from a project on request, so that it does not come back."""
-    withdrawn = warehouse.scan("dropped", (pl.col("origin") == format_origin(name)) & (pl.col("step") == "withdraw"))
-    return pl.col("task_id").is_in(withdrawn.select("row_key").collect()["row_key"].implode())
+    withdrawn = warehouse.scan("dropped", is_step(name, "withdraw")).select("row_key").collect()
+    return pl.col("task_id").is_in(withdrawn["row_key"].implode())
 
 
 def add_tasks(name: str, tasks: pl.DataFrame, run_id: str = "cli") -> int:
     """Add new tasks to a project, each with a random id; return its task count. Existing tasks do not change.
 
-    Args:
-        name: of the project.
-        tasks: the columns of `label_tasks` but project and row_id; others are ignored.
-        run_id: of Airflow.
+    `tasks` has the columns of `label_tasks` but project and row_id; others are ignored.
     """
 
-    def with_new(lazy: pl.LazyFrame) -> pl.DataFrame:
+    def append(lazy: pl.LazyFrame) -> pl.DataFrame:
         current = lazy.collect()
-        new = tasks.join(current, on="task_id", how="anti").with_columns(project=pl.lit(name))
-        new = new.with_columns(row_id=pl.Series([secrets.token_hex(8) for _ in range(new.height)], dtype=pl.String))
+        new = tasks.join(current, on="task_id", how="anti")
+        row_ids = pl.Series([secrets.token_hex(8) for _ in range(new.height)], dtype=pl.String)
+        new = new.with_columns(project=pl.lit(name), row_id=row_ids)
         return pl.concat([current, new.select(current.columns)])
 
-    return warehouse.replace("label_tasks", warehouse.slice_of(project=name), with_new, run_id)
+    return warehouse.replace("label_tasks", warehouse.slice_of(project=name), append, run_id)
 
 
 def select(
     name: str, day: str, tasks: pl.DataFrame, config: Mapping[str, object], run_id: str, started_at: runs.Start
 ) -> int:
     """Add a day's tasks to a project, except withdrawn ones, and record the step; return the project's task count."""
-    fresh = tasks.filter(~is_withdrawn(name))
-    count = add_tasks(name, fresh.with_columns(day=pl.lit(parse_day(day))), run_id)
+    fresh = tasks.filter(~is_withdrawn(name)).with_columns(day=pl.lit(parse_day(day)))
+    count = add_tasks(name, fresh, run_id)
     runs.record_step(name, day, format_origin(name), "select", fresh.height, None, config, run_id, started_at)
     return count
-
-
-# ------------------------------------------------------------------------------------------------------------- files
 
 
 def export(
@@ -150,23 +145,17 @@ def export(
 ) -> int:
     """Write tasks.jsonl, the guidelines, and a sheet for each rater; return the task count.
 
-    Args:
-        folder: where to; it is made.
-        tasks: see `task_files.build_rows`.
-        form: what is asked.
-        guidelines: texts by the name of their file; that of `guidelines.md` is in the sheets, too.
-        sheets: a rater's tasks by the rater's name.
-        lang: of the sheets, zh or en.
-        labels: what an adjudicator decides on.
+    Tasks, form and labels are as for `task_files.build_rows`. `guidelines` has texts by the name of their file; that of
+    `guidelines.md` is in the sheets, too. `sheets` has a rater's tasks by the rater's name; their language is zh or en.
     """
     check_raters(tuple(sheets))
     folder.mkdir(parents=True, exist_ok=True)
     for file_name, text in guidelines.items():
         (folder / file_name).write_text(text, encoding="utf-8")
     guide = guidelines.get("guidelines.md", "")
-    for rater, of_rater in sheets.items():
+    for rater, rater_tasks in sheets.items():
         path = folder / f"{rater}.xlsx"
-        task_files.write_wide(path, of_rater, rater, labels, lang=lang, guidelines=guide, form=form)
+        task_files.write_wide(path, rater_tasks, rater, labels, lang=lang, guidelines=guide, form=form)
     return task_files.write_tasks(folder / "tasks.jsonl", tasks, labels, form)
 
 
@@ -187,11 +176,8 @@ def check_sheets(folder: Path, raters: Sequence[str], graded: str) -> None:
 
 def update_assignment(project: Project, assign: Callable[[pl.DataFrame | None], pl.DataFrame]) -> pl.DataFrame:
     """Update the assignment of tasks to raters (task_id, rater_id) in the project's folder with `assign`."""
-    assigned, path = assign(_read_assigned(project)), project.folder / _ASSIGNED
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
-    assigned.write_csv(draft)
-    draft.replace(path)
+    assigned = assign(_read_assigned(project))
+    write_text(project.folder / _ASSIGNED, assigned.write_csv())
     return assigned
 
 
@@ -221,17 +207,15 @@ def _check_file(path: Path, labels: pl.DataFrame, assigned: pl.DataFrame | None)
     if (later := labels.filter((pl.col("round") != 1) | (pl.col("stage") != 1))).height:
         row = later.select("task_id", "rater_id", "round", "stage").row(0)
         raise BadInput("{}: task {}, rater {!r}: expected round 1 and stage 1, found {} and {}".format(path, *row))
-    if (made_up := labels.filter(pl.col("tool") == simulated.TOOL)).height:
-        raise BadInput(f"{path}: task {made_up['task_id'][0]}: grades of a file are people's, not {simulated.TOOL}")
+    if (simulated_labels := labels.filter(tool=simulated.TOOL)).height:
+        task_id = simulated_labels["task_id"][0]
+        raise BadInput(f"{path}: task {task_id}: grades of a file are people's, not {simulated.TOOL}")
     if assigned is None:
         return
-    strangers = labels.join(assigned, on=assigned.columns, how="anti").select(assigned.columns)
-    if (strangers := strangers.unique(maintain_order=True)).height:
-        task_id, rater = strangers.row(0)
-        raise BadInput(f"{path}: task {task_id} was not given to rater {rater!r}, nor {strangers.height - 1} others")
-
-
-# ------------------------------------------------------------------------------------------------------------- tools
+    unassigned = labels.join(assigned, on=assigned.columns, how="anti").select(assigned.columns)
+    if (unassigned := unassigned.unique(maintain_order=True)).height:
+        task_id, rater = unassigned.row(0)
+        raise BadInput(f"{path}: task {task_id} was not given to rater {rater!r}, nor {unassigned.height - 1} others")
 
 
 def find_studio(address: str | None = None, token: str | None = None) -> Studio | None:
@@ -276,33 +260,21 @@ def fetch(
 ) -> Fetched:
     """Fetch the labels that a tool has.
 
-    Args:
-        project: where tasks were given.
-        tasks: what labels may be of: task_id, text, context.
-        tool: files, Label Studio, or simulated raters.
-        simulate: makes simulated labels.
-        paths: files of labels; those in the project's folder by default.
-        studio: Label Studio, for that tool.
+    Labels may be of `tasks` (task_id, text, context); `simulate` makes simulated ones. `paths` are files of labels, by
+    default those in the project's folder.
 
     Raises:
         BadInput: with file, row and field.
         Retry: the tool cannot be reached.
     """
-    skipped, taken = pl.DataFrame(schema=_SKIPPED), pl.DataFrame(schema=_TAKEN)
-    if tool == "simulated":
-        return Fetched(simulate(), skipped, taken)
-    if tool == "files":
-        return Fetched(_read_files(project, tasks, paths), skipped, taken)
+    if tool != "label_studio":
+        return Fetched(simulate() if tool == "simulated" else _read_files(project, tasks, paths))
     with _connect(project, studio) as (client, number), tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch) / "export.json"  # not kept, as it has the raters' addresses
+        path = Path(scratch) / "export.json"  # deleted, as it has the raters' addresses
         studio_client.export(client, number, path)
-        answers = label_studio.parse_export(label_studio.read_export(path), tasks, form=project.form)
+        export = label_studio.parse_export(label_studio.read_export(path), tasks, form=project.form)
     row_key = pl.concat_str("task_id", "annotation_id", "field", separator="/", ignore_nulls=True)
-    skipped = answers.skipped.select("reason", row_key=row_key)
-    return Fetched(answers.labels, skipped, answers.taken.select(taken.columns))
-
-
-# ------------------------------------------------------------------------------------------------------------ labels
+    return Fetched(export.labels, export.skipped.select("reason", row_key=row_key), export.full_tasks)
 
 
 def read_labels(name: str) -> pl.DataFrame:
@@ -312,9 +284,9 @@ def read_labels(name: str) -> pl.DataFrame:
 
 def find_replaced(current: pl.DataFrame, fresh: pl.DataFrame) -> pl.DataFrame:
     """Find the keys of labels with a new value, where a time is missing so that their order is unknown."""
-    pairs = current.join(fresh.select(*KEY, now="value", at="labelled_at"), on=KEY, how="inner")
-    untimed = pl.col("labelled_at").is_null() | pl.col("at").is_null()
-    return pairs.filter(untimed & (pl.col("now") != pl.col("value"))).select(KEY).unique()
+    pairs = current.join(fresh, on=KEY, how="inner", suffix="_new")
+    is_untimed = pl.col("labelled_at").is_null() | pl.col("labelled_at_new").is_null()
+    return pairs.filter(is_untimed & (pl.col("value") != pl.col("value_new"))).select(KEY).unique()
 
 
 def add_labels(name: str, labels: pl.DataFrame, run_id: str = "cli") -> int:
@@ -324,24 +296,24 @@ def add_labels(name: str, labels: pl.DataFrame, run_id: str = "cli") -> int:
     is written.
     """
 
-    def with_new(lazy: pl.LazyFrame) -> pl.DataFrame:
+    def merge(lazy: pl.LazyFrame) -> pl.DataFrame:
         current = lazy.select(list(label_files.COLUMNS)).collect()
         fresh = labels.select(current.columns)
         current = current.join(find_replaced(current, fresh), on=KEY, how="anti")
-        once, _ = stages.drop_repeats(pl.concat([current, fresh]).unique(maintain_order=True))
-        return once.with_columns(project=pl.lit(name)).select(empty("labels").columns)
+        latest, _ = stages.drop_repeats(pl.concat([current, fresh]).unique(maintain_order=True))
+        return latest.with_columns(project=pl.lit(name)).select(empty("labels").columns)
 
     current = warehouse.scan("labels", pl.col("project") == name)
-    if with_new(current).sort(KEY).equals(rows := current.collect().sort(KEY)):
+    if merge(current).sort(KEY).equals(rows := current.collect().sort(KEY)):
         return rows.height
-    return warehouse.replace("labels", warehouse.slice_of(project=name), with_new, run_id)
+    return warehouse.replace("labels", warehouse.slice_of(project=name), merge, run_id)
 
 
 def prefer_people(labels: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the labels that count, and simulated labels, which do not count where people labelled."""
-    is_made_up = pl.col("tool") == simulated.TOOL
-    people = labels.filter(~is_made_up)
-    return (people, labels.filter(is_made_up)) if people.height else (labels, labels.clear())
+    is_simulated = pl.col("tool") == simulated.TOOL
+    people = labels.filter(~is_simulated)
+    return (people, labels.filter(is_simulated)) if people.height else (labels, labels.clear())
 
 
 def read_simulated_assignment(name: str, tasks: pl.DataFrame, graded: str) -> pl.DataFrame:
@@ -352,32 +324,32 @@ def read_simulated_assignment(name: str, tasks: pl.DataFrame, graded: str) -> pl
     return labels.select(list(assignment.ASSIGNED)).unique().join(tasks, on="task_id", how="semi")
 
 
-def record_step(name: str, step: str, kept: int, dropped: pl.DataFrame, run_id: str) -> None:
-    """Record a step of a project: its kept label count, and the dropped labels (reason, row_key)."""
+def record_step(name: str, step: str, label_count: int, dropped: pl.DataFrame, run_id: str) -> None:
+    """Record a step of a project: how many labels count, and the dropped labels (reason, row_key)."""
     day = min(read_tasks(name)["day"]).isoformat()
-    runs.record_step(name, day, format_origin(name), step, kept, dropped.with_columns(source=pl.lit(name)), {}, run_id)
+    dropped = dropped.with_columns(source=pl.lit(name))
+    runs.record_step(name, day, format_origin(name), step, label_count, dropped, {}, run_id)
 
 
 def publish(
-    table: str, key: Sequence[str], name: str, rows: pl.DataFrame, step: str, kept: int, dropped: pl.DataFrame,
+    table: str,
+    key: Sequence[str],
+    name: str,
+    rows: pl.DataFrame,
+    step: str,
+    label_count: int,
+    dropped: pl.DataFrame,
     run_id: str,
-) -> None:  # fmt: skip
+) -> None:
     """Replace the results of a project's labels if they changed, and record which labels count.
 
-    Args:
-        table: where the rows go.
-        key: columns that tell its rows apart.
-        name: of the project, whose rows they are.
-        rows: the table's columns but project; others are ignored.
-        step: that is recorded.
-        kept: labels that count.
-        dropped: reason, row_key of those that do not.
-        run_id: of Airflow.
+    `rows` are those of a project: the table's columns but project, identified by `key`; other columns are ignored.
+    `dropped` has reason and row_key of the labels that do not count.
     """
     rows = rows.with_columns(project=pl.lit(name)).select(empty(table).columns)
     current = warehouse.scan(table, pl.col("project") == name).collect()
     if rows.sort(key).equals(current.sort(key)):
         runs.report_dropped(step, dropped, name)
         return
-    record_step(name, step, kept, dropped, run_id)
+    record_step(name, step, label_count, dropped, run_id)
     warehouse.overwrite(table, warehouse.slice_of(project=name), rows, run_id)  # last: its rows are compared above

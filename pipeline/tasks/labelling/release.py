@@ -4,7 +4,6 @@ A comment can be withdrawn by the random id it was published under.
 """
 
 import hashlib
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,14 +12,14 @@ import polars as pl
 
 from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
+from pipeline.io.atomic import replace_file, write_text
 from pipeline.io.spreadsheets import escape_formula
-from pipeline.label import schema, stages
-from pipeline.label.rhetoric import fold_rare
+from pipeline.label import rhetoric, schema, stages
 from pipeline.slices import parse_day
 from pipeline.tables import empty
 from pipeline.tasks.labelling.csd import count_waiting, decide, measure_agreement, read_tasks
-from pipeline.tasks.labelling.projects import check_name, format_origin
-from pipeline.tasks.record import runs
+from pipeline.tasks.labelling.projects import check_name, format_origin, is_step
+from pipeline.tasks.record import pages, runs
 
 if TYPE_CHECKING:
     from pipeline.report.labelling.data_card import Facts
@@ -36,36 +35,31 @@ def collect_facts(
     from pipeline.metrics.labelling import label_analysis
     from pipeline.report.labelling.data_card import Facts
 
-    tasks, decided = read_tasks(project), decide(project)
-    released = stages.release(decided.annotations, required)
-    published = tasks.join(released.left_out, on="task_id", how="anti")
-    counts = (("source", "lang"), ("tool",))
-    by_source, by_tool = (
-        frame.group_by(columns).agg(row_count=pl.len().cast(pl.Int64)).sort(columns)
-        for frame, columns in zip((published, decided.kept), counts, strict=True)
-    )
-    funnel_rows = warehouse.scan(
-        "runs", (pl.col("origin") == format_origin(project)) & (pl.col("step") == "select")
-    ).collect()
-    numbers = ("read_count", "kept_count", "dropped_count")
-    steps = [("select", *(int(funnel_rows[name].sum()) for name in numbers))] if funnel_rows.height else []
-    steps.append(("release", tasks.height, published.height, released.left_out.height))
+    tasks, decisions = read_tasks(project), decide(project)
+    released = stages.release(decisions.annotations, required)
+    published = tasks.join(released.dropped, on="task_id", how="anti")
+    counts = ("read_count", "kept_count", "dropped_count")
+    selections = warehouse.scan("runs", is_step(project, "select")).select(counts).collect()
+    steps = [("select", *selections.sum().row(0))] if selections.height else []
+    steps.append(("release", tasks.height, published.height, released.dropped.height))
+    rows = build_rows(project, name or project, required).write_ndjson()
     return Facts(
         release=name or project,
         created=parse_day(day),
-        rows=by_source,
-        funnel=pl.DataFrame(steps, schema=["step", *numbers], orient="row"),
+        rows=_count_rows(published, "source", "lang"),
+        funnel=pl.DataFrame(steps, schema=["step", *counts], orient="row"),
         classes=label_analysis.class_ratios(released.values),
-        agreement=measure_agreement(decided),
-        deletions=released.left_out.filter(pl.col("reason") != "unfinished")
-        .group_by("reason")
-        .agg(row_count=pl.len().cast(pl.Int64))
-        .sort("reason"),
-        tools=by_tool,
-        rater_count=decided.kept["rater_id"].n_unique(),
+        agreement=measure_agreement(decisions),
+        deletions=_count_rows(released.dropped.filter(pl.col("reason") != "unfinished"), "reason"),
+        tools=_count_rows(decisions.labels, "tool"),
+        rater_count=decisions.labels["rater_id"].n_unique(),
         licence=licence,
-        data_hash=hashlib.sha256(build_rows(project, name or project, required).write_ndjson().encode()).hexdigest(),
+        data_hash=hashlib.sha256(rows.encode()).hexdigest(),
     )
+
+
+def _count_rows(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
+    return frame.group_by(columns).agg(row_count=pl.len().cast(pl.Int64)).sort(columns)
 
 
 def render_card(project: str, day: str, required: Sequence[str] = REQUIRED, licence: str = LICENCE) -> str:
@@ -86,74 +80,68 @@ def write_page(project: str, day: str) -> str:
     from pipeline.report.labelling import page
     from pipeline.text import segment
 
-    decided, facts = decide(project), collect_facts(project, day)
-    values = stages.release(decided.annotations, ()).values
-    by_language = segment.load_tokenizers()
+    decisions, facts = decide(project), collect_facts(project, day)
+    values = stages.release(decisions.annotations, ()).values
+    tokenizers = segment.load_tokenizers()
     texts = values.join(read_tasks(project), on="task_id", maintain_order="left").select("text", "lang")
     tokens = [
-        segment.split_words(text, by_language.get(lang, by_language["und"]).cut) for text, lang in texts.iter_rows()
+        segment.split_words(text, tokenizers.get(lang, tokenizers["und"]).cut) for text, lang in texts.iter_rows()
     ]
-    waiting = [(*step, count) for step, count in count_waiting(decided).items()]
-    html = page.render(
-        page.Inputs(
-            project=project,
-            facts=facts,
-            agreement=facts.agreement,
-            ratios=label_analysis.class_ratios(values),
-            overlaps=label_analysis.overlaps(values),
-            correlations=label_analysis.correlations(values),
-            predictability=predictability.measure_fields(tokens, values) if values.height else None,
-            study=agreement_study.study(),
-            open=pl.DataFrame(waiting, schema=["round", "stage", "field_count"], orient="row"),
-        )
+    waiting = [(*step, count) for step, count in count_waiting(decisions).items()]
+    inputs = page.Inputs(
+        project=project,
+        facts=facts,
+        ratios=label_analysis.class_ratios(values),
+        overlaps=label_analysis.overlaps(values),
+        correlations=label_analysis.correlations(values),
+        predictability=predictability.measure_fields(tokens, values) if values.height else None,
+        study=agreement_study.study(),
+        open=pl.DataFrame(waiting, schema=["round", "stage", "field_count"], orient="row"),
     )
-    path = get_page_path(project)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _write_text(path, html)
-    return str(path)
+    return pages.write_page(get_page_path(project).name, page.render(inputs))
 
 
-def build_rows(project: str, release: str, required: Sequence[str] = REQUIRED, min_count: int = 50) -> pl.DataFrame:
+def build_rows(
+    project: str, release: str, required: Sequence[str] = REQUIRED, min_count: int = rhetoric.LEAST
+) -> pl.DataFrame:
     """Build the rows of a release: settled comments with random ids, in the order of these (CSD-08).
 
-    Args:
-        project: labelling project.
-        release: name of the release.
-        required: fields that must not have been deleted.
-        min_count: figures of speech named fewer times become `other` (CSD-12).
+    Figures of speech named fewer times than `min_count` become `other`, which is null here (CSD-12).
     """
-    decided = decide(project)
-    notes = stages.choose_notes(decided.kept)
-    rows = stages.release(decided.annotations, required).values
+    decisions = decide(project)
+    notes = stages.choose_notes(decisions.labels)
+    rows = stages.release(decisions.annotations, required).values
     rows = rows.join(read_tasks(project), on="task_id").join(notes, on="task_id", how="left")
-    spans = [
-        schema.parse_span(span, text) if span else (None, None)
-        for span, text in rows.select("span", "text").iter_rows()
-    ]
-    names, _ = fold_rare(rows["rhetoric"], min_count)
+    start, end = (pl.col("span").str.split("-").list.get(n).cast(pl.Int64) for n in (0, 1))
     subtext = pl.col("subtext")
-    return rows.with_columns(
+    rows = rows.with_columns(
         release=pl.lit(release),
         is_subtext=pl.when(subtext != schema.UNSURE).then(subtext == schema.YES),
-        rhetoric=pl.Series(names).replace("other", None),
-        span_start=pl.Series([start for start, _ in spans], dtype=pl.Int64),
-        span_end=pl.Series([end for _, end in spans], dtype=pl.Int64),
-    ).select(empty("annotated_comments").columns).sort("row_id")  # fmt: skip
+        rhetoric=rhetoric.fold_rare(rows["rhetoric"], min_count).replace(rhetoric.OTHER, None),
+        span_start=start,
+        span_end=end,
+    )
+    return rows.select(empty("annotated_comments").columns).sort("row_id")
 
 
 def release(
-    project: str, name: str | None = None, required: Sequence[str] = REQUIRED, licence: str = LICENCE,
-    day: str | None = None, run_id: str = "cli", approved: str | None = None,
-) -> Path:  # fmt: skip
+    project: str,
+    name: str | None = None,
+    required: Sequence[str] = REQUIRED,
+    licence: str = LICENCE,
+    day: str | None = None,
+    run_id: str = "cli",
+    approved: str | None = None,
+) -> Path:
     """Publish a project's settled comments in `annotated_comments`, and as files with a data card; return the folder.
 
     Args:
-        project: labelling project.
-        name: of the release; the project's by default.
+        project: its name is that of the release by default.
+        name: of the release.
         required: fields without which a comment is not published.
         licence: of the annotations, for the card.
         day: of the release, for the card; by default that of the newest comment.
-        run_id: of Airflow.
+        run_id: of this run.
         approved: the card that was approved (`render_card`).
 
     Raises:
@@ -162,23 +150,19 @@ def release(
     from pipeline.report.labelling import data_card
 
     timer, name = runs.start(), check_name(name or project)
-    decided = decide(project)
-    if not stages.is_finished(decided.annotations):
-        count = decided.annotations.filter(state="open").height
+    decisions = decide(project)
+    if count := decisions.annotations.filter(state="open").height:
         raise BadInput(f"project {project!r}: {count} fields wait for a rater or the adjudicator; nothing is released")
-    card = data_card.render(
-        collect_facts(project, day or max(read_tasks(project)["day"]).isoformat(), licence, required, name)
-    )
+    day = day or max(read_tasks(project)["day"]).isoformat()
+    card = data_card.render(collect_facts(project, day, licence, required, name))
     if approved not in (None, card):
         raise BadInput(f"project {project!r}: labels changed after they were approved; clear `summary` and look again")
     rows = build_rows(project, name, required)
     warehouse.overwrite("annotated_comments", warehouse.slice_of(release=name), rows, run_id)
     folder = settings.releases() / name
-    folder.mkdir(parents=True, exist_ok=True)
-    _write_text(folder / "README.md", card)
+    write_text(folder / "README.md", card)
     write_files(name)
-    newest = max(read_tasks(project)["day"]).isoformat()
-    runs.record_step(project, day or newest, f"release {name}", "publish", rows.height, None, {}, run_id, timer)
+    runs.record_step(project, day, f"release {name}", "publish", rows.height, None, {}, run_id, timer)
     return folder
 
 
@@ -186,19 +170,12 @@ def write_files(release: str) -> None:
     """Write the files of a release from `annotated_comments`, each completely or not at all."""
     rows = warehouse.scan("annotated_comments", pl.col("release") == release).sort("row_id").collect()
     folder = settings.releases() / release
-    written_columns = pl.col("context", "text", "rhetoric", "plain", "meaning")  # free text of people
-    spreadsheet = rows.with_columns(written_columns.map_elements(escape_formula, return_dtype=pl.String))
-    _write_text(folder / "data.jsonl", rows.write_ndjson())
-    _write_text(folder / "data.csv", spreadsheet.write_csv())
-    draft = folder / f".{secrets.token_hex(4)}.parquet"
-    rows.write_parquet(draft)
-    draft.replace(folder / "data.parquet")  # last, as `withdraw` reads from it which rows the folder holds
-
-
-def _write_text(path: Path, text: str) -> None:
-    draft = path.with_name(f".{secrets.token_hex(4)}.{path.name}")
-    draft.write_text(text, encoding="utf-8", newline="\n")
-    draft.replace(path)
+    free_text = pl.col("context", "text", "rhetoric", "plain", "meaning")
+    spreadsheet = rows.with_columns(free_text.map_elements(escape_formula, return_dtype=pl.String))
+    write_text(folder / "data.jsonl", rows.write_ndjson())
+    write_text(folder / "data.csv", spreadsheet.write_csv())
+    with replace_file(folder / "data.parquet") as draft:  # last, as `withdraw` reads which rows the folder holds
+        rows.write_parquet(draft)
 
 
 def withdraw(row_ids: Sequence[str], run_id: str = "cli") -> pl.DataFrame:
@@ -223,9 +200,8 @@ def withdraw(row_ids: Sequence[str], run_id: str = "cli") -> pl.DataFrame:
         for (day,), day_tasks in project_tasks.partition_by("day", as_dict=True).items():
             _record_withdrawn(str(project), day.isoformat(), day_tasks["task_id"], run_id)
         warehouse.erase("annotated_comments", {"row_id": project_tasks["row_id"].to_list()})
-        releases = _find_releases(
-            project_tasks["row_id"]
-        )  # by their files: a run may have been killed after its rows went
+        # found by their files: a run may have been killed after its rows were erased
+        releases = _find_releases(project_tasks["row_id"])
         for name in releases:
             write_files(name)
         ids = project_tasks["task_id"].to_list()
@@ -243,10 +219,10 @@ def _find_releases(row_ids: pl.Series) -> list[str]:
 
 
 def _record_withdrawn(project: str, day: str, task_ids: pl.Series, run_id: str) -> None:
-    is_withdrawal = (pl.col("origin") == format_origin(project)) & (pl.col("step") == "withdraw")
-    existing = warehouse.scan("dropped", is_withdrawal & (pl.col("day") == parse_day(day))).collect()["row_key"]
-    withdrawn = pl.concat([existing, task_ids]).unique().sort()
-    tasks = warehouse.scan("label_tasks", (pl.col("project") == project) & (pl.col("day") == parse_day(day)))
-    kept_count = tasks.filter(~pl.col("task_id").is_in(withdrawn.implode())).select(pl.len()).collect().item()
+    is_day = pl.col("day") == parse_day(day)
+    withdrawn_rows = warehouse.scan("dropped", is_step(project, "withdraw") & is_day).collect()
+    withdrawn = pl.concat([withdrawn_rows["row_key"], task_ids]).unique().sort()
+    tasks = warehouse.scan("label_tasks", (pl.col("project") == project) & is_day)
+    task_count = tasks.filter(~pl.col("task_id").is_in(withdrawn.implode())).select(pl.len()).collect().item()
     dropped = pl.DataFrame({"row_key": withdrawn}).with_columns(source=pl.lit(project), reason=pl.lit("withdrawn"))
-    runs.record_step(project, day, format_origin(project), "withdraw", kept_count, dropped, {}, run_id)
+    runs.record_step(project, day, format_origin(project), "withdraw", task_count, dropped, {}, run_id)

@@ -1,9 +1,12 @@
-"""Labels of eight comments by three raters and a fourth, and what metrics make of them."""
+"""Labels of eight comments by three raters and a fourth, what metrics make of them, and facts of a release."""
+
+import datetime
 
 import polars as pl
 
 from pipeline.label.schema import NO, UNSURE, YES
 from pipeline.metrics.labelling import agreement, agreement_study, label_analysis
+from pipeline.report.labelling.data_card import Facts
 
 WIDE = pl.DataFrame(
     {"subtext": [YES, YES, YES, NO, NO, UNSURE, NO, NO], "sarcasm": [YES, YES, NO, NO, NO, NO, NO, NO],
@@ -23,4 +26,20 @@ STUDY = agreement_study.study((0.5, 0.9, 1.0), (0.02, 0.5), items=400)
 PREDICTABILITY = pl.DataFrame(
     {"field": ["subtext", "emotion", "other"], "svm_f1": [0.61, 0.35, None], "majority_f1": [0.4375, 0.3125, None],
      "row_count": [1234, 1200, 7], "class_count": [3, 9, 1], "left_out_count": [0, 5, 2]}
+)  # fmt: skip
+FACTS = Facts(
+    release="teahouse_1",
+    created=datetime.date(2026, 11, 19),
+    rows=pl.DataFrame({"source": ["weibo", "zhihu"], "lang": ["zh", "en"], "row_count": [1200, 34]}),
+    funnel=pl.DataFrame(
+        {"step": ["select", "release"], "read_count": [70211, 1301], "kept_count": [1301, 1234],
+         "dropped_count": [68910, 67]}
+    ),
+    classes=RATIOS,
+    agreement=AGREEMENT,
+    deletions=pl.DataFrame({"reason": ["specious_twice", "all_different"], "row_count": [41, 2626]}),
+    tools=pl.DataFrame({"tool": ["label_studio", "file"], "row_count": [31111, 222]}),
+    rater_count=17,
+    licence="CC BY 4.0",
+    data_hash="ab" * 32,
 )  # fmt: skip

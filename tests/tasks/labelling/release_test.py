@@ -9,9 +9,9 @@ from polars.testing import assert_frame_equal
 
 from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.label import label_files, schema
+from pipeline.label import schema
 from pipeline.tasks.labelling import csd, release
-from tests.support.labelled import said, table
+from tests.support.labelled import label_all, read_table
 
 DAY = sample.DAY
 
@@ -31,47 +31,39 @@ def test_a_release_leads_back_to_nobody(simulated: str) -> None:
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert "simulated raters" in card
     assert "CC-BY-4.0" in card
-    again = release.release(simulated, "first", licence="CC-BY-4.0", day=DAY)
-    assert again == folder
+    assert release.release(simulated, "first", licence="CC-BY-4.0", day=DAY) == folder
     assert_frame_equal(warehouse.scan("annotated_comments").sort("row_id").collect(), rows)
 
 
 def test_values_of_a_release_are_those_that_stand(simulated: str) -> None:
     """Every published value is the annotation's; unsure subtext is neither true nor false."""
     rows = release.build_rows(simulated, "r")
-    of_row = dict(csd.read_tasks(simulated).select("row_id", "task_id").iter_rows())
-    stands = {(t, f): v for t, f, v in table("annotations").select("task_id", "field", "value").iter_rows()}
+    task_of = dict(csd.read_tasks(simulated).select("row_id", "task_id").iter_rows())
+    values = {(t, f): v for t, f, v in read_table("annotations").select("task_id", "field", "value").iter_rows()}
     for row in rows.iter_rows(named=True):
-        assert {f: row[f] for f in schema.FIELDS} == {f: stands[of_row[row["row_id"]], f] for f in schema.FIELDS}
+        assert {f: row[f] for f in schema.FIELDS} == {f: values[task_of[row["row_id"]], f] for f in schema.FIELDS}
         assert row["is_subtext"] == {"1": True, "-1": False}.get(row["subtext"])
 
 
-def test_rare_figures_of_speech_are_folded(project: str) -> None:
+def test_notes_are_published_and_rare_figures_folded(project: str) -> None:
     """A figure of speech named fewer times than the least is `other` alone; from it on it is published (CSD-12)."""
     for rater in ("a", "b", "c"):
-        csd.add_labels(project, said(project, rater, {"other": "1"}))
-    task = csd.read_tasks(project)["task_id"][0]
-    note = {
-        "task_id": task,
-        "round": 1,
-        "stage": 1,
-        "rater_id": "a",
-        "field": "rhetoric",
-        "value": "反问",
-        "tool": "file",
-    }
-    csd.add_labels(project, pl.DataFrame([note], schema=label_files.COLUMNS))
+        csd.add_labels(project, label_all(project, rater, {"other": "1"}))
+    label = label_all(project, "a").filter(task_id=csd.read_tasks(project)["task_id"][0], field="other")
+    for field, value in (("rhetoric", "反问"), ("span", "1-4")):
+        csd.add_labels(project, label.with_columns(field=pl.lit(field), value=pl.lit(value)))
     assert release.build_rows(project, "r", min_count=2)["rhetoric"].to_list() == [None] * 3
-    assert release.build_rows(project, "r", min_count=1)["rhetoric"].drop_nulls().to_list() == ["反问"]
+    notes = release.build_rows(project, "r", min_count=1).drop_nulls("rhetoric")
+    assert notes.select("rhetoric", "span_start", "span_end").rows() == [("反问", 1, 4)]
 
 
 def test_nothing_open_is_released(project: str) -> None:
     """While labels wait a release is refused, says how many fields, and writes nothing."""
-    csd.add_labels(project, said(project, "a"))
+    csd.add_labels(project, label_all(project, "a"))
     with pytest.raises(BadInput, match="24 fields wait"):
         release.release(project)
     assert not settings.releases().exists()
-    assert table("annotated_comments").height == 0
+    assert read_table("annotated_comments").height == 0
 
 
 def test_the_page_of_a_project(simulated: str) -> None:
@@ -99,49 +91,46 @@ def test_what_was_not_approved_is_not_published(simulated: str) -> None:
     folder = release.release(simulated, day=DAY, approved=card)
     assert (folder / "README.md").read_text(encoding="utf-8") == card
     assert hashlib.sha256((folder / "data.jsonl").read_bytes()).hexdigest() in card
-    rows = table("annotated_comments")
-    unanimous = table("annotations").filter(field="emotion", state="adopted").row(0, named=True)
+    rows = read_table("annotated_comments")
+    unanimous = read_table("annotations").filter(field="emotion", state="adopted").row(0, named=True)
     other = next(value for value in schema.FIELDS["emotion"].values if value != unanimous["value"])
-    is_one = (pl.col("task_id") == unanimous["task_id"]) & (pl.col("field") == "emotion")
-    changed = table("labels").drop("project").filter(is_one).with_columns(value=pl.lit(other), labelled_at=None)
-    csd.add_labels(simulated, changed.select(list(label_files.COLUMNS)).cast(dict(label_files.COLUMNS)))
+    labels = read_table("labels").filter(task_id=unanimous["task_id"], field="emotion")
+    csd.add_labels(simulated, labels.with_columns(value=pl.lit(other)))
     csd.write_annotations(simulated)
     with pytest.raises(BadInput, match="labels changed after they were approved"):
         release.release(simulated, day=DAY, approved=card)
-    assert_frame_equal(table("annotated_comments"), rows)
+    assert_frame_equal(read_table("annotated_comments"), rows)
 
 
 def test_a_comment_is_taken_out_of_everything(simulated: str, home: Path) -> None:
     """A withdrawn row leaves all tables and files, byte for byte, is counted, and is not selected again."""
     folder = release.release(simulated, "first", day=DAY)
-    rows = table("annotated_comments")
-    gone = rows.row(0, named=True)
-    task = table("label_tasks").filter(row_id=gone["row_id"]).row(0, named=True)
-    told = release.withdraw([gone["row_id"]])
-    assert told.rows() == [(simulated, 1, "first")]
-    assert_frame_equal(table("annotated_comments"), rows.filter(pl.col("row_id") != gone["row_id"]))
+    rows = read_table("annotated_comments")
+    row_id = rows["row_id"][0]
+    task_id = read_table("label_tasks").filter(row_id=row_id)["task_id"].item()
+    assert release.withdraw([row_id]).rows() == [(simulated, 1, "first")]
+    assert_frame_equal(read_table("annotated_comments"), rows.filter(pl.col("row_id") != row_id))
     for name in ("label_tasks", "labels", "annotations"):
-        assert table(name).filter(task_id=task["task_id"]).is_empty()
-        assert table(name).height > 0
+        assert read_table(name).filter(task_id=task_id).is_empty()
+        assert read_table(name).height > 0
     for file in ("data.parquet", "data.jsonl", "data.csv"):
-        assert gone["row_id"].encode() not in (folder / file).read_bytes()
+        assert row_id.encode() not in (folder / file).read_bytes()
     assert pl.read_parquet(folder / "data.parquet").height == rows.height - 1
     lake = [path for path in (home / "warehouse").rglob("*") if path.is_file()]
-    assert not [path for path in lake if gone["row_id"].encode() in path.read_bytes()]
-    assert table("dropped").filter(step="withdraw").select("reason", "row_key").rows() == [
-        ("withdrawn", task["task_id"])
-    ]
-    before = table("label_tasks")
+    assert not [path for path in lake if row_id.encode() in path.read_bytes()]
+    withdrawn = read_table("dropped").filter(step="withdraw")
+    assert withdrawn.select("reason", "row_key").rows() == [("withdrawn", task_id)]
+    before = read_table("label_tasks")
     csd.select(simulated, DAY, csd.Rules(limit=12))
-    assert_frame_equal(table("label_tasks"), before)
-    assert "withdrawn" in table("dropped").filter(step="select")["reason"].to_list()
+    assert_frame_equal(read_table("label_tasks"), before)
+    assert "withdrawn" in read_table("dropped").filter(step="select")["reason"].to_list()
 
 
 @pytest.mark.parametrize("last", [0, 1, 3])
 def test_taking_out_goes_on_where_it_was_killed(simulated: str, monkeypatch: pytest.MonkeyPatch, last: int) -> None:
     """Killed between two tables and run again, the comment is gone from all of them and counted once."""
     folder = release.release(simulated, "first", day=DAY)
-    row_ids = table("annotated_comments")["row_id"].to_list()[:2]
+    row_ids = read_table("annotated_comments")["row_id"].to_list()[:2]
     erase, calls = warehouse.erase, []
 
     def dying(name: str, *rest: object) -> int:
@@ -155,9 +144,9 @@ def test_taking_out_goes_on_where_it_was_killed(simulated: str, monkeypatch: pyt
         with pytest.raises(KeyboardInterrupt):
             release.withdraw(row_ids)
     assert release.withdraw(row_ids)["row_count"].to_list() == [2]
-    assert not set(row_ids) & set(table("label_tasks")["row_id"])
+    assert not set(row_ids) & set(read_table("label_tasks")["row_id"])
     assert not set(row_ids) & set(pl.read_parquet(folder / "data.parquet")["row_id"])
     assert not [row_id for row_id in row_ids if row_id in (folder / "data.csv").read_text(encoding="utf-8")]
-    assert table("dropped").filter(step="withdraw").height == 2
+    assert read_table("dropped").filter(step="withdraw").height == 2
     with pytest.raises(Missing, match="no labelled comment has the row_id"):
         release.withdraw(row_ids)
