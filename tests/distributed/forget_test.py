@@ -121,7 +121,7 @@ def bring_in(cluster: Cluster) -> None:
     settled(cluster, [DAY])
     asked = Request("m", [{"role": "user", "content": ALONE["a1"]}], "explicit_en", "1", {})
     reply = answers.Reply("answered", response="what is meant by it", ended_at=1.0)
-    answers.record(answers.opened(settings.llm_ledger()), [answers.Call(asked.key, asked, reply, 0.5)], "me", "test")
+    answers.record(answers.open_ledger(settings.llm_ledger()), [answers.Call(asked.key, asked, reply, 0.5)], "me", "test")
     answers.close()
 
 

@@ -582,7 +582,7 @@ def replies(folder: Path) -> One:
         elif kind == 1:
             reply = llm_replies.read_moderation(told)
         else:
-            key, reply = batch._reply(told, "line 1")
+            key, reply = batch.read_line(told, "line 1")
             must(isinstance(key, str), "no key")
         must(reply.outcome != "answered" or isinstance(reply.response, str), "an answer without text")
         for name in ("response", "served_model", "finish_reason"):
@@ -599,18 +599,17 @@ def prompts(folder: Path) -> One:
     def one(rng: random.Random) -> None:
         text, context = (hostile.text(rng, rng.choice(seeds)) for _ in range(2))
         lang = rng.choice(["en", "zh"])
-        plain = rng.choice(
-            [explicit.messages(text, f"explicit_{lang}"), graded.messages(text, lang), problematic.messages(text, lang)]
-        )
-        must(plain[1] == {"role": "user", "content": text}, "the text is not the user's message")
-        asked = recovering.messages(text, context, lang)
-        must(json.loads(asked[1]["content"]) == {"context": context, "text": text}, "another object")
-        choice = recovering.choose_messages(text, context, [text, context, "c"], lang, question=text)
-        found = json.loads(choice[1]["content"])
+        question = recovering.format_question(text, context)
+        must(json.loads(question) == {"context": context, "text": text}, "another object")
+        choice = recovering.format_choice(text, context, [text, context, "c"], question=text)
+        found = json.loads(choice)
         must(list(found["options"].values()) == [text, context, "c"] and found["text"] == text, "another object")
-        for name, messages in ((f"recover_{lang}", asked), (f"choose_meaning_{lang}", choice)):
+        texts = {"explicit": text, "graded": text, "problematic": text, "recover": question, "choose_meaning": choice}
+        for name, content in texts.items():
+            messages = prompt.messages(content, f"{name}_{lang}")
             must([m["role"] for m in messages] == ["system", "user"], "other roles")
-            must(messages[0]["content"] == prompt.load(name).text, "the system's message is another")
+            must(messages[0]["content"] == prompt.load(f"{name}_{lang}").text, "the system's message is another")
+            must(messages[1]["content"] == content, "the text is not the user's message")
 
     return one
 
@@ -632,7 +631,7 @@ def prices(folder: Path) -> One:
                 hostile.text(rng, seed) if rng.random() < 0.7 else seed.replace("1", str(rng.choice(hostile.NUMBERS))),
             )
         )
-        for price in cost.prices(path).values():
+        for price in cost.load_prices(path).values():
             must(price.cost(10, 10) >= 0, "a negative price")
 
     return one

@@ -236,7 +236,7 @@ def write_files() -> None:
         sheet = book.add_worksheet("tasks")
         for number, row in enumerate((["task_id", "text"], (TASK, SAID), (FREE, SHARED))):
             sheet.write_row(number, 0, row)
-    engine = answers.opened(settings.llm_ledger())
+    engine = answers.open_ledger(settings.llm_ledger())
     for request, response in ((ASKED, MEANT), (QUICK, f"short, {MARK}"), (ELSE, "what others mean")):
         reply = answers.Reply("answered", response=response, ended_at=1.0)
         answers.record(engine, [answers.Call(request.key, request, reply, 0.5)], "me", "test")
