@@ -162,7 +162,8 @@ def test_an_address_that_is_none(name: str, address: str, monkeypatch: pytest.Mo
     """A database's address that cannot be read is refused; nothing of it is repeated, nor by causes."""
     monkeypatch.setenv(name, address)
     asked = {
-        "UNDERTONE_CATALOG": warehouse.create, "UNDERTONE_LLM_LEDGER": lambda: answers.open_ledger(settings.llm_ledger()),
+        "UNDERTONE_CATALOG": warehouse.create,
+        "UNDERTONE_LLM_LEDGER": lambda: answers.open_ledger(settings.llm_ledger()),
         "UNDERTONE_SPOOL": lambda: fetch.Spool(settings.spool_uri()),
     }[name]  # fmt: skip
     with pytest.raises(Exception) as caught:  # noqa: PT011

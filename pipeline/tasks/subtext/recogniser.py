@@ -108,6 +108,7 @@ def fit(
         extra_texts: unlabelled, on which word vectors are trained too.
     """
     from pipeline.training.subtext import recogniser
+    from pipeline.training.subtext.reading import Recipe
 
     if not (rows["split"] != "train").any():
         raise BadInput(
@@ -132,7 +133,7 @@ def fit(
         config=config,
         evaluations=evaluations,
         texts=pl.concat(texts),
-        summary={name: config[name] for name in ("profile", *recogniser.Recipe.__slots__)},
+        summary={name: config[name] for name in ("profile", *Recipe.__slots__)},
         encoder="word vectors",
         encoder_revision="of the model",
     )

@@ -146,18 +146,11 @@ def train(
         raise BadInput(f"{out}: is there already; choose another folder")
     columns = [rows[name].cast(pl.String).alias("text") for name in ("text", "context", "meaning")]
     train_texts = [text for column in columns for text in column.filter(rows["split"] == "train").drop_nulls()]
-    model = _load_model(start) if start else seq2seq.make_model(train_texts, width=WIDTH, seed=recipe.seed)
+    model = seq2seq.load(start) if start else seq2seq.make_model(train_texts, width=WIDTH, seed=recipe.seed)
     result = fitting.fit(rows, model, recipe)
     seq2seq.save(result.model, out, {"recipe": result.recipe, "start": start or "random weights"})
     model_registry.record_texts_of_folder("recovery", out, pl.concat(columns))
     return result.history
-
-
-def _load_model(name: str) -> Any:
-    from pipeline.models.subtext import seq2seq
-
-    hub, _, revision = name.partition("@")
-    return seq2seq.load(name if Path(name).is_dir() else hub, revision or None)
 
 
 def split_references(rows: pl.DataFrame) -> pl.DataFrame:
@@ -168,11 +161,11 @@ def split_references(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.join(split, on="item_id", maintain_order="left").with_columns(meaning="meanings").explode("meaning")
 
 
-def generate(rows: pl.DataFrame, model: str, beams: int = 4) -> pl.DataFrame:
+def generate(rows: pl.DataFrame, model: str) -> pl.DataFrame:
     """Recover meanings with a fitted model; return the rows with plain (always null), meaning and reason."""
     from pipeline.models.subtext import seq2seq
 
-    texts = seq2seq.generate(_load_model(model), rows["text"].to_list(), rows["context"].to_list(), beams)
+    texts = seq2seq.generate(seq2seq.load(model), rows["text"].to_list(), rows["context"].to_list())
     meaning = pl.Series("meaning", texts, dtype=pl.String).str.strip_chars().replace("", None)
     reason = pl.when(pl.col("meaning").is_null()).then(pl.lit("empty"))
     generated_rows = rows.drop("plain", "meaning", "reason", strict=False).hstack([meaning])

@@ -18,7 +18,8 @@ from pipeline.models.word_vectors import WordVectors
 from pipeline.training import registry
 from pipeline.training.loop import TrainingResult
 from pipeline.training.subtext import recogniser
-from pipeline.training.subtext.recogniser import Recipe, fit, load, make_recipe, predict, probabilities
+from pipeline.training.subtext.reading import Recipe
+from pipeline.training.subtext.recogniser import fit, load, make_recipe, predict, probabilities
 from tests.support.killed import killed_after
 
 TEXTS = ["真是好样的", "谢谢你这么准时", "今天天气不错", "这部电影很长", "你可真聪明"]
@@ -300,7 +301,7 @@ def test_what_cannot_be_asked(result: TrainingResult, split_rows: pl.DataFrame, 
 
 def test_learns_from_real_comments(data: Path) -> None:
     """A tiny model on 600 comments of ToSarcasm is better than always predicting the more frequent class."""
-    corpus = contexts.read_tosarcasm(data / "tosarcasm_zh").rows
+    corpus = contexts.read_tosarcasm(data / "tosarcasm_zh")
     subset = pl.concat([part.head(300) for part in corpus.partition_by("split")])
     letters = sorted(set("".join(subset["text"])))
     small = {"members": 1, "hidden": 8, "epochs": 2}
