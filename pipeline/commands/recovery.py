@@ -92,6 +92,7 @@ def evaluate(
     Examples: `undertone evaluate recovery --references notes.csv --model model/`;
     `undertone evaluate recovery --choices CN-SarcasmBench.json --llm gpt-4o-mini --limit 200`
     """
+    from pipeline.metrics.recovery import compare_choices, compare_overlap
     from pipeline.tasks.subtext import recovery
 
     if (references is None) == (choices is None):
@@ -112,7 +113,7 @@ def evaluate(
                 picks = recovery.choose(rows, options._replace(on_progress=on_progress))
     if summary:
         stop_if_unanswered(summary, as_json)
-    table = recovery.measure(rows) if references else recovery.measure_choices(rows, picks)
+    table = compare_overlap(rows) if references else compare_choices(rows, picks)
     tell(table, table.row(0, named=True) if summary else {}, as_json)
     if llm and summary:
         finish(summary, as_json)

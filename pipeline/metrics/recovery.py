@@ -30,8 +30,30 @@ def split_units(text: str) -> list[str]:
     return UNIT.findall(text.lower())
 
 
-def _rouge_l(answers: list[list[str]], references: list[list[list[str]]]) -> Floats:
-    """Compute F1 of the longest common subsequence of units without marks, for the best reference; [n] in [0, 1]."""
+def measure_overlap(answers: Sequence[str | None], references: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Measure the overlap of all answers with their references: rouge_l, bleu, chrf, row_count, null_count.
+
+    Several references: ROUGE-L and chrF take the one that fits best, BLEU the most of each n-gram in any and the
+    length nearest to the answer's. ROUGE-L is the mean of the rows, BLEU and chrF are of summed counts. A row without
+    an answer (None) counts as an empty one.
+
+    Raises:
+        ValueError: lengths that differ, or a row without references.
+    """
+    if len(answers) != len(references) or not all(len(row_references) for row_references in references):
+        raise ValueError(f"expected references for each of {len(answers)} answers, got {len(references)} lists")
+    counts = {"row_count": len(answers), "null_count": sum(answer is None for answer in answers)}
+    if not len(answers):
+        return dict.fromkeys(METRICS, 0.0) | counts
+    texts = [answer or "" for answer in answers]
+    units = [split_units(text) for text in texts]
+    reference_units = [[split_units(text) for text in row_references] for row_references in references]
+    values = _rouge_l(units, reference_units), _bleu(units, reference_units), _chrf(texts, references)
+    return dict(zip(METRICS, values, strict=True)) | counts
+
+
+def _rouge_l(answers: list[list[str]], references: list[list[list[str]]]) -> float:
+    """Compute F1 of the longest common subsequence of units without marks, with the best reference."""
     without_marks = [[unit for unit in units if unit[0].isalnum()] for units in answers]
     references = [[[unit for unit in units if unit[0].isalnum()] for units in row] for row in references]
     best = []
@@ -39,22 +61,22 @@ def _rouge_l(answers: list[list[str]], references: list[list[list[str]]]) -> Flo
         lengths = np.diff(batch.ends)[batch.owner] + np.diff(batch.ref_ends)
         f1 = 2 * lcs.measure_lengths(batch) / np.maximum(lengths, 1)
         best.append(np.maximum.reduceat(f1, list_starts(batch.owner)))
-    return np.concatenate(best)
+    return float(np.mean(np.concatenate(best)))
 
 
-def _bleu(answers: list[list[str]], references: list[list[list[str]]]) -> tuple[Floats, float]:
-    """Compute BLEU of each answer, [n], and of all.
+def _bleu(answers: list[list[str]], references: list[list[list[str]]]) -> float:
+    """Compute BLEU.
 
     An order without a match counts half, a quarter, … of a match (sacrebleu's smoothing `exp`), and orders longer than
     the answers are left out (its `effective_order`): meanings are short.
     """
     metric = bleu(BLEU_ORDERS, "exp", effective_order=True)
     stats = np.concatenate([metric.stats(batch) for batch in read_batches(answers, references)])
-    return metric.score(stats), float(metric.score(stats.sum(axis=0)))
+    return float(metric.score(stats.sum(axis=0)))
 
 
-def _chrf(answers: Sequence[str], references: Sequence[Sequence[str]]) -> tuple[Floats, float]:
-    """Compute chrF of each answer with its best reference, [n], and of all."""
+def _chrf(answers: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    """Compute chrF with the best reference of each answer."""
     owner = np.repeat(np.arange(len(answers)), [len(row) for row in references])
     letters = [list("".join(answer.split())) for answer in answers]
     reference_letters = [[list("".join(reference.split()))] for row in references for reference in row]
@@ -64,16 +86,14 @@ def _chrf(answers: Sequence[str], references: Sequence[Sequence[str]]) -> tuple[
     counts = np.maximum(lengths[:, :, np.newaxis] - np.arange(CHRF_ORDERS), 0)  # n-grams of the answer, the reference
     counts[:, 0][counts[:, 1] == 0] = 0  # as sacrebleu: what no reference is long enough for does not count
     counts = np.concatenate([counts, shared[:, np.newaxis]], axis=1)
-    scores = _score_chrf(counts)
-    best = np.lexsort((-scores, owner))[list_starts(owner)]
-    return scores[best], float(_score_chrf(counts[best].sum(axis=0)))
+    best = np.lexsort((-_score_chrf(counts), owner))[list_starts(owner)]
+    return float(_score_chrf(counts[best].sum(axis=0)))
 
 
 def _score_chrf(counts: Floats) -> Floats:
     """Compute F with beta 2 of mean precision and mean recall over the orders that both sides have.
 
-    Args:
-        counts: n-grams of the answer, of the reference, shared, [..., 3, orders].
+    `counts` has n-grams of the answer, of the reference, shared: [..., 3, orders].
     """
     answer, reference, shared = np.moveaxis(counts, -2, 0)
     order_count = np.maximum(((answer > 0) & (reference > 0)).sum(axis=-1), 1)
@@ -82,65 +102,25 @@ def _score_chrf(counts: Floats) -> Floats:
     return divide((1 + weight) * precision * recall, weight * precision + recall)
 
 
-class Overlap(NamedTuple):
-    """Overlap of answers with references, in [0, 1]."""
+def compare_overlap(rows: pl.DataFrame) -> pl.DataFrame:
+    """Measure the overlap of answers and of baselines that recover nothing.
 
-    rows: pl.DataFrame  # rouge_l, bleu, chrf of each answer
-    corpus: dict[str, float]  # the same of all together: ROUGE-L's mean; BLEU and chrF of summed counts
-    row_count: int
-    null_count: int  # rows without an answer; they count as empty answers
-
-
-def measure_overlap(answers: Sequence[str | None], references: Sequence[Sequence[str]]) -> Overlap:
-    """Measure the overlap of each answer with its references, and of all answers.
-
-    Several references: ROUGE-L and chrF take the one that fits best, BLEU the most of each n-gram in any and the
-    length nearest to the answer's.
+    The baselines are the text itself, its context, and the meaning of another row, which shows how much of the overlap
+    is the references' common wording.
 
     Args:
-        answers: a meaning for each row, None where there is none.
-        references: its references, at least one a row.
-
-    Raises:
-        ValueError: lengths that differ, or a row without references.
-    """
-    if len(answers) != len(references) or not all(len(row_references) for row_references in references):
-        raise ValueError(f"expected references for each of {len(answers)} answers, got {len(references)} lists")
-    if not len(answers):
-        return Overlap(pl.DataFrame(schema=dict.fromkeys(METRICS, pl.Float64)), dict.fromkeys(METRICS, 0.0), 0, 0)
-    texts = [answer or "" for answer in answers]
-    units = [split_units(text) for text in texts]
-    reference_units = [[split_units(text) for text in row_references] for row_references in references]
-    f1 = _rouge_l(units, reference_units)
-    (bleu_rows, bleu_corpus), (chrf_rows, chrf_corpus) = _bleu(units, reference_units), _chrf(texts, references)
-    table = pl.DataFrame(dict(zip(METRICS, (f1, bleu_rows, chrf_rows), strict=True)))
-    corpus = dict(zip(METRICS, (float(np.mean(f1)), bleu_corpus, chrf_corpus), strict=True))
-    return Overlap(table, corpus, len(answers), sum(answer is None for answer in answers))
-
-
-def measure_overlap_baselines(rows: pl.DataFrame) -> pl.DataFrame:
-    """Measure the overlap of baselines: the text itself, its context, and the meaning of another row.
-
-    The last shows how much of the overlap is the references' common wording.
-
-    Args:
-        rows: text, context (null where there is none), meanings.
+        rows: text, context, meanings; and meaning (null where there is none), without which there are only baselines.
 
     Returns:
-        baseline (text, context, other_meaning), rouge_l, bleu, chrf (corpus values), row_count, null_count.
+        by (answers, text, context, other_meaning), and the columns of `measure_overlap`.
     """
-    references, meanings = rows["meanings"].to_list(), rows["meanings"].list.first()
-    answers = {
-        "text": rows["text"],
-        "context": rows["context"],
-        "other_meaning": pl.concat([meanings[1:], meanings[:1]]),
-    }
-    baselines = []
-    for name, column in answers.items():
-        overlap = measure_overlap(column.to_list(), references)
-        counts = {"row_count": overlap.row_count, "null_count": overlap.null_count}
-        baselines.append({"baseline": name, **overlap.corpus, **counts})
-    return pl.DataFrame(baselines)
+    references, first_meanings = rows["meanings"].to_list(), rows["meanings"].list.first()
+    columns = {"answers": rows["meaning"]} if "meaning" in rows.columns else {}
+    columns |= {"text": rows["text"], "context": rows["context"]}
+    columns["other_meaning"] = pl.concat([first_meanings[1:], first_meanings[:1]])
+    return pl.DataFrame(
+        [{"by": name, **measure_overlap(column.to_list(), references)} for name, column in columns.items()]
+    )
 
 
 class Accuracy(NamedTuple):
@@ -155,20 +135,16 @@ class Accuracy(NamedTuple):
 
 
 def measure_choices(choices: pl.DataFrame, picks: Sequence[int | None]) -> Accuracy:
-    """Measure the share of rows where the chosen option is right.
-
-    Args:
-        choices: rows with options and answers (places of the right ones).
-        picks: place of the chosen option of each row, None where there is none.
+    """Measure the share of rows of options and answers whose pick, the index of an option or None, is right.
 
     Raises:
         ValueError: lengths that differ, or no rows.
     """
     if len(choices) != len(picks):
         raise ValueError(f"expected a choice for each of {len(choices)} rows, got {len(picks)}")
-    pick_series = pl.Series("chosen", picks, dtype=pl.Int64)
-    is_right = choices.select(pl.col("answers").list.contains(pick_series).fill_null(value=False)).to_series()
-    return _build_accuracy(choices, is_right & pick_series.is_not_null(), pick_series.null_count())
+    pick = pl.Series(picks, dtype=pl.Int64)
+    is_right = choices.select(pl.col("answers").list.contains(pick).fill_null(value=False)).to_series()
+    return _build_accuracy(choices, is_right & pick.is_not_null(), pick.null_count())
 
 
 def _build_accuracy(choices: pl.DataFrame, correct_shares: pl.Series, null_count: int = 0) -> Accuracy:
@@ -176,22 +152,22 @@ def _build_accuracy(choices: pl.DataFrame, correct_shares: pl.Series, null_count
     if not len(choices):
         raise ValueError("expected at least one row")
     share = float(np.mean(correct_shares.to_numpy()))
-    low, high = wilson(np.array([share]), np.array([len(correct_shares)]))
+    low, high = wilson(np.array([share]), np.array([len(choices)]))
     chances = choices.select(pl.col("answers").list.len() / pl.col("options").list.len()).to_series()
-    return Accuracy(
-        share, float(low[0]), float(high[0]), float(np.mean(chances.to_numpy())), len(correct_shares), null_count
-    )
+    chance = float(np.mean(chances.to_numpy()))
+    return Accuracy(share, float(low[0]), float(high[0]), chance, len(choices), null_count)
 
 
-def measure_choice_baselines(choices: pl.DataFrame) -> pl.DataFrame:
-    """Measure choice baselines that understand nothing; of tied options the share of right ones counts.
+def compare_choices(choices: pl.DataFrame, picks: Sequence[int | None] | None = None) -> pl.DataFrame:
+    """Measure picks, if there are any, and baselines that understand nothing; of tied options the mean counts.
 
     Args:
         choices: text, context (null where there is none), options, answers.
+        picks: as of `measure_choices`.
 
     Returns:
-        baseline, accuracy, low, high, chance, row_count, null_count. Baselines: longest and shortest option;
-        most_overlap, the one with the largest share of its distinct units in context and text; least_overlap;
+        by (answers, if there are picks, then baselines), and the fields of `Accuracy`. Baselines: longest and shortest
+        option; most_overlap, the one with the largest share of its distinct units in context and text; least_overlap;
         position, the place that is right most often in these same rows.
 
     Raises:
@@ -199,6 +175,7 @@ def measure_choice_baselines(choices: pl.DataFrame) -> pl.DataFrame:
     """
     if not len(choices):
         raise ValueError("expected at least one row")
+    rows = [] if picks is None else [{"by": "answers", **measure_choices(choices, picks)._asdict()}]
     overlaps = [_share_units(*row) for row in choices.select("text", "context", "options").iter_rows()]
     options = choices.with_row_index("row").select("row", "options", "answers").explode("options")
     options = options.with_columns(
@@ -216,12 +193,11 @@ def measure_choice_baselines(choices: pl.DataFrame) -> pl.DataFrame:
         "least_overlap": -pl.col("overlap"),
         "position": (pl.col("place") == best_place).cast(pl.Float64),
     }
-    baselines = []
     for name, value in values.items():
         best = options.filter(value == value.max().over("row"))
         correct_shares = best.group_by("row", maintain_order=True).agg(pl.col("is_right").mean())["is_right"]
-        baselines.append({"baseline": name, **_build_accuracy(choices, correct_shares)._asdict()})
-    return pl.DataFrame(baselines)
+        rows.append({"by": name, **_build_accuracy(choices, correct_shares)._asdict()})
+    return pl.DataFrame(rows)
 
 
 def _share_units(text: str, context: str | None, options: list[str]) -> list[float]:

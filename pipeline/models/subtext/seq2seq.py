@@ -75,12 +75,7 @@ def make_model(
 ) -> Seq2Seq:
     """Make a small T5 of random weights whose tokens are the characters of `texts`, on the CPU.
 
-    Args:
-        texts: of the training part: comments, contexts and meanings.
-        width: of the model; four heads of a quarter of it.
-        layers: of encoder and decoder each.
-        dropout: while it is fitted.
-        seed: of the weights.
+    It has so many layers of encoder and decoder each, and four heads of a quarter of the width.
     """
     from transformers import T5Config, T5ForConditionalGeneration
 
@@ -144,10 +139,9 @@ def encode_texts(
     """
     context_texts = [context or "" for context in contexts]
     if keep == "end":
-        starts = [
-            len(context) - max(longest - len(text) - 2, 0) for text, context in zip(texts, context_texts, strict=True)
-        ]
-        context_texts = [context[max(start, 0) :] for context, start in zip(context_texts, starts, strict=True)]
+        sizes = [max(longest - len(text) - 2, 0) for text in texts]
+        pairs = zip(context_texts, sizes, strict=True)
+        context_texts = [context[-size:] if size else "" for context, size in pairs]
     options: dict[str, Any] = {"truncation": "longest_first", "padding": True, "return_token_type_ids": False}
     encoded = model.tokenizer(list(texts), context_texts, max_length=longest, return_tensors="pt", **options)
     return {key: value.to(model.device) for key, value in encoded.items()}
@@ -172,13 +166,7 @@ def generate(
 ) -> list[str]:
     """Generate the most likely meaning of each comment by beam search, without chance.
 
-    Args:
-        model: of `load` or fitted.
-        texts: comments.
-        contexts: of each comment, None where there is none.
-        beams: hypotheses kept; 1 is greedy.
-        max_tokens: written at most.
-        longest: tokens read at most; as in training.
+    `max_tokens` are written and `longest` are read at most; read as in training.
     """
     unknown = model.tokenizer.unk_token_id
     options: dict[str, Any] = {"num_beams": beams, "do_sample": False, "max_new_tokens": max_tokens}
@@ -215,22 +203,14 @@ def generate_candidates(
     """Write texts by beam search or sampling with their log probabilities, as many of each as `decoding.best` says.
 
     `generate` leaves the search to transformers; this is the commenters' own, whose samples do not depend on batches.
-
-    Args:
-        model: of `load` or fitted.
-        texts: comments, or titles.
-        contexts: of each, None where there is none.
-        decoding: how texts are written; its words are tokens here.
-        longest: tokens read at most; as in training.
-        keep: of a long context; as in training.
+    A word of `decoding` is a token here; at most `longest` are read, and of a long context one end, as in training.
     """
-    candidates: list[list[Candidate]] = []
+    rows: list[list[GeneratedText]] = []
     for start, inputs in _iterate_inputs(model, texts, contexts, longest, keep):
-        candidates += _search(model, inputs, decoding, start)
-    return [
-        list(map(GeneratedText, _decode_texts(model, [ids for ids, _ in row]), [value for _, value in row]))
-        for row in candidates
-    ]
+        for candidates in _search(model, inputs, decoding, start):
+            written = _decode_texts(model, [ids for ids, _ in candidates])
+            rows.append([GeneratedText(text, value) for text, (_, value) in zip(written, candidates, strict=True)])
+    return rows
 
 
 @torch.inference_mode()

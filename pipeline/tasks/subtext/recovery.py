@@ -11,7 +11,6 @@ from pipeline.errors import BadInput
 from pipeline.examples.sources.files import read_table
 from pipeline.examples.subtext import recovery as examples
 from pipeline.llm.questions import recovery
-from pipeline.metrics import recovery as measures
 from pipeline.tasks import asking
 from pipeline.tasks.asking import Options
 from pipeline.tasks.record import model_registry
@@ -94,37 +93,6 @@ def read_comments(path: Path) -> pl.DataFrame:
     """Read the comments of a file: text, and context where there is any."""
     rows = read_table([path], {"text": ("text", "comment")}, {"context": ("context",)})
     return rows.select("text", pl.col("context").str.strip_chars().replace("", None))
-
-
-def measure(rows: pl.DataFrame) -> pl.DataFrame:
-    """Measure the overlap of meanings with references, and of baselines that recover nothing.
-
-    Args:
-        rows: text, context, meanings; and meaning (null where there is none), without which there are only baselines.
-
-    Returns:
-        by (the answers first, then baselines), rouge_l, bleu, chrf, row_count, null_count.
-    """
-    baselines = measures.measure_overlap_baselines(rows)
-    if "meaning" not in rows.columns:
-        return baselines.rename({"baseline": "by"})
-    overlap = measures.measure_overlap(rows["meaning"].to_list(), rows["meanings"].to_list())
-    counts = {"row_count": overlap.row_count, "null_count": overlap.null_count}
-    return _prepend_answers(overlap.corpus | counts, baselines)
-
-
-def measure_choices(choices: pl.DataFrame, picks: Sequence[int | None] | None) -> pl.DataFrame:
-    """Measure how often the right reading was chosen, by the answers and by baselines: by, accuracy, …"""
-    baselines = measures.measure_choice_baselines(choices)
-    if picks is None:
-        return baselines.rename({"baseline": "by"})
-    return _prepend_answers(measures.measure_choices(choices, picks)._asdict(), baselines)
-
-
-def _prepend_answers(numbers: dict[str, Any], baselines: pl.DataFrame) -> pl.DataFrame:
-    answer_row = pl.DataFrame([{"by": "answers", **numbers}])
-    baseline_rows = baselines.rename({"baseline": "by"}).select(answer_row.columns)
-    return pl.concat([answer_row, baseline_rows], how="vertical_relaxed")
 
 
 def train(
