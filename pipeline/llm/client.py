@@ -50,12 +50,12 @@ def ask(
     Args:
         requests: a stream; it is read as requests are needed.
         engine: of the ledger.
-        endpoint: the service; without one only the ledger answers.
+        endpoint: without one only the ledger answers.
         budget: of the run.
         concurrency: requests in flight at most; few until the first answer has come.
         timeout: seconds for one try, in all.
         max_retries: of what cost nothing.
-        on_progress: called with the number of requests that were settled.
+        on_progress: called with the number of settled requests.
 
     Raises:
         BadInput: a parameter or limit that cannot be; a limit on cost and a model without a price.
@@ -131,7 +131,8 @@ class _Run:
         if self.error:
             raise self.error
         rest = dict([*self.todo, *self.waiting, *self.source])
-        ledger.book_lost(self.engine, rest)
+        with ledger.write_transaction(self.engine) as con:
+            ledger.book_lost(con, rest)
         for request in rest.values():
             self._miss(request, self.outcome.stopped or "not asked")
         if self.outcome.stopped is None and (count := sum(miss.is_open for miss in self.outcome.missing)):

@@ -124,17 +124,11 @@ class Summary(Spent):
 
     def as_dict(self) -> dict[str, object]:
         """Return the summary for JSON."""
-        return {
-            "requests": len(self.answered) + len(self.missing),
-            "answered": len(self.answered),
-            "missing": len(self.missing),
-            "why_missing": self._list_reasons(),
-            "calls_sent": self.calls_sent,
-            "cost_usd": self.cost_usd,
-            "guessed_usd": self.guessed_usd,
-            "why_guessed": dict(self.guesses),
-            "max_cost": self.max_cost,
-        }
+        answered, missing = len(self.answered), len(self.missing)
+        counts: dict[str, object] = {"requests": answered + missing, "answered": answered, "missing": missing}
+        counts["why_missing"] = self._list_reasons()
+        counts |= {name: getattr(self, name) for name in ("calls_sent", "cost_usd", "guessed_usd")}
+        return counts | {"why_guessed": dict(self.guesses), "max_cost": self.max_cost}
 
     def sentence(self) -> str:
         """Return the summary for people."""

@@ -75,13 +75,10 @@ def read_choices(path: Path) -> pl.DataFrame:
 
 
 def read_sarcasm_bench(path: Path) -> pl.DataFrame:
-    """Read CN-SarcasmBench: threads whose last comment is sarcastic, what it means, and a choice of readings.
+    """Read CN-SarcasmBench (the file or its folder): threads whose last comment is sarcastic, and readings of it.
 
     Several of the four readings may be right. In 1,250 of the 1,251 items A is one of them, so that the position of an
     option gives the answer away: use `shuffle_options`.
-
-    Args:
-        path: `CN-SarcasmBench.json`, or its folder.
 
     Returns:
         A row an item: item_id (`sarcasmbench:<id>`), text (the last comment), context (those before it, a line each;

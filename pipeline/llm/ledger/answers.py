@@ -128,20 +128,16 @@ def claim(engine: sa.Engine, requests: Mapping[str, Request], budget: Budget, ow
     now, is_batch = time.time(), owner.startswith(BATCH)
     reserves = {key: budget.reserve(request, is_batch=is_batch) for key, request in requests.items()}
     with write_transaction(engine) as con:
-        claims = Claims([], *_look_up(con, requests), {}, [])
-        existing = {claim.key: claim for claim in _load_claims(con, requests)}
+        answers, given_up = _look_up(con, requests)
+        unanswered = {key: r for key, r in requests.items() if key not in answers and key not in given_up}
+        claims = Claims([], answers, given_up, book_lost(con, unanswered), [])
         spent = _sum_committed(con, budget.run_id) if budget.max_cost is not None else 0.0
-        for key in requests:
-            if key in claims.answers or key in claims.given_up:
-                continue
-            if key in existing and not _has_ended(existing[key], now):
-                claims.owners[key] = existing[key].owner
-            elif budget.max_cost is not None and spent + reserves[key] > budget.max_cost:
+        for key in (key for key in unanswered if key not in claims.owners):
+            if budget.max_cost is not None and spent + reserves[key] > budget.max_cost:
                 claims.over_limit.append(key)
             else:
                 spent += reserves[key]
                 claims.claimed.append(key)
-        _book(con, [existing[key] for key in claims.claimed if key in existing], requests, now)
         row = {"owner": owner, "run_id": budget.run_id, "lease": now + lease}
         texts = {key: as_json(requests[key]._asdict()) if is_batch else None for key in claims.claimed}
         if texts:
@@ -178,11 +174,30 @@ def release(con: sa.Connection, owner: str) -> int:
     return con.execute(sa.delete(tables.claims).where(tables.claims.c.owner == owner)).rowcount
 
 
-def book_lost(engine: sa.Engine, requests: Mapping[str, Request]) -> None:
-    """Book the claims of these requests whose owners have ended as lost calls: perhaps they were billed."""
-    now = time.time()
-    with write_transaction(engine) as con:
-        _book(con, [claim for claim in _load_claims(con, requests) if _has_ended(claim, now)], requests, now)
+def book_lost(con: sa.Connection, requests: Mapping[str, Request]) -> dict[str, str]:
+    """Book the claims of these requests whose owners have ended as lost calls; return the owners of the others.
+
+    Perhaps a lost call was paid, so what was set aside for it counts as spent.
+    """
+    now, lost, living = time.time(), [], {}
+    for part in _cut(list(requests)):
+        for claim in con.execute(sa.select(tables.claims).where(tables.claims.c.key.in_(part))):
+            is_batch = claim.owner.startswith(BATCH)
+            if claim.lease >= now and (is_batch or not owners.has_ended(claim.owner)):
+                living[claim.key] = claim.owner
+                continue
+            row = {"key": claim.key, "run_id": claim.run_id, "model": requests[claim.key].model, "outcome": "lost"}
+            row |= {
+                "mode": "batch" if is_batch else "live",
+                "detail": f"{claim.owner} ended while asking",
+                "retries": 0,
+            }
+            row |= {"cost_usd": claim.reserved_usd or None, "guess": "its process ended: perhaps it was billed"}
+            lost.append({**row, "began_at": now, "ended_at": now})
+    if lost:
+        con.execute(sa.insert(tables.calls), lost)
+        con.execute(sa.delete(tables.claims).where(tables.claims.c.key.in_([row["key"] for row in lost])))
+    return living
 
 
 def load_claimed(engine: sa.Engine, owner: str) -> dict[str, Request]:
@@ -310,43 +325,11 @@ def _look_up(con: sa.Connection, keys: Collection[str]) -> tuple[dict[str, Answe
     return answers, given_up
 
 
-def _load_claims(con: sa.Connection, keys: Iterable[str]) -> list[Any]:
-    query = sa.select(tables.claims)
-    return [row for part in _cut(list(keys)) for row in con.execute(query.where(tables.claims.c.key.in_(part)))]
-
-
-def _has_ended(claim: Any, now: float) -> bool:
-    return claim.lease < now or (not claim.owner.startswith(BATCH) and owners.has_ended(claim.owner))
-
-
 def _sum_committed(con: sa.Connection, run_id: str) -> float:
     """Sum the USD that a run has spent, and those set aside for its requests in flight."""
     columns = tables.calls.c.cost_usd, tables.claims.c.reserved_usd
     sums = [sa.select(sa.func.sum(column)).where(column.table.c.run_id == run_id) for column in columns]
     return sum(float(con.execute(query).scalar() or 0) for query in sums)
-
-
-def _book(con: sa.Connection, claims: Sequence[Any], requests: Mapping[str, Request], now: float) -> None:
-    """Book claims whose owners have ended. Perhaps they were paid, so what was set aside for them counts as spent."""
-    rows = [
-        {
-            "key": claim.key,
-            "run_id": claim.run_id,
-            "model": requests[claim.key].model,
-            "outcome": "lost",
-            "retries": 0,
-            "mode": "batch" if claim.owner.startswith(BATCH) else "live",
-            "detail": f"{claim.owner} ended while asking",
-            "cost_usd": claim.reserved_usd or None,
-            "began_at": now,
-            "ended_at": now,
-            "guess": "its process ended: perhaps it was billed",
-        }
-        for claim in claims
-    ]
-    if rows:
-        con.execute(sa.insert(tables.calls), rows)
-        con.execute(sa.delete(tables.claims).where(tables.claims.c.key.in_([claim.key for claim in claims])))
 
 
 def _build_call_row(call: Call, run_id: str) -> dict[str, Any]:

@@ -87,8 +87,7 @@ def _stage(study_rows: list[dict[str, Any]], started: runs.Start) -> Staged:
 
 def list_sources() -> list[str]:
     """List the sources of the table `sentences`."""
-    rows = warehouse.scan("sentences").select(pl.col("source").unique().sort()).collect()
-    return rows["source"].to_list()
+    return warehouse.scan("sentences").select(pl.col("source").unique().sort()).collect()["source"].to_list()
 
 
 def stage_data_set(source: str, day: str, model: str | None = None, on_progress: OnProgress = lambda _: None) -> Staged:
@@ -104,8 +103,7 @@ def stage_data_set(source: str, day: str, model: str | None = None, on_progress:
     for subset, part in ((source, scored), (f"{source}:implicit", scored.filter(pl.col("label") == "implicit"))):
         if part.height:
             study_rows += _summarize_values("data_sets", day, subset, part["implicitness"], model_id)
-    pair_count = rows.height * (rows.height - 1) // 2
-    indices = diversity.sample_pairs(rows.height, min(diversity.PAIRS, pair_count))
+    indices = diversity.sample_pairs(rows.height, min(diversity.PAIRS, rows.height * (rows.height - 1) // 2))
     if len(indices):
         from pipeline.tasks.impscore import rank
 
@@ -164,8 +162,7 @@ def stage_detection(
 
 def _load_problematic(source: str, limit: int | None) -> pl.DataFrame:
     """Load the first of a data set's distinct problematic sentences."""
-    rows = _load_sentences(source).filter(pl.col("label") != "neither")
-    return rows.head(limit or rows.height)
+    return _load_sentences(source).filter(pl.col("label") != "neither")[:limit]
 
 
 def measure_by_bin(scored: pl.DataFrame) -> pl.DataFrame:
@@ -175,12 +172,9 @@ def measure_by_bin(scored: pl.DataFrame) -> pl.DataFrame:
     return detection.measure_bins(scored.with_columns(cluster=pl.Series(cluster_near_duplicates(scored["text"]))))
 
 
-def publish(study: str, staged: Sequence[Staged], day: str, run_id: str = "cli", seconds: float = 0.0) -> int:
-    """Publish staged rows of a study and day, replacing those of the same setting and subset.
-
-    `seconds` are those that shards took before.
-    """
-    started = runs.start()._replace(seconds=seconds)
+def publish(study: str, staged: Sequence[Staged], day: str, run_id: str = "cli") -> int:
+    """Publish staged rows of a study and day, replacing those of the same setting and subset."""
+    started = runs.start(staged)
     rows = warehouse.staged_rows("studies", staged).collect() if staged else empty("studies")
     count = replace_study(study, rows, day, run_id)
     runs.record_step(study, day, "studies", "study", count, None, {}, run_id, started)
@@ -204,10 +198,8 @@ def publish_all(staged: Sequence[Any], day: str, run_id: str = "cli") -> int:
     count = 0
     for study in sorted({shard["study"] for shard in staged}):
         shards = [shard for shard in staged if shard["study"] == study]
-        files = [Staged(path=shard["path"], rows=shard["rows"]) for shard in shards]
-        seconds = sum(shard.get("seconds", 0.0) for shard in shards)
         for part in ("data_sets", "diversity") if study == "data_sets" else (study,):
-            count += publish(part, files, day, run_id, seconds)
+            count += publish(part, shards, day, run_id)
     return count
 
 
@@ -226,27 +218,11 @@ def _summarize_values(study: str, day: str, subset: str, values: pl.Series, mode
     return [build_row(study, day, metric, subset, v, len(values), model_id=model_id) for metric, v in numbers.items()]
 
 
-def build_row(
-    study: str,
-    day: str,
-    metric: str,
-    subset: str,
-    value: Any,
-    count: int,
-    *,
-    setting: Mapping[str, Any] | None = None,
-    **columns: Any,
-) -> dict[str, Any]:
+def build_row(study: str, day: str, metric: str, subset: str, value: Any, count: int, **columns: Any) -> dict[str, Any]:
     """Build a row of `studies`; the setting becomes JSON, and the other columns go by their names."""
-    row: dict[str, Any] = {
-        "study": study,
-        "day": parse_day(day),
-        "metric": metric,
-        "subset": subset,
-        "row_count": count,
-        "run": 0,
-    }
-    row |= {"setting": json.dumps(setting or {}, sort_keys=True), "value": value, **columns}
+    row = {"study": study, "day": parse_day(day), "metric": metric, "subset": subset, "row_count": count}
+    row |= {"value": value, "run": 0, **columns}
+    row["setting"] = json.dumps(columns.get("setting") or {}, sort_keys=True)
     for name in {"value", "low", "high"} & row.keys():
         row[name] = None if row[name] is None else round(float(row[name]), DECIMALS)
     return row

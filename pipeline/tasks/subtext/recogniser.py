@@ -17,12 +17,15 @@ from pipeline.examples.splits import SEED
 from pipeline.examples.subtext import contexts
 from pipeline.tables import TABLES
 from pipeline.tasks.record import day_texts, model_registry, runs
+from pipeline.tasks.record.model_registry import TrainedModel
 
 if TYPE_CHECKING:
     from pipeline.models.encoder import Encoder
     from pipeline.models.word_vectors import WordVectors
     from pipeline.training.registry import Model
     from pipeline.training.subtext.recogniser import SubtextModel
+
+Changes = Mapping[str, Any] | None  # to the recipe of a profile
 
 KIND = METRIC = "subtext"
 PROFILE = "undertone"
@@ -51,13 +54,9 @@ def read_released(release: str | None = None) -> pl.DataFrame:
     rows = rows.filter(pl.col("release") == release if release else ~pl.col("row_id").is_in(simulated_ids.implode()))
     if not rows.height:
         raise Missing("annotated_comments holds nothing to learn from; `undertone label release` publishes labels")
-    label = pl.col("is_subtext").cast(pl.Int8).cast(pl.String)
-    examples = rows.select(
-        "text", pl.col("context").fill_null(""), label=label, item_id="row_id", split=pl.lit(None, pl.String)
-    )
-    return contexts.split_by_topic(
-        examples.with_columns(topic="context").unique(("text", "context"), maintain_order=True)
-    )
+    label, context = pl.col("is_subtext").cast(pl.Int8).cast(pl.String), pl.col("context").fill_null("")
+    examples = rows.select("text", context, label=label, item_id="row_id", topic=context)
+    return contexts.split_by_topic(examples.unique(("text", "context"), maintain_order=True))
 
 
 def list_simulated_rows() -> pl.Series:
@@ -92,20 +91,11 @@ def load_vectors(
 
 
 def fit(
-    rows: pl.DataFrame,
-    profile: str = PROFILE,
-    changes: Mapping[str, Any] | None = None,
-    path: Path | None = None,
-    extra_texts: Sequence[str] = (),
-) -> model_registry.TrainedModel:
-    """Fit a recogniser on labelled comments, with its evaluation.
+    rows: pl.DataFrame, profile: str, changes: Changes, path: Path | None = None, extra_texts: Sequence[str] = ()
+) -> TrainedModel:
+    """Fit a recogniser on labelled comments (text, context, label, split), with its evaluation.
 
-    Args:
-        rows: text, context, label, split.
-        profile: paper or undertone.
-        changes: to its recipe.
-        path: of word vectors.
-        extra_texts: unlabelled, on which word vectors are trained too.
+    Word vectors are loaded from `path`, or trained on extra texts without label too.
     """
     from pipeline.training.subtext import recogniser
     from pipeline.training.subtext.reading import Recipe
@@ -127,16 +117,9 @@ def fit(
     texts = [rows["text"], rows["context"].alias("text")]
     if not encoder:  # word vectors read all
         texts.append(pl.Series("text", extra_texts, dtype=pl.String))
-    return model_registry.TrainedModel(
-        kind=KIND,
-        tensors=result.tensors,
-        config=config,
-        evaluations=evaluations,
-        texts=pl.concat(texts),
-        summary={name: config[name] for name in ("profile", *Recipe.__slots__)},
-        encoder="word vectors",
-        encoder_revision="of the model",
-    )
+    facts: dict[str, Any] = {"encoder": "word vectors", "encoder_revision": "of the model"}
+    facts |= {"summary": {name: config[name] for name in ("profile", *Recipe.__slots__)}, "texts": pl.concat(texts)}
+    return TrainedModel(kind=KIND, tensors=result.tensors, config=config, evaluations=evaluations, **facts)
 
 
 def _load_encoder(name: str) -> "Encoder":
@@ -152,30 +135,21 @@ def hash_rows(rows: pl.DataFrame) -> str:
 
 
 def train_file(
-    rows: pl.DataFrame,
-    out: Path,
-    profile: str = PROFILE,
-    changes: Mapping[str, Any] | None = None,
-    path: Path | None = None,
+    rows: pl.DataFrame, out: Path, profile: str = PROFILE, changes: Changes = None, path: Path | None = None
 ) -> pl.DataFrame:
     """Train into a folder; return the model's evaluation."""
     return model_registry.train_into(out, lambda: fit(rows, profile, changes, path))[1]
 
 
 def train(
-    day: str,
-    release: str | None = None,
-    *,
-    profile: str = PROFILE,
-    changes: Mapping[str, Any] | None = None,
-    run_id: str = "cli",
+    day: str, release: str | None = None, *, profile: str = PROFILE, changes: Changes = None, run_id: str = "cli"
 ) -> str:
     """Train on published comments into the registry; return the model's id.
 
     The model is promoted from that day on, unless simulated raters made some of its labels.
     """
 
-    def fit_release() -> model_registry.TrainedModel:
+    def fit_release() -> TrainedModel:
         comments = warehouse.scan("comments").select(pl.col("text").unique().sort()).collect()["text"].to_list()
         rows = read_released(release)
         trained = fit(rows, profile, changes, extra_texts=comments)
@@ -244,9 +218,8 @@ def measure(rows: pl.DataFrame, model: "SubtextModel") -> pl.DataFrame:
                 values[f"{name}_baseline"] = classification.macro_f1(truth, predictions)
         row = {"split": split, "subset": "all", "pair_count": part.height}
         results += [{**row, "metric": name, "value": value} for name, value in values.items()]
-    return model_registry.complete_evaluations(
-        pl.DataFrame(results, infer_schema_length=None).with_columns(epoch=pl.lit(0, pl.Int64))
-    )
+    evaluations = pl.DataFrame(results, infer_schema_length=None).with_columns(epoch=pl.lit(0, pl.Int64))
+    return model_registry.complete_evaluations(evaluations)
 
 
 def summarize(evaluations: pl.DataFrame) -> pl.DataFrame:

@@ -7,7 +7,7 @@ the LSTMs' logits to those of a linear classifier of n-grams (`models.ngrams`).
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -103,13 +103,12 @@ def fit(
     Args:
         rows: text, context, label, split, as of `examples.subtext.contexts`.
         recipe: hyperparameters.
-        vectors: of words (and of characters if the recipe's units are characters), or an encoder for pieces.
-        state: file for the state after each epoch; an interrupted training resumes from it and ends with the same
-            model.
+        vectors: of words and characters, or an encoder for pieces.
+        state: see `loop.run`.
 
     Raises:
-        BadInput: fewer than two classes in the training part, a label that only the validation part has, or a loss
-            that is not finite.
+        BadInput: fewer than two classes in the training part, a label that only the validation part has, vectors of
+            the wrong kind, or a loss that is not finite.
     """
     encoder = vectors if isinstance(vectors, Encoder) else None
     if (recipe.units == "pieces") != (encoder is not None):
@@ -180,23 +179,22 @@ def _fit_ngrams(reader: Reader, rows: pl.DataFrame, truth: IndexArray) -> Tensor
     return torch.from_numpy(held_out_logits).float()
 
 
+@dataclass
 class _Training:
     """A model in training, and its training and validation rows."""
 
-    def __init__(
-        self,
-        model: Recogniser,
-        recipe: Recipe,
-        inputs: dict[str, Inputs],
-        truth: dict[str, IndexArray],
-        generator: torch.Generator,
-    ) -> None:
-        self.model, self.recipe, self.inputs, self.truth, self.generator = model, recipe, inputs, truth, generator
-        parameters = [value for value in model.parameters() if value.requires_grad]
+    model: Recogniser
+    recipe: Recipe
+    inputs: dict[str, Inputs]
+    truth: dict[str, IndexArray]
+    generator: torch.Generator
+
+    def __post_init__(self) -> None:
+        recipe, parameters = self.recipe, [value for value in self.model.parameters() if value.requires_grad]
         optimiser = torch.optim.AdamW(parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
-        learner = loop.make_learner(model, optimiser, generator, _CLIP)
-        self.learner = replace(learner, modules=list(model.members))
-        counts = np.bincount(truth["train"])
+        learner = loop.make_learner(self.model, optimiser, self.generator, _CLIP)
+        self.learner = replace(learner, modules=list(self.model.members))
+        counts = np.bincount(self.truth["train"])
         self.weights = torch.from_numpy(counts.sum() / (len(counts) * counts)).float() if recipe.is_weighted else None
         # a model that learns with equal class weights gets the class frequencies back in its predictions
         self.shares = (counts / counts.sum() if recipe.is_weighted else np.full(len(counts), 1 / len(counts))).tolist()
@@ -253,11 +251,6 @@ class SubtextModel(NamedTuple):
 def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | None = None) -> SubtextModel:
     """Load a recogniser from the tensors and configuration of `fit` or `registry.read`.
 
-    Args:
-        tensors: its weights and word vectors.
-        config: its configuration.
-        encoder: the encoder that it was trained with, if any.
-
     Raises:
         BadInput: the model is not a recogniser, or was trained with another encoder.
     """
@@ -267,9 +260,10 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | 
         raise BadInput(f"the recogniser was trained with encoder {config['encoder']}; give the same encoder")
     recipe = Recipe(**{field.name: config[field.name] for field in fields(Recipe)})
     weights = dict(tensors)
-    linear = [weights.pop(f"ngrams.{name}").numpy() for name in _LINEAR] if config["grams"] else None
-    grams = ngrams.Ngrams(tuple(config["grams"]), *linear) if linear else None
-    reader = Reader(recipe, config["words"], grams, encoder)
+    linear = None
+    if config["grams"]:
+        linear = ngrams.Ngrams(tuple(config["grams"]), *[weights.pop(f"ngrams.{name}").numpy() for name in _LINEAR])
+    reader = Reader(recipe, config["words"], linear, encoder)
     model = Recogniser(recipe, len(config["classes"]), weights.get("table"), encoder)
     model.load_state_dict(weights)
     return SubtextModel(model.eval(), reader, config["classes"], config["temperature"], config["shares"])
