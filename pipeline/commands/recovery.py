@@ -92,6 +92,7 @@ def evaluate(
     Examples: `undertone evaluate recovery --references notes.csv --model model/`;
     `undertone evaluate recovery --choices CN-SarcasmBench.json --llm gpt-4o-mini --limit 200`
     """
+    from pipeline.examples.subtext import recovery as examples
     from pipeline.metrics.recovery import compare_choices, compare_overlap
     from pipeline.tasks.subtext import recovery
 
@@ -101,11 +102,11 @@ def evaluate(
         raise BadInput("a fitted model writes meanings and chooses none; give --references, or --llm")
     summary = picks = None
     if references:
-        rows = recovery.read(references)[:limit]
+        rows = examples.read(references)[:limit]
         if llm or model:
             rows, summary = _recover(rows, llm, model, max_cost, cache_only)
     else:
-        rows = recovery.read_choices(choices or Path())[:limit]
+        rows = examples.read_choices(choices or Path())[:limit]
         if llm:
             warehouse.create()
             options, summary = build_options(llm, max_cost, cache_only)
@@ -134,9 +135,10 @@ def train(
 
     Example: `undertone train recovery notes.csv -o model/ --from google/mt5-small@<commit>`
     """
+    from pipeline.examples.subtext import recovery as examples
     from pipeline.tasks.subtext import recovery
 
-    rows = recovery.split_references(recovery.read(references))
+    rows = recovery.split_references(examples.read(references))
     changes = {"epochs": epochs, "learning_rate": learning_rate, "seed": seed}
     with console.working("training"):
         history = recovery.train(rows, out, start=start, changes=changes)

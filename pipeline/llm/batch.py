@@ -113,12 +113,12 @@ class Provider:
         if not is_abandoned or not _adopt(self.engine, row):
             return
         if row.state == "preparing":
-            _drop(self.engine, row.id, "its process ended before anything was sent")
+            _change(self.engine, row.id, state="dropped", detail="its process ended before anything was sent")
             return
         try:
             self._find(row.id, max(self.settle - age, 0.0))
         except Retry as why:
-            _drop(self.engine, row.id, str(why))
+            _change(self.engine, row.id, state="dropped", detail=str(why))
 
     def _split_files(self, requests: Mapping[str, Request], most: int, most_bytes: int) -> Iterator[dict[str, Request]]:
         """Split requests into files: one model each, not too many lines, not too many bytes."""
@@ -174,7 +174,7 @@ class Provider:
             _change(self.engine, batch_id, state="creating", file_id=file_id)
             self._create(batch_id, file_id)
         except openai.OpenAIError as why:  # there is no batch: no file went up, or the request was turned down
-            _drop(self.engine, batch_id, self.endpoint.clean(str(why)))
+            _change(self.engine, batch_id, state="dropped", detail=self.endpoint.clean(str(why)))
             raise
         except BaseException:
             _change(self.engine, batch_id, owner="")  # the next process adopts it
@@ -275,7 +275,10 @@ def _load_rows(engine: sa.Engine, state: str) -> list[Any]:
 
 
 def _change(engine: sa.Engine, batch_id: str, **values: Any) -> None:
+    """Change a batch; one that is dropped gives its claims back."""
     with answers.write_transaction(engine) as con:
+        if values.get("state") == "dropped":
+            answers.release(con, BATCH + batch_id)
         con.execute(sa.update(batches).where(batches.c.id == batch_id).values(**values, changed_at=time.time()))
 
 
@@ -284,11 +287,3 @@ def _adopt(engine: sa.Engine, row: Any) -> bool:
     is_row = [batches.c[name] == getattr(row, name) for name in ("id", "owner", "state")]
     with answers.write_transaction(engine) as con:
         return con.execute(sa.update(batches).where(*is_row).values(owner=owners.create_name())).rowcount == 1
-
-
-def _drop(engine: sa.Engine, batch_id: str, why: str) -> None:
-    """Free a batch's requests, of which none is with the provider."""
-    values = {"state": "dropped", "detail": replies.printable(why), "changed_at": time.time()}
-    with answers.write_transaction(engine) as con:
-        answers.release(con, BATCH + batch_id)
-        con.execute(sa.update(batches).where(batches.c.id == batch_id).values(**values))

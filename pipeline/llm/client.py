@@ -191,7 +191,8 @@ class _Run:
         calls = [self._bill(future) for future in finished]
         settled = mark_rejected(calls, self.accepted)
         self.has_answered |= any(call.reply.outcome == "answered" for call in settled)
-        recorded = settled if self.has_answered else [_mark_unread(call) for call in settled]
+        is_unread = [not self.has_answered and call.reply.outcome in ("malformed", "rejected") for call in settled]
+        recorded = [_mark(call, "unread") if mark else call for call, mark in zip(settled, is_unread, strict=True)]
         ledger.record(self.engine, recorded, self.owner, self.budget.run_id)
         for before, call in zip(calls, settled, strict=True):
             self._settle(call, is_marked=call is not before)
@@ -273,11 +274,6 @@ class _Run:
             self.outcome.error = why if isinstance(why, UndertoneError) else None
 
 
-def _mark_unread(call: Call) -> Call:
-    is_final = call.reply.outcome in ("malformed", "rejected")
-    return call._replace(reply=call.reply._replace(outcome="unread")) if is_final else call
-
-
 def mark_rejected(calls: Iterable[Call], accepted: set[tuple[str, str]]) -> list[Call]:
     """Return the calls, the unusable ones as rejected if others of their model and parameters were answered.
 
@@ -285,9 +281,10 @@ def mark_rejected(calls: Iterable[Call], accepted: set[tuple[str, str]]) -> list
     """
     kinds = [(call, (call.request.model, as_json(call.request.params))) for call in calls]
     accepted.update(kind for call, kind in kinds if call.reply.outcome == "answered")
-    return [
-        call._replace(reply=call.reply._replace(outcome="rejected"))
-        if call.reply.outcome == "unusable" and kind in accepted
-        else call
-        for call, kind in kinds
-    ]
+    is_own_fault = [call.reply.outcome == "unusable" and kind in accepted for call, kind in kinds]
+    faults = zip(kinds, is_own_fault, strict=True)
+    return [_mark(call, "rejected") if is_fault else call for (call, _), is_fault in faults]
+
+
+def _mark(call: Call, outcome: str) -> Call:
+    return call._replace(reply=call.reply._replace(outcome=outcome))

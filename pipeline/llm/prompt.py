@@ -26,11 +26,7 @@ class Prompt(NamedTuple):
 
 @cache
 def load(name: str, folder: Path | None = None) -> Prompt:
-    """Load a prompt by the name of its file without `.md`; each is read once a process.
-
-    Args:
-        name: such as explicit_en.
-        folder: of files that take precedence over the shipped ones.
+    """Load a prompt by the name of its file without `.md`, once a process; files of `folder` take precedence.
 
     Raises:
         BadInput: there is no such folder or prompt, or its file is empty, not UTF-8 or cannot be read.

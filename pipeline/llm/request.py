@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 MODERATION = "moderation"  # the prompt of a request to the moderation endpoint, which takes no prompt
 _IDENTITY = ("model", "revision", "messages", "params", "prompt", "prompt_version", "attempt")  # in the order hashed
@@ -28,11 +28,6 @@ class Request(NamedTuple):
     def as_row(self) -> dict[str, Any]:
         """Return the fields as columns of a table, messages and parameters as JSON."""
         return self._asdict() | {"messages": as_json(self.messages), "params": as_json(self.params)}
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read the request that `as_json(request._asdict())` wrote."""
-        return cls(**json.loads(text))
 
 
 def as_json(value: object) -> str:

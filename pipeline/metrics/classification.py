@@ -68,15 +68,10 @@ def estimate_interval(
     draws: int = 2000,
     seed: int = 42,
 ) -> Interval:
-    """Compute a metric with its percentile bootstrap interval of 95 %.
+    """Compute a metric, macro averaged but for accuracy, with its percentile bootstrap interval of 95 %.
 
-    Args:
-        truth: class numbers from 0, [n].
-        predicted: the same, [n].
-        metric: macro averaged, but for accuracy.
-        groups: names [n] of what rows depend on, such as topics: whole groups are drawn. By default single rows.
-        draws: samples drawn with replacement.
-        seed: of the draws.
+    Truth and prediction are class numbers from 0, [n]. Groups are names [n] of what rows depend on, such as topics:
+    whole groups are drawn, by default single rows.
     """
     (tables,) = _sample_tables(truth, [predicted], groups, draws, seed)
     value = float(compute_metric(confusion(truth, predicted), metric))
@@ -112,12 +107,9 @@ def mcnemar(truth: Labels, first: Labels, second: Labels) -> float:
 
 
 def calibration_error(truth: Labels, probabilities: Floats, bins: int = 10) -> float:
-    """Compute the expected calibration error (Guo et al., 2017) in bins of confidence of equal width.
+    """Compute the expected calibration error (Guo et al., 2017) of probabilities [n, classes] in bins of equal width.
 
-    Args:
-        truth: class numbers from 0, [n].
-        probabilities: of the classes, [n, classes].
-        bins: of confidence, the probability of the class with the largest one; a bin holds its upper edge.
+    Confidence is the probability of the class with the largest one; a bin holds its upper edge.
     """
     truth, predicted = _check_labels(truth, probabilities.argmax(axis=1))
     rows = pl.DataFrame({"confidence": probabilities.max(axis=1), "is_right": predicted == truth})

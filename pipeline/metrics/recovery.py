@@ -35,10 +35,7 @@ def measure_overlap(answers: Sequence[str | None], references: Sequence[Sequence
 
     Several references: ROUGE-L and chrF take the one that fits best, BLEU the most of each n-gram in any and the
     length nearest to the answer's. ROUGE-L is the mean of the rows, BLEU and chrF are of summed counts. A row without
-    an answer (None) counts as an empty one.
-
-    Raises:
-        ValueError: lengths that differ, or a row without references.
+    an answer (None) counts as an empty one. ValueError for lengths that differ, or a row without references.
     """
     if len(answers) != len(references) or not all(len(row_references) for row_references in references):
         raise ValueError(f"expected references for each of {len(answers)} answers, got {len(references)} lists")
@@ -103,16 +100,10 @@ def _score_chrf(counts: Floats) -> Floats:
 
 
 def compare_overlap(rows: pl.DataFrame) -> pl.DataFrame:
-    """Measure the overlap of answers and of baselines that recover nothing.
+    """Measure the overlap of answers and of baselines that recover nothing: by, and the columns of `measure_overlap`.
 
     The baselines are the text itself, its context, and the meaning of another row, which shows how much of the overlap
-    is the references' common wording.
-
-    Args:
-        rows: text, context, meanings; and meaning (null where there is none), without which there are only baselines.
-
-    Returns:
-        by (answers, text, context, other_meaning), and the columns of `measure_overlap`.
+    is the references' common wording. Without the column `meaning` there are only baselines.
     """
     references, first_meanings = rows["meanings"].to_list(), rows["meanings"].list.first()
     columns = {"answers": rows["meaning"]} if "meaning" in rows.columns else {}
@@ -135,11 +126,7 @@ class Accuracy(NamedTuple):
 
 
 def measure_choices(choices: pl.DataFrame, picks: Sequence[int | None]) -> Accuracy:
-    """Measure the share of rows of options and answers whose pick, the index of an option or None, is right.
-
-    Raises:
-        ValueError: lengths that differ, or no rows.
-    """
+    """Measure the share of rows whose pick, the index of an option or None, is right; ValueError for other lengths."""
     if len(choices) != len(picks):
         raise ValueError(f"expected a choice for each of {len(choices)} rows, got {len(picks)}")
     pick = pl.Series(picks, dtype=pl.Int64)
@@ -159,19 +146,11 @@ def _build_accuracy(choices: pl.DataFrame, correct_shares: pl.Series, null_count
 
 
 def compare_choices(choices: pl.DataFrame, picks: Sequence[int | None] | None = None) -> pl.DataFrame:
-    """Measure picks, if there are any, and baselines that understand nothing; of tied options the mean counts.
+    """Measure picks, if there are any, and baselines that understand nothing: by, and the fields of `Accuracy`.
 
-    Args:
-        choices: text, context (null where there is none), options, answers.
-        picks: as of `measure_choices`.
-
-    Returns:
-        by (answers, if there are picks, then baselines), and the fields of `Accuracy`. Baselines: longest and shortest
-        option; most_overlap, the one with the largest share of its distinct units in context and text; least_overlap;
-        position, the place that is right most often in these same rows.
-
-    Raises:
-        ValueError: no rows.
+    Baselines: longest and shortest option; most_overlap, the one with the largest share of its distinct units in
+    context and text; least_overlap; position, the place that is right most often in these same rows. Of tied options
+    the mean counts. ValueError without rows.
     """
     if not len(choices):
         raise ValueError("expected at least one row")

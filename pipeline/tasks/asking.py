@@ -27,7 +27,6 @@ from pipeline.tasks.impscore import pairs
 from pipeline.tasks.record import runs
 from pipeline.text.language import detect_language
 
-Mode = Literal["live", "cache-only"]
 ATTEMPTS = 2  # a request whose answer is a refusal or an echo is sent once more
 
 
@@ -41,7 +40,7 @@ class Options(NamedTuple):
     model: str
     revision: str | None = None
     params: Mapping[str, Any] = {}
-    mode: Mode = "live"
+    mode: Literal["live", "cache-only"] = "live"
     concurrency: int = 16
     max_cost: float | None = None  # USD of the run
     endpoint: Endpoint | None = None
@@ -99,11 +98,7 @@ def ask(source: str, options: Options, limit: int | None = None, day: str | None
     """Ask for the missing explicit forms of a source, and write the answers to `completions`.
 
     A request whose answer has no sentence, or was truncated, is sent once more. Answers in the ledger are reused.
-    With a `day` the step is recorded in `runs`.
-
-    Returns:
-        Counts: requests, answers, calls_sent, cached, tokens, cost_usd, the guessed part of it, and the reasons of
-        missing answers.
+    With a `day` the step is recorded in `runs`. Returns counts, costs, and the reasons of missing answers.
 
     Raises:
         Retry: some requests failed for now; the answers of the others are written.
@@ -122,7 +117,8 @@ def ask(source: str, options: Options, limit: int | None = None, day: str | None
         requests = {
             text: request._replace(attempt=attempt + 1)
             for text, request in requests.items()
-            if (answer := outcome.answers.get(request.key)) and _is_useless(answer, text, request.prompt)
+            if (answer := outcome.answers.get(request.key))
+            and (answer.is_cut or explicit.parse(answer.response, text, request.prompt).explicit is None)
         }
         if outcome.stopped:
             break
@@ -143,10 +139,6 @@ def ask(source: str, options: Options, limit: int | None = None, day: str | None
         "max_cost": options.max_cost,
         "why_missing": "; ".join(f"{count} {reason}" for reason, count in Counter(missing).most_common()),
     }
-
-
-def _is_useless(answer: Answer, text: str, prompt_name: str) -> bool:
-    return answer.is_cut or explicit.parse(answer.response, text, prompt_name).explicit is None
 
 
 def run_batch(sources: Sequence[str], options: Options, limit: int | None = None) -> pl.DataFrame:

@@ -25,20 +25,22 @@ LETTERS = "ABCD"  # CN-SarcasmBench's options
 
 
 def read(path: Path) -> pl.DataFrame:
-    """Read references of csv, tsv or jsonl files: text, meaning, and where present context and plain.
+    """Read references of a csv, tsv or jsonl file: text, meaning, and where present context and plain.
 
-    Rows of the same text and context, such as several raters' notes, are one item with several references.
+    Rows of the same text and context, such as several raters' notes, are one item with several references. A .json
+    file or a folder is CN-SarcasmBench.
 
     Returns:
-        A row an item, in the files' order: item_id (`<file name>:<row>`, of the first), text, context (null where
+        A row an item, in the file's order: item_id (`<file name>:<row>`, of the first), text, context (null where
         there is none), plains and meanings (distinct; plains may be empty).
 
     Raises:
         BadInput: naming file, line and field.
     """
+    if path.suffix == ".json" or path.is_dir():
+        return read_sarcasm_bench(path)
     required = {"text": ("text",), "meaning": ("meaning",)}
-    optional = {"context": ("context",), "plain": ("plain",)}
-    rows = read_table(find_files(path, "*.jsonl", "*.csv", "*.tsv"), required, optional)
+    rows = read_table([path], required, {"context": ("context",), "plain": ("plain",)})
     for name in required:
         refuse(rows, ~is_filled(name), name, "a text that is not blank")
     stripped = rows.with_columns(pl.col("text", "meaning", "context", "plain").str.strip_chars().replace("", None))
@@ -54,6 +56,7 @@ def read_choices(path: Path) -> pl.DataFrame:
     """Read choices of a jsonl file, `{"text": str, "options": [str], "answer": int or [int]}` a line.
 
     `answer` is the index from 0 of the right option, or of all that are right; `context` and `question` are optional.
+    A .json file or a folder is CN-SarcasmBench, whose options are shuffled, as its first is always right.
 
     Returns:
         A row a choice: item_id (`<file name>:<line>`), text, context, question (null where there are none), options,
@@ -62,6 +65,8 @@ def read_choices(path: Path) -> pl.DataFrame:
     Raises:
         BadInput: naming file, line and field.
     """
+    if path.suffix == ".json" or path.is_dir():
+        return shuffle_options(read_sarcasm_bench(path))
     rows: list[dict[str, Any]] = []
     for number, entry in read_json_lines(path):
         location, answer = f"{path}, line {number}", entry.get("answer")
@@ -102,13 +107,16 @@ def read_sarcasm_bench(path: Path) -> pl.DataFrame:
 def _parse_item(entry: object, location: str) -> dict[str, Any]:
     if not isinstance(entry, dict):
         raise BadInput(f"{location}: expected an object, found {entry!r:.60}")
-    comments, number, letters = entry.get("comments"), entry.get("id"), entry.get("Answer")
-    if not comments or not _is_list_of_texts(comments):
-        raise BadInput(f"{location}: field 'comments' should be a list of texts, found {comments!r:.60}")
-    if not isinstance(number, int) or isinstance(number, bool):
-        raise BadInput(f"{location}: field 'id' should be a whole number, found {number!r:.60}")
-    if not isinstance(letters, str) or not letters or not set(letters) <= set(LETTERS):
-        raise BadInput(f"{location}: field 'Answer' should be letters of {LETTERS}, found {letters!r:.60}")
+    fields: dict[str, Any] = {name: entry.get(name) for name in ("comments", "id", "Answer")}
+    comments, number, letters = fields.values()
+    has_letters = isinstance(letters, str) and letters and set(letters) <= set(LETTERS)
+    for field, is_valid, expected in (
+        ("comments", comments and _is_list_of_texts(comments), "a list of texts"),
+        ("id", isinstance(number, int) and not isinstance(number, bool), "a whole number"),
+        ("Answer", has_letters, f"letters of {LETTERS}"),
+    ):
+        if not is_valid:
+            raise BadInput(f"{location}: field {field!r} should be {expected}, found {fields[field]!r:.60}")
     options = [_check_text(entry, letter, location) for letter in LETTERS]
     return {
         "item_id": f"sarcasmbench:{number}",

@@ -5,6 +5,7 @@ removes the claim; so two processes never pay for one key, and a kill can lose o
 its lease, and at once where its process ran on this machine and has ended.
 """
 
+import json
 import os
 import sqlite3
 import time
@@ -205,18 +206,14 @@ def load_claimed(engine: sa.Engine, owner: str) -> dict[str, Request]:
     c = tables.claims.c
     with engine.connect() as con:
         rows = con.execute(sa.select(c.key, c.request).where(c.owner == owner)).all()
-    return {row.key: Request.from_json(row.request) for row in rows if row.request}
+    return {row.key: Request(**json.loads(row.request)) for row in rows if row.request}
 
 
 def forget(engine: sa.Engine, keys: Collection[str], match: Callable[[Sequence[str]], Sequence[bool]]) -> int:
     """Erase answers and claims, by key and where a request or an answer matches; return the number of changed rows.
 
     Calls stay, as they were paid for, without their key and detail; batches stay without a message that matches.
-
-    Args:
-        engine: of the ledger.
-        keys: of answers.
-        match: returns which of some texts, such as messages as JSON, are to be erased.
+    `match` returns which of some texts, such as messages as JSON, are to be erased.
     """
     searched = ((tables.answers, ("messages", "response")), (tables.calls, ("detail",)), (tables.claims, ("request",)))
     erased_keys = set(keys)

@@ -120,17 +120,15 @@ def parse(response: str, implicit: str, prompt_name: str) -> Parsed:
     text = _bare(answer.without_thinking(response))
     if question:
         text = _bare(_without_question(text, question))
-    if not text:
-        return Parsed(None, "empty")
-    if _REFUSAL.match(text.replace("’", "'")):
-        return Parsed(None, "refusal")
-    if text.casefold() == hint.casefold():
-        return Parsed(None, "echo")
-    if answer.has_han(text) != answer.has_han(implicit):
-        return Parsed(None, "other_language")
-    if len(text) > max(4 * len(implicit), TOO_LONG):
-        return Parsed(None, "too_long")
-    return Parsed(f"- {question} - {text}" if question else text, None)
+    reason = answer.find_fault(
+        empty=not text,
+        refusal=bool(_REFUSAL.match(text.replace("’", "'"))),
+        echo=text.casefold() == hint.casefold(),
+        other_language=answer.has_han(text) != answer.has_han(implicit),
+        too_long=len(text) > max(4 * len(implicit), TOO_LONG),
+    )
+    explicit = f"- {question} - {text}" if question else text
+    return Parsed(None if reason else explicit, reason)
 
 
 def _split_dialogue(text: str) -> tuple[str, str]:

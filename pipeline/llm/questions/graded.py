@@ -49,23 +49,21 @@ class Balance(NamedTuple):
 
 
 def parse(text: str, lang: str) -> Parsed:
-    """Return the group in an answer: a JSON object; reasoning, words or a code fence around it are passed over.
+    """Return the five sentences in an answer, or a reason: malformed, wrong_count, repeated, other_language.
 
-    Returns:
-        Five sentences; or a reason: malformed, wrong_count, repeated, other_language.
+    The group is a JSON object; reasoning, words or a code fence around it are passed over.
     """
     entry = next(answer.objects(answer.without_thinking(text)), None)
     values = entry.get("sentences") if entry else None
     if not isinstance(values, list) or not all(isinstance(value, str) and value.strip() for value in values):
         return Parsed(None, "malformed")
     sentences = [value.strip() for value in values]
-    faults = {
-        "malformed": any(_UNFIT.search(sentence) for sentence in sentences),
-        "wrong_count": len(sentences) != SENTENCES,
-        "repeated": len({sentence.casefold() for sentence in sentences}) < SENTENCES,
-        "other_language": any(answer.has_han(sentence) != (lang == "zh") for sentence in sentences),
-    }
-    reason = next((name for name, is_fault in faults.items() if is_fault), None)
+    reason = answer.find_fault(
+        malformed=any(_UNFIT.search(sentence) for sentence in sentences),
+        wrong_count=len(sentences) != SENTENCES,
+        repeated=len({sentence.casefold() for sentence in sentences}) < SENTENCES,
+        other_language=any(answer.has_han(sentence) != (lang == "zh") for sentence in sentences),
+    )
     return Parsed(None, reason) if reason else Parsed(sentences, None)
 
 
@@ -74,13 +72,8 @@ def balance(groups: pl.DataFrame) -> Balance:
 
     Length is compared by the mean of the groups' Kendall tau (equation 11: a tie is neither way) and by the ratio of
     the levels' means; each cue by the difference of the levels' shares. What chance would give a set of that size,
-    three standard errors, is added to each limit, so that a few groups are not refused for nothing.
-
-    Args:
-        groups: a row a sentence: group, level (from 1), text.
-
-    Raises:
-        ValueError: there are no sentences.
+    three standard errors, is added to each limit, so that a few groups are not refused for nothing. A row is a
+    sentence: group, level (from 1), text; ValueError without any.
     """
     if not len(groups):
         raise ValueError("expected at least one group")
@@ -91,16 +84,10 @@ def balance(groups: pl.DataFrame) -> Balance:
     levels = rows.group_by("level").agg(pl.len().alias("n"), *means).sort("level")
     least = int(levels["n"].to_numpy().min())
     tau_error = (_compute_variance(len(levels)) / groups["group"].n_unique()) ** 0.5
+    checks = [("tau of length and level", abs(_compute_tau(rows)), TAU + _ERRORS * tau_error)]
     spread = float(rows.select(pl.col("length").std(ddof=0) / pl.col("length").mean()).item())
-    lengths = levels["length"].to_numpy()
-    checks = [
-        ("tau of length and level", abs(_compute_tau(rows)), TAU + _ERRORS * tau_error),
-        (
-            "longest by shortest level",
-            float(lengths.max() / lengths.min()),
-            RATIO + _ERRORS * spread * (2 / least) ** 0.5,
-        ),
-    ]
+    ratio = float(levels["length"].to_numpy().max() / levels["length"].to_numpy().min())
+    checks.append(("longest by shortest level", ratio, RATIO + _ERRORS * spread * (2 / least) ** 0.5))
     for name in CUES:
         share = float(rows.select(pl.col(name).mean()).item())
         shares = levels[name].to_numpy()

@@ -42,16 +42,13 @@ def format_question(text: str, context: str | None) -> str:
 
 
 def parse(response: str, text: str, lang: str | None = None) -> Parsed:
-    """Return both steps in an answer: a JSON object; reasoning, words or a code fence around it are passed over.
+    """Return plain words and meaning in an answer: a JSON object; reasoning, words or a code fence are passed over.
 
-    Args:
-        response: of the model.
-        text: the comment.
-        lang: en or zh, the language of the prompt; by default that of `text`. Comments such as "666" have none.
+    The language of the prompt, en or zh, is by default that of the comment `text`; such as "666" have none.
 
     Returns:
-        Plain words and meaning; or a reason: malformed, empty, refusal, echo (the meaning is the comment),
-        other_language, too_long (either is, by the limit of `explicit.parse`).
+        Both steps; or a reason: malformed, empty, refusal, echo (the meaning is the comment), other_language, too_long
+        (either is, by the limit of `explicit.parse`).
     """
     reply = answer.without_thinking(response)
     entry = next((entry for entry in answer.objects(reply) if "meaning" in entry), None)
@@ -62,29 +59,18 @@ def parse(response: str, text: str, lang: str | None = None) -> Parsed:
     if not isinstance(plain, str) or not isinstance(meaning, str) or _UNFIT.search(plain + meaning):
         return Parsed(None, None, "malformed")
     plain, meaning = " ".join(plain.split()), " ".join(meaning.split())
-    reason = _find_fault(plain, meaning, text, lang)
+    reason = answer.find_fault(
+        empty=not plain or not meaning,
+        refusal=any(explicit.parse(step, text, "").reason == "refusal" for step in (plain, meaning)),
+        echo=meaning.casefold() == " ".join(text.split()).casefold(),
+        other_language=answer.has_han(meaning) != (lang == "zh" if lang else answer.has_han(text)),
+        too_long=max(len(plain), len(meaning)) > max(4 * len(text), TOO_LONG),
+    )
     return Parsed(None, None, reason) if reason else Parsed(plain, meaning, None)
 
 
-def _find_fault(plain: str, meaning: str, text: str, lang: str | None) -> str | None:
-    """Return why plain words and meaning are no answer; None if they are one."""
-    if not plain or not meaning:
-        return "empty"
-    if any(explicit.parse(step, text, "").reason == "refusal" for step in (plain, meaning)):
-        return "refusal"
-    if meaning.casefold() == " ".join(text.split()).casefold():
-        return "echo"
-    if answer.has_han(meaning) != (lang == "zh" if lang else answer.has_han(text)):
-        return "other_language"
-    return "too_long" if max(len(plain), len(meaning)) > max(4 * len(text), TOO_LONG) else None
-
-
 def format_choice(text: str, context: str | None, options: Sequence[str], question: str | None = None) -> str:
-    """Format the user's message that asks which option says what the comment means, as JSON.
-
-    Raises:
-        BadInput: there are fewer than two options, or more than there are letters.
-    """
+    """Format the user's message that asks which option says what the comment means, as JSON."""
     if not 2 <= len(options) <= len(LETTERS):
         raise BadInput(f"expected 2 to {len(LETTERS)} options, found {len(options)}")
     fields: dict[str, Any] = {"context": context, "text": text}

@@ -5,8 +5,6 @@ of what identifies an answer: an answer that ends below it is the one that would
 cut off says so (`finish_reason` is `length`). So answers of earlier versions stay valid, and the limit can be changed.
 """
 
-from typing import NamedTuple
-
 from pipeline.errors import BadInput
 from pipeline.llm.request import MODERATION, Request, as_json
 
@@ -28,18 +26,11 @@ _TEMPLATE = 256  # tokens that a server's chat template may add to all messages
 _MESSAGE = 16  # and to each
 
 
-class Bound(NamedTuple):
-    """Tokens that a request can take at most."""
-
-    input_tokens: int
-    output_tokens: int
-
-
-def bound(request: Request, output_tokens: int | None = None) -> Bound:
-    """Bound the tokens of a request: a token of input is at least one byte of what is sent."""
+def bound(request: Request, output_tokens: int | None = None) -> tuple[int, int]:
+    """Bound the input and output tokens of a request: a token of input is at least one byte of what is sent."""
     size = len(as_json([request.messages, request.params]).encode())
     most_output = 0 if request.prompt == MODERATION else output_limit(request, output_tokens)
-    return Bound(size + _MESSAGE * len(request.messages) + _TEMPLATE, most_output)
+    return size + _MESSAGE * len(request.messages) + _TEMPLATE, most_output
 
 
 def is_doubtful(status: int) -> bool:

@@ -138,15 +138,13 @@ class _Body(httpx2.SyncByteStream):
         if encoding.lower() != "identity":  # a small answer could become an endless one
             message = f"the answer is compressed ({encoding:.20}), which was not asked for"
             raise Unreadable(message=message, request=self._request)
-        size = 0
-        stream = self._response.stream
+        size, size_limit, stream = 0, self._most_bytes, self._response.stream
         assert isinstance(stream, Iterable)
         try:
             for chunk in stream:
                 size += len(chunk)
-                if size > self._most_bytes:
-                    message = f"the answer is longer than {self._most_bytes:,} bytes"
-                    raise Unreadable(message=message, request=self._request)
+                if size > size_limit:
+                    raise Unreadable(message=f"the answer is longer than {size_limit:,} bytes", request=self._request)
                 yield chunk
         except httpx2.TransportError as why:
             raise _build_interruption(self._request, why) from why

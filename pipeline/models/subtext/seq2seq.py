@@ -42,12 +42,8 @@ class Seq2Seq:
 def load(name: str | Path, device: str | None = None) -> Seq2Seq:
     """Load a model and its tokenizer; weights in safetensors alone, no code of others.
 
-    Args:
-        name: a folder, such as `save` writes, whose revision is its hash; or a hub name with @ and its commit.
-        device: cuda or cpu; by default a GPU if there is one.
-
-    Raises:
-        BadInput: a hub name without a pinned revision, or a folder without weights in safetensors.
+    The name is a folder, such as `save` writes, whose revision is its hash; or a hub name with @ and its commit. The
+    device is cuda or cpu, by default a GPU if there is one. Errors are those of `locate_files`.
     """
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -112,13 +108,8 @@ def make_tokenizer(texts: Iterable[str]) -> Any:
 
 
 def save(model: Seq2Seq, folder: Path, facts: dict[str, Any]) -> str:
-    """Write model, tokenizer and facts (`facts.json`) as a new folder, complete or not at all; return its revision.
-
-    Raises:
-        BadInput: there is something at `folder` already.
-    """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"{folder}: is there already; choose another folder")
+    """Write model, tokenizer and facts (`facts.json`) as a new folder, complete or not at all; return its revision."""
+    check_folder(folder)
     _disable_progress_bar()
     text = json.dumps(facts, sort_keys=True, ensure_ascii=False, indent=1)
     with create_folder(folder) as draft:
@@ -126,6 +117,12 @@ def save(model: Seq2Seq, folder: Path, facts: dict[str, Any]) -> str:
         model.tokenizer.save_pretrained(draft)
         (draft / "facts.json").write_text(text, encoding="utf-8")
     return folder_hash(folder)
+
+
+def check_folder(folder: Path) -> None:
+    """Check that a folder is absent or empty."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadInput(f"{folder}: is there already; choose another folder")
 
 
 def encode_texts(

@@ -220,8 +220,8 @@ def _summarize_values(study: str, day: str, subset: str, values: pl.Series, mode
 
 def build_row(study: str, day: str, metric: str, subset: str, value: Any, count: int, **columns: Any) -> dict[str, Any]:
     """Build a row of `studies`; the setting becomes JSON, and the other columns go by their names."""
-    row = {"study": study, "day": parse_day(day), "metric": metric, "subset": subset, "row_count": count}
-    row |= {"value": value, "run": 0, **columns}
+    row: dict[str, Any] = {"study": study, "day": parse_day(day), "metric": metric, "subset": subset, "run": 0}
+    row |= {"row_count": count, "value": value, **columns}
     row["setting"] = json.dumps(columns.get("setting") or {}, sort_keys=True)
     for name in {"value", "low", "high"} & row.keys():
         row[name] = None if row[name] is None else round(float(row[name]), DECIMALS)

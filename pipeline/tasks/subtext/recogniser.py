@@ -161,9 +161,8 @@ def train(
 
 def load_model(ref: str | None = None, day: str | None = None) -> "Model":
     """Load a recogniser by its folder or id; without `ref`, the one in force for a day."""
-    return model_registry.load_model(
-        KIND, ref, day, "no recogniser is in force; train one: `undertone train subtext --help`"
-    )
+    missing = "no recogniser is in force; train one: `undertone train subtext --help`"
+    return model_registry.load_model(KIND, ref, day, missing)
 
 
 def build_recogniser(model: "Model") -> "SubtextModel":
@@ -239,14 +238,10 @@ def score_frame(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
     columns = [column.to_list() for column in texts.filter(has_text)]
     values[has_text.to_numpy()] = recogniser.predict(build_recogniser(model), *columns)
     scores = pl.Series(METRIC, values.round(DECIMALS)).fill_nan(None)
-    signature = pl.when(has_text).then(pl.lit(format_signature(model)))
-    return rows.drop(METRIC, "signature", strict=False).with_columns(scores, signature=signature)
-
-
-def format_signature(model: "Model") -> str:
-    """Format the model that made a score."""
     encoder = model.config.get("encoder") or "word-vectors"
-    return f"{METRIC}|model:{model.model_id[:12]}|encoder:{encoder}|undertone:{__version__}"
+    signature = f"{METRIC}|model:{model.model_id[:12]}|encoder:{encoder}|undertone:{__version__}"
+    rows = rows.drop(METRIC, "signature", strict=False)
+    return rows.with_columns(scores, signature=pl.when(has_text).then(pl.lit(signature)))
 
 
 def score_day(day: str, ref: str | None = None, run_id: str = "cli") -> int:

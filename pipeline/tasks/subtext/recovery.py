@@ -7,9 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.errors import BadInput
 from pipeline.examples.sources.files import read_table
-from pipeline.examples.subtext import recovery as examples
 from pipeline.llm.questions import recovery
 from pipeline.tasks import asking
 from pipeline.tasks.asking import Options
@@ -21,17 +19,10 @@ WIDTH = 64  # of a model with random initial weights
 
 
 def recover(rows: pl.DataFrame, options: Options) -> pl.DataFrame:
-    """Ask a language model for the comment in plain words and for its meaning in context.
+    """Ask a language model for comments (text, context or null) in plain words, and for their meanings in context.
 
-    Args:
-        rows: text, context (null where there is none).
-        options: of the language model.
-
-    Returns:
-        The rows with plain, meaning and the reason for a missing meaning.
-
-    Raises:
-        Retry: some requests failed; the answers of the others are kept.
+    Returns the rows with plain, meaning and the reason for a missing meaning. Raises Retry if some requests failed; the
+    answers of the others are kept.
     """
     langs, texts = _detect_languages(rows), rows["text"].to_list()
     questions = [recovery.format_question(text, context) for text, context in zip(texts, rows["context"], strict=True)]
@@ -45,12 +36,7 @@ def recover(rows: pl.DataFrame, options: Options) -> pl.DataFrame:
 
 
 def choose(choices: pl.DataFrame, options: Options) -> list[int | None]:
-    """Ask a language model which reading is meant; return the index of each chosen option, None without a choice.
-
-    Args:
-        choices: rows of `examples.subtext.recovery.read_choices`.
-        options: of the language model.
-    """
+    """Ask which reading of `read_choices` is meant; return the index of each chosen option, None without a choice."""
     columns = choices.select("text", "context", "options", "question").iter_rows()
     questions = [recovery.format_choice(*row) for row in columns]
     answers = _ask("choose_meaning", _detect_languages(choices), questions, options)
@@ -75,20 +61,6 @@ def _ask(name: str, langs: Sequence[str], questions: Sequence[str], options: Opt
     return [None if answer is None or answer.is_cut else answer.response for answer in answers]
 
 
-def read(path: Path) -> pl.DataFrame:
-    """Read the references of a file or of CN-SarcasmBench: item_id, text, context, meanings."""
-    if path.suffix == ".json" or path.is_dir():
-        return examples.read_sarcasm_bench(path)
-    return examples.read(path)
-
-
-def read_choices(path: Path) -> pl.DataFrame:
-    """Read the choices of a file or of CN-SarcasmBench; shuffle the latter's options, as its first is always right."""
-    if path.suffix == ".json" or path.is_dir():
-        return examples.shuffle_options(examples.read_sarcasm_bench(path))
-    return examples.read_choices(path)
-
-
 def read_comments(path: Path) -> pl.DataFrame:
     """Read the comments of a file: text, and context where there is any."""
     rows = read_table([path], {"text": ("text", "comment")}, {"context": ("context",)})
@@ -110,8 +82,7 @@ def train(
     from pipeline.training.subtext import seq2seq as fitting
 
     recipe = replace(fitting.Recipe(), **{k: v for k, v in (changes or {}).items() if v is not None})
-    if out.exists() and any(out.iterdir()):
-        raise BadInput(f"{out}: is there already; choose another folder")
+    seq2seq.check_folder(out)
     columns = [rows[name].cast(pl.String).alias("text") for name in ("text", "context", "meaning")]
     train_texts = [text for column in columns for text in column.filter(rows["split"] == "train").drop_nulls()]
     model = seq2seq.load(start) if start else seq2seq.make_model(train_texts, width=WIDTH, seed=recipe.seed)

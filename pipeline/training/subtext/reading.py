@@ -97,8 +97,8 @@ class Reader:
         logits = None
         if self.linear:
             logits = torch.from_numpy(self.linear.logits(texts, contexts, self.split_words)).float()
-        numbers = [np.array([distinct[text] for text in column], np.int64) for column in (texts, contexts)]
-        return Inputs(rows, extra, *numbers, logits=logits)
+        numbers = np.array([[distinct[text] for text in column] for column in (texts, contexts)], np.int64)
+        return Inputs(rows, extra, numbers[0], numbers[1], logits)
 
     def split_words(self, text: str) -> list[str]:
         """Return the words of a text."""

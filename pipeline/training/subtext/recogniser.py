@@ -249,11 +249,7 @@ class SubtextModel(NamedTuple):
 
 
 def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | None = None) -> SubtextModel:
-    """Load a recogniser from the tensors and configuration of `fit` or `registry.read`.
-
-    Raises:
-        BadInput: the model is not a recogniser, or was trained with another encoder.
-    """
+    """Load a recogniser of `fit` or `registry.read`; BadInput for another kind of model, or another encoder."""
     if config.get("kind") != "subtext":
         raise BadInput(f"the model is of kind {config.get('kind')!r}, not 'subtext'")
     if config["encoder_revision"] != (encoder.revision if encoder else None):
@@ -270,11 +266,7 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | 
 
 
 def probabilities(model: SubtextModel, texts: Sequence[str], contexts: Sequence[str]) -> Floats:
-    """Predict calibrated class probabilities [n, classes]. Each text needs a context, maybe empty (CSD-01).
-
-    Raises:
-        ValueError: texts and contexts differ in number.
-    """
+    """Predict calibrated class probabilities [n, classes]. Each text needs a context, maybe empty (CSD-01)."""
     if len(texts) != len(contexts):
         raise ValueError(f"{len(texts)} texts and {len(contexts)} contexts: expected one context a text, maybe empty")
     out = np.empty((len(texts), len(model.classes)), np.float64)
@@ -299,11 +291,7 @@ def decide(model: SubtextModel, probabilities: Floats) -> IndexArray:
 
 
 def predict(model: SubtextModel, texts: Sequence[str], contexts: Sequence[str]) -> Floats:
-    """Predict the probability [n] that each text has subtext in its context.
-
-    Raises:
-        BadInput: the recogniser was not trained on the labels 1 and 0.
-    """
+    """Predict the probability [n] that each text has subtext in its context; BadInput without a class 1."""
     if POSITIVE not in model.classes:
         raise BadInput(f"the recogniser has the classes {', '.join(model.classes)}, and no class {POSITIVE!r}")
     return probabilities(model, texts, contexts)[:, model.classes.index(POSITIVE)]

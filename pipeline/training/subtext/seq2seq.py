@@ -42,12 +42,7 @@ def fit(rows: pl.DataFrame, model: Seq2Seq, recipe: Recipe) -> TrainingResult:
     """Train on the split `train` and keep the epoch with the least loss on `validation`; the model is changed in place.
 
     Without a validation part, the training part chooses the epoch. The same rows, model and recipe give the same
-    weights.
-
-    Args:
-        rows: text, context (null if absent), meaning, split (splits other than train and validation are ignored).
-        model: of `models.subtext.seq2seq.load` or `make_model`.
-        recipe: hyperparameters.
+    weights. Rows are text, context (null if absent), meaning, split; other splits are ignored.
 
     Raises:
         BadInput: there are no training rows, a text or meaning is null, or the loss is not finite.

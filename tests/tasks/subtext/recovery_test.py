@@ -12,6 +12,7 @@ from polars.testing import assert_frame_equal
 
 from pipeline import warehouse
 from pipeline.errors import BadInput, Refused, Retry
+from pipeline.examples.subtext import recovery as examples
 from pipeline.llm.outcome import Summary
 from pipeline.metrics.recovery import compare_choices, compare_overlap
 from pipeline.tasks import asking
@@ -125,7 +126,7 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "notes.jsonl"
     entries = [{"text": f"真准时{n}", "context": "他迟到了", "meaning": "他来晚了"} for n in range(12)]
     path.write_text("\n".join(json.dumps(e, ensure_ascii=False) for e in entries), encoding="utf-8")
-    rows = recovery.split_references(recovery.read(path))
+    rows = recovery.split_references(examples.read(path))
     assert set(rows["split"]) == {"train", "validation", "test"}
     history = recovery.train(rows, tmp_path / "m", changes={"epochs": 2, "learning_rate": None})
     assert history["epoch"].to_list() == [1, 2]
@@ -140,6 +141,6 @@ def test_the_published_order_is_shuffled(data: Path) -> None:
     """In CN-SarcasmBench the first option is right nearly always; shuffled it is no more often than by chance."""
     path = data / "cn_sarcasmbench_zh" / "CN-SarcasmBench.json"
     first = [0] * 1251  # NOTE.txt: items
-    shuffled = compare_choices(recovery.read_choices(path), first).row(0, named=True)
+    shuffled = compare_choices(examples.read_choices(path), first).row(0, named=True)
     assert shuffled["row_count"] == 1251
     assert abs(shuffled["accuracy"] - shuffled["chance"]) < 0.05
