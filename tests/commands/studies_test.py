@@ -114,7 +114,7 @@ def test_data_sets_that_are_not_there(run: Run, own: str, model_dir: Path) -> No
     """A source without sentences exits with 4 and is named; nothing is published."""
     done = run("study", "data-sets", "--day", DAY, "--model", model_dir, "--source", "nobody")
     assert done.code == 4
-    assert "no sentences of nobody" in done.err
+    assert "no sentences of nobody; `undertone pairs import nobody PATH`" in done.err
     assert warehouse.scan("studies").collect().height == 0
 
 
@@ -157,7 +157,7 @@ def test_a_page_of_nothing(run: Run, tables: Path, few_groups: None) -> None:
     """With nothing to show it exits with 4."""
     done = run("study", "page", "--day", DAY)
     assert (done.code, done.out) == (4, "")
-    assert "nothing to show yet" in done.err
+    assert "nothing to show yet; `undertone study data-sets`" in done.err
 
 
 def test_a_page_before_anything_is_there(run: Run, home: Path, few_groups: None) -> None:

@@ -212,23 +212,17 @@ def test_a_batch_that_is_turned_down_frees_its_requests(
     assert (states(engine), count_claims(engine)) == (["dropped"], 0)
 
 
-def test_a_limit_of_cost_holds_for_a_whole_batch(engine: sa.Engine, server: Server) -> None:
-    """A batch that could cost more than the run has left is not submitted, and the message has what it could cost."""
-    requests = build_requests(10, max_tokens=1_000_000)
-    with pytest.raises(BadInput, match=r"may cost \$10\.00.*over what \$9\.00 leaves to run run"):
-        submit(requests, engine, server, max_cost=9.0)
+def test_a_batch_is_limited_by_what_it_can_cost(engine: sa.Engine, server: Server) -> None:
+    """A batch that could cost more than the run has left is not submitted; its lines have the limit on tokens."""
+    requests = build_requests(10)
+    most = sum(build_budget().reserve(request, is_batch=True) for request in requests)
+    with pytest.raises(BadInput, match=rf"may cost \${most:.4f}.*over what \$0\.0200 leaves to run run"):
+        submit(requests, engine, server, max_cost=0.02)
+    with pytest.raises(BadInput, match="the batch may cost"):
+        submit(requests, engine, server, max_cost=most * 0.99)
     assert (server.batches, count_claims(engine)) == ({}, 0)
     with pytest.raises(BadInput, match="no price for the model"):
         submit(build_requests(1, "n"), engine, server, max_cost=9.0)
-    assert len(submit(requests, engine, server, max_cost=11.0)) == 1
-
-
-def test_a_batch_is_limited_by_what_it_can_cost(engine: sa.Engine, server: Server) -> None:
-    """A batch's lines have the limit on tokens, and what they may cost at most decides."""
-    requests = build_requests(10)
-    most = sum(build_budget().reserve(request, is_batch=True) for request in requests)
-    with pytest.raises(BadInput, match="the batch may cost"):
-        submit(requests, engine, server, max_cost=most * 0.99)
     submit(requests, engine, server, max_cost=most * 1.01)
     lines = [json.loads(line)["body"] for line in next(iter(server.files.values())).splitlines()]
     assert {line["max_tokens"] for line in lines} == {limits.OUTPUT_TOKENS}

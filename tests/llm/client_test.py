@@ -144,15 +144,6 @@ def test_each_answer_is_committed_before_the_next_is_sent(engine: sa.Engine, ser
     assert lag == [0] * 20
 
 
-def test_retry_after_is_kept(engine: sa.Engine, served: Callable[..., Server]) -> None:
-    """A server that says when to come back is not asked before."""
-    server = served(Faults(too_many=0.5, retry_after=0.3))
-    outcome = live(build_requests(20), engine, server)
-    assert len(outcome.answers) == 20
-    assert server.too_early == []
-    assert server.kinds["too_many"] > 5
-
-
 def test_too_long_a_retry_after_fails_for_now(engine: sa.Engine, served: Callable[..., Server]) -> None:
     """More than two minutes are not waited for: the call fails for now, the rest goes on, and the end says so."""
     server = served(Faults(too_many=0.3, retry_after=121, seed=3))
@@ -182,55 +173,38 @@ def test_malformed_answers_are_asked_again_twice(engine: sa.Engine, served: Call
     assert server.sent["提示 1"] == 3  # another run does not ask again
 
 
-@pytest.mark.parametrize(
-    ("body", "response"),
-    [
-        ('{"model": "mod-1", "results": [{"flagged": true}]}', "yes"),
-        ('{"model": "mod-1", "results": [{"flagged": false}]}', "no"),
-        ('{"model": "mod-1", "results": [{"flagged": 1}]}', None),
-        ('{"model": "mod-1", "results": [{"flagged": null}]}', None),
-        ('{"model": "mod-1", "results": [{}]}', None),
-        ('{"model": "mod-1", "results": []}', None),
-        ('{"model": "mod-1", "results": {"flagged": true}}', None),
-        ('{"choices": []}', None),
-        ("[]", None),
-        ("null", None),
-        ('"results"', None),
-        ("<html>", None),
-        ("", None),
-    ],
-)
-def test_flagged(body: str, response: str | None) -> None:
-    """A moderation's flag is yes or no; whatever else a server answers with 200 is malformed, never an exception."""
-    reply = replies.read_moderation(body, 200)
-    assert (reply.outcome, reply.response, reply.status) == ("answered" if response else "malformed", response, 200)
-    assert (reply.detail is None) == (response is not None)
+FLAGGED = [
+    ({"model": "mod-1", "results": [{"flagged": True}]}, "yes"),
+    ({"model": "mod-1", "results": [{"flagged": False}]}, "no"),
+    ({"model": "mod-1", "results": [{"flagged": 1}]}, None),
+    ({"model": "mod-1", "results": [{"flagged": None}]}, None),
+    ({"model": "mod-1", "results": [{}]}, None),
+    ({"model": "mod-1", "results": []}, None),
+    ({"model": "mod-1", "results": {"flagged": True}}, None),
+]
+CHATS = [
+    (chat("x"), "answer to x"),
+    (chat("x", content="\ud800 a\0b"), "? a\ufffdb"),
+    (chat("x", content=None), None),
+    ({"choices": [{"message": {"content": None, "refusal": "I cannot."}}]}, "I cannot."),
+    ({"choices": [{"message": {"content": ""}}]}, ""),
+    ({"choices": [{"message": "text"}]}, None),
+    ({"choices": [{"message": {"content": ["part"]}}]}, None),
+    ({"choices": [], "usage": None}, None),
+    ({"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": -1}}, "x"),
+    ({"choices": None}, None),
+]
+NEITHER = [(body, None) for body in ({}, "<html>", "[]", "null", '"results"', "")]
 
 
-@pytest.mark.parametrize(
-    ("body", "response"),
-    [
-        (chat("x"), "answer to x"),
-        (chat("x", content="\ud800 a\0b"), "? a\ufffdb"),
-        (chat("x", content=None), None),
-        ({"choices": [{"message": {"content": None, "refusal": "I cannot."}}]}, "I cannot."),
-        ({"choices": [{"message": {"content": ""}}]}, ""),
-        ({"choices": [{"message": "text"}]}, None),
-        ({"choices": [{"message": {"content": ["part"]}}]}, None),
-        ({"choices": [], "usage": None}, None),
-        ({"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": -1}}, "x"),
-        ({"choices": None}, None),
-        ("<html>", None),
-        ("[]", None),
-        ("null", None),
-        ("", None),
-    ],
-)
-def test_reading(body: Any, response: str | None) -> None:
+@pytest.mark.parametrize(("read", "rows"), [("read_moderation", FLAGGED), ("read_chat", CHATS)])
+def test_reading(read: str, rows: list[tuple[Any, str | None]]) -> None:
     """Whatever a server answers with 200 is an answer that can be stored, or malformed, and never an exception."""
-    reply = replies.read_chat(body)
-    assert (reply.outcome, reply.response) == ("malformed" if response is None else "answered", response)
-    assert (reply.detail is None) == (response is not None)
+    for body, response in rows + NEITHER:
+        reply = getattr(replies, read)(body)
+        outcome = "malformed" if response is None else "answered"
+        assert (reply.outcome, reply.response, reply.status) == (outcome, response, 200), body
+        assert (reply.detail is None) == (response is not None)
 
 
 def test_moderation(engine: sa.Engine, served: Callable[..., Server]) -> None:

@@ -13,7 +13,7 @@ from pipeline.errors import BadInput, Missing, Refused, Retry
 from pipeline.llm import client
 from pipeline.tasks import asking
 from pipeline.tasks.impscore import pairs
-from tests.support.llm_server import Faults, Server, chat
+from tests.support.llm_server import Server, chat
 
 DAY = sample.DAY
 SENTENCES = ["Nice hat.", "Is it five already?", "Some of us get up early."]
@@ -61,35 +61,21 @@ def test_answers_fill_the_table(server: Server, sentences: str) -> None:
     assert rows.select(columns).unique().rows() == [("mine", "small-model", '{"temperature": 0}', 0, "live", 10, 5)]
     assert server.requests[0]["temperature"] == 0
     assert server.keys == {"Bearer secret"}
-
-
-def test_answers_become_pairs(server: Server, sentences: str) -> None:
-    """What was answered gives pairs, each with the completion it came from."""
-    asking.ask(sentences, build_options(server))
     assert pairs.build(sentences, DAY) == 3
-    rows = warehouse.scan("pairs").collect()
-    assert set(rows["implicit"]) == set(SENTENCES)
-    assert set(rows["completion_id"]) == set(completions()["completion_id"])
+    answer_pairs = warehouse.scan("pairs").collect()
+    assert set(answer_pairs["implicit"]) == set(SENTENCES)
+    assert set(answer_pairs["completion_id"]) == set(rows["completion_id"])
 
 
 def test_asked_again_nothing_is_sent(server: Server, sentences: str) -> None:
-    """A second asking takes all answers from the ledger, and leaves the table as it was; so does cache-only."""
+    """A second run takes all answers from the ledger; a table that was lost is filled again, by cache-only too."""
     asking.ask(sentences, build_options(server))
     before = completions()
     for options in (build_options(server), build_options(server, mode="cache-only")):
+        warehouse.overwrite("completions", warehouse.slice_of(source=sentences), before.clear())
         counts = asking.ask(sentences, options)
         assert (counts["answers"], counts["calls_sent"], counts["cached"], counts["cost_usd"]) == (3, 0, 3, 0.0)
-    assert server.sent.total() == 3
-    assert completions().equals(before)
-
-
-def test_a_table_that_was_lost_is_filled_from_the_ledger(server: Server, sentences: str) -> None:
-    """An answer that was paid for comes back without being paid for again."""
-    asking.ask(sentences, build_options(server))
-    before = completions()
-    warehouse.overwrite("completions", warehouse.slice_of(source=sentences), before.clear())
-    asking.ask(sentences, build_options(server, mode="cache-only"))
-    assert completions().equals(before)
+        assert completions().equals(before)
     assert server.sent.total() == 3
 
 
@@ -150,14 +136,6 @@ def test_a_task_fails_where_nothing_is_answered(server: Server, sentences: str) 
         asking.ask(sentences, build_options(server))
     server.page = None
     assert asking.ask(sentences, build_options(server))["answers"] == 3
-
-
-def test_faults_of_the_service_lose_nothing(tables: Path, sentences: str) -> None:
-    """Through 429, 500 and malformed answers every sentence is answered once."""
-    with Server(Faults(too_many=0.2, broken=0.1, malformed=0.1, seed=3, retry_after=0.01)) as server:
-        asking.ask(sentences, build_options(server))
-        assert server.paid == 0
-    assert completions().height == 3
 
 
 def test_an_estimate_sends_nothing(server: Server, sentences: str) -> None:

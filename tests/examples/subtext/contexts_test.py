@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput
 from pipeline.examples.subtext.contexts import (
     COLUMNS,
-    SOURCES,
     read_cold,
     read_own,
     read_published,
@@ -165,8 +164,3 @@ def test_real_files(data: Path) -> None:
     split = split_by_topic(rows)
     test_topics = split.filter(pl.col("split") == "test")["topic"].unique()
     assert not split.filter(pl.col("split") == "train")["topic"].is_in(test_topics.implode()).any()
-
-
-def test_readers_by_name() -> None:
-    """Every layout has a name."""
-    assert set(SOURCES) == {"own", "published", "tosarcasm", "cold"}

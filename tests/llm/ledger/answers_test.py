@@ -229,11 +229,13 @@ def test_one_engine_a_process(tmp_path: Path) -> None:
     uri = f"sqlite:///{tmp_path}/new/ledger.db"
     first = answers.open_ledger(uri)
     assert answers.open_ledger(uri) is first
+    assert [pid for pid, _ in answers._engines] == [os.getpid()]  # a fork does not use its parent's connections
     with first.connect() as con:
         assert con.exec_driver_sql("pragma journal_mode").scalar() == "wal"
         names = set(con.exec_driver_sql("select name from sqlite_master where type = 'table'").scalars())
     assert names == {"answers", "calls", "claims", "batches"}
     answers.close()
+    assert answers._engines == {}
     assert answers.open_ledger(uri) is not first
     answers.close()
 
@@ -258,12 +260,3 @@ def test_an_address_that_cannot_be_opened(tmp_path: Path) -> None:
         with pytest.raises(BadInput, match="should be one for SQLAlchemy, such as sqlite:") as refused:
             answers.open_ledger(address)
         assert "secret" not in f"{refused.value}{refused.value.__cause__}"
-
-
-def test_a_fork_opens_its_own(tmp_path: Path) -> None:
-    """An engine is kept by process, so a child does not use its parent's connections."""
-    uri = f"sqlite:///{tmp_path}/ledger.db"
-    answers.open_ledger(uri)
-    assert [pid for pid, _ in answers._engines] == [os.getpid()]
-    answers.close()
-    assert answers._engines == {}

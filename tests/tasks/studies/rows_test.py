@@ -13,7 +13,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from pipeline import left_out, sample, settings, warehouse
-from pipeline.errors import BadInput, Missing, Refused, Retry
+from pipeline.errors import BadInput, Refused, Retry
 from pipeline.metrics.impscore import detection
 from pipeline.metrics.impscore.implicitness import tabulate_figure_3
 from pipeline.models import encoder as encoders
@@ -158,12 +158,6 @@ def test_a_cell_is_the_papers_training(few_pairs: pl.DataFrame, tmp_path: Path) 
     assert study_table["value"].to_list() == pytest.approx(expected.to_list(), abs=1e-6)
 
 
-def test_no_pairs_to_train_on(tables: Path, tiny_encoder: Path) -> None:
-    """Without pairs a study of trainings raises Missing with the command that builds pairs."""
-    with pytest.raises(Missing, match="the table pairs is empty; `undertone pairs build`"):
-        study_rows.stage_cells("ablation", study_rows.list_cells("ablation", 1), DAY)
-
-
 def test_trained_again_the_table_is_the_same(few_pairs: pl.DataFrame) -> None:
     """Publishing staged rows twice gives the same table; other days and studies stay."""
     parts = [[cell] for cell in study_rows.list_cells("ablation", 1)[:2]]
@@ -182,10 +176,8 @@ def test_trained_again_the_table_is_the_same(few_pairs: pl.DataFrame) -> None:
 
 
 def test_sources(source: str) -> None:
-    """Sources are those of the table `sentences`; one that is not there is Missing."""
+    """Sources are those of the table `sentences`."""
     assert study_rows.list_sources() == [source]
-    with pytest.raises(Missing, match="no sentences of nobody; `undertone pairs import nobody PATH`"):
-        study_rows.stage_data_set("nobody", DAY)
 
 
 def test_a_data_set_described(source: str, model: str) -> None:
@@ -262,6 +254,8 @@ def test_accuracy_by_bin_by_hand() -> None:
 def test_who_notices(judge: Server, source: str, model: str) -> None:
     """Sentences labelled implicit or explicit are asked about, each once; yes is right, no and the rest are wrong."""
     study_table = load_staged(study_rows.stage_detection(source, DAY, build_options(judge), model))
+    cached = asking.Options("small-model", mode="cache-only")
+    assert_frame_equal(load_staged(study_rows.stage_detection(source, DAY, cached, model)), study_table)
     accuracies, other_answers = (study_table.filter(pl.col("metric") == name) for name in ("accuracy", "other_answers"))
     assert accuracies["subset"].to_list() == other_answers["subset"].to_list() == list(detection.LABELS)
     assert accuracies["row_count"].to_list() == other_answers["row_count"].to_list()
@@ -277,44 +271,18 @@ def test_who_notices(judge: Server, source: str, model: str) -> None:
     assert accuracies["model_id"].unique().to_list() == [model]
 
 
-def test_asked_again_nothing_is_sent(judge: Server, source: str, model: str) -> None:
-    """Requests in the ledger are not sent again: the cache alone gives the same rows."""
-    first = load_staged(study_rows.stage_detection(source, DAY, build_options(judge), model))
-    sent = judge.sent.total()
-    for options in (build_options(judge), asking.Options("small-model", mode="cache-only")):
-        assert_frame_equal(load_staged(study_rows.stage_detection(source, DAY, options, model)), first)
-    assert judge.sent.total() == sent == 5
-    answers = warehouse.scan("completions").collect()
-    assert answers["prompt"].unique().to_list() == ["problematic_en"]
-    assert pairs.build(source, DAY) == 0  # a verdict is no explicit form
-
-
 def test_without_answers_there_is_no_accuracy(tables: Path, source: str, model: str) -> None:
     """An empty ledger without a service is refused; with some answers the accuracy is over those alone."""
     cached = asking.Options("small-model", mode="cache-only")
     with pytest.raises(Refused, match="none of 5 requests has an answer"):
         study_rows.stage_detection(source, DAY, cached, model)
     with Server(write=judge_text) as judge:
-        study_rows.stage_detection(source, DAY, build_options(judge), model, limit=2)
+        assert count_answered(study_rows.stage_detection(source, DAY, build_options(judge), model, limit=2)) == 2
+        assert judge.sent.total() == 2
     left_out.clear()
     study_table = load_staged(study_rows.stage_detection(source, DAY, cached, model))
     assert study_table.filter(pl.col("metric") == "accuracy")["row_count"].sum() == 2
     assert [(row.reason, row.row_count) for row in left_out.rows()] == [("no_answer", 3)]
-
-
-def test_moderation_notices(judge: Server, source: str, model: str) -> None:
-    """`moderation:NAME` asks the moderation endpoint for NAME, whose flag counts as yes; its answers are kept too."""
-    study_table = load_staged(study_rows.stage_detection(source, DAY, build_options(judge, "moderation:mod-1"), model))
-    assert [json.loads(text)["by"] for text in study_table["setting"].unique()] == ["moderation:mod-1"]
-    assert {body["model"] for body in judge.requests} == {"mod-1"}
-    assert {body["input"] for body in judge.requests} == {text for text, label in SENTENCES if label != "neither"}
-    filled_bins = study_table.filter(pl.col("metric") == "accuracy").drop_nulls("value")
-    assert (filled_bins["value"] * filled_bins["row_count"]).sum() == pytest.approx(1, abs=1e-5)
-    answers = warehouse.scan("completions").collect()
-    assert Counter(answers.select("model", "prompt", "response").rows()) == {
-        ("mod-1", "moderation", "yes"): 1, ("mod-1", "moderation", "no"): 4,
-    }  # fmt: skip
-    assert pairs.build(source, DAY) == 0
 
 
 def test_verdicts(judge: Server, source: str) -> None:
@@ -324,9 +292,11 @@ def test_verdicts(judge: Server, source: str) -> None:
     assert asking.ask_verdicts(source, texts, build_options(judge, "moderation:m")) == ["yes", "no", "no", "no", "yes"]
     cached = asking.Options("small-model", mode="cache-only")
     assert asking.ask_verdicts(source, [*texts[:2], "never asked"], cached) == ["yes", "no", None]
-    prompts = warehouse.scan("completions").collect().filter(pl.col("prompt") != "moderation")["prompt"]
-    assert Counter(prompts) == {"problematic_en": 3, "problematic_zh": 1}
+    completions = warehouse.scan("completions").collect().select("model", "prompt").rows()
+    prompts = {("small-model", "problematic_en"): 3, ("small-model", "problematic_zh"): 1, ("m", "moderation"): 4}
+    assert Counter(completions) == prompts
     assert judge.served["awful"] == 2  # once by each
+    assert pairs.build(source, DAY) == 0  # a verdict is no explicit form
 
 
 def test_what_failed_for_now_is_asked_again(source: str, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,12 +311,6 @@ def test_what_failed_for_now_is_asked_again(source: str, model: str, monkeypatch
 def count_answered(shard: Staged) -> int:
     """Count the sentences that an accuracy is over."""
     return int(load_staged(shard).filter(pl.col("metric") == "accuracy")["row_count"].sum())
-
-
-def test_a_limit_asks_about_the_first(judge: Server, source: str, model: str) -> None:
-    """With a limit so many sentences are asked about and counted."""
-    assert count_answered(study_rows.stage_detection(source, DAY, build_options(judge), model, limit=2)) == 2
-    assert judge.sent.total() == 2
 
 
 def test_nothing_to_detect(judge: Server, tables: Path, model: str) -> None:
@@ -395,12 +359,3 @@ def test_the_page_of_a_day(
     assert page.write(DAY) == str(path)
     assert path.read_text(encoding="utf-8") == html
     assert [p.name for p in path.parent.iterdir()] == [path.name]
-
-
-def test_a_page_with_nothing_to_show(tables: Path, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without pairs and studies there is no page, and the error names what to do first."""
-    small_groups = train.read_shipped_groups("en").head(10).with_columns(split=pl.lit("test"))
-    monkeypatch.setattr(train, "read_shipped_groups", lambda _: small_groups)
-    with pytest.raises(Missing, match="nothing to show yet; `undertone study data-sets`"):
-        page.write(DAY)
-    assert not list(settings.reports().glob("*"))

@@ -78,8 +78,10 @@ def test_days_are_scored_in_their_contexts(published: None) -> None:
 
 
 def test_a_file_becomes_a_folder(own: Path, tmp_path: Path) -> None:
-    """A model of a file scores any frame; measured again it has its own numbers; trained again it may be replaced."""
+    """A model of a file, split by topic, scores any frame; measured again it has its own numbers."""
     rows = recogniser.read(own)
+    assert set(rows["split"]) == {"train", "validation", "test"}
+    assert rows.group_by("context").agg(pl.col("split").n_unique())["split"].max() == 1
     numbers = recogniser.train_file(rows, tmp_path / "m", changes=SMALL)
     again = recogniser.evaluate(rows, str(tmp_path / "m"))
     final = numbers.filter(pl.col("epoch") == 0)
@@ -89,6 +91,8 @@ def test_a_file_becomes_a_folder(own: Path, tmp_path: Path) -> None:
     assert scores["subtext"].null_count() == scores["signature"].null_count() == 2
     assert_frame_equal(recogniser.score_frame(scores, str(tmp_path / "m")), scores)
     recogniser.train_file(rows, tmp_path / "m", changes=SMALL)
+    other_data = recogniser.evaluate(rows.head(9), str(tmp_path / "m"))  # it is all test
+    assert other_data["split"].unique().to_list() == ["test"]
 
 
 def test_made_up_labels_make_no_model_in_force(published: None) -> None:
@@ -102,20 +106,6 @@ def test_made_up_labels_make_no_model_in_force(published: None) -> None:
     recogniser.train(DAY, "csd", changes=SMALL)
     assert warehouse.scan("models").collect()["is_promoted"].to_list() == [False]
     assert model_registry.select_model_id("subtext", DAY) is None
-
-
-def test_other_data_is_all_test(own: Path, tmp_path: Path) -> None:
-    """Measured on comments it was not trained on, a model has numbers for one part alone."""
-    rows = recogniser.read(own)
-    recogniser.train_file(rows, tmp_path / "m", changes=SMALL)
-    assert recogniser.evaluate(rows.head(9), str(tmp_path / "m"))["split"].unique().to_list() == ["test"]
-
-
-def test_the_split_is_by_topic(own: Path) -> None:
-    """Where a file has no split no context is on two sides."""
-    rows = recogniser.read(own)
-    assert set(rows["split"]) == {"train", "validation", "test"}
-    assert rows.group_by("context").agg(pl.col("split").n_unique())["split"].max() == 1
 
 
 def test_vectors_are_learnt_without_what_is_held_out(own: Path) -> None:
