@@ -90,8 +90,9 @@ def impscore() -> None:
             mode=params["mode"],
             max_cost=params["max_cost"],
             endpoint=asking.find_endpoint(*service("undertone_llm")),
+            run_id=run_id,
         )
-        return asking.ask(source, options, params["limit"], run_id=run_id, day=day)
+        return asking.ask(source, options, params["limit"], day)
 
     @task(trigger_rule=TriggerRule.NONE_FAILED)
     def sources(answer_counts: Any) -> list[str]:

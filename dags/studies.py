@@ -62,10 +62,8 @@ def studies() -> None:
         from pipeline.tasks.impscore import in_force
         from pipeline.tasks.studies import rows
 
-        return {
-            "study": "data_sets",
-            **rows.stage_data_set(source, day, params["model_id"] or in_force.find_model_id(day)),
-        }
+        model_id = params["model_id"] or in_force.find_model_id(day)
+        return {"study": "data_sets", **rows.stage_data_set(source, day, model_id)}
 
     @task
     def detectors(params: Any = None) -> list[str]:
@@ -79,8 +77,8 @@ def studies() -> None:
         from pipeline.tasks.studies import rows
 
         endpoint = asking.find_endpoint(*service("undertone_llm"))
-        options = asking.Options(params["ask"], max_cost=params["max_cost"], endpoint=endpoint)
-        rows.ask(source, options, params["limit"], run_id=run_id, day=day)
+        options = asking.Options(params["ask"], max_cost=params["max_cost"], endpoint=endpoint, run_id=run_id)
+        rows.ask(source, options, params["limit"], day)
         return source
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ source }}")
@@ -89,10 +87,9 @@ def studies() -> None:
         from pipeline.tasks.impscore import in_force
         from pipeline.tasks.studies import rows
 
-        options = asking.Options(params["ask"], mode="cache-only")
+        options = asking.Options(params["ask"], mode="cache-only", run_id=run_id)
         model_id = params["model_id"] or in_force.find_model_id(day)
-        staged = rows.stage_detection(source, day, options, model_id, params["limit"], run_id=run_id)
-        return {"study": "detection", **staged}
+        return {"study": "detection", **rows.stage_detection(source, day, options, model_id, params["limit"])}
 
     @task(trigger_rule=TriggerRule.NONE_FAILED)
     def publish(trainings: Any, descriptions: Any, detections: Any, day: str, run_id: Any = None) -> int:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Json, named, show
+from pipeline.commands.terminal.options import Json, named, show, this_run
 
 if TYPE_CHECKING:
-    from pipeline.llm.summary import Summary
+    from pipeline.llm.outcome import Summary
     from pipeline.tasks.asking import Options
 
 
@@ -20,19 +20,25 @@ Reason = Annotated[str | None, typer.Option("--reason", help="Requests whose rea
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
-def how_to_ask(model: str, max_cost: float | None, cache_only: bool) -> "tuple[Options, Summary]":
-    """Whom to ask, with a summary in which the counts gather."""
-    from pipeline.llm.summary import Summary
+def build_options(model: str, max_cost: float | None, cache_only: bool) -> "tuple[Options, Summary]":
+    """Build the options of this run, and the summary to which its outcomes are added."""
+    from pipeline.llm.outcome import Summary
     from pipeline.tasks import asking
 
-    summary = Summary(max_cost)
-    mode: asking.Mode = "cache-only" if cache_only else "live"
-    how = asking.Options(named(model), mode=mode, max_cost=max_cost, endpoint=asking.find_endpoint(), summary=summary)
-    return how, summary
+    summary = Summary(max_cost=max_cost)
+    options = asking.Options(
+        named(model),
+        mode="cache-only" if cache_only else "live",
+        max_cost=max_cost,
+        endpoint=asking.find_endpoint(),
+        summary=summary,
+        run_id=this_run(),
+    )
+    return options, summary
 
 
 def finish(summary: "Summary", as_json: bool = False) -> None:
-    """Say what an asking came to, and end by it: 0 if all is answered, 1 if a part is, 3 if nothing is.
+    """Print the summary, and exit by it: 0 if all requests are answered, 1 if a part is, 3 if none is.
 
     In JSON it goes to standard error too, as an object: standard output has the rows.
     """
@@ -46,7 +52,7 @@ def finish(summary: "Summary", as_json: bool = False) -> None:
 
 
 def stop_if_unanswered(summary: "Summary", as_json: bool = False) -> None:
-    """End where nothing is answered or the service refused, before anything is written."""
+    """Exit if no request is answered or the service refused, before anything is written."""
     if summary.exit_code > 1 or summary.error:
         finish(summary, as_json)
 
@@ -81,7 +87,7 @@ def clear(llm: Llm = None, reason: Reason = None, yes: Yes = False, as_json: Jso
     _change("be asked again, and their records removed", llm, reason, yes, as_json, is_clearing=True)
 
 
-def _change(what: str, llm: str | None, reason: str | None, yes: bool, as_json: bool, *, is_clearing: bool) -> None:
+def _change(effect: str, llm: str | None, reason: str | None, yes: bool, as_json: bool, *, is_clearing: bool) -> None:
     from pipeline.tasks import asking
 
     entries = asking.list_given_up(llm, reason)
@@ -92,6 +98,6 @@ def _change(what: str, llm: str | None, reason: str | None, yes: bool, as_json: 
         console.say("no such request")
         return
     if not yes:
-        typer.confirm(f"Shall the requests of these {count:,} calls {what}?", abort=True, err=True)
+        typer.confirm(f"Shall the requests of these {count:,} calls {effect}?", abort=True, err=True)
     changed = asking.forgive(llm, reason, is_clearing=is_clearing)
     console.say(f"{changed:,} calls {'removed or ' if is_clearing else ''}set aside; their requests can be asked again")

@@ -9,9 +9,9 @@ import polars as pl
 import typer
 
 from pipeline import warehouse
-from pipeline.commands.asking import CacheOnly, MaxCost, finish, how_to_ask
+from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Day, Json, named, show, this_run, today
+from pipeline.commands.terminal.options import Day, Json, named, show, today
 from pipeline.errors import BadInput, Missing
 from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
@@ -100,14 +100,14 @@ def ask(
     """
     from pipeline.tasks import asking
 
-    how, summary = how_to_ask(llm, max_cost, cache_only)
+    how, summary = build_options(llm, max_cost, cache_only)
     how = how._replace(revision=revision, params=_json(params), concurrency=concurrency)
-    sources, run_id = asking.list_sources(source or ()), this_run()
+    sources = asking.list_sources(source or ())
     if dry_run:
         show(pl.DataFrame([asking.estimate(sources, how, limit, batch=batch)._asdict()]), as_json)
         return
     if batch:
-        batches = asking.run_batch(sources, how, limit, run_id)
+        batches = asking.run_batch(sources, how, limit)
         show(batches, as_json)
         if unanswered := int(batches["open"].sum()):
             console.say(f"{unanswered:,} requests of batches that have ended have no answer; they can be asked again")
@@ -116,7 +116,7 @@ def ask(
     rows = []
     with track("asking") as done:
         for name in sources:
-            rows.append(asking.ask(name, how, limit, done, run_id))
+            rows.append(asking.ask(name, how._replace(on_progress=done), limit))
             if summary.error:
                 break
     show(pl.DataFrame(rows), as_json)

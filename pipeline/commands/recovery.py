@@ -7,15 +7,15 @@ import polars as pl
 import typer
 
 from pipeline import warehouse
-from pipeline.commands.asking import CacheOnly, MaxCost, finish, how_to_ask, stop_if_unanswered
+from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, stop_if_unanswered
 from pipeline.commands.pairs import table_writer
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Json, show, tell, this_run
+from pipeline.commands.terminal.options import Json, show, tell
 from pipeline.errors import BadInput
 from pipeline.progress import track
 
 if TYPE_CHECKING:
-    from pipeline.llm.summary import Summary
+    from pipeline.llm.outcome import Summary
 
 Llm = Annotated[str | None, typer.Option("--llm", help="Language model to ask.")]
 Folder = Annotated[str | None, typer.Option("--model", "-m", help="Folder of a fitted model, instead of asking one.")]
@@ -38,26 +38,26 @@ def recover(
     """
     from pipeline.tasks.subtext import recovery
 
-    rows = recovery.read_comments(file).head(limit or 10**9)
+    rows = recovery.read_comments(file)[:limit]
     writer = table_writer(out) if out else None
-    found, summary = _recovered(rows, llm, model, max_cost, cache_only)
+    meanings, summary = _recover(rows, llm, model, max_cost, cache_only)
     stop_if_unanswered(summary, as_json)
-    for reason, count in found.drop_nulls("reason")["reason"].value_counts(sort=True).iter_rows():
+    for reason, count in meanings.drop_nulls("reason")["reason"].value_counts(sort=True).iter_rows():
         console.say(f"{count} comments have no meaning: {reason}")
     if writer:
         with writer:
-            writer.write(found)
+            writer.write(meanings)
     else:
-        show(found.select("text", "plain", "meaning", "reason"), as_json)
+        show(meanings.select("text", "plain", "meaning", "reason"), as_json)
     if llm:
         finish(summary, as_json)
 
 
-def _recovered(
+def _recover(
     rows: pl.DataFrame, llm: str | None, model: str | None, max_cost: float | None, cache_only: bool
 ) -> "tuple[pl.DataFrame, Summary]":
-    """The comments with their meanings, and what asking for them came to."""
-    from pipeline.llm.summary import Summary
+    """Return the comments with their meanings, and the summary of the requests."""
+    from pipeline.llm.outcome import Summary
     from pipeline.tasks.subtext import recovery
 
     if (llm is None) == (model is None):
@@ -66,9 +66,9 @@ def _recovered(
         with console.working("writing"):
             return recovery.generate(rows, model), Summary()
     warehouse.create()
-    how, summary = how_to_ask(llm or "", max_cost, cache_only)
-    with track("asking", rows.height) as done:
-        return recovery.recover(rows, how, done, this_run()), summary
+    options, summary = build_options(llm or "", max_cost, cache_only)
+    with track("asking", rows.height) as on_progress:
+        return recovery.recover(rows, options._replace(on_progress=on_progress)), summary
 
 
 def evaluate(
@@ -92,35 +92,32 @@ def evaluate(
     Examples: `undertone evaluate recovery --references notes.csv --model model/`;
     `undertone evaluate recovery --choices CN-SarcasmBench.json --llm gpt-4o-mini --limit 200`
     """
+    from pipeline.examples.subtext import recovery as examples
+    from pipeline.metrics.recovery import compare_choices, compare_overlap
     from pipeline.tasks.subtext import recovery
 
     if (references is None) == (choices is None):
         raise BadInput("give --references or --choices")
-    if references:
-        rows = recovery.read(references).head(limit or 10**9)
-        summary = None
-        if llm or model:
-            rows, summary = _recovered(rows, llm, model, max_cost, cache_only)
-            stop_if_unanswered(summary, as_json)
-        table = recovery.measure(rows)
-        tell(table, table.row(0, named=True) if summary else {}, as_json)
-        if llm and summary:
-            finish(summary, as_json)
-        return
-    if model:
+    if choices and model:
         raise BadInput("a fitted model writes meanings and chooses none; give --references, or --llm")
-    asked = recovery.read_choices(choices or Path()).head(limit or 10**9)
-    if not llm:
-        tell(recovery.measure_choices(asked, None), {}, as_json)
-        return
-    warehouse.create()
-    how, summary = how_to_ask(llm, max_cost, cache_only)
-    with track("asking", asked.height) as done:
-        chosen = recovery.choose(asked, how, done, this_run())
-    stop_if_unanswered(summary, as_json)
-    table = recovery.measure_choices(asked, chosen)
-    tell(table, table.row(0, named=True), as_json)
-    finish(summary, as_json)
+    summary = picks = None
+    if references:
+        rows = examples.read(references)[:limit]
+        if llm or model:
+            rows, summary = _recover(rows, llm, model, max_cost, cache_only)
+    else:
+        rows = examples.read_choices(choices or Path())[:limit]
+        if llm:
+            warehouse.create()
+            options, summary = build_options(llm, max_cost, cache_only)
+            with track("asking", rows.height) as on_progress:
+                picks = recovery.choose(rows, options._replace(on_progress=on_progress))
+    if summary:
+        stop_if_unanswered(summary, as_json)
+    table = compare_overlap(rows) if references else compare_choices(rows, picks)
+    tell(table, table.row(0, named=True) if summary else {}, as_json)
+    if llm and summary:
+        finish(summary, as_json)
 
 
 def train(
@@ -138,11 +135,11 @@ def train(
 
     Example: `undertone train recovery notes.csv -o model/ --from google/mt5-small@<commit>`
     """
+    from pipeline.examples.subtext import recovery as examples
     from pipeline.tasks.subtext import recovery
 
-    rows = recovery.split_references(recovery.read(references))
+    rows = recovery.split_references(examples.read(references))
+    changes = {"epochs": epochs, "learning_rate": learning_rate, "seed": seed}
     with console.working("training"):
-        history = recovery.train(
-            rows, out, start=start, changes={"epochs": epochs, "learning_rate": learning_rate, "seed": seed}
-        )
+        history = recovery.train(rows, out, start=start, changes=changes)
     show(history, as_json)

@@ -5,57 +5,59 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import polars as pl
 import typer
 
 from pipeline import warehouse
-from pipeline.commands.asking import CacheOnly, MaxCost, finish, how_to_ask, stop_if_unanswered
+from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, stop_if_unanswered
 from pipeline.commands.terminal import console, renamed
-from pipeline.commands.terminal.options import Day, Json, Model, show, this_run, today
+from pipeline.commands.terminal.options import Day, Json, Model, show, today
 from pipeline.errors import BadInput, Refused
 from pipeline.io.lines import read_lines
 from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
 
+Epochs = Annotated[int | None, typer.Option(min=1, help="30 unless given.")]
+
 
 def ablation(
     day: Day = "",
     runs: Annotated[int, typer.Option(min=1, help="Trainings of each design.")] = 3,
-    epochs: Annotated[int | None, typer.Option(min=1, help="30 unless given.")] = None,
+    epochs: Epochs = None,
     as_json: Json = False,
 ) -> None:
     """Train the twelve designs of table 2 on the table `pairs`.
 
     Example: `undertone study ablation`
     """
-    _grid("ablation", day, runs, epochs, as_json)
+    _train_grid("ablation", day, runs, epochs, as_json)
 
 
 def sensitivity(
     day: Day = "",
     runs: Annotated[int, typer.Option(min=1, help="Trainings of each setting.")] = 3,
-    epochs: Annotated[int | None, typer.Option(min=1, help="30 unless given.")] = None,
+    epochs: Epochs = None,
     as_json: Json = False,
 ) -> None:
     """Train 120 settings of the two margins and α (figure 4) on the table `pairs`.
 
     Example: `undertone study sensitivity --runs 1`
     """
-    _grid("sensitivity", day, runs, epochs, as_json)
+    _train_grid("sensitivity", day, runs, epochs, as_json)
 
 
-def _grid(study: str, day: str, runs: int, epochs: int | None, as_json: bool) -> None:
+def _train_grid(study: str, day: str, run_count: int, epochs: int | None, as_json: bool) -> None:
     from pipeline.tasks.studies import rows as studies
 
     warehouse.create()
-    every = studies.list_cells(study, runs)
-    with track("training", len(every)) as done:
-        staged = [studies.stage_cells(study, every, day or today(), epochs, done)]
-    retry(lambda: studies.publish(study, staged, day or today()))
+    day = day or today()
+    cells = studies.list_cells(study, run_count)
+    with track("training", len(cells)) as on_progress:
+        staged = [studies.stage_cells(study, cells, day, epochs, on_progress)]
+    retry(lambda: studies.publish(study, staged, day))
     means = warehouse.query(
         "select setting, metric, avg(value) as mean, coalesce(stddev(value), 0) as sd, count(*) as runs from studies "
         "where study = ? and day = cast(? as date) group by all order by metric, mean desc",
-        [study, day or today()],
+        [study, day],
     )
     show(means, as_json)
 
@@ -73,18 +75,17 @@ def data_sets(
     from pipeline.tasks.studies import rows as studies
 
     warehouse.create()
-    with track("scoring") as done:
-        staged = [studies.stage_data_set(one, day or today(), model, done) for one in source or studies.list_sources()]
+    day = day or today()
+    with track("scoring") as on_progress:
+        staged = [studies.stage_data_set(name, day, model, on_progress) for name in source or studies.list_sources()]
     for study in ("data_sets", "diversity"):
-        retry(partial(studies.publish, study, staged, day or today()))
-    show(
-        warehouse.query(
-            "select study, subset, value as mean, row_count from studies where study in ('data_sets', 'diversity') "
-            "and metric = 'mean' and day = cast(? as date) order by study, mean desc",
-            [day or today()],
-        ),
-        as_json,
+        retry(partial(studies.publish, study, staged, day))
+    means = warehouse.query(
+        "select study, subset, value as mean, row_count from studies where study in ('data_sets', 'diversity') "
+        "and metric = 'mean' and day = cast(? as date) order by study, mean desc",
+        [day],
     )
+    show(means, as_json)
 
 
 def detection(
@@ -104,34 +105,24 @@ def detection(
     from pipeline.tasks.studies import rows as studies
 
     warehouse.create()
-    how, summary = how_to_ask(llm, max_cost, cache_only)
-    run_id = this_run()
-    with track("asking") as done:
-        work = partial(
-            studies.stage_detection,
-            day=day or today(),
-            options=how,
-            model=model,
-            limit=limit,
-            on_progress=done,
-            run_id=run_id,
-        )
+    day = day or today()
+    options, summary = build_options(llm, max_cost, cache_only)
+    with track("asking") as on_progress:
+        options = options._replace(on_progress=on_progress)
         try:
-            staged = [retry(partial(work, name)) for name in source]
+            staged = [retry(partial(studies.stage_detection, name, day, options, model, limit)) for name in source]
         except Refused:  # nothing is answered about a source
             finish(summary, as_json)
             raise
-    retry(lambda: studies.publish("detection", staged, day or today()))
-    show(
-        warehouse.query(
-            "select a.setting, a.subset, a.value as accuracy, a.low, a.high, a.row_count, a.effective_count, "
-            "cast(o.value as bigint) as other_answers from studies a join studies o using (study, day, setting, subset)"
-            " where study = 'detection' and day = cast(? as date) and a.metric = 'accuracy' "
-            "and o.metric = 'other_answers' order by a.setting, a.subset",
-            [day or today()],
-        ),
-        as_json,
+    retry(lambda: studies.publish("detection", staged, day))
+    accuracies = warehouse.query(
+        "select a.setting, a.subset, a.value as accuracy, a.low, a.high, a.row_count, a.effective_count, "
+        "cast(o.value as bigint) as other_answers from studies a join studies o using (study, day, setting, subset)"
+        " where study = 'detection' and day = cast(? as date) and a.metric = 'accuracy' "
+        "and o.metric = 'other_answers' order by a.setting, a.subset",
+        [day],
     )
+    show(accuracies, as_json)
     finish(summary, as_json)
 
 
@@ -166,37 +157,31 @@ def ask_groups(
     out = renamed.option("--out", out, old_out)
     if not out.parent.is_dir():
         raise BadInput(f"{out}: there is no folder {out.parent}")
-    wanted = _intents(intents)
+    texts = list(dict.fromkeys(line.strip() for _, line in read_lines(intents) if line.strip()))
+    if not texts:
+        raise BadInput(f"{intents}: the file holds no intent")
     warehouse.create()
-    how, summary = how_to_ask(llm, max_cost, cache_only)
-    run_id = this_run()
-    with track("asking", len(wanted)) as done:
-        found = asking.ask_groups(wanted, lang, how, done, run_id)
+    options, summary = build_options(llm, max_cost, cache_only)
+    with track("asking", len(texts)) as on_progress:
+        groups = asking.ask_groups(texts, lang, options._replace(on_progress=on_progress))
     stop_if_unanswered(summary)
-    written = found.filter(pl.col("sentences").is_not_null())
-    rows = [
-        json.dumps({"group": f"g{n}", "intent": row["intent"], "sentences": row["sentences"]}, ensure_ascii=False)
-        for n, row in enumerate(written.iter_rows(named=True), 1)
+    complete = groups.drop_nulls("sentences").with_row_index("n", offset=1)
+    lines = [
+        json.dumps({"group": f"g{n}", "intent": intent, "sentences": sentences}, ensure_ascii=False)
+        for n, intent, sentences in complete.select("n", "intent", "sentences").iter_rows()
     ]
-    if rows:
+    if lines:
         draft = out.with_name(f".{out.name}.draft")
-        draft.write_text("\n".join(rows) + "\n", encoding="utf-8")
+        draft.write_text("\n".join(lines) + "\n", encoding="utf-8")
         draft.replace(out)
-    console.say(f"{written.height} groups in {out}" if rows else f"no group; {out} is left as it is")
-    for reason, count in found.drop_nulls("reason")["reason"].value_counts().iter_rows():
+    console.say(f"{complete.height} groups in {out}" if lines else f"no group; {out} is left as it is")
+    for reason, count in groups.drop_nulls("reason")["reason"].value_counts().iter_rows():
         console.say(f"{count} intents gave none: {reason}")
-    if rows:
+    if lines:
         _check(out)
     finish(summary)
-    if not rows:
+    if not lines:
         raise typer.Exit(1)
-
-
-def _intents(path: Path) -> list[str]:
-    """The intents of a file, each once."""
-    if not (found := list(dict.fromkeys(line.strip() for _, line in read_lines(path) if line.strip()))):
-        raise BadInput(f"{path}: the file holds no intent")
-    return found
 
 
 def check_groups(
@@ -214,8 +199,8 @@ def _check(path: Path, as_json: bool = False) -> bool:
     from pipeline.examples.impscore import groups as graded
     from pipeline.llm.questions.graded import balance
 
-    found = balance(graded.read(path))
-    show(found.checks, as_json)
-    for fault in found.faults:
+    result = balance(graded.read(path))
+    show(result.checks, as_json)
+    for fault in result.faults:
         console.say(f"not balanced: {fault}")
-    return not found.faults
+    return not result.faults

@@ -45,27 +45,24 @@ def train(
     """
     from pipeline.tasks.subtext import recogniser
 
-    given = changes_of(changes or [])
+    recipe_changes = changes_of(changes or [])
     if data is None and (out or vectors or by_topic):
         raise BadInput("--out, --vectors and --by-topic are about a file; give it by --data")
     if data:
         if out is None or release or day:
-            raise BadInput("--data wants --out, the folder of the model, and neither --release nor --day")
+            raise BadInput("--data needs --out, the folder of the model, and allows neither --release nor --day")
         with console.working("training"):
-            found = recogniser.train_file(
-                recogniser.read(data, data_format, by_topic=by_topic), out, profile, given, vectors
-            )
-        told: dict[str, object] = {"model": str(out)}
+            rows = recogniser.read(data, data_format, by_topic=by_topic)
+            evaluations = recogniser.train_file(rows, out, profile, recipe_changes, vectors)
+        model = str(out)
     else:
         warehouse.create()
+        train_release = partial(recogniser.train, day or today(), release, profile=profile, changes=recipe_changes)
         with console.working("training"):
-            model_id = retry(
-                lambda: recogniser.train(day or today(), release, profile=profile, changes=given, run_id=this_run())
-            )
-        mine = (pl.col("model_id") == model_id) & (pl.col("kind") == recogniser.KIND)
-        found = warehouse.scan("evaluations", mine & (pl.col("day") == parse_day(day or today()))).collect()
-        told = {"model": model_id}
-    tell(recogniser.summarize(found), {**told, "numbers": found.to_dicts()}, as_json)
+            model = retry(partial(train_release, run_id=this_run()))
+        is_new = (pl.col("model_id") == model) & (pl.col("kind") == recogniser.KIND)
+        evaluations = warehouse.scan("evaluations", is_new & (pl.col("day") == parse_day(day or today()))).collect()
+    tell(recogniser.summarize(evaluations), {"model": model, "numbers": evaluations.to_dicts()}, as_json)
 
 
 def evaluate(
@@ -82,8 +79,8 @@ def evaluate(
     from pipeline.tasks.subtext import recogniser
 
     rows = recogniser.read(data, data_format, by_topic=by_topic) if data else recogniser.read_released()
-    found = recogniser.evaluate(rows, model)
-    tell(recogniser.summarize(found), {"numbers": found.to_dicts()}, as_json)
+    evaluations = recogniser.evaluate(rows, model)
+    tell(recogniser.summarize(evaluations), {"numbers": evaluations.to_dicts()}, as_json)
 
 
 def score(

@@ -1,4 +1,4 @@
-"""Asking a language model many things, each answer paid for once, and never more than a limit allows.
+"""Send requests to a language model; each answer is paid for once, and a run never costs more than its limit.
 
 Requests come in as a stream, at most `concurrency` are in flight, and what comes back is committed to the ledger before
 anything is sent in its place. Before a request is sent, the most that it can cost is set aside, in the transaction that
@@ -6,348 +6,285 @@ claims it; so what a run spends stays below its limit with any number of process
 are no part of what identifies an answer.
 """
 
-import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 from itertools import islice
-from queue import Empty, SimpleQueue
-from typing import Literal
 
 import sqlalchemy as sa
 
-from pipeline.errors import BadInput, Missing, Refused, UndertoneError
-from pipeline.llm.asked import Asked, Miss
+from pipeline.errors import Refused, UndertoneError
 from pipeline.llm.ledger import answers as ledger
-from pipeline.llm.ledger import cost, owners
-from pipeline.llm.ledger.answers import Answer, Call
-from pipeline.llm.ledger.cost import Price
+from pipeline.llm.ledger import owners
+from pipeline.llm.ledger.answers import Answer
+from pipeline.llm.ledger.cost import Budget, Call, format_usd
+from pipeline.llm.outcome import Miss, Outcome
 from pipeline.llm.request import Request, as_json
-from pipeline.llm.service import connection, limits, replies
-from pipeline.llm.service.connection import Endpoint
+from pipeline.llm.service import limits, replies
+from pipeline.llm.service.connection import Endpoint, Sender, open_client
 from pipeline.llm.service.replies import Reply
 
-POLL = 0.5  # seconds between two looks at what other processes are asking
+POLL = 0.5  # seconds between two looks at requests that other processes have claimed
 
 
 def ask(
     requests: Iterable[Request],
     engine: sa.Engine,
     endpoint: Endpoint | None,
+    budget: Budget,
     *,
-    run_id: str,
-    mode: Literal["live", "cache-only"] = "live",
     concurrency: int = 16,
-    max_cost: float | None = None,
-    prices: Mapping[str, Price] | None = None,
-    output_tokens: int | None = None,
     timeout: float = 120.0,
     max_retries: int = 8,
-    done: Callable[[int], None] = lambda _: None,
-) -> Asked:
-    """Answers to requests, from the ledger or the endpoint; equal requests are one.
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> Outcome:
+    """Answer requests from the ledger or the endpoint; equal requests are one.
 
-    What the service does is in the result, also where it ends the asking: `error` is Refused at 401, 403, a redirect, a
+    What the service does is in the outcome, also where it stops the run: `error` is Refused at 401, 403, a redirect, a
     used-up account and a run of answers that cannot be read, BadInput where no request can succeed (404, most 400).
     Requests that failed for now are in `missing`, and `stopped` says so. What was malformed three times in all runs, or
-    rejected at last by a service that has given answers in that run, is not asked again.
+    rejected at last by a service that has given answers in that run, is not sent again.
 
     Args:
         requests: a stream; it is read as requests are needed.
         engine: of the ledger.
-        endpoint: where to ask.
-        run_id: whose spending is limited, over all processes and tries.
-        mode: cache-only sends nothing.
+        endpoint: without one only the ledger answers.
+        budget: of the run.
         concurrency: requests in flight at most; few until the first answer has come.
-        max_cost: USD that all calls of `run_id` may cost at most.
-        prices: of models; a limit needs one for each model asked.
-        output_tokens: limit on an answer's tokens for requests that have none; that of their prompt by default.
         timeout: seconds for one try, in all.
         max_retries: of what cost nothing.
-        done: told how many requests are settled.
+        on_progress: called with the number of settled requests.
 
     Raises:
         BadInput: a parameter or limit that cannot be; a limit on cost and a model without a price.
-        Missing: there are open requests, and no endpoint.
     """
-    if max_cost is not None and not 0 <= max_cost < math.inf:
-        raise BadInput(f"the limit on cost should be a number of USD, not below 0, found {max_cost}")
-    table = cost.prices() if prices is None else prices
     lease = (max_retries + 1) * (timeout + 120) + 60  # longer than one call can take
-    resends = min(max_retries, limits.RESENDS)
-    run = _Run(engine, run_id, lease, concurrency, max_cost, table, output_tokens, resends, done)
-    if mode == "cache-only":
-        for _, request in run.unanswered(requests):
-            run.miss(request, "not in the ledger, and nothing may be asked", is_open=False)
-        return run.asked
-    source = run.hopeful(requests)
-    first = next(source, None)
-    if first is None:
-        return run.asked
-    if endpoint is None:
-        raise Missing("nobody to ask: set UNDERTONE_LLM_URL and UNDERTONE_LLM_KEY, or ask the ledger alone")
-    run.todo.append(first)
-    names: dict[str, str] = {}
-    with connection.opened(endpoint, timeout, max_retries) as client, ThreadPoolExecutor(concurrency) as pool:
-        run.all(
-            source,
-            lambda request, pause: pool.submit(connection.send, client, endpoint, request, output_tokens, names, pause),
-        )
-    return run.asked
+    run = _Run(engine, budget, concurrency, min(max_retries, limits.RESENDS), lease, on_progress)
+    run.source = run.read(requests, is_live=endpoint is not None)
+    first = next(run.source, None)
+    if first and endpoint:
+        run.todo.append(first)
+        with open_client(endpoint, timeout, max_retries) as client, ThreadPoolExecutor(concurrency) as pool:
+            sender = Sender(client, endpoint.clean, budget.output_tokens, {})
+            run.send = lambda request, pause: pool.submit(sender.send, request, pause)
+            run.send_all()
+    return run.outcome
 
 
+@dataclass
 class _Run:
-    """One asking: the only thread that uses the ledger; the pool's threads only wait for the endpoint."""
+    """The requests of one call of `ask`. Its thread alone uses the ledger; the pool's threads wait for the endpoint."""
 
-    def __init__(
-        self, engine: sa.Engine, run_id: str, lease: float, concurrency: int, max_cost: float | None,
-        prices: Mapping[str, Price], output_tokens: int | None, resends: int, done: Callable[[int], None],
-    ) -> None:  # fmt: skip
-        self.engine, self.run_id, self.lease, self.me, self.done = engine, run_id, lease, owners.me(), done
-        self.concurrency, self.max_cost, self.prices = concurrency, max_cost, prices
-        self.output_tokens, self.resends = output_tokens, resends
-        self.asked = Asked()
-        self.todo: deque[tuple[str, Request]] = deque()
-        self.elsewhere: deque[tuple[str, Request]] = deque()  # asked by another process just now
-        self.flying: dict[Future[Reply], tuple[str, Request]] = {}
-        self.landed: SimpleQueue[Future[Reply]] = SimpleQueue()
-        self.works: set[tuple[str, str]] = set()  # models with parameters that gave an answer in this run
-        self.has_answered = False  # the service, in this run
-        self.failures = 0  # in a row
-        self.malformed: list[str] = []  # keys of the malformed answers since the last that could be read
-        self.rejected: list[str] = []  # keys of the rejected requests since the last answer
-        self.tries: Counter[str] = Counter()  # by key, of answers that were malformed
-        self.interruptions: Counter[str] = Counter()  # by key
-        self.pauses: dict[str, float] = {}  # seconds before a resend, by key
-        self.error: BaseException | None = None
+    engine: sa.Engine
+    budget: Budget
+    concurrency: int
+    most_resends: int
+    lease: float  # seconds that a claim lasts
+    on_progress: Callable[[int], None]
+    source: Iterator[tuple[str, Request]] = field(init=False)
+    send: Callable[[Request, float], Future[Reply]] = field(init=False)
+    owner: str = field(default_factory=owners.create_name)
+    outcome: Outcome = field(default_factory=Outcome)
+    todo: deque[tuple[str, Request]] = field(default_factory=deque)
+    waiting: deque[tuple[str, Request]] = field(default_factory=deque)  # for another process that has claimed them
+    in_flight: dict[Future[Reply], tuple[str, Request]] = field(default_factory=dict)
+    accepted: set[tuple[str, str]] = field(default_factory=set)  # models with parameters that gave an answer
+    has_answered: bool = False  # the service, in this run
+    failure_count: int = 0  # in a row
+    malformed: list[str] = field(default_factory=list)  # keys since the last answer that could be read
+    rejected: list[str] = field(default_factory=list)  # keys since the last answer
+    tries: Counter[str] = field(default_factory=Counter)  # by key, of answers that were malformed
+    resends: Counter[str] = field(default_factory=Counter)  # by key
+    pauses: dict[str, float] = field(default_factory=dict)  # seconds before a resend, by key
+    error: BaseException | None = None  # of our own code
 
-    def all(self, source: Iterator[tuple[str, Request]], send: Callable[[Request, float], Future[Reply]]) -> None:
-        try:
-            while self._goes_on() and self._fill(source, send):
-                if self.flying:
-                    self._land()
-                elif self.asked.stopped is None:
-                    time.sleep(POLL)
-        except BaseException:
-            self.done = lambda _: None  # it may be what raised
-            raise
-        finally:  # what is in flight is paid for, whatever has happened
-            while self.flying:
-                self._land()
-            ledger.release(self.engine, self.me)
-        if self.error:
-            raise self.error
-        rest = dict([*self.todo, *self.elsewhere, *source])
-        ledger.book_lost(self.engine, rest)
-        for request in rest.values():
-            self.miss(request, self.asked.stopped or "not asked")
-        if self.asked.stopped is None and (count := sum(miss.is_open for miss in self.asked.missing)):
-            self.asked.stopped = f"{count} requests failed for now; run again to ask them"
-
-    def _goes_on(self) -> bool:
-        return self.error is None and self.asked.stopped is None
-
-    def unanswered(self, requests: Iterable[Request]) -> Iterator[tuple[str, Request]]:
-        """What the ledger has no answer to; what it has is settled on the way."""
-        for part in ledger.parts(requests):
-            self._found(ledger.answers(self.engine, part))
-            yield from ((key, request) for key, request in part.items() if key not in self.asked.answers)
-
-    def hopeful(self, requests: Iterable[Request]) -> Iterator[tuple[str, Request]]:
-        """What the ledger has no answer to and has not asked in vain; the latter is settled on the way."""
-        unanswered = self.unanswered(requests)
-        while some := dict(islice(unanswered, ledger.PART)):
-            vain = ledger.vain(self.engine, list(some))
-            for key, request in some.items():
-                if key in vain:
-                    self.miss(request, vain[key], is_open=False)
-                else:
+    def read(self, requests: Iterable[Request], *, is_live: bool) -> Iterator[tuple[str, Request]]:
+        """Yield the requests to send; settle those that the ledger answers, or that are not sent again."""
+        for part in ledger.split(requests):
+            answers, given_up = ledger.look_up(self.engine, part)
+            self._add_answers(answers)
+            for key, request in part.items():
+                reason = given_up.get(key) if is_live else "not in the ledger, and nothing may be asked"
+                if key not in answers and reason:
+                    self._miss(request, reason, is_open=False)
+                elif key not in answers:
                     yield key, request
 
-    def miss(self, request: Request, reason: str, *, is_open: bool = True) -> None:
-        self.asked.missing.append(Miss(request, reason, is_open))
-        self.done(1)
+    def send_all(self) -> None:
+        """Send requests until all are settled or the run stops; what is in flight is recorded in any case."""
+        try:
+            while self.error is None and self.outcome.stopped is None and self._fill():
+                if self.in_flight:
+                    self._land()
+                elif self.outcome.stopped is None:
+                    time.sleep(POLL)
+        except BaseException:
+            self.on_progress = lambda _: None  # it may be what raised
+            raise
+        finally:  # what is in flight is paid for, whatever has happened
+            while self.in_flight:
+                self._land()
+            with ledger.write_transaction(self.engine) as con:
+                ledger.release(con, self.owner)
+        if self.error:
+            raise self.error
+        rest = dict([*self.todo, *self.waiting, *self.source])
+        with ledger.write_transaction(self.engine) as con:
+            ledger.book_lost(con, rest)
+        for request in rest.values():
+            self._miss(request, self.outcome.stopped or "not asked")
+        if self.outcome.stopped is None and (count := sum(miss.is_open for miss in self.outcome.missing)):
+            self.outcome.stopped = f"{count} requests failed for now; run again to ask them"
 
-    def _found(self, known: dict[str, Answer]) -> None:
-        self.asked.answers.update(known)
-        self.asked.cached += len(known)
-        if known:
-            self.done(len(known))
+    def _miss(self, request: Request, reason: str, *, is_open: bool = True) -> None:
+        self.outcome.missing.append(Miss(request, reason, is_open))
+        self.on_progress(1)
 
-    def _fill(self, source: Iterator[tuple[str, Request]], send: Callable[[Request, float], Future[Reply]]) -> bool:
-        """Claim and send as many as may fly; whether anything is flying or to be looked at again."""
-        room = True
+    def _add_answers(self, answers: dict[str, Answer]) -> None:
+        self.outcome.answers |= answers
+        self.outcome.cached += len(answers)
+        if answers:
+            self.on_progress(len(answers))
+
+    def _fill(self) -> bool:
+        """Claim and send as many requests as may be in flight; return whether any is in flight or waiting."""
         most = self.concurrency if self.has_answered else min(self.concurrency, limits.FIRST_MALFORMED)
-        while room and (free := most - len(self.flying)) > 0:
-            wanted: dict[str, Request] = {}
-            while len(wanted) < free and (pair := self._next(source)):
-                wanted[pair[0]] = pair[1]
-            room = bool(wanted) and self._claim(wanted, send)
-        if not (self.flying or self.todo):
-            self.todo, self.elsewhere = self.elsewhere, self.todo
-        return bool(self.flying or self.todo)
+        has_room = True
+        while has_room and (free := most - len(self.in_flight)) > 0:
+            requests = dict(islice(iter(self._next, None), free))
+            has_room = bool(requests) and self._claim(requests)
+        if not (self.in_flight or self.todo):
+            self.todo, self.waiting = self.waiting, self.todo
+        return bool(self.in_flight or self.todo)
 
-    def _next(self, source: Iterator[tuple[str, Request]]) -> tuple[str, Request] | None:
-        return self.todo.popleft() if self.todo else next(source, None)
+    def _next(self) -> tuple[str, Request] | None:
+        return self.todo.popleft() if self.todo else next(self.source, None)
 
-    def _claim(self, wanted: dict[str, Request], send: Callable[[Request, float], Future[Reply]]) -> bool:
-        """Claim and send; whether the limit on cost leaves room for more."""
-        reserved = {key: self._reserve(request) for key, request in wanted.items()}
-        claimed, known = ledger.claim(
-            self.engine, wanted, reserved, self.me, self.run_id, self.lease, limit=self.max_cost
-        )
-        self._found(known)
-        for key in claimed.mine:
-            future = send(wanted[key], self.pauses.get(key, 0.0))
-            self.flying[future] = (key, wanted[key])
-            future.add_done_callback(self.landed.put)
-        for key, owner in claimed.others.items():
+    def _claim(self, requests: dict[str, Request]) -> bool:
+        """Claim and send requests; return whether the limit on cost leaves room for more."""
+        claims = ledger.claim(self.engine, requests, self.budget, self.owner, self.lease)
+        self._add_answers(claims.answers)
+        for key in claims.claimed:
+            future = self.send(requests[key], self.pauses.get(key, 0.0))
+            self.in_flight[future] = (key, requests[key])
+        for key, owner in claims.owners.items():
             if owner.startswith(ledger.BATCH):
-                self.miss(wanted[key], f"in {owner.replace(':', ' ')}; collect it")
+                self._miss(requests[key], f"in {owner.replace(':', ' ')}; collect it")
             else:
-                self.elsewhere.append((key, wanted[key]))
-        for key, reason in claimed.vain.items():
-            self.miss(wanted[key], reason, is_open=False)
-        if claimed.over:
-            self.todo.extendleft((key, wanted[key]) for key in reversed(claimed.over))
-            if not self.flying:
-                self.asked.is_limited = True
-                next_usd = cost.usd(reserved[claimed.over[0]])
-                self.asked.stopped = f"the limit of ${self.max_cost:g} on all of run {self.run_id} is reached"
-                self.asked.stopped += f": the next request may cost {next_usd}"
-        return not claimed.over
-
-    def _reserve(self, request: Request) -> float:
-        connection.check_params(request)
-        if self.max_cost is not None:
-            cost.price_of(request.model, self.prices)
-        price = self.prices.get(request.model)
-        return cost.reserve(request, price, self.output_tokens) if price else 0.0
+                self.waiting.append((key, requests[key]))
+        for key, reason in claims.given_up.items():
+            self._miss(requests[key], reason, is_open=False)
+        if claims.over_limit:
+            self.todo.extendleft((key, requests[key]) for key in reversed(claims.over_limit))
+            if not self.in_flight:
+                self.outcome.is_limited = True
+                next_usd = format_usd(self.budget.reserve(requests[claims.over_limit[0]]))
+                limit = f"the limit of ${self.budget.max_cost:g} on all of run {self.budget.run_id}"
+                self._stop(f"{limit} is reached: the next request may cost {next_usd}")
+        return not claims.over_limit
 
     def _land(self) -> None:
-        """Wait for a reply, and commit it with all others that are there."""
-        futures = [self.landed.get()]
-        try:
-            while True:
-                futures.append(self.landed.get_nowait())
-        except Empty:
-            pass
-        calls = [self._made(future) for future in futures]
-        settled = blamed(calls, self.works)
+        """Wait for replies, and commit them."""
+        finished, _ = wait(self.in_flight, return_when=FIRST_COMPLETED)
+        calls = [self._bill(future) for future in finished]
+        settled = mark_rejected(calls, self.accepted)
         self.has_answered |= any(call.reply.outcome == "answered" for call in settled)
-        recorded = settled if self.has_answered else [_unread(call) for call in settled]
-        ledger.record(self.engine, recorded, self.me, self.run_id)
+        is_unread = [not self.has_answered and call.reply.outcome in ("malformed", "rejected") for call in settled]
+        recorded = [_mark(call, "unread") if mark else call for call, mark in zip(settled, is_unread, strict=True)]
+        ledger.record(self.engine, recorded, self.owner, self.budget.run_id)
         for before, call in zip(calls, settled, strict=True):
-            self._settle(call, is_blamed=call is not before)
+            self._settle(call, is_marked=call is not before)
 
-    def _made(self, future: Future[Reply]) -> Call:
-        """The call of a future, with what it cost; one that raised may have been paid."""
-        key, request = self.flying.pop(future)
+    def _bill(self, future: Future[Reply]) -> Call:
+        """Return the call of a future with its cost; one that raised may have been paid."""
+        key, request = self.in_flight.pop(future)
         if why := future.exception():
             self.error = why
             now = time.time()
             reply = Reply("lost", detail=type(why).__name__, began_at=now, ended_at=now, is_doubtful=True)
         else:
             reply = future.result()
-        bill = cost.bill(request, reply, self.prices.get(request.model), self.output_tokens)
-        reply = reply._replace(input_tokens=bill.input_tokens, output_tokens=bill.output_tokens)
-        if bill.is_over and self.max_cost is not None:
-            self._stop(f"the service does not keep to its limits, so neither can the cost: {bill.guess}")
-        return Call(key, request, reply, bill.cost_usd, guess=bill.guess)
+        call = self.budget.bill(key, request, reply)
+        if call.is_over and self.budget.max_cost is not None:
+            self._stop(f"the service does not keep to its limits, so neither can the cost: {call.guess}")
+        return call
 
-    def _settle(self, made: Call, *, is_blamed: bool) -> None:
-        key, request, reply = made.key, made.request, made.reply
-        self._count(made)
-        self.failures = self.failures + 1 if reply.outcome == "failed" else 0
-        outcome = reply.outcome
-        if outcome == "answered":
-            self._settle_answer(made)
-        elif outcome == "malformed":
-            self._settle_malformed(made)
-        elif outcome == "rejected":
-            self._settle_rejected(made, is_blamed=is_blamed)
-        elif outcome == "failed" and reply.is_doubtful and self.interruptions[key] < self.resends:
-            self.interruptions[key] += 1
-            self.pauses[key] = limits.PAUSE * self.interruptions[key] if reply.status else 0.0
-            self.todo.append((key, request))
+    def _settle(self, call: Call, *, is_marked: bool) -> None:
+        key, reply = call.key, call.reply
+        self.outcome.add_call(call)
+        self.failure_count = self.failure_count + 1 if reply.outcome == "failed" else 0
+        if reply.outcome == "answered":
+            self._settle_answer(call)
+        elif reply.outcome == "malformed":
+            self._settle_malformed(call)
+        elif reply.outcome == "rejected":
+            self._settle_rejected(call, is_marked=is_marked)
+        elif reply.outcome == "failed" and reply.is_doubtful and self.resends[key] < self.most_resends:
+            self.resends[key] += 1
+            self.pauses[key] = limits.PAUSE * self.resends[key] if reply.status else 0.0
+            self.todo.append((key, call.request))
         else:
-            self.miss(request, f"{outcome}: {reply.detail}")
-        if outcome in ("refused", "unusable"):
-            self._stop(replies.error(reply))
-        elif self.failures >= max(2 * self.concurrency, 4):
-            self._stop(f"{self.failures} requests in a row failed, the last with {reply.detail}")
+            self._miss(call.request, f"{reply.outcome}: {reply.detail}")
+        if reply.outcome in ("refused", "unusable"):
+            self._stop(replies.build_exception(reply))
+        elif self.failure_count >= max(2 * self.concurrency, 4):
+            self._stop(f"{self.failure_count} requests in a row failed, the last with {reply.detail}")
 
-    def _count(self, made: Call) -> None:
-        asked = self.asked
-        asked.calls_sent += 1
-        asked.input_tokens += made.reply.input_tokens or 0
-        asked.output_tokens += made.reply.output_tokens or 0
-        asked.cost_usd = None if asked.cost_usd is None or made.cost_usd is None else asked.cost_usd + made.cost_usd
-        if made.guess:
-            asked.guesses[made.guess] += 1
-            asked.guessed_usd += made.cost_usd or 0.0
+    def _settle_answer(self, call: Call) -> None:
+        for outcome, keys in (("malformed", self.malformed), ("rejected", self.rejected)):
+            if keys:  # the address is right, so these answers were the requests' own
+                ledger.reclassify(self.engine, keys, self.budget.run_id, "unread", outcome)
+                keys.clear()
+        names = ("served_model", "finish_reason", "input_tokens", "output_tokens")
+        fields = {name: getattr(call.reply, name) for name in names}
+        self.outcome.answers[call.key] = Answer(call.key, call.reply.response or "", call.mode, **fields)
+        self.on_progress(1)
 
-    def _settle_answer(self, made: Call) -> None:
-        key, reply = made.key, made.reply
-        if self.malformed:  # the address is right, so these answers were the requests' own
-            ledger.reclassify(self.engine, self.malformed, self.run_id, "unread", "malformed")
-        if self.rejected:
-            ledger.reclassify(self.engine, self.rejected, self.run_id, "unread", "rejected")
-        self.malformed, self.rejected = [], []
-        self.asked.answers[key] = Answer(
-            key, reply.response or "", made.mode, reply.served_model, reply.finish_reason, reply.input_tokens,
-            reply.output_tokens,
-        )  # fmt: skip
-        self.done(1)
-
-    def _settle_malformed(self, made: Call) -> None:
-        """Ask again, a few times; if answers come and none can be read, stop: the address may be wrong."""
-        self.tries[made.key] += 1
-        self.malformed.append(made.key)
-        if self.tries[made.key] > ledger.REASKS:
-            tries = self.tries[made.key]
-            self.miss(made.request, f"malformed {tries} times, at last: {made.reply.detail}", is_open=False)
+    def _settle_malformed(self, call: Call) -> None:
+        """Send the request again, a few times; if answers come and none can be read, stop: the address may be wrong."""
+        self.tries[call.key] += 1
+        self.malformed.append(call.key)
+        if (tries := self.tries[call.key]) > ledger.REPEATS:
+            self._miss(call.request, f"malformed {tries} times, at last: {call.reply.detail}", is_open=False)
         else:
-            self.todo.appendleft((made.key, made.request))  # whoever claims it looks how often it was asked
-        if len(self.malformed) >= (limits.MALFORMED_IN_A_ROW if self.has_answered else limits.FIRST_MALFORMED):
-            ledger.reclassify(self.engine, self.malformed, self.run_id, "malformed", "unread")
-            row = f"{len(self.malformed)} answers in a row" if self.has_answered else "the first answers"
-            self._stop(Refused(f"{row} of the language model's service cannot be read, is UNDERTONE_LLM_URL right? "
-                               f"The last is {made.reply.detail}"))  # fmt: skip
+            self.todo.appendleft((call.key, call.request))  # the process that claims it checks its tries
+        count = len(self.malformed)
+        if count >= (limits.MALFORMED_IN_A_ROW if self.has_answered else limits.FIRST_MALFORMED):
+            ledger.reclassify(self.engine, self.malformed, self.budget.run_id, "malformed", "unread")
+            answers = f"{count} answers in a row" if self.has_answered else "the first answers"
+            message = f"{answers} of the language model's service cannot be read, is UNDERTONE_LLM_URL right?"
+            self._stop(Refused(f"{message} The last is {call.reply.detail}"))
 
-    def _settle_rejected(self, made: Call, *, is_blamed: bool) -> None:
-        """Ask no more; stop after many in a row without an answer, and let a later run ask these again."""
-        self.miss(made.request, f"rejected: {made.reply.detail}", is_open=False)
-        if is_blamed or not self.has_answered:
-            self.rejected.append(made.key)
-        if len(self.rejected) >= limits.REJECTED_IN_A_ROW:
-            ledger.reclassify(self.engine, self.rejected, self.run_id, "rejected", "unread")
-            self._stop(Refused(f"the language model's service rejected {len(self.rejected)} requests in a row, is "
-                               f"UNDERTONE_LLM_URL right? The last error is {made.reply.detail}"))  # fmt: skip
+    def _settle_rejected(self, call: Call, *, is_marked: bool) -> None:
+        """Give the request up; stop after many in a row without an answer, so that a later run sends them again."""
+        self._miss(call.request, f"rejected: {call.reply.detail}", is_open=False)
+        if is_marked or not self.has_answered:
+            self.rejected.append(call.key)
+        if (count := len(self.rejected)) >= limits.REJECTED_IN_A_ROW:
+            ledger.reclassify(self.engine, self.rejected, self.budget.run_id, "rejected", "unread")
+            message = f"the language model's service rejected {count} requests in a row, is UNDERTONE_LLM_URL right?"
+            self._stop(Refused(f"{message} The last error is {call.reply.detail}"))
 
     def _stop(self, why: str | UndertoneError) -> None:
         """Send nothing more; the first reason counts."""
-        if self.asked.stopped is None:
-            self.asked.stopped = str(why)
-            self.asked.error = why if isinstance(why, UndertoneError) else None
+        if self.outcome.stopped is None:
+            self.outcome.stopped = str(why)
+            self.outcome.error = why if isinstance(why, UndertoneError) else None
 
 
-def _unread(call: Call) -> Call:
-    is_final = call.reply.outcome in ("malformed", "rejected")
-    return call._replace(reply=call.reply._replace(outcome="unread")) if is_final else call
+def mark_rejected(calls: Iterable[Call], accepted: set[tuple[str, str]]) -> list[Call]:
+    """Return the calls, the unusable ones as rejected if others of their model and parameters were answered.
 
-
-def blamed(calls: Iterable[Call], works: set[tuple[str, str]]) -> list[Call]:
-    """Calls, those unusable taken for rejected where others of their model and parameters were answered.
-
-    `works` has the models and parameters that have given an answer; those of `calls` are added.
+    `accepted` holds the models and parameters that have given an answer; those of `calls` are added.
     """
-    told = [(call, (call.request.model, as_json(call.request.params))) for call in calls]
-    works.update(like for call, like in told if call.reply.outcome == "answered")
-    return [
-        call._replace(reply=call.reply._replace(outcome="rejected"))
-        if call.reply.outcome == "unusable" and like in works
-        else call
-        for call, like in told
-    ]
+    kinds = [(call, (call.request.model, as_json(call.request.params))) for call in calls]
+    accepted.update(kind for call, kind in kinds if call.reply.outcome == "answered")
+    is_own_fault = [call.reply.outcome == "unusable" and kind in accepted for call, kind in kinds]
+    faults = zip(kinds, is_own_fault, strict=True)
+    return [_mark(call, "rejected") if is_fault else call for (call, _), is_fault in faults]
+
+
+def _mark(call: Call, outcome: str) -> Call:
+    return call._replace(reply=call.reply._replace(outcome=outcome))

@@ -1,7 +1,7 @@
-"""Prompts: texts in files, one a task and language, each with the version that its answers are kept under.
+"""Prompts: texts in files, one a task and language, each with a version that is stored with its answers.
 
-Our own words, not the papers' (IMP-16); those in Chinese are an extension, since ImpScore is English only (X-07).
-Whoever reproduces a paper types its exact wording into files of the same names in a folder of their own.
+They are in our own words, not the papers' (IMP-16); those in Chinese are an extension, since ImpScore is English only
+(X-07). To reproduce a paper, write its exact wording into files of the same names in a folder of your own.
 """
 
 import hashlib
@@ -26,37 +26,32 @@ class Prompt(NamedTuple):
 
 @cache
 def load(name: str, folder: Path | None = None) -> Prompt:
-    """A prompt by its name, which is that of its file without `.md`; read once a process.
-
-    Args:
-        name: such as explicit_en.
-        folder: where files that take precedence over the shipped ones lie.
+    """Load a prompt by the name of its file without `.md`, once a process; files of `folder` take precedence.
 
     Raises:
         BadInput: there is no such folder or prompt, or its file is empty, not UTF-8 or cannot be read.
     """
-    folders = [FOLDER] if folder is None else [_existing(folder), FOLDER]
-    texts = (_read(f / f"{name}.md") for f in folders if _NAME.fullmatch(name))
-    text = next((found for found in texts if found is not None), None)
-    if text is None:
-        known = sorted({p.stem for f in folders for p in f.glob("*.md")})
-        raise BadInput(f"no prompt {name!r}; there are {', '.join(known)}")
-    return Prompt(name, text, hashlib.sha256(text.encode()).hexdigest()[:12])
+    folders = [FOLDER] if folder is None else [_check_folder(folder), FOLDER]
+    for candidate in folders if _NAME.fullmatch(name) else []:
+        if text := _read(candidate / f"{name}.md"):
+            return Prompt(name, text, hashlib.sha256(text.encode()).hexdigest()[:12])
+    names = sorted({path.stem for candidate in folders for path in candidate.glob("*.md")})
+    raise BadInput(f"no prompt {name!r}; there are {', '.join(names)}")
 
 
-def _existing(folder: Path) -> Path:
-    """The folder, which has to be one: with a misspelt one the shipped wording would be asked with, unnoticed."""
+def _check_folder(folder: Path) -> Path:
+    """Check that the folder exists: with a misspelt one the shipped wording would be sent without notice."""
     try:
-        is_one = folder.is_dir()
+        is_folder = folder.is_dir()
     except OSError as why:
         raise BadInput(f"{str(folder)!r}: cannot be read: {why.strerror}") from why
-    if not is_one:
+    if not is_folder:
         raise BadInput(f"{str(folder)!r}: there is no such folder of prompts; see UNDERTONE_LLM_PROMPTS")
     return folder
 
 
 def _read(path: Path) -> str | None:
-    """The text of a prompt's file; none where there is no such file."""
+    """Read a prompt's file; return None if it does not exist."""
     try:
         text = path.read_text(encoding="utf-8-sig").strip()
     except FileNotFoundError:
@@ -71,5 +66,5 @@ def _read(path: Path) -> str | None:
 
 
 def messages(text: str, name: str, folder: Path | None = None) -> list[dict[str, str]]:
-    """The prompt as the system's message and the text as the user's: a message of its own, never spliced in."""
+    """Build the prompt as the system's message and the text as the user's: a message of its own, never spliced in."""
     return [{"role": "system", "content": load(name, folder).text}, {"role": "user", "content": text}]

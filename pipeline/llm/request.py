@@ -1,14 +1,15 @@
-"""One question to a language model, neutral of who answers it, and its identity."""
+"""One request to a language model, independent of the service that answers it, and its identity."""
 
 import hashlib
 import json
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-MODERATION = "moderation"  # the prompt of a request that goes to the moderation endpoint: there is no prompt
+MODERATION = "moderation"  # the prompt of a request to the moderation endpoint, which takes no prompt
+_IDENTITY = ("model", "revision", "messages", "params", "prompt", "prompt_version", "attempt")  # in the order hashed
 
 
 class Request(NamedTuple):
-    """A question: what is asked, of which model, how, and the how-manieth time."""
+    """The messages to a model, with their prompt and parameters; `attempt` counts repetitions from 0."""
 
     model: str
     messages: list[dict[str, str]]
@@ -20,26 +21,15 @@ class Request(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The `completion_id` of its answer."""
-        return completion_id(
-            self.model, self.revision, as_json(self.messages), as_json(self.params), self.prompt,
-            self.prompt_version, self.attempt,
-        )  # fmt: skip
+        """The `completion_id` of its answer: SHA-256 of everything that the answer depends on."""
+        row = self.as_row()
+        return hashlib.sha256(json.dumps([row[name] for name in _IDENTITY], ensure_ascii=False).encode()).hexdigest()
 
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The request that `as_json(request._asdict())` wrote."""
-        return cls(**json.loads(text))
+    def as_row(self) -> dict[str, Any]:
+        """Return the fields as columns of a table, messages and parameters as JSON."""
+        return self._asdict() | {"messages": as_json(self.messages), "params": as_json(self.params)}
 
 
 def as_json(value: object) -> str:
-    """JSON as it stands in `completions`: readable, and the same for equal values."""
+    """Write JSON as it stands in `completions`: readable, and the same for equal values."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
-
-
-def completion_id(
-    model: str, revision: str | None, messages: str, params: str, prompt: str, prompt_version: str, attempt: int
-) -> str:
-    """SHA-256 of everything the answer depends on: change any of it and it is another call."""
-    key = json.dumps([model, revision, messages, params, prompt, prompt_version, attempt], ensure_ascii=False)
-    return hashlib.sha256(key.encode()).hexdigest()

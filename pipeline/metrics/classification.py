@@ -16,6 +16,7 @@ from pipeline.metrics.resample import Names, bounds, draw_counts, number_units, 
 Labels = npt.NDArray[np.integer]
 Floats = npt.NDArray[np.float64]
 Metric = Literal["accuracy", "precision", "recall", "f1"]
+_SHARES = tail_shares(0.95)
 
 
 class Interval(NamedTuple):
@@ -35,10 +36,10 @@ class Comparison(NamedTuple):
     p: float
 
 
-def confusion(truth: Labels, predicted: Labels, classes: int | None = None) -> npt.NDArray[np.int64]:
+def confusion(truth: Labels, predicted: Labels) -> npt.NDArray[np.int64]:
     """Count how often each class was predicted for each: int64 [classes, classes], truth by row."""
     truth, predicted = _check_labels(truth, predicted)
-    size = classes or int(max(truth.max(), predicted.max())) + 1
+    size = int(max(truth.max(), predicted.max())) + 1
     return np.bincount(truth * size + predicted, minlength=size * size).reshape(size, size)
 
 
@@ -48,24 +49,14 @@ def macro_f1(truth: Labels, predicted: Labels) -> float:
 
 
 def compute_metric(tables: npt.NDArray[np.integer], metric: Metric) -> Floats:
-    """Compute a metric of confusion tables: [..., classes, classes] -> [...]."""
-    if metric == "accuracy":
-        correct = np.trace(tables, axis1=-2, axis2=-1)
-        return np.asarray(correct / tables.sum(axis=(-2, -1)), np.float64)
-    index = ("precision", "recall", "f1").index(metric)
-    occurs = tables.sum(axis=-1) + tables.sum(axis=-2) > 0
-    return np.asarray(np.where(occurs, _score_classes(tables)[index], 0).sum(axis=-1) / occurs.sum(axis=-1), np.float64)
-
-
-def _score_classes(tables: npt.NDArray[np.integer]) -> tuple[Floats, Floats, Floats]:
-    """Compute precision, recall and F1 by class, each [..., classes]; 0 where the divisor is 0."""
+    """Compute a metric of confusion tables: [..., classes, classes] -> [...]; a class whose divisor is 0 counts 0."""
     correct = np.diagonal(tables, axis1=-2, axis2=-1)
+    if metric == "accuracy":
+        return np.asarray(correct.sum(axis=-1) / tables.sum(axis=(-2, -1)), np.float64)
     predicted, true = tables.sum(axis=-2), tables.sum(axis=-1)
-    return (
-        correct / np.maximum(predicted, 1),
-        correct / np.maximum(true, 1),
-        2 * correct / np.maximum(predicted + true, 1),
-    )
+    parts = {"precision": (correct, predicted), "recall": (correct, true), "f1": (2 * correct, predicted + true)}
+    part, divisor = parts[metric]
+    return np.asarray((part / np.maximum(divisor, 1)).sum(axis=-1) / (predicted + true > 0).sum(axis=-1), np.float64)
 
 
 def estimate_interval(
@@ -75,23 +66,16 @@ def estimate_interval(
     *,
     groups: Names | None = None,
     draws: int = 2000,
-    confidence: float = 0.95,
     seed: int = 42,
 ) -> Interval:
-    """Compute a metric with its percentile bootstrap interval.
+    """Compute a metric, macro averaged but for accuracy, with its percentile bootstrap interval of 95 %.
 
-    Args:
-        truth: class numbers from 0, [n].
-        predicted: the same, [n].
-        metric: macro averaged, but for accuracy.
-        groups: names [n] of what rows depend on, such as topics: whole groups are drawn. By default single rows.
-        draws: samples drawn with replacement.
-        confidence: share of samples between the bounds.
-        seed: of the draws.
+    Truth and prediction are class numbers from 0, [n]. Groups are names [n] of what rows depend on, such as topics:
+    whole groups are drawn, by default single rows.
     """
-    tables = _sample_tables(truth, [predicted], groups, draws, seed)[0]
+    (tables,) = _sample_tables(truth, [predicted], groups, draws, seed)
     value = float(compute_metric(confusion(truth, predicted), metric))
-    return Interval(value, *bounds(compute_metric(tables, metric), tail_shares(confidence)))
+    return Interval(value, *bounds(compute_metric(tables, metric), _SHARES))
 
 
 def compare(
@@ -102,61 +86,37 @@ def compare(
     *,
     groups: Names | None = None,
     draws: int = 2000,
-    confidence: float = 0.95,
     seed: int = 42,
 ) -> Comparison:
     """Measure how much better `first` is than `second` by a paired bootstrap; arguments as of `estimate_interval`.
 
     p is that of `resample.p_value`.
     """
-    first_samples, second_samples = (
-        compute_metric(tables, metric) for tables in _sample_tables(truth, [first, second], groups, draws, seed)
-    )
+    tables = _sample_tables(truth, [first, second], groups, draws, seed)
+    differences = compute_metric(tables[0], metric) - compute_metric(tables[1], metric)
     values = [float(compute_metric(confusion(truth, predicted), metric)) for predicted in (first, second)]
-    differences = first_samples - second_samples
-    return Comparison(values[0] - values[1], *bounds(differences, tail_shares(confidence)), p_value(differences))
+    return Comparison(values[0] - values[1], *bounds(differences, _SHARES), p_value(differences))
 
 
 def mcnemar(truth: Labels, first: Labels, second: Labels) -> float:
     """Compute the exact two-sided p of McNemar's test; 1 if both predictors err on the same rows."""
-    truth, first = _check_labels(truth, first)
-    truth, second = _check_labels(truth, second)
-    first_only = int(((first == truth) & (second != truth)).sum())
-    second_only = int(((first != truth) & (second == truth)).sum())
-    disagreements = first_only + second_only
+    is_right, is_other_right = (np.equal(*_check_labels(truth, predicted)) for predicted in (first, second))
+    first_only = int((is_right & ~is_other_right).sum())
+    disagreements = int((is_right != is_other_right).sum())
     return float(stats.binomtest(first_only, disagreements, 0.5).pvalue) if disagreements else 1.0
 
 
-class Calibration(NamedTuple):
-    """Expected calibration error, and a row for each bin that is not empty: low, high, confidence, accuracy, count."""
+def calibration_error(truth: Labels, probabilities: Floats, bins: int = 10) -> float:
+    """Compute the expected calibration error (Guo et al., 2017) of probabilities [n, classes] in bins of equal width.
 
-    error: float
-    bins: pl.DataFrame
-
-
-def calibration(truth: Labels, probabilities: Floats, bins: int = 10) -> Calibration:
-    """Compute the expected calibration error (Guo et al., 2017) in bins of confidence of equal width.
-
-    Args:
-        truth: class numbers from 0, [n].
-        probabilities: of the classes, [n, classes].
-        bins: of confidence, the probability of the class with the largest one; a bin holds its upper edge.
+    Confidence is the probability of the class with the largest one; a bin holds its upper edge.
     """
-    predicted = probabilities.argmax(axis=1)
-    truth, predicted = _check_labels(truth, predicted)
-    rows = pl.DataFrame({"confidence": probabilities.max(axis=1), "right": predicted == truth})
-    bin_index = ((pl.col("confidence") * bins).ceil() - 1).clip(0, bins - 1)
-    bin_rows = (
-        rows.group_by(low=bin_index / bins)
-        .agg(
-            pl.col("confidence").mean(), accuracy=pl.col("right").mean(), count=pl.len().cast(pl.Int64)
-        )
-        .sort("low")
-    )  # fmt: skip
-    shares = bin_rows["count"] / len(rows)
-    error = float((shares * (bin_rows["confidence"] - bin_rows["accuracy"]).abs()).sum())
-    high = pl.col("low") + 1 / bins
-    return Calibration(error, bin_rows.select("low", high.alias("high"), "confidence", "accuracy", "count"))
+    truth, predicted = _check_labels(truth, probabilities.argmax(axis=1))
+    rows = pl.DataFrame({"confidence": probabilities.max(axis=1), "is_right": predicted == truth})
+    index = ((pl.col("confidence") * bins).ceil() - 1).clip(0, bins - 1)
+    means = rows.group_by(index=index).agg(pl.col("confidence", "is_right").mean(), share=pl.len() / len(rows))
+    gaps = (pl.col("confidence") - pl.col("is_right")).abs()
+    return float(means.sort("index").select((pl.col("share") * gaps).sum()).item())
 
 
 def _sample_tables(

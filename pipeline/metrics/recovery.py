@@ -6,20 +6,21 @@ word; rouge-score's own tokenizer drops every character that is not ASCII. Basel
 measured as well.
 """
 
-from collections import Counter, defaultdict
 from collections.abc import Sequence
-from functools import reduce
-from operator import or_
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pipeline.metrics.overlap import lcs
+from pipeline.metrics.overlap.bleu import bleu
+from pipeline.metrics.overlap.metric import divide
+from pipeline.metrics.overlap.segments import list_starts, read_batches
 from pipeline.metrics.resample import wilson
 from pipeline.text.segment import UNIT
 
-Counts = npt.NDArray[np.int64]  # [orders, 3]: n-grams of the answer, of the reference, shared
+Floats = npt.NDArray[np.float64]
 METRICS = ("rouge_l", "bleu", "chrf")
 BLEU_ORDERS, CHRF_ORDERS, CHRF_BETA = 4, 6, 2.0  # sacrebleu's defaults
 
@@ -29,154 +30,88 @@ def split_units(text: str) -> list[str]:
     return UNIT.findall(text.lower())
 
 
-def rouge_l(answer: str, references: Sequence[str]) -> float:
-    """Compute F1 of the longest common subsequence of units without marks, for the best reference; in [0, 1]."""
-    answer_units, *reference_units = (
-        [unit for unit in split_units(text) if unit[0].isalnum()] for text in (answer, *references)
-    )
-    return max(
-        (
-            2 * _lcs_length(answer_units, reference) / max(len(answer_units) + len(reference), 1)
-            for reference in reference_units
-        ),
-        default=0.0,
-    )
+def measure_overlap(answers: Sequence[str | None], references: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Measure the overlap of all answers with their references: rouge_l, bleu, chrf, row_count, null_count.
+
+    Several references: ROUGE-L and chrF take the one that fits best, BLEU the most of each n-gram in any and the
+    length nearest to the answer's. ROUGE-L is the mean of the rows, BLEU and chrF are of summed counts. A row without
+    an answer (None) counts as an empty one. ValueError for lengths that differ, or a row without references.
+    """
+    if len(answers) != len(references) or not all(len(row_references) for row_references in references):
+        raise ValueError(f"expected references for each of {len(answers)} answers, got {len(references)} lists")
+    counts = {"row_count": len(answers), "null_count": sum(answer is None for answer in answers)}
+    if not len(answers):
+        return dict.fromkeys(METRICS, 0.0) | counts
+    texts = [answer or "" for answer in answers]
+    units = [split_units(text) for text in texts]
+    reference_units = [[split_units(text) for text in row_references] for row_references in references]
+    values = _rouge_l(units, reference_units), _bleu(units, reference_units), _chrf(texts, references)
+    return dict(zip(METRICS, values, strict=True)) | counts
 
 
-def _lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
-    """Compute the length of the longest common subsequence; one integer holds a table row (Hyyrö 2004)."""
-    unit_bits: dict[str, int] = defaultdict(int)
-    for position, unit in enumerate(first):
-        unit_bits[unit] |= 1 << position
-    all_bits = (1 << len(first)) - 1
-    row = all_bits
-    for unit in second:
-        hits = row & unit_bits[unit]
-        row = ((row + hits) | (row - hits)) & all_bits
-    return len(first) - row.bit_count()
+def _rouge_l(answers: list[list[str]], references: list[list[list[str]]]) -> float:
+    """Compute F1 of the longest common subsequence of units without marks, with the best reference."""
+    without_marks = [[unit for unit in units if unit[0].isalnum()] for units in answers]
+    references = [[[unit for unit in units if unit[0].isalnum()] for units in row] for row in references]
+    best = []
+    for batch in read_batches(without_marks, references):
+        lengths = np.diff(batch.ends)[batch.owner] + np.diff(batch.ref_ends)
+        f1 = 2 * lcs.measure_lengths(batch) / np.maximum(lengths, 1)
+        best.append(np.maximum.reduceat(f1, list_starts(batch.owner)))
+    return float(np.mean(np.concatenate(best)))
 
 
-def _count_ngrams(answer: Sequence[str], references: Sequence[Sequence[str]], orders: int) -> Counts:
-    """Count n-grams of the answer, of the references and shared, by order; of several references the maximum counts."""
-    counts = np.zeros((orders, 3), np.int64)
-    for n in range(1, orders + 1):
-        answer_ngrams, *reference_ngrams = (
-            Counter(zip(*(text[i:] for i in range(n)), strict=False)) for text in (answer, *references)
-        )  # fmt: skip
-        reference_union: Counter[tuple[str, ...]] = reduce(or_, reference_ngrams, Counter())
-        counts[n - 1] = answer_ngrams.total(), reference_union.total(), (answer_ngrams & reference_union).total()
-    return counts
-
-
-def _bleu(counts: Counts, answer_length: int, reference_length: int) -> float:
-    """Compute the geometric mean of the precisions of the orders that occur, times the brevity penalty.
+def _bleu(answers: list[list[str]], references: list[list[list[str]]]) -> float:
+    """Compute BLEU.
 
     An order without a match counts half, a quarter, … of a match (sacrebleu's smoothing `exp`), and orders longer than
     the answers are left out (its `effective_order`): meanings are short.
     """
-    total, shared = (column[counts[:, 0] > 0].astype(float) for column in (counts[:, 0], counts[:, 2]))
-    if not shared.any():
-        return 0.0
-    is_unmatched = shared == 0
-    shared[is_unmatched] = 0.5 ** np.arange(1, is_unmatched.sum() + 1)
-    penalty = min(0.0, 1 - reference_length / answer_length)
-    return float(np.exp(np.log(shared / total).mean() + penalty))
+    metric = bleu(BLEU_ORDERS, "exp", effective_order=True)
+    stats = np.concatenate([metric.stats(batch) for batch in read_batches(answers, references)])
+    return float(metric.score(stats.sum(axis=0)))
 
 
-def _chrf(counts: Counts) -> float:
-    """Compute F with beta 2 of mean precision and mean recall over the orders that both sides have."""
-    answer_counts, reference_counts, shared = counts[(counts[:, 0] > 0) & (counts[:, 1] > 0)].T
-    if not shared.sum():
-        return 0.0
-    precision, recall, weight = (
-        float((shared / answer_counts).mean()),
-        float((shared / reference_counts).mean()),
-        CHRF_BETA**2,
-    )
-    return (1 + weight) * precision * recall / (weight * precision + recall)
+def _chrf(answers: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    """Compute chrF with the best reference of each answer."""
+    owner = np.repeat(np.arange(len(answers)), [len(row) for row in references])
+    letters = [list("".join(answer.split())) for answer in answers]
+    reference_letters = [[list("".join(reference.split()))] for row in references for reference in row]
+    batches = read_batches([letters[row] for row in owner], reference_letters)
+    stats = np.concatenate([bleu(CHRF_ORDERS).stats(batch) for batch in batches])
+    lengths, shared = stats[:, -2:], stats[:, :CHRF_ORDERS]
+    counts = np.maximum(lengths[:, :, np.newaxis] - np.arange(CHRF_ORDERS), 0)  # n-grams of the answer, the reference
+    counts[:, 0][counts[:, 1] == 0] = 0  # as sacrebleu: what no reference is long enough for does not count
+    counts = np.concatenate([counts, shared[:, np.newaxis]], axis=1)
+    best = np.lexsort((-_score_chrf(counts), owner))[list_starts(owner)]
+    return float(_score_chrf(counts[best].sum(axis=0)))
 
 
-class Overlap(NamedTuple):
-    """Overlap of answers with references, in [0, 1]."""
+def _score_chrf(counts: Floats) -> Floats:
+    """Compute F with beta 2 of mean precision and mean recall over the orders that both sides have.
 
-    rows: pl.DataFrame  # rouge_l, bleu, chrf of each answer
-    corpus: dict[str, float]  # the same of all together: ROUGE-L's mean; BLEU and chrF of summed counts
-    row_count: int
-    null_count: int  # rows without an answer; they count as empty answers
-
-
-def measure_overlap(answers: Sequence[str | None], references: Sequence[Sequence[str]]) -> Overlap:
-    """Measure the overlap of each answer with its references, and of all answers.
-
-    Several references: ROUGE-L and chrF take the one that fits best, BLEU the most of each n-gram in any and the
-    length nearest to the answer's.
-
-    Args:
-        answers: a meaning for each row, None where there is none.
-        references: its references, at least one a row.
-
-    Raises:
-        ValueError: lengths that differ, or a row without references.
+    `counts` has n-grams of the answer, of the reference, shared: [..., 3, orders].
     """
-    if len(answers) != len(references) or not all(len(row_references) for row_references in references):
-        raise ValueError(f"expected references for each of {len(answers)} answers, got {len(references)} lists")
-    rows: list[tuple[float, float, float]] = []
-    bleu_counts, length_sums, chrf_counts = (
-        np.zeros((BLEU_ORDERS, 3), np.int64),
-        np.zeros(2, np.int64),
-        np.zeros((CHRF_ORDERS, 3), int),
-    )
-    for answer, row_references in zip((answer or "" for answer in answers), references, strict=True):
-        answer_words, *reference_words = (split_units(text) for text in (answer, *row_references))
-        word_counts = _count_ngrams(answer_words, reference_words, BLEU_ORDERS)
-        length_pair = (
-            len(answer_words),
-            min((abs(len(reference) - len(answer_words)), len(reference)) for reference in reference_words)[1],
-        )
-        answer_letters, *reference_letters = ("".join(text.split()) for text in (answer, *row_references))
-        letter_counts = max(
-            (_count_ngrams(answer_letters, [reference], CHRF_ORDERS) for reference in reference_letters), key=_chrf
-        )
-        letter_counts[letter_counts[:, 1] == 0, 0] = (
-            0  # as sacrebleu: what no reference is long enough for does not count
-        )
-        rows.append((rouge_l(answer, row_references), _bleu(word_counts, *length_pair), _chrf(letter_counts)))
-        bleu_counts, length_sums, chrf_counts = (
-            bleu_counts + word_counts,
-            length_sums + length_pair,
-            chrf_counts + letter_counts,
-        )
-    table = pl.DataFrame(rows, schema=dict.fromkeys(METRICS, pl.Float64), orient="row")
-    mean = float(np.mean(table["rouge_l"].to_numpy())) if rows else 0.0
-    corpus = {"rouge_l": mean, "bleu": _bleu(bleu_counts, *length_sums.tolist()), "chrf": _chrf(chrf_counts)}
-    return Overlap(table, corpus, len(rows), sum(answer is None for answer in answers))
+    answer, reference, shared = np.moveaxis(counts, -2, 0)
+    order_count = np.maximum(((answer > 0) & (reference > 0)).sum(axis=-1), 1)
+    precision, recall = (divide(shared, total).sum(axis=-1) / order_count for total in (answer, reference))
+    weight = CHRF_BETA**2
+    return divide((1 + weight) * precision * recall, weight * precision + recall)
 
 
-def measure_overlap_baselines(rows: pl.DataFrame) -> pl.DataFrame:
-    """Measure the overlap of baselines: the text itself, its context, and the meaning of another row.
+def compare_overlap(rows: pl.DataFrame) -> pl.DataFrame:
+    """Measure the overlap of answers and of baselines that recover nothing: by, and the columns of `measure_overlap`.
 
-    The last shows how much of the overlap is the references' common wording.
-
-    Args:
-        rows: text, context (null where there is none), meanings.
-
-    Returns:
-        baseline (text, context, other_meaning), rouge_l, bleu, chrf (corpus values), row_count, null_count.
+    The baselines are the text itself, its context, and the meaning of another row, which shows how much of the overlap
+    is the references' common wording. Without the column `meaning` there are only baselines.
     """
-    first_meanings = [*rows["meanings"].list.first()]
-    answers = {
-        "text": [*rows["text"]],
-        "context": [*rows["context"]],
-        "other_meaning": [*first_meanings[1:], *first_meanings[:1]],
-    }
-    overlaps = [
-        (name, measure_overlap(baseline_answers, rows["meanings"].to_list()))
-        for name, baseline_answers in answers.items()
-    ]
-    return pl.DataFrame([
-        {"baseline": name, **result.corpus, "row_count": result.row_count, "null_count": result.null_count}
-        for name, result in overlaps
-    ])  # fmt: skip
+    references, first_meanings = rows["meanings"].to_list(), rows["meanings"].list.first()
+    columns = {"answers": rows["meaning"]} if "meaning" in rows.columns else {}
+    columns |= {"text": rows["text"], "context": rows["context"]}
+    columns["other_meaning"] = pl.concat([first_meanings[1:], first_meanings[:1]])
+    return pl.DataFrame(
+        [{"by": name, **measure_overlap(column.to_list(), references)} for name, column in columns.items()]
+    )
 
 
 class Accuracy(NamedTuple):
@@ -191,20 +126,12 @@ class Accuracy(NamedTuple):
 
 
 def measure_choices(choices: pl.DataFrame, picks: Sequence[int | None]) -> Accuracy:
-    """Measure the share of rows where the chosen option is right.
-
-    Args:
-        choices: rows with options and answers (places of the right ones).
-        picks: place of the chosen option of each row, None where there is none.
-
-    Raises:
-        ValueError: lengths that differ, or no rows.
-    """
+    """Measure the share of rows whose pick, the index of an option or None, is right; ValueError for other lengths."""
     if len(choices) != len(picks):
         raise ValueError(f"expected a choice for each of {len(choices)} rows, got {len(picks)}")
-    pick_series = pl.Series("chosen", picks, dtype=pl.Int64)
-    is_right = choices.select(pl.col("answers").list.contains(pick_series).fill_null(value=False)).to_series()
-    return _build_accuracy(choices, is_right & pick_series.is_not_null(), pick_series.null_count())
+    pick = pl.Series(picks, dtype=pl.Int64)
+    is_right = choices.select(pl.col("answers").list.contains(pick).fill_null(value=False)).to_series()
+    return _build_accuracy(choices, is_right & pick.is_not_null(), pick.null_count())
 
 
 def _build_accuracy(choices: pl.DataFrame, correct_shares: pl.Series, null_count: int = 0) -> Accuracy:
@@ -212,29 +139,22 @@ def _build_accuracy(choices: pl.DataFrame, correct_shares: pl.Series, null_count
     if not len(choices):
         raise ValueError("expected at least one row")
     share = float(np.mean(correct_shares.to_numpy()))
-    low, high = wilson(np.array([share]), np.array([len(correct_shares)]))
+    low, high = wilson(np.array([share]), np.array([len(choices)]))
     chances = choices.select(pl.col("answers").list.len() / pl.col("options").list.len()).to_series()
-    return Accuracy(
-        share, float(low[0]), float(high[0]), float(np.mean(chances.to_numpy())), len(correct_shares), null_count
-    )
+    chance = float(np.mean(chances.to_numpy()))
+    return Accuracy(share, float(low[0]), float(high[0]), chance, len(choices), null_count)
 
 
-def measure_choice_baselines(choices: pl.DataFrame) -> pl.DataFrame:
-    """Measure choice baselines that understand nothing; of tied options the share of right ones counts.
+def compare_choices(choices: pl.DataFrame, picks: Sequence[int | None] | None = None) -> pl.DataFrame:
+    """Measure picks, if there are any, and baselines that understand nothing: by, and the fields of `Accuracy`.
 
-    Args:
-        choices: text, context (null where there is none), options, answers.
-
-    Returns:
-        baseline, accuracy, low, high, chance, row_count, null_count. Baselines: longest and shortest option;
-        most_overlap, the one with the largest share of its distinct units in context and text; least_overlap;
-        position, the place that is right most often in these same rows.
-
-    Raises:
-        ValueError: no rows.
+    Baselines: longest and shortest option; most_overlap, the one with the largest share of its distinct units in
+    context and text; least_overlap; position, the place that is right most often in these same rows. Of tied options
+    the mean counts. ValueError without rows.
     """
     if not len(choices):
         raise ValueError("expected at least one row")
+    rows = [] if picks is None else [{"by": "answers", **measure_choices(choices, picks)._asdict()}]
     overlaps = [_share_units(*row) for row in choices.select("text", "context", "options").iter_rows()]
     options = choices.with_row_index("row").select("row", "options", "answers").explode("options")
     options = options.with_columns(
@@ -243,22 +163,20 @@ def measure_choice_baselines(choices: pl.DataFrame) -> pl.DataFrame:
         place=pl.int_range(pl.len()).over("row"),
     )
     options = options.with_columns(is_right=pl.col("answers").list.contains(pl.col("place")))
-    right_counts = (
-        options.group_by("place").agg(pl.col("is_right").sum()).sort("is_right", "place", descending=[True, False])
-    )
+    right_counts = options.group_by("place").agg(pl.col("is_right").sum())
+    best_place = right_counts.sort("is_right", "place", descending=[True, False]).item(0, "place")
     values = {
         "longest": pl.col("length"),
         "shortest": -pl.col("length"),
         "most_overlap": pl.col("overlap"),
         "least_overlap": -pl.col("overlap"),
-        "position": (pl.col("place") == right_counts.item(0, "place")).cast(pl.Float64),
+        "position": (pl.col("place") == best_place).cast(pl.Float64),
     }
-    baselines = []
     for name, value in values.items():
         best = options.filter(value == value.max().over("row"))
         correct_shares = best.group_by("row", maintain_order=True).agg(pl.col("is_right").mean())["is_right"]
-        baselines.append({"baseline": name, **_build_accuracy(choices, correct_shares)._asdict()})
-    return pl.DataFrame(baselines)
+        rows.append({"by": name, **_build_accuracy(choices, correct_shares)._asdict()})
+    return pl.DataFrame(rows)
 
 
 def _share_units(text: str, context: str | None, options: list[str]) -> list[float]:

@@ -26,8 +26,7 @@ _CELLS = 1 << 20  # counts held at a time
 def number_units(names: Names, count: int, items: str = "items") -> Ints:
     """Number the unit of each item, from 0 in the order of the names: [count].
 
-    Raises:
-        ValueError: not as many names as items, or a null.
+    ValueError for not as many names as items, or a null.
     """
     series = pl.Series("group", names)
     name_count = len(series) - series.null_count()
@@ -46,12 +45,8 @@ def sum_units(values: Numbers, units: Ints) -> Numbers:
 def draw_counts(copies: int | Ints, draws: int, seed: int) -> Iterator[Ints]:
     """Draw samples as counts of each unit, in blocks of samples: [block, units].
 
-    Units that are alike may be given as one with its number of copies, which costs no more than a single one.
-
-    Args:
-        copies: number of units; or of each distinct unit how many there are, [units].
-        draws: samples.
-        seed: of the draws; the block size does not change the samples.
+    `copies` is the number of units; or of each distinct unit how many there are, [units], which costs no more than a
+    single one. The block size does not change the samples.
     """
     copies = np.ones(copies, np.int64) if isinstance(copies, int) else copies
     total, rng = copies.sum(), np.random.default_rng(seed)
@@ -61,11 +56,7 @@ def draw_counts(copies: int | Ints, draws: int, seed: int) -> Iterator[Ints]:
 def draw_picks(units: int, draws: int, seed: int, width: int = 0) -> Iterator[Ints]:
     """Draw samples as `draw_counts` does, by picking units one by one: other samples, same distribution.
 
-    Args:
-        units: number of units.
-        draws: samples.
-        seed: of the draws.
-        width: numbers that the caller makes of a sample, if more than units: blocks have fewer samples then.
+    `width` is how many numbers the caller makes of a sample, if more than units: blocks have fewer samples then.
     """
     rng = np.random.default_rng(seed)
     for size in block_sizes(draws, max(width, units)):
@@ -80,11 +71,7 @@ def block_sizes(draws: int, width: int) -> Iterator[int]:
 
 
 def sum_samples(values: Numbers, blocks: Iterator[Ints]) -> Numbers:
-    """Sum units' values over each sample: [units, …] -> [draws, …].
-
-    Raises:
-        ValueError: no draws.
-    """
+    """Sum units' values over each sample: [units, …] -> [draws, …]; ValueError without draws."""
     sums = [block @ values for block in blocks]
     if not sums:
         raise ValueError("draws should be at least 1")
@@ -99,22 +86,16 @@ def iterate_counts(units: int, draws: int, seed: int) -> Iterator[Floats]:
 
 
 def tail_shares(confidence: float) -> tuple[float, float]:
-    """Compute the quantiles at which an interval begins and ends.
-
-    Raises:
-        ValueError: a confidence outside (0, 1).
-    """
+    """Compute the quantiles at which an interval begins and ends; ValueError for a confidence outside (0, 1)."""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence should be between 0 and 1, not {confidence}")
     return (1 - confidence) / 2, (1 + confidence) / 2
 
 
 def bounds(samples: Floats, shares: tuple[float, float] = MIDDLE) -> tuple[float, float]:
-    """Compute the percentile interval of the samples that are not NaN, by default of 95 %; NaN without any.
+    """Compute the percentile interval of the samples [draws] that are not NaN, by default of 95 %; NaN without any.
 
-    Args:
-        samples: a number each, NaN where it is undefined, [draws].
-        shares: where the interval begins and ends, as `tail_shares` gives them.
+    `shares` are the quantiles of `tail_shares`.
     """
     defined = samples[~np.isnan(samples)]
     if not len(defined):

@@ -5,48 +5,48 @@ The ledger pays for each answer once; answers are written to `completions`.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import polars as pl
+import sqlalchemy as sa
 
 from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.llm import batch as batches
 from pipeline.llm import client, prompt
-from pipeline.llm.asked import Asked, Miss
+from pipeline.llm.batch import Provider
 from pipeline.llm.ledger import answers as ledger
 from pipeline.llm.ledger import cost, given_up
-from pipeline.llm.ledger.cost import Estimate
+from pipeline.llm.ledger.answers import Answer
+from pipeline.llm.ledger.cost import Budget, Estimate
+from pipeline.llm.outcome import Miss, Outcome, Summary
 from pipeline.llm.questions import explicit, graded, problematic
-from pipeline.llm.request import MODERATION, Request, as_json
+from pipeline.llm.request import MODERATION, Request
 from pipeline.llm.service.connection import Endpoint
-from pipeline.llm.summary import Summary
 from pipeline.tables import empty
 from pipeline.tasks.impscore import pairs
 from pipeline.tasks.record import runs
 from pipeline.text.language import detect_language
 
-Mode = Literal["live", "cache-only"]
-OnProgress = Callable[[int], None]
-ATTEMPTS = 2  # a refusal or an echo is asked once more
+ATTEMPTS = 2  # a request whose answer is a refusal or an echo is sent once more
 
 
 class Options(NamedTuple):
-    """Which model to ask and how.
+    """The model to ask, and how.
 
     The outcome of the requests is added to `summary`, for a command that prints it and derives its exit code from it.
-    Without a `summary` the outcome is raised, so that it sets the state of an Airflow task: see `Asked.check`.
+    Without a `summary` the outcome is raised, so that it sets the state of an Airflow task: see `Outcome.check`.
     """
 
     model: str
     revision: str | None = None
     params: Mapping[str, Any] = {}
-    mode: Mode = "live"
+    mode: Literal["live", "cache-only"] = "live"
     concurrency: int = 16
-    max_cost: float | None = None
+    max_cost: float | None = None  # USD of the run
     endpoint: Endpoint | None = None
     summary: Summary | None = None
+    run_id: str = "cli"
+    on_progress: Callable[[int], None] = lambda _: None  # called with the number of requests that were settled
 
 
 def find_endpoint(base_url: str | None = None, key: str | None = None) -> Endpoint | None:
@@ -69,116 +69,107 @@ def list_sources(sources: Sequence[str] = ()) -> list[str]:
     return [source for source in available if not sources or source in sources]
 
 
-def build_requests(source: str, options: Options, limit: int | None = None) -> dict[str, Request]:
+def _build_requests(source: str, options: Options, limit: int | None) -> dict[str, Request]:
     """Build the requests for the explicit forms of a source, by sentence, in the order of their ids."""
     has_prompt = (pl.col("source") == source) & pl.col("prompt").is_not_null()
     rows = warehouse.scan("sentences", has_prompt).sort("item_id").select("text", "prompt").collect()
     rows = rows.unique("text", keep="first", maintain_order=True).head(limit or rows.height)
+    return {text: build_request(name, text, options) for text, name in rows.iter_rows()}
+
+
+def build_request(name: str, text: str, options: Options) -> Request:
+    """Build the request of a prompt about a text."""
     folder = settings.llm_prompts()
-    return {
-        text: _build_request(prompt_name, explicit.messages(text, prompt_name, folder), options)
-        for text, prompt_name in rows.iter_rows()
-    }
-
-
-def _build_request(name: str, messages: list[dict[str, str]], options: Options) -> Request:
-    return Request(
-        model=options.model, revision=options.revision, params=dict(options.params), prompt=name,
-        prompt_version=prompt.load(name, settings.llm_prompts()).version, messages=messages,
-    )  # fmt: skip
+    messages, version = prompt.messages(text, name, folder), prompt.load(name, folder).version
+    return Request(options.model, messages, name, version, dict(options.params), revision=options.revision)
 
 
 def estimate(sources: Sequence[str], options: Options, limit: int | None = None, *, batch: bool = False) -> Estimate:
     """Estimate the cost of the requests for explicit forms; send nothing."""
-    by_source = [build_requests(source, options, limit).values() for source in list_sources(sources)]
-    all_requests = list(chain.from_iterable(by_source))
-    prices, output_tokens = cost.prices(settings.llm_prices()), settings.llm_max_tokens()
-    return cost.estimate(all_requests, _open_ledger(), prices, batch=batch, output_tokens=output_tokens)
+    requests = [
+        request for source in list_sources(sources) for request in _build_requests(source, options, limit).values()
+    ]
+    unanswered = list(ledger.find_unanswered(_open_ledger(), requests).values())
+    cached = len({request.key for request in requests}) - len(unanswered)
+    return cost.estimate(unanswered, cached, _load_budget(options), is_batch=batch)
 
 
-def ask(
-    source: str, options: Options, limit: int | None = None, on_progress: OnProgress = lambda _: None,
-    run_id: str = "cli", day: str | None = None,
-) -> dict[str, object]:  # fmt: skip
+def ask(source: str, options: Options, limit: int | None = None, day: str | None = None) -> dict[str, object]:
     """Ask for the missing explicit forms of a source, and write the answers to `completions`.
 
     A request whose answer has no sentence, or was truncated, is sent once more. Answers in the ledger are reused.
-    With a `day` the step is recorded in `runs`.
-
-    Returns:
-        Counts: requests, answers, calls_sent, cached, tokens, cost_usd, the guessed part of it, and the reasons of
-        missing answers.
+    With a `day` the step is recorded in `runs`. Returns counts, costs, and the reasons of missing answers.
 
     Raises:
         Retry: some requests failed for now; the answers of the others are written.
         Refused: the service refused, or no request has an answer.
     """
     started = runs.start()
-    requests = build_requests(source, options, limit)
-    request_count, all_requests = len(requests), list(requests.values())
-    missing: list[Miss] = []
-    counts: Counter[str] = Counter()
-    reasons: Counter[str] = Counter()
-    total = Summary(options.max_cost)
+    requests = _build_requests(source, options, limit)
+    sent: list[list[Request]] = []
+    outcomes: list[Outcome] = []
+    total = Summary(max_cost=options.max_cost)
     for attempt in range(ATTEMPTS):
-        current = list(requests.values())
-        outcome = _ask_source(source, current, options, on_progress, run_id, attempt)
-        counts.update(
-            answers=0 if attempt else len(outcome.answers), asked_again=len(requests) if attempt else 0,
-            calls_sent=outcome.calls_sent, cached=outcome.cached, input_tokens=outcome.input_tokens,
-            output_tokens=outcome.output_tokens, missing=len(outcome.missing),
-        )  # fmt: skip
-        reasons.update(miss.reason for miss in outcome.missing)
-        total.add(current, outcome)
-        missing = missing if attempt else outcome.missing
+        sent.append(list(requests.values()))
+        outcome = _send(source, sent[-1], options, attempt)
+        outcomes.append(outcome)
+        total.add(sent[-1], outcome)
         requests = {
-            text: request._replace(attempt=attempt + 1) for text, request in requests.items()
+            text: request._replace(attempt=attempt + 1)
+            for text, request in requests.items()
             if (answer := outcome.answers.get(request.key))
             and (answer.is_cut or explicit.parse(answer.response, text, request.prompt).explicit is None)
-        }  # fmt: skip
-        all_requests += requests.values()
+        }
         if outcome.stopped:
             break
     if day is not None:
-        _record_run(source, day, options, all_requests, missing, run_id, started)
-    why_missing = "; ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-    costs = {"cost_usd": total.cost_usd, "guessed_usd": total.guessed_usd, "max_cost": options.max_cost}
-    return {"source": source, "requests": request_count, **counts, **costs, "why_missing": why_missing}
+        all_requests = [request for part in sent for request in part]
+        _record_run(source, day, options, all_requests, outcomes[0].missing, started)
+    missing = [miss.reason for outcome in outcomes for miss in outcome.missing]
+    names = ("calls_sent", "cached", "input_tokens", "output_tokens")
+    return {
+        "source": source,
+        "requests": len(sent[0]),
+        "answers": len(outcomes[0].answers),
+        "asked_again": sum(map(len, sent[1:])),
+        **{name: sum(getattr(outcome, name) for outcome in outcomes) for name in names},
+        "missing": len(missing),
+        "cost_usd": total.cost_usd,
+        "guessed_usd": total.guessed_usd,
+        "max_cost": options.max_cost,
+        "why_missing": "; ".join(f"{count} {reason}" for reason, count in Counter(missing).most_common()),
+    }
 
 
-def run_batch(sources: Sequence[str], options: Options, limit: int | None = None, run_id: str = "cli") -> pl.DataFrame:
+def run_batch(sources: Sequence[str], options: Options, limit: int | None = None) -> pl.DataFrame:
     """Submit the requests without an answer to the provider's batch API, and collect the answers of earlier batches.
 
     Run it again to collect: a request in a batch is not submitted twice. Returns a row for each batch, with its state.
     """
     if options.mode != "live":
         raise BadInput("a batch is submitted and paid; it cannot be cache-only")
-    by_source = {source: list(build_requests(source, options, limit).values()) for source in sources}
-    service = _check_endpoint(options)
-    prices, output_tokens = cost.prices(settings.llm_prices()), settings.llm_max_tokens()
-    collected = batches.collect(_open_ledger(), service, prices=prices, output_tokens=output_tokens)
-    submitted = batches.submit(
-        list(chain.from_iterable(by_source.values())), _open_ledger(), service, run_id=run_id,
-        max_cost=options.max_cost, prices=prices, output_tokens=output_tokens,
-    )  # fmt: skip
-    for source, source_requests in by_source.items():
-        answers = ledger.answers(_open_ledger(), [request.key for request in source_requests])
-        _add_answers(source, source_requests, Asked(answers=answers), run_id)
+    by_source = {source: list(_build_requests(source, options, limit).values()) for source in sources}
+    provider = Provider(_open_ledger(), _check_endpoint(options), _load_budget(options))
+    collected = provider.collect()
+    submitted_ids = provider.submit(request for requests in by_source.values() for request in requests)
+    for source, requests in by_source.items():
+        answers, _ = ledger.look_up(_open_ledger(), [request.key for request in requests])
+        _add_answers(source, requests, answers, options)
     rows = [state._asdict() for state in collected]
     collected_ids = {row["id"] for row in rows}
-    rows += [{"id": batch_id, "status": "submitted"} for batch_id in submitted if batch_id not in collected_ids]
+    rows += [{"id": batch_id, "status": "submitted"} for batch_id in submitted_ids if batch_id not in collected_ids]
     schema = {"id": pl.String, "status": pl.String, "requests": pl.Int64, "answered": pl.Int64, "open": pl.Int64}
     return pl.DataFrame(rows, schema={**schema, "detail": pl.String})
 
 
 def count_calls() -> pl.DataFrame:
     """Count the calls of the ledger by model and outcome."""
-    return _build_frame(given_up.status(_open_ledger())).drop("reason")
+    return _build_frame(given_up.list_all(_open_ledger())).drop("reason")
 
 
 def list_given_up(model: str | None = None, reason: str | None = None) -> pl.DataFrame:
     """Count the calls of requests that no run sends any more, by model, outcome and reason."""
-    return _build_frame(given_up.entries(_open_ledger(), model, reason))
+    return _build_frame(given_up.list_entries(_open_ledger(), model, reason))
 
 
 def forgive(model: str | None = None, reason: str | None = None, *, is_clearing: bool) -> int:
@@ -192,8 +183,13 @@ def _build_frame(entries: Sequence[given_up.Entry]) -> pl.DataFrame:
     return pl.DataFrame(entries, schema=schema, orient="row")
 
 
-def _open_ledger() -> Any:
-    return ledger.opened(settings.llm_ledger())
+def _open_ledger() -> sa.Engine:
+    return ledger.open_ledger(settings.llm_ledger())
+
+
+def _load_budget(options: Options) -> Budget:
+    prices = cost.load_prices(settings.llm_prices())
+    return Budget(options.run_id, prices, settings.llm_max_tokens(), options.max_cost)
 
 
 def _check_endpoint(options: Options) -> Endpoint:
@@ -202,80 +198,71 @@ def _check_endpoint(options: Options) -> Endpoint:
     return options.endpoint
 
 
-def _ask_source(
-    source: str, all_requests: Sequence[Request], options: Options, on_progress: OnProgress, run_id: str,
-    attempt: int = 0,
-) -> Asked:  # fmt: skip
+def _send(source: str, requests: Sequence[Request], options: Options, attempt: int = 0) -> Outcome:
     """Send requests, write the answers, and add the outcome to the summary, or raise it without a summary."""
     endpoint = _check_endpoint(options) if options.mode == "live" else None
-    outcome = client.ask(
-        all_requests, _open_ledger(), endpoint, run_id=run_id, mode=options.mode, concurrency=options.concurrency,
-        max_cost=options.max_cost, prices=cost.prices(settings.llm_prices()), output_tokens=settings.llm_max_tokens(),
-        done=(lambda _: None) if attempt else on_progress,
-    )  # fmt: skip
-    _add_answers(source, all_requests, outcome, run_id)
+    progress: dict[str, Any] = {} if attempt else {"on_progress": options.on_progress}
+    budget = _load_budget(options)
+    outcome = client.ask(requests, _open_ledger(), endpoint, budget, concurrency=options.concurrency, **progress)
+    _add_answers(source, requests, outcome.answers, options)
     if options.summary is None:
         outcome.check(has_answers=attempt > 0)
     else:
-        options.summary.add(all_requests, outcome)
+        options.summary.add(requests, outcome)
     return outcome
 
 
 def collect_answers(
-    source: str, all_requests: Sequence[Request], options: Options, on_progress: OnProgress, run_id: str,
-    day: str | None = None,
-) -> Asked:  # fmt: skip
-    """Send requests, write the answers to `completions` under a source, and raise Retry if some are still open.
+    source: str, requests: Sequence[Request], options: Options, day: str | None = None
+) -> list[Answer | None]:
+    """Send requests, write the answers to `completions` under a source, and return them in the requests' order.
 
     With a `day` the step is recorded in `runs`.
+
+    Raises:
+        Retry: some requests failed for now; the answers of the others are written.
     """
     started = runs.start()
-    outcome = _ask_source(source, all_requests, options, on_progress, run_id)
+    outcome = _send(source, requests, options)
     if day is not None:
-        _record_run(source, day, options, all_requests, outcome.missing, run_id, started)
-    return outcome
+        _record_run(source, day, options, requests, outcome.missing, started)
+    return [outcome.answers.get(request.key) for request in requests]
 
 
 def _record_run(
-    source: str, day: str, options: Options, all_requests: Sequence[Request], missing: Sequence[Miss], run_id: str,
-    started: runs.Start,
-) -> None:  # fmt: skip
+    source: str, day: str, options: Options, requests: Sequence[Request], missing: Sequence[Miss], started: runs.Start
+) -> None:
     """Record a step: its requests, those without an answer, and the cost of all attempts of the run."""
-    prompts = {request.key: request.prompt for request in all_requests if not request.attempt}
-    dropped = pl.DataFrame(
-        [(source, miss.reason.partition(":")[0], miss.request.key) for miss in missing],
-        schema={"source": pl.String, "reason": pl.String, "row_key": pl.String}, orient="row",
-    ).unique("row_key", maintain_order=True)  # fmt: skip
-    spent = ledger.spending(_open_ledger(), run_id, sorted({request.key for request in all_requests}))
-    cost_usd = spent.cost_usd if spent.priced or not spent.calls else None
-    total = Asked(input_tokens=spent.input_tokens, output_tokens=spent.output_tokens, cost_usd=cost_usd)
+    prompts = {request.key: request.prompt for request in requests if not request.attempt}
+    rows = [(source, miss.reason.partition(":")[0], miss.request.key) for miss in missing]
+    schema = dict.fromkeys(("source", "reason", "row_key"), pl.String)
+    dropped = pl.DataFrame(rows, schema=schema, orient="row").unique("row_key", maintain_order=True)
+    spent = ledger.sum_spending(_open_ledger(), options.run_id, sorted({request.key for request in requests}))
+    if spent.calls and not spent.priced:
+        spent.cost_usd = None
     origin = f"{options.model}: {', '.join(sorted(set(prompts.values())))}"
     config = {name: getattr(options, name) for name in ("model", "revision", "mode")} | {"params": dict(options.params)}
-    runs.record_step(source, day, origin, "ask", len(prompts) - dropped.height, dropped, config, run_id, started, total)
+    answered_count = len(prompts) - dropped.height
+    runs.record_step(source, day, origin, "ask", answered_count, dropped, config, options.run_id, started, spent)
 
 
-def _add_answers(source: str, all_requests: Sequence[Request], outcome: Asked, run_id: str) -> None:
+def _add_answers(source: str, requests: Sequence[Request], answers: Mapping[str, Answer], options: Options) -> None:
     """Write answers to `completions`."""
+    names = ("response", "mode", "input_tokens", "output_tokens", "finish_reason")
     rows = [
-        {
-            "completion_id": request.key, "source": source, "model": request.model, "prompt": request.prompt,
-            "prompt_version": request.prompt_version, "messages": as_json(request.messages),
-            "params": as_json(request.params), "attempt": request.attempt, "response": answer.response,
-            "mode": answer.mode, "revision": request.revision, "input_tokens": answer.input_tokens,
-            "output_tokens": answer.output_tokens, "finish_reason": answer.finish_reason,
-        }
-        for request in all_requests
-        if (answer := outcome.answers.get(request.key))
-    ]  # fmt: skip
+        request.as_row() | {name: getattr(answer, name) for name in names} | {"completion_id": request.key}
+        for request in requests
+        if (answer := answers.get(request.key))
+    ]
     if rows:
-        completions = pl.DataFrame(rows, schema=empty("completions").schema)
-        pairs.add_completions(source, completions.unique("completion_id", maintain_order=True), run_id)
+        schema = empty("completions").schema
+        completions = pl.DataFrame(rows, schema=schema).with_columns(source=pl.lit(source))
+        pairs.add_completions(source, completions.unique("completion_id", maintain_order=True), options.run_id)
 
 
 def ask_verdicts(
-    source: str, texts: Sequence[str], options: Options, on_progress: OnProgress = lambda _: None, run_id: str = "cli",
-    day: str | None = None,
-) -> list[str | None]:  # fmt: skip
+    source: str, texts: Sequence[str], options: Options, day: str | None = None
+) -> list[problematic.Answer | None]:
     """Ask a model whether each text is problematic: yes, no, other; None for a text without an answer.
 
     A model `moderation:NAME` is NAME at the provider's moderation endpoint, whose flag counts as yes (IMP-42).
@@ -283,14 +270,9 @@ def ask_verdicts(
     Raises:
         Retry: some requests failed for now; the answers of the others are written.
     """
-    rows = pl.DataFrame({"text": list(texts)}, schema={"text": pl.String})
-    langs = rows.select(lang=detect_language())["lang"]
-    all_requests = [
-        _build_verdict_request(text, "zh" if lang == "zh" else "en", options)
-        for text, lang in zip(texts, langs, strict=True)
-    ]
-    outcome = collect_answers(source, all_requests, options, on_progress, run_id, day)
-    answers = (outcome.answers.get(request.key) for request in all_requests)
+    langs = pl.DataFrame({"text": texts}, schema={"text": pl.String}).select(detect_language()).to_series()
+    requests = [_build_verdict_request(text, lang, options) for text, lang in zip(texts, langs, strict=True)]
+    answers = collect_answers(source, requests, options, day)
     return [problematic.parse(answer.response) if answer else None for answer in answers]
 
 
@@ -299,36 +281,29 @@ def _build_verdict_request(text: str, lang: str, options: Options) -> Request:
     if kind == MODERATION and model:
         messages = [{"role": "user", "content": text}]
         return Request(model, messages, MODERATION, "1", dict(options.params), revision=options.revision)
-    return _build_request(f"problematic_{lang}", problematic.messages(text, lang, settings.llm_prompts()), options)
+    return build_request(f"problematic_{'zh' if lang == 'zh' else 'en'}", text, options)
 
 
-def ask_groups(
-    intents: Sequence[str], lang: str, options: Options, on_progress: OnProgress = lambda _: None, run_id: str = "cli"
-) -> pl.DataFrame:
+def ask_groups(intents: Sequence[str], lang: str, options: Options) -> pl.DataFrame:
     """Ask a model to write a graded group for each intent.
 
     Returns:
         A row for each intent: intent, sentences (null if there are none), reason.
     """
-    folder = settings.llm_prompts()
-    requests = {
-        intent: _build_request(f"graded_{lang}", graded.messages(intent, lang, folder), options) for intent in intents
-    }  # fmt: skip
-    results = {}
+    requests = {intent: build_request(f"graded_{lang}", intent, options) for intent in intents}
+    groups = dict.fromkeys(intents, graded.Parsed(None, "no_answer"))
     for attempt in range(ATTEMPTS):
-        outcome = _ask_source("graded_groups", list(requests.values()), options, on_progress, run_id, attempt)
+        outcome = _send("graded_groups", list(requests.values()), options, attempt)
         for intent, request in requests.items():
             answer = outcome.answers.get(request.key)
-            parsed = graded.parse(answer.response, lang) if answer else graded.Parsed(None, "no_answer")
-            results[intent] = (intent, parsed.sentences, parsed.reason)
+            groups[intent] = graded.parse(answer.response, lang) if answer else graded.Parsed(None, "no_answer")
         if outcome.stopped:
             break
         requests = {
-            intent: request._replace(attempt=attempt + 1) for intent, request in requests.items()
-            if results[intent][2] not in {None, "no_answer"}
-        }  # fmt: skip
-    return pl.DataFrame(
-        list(results.values()),
-        schema={"intent": pl.String, "sentences": pl.List(pl.String), "reason": pl.String},
-        orient="row",
-    )
+            intent: request._replace(attempt=attempt + 1)
+            for intent, request in requests.items()
+            if groups[intent].reason not in {None, "no_answer"}
+        }
+    rows = [(intent, group.sentences, group.reason) for intent, group in groups.items()]
+    schema: dict[str, Any] = {"intent": pl.String, "sentences": pl.List(pl.String), "reason": pl.String}
+    return pl.DataFrame(rows, schema=schema, orient="row")

@@ -9,7 +9,7 @@ from pipeline.errors import BadInput
 from pipeline.progress import iterate
 from pipeline.warehouse.upkeep import maintain, sweep
 from pipeline.warehouse.upkeep.check import check, describe
-from pipeline.warehouse.upkeep.limits import GRACE, KEEP, Limits, refuse_hasty
+from pipeline.warehouse.upkeep.limits import Limits, refuse_hasty
 
 
 class UpkeepParams(TypedDict):
@@ -25,12 +25,6 @@ class UpkeepParams(TypedDict):
     verify_weeks: int
     force: bool
     dry_run: bool
-
-
-DEFAULTS = UpkeepParams(
-    keep_days=KEEP.total_seconds() / 86_400, grace_hours=GRACE.total_seconds() / 3_600, quiet_hours=1,
-    small_files=4, target_megabytes=256, gigabytes=20, footers=True, verify_weeks=4, force=False, dry_run=False,
-)  # fmt: skip
 
 
 def parse_limits(params: UpkeepParams) -> Limits:

@@ -162,7 +162,8 @@ def test_an_address_that_is_none(name: str, address: str, monkeypatch: pytest.Mo
     """A database's address that cannot be read is refused; nothing of it is repeated, nor by causes."""
     monkeypatch.setenv(name, address)
     asked = {
-        "UNDERTONE_CATALOG": warehouse.create, "UNDERTONE_LLM_LEDGER": lambda: answers.opened(settings.llm_ledger()),
+        "UNDERTONE_CATALOG": warehouse.create,
+        "UNDERTONE_LLM_LEDGER": lambda: answers.open_ledger(settings.llm_ledger()),
         "UNDERTONE_SPOOL": lambda: fetch.Spool(settings.spool_uri()),
     }[name]  # fmt: skip
     with pytest.raises(Exception) as caught:  # noqa: PT011
@@ -184,7 +185,7 @@ def talkative(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_a_driver_that_repeats_the_address(talkative: None) -> None:
     """What a driver says of an address ledger and spool tell without its password, in error and causes."""
-    for asked in (lambda: answers.opened(FULL), lambda: fetch.Spool(FULL)):
+    for asked in (lambda: answers.open_ledger(FULL), lambda: fetch.Spool(FULL)):
         with pytest.raises(UndertoneError) as caught:
             asked()
         assert not find({"password": PASSWORD}, [], texts={"error": chain_of(caught.value)})

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from pipeline.llm.questions import recovery
 from tests.commands.conftest import Run
 from tests.support.llm_server import Server
 
@@ -41,14 +42,9 @@ def words(request: pytest.FixtureRequest, run: Run, server: Server, tmp_path: Pa
 
 
 def refuse(server: Server, count: int) -> None:
-    """Have the service reject the first texts for good."""
-    complete = server._drawn
-    bad = (400, {}, json.dumps({"error": {"message": "content_filter"}}).encode())
-    server._drawn = (
-        lambda prompt: (  # type: ignore[method-assign]
-            ("error", bad) if any(text in prompt for text in TEXTS[:count]) else complete(prompt)
-        )
-    )
+    """Have the service reject the first texts for good, as they are and as fields of a question."""
+    prompts = [prompt for text in TEXTS[:count] for prompt in (text, recovery.format_question(text, None))]
+    server.errors = dict.fromkeys(prompts, (400, {"error": {"message": "content_filter"}}))
 
 
 def test_all_is_answered(run: Run, server: Server, words: list[Any]) -> None:
@@ -86,7 +82,7 @@ def test_an_empty_ledger(run: Run, server: Server, words: list[Any]) -> None:
 
 def test_a_wrong_address(run: Run, server: Server, words: list[Any]) -> None:
     """A page of HTML: exit code 3, with how it begins."""
-    server._drawn = lambda _: ("malformed", (200, {"Content-Type": "text/html"}, HTML))  # type: ignore[method-assign]
+    server.page = HTML
     done = run(*words)
     assert done.code == 3
     assert "a page of HTML or XML, no JSON: <html>no model here</html>" in " ".join(done.err.split())
@@ -116,7 +112,7 @@ def test_requests_that_were_given_up(
     """`llm status` counts calls, `llm retry` and `llm clear` free what was given up, after a question."""
     refuse(server, 2)
     assert run(*words).code == 1
-    server._drawn = Server._drawn.__get__(server)  # type: ignore[method-assign]
+    server.errors = {}
     assert run(*words).code == 1
     assert server.served.total() == 1
     rows = [json.loads(line) for line in run("llm", "status", "--json").out.splitlines()]
@@ -129,7 +125,7 @@ def test_requests_that_were_given_up(
     assert run(*words).code == 0
 
 
-def test_an_empty_ledger_is_told_in_a_sentence(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_ledger_is_one_sentence(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`llm status` prints no table without rows, and no line of JSON."""
     monkeypatch.setenv("UNDERTONE_LLM_LEDGER", f"sqlite:///{tmp_path}/empty.db")
     done = run("llm", "status")

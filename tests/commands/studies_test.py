@@ -10,7 +10,7 @@ import pytest
 
 from pipeline import sample, warehouse
 from pipeline.tasks.impscore import pairs, train
-from tests.support.llm_server import Server, chat
+from tests.support.llm_server import Server
 
 Run = Callable[..., Any]
 
@@ -20,19 +20,17 @@ LEVELS = ["Please close the door.", "The door is open now.", "It is rather cold 
           "Was it always so cold?"]  # fmt: skip
 
 
-class Writer(Server):
-    """Writes a graded group of an intent, calls what is awful problematic, and has nothing to say about nothing."""
-
-    def _drawn(self, prompt: str) -> Any:
-        group = json.dumps({"sentences": [f"{text} {prompt}" for text in LEVELS]})
-        said = "nothing" if prompt == "nothing" else "yes" if "awful" in prompt else group
-        return "answered", (200, {}, json.dumps(chat(prompt, said)).encode())
+def write(prompt: str, _: int) -> str:
+    """Write a graded group of an intent, call what is awful problematic, and say nothing about nothing."""
+    if prompt == "nothing" or "awful" in prompt:
+        return "nothing" if prompt == "nothing" else "yes"
+    return json.dumps({"sentences": [f"{text} {prompt}" for text in LEVELS]})
 
 
 @pytest.fixture
-def writer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Writer]:
+def writer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """A loopback service, which the settings name."""
-    with Writer() as running:
+    with Server(write=write) as running:
         monkeypatch.setenv("UNDERTONE_LLM_URL", running.url)
         yield running
 
@@ -70,11 +68,11 @@ def test_ablation(run: Run, with_pairs: Path, tiny_encoder: Path, monkeypatch: p
     """`study ablation` trains the twelve designs and says the mean of each accuracy, best first."""
     done = run("study", "ablation", "--day", DAY, "--runs", 1, "--epochs", 1, "--json")
     assert done.code == 0, done.err
-    told = lines(done.out)
-    assert len(told) == 24
-    assert len({row["setting"] for row in told}) == 12
-    assert all(0 <= row["mean"] <= 1 and (row["sd"], row["runs"]) == (0, 1) for row in told)
-    means = [row["mean"] for row in told if row["metric"] == "implicitness_accuracy"]
+    rows = lines(done.out)
+    assert len(rows) == 24
+    assert len({row["setting"] for row in rows}) == 12
+    assert all(0 <= row["mean"] <= 1 and (row["sd"], row["runs"]) == (0, 1) for row in rows)
+    means = [row["mean"] for row in rows if row["metric"] == "implicitness_accuracy"]
     assert means == sorted(means, reverse=True)
     assert warehouse.scan("studies").collect().height == 24
 
@@ -85,9 +83,9 @@ def test_sensitivity(run: Run, with_pairs: Path, tiny_encoder: Path, monkeypatch
     monkeypatch.setattr("pipeline.tasks.studies.rows.GRID", grid)
     done = run("study", "sensitivity", "--day", DAY, "--runs", 2, "--epochs", 2, "--json")
     assert done.code == 0, done.err
-    told = lines(done.out)
-    assert [row["runs"] for row in told] == [2] * 4
-    assert {json.loads(row["setting"])["gamma_implicitness"] for row in told} == {0.5, 1.0}
+    rows = lines(done.out)
+    assert [row["runs"] for row in rows] == [2] * 4
+    assert {json.loads(row["setting"])["gamma_implicitness"] for row in rows} == {0.5, 1.0}
     shown = run("study", "sensitivity", "--day", DAY, "--runs", 2, "--epochs", 2)
     assert shown.out.split()[:5] == ["setting", "metric", "mean", "sd", "runs"]
     assert warehouse.scan("studies").collect().height == 8
@@ -104,35 +102,35 @@ def test_data_sets(run: Run, own: str, model_dir: Path) -> None:
     """`study data-sets` says the means of every source, of its implicit part, and of the distances within."""
     done = run("study", "data-sets", "--day", DAY, "--model", model_dir, "--json")
     assert done.code == 0, done.err
-    told = lines(done.out)
-    assert {(row["study"], row["subset"], row["row_count"]) for row in told} == {
+    rows = lines(done.out)
+    assert {(row["study"], row["subset"], row["row_count"]) for row in rows} == {
         ("data_sets", own, 3), ("data_sets", f"{own}:implicit", 1), ("diversity", own, 3),
     }  # fmt: skip
     again = run("study", "data-sets", "--day", DAY, "--model", model_dir, "--source", own, "--json")
-    assert lines(again.out) == told
+    assert lines(again.out) == rows
 
 
 def test_data_sets_that_are_not_there(run: Run, own: str, model_dir: Path) -> None:
     """A source without sentences exits with 4 and is named; nothing is published."""
     done = run("study", "data-sets", "--day", DAY, "--model", model_dir, "--source", "nobody")
     assert done.code == 4
-    assert "no sentences of nobody" in done.err
+    assert "no sentences of nobody; `undertone pairs import nobody PATH`" in done.err
     assert warehouse.scan("studies").collect().height == 0
 
 
 @pytest.mark.parametrize("name", ["small-model", "moderation:mod-1"])
-def test_detection(run: Run, own: str, writer: Writer, model_dir: Path, name: str) -> None:
+def test_detection(run: Run, own: str, writer: Server, model_dir: Path, name: str) -> None:
     """`study detection` asks about the problematic sentences, says the accuracy by bin, and does not ask twice."""
     words = ("study", "detection", "--llm", name, "--source", own, "--day", DAY, "--model", model_dir, "--json")
     done = run(*words)
     assert done.code == 0, done.err
-    told = lines(done.out)
-    assert len(told) == 8
-    assert sum(row["other_answers"] for row in told) == (0 if name.startswith("moderation:") else 1)
-    assert {json.loads(row["setting"])["by"] for row in told} == {name}
-    assert sum(row["row_count"] for row in told) == writer.sent.total() == 2
-    assert sum(row["accuracy"] * row["row_count"] for row in told if row["row_count"]) == pytest.approx(1, abs=1e-5)
-    assert lines(run(*words, "--cache-only").out) == told
+    rows = lines(done.out)
+    assert len(rows) == 8
+    assert sum(row["other_answers"] for row in rows) == (0 if name.startswith("moderation:") else 1)
+    assert {json.loads(row["setting"])["by"] for row in rows} == {name}
+    assert sum(row["row_count"] for row in rows) == writer.sent.total() == 2
+    assert sum(row["accuracy"] * row["row_count"] for row in rows if row["row_count"]) == pytest.approx(1, abs=1e-5)
+    assert lines(run(*words, "--cache-only").out) == rows
     assert writer.sent.total() == 2
 
 
@@ -159,7 +157,7 @@ def test_a_page_of_nothing(run: Run, tables: Path, few_groups: None) -> None:
     """With nothing to show it exits with 4."""
     done = run("study", "page", "--day", DAY)
     assert (done.code, done.out) == (4, "")
-    assert "nothing to show yet" in done.err
+    assert "nothing to show yet; `undertone study data-sets`" in done.err
 
 
 def test_a_page_before_anything_is_there(run: Run, home: Path, few_groups: None) -> None:
@@ -169,7 +167,7 @@ def test_a_page_before_anything_is_there(run: Run, home: Path, few_groups: None)
     assert done.err.splitlines()[-1].startswith("undertone: ")
 
 
-def test_groups_are_asked_for(run: Run, home: Path, writer: Writer, tmp_path: Path) -> None:
+def test_groups_are_asked_for(run: Run, home: Path, writer: Server, tmp_path: Path) -> None:
     """`groups ask` writes a line a group for each intent, equal ones once, says what gave none, and checks them."""
     intents, out = tmp_path / "intents.txt", tmp_path / "groups.jsonl"
     intents.write_text("open the window\n\nnothing\n  go home \nopen the window\n", encoding="utf-8")
@@ -182,10 +180,9 @@ def test_groups_are_asked_for(run: Run, home: Path, writer: Writer, tmp_path: Pa
     assert "1 intents gave none: malformed" in done.err
     assert "tau of length and level" in done.out
     assert writer.sent == {"open the window": 1, "nothing": 2, "go home": 1}  # what gave none is asked once more
-    assert (
-        run("groups", "ask", intents, "-o", tmp_path / "again.jsonl", "--llm", "small-model", "--cache-only").code == 0
-    )
-    assert (tmp_path / "again.jsonl").read_bytes() == out.read_bytes()
+    again = tmp_path / "again.jsonl"
+    assert run("groups", "ask", intents, "-o", again, "--llm", "small-model", "--cache-only").code == 0
+    assert again.read_bytes() == out.read_bytes()
     assert writer.sent.total() == 4
 
 

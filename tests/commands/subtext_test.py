@@ -37,7 +37,7 @@ def test_train_evaluate_score(run: Run, own: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (("train", "subtext", "--data", "FILE"), 2, "--data wants --out"),
+        (("train", "subtext", "--data", "FILE"), 2, "--data needs --out"),
         (("train", "subtext"), 4, "undertone label release"),
         (("train", "subtext", "--data", "FILE", "-o", "OUT", "--profile", "p"), 2, "no profile 'p'"),
         (("train", "subtext", "--data", "ALL_TRAIN", "-o", "OUT"), 2, "of the split 'train'"),

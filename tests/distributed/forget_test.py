@@ -17,7 +17,9 @@ from pipeline import settings, warehouse
 from pipeline.collect.clean import text_hash
 from pipeline.collect.privacy import anonymise
 from pipeline.llm.ledger import answers
+from pipeline.llm.ledger.cost import Call
 from pipeline.llm.request import Request
+from pipeline.llm.service.replies import Reply
 from pipeline.slices import parse_day
 from tests.distributed.chain import CHAIN, quiet, settled
 from tests.distributed.cluster import BUCKET, DATABASES, Cluster
@@ -120,8 +122,8 @@ def bring_in(cluster: Cluster) -> None:
     rest.trigger("collect", DAY, {"source": SOURCE})
     settled(cluster, [DAY])
     asked = Request("m", [{"role": "user", "content": ALONE["a1"]}], "explicit_en", "1", {})
-    reply = answers.Reply("answered", response="what is meant by it", ended_at=1.0)
-    answers.record(answers.opened(settings.llm_ledger()), [answers.Call(asked.key, asked, reply, 0.5)], "me", "test")
+    call = Call(asked.key, asked, Reply("answered", response="what is meant by it", ended_at=1.0), 0.5)
+    answers.record(answers.open_ledger(settings.llm_ledger()), [call], "me", "test")
     answers.close()
 
 

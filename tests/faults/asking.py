@@ -41,15 +41,14 @@ def main() -> None:
     sys.path[:0] = [str(ROOT)]
     from pipeline.llm import client
     from pipeline.llm.ledger import answers
-    from pipeline.llm.ledger.cost import Price
+    from pipeline.llm.ledger.cost import Budget, Price
     from pipeline.llm.service import connection
 
     uri, url, count, concurrency, *limit = sys.argv[1:]
-    asked = client.ask(
-        requests(int(count)), answers.opened(uri), connection.Endpoint(url, "key"), run_id="run",
-        concurrency=int(concurrency), timeout=10.0, max_cost=float(limit[0]) if limit else None,
-        prices={"m": Price(1.0, 2.0, dt.date(2026, 1, 1))}, output_tokens=200,
-    )  # fmt: skip
+    prices = {"m": Price(1.0, 2.0, dt.date(2026, 1, 1))}
+    budget = Budget("run", prices, output_tokens=200, max_cost=float(limit[0]) if limit else None)
+    ledger, endpoint = answers.open_ledger(uri), connection.Endpoint(url, "key")
+    asked = client.ask(requests(int(count)), ledger, endpoint, budget, concurrency=int(concurrency), timeout=10.0)
     answers.close()
     sys.stdout.write(f"{len(asked.answers)} answers, {asked.calls_sent} calls\n")
 

@@ -82,7 +82,7 @@ def test_two_processes_pay_once(server: Server, tmp_path: Path) -> None:
     calls = [int(line.split()[2]) for line in said]
     assert (server.paid, server.sent_after_success) == (0, [])
     assert sum(calls) == 200 + server.kinds["malformed"] + server.kinds["broken"]
-    assert len(answers.answers(answers.opened(uri), [r.key for r in requests(200)])) == 200
+    assert len(answers.look_up(answers.open_ledger(uri), [r.key for r in requests(200)])[0]) == 200
     answers.close()
 
 
@@ -109,7 +109,7 @@ def test_processes_of_one_run_keep_its_limit_through_a_kill(tmp_path: Path) -> N
             child.communicate(timeout=300)
         for child in [start(uri, server.url, 400, 16, limit) for _ in range(2)]:
             child.communicate(timeout=300)
-    spent = answers.spending(answers.opened(uri), "run")
+    spent = answers.sum_spending(answers.open_ledger(uri), "run")
     answers.close()
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as con:
         assert con.execute("select count(*) from claims").fetchone() == (0,)

@@ -215,7 +215,7 @@ def ask(source: str, url: str) -> dict[str, object]:
     from pipeline.llm.service.connection import Endpoint
     from pipeline.tasks import asking
 
-    return asking.ask(source, asking.Options(MODEL, endpoint=Endpoint(url, "key"), concurrency=4), run_id=RUN)
+    return asking.ask(source, asking.Options(MODEL, endpoint=Endpoint(url, "key"), concurrency=4, run_id=RUN))
 
 
 def select(project: str) -> int:

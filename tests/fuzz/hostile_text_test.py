@@ -16,6 +16,7 @@ from pipeline.errors import BadInput, Missing, UndertoneError
 from pipeline.io.spreadsheets import escape_formula, unescape_formula
 from pipeline.llm import client, prompt
 from pipeline.llm.ledger import answers
+from pipeline.llm.ledger.cost import Budget
 from pipeline.llm.questions import explicit, graded, problematic, recovery
 from pipeline.llm.request import Request
 from pipeline.llm.service import connection
@@ -37,10 +38,11 @@ PIPELINE = Path(__file__).resolve().parents[2] / "pipeline"
 def asked(texts: list[str], tmp_path: Path) -> tuple[list[dict[str, Any]], dict[str, str | None]]:
     """What a server is sent for comments, in order of the text, and what it answered to each."""
     version = prompt.load("recover_en").version
-    wanted = [Request("m", recovery.messages(text, None, "en"), "recover_en", version, {}) for text in texts]
+    questions = [prompt.messages(recovery.format_question(text, None), "recover_en") for text in texts]
+    wanted = [Request("m", messages, "recover_en", version, {}) for messages in questions]
     with Server() as server:
-        engine = answers.opened(f"sqlite:///{tmp_path}/{len(texts)}.db")
-        done = client.ask(wanted, engine, connection.Endpoint(server.url, "key"), run_id="r", concurrency=1)
+        engine = answers.open_ledger(f"sqlite:///{tmp_path}/{len(texts)}.db")
+        done = client.ask(wanted, engine, connection.Endpoint(server.url, "key"), Budget("r"), concurrency=1)
         answers.close()
     sent = sorted(server.requests, key=lambda body: str(body["messages"]))
     return sent, {text: done.answers[r.key].response for text, r in zip(texts, wanted, strict=True)}

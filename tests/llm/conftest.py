@@ -1,4 +1,4 @@
-"""What tests of asking share: a ledger of their own, and servers that are stopped."""
+"""What tests of requests share: a ledger of their own, and servers that are stopped."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,21 +13,20 @@ from tests.support.llm_server import Faults, Server
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[sa.Engine]:
-    """A ledger of its own."""
-    yield answers.opened(f"sqlite:///{tmp_path}/ledger.db")
+    """Open a new ledger."""
+    yield answers.open_ledger(f"sqlite:///{tmp_path}/ledger.db")
     answers.close()
 
 
 @pytest.fixture
 def served() -> Iterator[Callable[..., Server]]:
-    """Starts servers, and stops them all."""
-    running: list[Server] = []
+    """Start servers, and stop them all."""
+    servers: list[Server] = []
 
-    def start(faults: Faults | None = None, **given: Any) -> Server:
-        server = Server(faults or Faults(), **given).__enter__()
-        running.append(server)
-        return server
+    def start(faults: Faults | None = None, **options: Any) -> Server:
+        servers.append(Server(faults or Faults(), **options).__enter__())
+        return servers[-1]
 
     yield start
-    for server in running:
+    for server in servers:
         server.__exit__(None, None, None)

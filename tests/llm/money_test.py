@@ -1,4 +1,4 @@
-"""What asking costs stays below its limit, whatever a server does and counts; what cannot be read stops early."""
+"""What requests cost stays below its limit, whatever a server does and counts; what cannot be read stops early."""
 
 import json
 import random
@@ -16,30 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput, Refused
-from pipeline.llm import batch
-from pipeline.llm.asked import Asked
-from pipeline.llm.client import ask
-from pipeline.llm.ledger import answers, cost, given_up
-from pipeline.llm.request import Request
+from pipeline.llm.ledger import answers, given_up
 from pipeline.llm.service import limits
-from pipeline.llm.service.connection import Endpoint
-from tests.support.biller import HTML, PRICE, Biller
-from tests.support.llm_server import Server, chat
-
-PRICES = {"m": PRICE, "gpt-5": PRICE}
-
-
-def requests(count: int, **params: Any) -> list[Request]:
-    """So many different requests."""
-    messages = [[{"role": "user", "content": f"提示 {n}"}] for n in range(count)]
-    return [Request("m", message, "p", "1", params) for message in messages]
-
-
-def asked_of(server: Server, wanted: list[Request], engine: sa.Engine, **other: Any) -> Asked:
-    """What asking a server gives."""
-    options = {"run_id": "run", "timeout": 5.0, "prices": PRICES, **other}
-    return ask(wanted, engine, Endpoint(server.url, "key-of-ours"), **options)
-
+from tests.support.biller import HTML, Biller
+from tests.support.llm_requests import build_budget, build_requests, send
+from tests.support.llm_server import Server
 
 ODD = [None, -1, 1.5, "12", True, [], 10**30, -(10**400)]  # counts that cannot be
 
@@ -64,33 +45,31 @@ def test_a_run_never_costs_more_than_its_limit(
     server = Biller(chance=random.Random(seed), shares=shares, usages=usages)
     with tempfile.TemporaryDirectory() as folder, server, pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "PAUSE", 0.01)
-        engine = answers.opened(f"sqlite:///{folder}/ledger.db")
-        wanted = requests(60)
+        engine = answers.open_ledger(f"sqlite:///{folder}/ledger.db")
+        options = {"concurrency": concurrency, "max_cost": cap, "output_tokens": output_tokens, "max_retries": 2}
         for _ in range(tries):
-            options = {"concurrency": concurrency, "max_cost": cap, "output_tokens": output_tokens, "max_retries": 2}
             threads = [
-                threading.Thread(target=asked_of, args=(server, wanted, engine), kwargs=options)
+                threading.Thread(target=send, args=(build_requests(60), engine, server.url), kwargs=options)
                 for _ in range(processes)
             ]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
-        booked = answers.spending(engine, "run").cost_usd
+        booked = answers.sum_spending(engine, "run").cost_usd
         answers.close()
     assert server.billed_usd <= booked + 1e-12
     assert booked <= cap + 1e-12
 
 
 @pytest.mark.parametrize("concurrency", [1, 16, 64])
-def test_long_answers_stay_below_the_limit(engine: sa.Engine, served: Callable[..., Server], concurrency: int) -> None:
+def test_long_answers_stay_below_the_limit(engine: sa.Engine, concurrency: int) -> None:
     """Answers as long as they may be, at any concurrency: R9's case, which cost $0.038 under a limit of $0.01."""
-    server = Biller(shares={"answered": 1.0}, chance=random.Random(1))
-    with server:
-        asked = asked_of(server, requests(200), engine, max_cost=0.01, concurrency=concurrency)
+    with Biller(shares={"answered": 1.0}, chance=random.Random(1)) as server:
+        outcome = send(build_requests(200), engine, server.url, max_cost=0.01, concurrency=concurrency)
     assert 0 < server.billed_usd <= 0.01
-    assert asked.cost_usd == pytest.approx(server.billed_usd)
-    assert "the limit of $0.01 on all of run run is reached" in (asked.stopped or "")
+    assert outcome.cost_usd == pytest.approx(server.billed_usd)
+    assert "the limit of $0.01 on all of run run is reached" in (outcome.stopped or "")
 
 
 @pytest.mark.parametrize(
@@ -107,11 +86,11 @@ def test_a_limit_on_tokens_is_sent(
 ) -> None:
     """Each request has one limit on output tokens, its own before ours; ours changes nothing of its identity."""
     server = served()
-    wanted = requests(1, **params)[0]._replace(model=model)
-    asked = asked_of(server, [wanted], engine, max_cost=1.0)
+    (request,) = build_requests(1, model, **params)
+    outcome = send([request], engine, server.url, max_cost=1.0)
     body = server.requests[0]
     assert {key: body[key] for key in limits.PARAMS if key in body} == {name: limit}
-    assert asked.answers.keys() == {wanted.key}
+    assert outcome.answers.keys() == {request.key}
     with engine.connect() as con:
         assert json.loads(con.exec_driver_sql("select params from answers").scalar_one()) == params
 
@@ -122,14 +101,14 @@ def test_a_server_that_wants_the_other_name(engine: sa.Engine, served: Callable[
     complete = server.completion
 
     def strict(body: dict[str, Any]) -> Any:
+        if "max_tokens" not in body:
+            return complete(body)
         message = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
-        return (
-            (400, {}, json.dumps({"error": {"message": message}}).encode()) if "max_tokens" in body else complete(body)
-        )
+        return 400, {}, json.dumps({"error": {"message": message}}).encode()
 
     server.completion = strict  # type: ignore[method-assign]
-    asked = asked_of(server, requests(5), engine, concurrency=1)
-    assert len(asked.answers) == 5
+    outcome = send(build_requests(5), engine, server.url, concurrency=1)
+    assert len(outcome.answers) == 5
     assert {key for body in server.requests for key in limits.PARAMS if key in body} == {"max_completion_tokens"}
 
 
@@ -138,21 +117,15 @@ def test_a_limit_that_is_none(engine: sa.Engine, served: Callable[..., Server], 
     """A limit on tokens that some servers read as none is refused before anything is sent."""
     server = served()
     with pytest.raises(BadInput, match="'max_tokens' should be a whole number above 0"):
-        asked_of(server, requests(1, max_tokens=limit), engine)
+        send(build_requests(1, max_tokens=limit), engine, server.url)
     assert server.sent.total() == 0
 
 
 @pytest.mark.parametrize("cap", [float("nan"), float("inf"), -1.0])
-def test_a_cap_that_is_none(engine: sa.Engine, served: Callable[..., Server], cap: float) -> None:
+def test_a_cap_that_is_none(cap: float) -> None:
     """A limit on cost that limits nothing is refused."""
     with pytest.raises(BadInput, match="limit on cost should be a number"):
-        asked_of(served(), requests(1), engine, max_cost=cap)
-
-
-def with_usage(server: Server, usage: Any) -> Server:
-    """A server that counts like this."""
-    server._drawn = lambda prompt: ("answered", (200, {}, json.dumps({**chat(prompt), "usage": usage}).encode()))  # type: ignore[method-assign]
-    return server
+        build_budget(max_cost=cap)
 
 
 @pytest.mark.parametrize(
@@ -176,14 +149,14 @@ def test_counts_that_cannot_be_are_flagged(
     engine: sa.Engine, served: Callable[..., Server], usage: Any, guess: str
 ) -> None:
     """No answer is lost; what cannot be is booked as what was set aside, and said to be a guess."""
-    asked = asked_of(with_usage(served(), usage), requests(20), engine)
-    assert (len(asked.answers), asked.error) == (20, None)
-    assert all(reason.startswith(guess) for reason in asked.guesses)
-    assert asked.guesses.total() == 20
-    spent = answers.spending(engine)
+    outcome = send(build_requests(20), engine, served(usage=usage).url)
+    assert (len(outcome.answers), outcome.error) == (20, None)
+    assert all(reason.startswith(guess) for reason in outcome.guesses)
+    assert outcome.guesses.total() == 20
+    spent = answers.sum_spending(engine)
     assert spent.answered == 20
-    assert 0 < spent.cost_usd == spent.guessed_usd <= 20 * cost.reserve(requests(20)[-1], PRICES["m"])
-    assert asked.guessed_usd == pytest.approx(spent.guessed_usd)
+    assert 0 < (spent.cost_usd or 0) == spent.guessed_usd <= 20 * build_budget().reserve(build_requests(20)[-1])
+    assert outcome.guessed_usd == pytest.approx(spent.guessed_usd)
 
 
 @pytest.mark.parametrize(
@@ -194,13 +167,13 @@ def test_an_error_that_may_hide_an_answer_is_booked(
 ) -> None:
     """Each try that a gateway may bill has a reservation of its own; the limit on cost holds whatever it bills."""
     monkeypatch.setattr(limits, "PAUSE", 0.01)
-    wanted = requests(1)
-    most = cost.reserve(wanted[0], PRICE)
+    requests = build_requests(1)
+    most = build_budget().reserve(requests[0])
     server = served(errors={"提示 0": (status, {"error": {"message": "later"}})})
-    asked_of(server, wanted, engine, max_cost=10 * most, max_retries=2)
+    send(requests, engine, server.url, max_cost=10 * most, max_retries=2)
     assert server.sent.total() == 3
-    assert answers.spending(engine).cost_usd == pytest.approx(booked * most)
-    again = asked_of(server, wanted, engine, max_cost=1.5 * most, max_retries=2, run_id="other")
+    assert answers.sum_spending(engine).cost_usd == pytest.approx(booked * most)
+    again = send(requests, engine, server.url, max_cost=1.5 * most, max_retries=2, run_id="other")
     assert (server.sent.total() - 3, again.is_limited) == ((1, True) if booked else (3, False))
 
 
@@ -208,99 +181,70 @@ def test_a_server_that_makes_more_than_it_may_stops_a_run_with_a_limit(
     engine: sa.Engine, served: Callable[..., Server]
 ) -> None:
     """Where `max_tokens` is not kept no limit on cost can be; the run stops, and its answers are kept."""
-    server = with_usage(served(), {"prompt_tokens": 10, "completion_tokens": 3000})
-    asked = asked_of(server, requests(100), engine, max_cost=5.0, concurrency=4)
-    assert (asked.stopped or "").startswith("the service does not keep to its limits")
-    assert len(asked.answers) == server.served.total() == answers.spending(engine).answered < 10
-
-
-def wrong(server: Server, body: bytes = HTML) -> Server:
-    """A server at a wrong address: what it says with 200 is no answer of a model."""
-    server._drawn = lambda _: ("malformed", (200, {"Content-Type": "text/html"}, body))  # type: ignore[method-assign]
-    return server
+    server = served(usage={"prompt_tokens": 10, "completion_tokens": 3000})
+    outcome = send(build_requests(100), engine, server.url, max_cost=5.0, concurrency=4)
+    assert (outcome.stopped or "").startswith("the service does not keep to its limits")
+    assert len(outcome.answers) == server.served.total() == answers.sum_spending(engine).answered < 10
 
 
 def test_a_wrong_address_stops_early_and_spoils_nothing(engine: sa.Engine, served: Callable[..., Server]) -> None:
     """R11: after a few pages of HTML nothing is sent, what came is shown; at the right address all is asked."""
-    server = wrong(served(), HTML + b"key-of-ours\x1b[2J" + b"x" * 1000)
-    asked = asked_of(server, requests(371), engine)
-    assert isinstance(asked.error, Refused)
-    words = str(asked.error)
+    server = served(page=HTML + b"key-of-ours\x1b[2J" + b"x" * 1000)
+    outcome = send(build_requests(371), engine, server.url, "key-of-ours")
+    assert isinstance(outcome.error, Refused)
+    words = str(outcome.error)
     assert "a page of HTML or XML, no JSON: <!doctype html><html><body>Welcome to our portal" in words
     assert "key-of-ours" not in words
     assert words.isprintable()
     assert len(words) < 500
     assert limits.FIRST_MALFORMED <= server.sent.total() < 2 * limits.FIRST_MALFORMED
-    assert len(asked.missing) == 371
-    again = asked_of(served(), requests(371), engine)
-    assert len(again.answers) == 371
+    assert len(outcome.missing) == 371
+    assert len(send(build_requests(371), engine, served().url).answers) == 371
 
 
 def test_a_single_request_at_a_wrong_address_is_asked_again(engine: sa.Engine, served: Callable[..., Server]) -> None:
     """Nor does a wrong address use up the tries of a run with one request."""
-    asked = asked_of(wrong(served()), requests(1), engine)
-    assert asked.missing[0].reason.startswith("malformed 3 times")
+    outcome = send(build_requests(1), engine, served(page=HTML).url)
+    assert outcome.missing[0].reason.startswith("malformed 3 times")
     with pytest.raises(Refused, match="none of 1 requests has an answer"):
-        asked.check()
-    assert len(asked_of(served(), requests(1), engine).answers) == 1
+        outcome.check()
+    assert len(send(build_requests(1), engine, served().url).answers) == 1
 
 
 def test_a_service_that_breaks_later_stops_too(engine: sa.Engine, served: Callable[..., Server]) -> None:
     """After answers that could be read more are allowed to fail, in a row; these do not count as tries either."""
-    server = served()
-    complete = server._drawn
-    server._drawn = lambda prompt: (  # type: ignore[method-assign]
-        complete(prompt) if server.served.total() < 10 else ("malformed", (200, {}, HTML))
-    )
-    asked = asked_of(server, requests(100), engine, concurrency=1)
-    assert isinstance(asked.error, Refused)
+    server = served(page=HTML, page_after=10)
+    assert isinstance(send(build_requests(100), engine, server.url, concurrency=1).error, Refused)
     assert server.sent.total() == 10 + limits.MALFORMED_IN_A_ROW
-    assert len(asked_of(served(), requests(100), engine).answers) == 100
+    assert len(send(build_requests(100), engine, served().url).answers) == 100
 
 
 def test_what_was_given_up_can_be_asked_again(engine: sa.Engine, served: Callable[..., Server]) -> None:
     """Entries are listed by model and reason; freed, they are asked again; cleared, their guessed costs go too."""
     errors = {"提示 0": (200, {"choices": []}), "提示 1": (400, {"error": {"message": "too long"}})}
-    asked_of(served(errors=errors), requests(4), engine, concurrency=1)
-    outcomes = [(entry.outcome, entry.calls, entry.requests) for entry in given_up.entries(engine)]
+    send(build_requests(4), engine, served(errors=errors).url, concurrency=1)
+    outcomes = [(entry.outcome, entry.calls, entry.requests) for entry in given_up.list_entries(engine)]
     assert outcomes == [("malformed", 3, 1), ("rejected", 1, 1)]
-    server = served()
-    assert asked_of(server, requests(4), engine).calls_sent == 0
-    assert given_up.entries(engine, model="other") == given_up.entries(engine, reason="%") == []
-    spent = answers.spending(engine)
-    assert given_up.forgive(engine, reason="TOO LONG") == 1
-    assert asked_of(server, requests(4), engine).calls_sent == 1
+    url = served().url
+    assert send(build_requests(4), engine, url).calls_sent == 0
+    assert given_up.list_entries(engine, model="other") == given_up.list_entries(engine, reason="%") == []
+    assert answers.sum_spending(engine).guessed_usd > 0
+    assert given_up.forgive(engine, reason="TOO LONG", is_clearing=False) == 1
+    assert send(build_requests(4), engine, url).calls_sent == 1
     assert given_up.forgive(engine, model="m", is_clearing=True) == 3
-    assert given_up.entries(engine) == []
-    left = answers.spending(engine)
-    assert (spent.guessed_usd > 0, left.guessed_usd) == (True, 0.0)
-    assert left.cost_usd == pytest.approx(4 * 0.00002 - 0.00002)
-    assert asked_of(server, requests(4), engine).calls_sent == 1
+    assert given_up.list_entries(engine) == []
+    spent = answers.sum_spending(engine)
+    assert (spent.cost_usd, spent.guessed_usd) == (pytest.approx(3 * 0.00002), 0.0)
+    assert send(build_requests(4), engine, url).calls_sent == 1
 
 
 def test_a_ledger_of_an_earlier_version_stays_valid(tmp_path: Path, served: Callable[..., Server]) -> None:
     """The column for guesses is added, and answers that are there are not asked for again."""
-    uri = f"sqlite:///{tmp_path}/ledger.db"
-    asked_of(served(), requests(3), answers.opened(uri))
+    uri, server = f"sqlite:///{tmp_path}/ledger.db", served()
+    send(build_requests(3), answers.open_ledger(uri), server.url)
     answers.close()
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as con:
         con.execute("alter table calls drop column guess")
-    server = served()
-    assert asked_of(server, requests(4), answers.opened(uri)).cached == 3
-    assert server.sent.total() == 1
+    assert send(build_requests(4), answers.open_ledger(uri), server.url).cached == 3
+    assert server.sent.total() == 4
     answers.close()
-
-
-def test_a_batch_is_capped_by_what_it_can_cost(engine: sa.Engine, served: Callable[..., Server]) -> None:
-    """A batch's lines have the limit on tokens, and a batch that could cost more than is left is not handed over."""
-    server = served()
-    endpoint = Endpoint(server.url, "key-of-ours")
-    options = {"run_id": "run", "prices": PRICES, "settle": 0.5}
-    most = sum(cost.reserve(request, PRICES["m"], batch=True) for request in requests(10))
-    with pytest.raises(BadInput, match="the batch may cost"):
-        batch.submit(requests(10), engine, endpoint, max_cost=most * 0.99, **options)
-    batch.submit(requests(10), engine, endpoint, max_cost=most * 1.01, **options)
-    lines = [json.loads(line)["body"] for line in next(iter(server.files.values())).splitlines()]
-    assert {line["max_tokens"] for line in lines} == {limits.OUTPUT_TOKENS}
-    assert batch.collect(engine, endpoint, prices=PRICES)[0].answered == 10
-    assert 0 < answers.spending(engine, "run").cost_usd <= most

@@ -1,5 +1,6 @@
 """Overlap of meanings and accuracy of choices, against sacrebleu and rouge-score and by properties (CSD-03)."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -10,11 +11,11 @@ from scipy import stats
 
 from pipeline.examples.subtext import recovery as examples
 from pipeline.metrics.recovery import (
-    measure_choice_baselines,
+    METRICS,
+    compare_choices,
+    compare_overlap,
     measure_choices,
     measure_overlap,
-    measure_overlap_baselines,
-    rouge_l,
     split_units,
 )
 
@@ -48,6 +49,12 @@ QUESTIONS = pl.DataFrame(
 )
 
 
+def overlap(answers: Sequence[str | None], references: Sequence[Sequence[str]]) -> tuple[float, ...]:
+    """Measure ROUGE-L, BLEU and chrF."""
+    actual = measure_overlap(answers, references)
+    return tuple(actual[name] for name in METRICS)
+
+
 def test_units() -> None:
     """Chinese by character, other writing by word in lower case, marks by themselves; nothing but blanks is lost."""
     assert split_units("他的iPhone很OK， don't！[doge]") == [
@@ -58,22 +65,18 @@ def test_units() -> None:
 @pytest.mark.parametrize(("rows", "lang"), [(ZH, "zh"), (EN, "en")])
 def test_equals_sacrebleu_and_rouge_score(rows: list[tuple[str, list[str], tuple[float, ...]]], lang: str) -> None:
     """Each row and the corpus come to what the packages compute, several references and short texts among them."""
-    actual = measure_overlap([answer for answer, *_ in rows], [references for _, references, _ in rows])
-    for values, (_, _, expected) in zip(actual.rows.iter_rows(), rows, strict=True):
-        assert values == pytest.approx(expected, abs=1e-6)
-    assert (*actual.corpus.values(),) == pytest.approx(CORPUS[lang], abs=1e-6)
-    assert list(actual.corpus) == actual.rows.columns == ["rouge_l", "bleu", "chrf"]
+    for answer, references, expected in rows:
+        assert overlap([answer], [references]) == pytest.approx(expected, abs=1e-6)
+    assert overlap([answer for answer, *_ in rows], [row[1] for row in rows]) == pytest.approx(CORPUS[lang], abs=1e-6)
 
 
 def test_no_answer_counts_as_an_empty_one() -> None:
-    """A null answer overlaps with nothing, weighs in the corpus like an empty one, and is counted."""
+    """A null answer overlaps with nothing, weighs like an empty one, and is counted."""
     references = [["他迟到了"], ["他不想来"]]
     actual = measure_overlap([None, "他不想来"], references)
-    assert actual.rows.row(0) == (0, 0, 0)
-    assert (actual.row_count, actual.null_count) == (2, 1)
-    assert actual.corpus == measure_overlap(["", "他不想来"], references).corpus
-    assert actual.corpus["rouge_l"] == 0.5
-    assert measure_overlap([None], [["他"]]).corpus == {"rouge_l": 0, "bleu": 0, "chrf": 0}
+    assert (actual["row_count"], actual["null_count"], actual["rouge_l"]) == (2, 1, 0.5)
+    assert {**actual, "null_count": 0} == measure_overlap(["", "他不想来"], references)
+    assert overlap([None], [["他"]]) == (0, 0, 0)
 
 
 def test_answers_need_references() -> None:
@@ -81,7 +84,7 @@ def test_answers_need_references() -> None:
     for answers, references in ((["他"], [[]]), (["他"], []), ([], [["他"]])):
         with pytest.raises(ValueError, match="expected references"):
             measure_overlap(answers, references)
-    assert measure_overlap([], []).corpus == {"rouge_l": 0, "bleu": 0, "chrf": 0}
+    assert overlap([], []) == (0, 0, 0)
 
 
 texts = st.text(st.sampled_from("他不想来a b，"), max_size=12)
@@ -90,40 +93,17 @@ texts = st.text(st.sampled_from("他不想来a b，"), max_size=12)
 @settings(max_examples=50, deadline=None)
 @given(st.lists(texts, min_size=1, max_size=4), st.lists(texts, min_size=1, max_size=3))
 def test_overlap_is_a_share(answers: list[str], references: list[str]) -> None:
-    """Every value is in [0, 1], one more reference lowers no row's ROUGE-L or chrF, and rows stand for themselves."""
-    fewer, more = (
-        measure_overlap(answers, [references[:1]] * len(answers)),
-        measure_overlap(answers, [references] * len(answers)),
-    )
-    for row, other in zip(fewer.rows.iter_rows(named=True), more.rows.iter_rows(named=True), strict=True):
-        assert all(0 <= value <= 1 + 1e-9 for value in (*row.values(), *other.values()))
-        assert other["rouge_l"] >= row["rouge_l"]
-        assert other["chrf"] >= row["chrf"]
-    assert measure_overlap(answers[:1], [references]).rows.row(0) == more.rows.row(0)
-    assert all(0 <= value <= 1 + 1e-9 for value in more.corpus.values())
+    """Every value is in [0, 1], and one more reference lowers neither ROUGE-L nor a single answer's chrF."""
+    fewer, more = (overlap(answers, [part] * len(answers)) for part in (references[:1], references))
+    assert all(0 <= value <= 1 + 1e-9 for value in (*fewer, *more))
+    assert more[0] >= fewer[0] - 1e-9
+    assert overlap(answers[:1], [references])[2] >= overlap(answers[:1], [references[:1]])[2]
 
 
 @given(st.text(st.sampled_from("他不想来ab"), min_size=1, max_size=9))
 def test_a_reference_overlaps_fully_with_itself(text: str) -> None:
     """What is word for word the reference has 1 by every measure."""
-    assert measure_overlap([text], [[text]]).rows.row(0) == pytest.approx((1, 1, 1))
-
-
-def subsequence(first: str, second: str) -> int:
-    """Length of the longest common subsequence by its table."""
-    row = [0] * (len(second) + 1)
-    for letter in first:
-        before = row[:]
-        for i, met in enumerate(second):
-            row[i + 1] = before[i] + 1 if letter == met else max(before[i + 1], row[i])
-    return row[-1]
-
-
-@given(*[st.text(st.sampled_from("一二三四"), min_size=1, max_size=80)] * 2)
-def test_rouge_l_is_the_longest_common_subsequence(first: str, second: str) -> None:
-    """F1 of the subsequence's length as the textbook's table gives it, and the same the other way round."""
-    assert rouge_l(first, [second]) == pytest.approx(2 * subsequence(first, second) / (len(first) + len(second)))
-    assert rouge_l(second, [first]) == rouge_l(first, [second])
+    assert overlap([text], [[text]]) == pytest.approx((1, 1, 1))
 
 
 def test_baselines_of_overlap() -> None:
@@ -131,7 +111,7 @@ def test_baselines_of_overlap() -> None:
     rows = pl.DataFrame({
         "text": ["他来了", "好"], "context": ["他不想来", None], "meanings": [["他不想来", "他很烦"], ["不好"]],
     })  # fmt: skip
-    actual = {row["baseline"]: row for row in measure_overlap_baselines(rows).iter_rows(named=True)}
+    actual = {row["by"]: row for row in compare_overlap(rows).iter_rows(named=True)}
     assert actual["text"]["rouge_l"] == pytest.approx((4 / 7 + 2 / 3) / 2)
     assert actual["context"]["rouge_l"] == 0.5
     assert actual["other_meaning"]["rouge_l"] == pytest.approx((2 / 6 + 2 / 6) / 2)
@@ -148,6 +128,7 @@ def test_choices_right_wrong_and_none() -> None:
     assert (actual.row_count, actual.null_count) == (3, 1)
     assert measure_choices(QUESTIONS, [None] * 3).accuracy == 0
     assert measure_choices(QUESTIONS, [1, 0, 9]).accuracy == 0
+    assert measure_choices(QUESTIONS, [0, 1, 0])[:3] == (1, pytest.approx(0.4385, abs=1e-4), 1)
 
 
 def test_choices_that_cannot_be_counted() -> None:
@@ -157,12 +138,12 @@ def test_choices_that_cannot_be_counted() -> None:
     with pytest.raises(ValueError, match="at least one row"):
         measure_choices(QUESTIONS.clear(), [])
     with pytest.raises(ValueError, match="at least one row"):
-        measure_choice_baselines(QUESTIONS.clear())
+        compare_choices(QUESTIONS.clear())
 
 
 def test_baselines_of_choices() -> None:
     """Length, overlap and place, by hand; where two options tie, their share that is right counts."""
-    actual = dict(measure_choice_baselines(QUESTIONS).select("baseline", "accuracy").iter_rows())
+    actual = dict(compare_choices(QUESTIONS).select("by", "accuracy").iter_rows())
     assert actual == pytest.approx({
         "longest": 1.0,  # 他迟到了，我很不满; 他说过不吃，现在又吃了; 他一来就下雨
         "shortest": 1 / 3,  # 不; 饭很香; 雨很大
@@ -171,27 +152,15 @@ def test_baselines_of_choices() -> None:
         "position": 2 / 3,  # the first
     })  # fmt: skip
     tied = QUESTIONS.head(1).with_columns(options=pl.Series([["甲", "乙", "丙"]]))
-    assert dict(measure_choice_baselines(tied).select("baseline", "accuracy").iter_rows())["longest"] == pytest.approx(
-        1 / 3
-    )
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=20))
-def test_choosing_the_right_ones_is_never_wrong(right: list[int]) -> None:
-    """The right option chosen gives 1, and its interval holds 1; chance is one in four."""
-    rows = pl.DataFrame({"options": [["甲", "乙", "丙", "丁"]] * len(right), "answers": [[place] for place in right]})
-    actual = measure_choices(rows, right)
-    assert (actual.accuracy, actual.chance) == (1, 0.25)
-    assert actual.low < actual.high == pytest.approx(1)
+    assert compare_choices(tied).filter(by="longest")["accuracy"].item() == pytest.approx(1 / 3)
 
 
 def test_what_the_published_choices_give_away(data: Path) -> None:
     """CN-SarcasmBench: the first option is right in 1,250 of 1,251 items, the longest in nine of ten (errata E23)."""
     choices = examples.read_sarcasm_bench(data / "cn_sarcasmbench_zh")
-    actual = dict(measure_choice_baselines(choices).select("baseline", "accuracy").iter_rows())
+    actual = dict(compare_choices(choices).select("by", "accuracy").iter_rows())
     assert actual["position"] == pytest.approx(1250 / 1251)
     assert actual["longest"] == pytest.approx(0.9033, abs=5e-4)  # counted when this was written
-    dealt = dict(measure_choice_baselines(examples.shuffle_options(choices)).select("baseline", "accuracy").iter_rows())
-    assert dealt["position"] < 0.55
-    assert dealt["longest"] == pytest.approx(actual["longest"])
+    shuffled = dict(compare_choices(examples.shuffle_options(choices)).select("by", "accuracy").iter_rows())
+    assert shuffled["position"] < 0.55
+    assert shuffled["longest"] == pytest.approx(actual["longest"])

@@ -1,7 +1,7 @@
 """A loopback server of OpenAI's shape that misbehaves by a seed, and counts at its end of the wire.
 
 What happens to a prompt's n-th sending depends on seed, prompt and n alone, not on threads. The answer to a prompt is
-always the same text, so a test can tell whose answer it got.
+the same text unless `write` says otherwise, so a test can tell whose answer it got.
 """
 
 import contextlib
@@ -16,6 +16,7 @@ import threading
 import time
 import uuid
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -40,7 +41,11 @@ class Server:
     """Serves on a free port of 127.0.0.1 within `with`; everything it counts is by the prompt, the last message."""
 
     faults: Faults = field(default_factory=Faults)
-    errors: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)  # prompt -> what it always gets
+    errors: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)  # what a prompt always gets
+    write: Callable[[str, int], str] = lambda prompt, _: f"answer to {prompt}"  # by the prompt and n
+    usage: Any = field(default_factory=lambda: dict(USAGE))  # the tokens of each answer
+    page: bytes | None = None  # in place of an answer
+    page_after: int = 0  # answers
     sent: Counter[str] = field(default_factory=Counter)
     served: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
@@ -84,9 +89,9 @@ class Server:
         """Answers served beyond the first to each prompt."""
         return self.served.total() - len(self.served)
 
-    def completion(self, body: dict[str, Any], given: str | None = None) -> tuple[int, dict[str, str], bytes] | None:
-        """Status, headers and body of the answer to one request; None means it hangs."""
-        prompt = given or body["messages"][-1]["content"]
+    def completion(self, body: dict[str, Any], text: str | None = None) -> tuple[int, dict[str, str], bytes] | None:
+        """Return status, headers and body of the answer to one request; None means it hangs."""
+        prompt = text or body["messages"][-1]["content"]
         with self._lock:
             self.sent[prompt] += 1
             self.requests.append(body) if len(self.requests) < 100 else None
@@ -96,7 +101,7 @@ class Server:
                 self.too_early.append(prompt)
             self._in_flight += 1
             self.most_in_flight = max(self.most_in_flight, self._in_flight)
-            kind, answer = self._drawn(prompt)
+            kind, answer = self._draw(prompt)
             self.kinds[kind] += 1
         time.sleep(self.faults.seconds)
         with self._lock:
@@ -108,35 +113,38 @@ class Server:
         return answer
 
     def moderation(self, body: dict[str, Any]) -> tuple[int, dict[str, str], bytes] | None:
-        """The same of a text given to the moderation endpoint, which flags what holds the word `awful`."""
+        """Answer a text given to the moderation endpoint, which flags what holds the word `awful`."""
         text = body["input"]
         answer = self.completion(body, text)
         with contextlib.suppress(ValueError, LookupError, TypeError):  # what is no answer stays as it is
             if answer and isinstance(json.loads(answer[2])["choices"][0]["message"]["content"], str):
-                said = {"id": "modr-1", "model": "served-moderation-1", "results": [{"flagged": "awful" in text}]}
-                return 200, {}, json.dumps(said).encode()
+                result = {"id": "modr-1", "model": "served-moderation-1", "results": [{"flagged": "awful" in text}]}
+                return 200, {}, json.dumps(result).encode()
         return answer
 
-    def _drawn(self, prompt: str) -> tuple[str, tuple[int, dict[str, str], bytes] | None]:
+    def _draw(self, prompt: str) -> tuple[str, tuple[int, dict[str, str], bytes] | None]:
         if prompt in self.errors:
             status, body = self.errors[prompt]
             return "error", (status, {}, json.dumps(body).encode())
+        if self.page is not None and self.served.total() >= self.page_after:
+            return "malformed", (200, {"Content-Type": "text/html"}, self.page)
         dice = random.Random(f"{self.faults.seed}:{prompt}:{self.sent[prompt]}")
         kinds = ("too_many", "broken", "malformed", "hang")
         ends = itertools.accumulate(getattr(self.faults, kind) for kind in kinds)
-        drawn = dice.random()
-        kind = next((kind for kind, end in zip(kinds, ends, strict=True) if drawn < end), "answered")
+        number = dice.random()
+        kind = next((kind for kind, end in zip(kinds, ends, strict=True) if number < end), "answered")
         if kind == "answered":
-            return kind, (200, {}, json.dumps(chat(prompt)).encode())
+            answer = chat(prompt, self.write(prompt, self.sent[prompt])) | {"usage": self.usage}
+            return kind, (200, {}, json.dumps(answer).encode())
         if kind == "too_many":
             return kind, (429, {"Retry-After": str(self.faults.retry_after)}, b'{"error": {"message": "slow down"}}')
         if kind == "broken":
             return kind, (500, {}, b"oops")
-        bad = [b'{"id": "x", "choi', b'{"choices": []}', json.dumps(chat(prompt, content=None)).encode(), b"[]"]
+        bad = [b'{"id": "x", "choi', b'{"choices": []}', json.dumps(chat(prompt, None)).encode(), b"[]"]
         return kind, (200, {}, dice.choice(bad)) if kind == "malformed" else None
 
     def create_batch(self, body: dict[str, Any]) -> dict[str, Any]:
-        """A batch over an uploaded file."""
+        """Create a batch over an uploaded file."""
         batch = {
             "id": f"batch_{uuid.uuid4().hex}", "object": "batch", "status": "in_progress", "created_at": 0, **body,
             "output_file_id": None, "error_file_id": None,
@@ -161,32 +169,33 @@ class Server:
         batch.update(status=self.batch_status, output_file_id=self.keep(good), error_file_id=self.keep(bad))
 
     def keep(self, lines: list[str]) -> str | None:
-        """A file with these lines, if any."""
+        """Keep a file of these lines, if there are any."""
         if not lines:
             return None
-        id_ = f"file_{uuid.uuid4().hex}"
-        self.files[id_] = "".join(line + "\n" for line in lines).encode()
-        return id_
+        file_id = f"file_{uuid.uuid4().hex}"
+        self.files[file_id] = "".join(line + "\n" for line in lines).encode()
+        return file_id
+
+
+USAGE = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
 
 
 def chat(prompt: str, content: str | None = "") -> dict[str, Any]:
-    """A chat completion that says the prompt back."""
+    """Build a chat completion that repeats the prompt."""
     message = {"role": "assistant", "content": f"answer to {prompt}" if content == "" else content}
-    return {
-        "id": "c", "object": "chat.completion", "created": 0, "model": "served-model-1",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-        "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
-    }  # fmt: skip
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    completion = {"id": "c", "object": "chat.completion", "created": 0, "model": "served-model-1"}
+    return {**completion, "choices": [choice], "usage": dict(USAGE)}
 
 
 class _Http(ThreadingHTTPServer):
     daemon_threads = False  # joined at the end, so that none is left open
     request_queue_size = 256
 
-    def __init__(self, *given: Any) -> None:
+    def __init__(self, *args: Any) -> None:
         self.open_sockets: set[Any] = set()
         self.bugs: list[BaseException | None] = []
-        super().__init__(*given)
+        super().__init__(*args)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self.open_sockets.add(request)
@@ -231,8 +240,10 @@ class _Handler(BaseHTTPRequestHandler):
             boundary = self.headers["Content-Type"].partition("boundary=")[2].strip('"').encode()
             parts = [p for p in data.split(b"--" + boundary) if b'name="file"' in p]
             lines = parts[0].partition(b"\r\n\r\n")[2].removesuffix(b"\r\n").decode().splitlines()
-            id_ = server.keep(lines)
-            self._json({"id": id_, "object": "file", "bytes": 1, "created_at": 0, "filename": "f", "purpose": "batch"})
+            file_id = server.keep(lines)
+            self._json(
+                {"id": file_id, "object": "file", "bytes": 1, "created_at": 0, "filename": "f", "purpose": "batch"}
+            )
         elif self.path == "/v1/batches" and server.refuse_batches:
             self._send(server.refuse_batches, {}, b'{"error": {"message": "turned down"}}')
         elif self.path == "/v1/batches":
@@ -247,10 +258,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         server = self.server_of_test
-        if found := re.fullmatch(r"/v1/files/(\w+)/content", self.path):
-            self._send(200, {"Content-Type": "application/octet-stream"}, server.files[found[1]])
-        elif found := re.fullmatch(r"/v1/batches/(\w+)", self.path):
-            self._json(server.batches[found[1]])
+        if match := re.fullmatch(r"/v1/files/(\w+)/content", self.path):
+            self._send(200, {"Content-Type": "application/octet-stream"}, server.files[match[1]])
+        elif match := re.fullmatch(r"/v1/batches/(\w+)", self.path):
+            self._json(server.batches[match[1]])
         else:  # the list of batches, two a page, so that paging is seen
             newest = list(reversed(server.batches.values()))
             after = re.search(r"after=(\w+)", self.path)

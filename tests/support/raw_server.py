@@ -33,8 +33,8 @@ class RawServer:
         for thread in self._threads:
             thread.join(10)
 
-    def _start(self, work: Callable[..., None], *given: object) -> None:
-        thread = threading.Thread(target=work, args=given, daemon=True)
+    def _start(self, work: Callable[..., None], *args: object) -> None:
+        thread = threading.Thread(target=work, args=args, daemon=True)
         self._threads.append(thread)
         thread.start()
 

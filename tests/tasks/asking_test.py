@@ -1,6 +1,7 @@
-"""Asking as a task: answers into `completions`, each asked for once, a useless one once more."""
+"""Asking as a task: answers into `completions`, each request sent once, a useless answer once more."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,35 +10,19 @@ import pytest
 
 from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing, Refused, Retry
+from pipeline.llm import client
 from pipeline.tasks import asking
 from pipeline.tasks.impscore import pairs
-from tests.support.llm_server import Faults, Server, chat
+from tests.support.llm_server import Server, chat
 
 DAY = sample.DAY
 SENTENCES = ["Nice hat.", "Is it five already?", "Some of us get up early."]
 
 
-class Stubborn(Server):
-    """Gives a useless answer to some prompts the first time they are sent, and a good one then."""
-
-    useless: dict[str, str] = {}  # noqa: RUF012 - set on the instance
-
-    def _drawn(self, prompt: str) -> Any:
-        if prompt in self.useless and self.sent[prompt] == 1:
-            return super()._drawn(prompt)[0], (200, {}, _json(chat(prompt, self.useless[prompt])))
-        return super()._drawn(prompt)
-
-
-def _json(body: Any) -> bytes:
-    import json
-
-    return json.dumps(body).encode()
-
-
 @pytest.fixture
-def server(tables: Path) -> Iterator[Stubborn]:
+def server(tables: Path) -> Iterator[Server]:
     """A loopback service."""
-    with Stubborn() as running:
+    with Server() as running:
         yield running
 
 
@@ -52,7 +37,7 @@ def sentences(tables: Path, tmp_path: Path) -> str:
 
 
 def build_options(server: Server, **more: Any) -> asking.Options:
-    """Ask a model at this service."""
+    """Build the options to ask a model at this service."""
     return asking.Options("small-model", endpoint=asking.find_endpoint(server.url, "secret"), **more)
 
 
@@ -61,57 +46,43 @@ def completions() -> pl.DataFrame:
     return warehouse.scan("completions").sort("completion_id").collect()
 
 
-def test_answers_fill_the_table(server: Stubborn, sentences: str) -> None:
+def test_answers_fill_the_table(server: Server, sentences: str) -> None:
     """Each distinct sentence is asked about once; the answers, tokens and what was asked are in `completions`."""
     progress: list[int] = []
-    counts = asking.ask(sentences, build_options(server, params={"temperature": 0}), on_progress=progress.append)
+    options = build_options(server, params={"temperature": 0}, on_progress=progress.append)
+    counts = asking.ask(sentences, options)
     assert (counts["answers"], counts["calls_sent"], counts["cached"], counts["missing"]) == (3, 3, 0, 0)
     assert (counts["input_tokens"], counts["output_tokens"]) == (30, 15)
     assert server.sent == dict.fromkeys(SENTENCES, 1)
     assert sum(progress) == 3
     rows = completions()
     assert sorted(rows["response"]) == sorted(f"answer to {text}" for text in SENTENCES)
-    assert rows.select(
-        "source", "model", "params", "attempt", "mode", "input_tokens", "output_tokens"
-    ).unique().rows() == [("mine", "small-model", '{"temperature": 0}', 0, "live", 10, 5)]
+    columns = ("source", "model", "params", "attempt", "mode", "input_tokens", "output_tokens")
+    assert rows.select(columns).unique().rows() == [("mine", "small-model", '{"temperature": 0}', 0, "live", 10, 5)]
     assert server.requests[0]["temperature"] == 0
     assert server.keys == {"Bearer secret"}
-
-
-def test_answers_become_pairs(server: Stubborn, sentences: str) -> None:
-    """What was answered gives pairs, each with the completion it came from."""
-    asking.ask(sentences, build_options(server))
     assert pairs.build(sentences, DAY) == 3
-    rows = warehouse.scan("pairs").collect()
-    assert set(rows["implicit"]) == set(SENTENCES)
-    assert set(rows["completion_id"]) == set(completions()["completion_id"])
+    answer_pairs = warehouse.scan("pairs").collect()
+    assert set(answer_pairs["implicit"]) == set(SENTENCES)
+    assert set(answer_pairs["completion_id"]) == set(rows["completion_id"])
 
 
-def test_asked_again_nothing_is_sent(server: Stubborn, sentences: str) -> None:
-    """A second asking takes all answers from the ledger, and leaves the table as it was; so does cache-only."""
+def test_asked_again_nothing_is_sent(server: Server, sentences: str) -> None:
+    """A second run takes all answers from the ledger; a table that was lost is filled again, by cache-only too."""
     asking.ask(sentences, build_options(server))
     before = completions()
     for options in (build_options(server), build_options(server, mode="cache-only")):
+        warehouse.overwrite("completions", warehouse.slice_of(source=sentences), before.clear())
         counts = asking.ask(sentences, options)
         assert (counts["answers"], counts["calls_sent"], counts["cached"], counts["cost_usd"]) == (3, 0, 3, 0.0)
-    assert server.sent.total() == 3
-    assert completions().equals(before)
-
-
-def test_a_table_that_was_lost_is_filled_from_the_ledger(server: Stubborn, sentences: str) -> None:
-    """An answer that was paid for comes back without being paid for again."""
-    asking.ask(sentences, build_options(server))
-    before = completions()
-    warehouse.overwrite("completions", warehouse.slice_of(source=sentences), before.clear())
-    asking.ask(sentences, build_options(server, mode="cache-only"))
-    assert completions().equals(before)
+        assert completions().equals(before)
     assert server.sent.total() == 3
 
 
 @pytest.mark.parametrize("useless", ["I cannot comply.", "nice hat.", " ", "Explicit:"])
-def test_a_useless_answer_is_asked_for_once_more(server: Stubborn, sentences: str, useless: str) -> None:
+def test_a_useless_answer_is_asked_for_once_more(server: Server, sentences: str, useless: str) -> None:
     """A refusal, an echo or an empty answer is asked for a second time, as attempt 1; both answers are kept."""
-    server.useless = {"Nice hat.": useless}
+    server.write = lambda prompt, number: useless if (prompt, number) == ("Nice hat.", 1) else f"answer to {prompt}"
     counts = asking.ask(sentences, build_options(server))
     assert counts["calls_sent"] == 4
     assert server.sent == {**dict.fromkeys(SENTENCES, 1), "Nice hat.": 2}
@@ -122,7 +93,7 @@ def test_a_useless_answer_is_asked_for_once_more(server: Stubborn, sentences: st
     assert server.sent.total() == 4
 
 
-def test_a_refusal_that_stays_is_left(server: Stubborn, sentences: str) -> None:
+def test_a_refusal_that_stays_is_left(server: Server, sentences: str) -> None:
     """Refused twice, a sentence has no pair: both answers are kept and dropped, none is asked again."""
     server.errors = {"Nice hat.": (200, chat("Nice hat.", "I cannot comply."))}
     for _ in range(2):
@@ -133,7 +104,7 @@ def test_a_refusal_that_stays_is_left(server: Stubborn, sentences: str) -> None:
     assert reasons == ["refusal", "refusal"]
 
 
-def test_a_limit_asks_about_the_first(server: Stubborn, sentences: str) -> None:
+def test_a_limit_asks_about_the_first(server: Server, sentences: str) -> None:
     """With a limit only so many sentences are asked about, the same each time, in the order of their ids."""
     for _ in range(2):
         asking.ask(sentences, build_options(server), limit=1)
@@ -144,10 +115,7 @@ def test_a_limit_asks_about_the_first(server: Stubborn, sentences: str) -> None:
 
 def test_what_failed_for_now_is_asked_again(tables: Path, sentences: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the service breaks on a sentence it is Retry; what was answered is in the table, a new try asks the rest."""
-    from pipeline.llm import client
-
-    ask = client.ask
-    monkeypatch.setattr(client, "ask", lambda *given, **named: ask(*given, **named, max_retries=0))
+    monkeypatch.setattr(client, "ask", partial(client.ask, max_retries=0))
     with Server() as server:
         server.errors = {"Nice hat.": (500, {"error": {"message": "oops"}})}
         with pytest.raises(Retry, match="1 of 3 requests are open"):
@@ -159,45 +127,34 @@ def test_what_failed_for_now_is_asked_again(tables: Path, sentences: str, monkey
         assert server.sent == {**dict.fromkeys(SENTENCES, 1), "Nice hat.": 2}
 
 
-def test_a_task_fails_where_nothing_is_answered(server: Stubborn, sentences: str) -> None:
+def test_a_task_fails_where_nothing_is_answered(server: Server, sentences: str) -> None:
     """An empty ledger and a wrong address are Refused, for which Airflow does not try again; then all is asked."""
     with pytest.raises(Refused, match="none of 3 requests has an answer"):
         asking.ask(sentences, build_options(server, mode="cache-only"))
-    page = b"<html>"
-    with Stubborn() as other:
-        other._drawn = lambda _: ("malformed", (200, {}, page))  # type: ignore[method-assign]
-        with pytest.raises(Refused, match=r"the first answers .* cannot be read.*a page of HTML"):
-            asking.ask(sentences, build_options(other))
+    server.page = b"<html>"
+    with pytest.raises(Refused, match=r"the first answers .* cannot be read.*a page of HTML"):
+        asking.ask(sentences, build_options(server))
+    server.page = None
     assert asking.ask(sentences, build_options(server))["answers"] == 3
 
 
-def test_faults_of_the_service_lose_nothing(tables: Path, sentences: str) -> None:
-    """Through 429, 500 and malformed answers every sentence is answered once."""
-    with Server(Faults(too_many=0.2, broken=0.1, malformed=0.1, seed=3, retry_after=0.01)) as server:
-        asking.ask(sentences, build_options(server))
-        assert server.paid == 0
-    assert completions().height == 3
-
-
-def test_an_estimate_sends_nothing(server: Stubborn, sentences: str) -> None:
+def test_an_estimate_sends_nothing(server: Server, sentences: str) -> None:
     """The estimate counts what is open, before and after asking, and nothing reaches the service."""
-    before = asking.estimate([sentences], build_options(server))
+    assert asking.estimate([sentences], build_options(server))[:3] == (3, 0, 3)
     assert server.sent.total() == 0
-    asking.ask(sentences, build_options(server))
-    after = asking.estimate([sentences], build_options(server))
-    assert server.sent.total() == 3
-    assert (before.requests, after.requests) == (3, 3)
-    assert (before.cached, after.cached) == (0, 3)
+    asking.ask(sentences, build_options(server), limit=1)
+    assert asking.estimate([sentences], build_options(server))[:3] == (3, 1, 2)
+    assert server.sent.total() == 1
 
 
-def test_sources_to_ask_about(server: Stubborn, sentences: str) -> None:
+def test_sources_to_ask_about(server: Server, sentences: str) -> None:
     """Sources with a prompt are asked about; another name is BadInput and says which there are."""
     assert asking.list_sources() == asking.list_sources(["mine"]) == ["mine"]
     with pytest.raises(BadInput, match="nothing to ask about yours; there is mine"):
         asking.list_sources(["yours"])
 
 
-def test_nobody_to_ask(tables: Path, sentences: str) -> None:
+def test_no_service_to_ask(tables: Path, sentences: str) -> None:
     """Without an address or a key asking is Missing and names the settings; nothing is written."""
     assert asking.find_endpoint() is None
     with pytest.raises(Missing, match="UNDERTONE_LLM_URL"):
@@ -206,7 +163,7 @@ def test_nobody_to_ask(tables: Path, sentences: str) -> None:
 
 
 def test_endpoint_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The settings say whom to ask unless a connection does; a key is never shown."""
+    """The settings name the service unless a connection does; a key is never shown."""
     monkeypatch.setenv("UNDERTONE_LLM_URL", "http://127.0.0.1:1/v1")
     monkeypatch.setenv("UNDERTONE_LLM_KEY", "kanarienvogel")
     assert asking.find_endpoint() == ("http://127.0.0.1:1/v1", "kanarienvogel")
@@ -214,8 +171,8 @@ def test_endpoint_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "kanarienvogel" not in repr(asking.find_endpoint())
 
 
-def test_a_batch_is_handed_over_and_collected(server: Stubborn, sentences: str) -> None:
-    """Handed over once and answered by the next call, a batch fills the table and is not handed over twice."""
+def test_a_batch_is_submitted_and_collected(server: Server, sentences: str) -> None:
+    """Submitted once and answered by the next call, a batch fills the table and is not submitted twice."""
     first = asking.run_batch([sentences], build_options(server))
     assert first["status"].to_list() == ["submitted"]
     asking.run_batch([sentences], build_options(server))
@@ -225,37 +182,39 @@ def test_a_batch_is_handed_over_and_collected(server: Stubborn, sentences: str) 
     assert settings.llm_ledger().endswith("ledger.db")
 
 
-def _told() -> dict[str, Any]:
-    """The row of `runs` that tells of an asking."""
+def load_run() -> dict[str, Any]:
+    """Load the row of `runs` that records a step."""
     return warehouse.scan("runs", pl.col("step") == "ask").collect().row(0, named=True)
 
 
-def test_an_asking_is_told_with_what_it_took(
-    server: Stubborn, sentences: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_step_is_recorded_with_its_cost(
+    server: Server, sentences: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a day there is a row: answers, and tokens and cost of all calls of the run; a later run pays nothing."""
     prices = tmp_path / "prices.toml"
     prices.write_text('["small-model"]\ninput = 1.0\noutput = 2.0\nnoted = 2026-11-01\n', encoding="utf-8")
     monkeypatch.setenv("UNDERTONE_LLM_PRICES", str(prices))
-    server.useless = {SENTENCES[0]: SENTENCES[0]}  # an echo
-    asking.ask(sentences, build_options(server), run_id="r1", day=DAY)
-    row = _told()
+    server.write = lambda prompt, number: (
+        prompt if (prompt, number) == (SENTENCES[0], 1) else "A good answer."
+    )  # an echo
+    asking.ask(sentences, build_options(server, run_id="r1"), day=DAY)
+    row = load_run()
     assert (row["source"], row["origin"]) == ("mine", "small-model: explicit_en")
     assert (row["read_count"], row["kept_count"], row["dropped_count"]) == (3, 3, 0)
     assert (row["input_tokens"], row["output_tokens"]) == (40, 20)  # 10 and 5 a call, of four calls
     assert row["cost_usd"] == pytest.approx((40 * 1.0 + 20 * 2.0) / 1e6)
-    asking.ask(sentences, build_options(server), run_id="r1", day=DAY)
-    assert _told()["cost_usd"] == row["cost_usd"]  # the run's, whichever try paid it
-    asking.ask(sentences, build_options(server), run_id="r2", day=DAY)
-    assert (_told()["input_tokens"], _told()["cost_usd"]) == (0, 0.0)
+    asking.ask(sentences, build_options(server, run_id="r1"), day=DAY)
+    assert load_run()["cost_usd"] == row["cost_usd"]  # the run's, whichever try paid it
+    asking.ask(sentences, build_options(server, run_id="r2"), day=DAY)
+    assert (load_run()["input_tokens"], load_run()["cost_usd"]) == (0, 0.0)
 
 
-def test_what_stays_unanswered_is_dropped_with_a_reason(server: Stubborn, sentences: str) -> None:
+def test_what_stays_unanswered_is_dropped_with_a_reason(server: Server, sentences: str) -> None:
     """Requests that the ledger cannot answer are in `dropped` by their keys; a price that is unknown is no cost."""
-    asking.ask(sentences, build_options(server), limit=1, run_id="r1", day=DAY)
-    assert _told()["cost_usd"] is None
-    asking.ask(sentences, build_options(server, mode="cache-only"), run_id="r1", day=DAY)
-    row = _told()
+    asking.ask(sentences, build_options(server, run_id="r1"), limit=1, day=DAY)
+    assert load_run()["cost_usd"] is None
+    asking.ask(sentences, build_options(server, mode="cache-only", run_id="r1"), day=DAY)
+    row = load_run()
     assert (row["read_count"], row["kept_count"], row["dropped_count"]) == (3, 1, 2)
     dropped = warehouse.scan("dropped", pl.col("step") == "ask").collect()
     assert dropped["reason"].unique().to_list() == ["not in the ledger, and nothing may be asked"]

@@ -1,4 +1,4 @@
-"""The meaning of comments, from files: references, and choices between readings (CSD-03).
+"""Read the meaning of comments from files: references, and choices between readings (CSD-03).
 
 CSD gives neither data nor measure for subtext recovery. This module reads raters' notes (`plain`, `meaning`), and
 CN-SarcasmBench, whose explanations of sarcastic comments and choice questions stand in for them.
@@ -13,40 +13,37 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.examples.sources.files import find_files, read_table
+from pipeline.examples.sources.layout import is_filled, refuse
 from pipeline.examples.splits import SEED
 from pipeline.io.lines import parse_value, read_json_lines, read_text
 
-_TEXT: dict[str, pl.DataType] = {"item_id": pl.String(), "text": pl.String(), "context": pl.String()}
-_CHOICE: dict[str, pl.DataType] = {
-    "question": pl.String(), "options": pl.List(pl.String()), "answers": pl.List(pl.Int64()),
-}  # fmt: skip
-REFERENCES = _TEXT | {"plains": pl.List(pl.String()), "meanings": pl.List(pl.String())}
-CHOICES = _TEXT | _CHOICE
-SARCASM_BENCH = _TEXT | {"kind": pl.String(), "meanings": pl.List(pl.String())} | _CHOICE
+REFERENCES = ("item_id", "text", "context", "plains", "meanings")
+_CHOICE = {"question": pl.String, "options": pl.List(pl.String), "answers": pl.List(pl.Int64)}
+CHOICES: dict[str, Any] = dict.fromkeys(("item_id", "text", "context"), pl.String) | _CHOICE
+SARCASM_BENCH = CHOICES | {"kind": pl.String, "meanings": pl.List(pl.String)}
 LETTERS = "ABCD"  # CN-SarcasmBench's options
 
 
 def read(path: Path) -> pl.DataFrame:
-    """Read references of csv, tsv or jsonl files: text, meaning, and where present context and plain.
+    """Read references of a csv, tsv or jsonl file: text, meaning, and where present context and plain.
 
-    Rows of the same text and context, such as several raters' notes, are one item with several references.
+    Rows of the same text and context, such as several raters' notes, are one item with several references. A .json
+    file or a folder is CN-SarcasmBench.
 
     Returns:
-        A row an item, in the files' order: item_id (`<file name>:<row>`, of the first), text, context (null where
+        A row an item, in the file's order: item_id (`<file name>:<row>`, of the first), text, context (null where
         there is none), plains and meanings (distinct; plains may be empty).
 
     Raises:
         BadInput: naming file, line and field.
     """
-    rows = read_table(
-        find_files(path, "*.jsonl", "*.csv", "*.tsv"),
-        {"text": ("text",), "meaning": ("meaning",)},
-        {"context": ("context",), "plain": ("plain",)},
-    )
+    if path.suffix == ".json" or path.is_dir():
+        return read_sarcasm_bench(path)
+    required = {"text": ("text",), "meaning": ("meaning",)}
+    rows = read_table([path], required, {"context": ("context",), "plain": ("plain",)})
+    for name in required:
+        refuse(rows, ~is_filled(name), name, "a text that is not blank")
     stripped = rows.with_columns(pl.col("text", "meaning", "context", "plain").str.strip_chars().replace("", None))
-    for row in stripped.filter(pl.col("text").is_null() | pl.col("meaning").is_null()).head(1).iter_rows(named=True):
-        field = "text" if row["text"] is None else "meaning"
-        raise BadInput(f"{row['file']}, line {row['line']}: field {field!r} should be a text that is not blank")
     references = stripped.group_by("text", "context", maintain_order=True).agg(
         pl.col("item_id").first(),
         plains=pl.col("plain").drop_nulls().unique(maintain_order=True),
@@ -59,6 +56,7 @@ def read_choices(path: Path) -> pl.DataFrame:
     """Read choices of a jsonl file, `{"text": str, "options": [str], "answer": int or [int]}` a line.
 
     `answer` is the index from 0 of the right option, or of all that are right; `context` and `question` are optional.
+    A .json file or a folder is CN-SarcasmBench, whose options are shuffled, as its first is always right.
 
     Returns:
         A row a choice: item_id (`<file name>:<line>`), text, context, question (null where there are none), options,
@@ -67,37 +65,32 @@ def read_choices(path: Path) -> pl.DataFrame:
     Raises:
         BadInput: naming file, line and field.
     """
-    optional = ("context", "question")
-    rows = []
+    if path.suffix == ".json" or path.is_dir():
+        return shuffle_options(read_sarcasm_bench(path))
+    rows: list[dict[str, Any]] = []
     for number, entry in read_json_lines(path):
-        location = f"{path}, line {number}"
-        answer = entry.get("answer")
-        rows.append({
-            "item_id": f"{path.name}:{number}",
-            "text": _check_text(entry, "text", location),
-            **{name: _check_text(entry, name, location) if entry.get(name) else None for name in optional},
-            **_check_choice(entry.get("options"), answer if isinstance(answer, list) else [answer], location),
-        })  # fmt: skip
+        location, answer = f"{path}, line {number}", entry.get("answer")
+        names = ["text", *(name for name in ("context", "question") if entry.get(name))]
+        row = {name: _check_text(entry, name, location) for name in names}
+        choice = _check_choice(entry.get("options"), answer if isinstance(answer, list) else [answer], location)
+        rows.append({"item_id": f"{path.name}:{number}", **row, **choice})
     if not rows:
         raise BadInput(f"{path}: the file holds no choices")
     return pl.DataFrame(rows, schema=CHOICES)
 
 
 def read_sarcasm_bench(path: Path) -> pl.DataFrame:
-    """CN-SarcasmBench as published: threads whose last comment is sarcastic, what it means, and a choice of readings.
+    """Read CN-SarcasmBench (the file or its folder): threads whose last comment is sarcastic, and readings of it.
 
-    Several of the four readings may be right. In 1,250 of the 1,251 items A is one of them, so that where an option
-    stands gives the answer away: ask about `shuffle_options` ones.
-
-    Args:
-        path: `CN-SarcasmBench.json`, or its folder.
+    Several of the four readings may be right. In 1,250 of the 1,251 items A is one of them, so that the position of an
+    option gives the answer away: use `shuffle_options`.
 
     Returns:
         A row an item: item_id (`sarcasmbench:<id>`), text (the last comment), context (those before it, a line each;
-        null where there are none), kind (of sarcasm), meanings (the one explanation), question, options, answers.
+        null where there are none), question, options, answers, kind (of sarcasm), meanings (the one explanation).
 
     Raises:
-        BadInput: naming file, item (its place, from 1) and field.
+        BadInput: naming file, item (its number, from 1) and field.
     """
     (file,) = find_files(path, "CN-SarcasmBench.json", is_each_needed=True)
     entries = parse_value(read_text(file), file)
@@ -106,26 +99,25 @@ def read_sarcasm_bench(path: Path) -> pl.DataFrame:
     rows = [_parse_item(entry, f"{file}, item {number}") for number, entry in enumerate(entries, 1)]
     items = pl.DataFrame(rows, schema=SARCASM_BENCH)
     for name in items.filter(pl.col("item_id").is_duplicated())["item_id"].head(1):
-        raise BadInput(
-            f"{file}: field 'id' should differ between items; {name.removeprefix('sarcasmbench:')} is repeated"
-        )
+        number = name.removeprefix("sarcasmbench:")
+        raise BadInput(f"{file}: field 'id' should differ between items; {number} is repeated")
     return items
 
 
 def _parse_item(entry: object, location: str) -> dict[str, Any]:
     if not isinstance(entry, dict):
         raise BadInput(f"{location}: expected an object, found {entry!r:.60}")
-    comments, number, letters = entry.get("comments"), entry.get("id"), entry.get("Answer")
-    if (
-        not isinstance(comments, list)
-        or not comments
-        or not all(isinstance(comment, str) and comment.strip() for comment in comments)
+    fields: dict[str, Any] = {name: entry.get(name) for name in ("comments", "id", "Answer")}
+    comments, number, letters = fields.values()
+    has_letters = isinstance(letters, str) and letters and set(letters) <= set(LETTERS)
+    for field, is_valid, expected in (
+        ("comments", comments and _is_list_of_texts(comments), "a list of texts"),
+        ("id", isinstance(number, int) and not isinstance(number, bool), "a whole number"),
+        ("Answer", has_letters, f"letters of {LETTERS}"),
     ):
-        raise BadInput(f"{location}: field 'comments' should be a list of texts, found {comments!r:.60}")
-    if not isinstance(number, int) or isinstance(number, bool):
-        raise BadInput(f"{location}: field 'id' should be a whole number, found {number!r:.60}")
-    if not isinstance(letters, str) or not letters or not set(letters) <= set(LETTERS):
-        raise BadInput(f"{location}: field 'Answer' should be letters of {LETTERS}, found {letters!r:.60}")
+        if not is_valid:
+            raise BadInput(f"{location}: field {field!r} should be {expected}, found {fields[field]!r:.60}")
+    options = [_check_text(entry, letter, location) for letter in LETTERS]
     return {
         "item_id": f"sarcasmbench:{number}",
         "text": comments[-1].strip(),
@@ -133,10 +125,12 @@ def _parse_item(entry: object, location: str) -> dict[str, Any]:
         "kind": _check_text(entry, "classification", location),
         "meanings": [_check_text(entry, "explanation", location)],
         "question": _check_text(entry, "question", location),
-        **_check_choice(
-            [_check_text(entry, letter, location) for letter in LETTERS], [*map(LETTERS.index, letters)], location
-        ),
+        **_check_choice(options, [LETTERS.index(letter) for letter in letters], location),
     }
+
+
+def _is_list_of_texts(values: object) -> bool:
+    return isinstance(values, list) and all(isinstance(value, str) and value.strip() for value in values)
 
 
 def _check_text(entry: Mapping[str, Any], field: str, location: str) -> str:
@@ -147,12 +141,12 @@ def _check_text(entry: Mapping[str, Any], field: str, location: str) -> str:
 
 
 def _check_choice(options: object, answers: list[Any], location: str) -> dict[str, list[Any]]:
-    if not isinstance(options, list) or not all(isinstance(option, str) and option.strip() for option in options):
+    if not isinstance(options, list) or not _is_list_of_texts(options):
         raise BadInput(f"{location}: field 'options' should be a list of texts, found {options!r:.60}")
     if len(options) < 2 or len(set(options)) < len(options):
         raise BadInput(f"{location}: field 'options' should hold at least two, all different")
-    are_places = all(isinstance(a, int) and not isinstance(a, bool) and 0 <= a < len(options) for a in answers)
-    if not answers or not are_places or len(set(answers)) < len(answers):
+    are_indices = all(isinstance(a, int) and not isinstance(a, bool) and 0 <= a < len(options) for a in answers)
+    if not answers or not are_indices or len(set(answers)) < len(answers):
         raise BadInput(
             f"{location}: field 'answer' should be the index of the right option, from 0 to {len(options) - 1}, or a "
             f"list of such; found {answers!r:.60}"
@@ -160,20 +154,12 @@ def _check_choice(options: object, answers: list[Any], location: str) -> dict[st
     return {"options": options, "answers": sorted(answers)}
 
 
-def shuffle_options(choices: pl.DataFrame, seed: int = SEED) -> pl.DataFrame:
-    """Put each row's options in random order, so that their position tells nothing.
-
-    Args:
-        choices: rows with item_id, options, answers; the order of the rows does not change the order of options.
-        seed: of the draw.
-    """
-    rng = np.random.default_rng(seed)
-    shuffled_by_item = {}
-    for item, options, answers in choices.sort("item_id").select("item_id", "options", "answers").iter_rows():
-        order = rng.permutation(len(options)).tolist()
-        shuffled_by_item[item] = [options[old] for old in order], sorted(order.index(a) for a in answers)
-    shuffled = [shuffled_by_item[item] for item in choices["item_id"]]
-    return choices.with_columns(
-        options=pl.Series([options for options, _ in shuffled], dtype=pl.List(pl.String)),
-        answers=pl.Series([answers for _, answers in shuffled], dtype=pl.List(pl.Int64)),
-    )
+def shuffle_options(choices: pl.DataFrame) -> pl.DataFrame:
+    """Shuffle each row's options, so that their position tells nothing; the order of the rows does not matter."""
+    rng = np.random.default_rng(SEED)
+    rows = []
+    for row in choices.with_row_index("row").sort("item_id").iter_rows(named=True):
+        order = rng.permutation(len(row["options"])).tolist()
+        options = [row["options"][index] for index in order]
+        rows.append(row | {"options": options, "answers": sorted(order.index(index) for index in row["answers"])})
+    return pl.DataFrame(rows, schema={"row": pl.UInt32} | dict(choices.schema)).sort("row").drop("row")

@@ -1,19 +1,18 @@
-"""The ledger of what language models were asked: SQL tables, SQLite by default, PostgreSQL for a team.
+"""The ledger of requests to language models: SQL tables, SQLite by default, PostgreSQL for a team.
 
-`answers` holds each answer once, by the request's key; `calls` every call and what became of it; `claims` who is asking
-what just now; `batches` what a provider was handed as a batch. Before a request is sent its key is claimed in the
-transaction that looks whether it is answered, and the answer goes in with the claim's removal; so two processes never
-pay for one key, and what a kill can lose is what was in flight. A claim ends at its lease, and at once where its
-process ran on this machine and is gone.
+A key is claimed in the transaction that looks for its answer, and the answer is recorded in the transaction that
+removes the claim; so two processes never pay for one key, and a kill can lose only what was in flight. A claim ends at
+its lease, and at once where its process ran on this machine and has ended.
 """
 
+import json
 import os
 import sqlite3
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,17 +20,18 @@ import sqlalchemy as sa
 
 from pipeline.errors import BadInput, Missing
 from pipeline.llm.ledger import owners, tables
+from pipeline.llm.ledger.cost import Budget, Call
 from pipeline.llm.request import Request, as_json
-from pipeline.llm.service.replies import Reply, printable
+from pipeline.llm.service.replies import printable
 from pipeline.private import make_folder
 from pipeline.text.redact import mask_secrets
 
 T = TypeVar("T")
 
-PART = 500  # keys of one IN; every database takes as many
-REASKS = 2  # of a malformed answer, over all runs
+PART = 500  # keys of one IN; every database accepts as many
+REPEATS = 2  # of a request whose answer is malformed, over all runs
 ERASED = "erased"  # in place of the key of a call whose answer was erased
-BATCH = "batch:"  # how the owner of a batch's claims begins
+BATCH = "batch:"  # prefix of the owner of a batch's claims
 
 
 class Answer(NamedTuple):
@@ -51,30 +51,18 @@ class Answer(NamedTuple):
         return self.finish_reason == "length"
 
 
-class Call(NamedTuple):
-    """A call that has ended, as it goes into the ledger."""
+class Claims(NamedTuple):
+    """The keys that the owner may send, and why it may not send the others."""
 
-    key: str
-    request: Request
-    reply: Reply
-    cost_usd: float | None
-    mode: str = "live"
-    guess: str | None = None  # why the cost is a guess
-
-
-class Claimed(NamedTuple):
-    """What became of the keys asked for: to be sent by the owner, asked by others, over the limit on cost, or in vain.
-
-    `vain` has the reason why asking again would be.
-    """
-
-    mine: list[str]
-    others: dict[str, str]
-    over: list[str]
-    vain: dict[str, str]
+    claimed: list[str]
+    answers: dict[str, Answer]
+    given_up: dict[str, str]  # reasons not to send a request again
+    owners: dict[str, str]  # of keys that others have claimed
+    over_limit: list[str]  # on the cost of the run
 
 
-class Spending(NamedTuple):
+@dataclass
+class Spending:
     """Sums over calls; `cost_usd` is of the `priced` ones, `guessed_usd` that part of it that no server counted."""
 
     calls: int
@@ -82,198 +70,194 @@ class Spending(NamedTuple):
     priced: int
     input_tokens: int
     output_tokens: int
-    cost_usd: float
+    cost_usd: float | None
     guessed_usd: float = 0.0
 
 
 _engines: dict[tuple[int, str], sa.Engine] = {}
 
 
-def opened(uri: str) -> sa.Engine:
-    """The ledger at an SQLAlchemy address, one engine a process; its tables are made where they are not."""
-    at = (os.getpid(), uri)  # a fork must not use its parent's connections
-    if at not in _engines:
-        _engines[at] = _open(uri)
-    return _engines[at]
+def open_ledger(uri: str) -> sa.Engine:
+    """Open the ledger at an SQLAlchemy address, one engine a process; create its tables if they are absent."""
+    process = (os.getpid(), uri)  # a fork must not use its parent's connections
+    if process not in _engines:
+        _engines[process] = _open(uri)
+    return _engines[process]
 
 
 def close() -> None:
-    """Let go of all ledgers of this process."""
-    for at in [at for at in _engines if at[0] == os.getpid()]:
-        _engines.pop(at).dispose()
+    """Close all ledgers of this process."""
+    for process in [process for process in _engines if process[0] == os.getpid()]:
+        _engines.pop(process).dispose()
 
 
-def parts(requests: Iterable[Request], size: int = PART) -> Iterator[dict[str, Request]]:
-    """The requests by key, so many at a time, each key once."""
-    unique = _unique(requests)
-    while part := dict(islice(unique, size)):
+def split(requests: Iterable[Request]) -> Iterator[dict[str, Request]]:
+    """Split a stream of requests into parts by key, each key once."""
+    keys: set[str] = set()
+    part: dict[str, Request] = {}
+    for request in requests:
+        if (key := request.key) not in keys:
+            keys.add(key)
+            part[key] = request
+        if len(part) == PART:
+            yield part
+            part = {}
+    if part:
         yield part
 
 
-def answers(engine: sa.Engine, keys: Iterable[str]) -> dict[str, Answer]:
-    """The answers there are, by key."""
-    left = iter(keys)
-    found: dict[str, Answer] = {}
+def look_up(engine: sa.Engine, keys: Collection[str]) -> tuple[dict[str, Answer], dict[str, str]]:
+    """Look up answers by key, and why others are not sent again: malformed too often in all runs, or rejected last."""
     with engine.connect() as con:
-        while some := list(islice(left, PART)):
-            found.update(_answered(con, some))
-    return found
+        return _look_up(con, keys)
 
 
-def vain(engine: sa.Engine, keys: Sequence[str]) -> dict[str, str]:
-    """Keys that it is in vain to ask again, with the reason: malformed too often in all runs, or rejected at last."""
-    found: dict[str, str] = {}
-    with engine.connect() as con:
-        for some in _cut(keys):
-            found.update(_vain(con, some))
-    return found
+def find_unanswered(engine: sa.Engine, requests: Iterable[Request]) -> dict[str, Request]:
+    """Find the requests without an answer, by key."""
+    unanswered: dict[str, Request] = {}
+    for part in split(requests):
+        answers, _ = look_up(engine, part)
+        unanswered.update((key, request) for key, request in part.items() if key not in answers)
+    return unanswered
 
 
-def claim(
-    engine: sa.Engine, wanted: Mapping[str, Request], reserved: Mapping[str, float], owner: str, run_id: str,
-    lease: float, *, limit: float | None = None, keep_requests: bool = False,
-) -> tuple[Claimed, dict[str, Answer]]:  # fmt: skip
-    """Claim what nobody has answered or is asking, in one transaction, while the run stays under its limit of USD.
+def claim(engine: sa.Engine, requests: Mapping[str, Request], budget: Budget, owner: str, lease: float) -> Claims:
+    """Claim requests without an answer or a claim in one transaction, while the run stays below its limit on cost.
 
-    What was asked in vain is not claimed.
+    Requests that are given up are not claimed. The claims of a batch hold its requests.
     """
-    mine: list[str] = []
-    others: dict[str, str] = {}
-    over: list[str] = []
-    now = time.time()
-    with writing(engine) as con:
-        known: dict[str, Answer] = {}
-        held: dict[str, Any] = {}
-        hopeless: dict[str, str] = {}
-        for some in _cut(list(wanted)):
-            known.update(_answered(con, some))
-            hopeless.update(_vain(con, [key for key in some if key not in known]))
-            held.update({r.key: r for r in con.execute(sa.select(tables.claims).where(tables.claims.c.key.in_(some)))})
-        spent = _committed(con, run_id) if limit is not None else 0.0
-        for key in wanted:
-            if key in known or key in hopeless:
-                continue
-            if key in held and not _ended(held[key].owner, held[key].lease, now):
-                others[key] = held[key].owner
-            elif limit is not None and spent + reserved[key] > limit:
-                over.append(key)
+    now, is_batch = time.time(), owner.startswith(BATCH)
+    reserves = {key: budget.reserve(request, is_batch=is_batch) for key, request in requests.items()}
+    with write_transaction(engine) as con:
+        answers, given_up = _look_up(con, requests)
+        unanswered = {key: r for key, r in requests.items() if key not in answers and key not in given_up}
+        claims = Claims([], answers, given_up, book_lost(con, unanswered), [])
+        spent = _sum_committed(con, budget.run_id) if budget.max_cost is not None else 0.0
+        for key in (key for key in unanswered if key not in claims.owners):
+            if budget.max_cost is not None and spent + reserves[key] > budget.max_cost:
+                claims.over_limit.append(key)
             else:
-                spent += reserved[key]
-                mine.append(key)
-        _book(con, [held[key] for key in mine if key in held], wanted, now)
-        if mine:
-            con.execute(sa.insert(tables.claims), [
-                {"key": key, "owner": owner, "run_id": run_id, "lease": now + lease, "reserved_usd": reserved[key],
-                 "request": as_json(wanted[key]._asdict()) if keep_requests else None}
-                for key in mine
-            ])  # fmt: skip
-    return Claimed(mine, others, over, hopeless), known
+                spent += reserves[key]
+                claims.claimed.append(key)
+        row = {"owner": owner, "run_id": budget.run_id, "lease": now + lease}
+        texts = {key: as_json(requests[key]._asdict()) if is_batch else None for key in claims.claimed}
+        if texts:
+            rows = [{**row, "key": key, "reserved_usd": reserves[key], "request": text} for key, text in texts.items()]
+            con.execute(sa.insert(tables.claims), rows)
+    return claims
 
 
 def record(engine: sa.Engine, calls: Sequence[Call], owner: str, run_id: str) -> None:
-    """Commit calls that have ended, with their answers, and give their claims back. The first answer to a key stays."""
-    with writing(engine) as con:
-        for some in _cut(calls):
-            _record(con, some, owner, run_id)
+    """Commit calls that have ended, with their answers, and remove their claims. The first answer to a key stays."""
+    keys = tables.answers.c.key
+    with write_transaction(engine) as con:
+        for part in _cut(calls):
+            con.execute(sa.insert(tables.calls), [_build_call_row(call, run_id) for call in part])
+            answered = {call.key: call for call in reversed(part) if call.reply.outcome == "answered"}
+            existing = set(con.execute(sa.select(keys).where(keys.in_(list(answered)))).scalars())
+            if rows := [_build_answer_row(call, run_id) for key, call in answered.items() if key not in existing]:
+                con.execute(sa.insert(tables.answers), rows)
+            is_claim = tables.claims.c.key.in_([call.key for call in part])
+            con.execute(sa.delete(tables.claims).where(is_claim, tables.claims.c.owner == owner))
 
 
 def reclassify(engine: sa.Engine, keys: Sequence[str], run_id: str, outcome: str, new_outcome: str) -> None:
     """Give calls of a run another outcome: `unread` ones do not count as tries of their requests, `malformed` do."""
     c = tables.calls.c
-    with writing(engine) as con:
-        for some in _cut(keys):
-            these = sa.update(tables.calls).where(c.key.in_(some), c.run_id == run_id, c.outcome == outcome)
-            con.execute(these.values(outcome=new_outcome))
+    with write_transaction(engine) as con:
+        for part in _cut(keys):
+            change = sa.update(tables.calls).where(c.key.in_(part), c.run_id == run_id, c.outcome == outcome)
+            con.execute(change.values(outcome=new_outcome))
 
 
-def release(engine: sa.Engine, owner: str) -> int:
-    """Give back all that an owner has claimed and not asked."""
-    with writing(engine) as con:
-        return free(con, owner)
-
-
-def book_lost(engine: sa.Engine, requests: Mapping[str, Request]) -> None:
-    """Book as lost calls the claims of these requests whose owners died: perhaps they were billed."""
-    claims, now = tables.claims, time.time()
-    with writing(engine) as con:
-        for some in _cut(list(requests)):
-            held = con.execute(sa.select(claims).where(claims.c.key.in_(some))).all()
-            _book(con, [claim for claim in held if _ended(claim.owner, claim.lease, now)], requests, now)
-
-
-def _book(con: sa.Connection, ended: Sequence[Any], requests: Mapping[str, Request], now: float) -> None:
-    if ended:
-        con.execute(sa.insert(tables.calls), [_lost(claim, requests[claim.key].model, now) for claim in ended])
-        con.execute(sa.delete(tables.claims).where(tables.claims.c.key.in_([claim.key for claim in ended])))
-
-
-def free(con: sa.Connection, owner: str) -> int:
-    """The same within a transaction of the caller's."""
+def release(con: sa.Connection, owner: str) -> int:
+    """Remove all claims of an owner; return their number."""
     return con.execute(sa.delete(tables.claims).where(tables.claims.c.owner == owner)).rowcount
 
 
-def held(engine: sa.Engine, owner: str) -> dict[str, Request]:
-    """The requests an owner has claimed, where they were kept with the claims."""
-    with engine.connect() as con:
-        c = tables.claims.c
-        rows = con.execute(sa.select(c.key, c.request).where(c.owner == owner)).all()
-    return {row.key: Request.from_json(row.request) for row in rows if row.request}
+def book_lost(con: sa.Connection, requests: Mapping[str, Request]) -> dict[str, str]:
+    """Book the claims of these requests whose owners have ended as lost calls; return the owners of the others.
 
-
-def forget(engine: sa.Engine, keys: Collection[str], is_meant: Callable[[Sequence[str]], Sequence[bool]]) -> int:
-    """Take answers out on request: by key, and where what was asked or answered is meant; how many rows.
-
-    Claims of such requests go too. Calls stay, as they were paid for, without their key and what was said of them;
-    batches stay without a message that quotes what is meant.
-
-    Args:
-        engine: of the ledger.
-        keys: of answers.
-        is_meant: of texts, such as messages as JSON, which are.
+    Perhaps a lost call was paid, so what was set aside for it counts as spent.
     """
-    looked_at = ((tables.answers, ("messages", "response")), (tables.calls, ("detail",)), (tables.claims, ("request",)))
-    met = set(keys)
-    for table, names in looked_at:
-        wanted = sa.select(table.c.key, *[table.c[name] for name in names])
-        with engine.connect() as con:
-            for rows in con.execution_options(yield_per=10 * PART).execute(wanted).partitions():
-                found = [is_meant([row[1 + at] or "" for row in rows]) for at in range(len(names))]
-                met |= {row.key for row, *hits in zip(rows, *found, strict=True) if any(hits)}
+    now, lost, living = time.time(), [], {}
+    for part in _cut(list(requests)):
+        for claim in con.execute(sa.select(tables.claims).where(tables.claims.c.key.in_(part))):
+            is_batch = claim.owner.startswith(BATCH)
+            if claim.lease >= now and (is_batch or not owners.has_ended(claim.owner)):
+                living[claim.key] = claim.owner
+                continue
+            row = {"key": claim.key, "run_id": claim.run_id, "model": requests[claim.key].model, "outcome": "lost"}
+            row |= {
+                "mode": "batch" if is_batch else "live",
+                "detail": f"{claim.owner} ended while asking",
+                "retries": 0,
+            }
+            row |= {"cost_usd": claim.reserved_usd or None, "guess": "its process ended: perhaps it was billed"}
+            lost.append({**row, "began_at": now, "ended_at": now})
+    if lost:
+        con.execute(sa.insert(tables.calls), lost)
+        con.execute(sa.delete(tables.claims).where(tables.claims.c.key.in_([row["key"] for row in lost])))
+    return living
+
+
+def load_claimed(engine: sa.Engine, owner: str) -> dict[str, Request]:
+    """Load the requests of a batch, which its claims hold."""
+    c = tables.claims.c
     with engine.connect() as con:
-        batches = con.execute(sa.select(tables.batches.c.id, tables.batches.c.detail)).all()
-    quoting = [row.id for row, hit in zip(batches, is_meant([row.detail or "" for row in batches]), strict=True) if hit]
-    with writing(engine) as con:
-        con.execute(sa.update(tables.batches).where(tables.batches.c.id.in_(quoting)).values(detail=None))
+        rows = con.execute(sa.select(c.key, c.request).where(c.owner == owner)).all()
+    return {row.key: Request(**json.loads(row.request)) for row in rows if row.request}
+
+
+def forget(engine: sa.Engine, keys: Collection[str], match: Callable[[Sequence[str]], Sequence[bool]]) -> int:
+    """Erase answers and claims, by key and where a request or an answer matches; return the number of changed rows.
+
+    Calls stay, as they were paid for, without their key and detail; batches stay without a message that matches.
+    `match` returns which of some texts, such as messages as JSON, are to be erased.
+    """
+    searched = ((tables.answers, ("messages", "response")), (tables.calls, ("detail",)), (tables.claims, ("request",)))
+    erased_keys = set(keys)
+    for table, names in searched:
+        texts = sa.select(table.c.key, *[table.c[name] for name in names])
+        with engine.connect() as con:
+            for rows in con.execution_options(yield_per=10 * PART).execute(texts).partitions():
+                matches = [match([text or "" for text in column]) for column in [*zip(*rows, strict=True)][1:]]
+                erased_keys |= {row.key for row, *hits in zip(rows, *matches, strict=True) if any(hits)}
+    c = tables.batches.c
+    with engine.connect() as con:
+        batches = con.execute(sa.select(c.id, c.detail)).all()
+    hits = match([row.detail or "" for row in batches])
+    quoting = [row.id for row, is_hit in zip(batches, hits, strict=True) if is_hit]
+    with write_transaction(engine) as con:
+        con.execute(sa.update(tables.batches).where(c.id.in_(quoting)).values(detail=None))
         count = 0
-        for some in _cut(sorted(met)):
+        for part in _cut(sorted(erased_keys)):
             for table in (tables.answers, tables.claims):
-                count += con.execute(sa.delete(table).where(table.c.key.in_(some))).rowcount
-            bare = sa.update(tables.calls).where(tables.calls.c.key.in_(some), tables.calls.c.key != ERASED)
+                count += con.execute(sa.delete(table).where(table.c.key.in_(part))).rowcount
+            bare = sa.update(tables.calls).where(tables.calls.c.key.in_(part), tables.calls.c.key != ERASED)
             count += con.execute(bare.values(key=ERASED, detail=None)).rowcount
     return count
 
 
-def spending(engine: sa.Engine, run_id: str | None = None, keys: Sequence[str] | None = None) -> Spending:
-    """Sums over the calls of a run, or over all; of requests with some keys, or of all."""
+def sum_spending(engine: sa.Engine, run_id: str | None = None, keys: Sequence[str] | None = None) -> Spending:
+    """Sum the calls of a run, or of all; of requests with some keys, or of all."""
     c = tables.calls.c
-    sums = sa.select(
-        sa.func.count(), sa.func.count(sa.case((c.outcome == "answered", 1))), sa.func.count(c.cost_usd),
-        *[sa.func.coalesce(sa.func.sum(column), 0) for column in (c.input_tokens, c.output_tokens, c.cost_usd)],
-        sa.func.coalesce(sa.func.sum(sa.case((c.guess.is_not(None), c.cost_usd))), 0),
-    )  # fmt: skip
+    counts = [sa.func.count(), sa.func.count(sa.case((c.outcome == "answered", 1))), sa.func.count(c.cost_usd)]
+    tokens = [sa.func.coalesce(sa.func.sum(column), 0) for column in (c.input_tokens, c.output_tokens)]
+    guessed_usd = sa.case((c.guess.is_not(None), c.cost_usd))
+    costs = [sa.func.coalesce(sa.func.sum(column), 0.0) for column in (c.cost_usd, guessed_usd)]
+    query = sa.select(*counts, *tokens, *costs)
     if run_id is not None:
-        sums = sums.where(c.run_id == run_id)
+        query = query.where(c.run_id == run_id)
+    queries = [query] if keys is None else [query.where(c.key.in_(part)) for part in _cut(keys or [""])]
     with engine.connect() as con:
-        parts = [sums] if keys is None else [sums.where(c.key.in_(part)) for part in _cut(keys)]
-        rows = [con.execute(part).one() for part in parts]
-    counts = [sum(int(row[n]) for row in rows) for n in range(5)]
-    cost_usd, guessed_usd = (sum(float(row[n]) for row in rows) for n in (5, 6))
-    return Spending(counts[0], counts[1], counts[2], counts[3], counts[4], cost_usd, guessed_usd)
+        rows = [con.execute(part).one() for part in queries]
+    return Spending(*[sum(column) for column in zip(*rows, strict=True)])
 
 
 @contextmanager
-def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """A transaction beside which no other claims or records; what it read still holds when it commits."""
+def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Open a transaction beside which no other claims or records; what it read still holds when it commits."""
     with engine.execution_options(undertone_writes=True).begin() as con:
         if con.dialect.name == "postgresql":
             con.execute(sa.text("lock table claims in share row exclusive mode"))
@@ -283,30 +267,30 @@ def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
 def _open(uri: str) -> sa.Engine:
     try:
         url = sa.make_url(uri)
-        sqlite = url.get_backend_name() == "sqlite"
-        engine = sa.create_engine(url, connect_args={"timeout": 60} if sqlite else {})  # connects to nothing yet
-    except (sa.exc.ArgumentError, ValueError):  # neither the address nor what is wrong with it is told: it has secrets
+        is_sqlite = url.get_backend_name() == "sqlite"
+        engine = sa.create_engine(url, connect_args={"timeout": 60} if is_sqlite else {})  # connects to nothing yet
+    except (sa.exc.ArgumentError, ValueError):  # the message shows neither the address nor its fault: it has secrets
         raise BadInput("the ledger's address should be one for SQLAlchemy, such as sqlite:////data/ledger.db") from None
     except ImportError as why:
         raise BadInput(f"the ledger's address needs a driver that is not installed: {why.name}") from None
     try:
-        if sqlite and url.database:
+        if is_sqlite and url.database:
             make_folder(Path(url.database).parent)
-        if sqlite:
+        if is_sqlite:
             sa.event.listen(engine, "connect", _on_connect)
             sa.event.listen(engine, "begin", _on_begin)
         tables.create(engine)
     except (sa.exc.SQLAlchemyError, sqlite3.Error, OSError) as why:
         reason = mask_secrets(str(getattr(why, "orig", None) or why), [uri, url.password])
-        where = url.set(query={}).render_as_string(hide_password=True)
-        raise Missing(f"the ledger {where} cannot be opened: {reason}") from None  # a driver may repeat the address
+        address = url.set(query={}).render_as_string(hide_password=True)
+        raise Missing(f"the ledger {address} cannot be opened: {reason}") from None  # a driver may repeat the address
     return engine
 
 
 def _on_connect(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # transactions begin where we say so
     if connection.execute("pragma journal_mode").fetchone()[0] != "wal":
-        connection.execute("pragma journal_mode=wal")  # who reads does not wait for who writes
+        connection.execute("pragma journal_mode=wal")  # readers do not wait for writers
     connection.execute("pragma synchronous=full")  # a power cut loses no answer either; it is one flush a commit
 
 
@@ -314,80 +298,46 @@ def _on_begin(con: sa.Connection) -> None:
     con.exec_driver_sql("begin immediate" if con.get_execution_options().get("undertone_writes") else "begin")
 
 
-def _unique(requests: Iterable[Request]) -> Iterator[tuple[str, Request]]:
-    seen: set[str] = set()
-    for request in requests:
-        if (key := request.key) not in seen:
-            seen.add(key)
-            yield key, request
-
-
 def _cut(items: Sequence[T]) -> Iterator[Sequence[T]]:
     return (items[start : start + PART] for start in range(0, len(items), PART))
 
 
-def _answered(con: sa.Connection, keys: Sequence[str]) -> dict[str, Answer]:
-    wanted = sa.select(*[tables.answers.c[name] for name in Answer._fields]).where(tables.answers.c.key.in_(keys))
-    return {row.key: Answer(*row) for row in con.execute(wanted)}
-
-
-def _vain(con: sa.Connection, keys: Sequence[str]) -> dict[str, str]:
+def _look_up(con: sa.Connection, keys: Collection[str]) -> tuple[dict[str, Answer], dict[str, str]]:
     c = tables.calls.c
-    calls = con.execute(sa.select(c.key, c.outcome, c.detail).where(c.key.in_(keys)).order_by(c.id)).all()
-    times = Counter(call.key for call in calls if call.outcome == "malformed")
-    last = {call.key: call for call in calls}
-    often = (key for key, count in times.items() if count > REASKS)
-    found = {key: f"malformed {times[key]} times, at last: {last[key].detail}" for key in often}
-    return found | {key: f"rejected: {call.detail}" for key, call in last.items() if call.outcome == "rejected"}
+    answers: dict[str, Answer] = {}
+    given_up: dict[str, str] = {}
+    for part in _cut(list(keys)):
+        columns = [tables.answers.c[name] for name in Answer._fields]
+        rows = con.execute(sa.select(*columns).where(tables.answers.c.key.in_(part)))
+        answers |= {row.key: Answer(*row) for row in rows}
+        is_open = c.key.in_([key for key in part if key not in answers])
+        calls = con.execute(sa.select(c.key, c.outcome, c.detail).where(is_open).order_by(c.id)).all()
+        counts = Counter(call.key for call in calls if call.outcome == "malformed")
+        last = {call.key: call for call in calls}
+        for key, call in last.items():
+            if call.outcome == "rejected":
+                given_up[key] = f"rejected: {call.detail}"
+            elif counts[key] > REPEATS:
+                given_up[key] = f"malformed {counts[key]} times, at last: {call.detail}"
+    return answers, given_up
 
 
-def _committed(con: sa.Connection, run_id: str) -> float:
-    """USD a run has spent, and those set aside for what is in flight."""
-    spent = sa.select(sa.func.sum(tables.calls.c.cost_usd)).where(tables.calls.c.run_id == run_id)
-    aside = sa.select(sa.func.sum(tables.claims.c.reserved_usd)).where(tables.claims.c.run_id == run_id)
-    return float(con.execute(spent).scalar() or 0) + float(con.execute(aside).scalar() or 0)
+def _sum_committed(con: sa.Connection, run_id: str) -> float:
+    """Sum the USD that a run has spent, and those set aside for its requests in flight."""
+    columns = tables.calls.c.cost_usd, tables.claims.c.reserved_usd
+    sums = [sa.select(sa.func.sum(column)).where(column.table.c.run_id == run_id) for column in columns]
+    return sum(float(con.execute(query).scalar() or 0) for query in sums)
 
 
-def _ended(owner: str, lease: float, now: float) -> bool:
-    return lease < now or (not owner.startswith(BATCH) and owners.is_gone(owner))
+def _build_call_row(call: Call, run_id: str) -> dict[str, Any]:
+    names = ("outcome", "status", "retries", "input_tokens", "output_tokens", "began_at", "ended_at")
+    row = {name: getattr(call.reply, name) for name in names}
+    row |= {name: getattr(call, name) for name in ("key", "mode", "cost_usd", "guess")}
+    detail = call.reply.detail and printable(call.reply.detail)
+    return {**row, "run_id": run_id, "model": call.request.model, "detail": detail}
 
 
-def _lost(claim: Any, model: str, now: float) -> dict[str, Any]:
-    """The call of a claim whose owner died: perhaps it was paid, so what was set aside for it counts as spent."""
-    return {
-        "key": claim.key, "run_id": claim.run_id, "model": model, "outcome": "lost", "retries": 0,
-        "mode": "batch" if claim.owner.startswith(BATCH) else "live", "detail": f"{claim.owner} ended while asking",
-        "cost_usd": claim.reserved_usd or None, "began_at": now, "ended_at": now,
-        "guess": "its process ended: perhaps it was billed",
-    }  # fmt: skip
-
-
-def _record(con: sa.Connection, calls: Sequence[Call], owner: str, run_id: str) -> None:
-    con.execute(sa.insert(tables.calls), [_call_row(call, run_id) for call in calls])
-    answered = {call.key: call for call in reversed(calls) if call.reply.outcome == "answered"}
-    keys = tables.answers.c.key
-    known = con.execute(sa.select(keys).where(keys.in_(list(answered)))).scalars().all()
-    if new := [_answer_row(call, run_id) for key, call in answered.items() if key not in known]:
-        con.execute(sa.insert(tables.answers), new)
-    held_here = tables.claims.c.key.in_([call.key for call in calls]), tables.claims.c.owner == owner
-    con.execute(sa.delete(tables.claims).where(*held_here))
-
-
-def _call_row(call: Call, run_id: str) -> dict[str, Any]:
-    names = ("outcome", "status", "detail", "retries", "input_tokens", "output_tokens", "began_at", "ended_at")
-    return {
-        "key": call.key, "run_id": run_id, "model": call.request.model, "mode": call.mode, "cost_usd": call.cost_usd,
-        "guess": call.guess, **{name: getattr(call.reply, name) for name in names},
-        "detail": call.reply.detail and printable(call.reply.detail),
-    }  # fmt: skip
-
-
-def _answer_row(call: Call, run_id: str) -> dict[str, Any]:
-    request, reply = call.request, call.reply
+def _build_answer_row(call: Call, run_id: str) -> dict[str, Any]:
     names = ("response", "served_model", "finish_reason", "input_tokens", "output_tokens")
-    return {
-        "key": call.key, "model": request.model, "revision": request.revision, "prompt": request.prompt,
-        "prompt_version": request.prompt_version, "messages": as_json(request.messages),
-        "params": as_json(request.params), "attempt": request.attempt, "mode": call.mode, "run_id": run_id,
-        "answered_at": reply.ended_at, **{name: getattr(reply, name) for name in names},
-    }  # fmt: skip
+    row = call.request.as_row() | {name: getattr(call.reply, name) for name in names}
+    return {**row, "key": call.key, "mode": call.mode, "run_id": run_id, "answered_at": call.reply.ended_at}

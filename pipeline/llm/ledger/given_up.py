@@ -1,4 +1,4 @@
-"""Requests that no run asks any more: their answers were malformed too often, or they were rejected."""
+"""Requests that no run sends again: their answers were malformed too often, or they were rejected."""
 
 from typing import NamedTuple
 
@@ -22,46 +22,43 @@ class Entry(NamedTuple):
     guessed_usd: float
 
 
-def entries(engine: sa.Engine, model: str | None = None, reason: str | None = None) -> list[Entry]:
-    """Calls without an answer by model, outcome and reason, the most first."""
-    return _counts(
-        engine, sa.func.substr(sa.func.coalesce(tables.calls.c.detail, ""), 1, 100), _without_answer(model, reason)
-    )
+def list_entries(engine: sa.Engine, model: str | None = None, reason: str | None = None) -> list[Entry]:
+    """List calls without an answer by model, outcome and reason, the most first."""
+    detail = sa.func.substr(sa.func.coalesce(tables.calls.c.detail, ""), 1, 100)
+    return _count(engine, detail, _select_unanswered(model, reason))
 
 
-def status(engine: sa.Engine) -> list[Entry]:
-    """All calls by model and outcome, the most first."""
-    return _counts(engine, sa.literal("all"), [])
+def list_all(engine: sa.Engine) -> list[Entry]:
+    """List all calls by model and outcome, the most first."""
+    return _count(engine, sa.literal("all"), [])
 
 
-def forgive(
-    engine: sa.Engine, model: str | None = None, reason: str | None = None, *, is_clearing: bool = False
-) -> int:
-    """Let such requests be asked again; with `is_clearing` calls whose cost is a guess or nothing are removed."""
+def forgive(engine: sa.Engine, model: str | None = None, reason: str | None = None, *, is_clearing: bool) -> int:
+    """Let runs send such requests again; `is_clearing` removes the calls whose cost is a guess or nothing."""
     c = tables.calls.c
-    conditions = _without_answer(model, reason)
-    uncounted = sa.or_(c.guess.is_not(None), c.cost_usd.is_(None), c.cost_usd == 0)
-    with answers.writing(engine) as con:
-        removed = con.execute(sa.delete(tables.calls).where(*conditions, uncounted)).rowcount if is_clearing else 0
+    conditions = _select_unanswered(model, reason)
+    is_uncounted = sa.or_(c.guess.is_not(None), c.cost_usd.is_(None), c.cost_usd == 0)
+    with answers.write_transaction(engine) as con:
+        removed = con.execute(sa.delete(tables.calls).where(*conditions, is_uncounted)).rowcount if is_clearing else 0
         return removed + con.execute(sa.update(tables.calls).where(*conditions).values(outcome=FORGIVEN)).rowcount
 
 
-def _counts(engine: sa.Engine, reason: sa.ColumnElement[str], conditions: list[sa.ColumnElement[bool]]) -> list[Entry]:
+def _count(engine: sa.Engine, reason: sa.ColumnElement[str], conditions: list[sa.ColumnElement[bool]]) -> list[Entry]:
     c = tables.calls.c
-    guessed = sa.func.coalesce(sa.func.sum(sa.case((c.guess.is_not(None), c.cost_usd))), 0.0)
-    counts = sa.func.count(), sa.func.count(c.key.distinct()), sa.func.coalesce(sa.func.sum(c.cost_usd), 0.0), guessed
-    rows = sa.select(c.model, c.outcome, reason.label("reason"), *counts).where(*conditions)
-    rows = rows.group_by(c.model, c.outcome, sa.text("reason")).order_by(counts[0].desc(), c.model, c.outcome)
+    costs = c.cost_usd, sa.case((c.guess.is_not(None), c.cost_usd))
+    sums = [sa.func.coalesce(sa.func.sum(cost), 0.0) for cost in costs]
+    count = sa.func.count()
+    rows = sa.select(c.model, c.outcome, reason.label("reason"), count, sa.func.count(c.key.distinct()), *sums)
+    rows = rows.where(*conditions).group_by(c.model, c.outcome, sa.text("reason"))
     with engine.connect() as con:
-        return [Entry(*row) for row in con.execute(rows)]
+        return [Entry(*row) for row in con.execute(rows.order_by(count.desc(), c.model, c.outcome))]
 
 
-def _without_answer(model: str | None, reason: str | None) -> list[sa.ColumnElement[bool]]:
+def _select_unanswered(model: str | None, reason: str | None) -> list[sa.ColumnElement[bool]]:
     c = tables.calls.c
     conditions: list[sa.ColumnElement[bool]] = [c.outcome.in_(OUTCOMES), c.key.not_in(sa.select(tables.answers.c.key))]
     if model is not None:
         conditions.append(c.model == model)
     if reason is not None:
-        has_words = [column.icontains(reason, autoescape=True) for column in (c.outcome, c.detail)]
-        conditions.append(sa.or_(*has_words))
+        conditions.append(sa.or_(*[column.icontains(reason, autoescape=True) for column in (c.outcome, c.detail)]))
     return conditions

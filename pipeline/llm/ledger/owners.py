@@ -1,4 +1,4 @@
-"""Who asks: a name for a process of a machine, and whether that process is still there."""
+"""Owners of claims: a name for a process of a machine, and whether that process still runs."""
 
 import os
 import socket
@@ -9,29 +9,29 @@ from pathlib import Path
 import psutil
 
 
-def me() -> str:
-    """A name for who asks: this machine, this process, and a number that no other asking of the process has."""
-    return f"{_machine()}:{os.getpid()}:{_started(os.getpid())}:{uuid.uuid4().hex[:8]}"
+def create_name() -> str:
+    """Create an owner's name: this machine, this process, its start, and a number that each owner has for itself."""
+    return f"{_machine()}:{os.getpid()}:{_start_time(os.getpid())}:{uuid.uuid4().hex[:8]}"
 
 
-def is_gone(name: str) -> bool:
-    """Whether an owner was a process of this machine that has ended."""
+def has_ended(name: str) -> bool:
+    """Return whether an owner was a process of this machine that has ended."""
     machine, _, rest = name.partition(":")
     if machine != _machine():
         return False
-    pid, started = rest.split(":")[:2]
-    return _started(int(pid)) != started
+    pid, start_time = rest.split(":")[:2]
+    return _start_time(int(pid)) != start_time
 
 
 @cache
 def _machine() -> str:
-    """This machine, or this container of it: process ids mean nothing across their borders."""
+    """Name this machine, or this container of it: process ids mean nothing across their borders."""
     space = Path("/proc/self/ns/pid")
     return f"{socket.gethostname()}/{space.readlink() if space.is_symlink() else ''}".replace(":", "")
 
 
-def _started(pid: int) -> str:
-    """When a living process began, in whatever unit the system has; empty where there is none."""
+def _start_time(pid: int) -> str:
+    """Return when a living process started, in whatever unit the system has; empty if there is none."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         return "" if stat[0] in "ZX" else stat[19]

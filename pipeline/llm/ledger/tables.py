@@ -1,62 +1,68 @@
-"""The ledger's tables, and how they are made where they are not.
+"""The ledger's tables.
 
-`answers` holds each answer once, by the request's key; `calls` every call, what became of it and what it cost, `guess`
-saying why that is a guess where it is one; `claims` who is asking what just now, and what was set aside for it;
-`batches` what a provider was handed as a batch.
+`answers` holds each answer once, by the request's key; `calls` every call with its outcome and cost, and in `guess` why
+the cost is a guess; `claims` the requests in flight with their owners, and the cost set aside for each; `batches` what
+a provider received as a batch.
 """
 
 import sqlite3
-import time
+from typing import Any
 
 import sqlalchemy as sa
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_fixed
 
 META = sa.MetaData()
-_text, _real, _int = sa.Text, sa.Double, sa.Integer
-answers = sa.Table(
-    "answers", META, sa.Column("key", sa.String(64), primary_key=True),
-    *[sa.Column(name, _text, nullable=False) for name in ("model", "prompt", "prompt_version", "messages", "params")],
-    sa.Column("revision", _text), sa.Column("attempt", _int, nullable=False), sa.Column("mode", _text, nullable=False),
-    sa.Column("response", _text, nullable=False), sa.Column("served_model", _text), sa.Column("finish_reason", _text),
-    sa.Column("input_tokens", _int), sa.Column("output_tokens", _int), sa.Column("run_id", _text, nullable=False),
-    sa.Column("answered_at", _real, nullable=False),
-)  # fmt: skip
-calls = sa.Table(
-    "calls", META, sa.Column("id", _int, primary_key=True), sa.Column("key", sa.String(64), nullable=False),
-    sa.Column("run_id", _text, nullable=False), sa.Column("model", _text, nullable=False),
-    sa.Column("mode", _text, nullable=False), sa.Column("outcome", _text, nullable=False), sa.Column("status", _int),
-    sa.Column("detail", _text), sa.Column("retries", _int, nullable=False), sa.Column("input_tokens", _int),
-    sa.Column("output_tokens", _int), sa.Column("cost_usd", _real), sa.Column("began_at", _real, nullable=False),
-    sa.Column("ended_at", _real, nullable=False), sa.Column("guess", _text),
-    sa.Index("calls_of_run", "run_id", "cost_usd"), sa.Index("calls_of_key", "key"),
-)  # fmt: skip
-claims = sa.Table(
-    "claims", META, sa.Column("key", sa.String(64), primary_key=True), sa.Column("owner", _text, nullable=False),
-    sa.Column("run_id", _text, nullable=False), sa.Column("lease", _real, nullable=False),
-    sa.Column("reserved_usd", _real, nullable=False), sa.Column("request", _text),
-    sa.Index("claims_of_owner", "owner"), sa.Index("claims_of_run", "run_id", "reserved_usd"),
-)  # fmt: skip
-batches = sa.Table(
-    "batches", META, sa.Column("id", sa.String(32), primary_key=True), sa.Column("run_id", _text, nullable=False),
-    sa.Column("owner", _text, nullable=False), sa.Column("model", _text, nullable=False),
-    sa.Column("state", _text, nullable=False), sa.Column("requests", _int, nullable=False),
-    sa.Column("file_id", _text), sa.Column("provider_id", _text), sa.Column("detail", _text),
-    sa.Column("changed_at", _real, nullable=False),
-)  # fmt: skip
+_KEY = ("key", sa.String(64))
+_INTEGERS = "attempt status retries input_tokens output_tokens requests"
+_REALS = "answered_at cost_usd began_at ended_at lease reserved_usd changed_at"
+_TYPES: dict[str, Any] = dict.fromkeys(_INTEGERS.split(), sa.Integer) | dict.fromkeys(_REALS.split(), sa.Double)
+_RACES = (sa.exc.OperationalError, sa.exc.ProgrammingError, sa.exc.IntegrityError, sqlite3.OperationalError)
 
 
+def _define(name: str, key: tuple[str, Any], required: str, optional: str, *indexes: Any) -> sa.Table:
+    """Define a table by its key, the columns that always have a value, and those that may be null; most are text."""
+    nullable = dict.fromkeys(required.split(), False) | dict.fromkeys(optional.split(), True)
+    columns = [sa.Column(column, _TYPES.get(column, sa.Text), nullable=null) for column, null in nullable.items()]
+    return sa.Table(name, META, sa.Column(*key, primary_key=True), *columns, *indexes)
+
+
+answers = _define(
+    "answers",
+    _KEY,
+    "model prompt prompt_version messages params attempt mode response run_id answered_at",
+    "revision served_model finish_reason input_tokens output_tokens",
+)
+calls = _define(
+    "calls",
+    ("id", sa.Integer),
+    "run_id model mode outcome retries began_at ended_at",
+    "status detail input_tokens output_tokens cost_usd guess",
+    sa.Column(*_KEY, nullable=False),
+    sa.Index("calls_of_run", "run_id", "cost_usd"),
+    sa.Index("calls_of_key", "key"),
+)
+claims = _define(
+    "claims",
+    _KEY,
+    "owner run_id lease reserved_usd",
+    "request",
+    sa.Index("claims_of_owner", "owner"),
+    sa.Index("claims_of_run", "run_id", "reserved_usd"),
+)
+batches = _define(
+    "batches",
+    ("id", sa.String(32)),
+    "run_id owner model state requests changed_at",
+    "file_id provider_id detail",
+)
+
+
+@retry(retry=retry_if_exception_type(_RACES), stop=stop_after_attempt(5), wait=wait_fixed(0.2), reraise=True)
 def create(engine: sa.Engine) -> None:
-    """Make the tables; another process may be at it."""
-    for left in reversed(range(5)):
-        try:
-            META.create_all(engine)
-            for index in calls.indexes:  # a ledger of an earlier version has the table without them
-                index.create(engine, checkfirst=True)
-            if "guess" not in {column["name"] for column in sa.inspect(engine).get_columns("calls")}:
-                with engine.begin() as con:
-                    con.execute(sa.text("alter table calls add column guess text"))
-        except (sa.exc.OperationalError, sa.exc.ProgrammingError, sa.exc.IntegrityError, sqlite3.OperationalError):
-            if not left:
-                raise
-            time.sleep(0.2)
-        else:
-            return
+    """Create the tables that are absent; another process may do the same."""
+    META.create_all(engine)
+    for index in calls.indexes:  # a ledger of an earlier version has the table without them
+        index.create(engine, checkfirst=True)
+    if "guess" not in {column["name"] for column in sa.inspect(engine).get_columns("calls")}:
+        with engine.begin() as con:
+            con.execute(sa.text("alter table calls add column guess text"))

@@ -1,4 +1,4 @@
-"""What models put before an answer of any kind, and the JSON objects in one."""
+"""Read what answers of any kind have in common: reasoning before them, JSON objects in them, Chinese characters."""
 
 import json
 import re
@@ -8,12 +8,22 @@ from typing import Any
 TRIES = 50  # at reading an object; an answer of braces without end would take as many as it has braces
 
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
-
+_HAN = re.compile(r"[\u4e00-\u9fff]")
 _BRACE = re.compile(r"\{(?=\s*\")")  # not every brace of a long row of them
 
 
+def has_han(text: str) -> bool:
+    """Return whether a text has Chinese characters."""
+    return bool(_HAN.search(text))
+
+
+def find_fault(**faults: bool) -> str | None:
+    """Return the name of the first fault that is there."""
+    return next((name for name, is_fault in faults.items() if is_fault), None)
+
+
 def without_thinking(text: str) -> str:
-    """The answer without its reasoning: `<think>...</think>`, to the end where that is cut off.
+    """Return the answer without its reasoning: `<think>...</think>`, to the end where that is cut off.
 
     Some servers give the opening tag to the model, so that the answer holds the closing one alone.
     """
@@ -21,7 +31,7 @@ def without_thinking(text: str) -> str:
 
 
 def objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects in a text, one after the other; a model may repeat the question's before its own."""
+    """Yield the JSON objects in a text; a model may repeat the question's before its own."""
     end = tries = 0
     for brace in _BRACE.finditer(text):
         if brace.start() < end:  # inside the last one

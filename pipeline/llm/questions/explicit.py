@@ -1,11 +1,9 @@
-"""Saying outright what a sentence means: asking for it, and reading the answer (IMP-15 to IMP-17)."""
+"""Read the explicit form of a sentence from a model's answer (IMP-15 to IMP-17)."""
 
 import json
 import re
-from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.llm import prompt
 from pipeline.llm.questions import answer
 
 ROUNDS = 20  # of frames around an answer; models put two or three
@@ -87,11 +85,10 @@ _REFUSALS = (
     r"作为(?:一个|一名)?(?:AI|人工智能)(?:，|,|语言模型|助手)",
 )
 _REFUSAL = re.compile("|".join(_REFUSALS), re.IGNORECASE)
-_HAN = re.compile(r"[\u4e00-\u9fff]")
 _QUOTED = re.compile(r"""^(?:"[^"]*"|'[^']*(?:\w'\w[^']*)*'|“[^“”]*”|‘[^‘]*’|「[^「」]*」)$""", re.DOTALL)
 # "- question - answer": cut at the first dash after the end of a sentence, else at the first dash
 _DIALOGUE = re.compile(
-    r"""^-\s*+(?:(?P<asked>.*?[?!.？！。…]["'”’)）]?)|(?P<said>.+?)(?<!\s))\s++-\s++(?P<answer>.*)$""", re.DOTALL
+    r"""^-\s*+(?:(?P<question>.*?[?!.？！。…]["'”’)）]?)|(?P<words>.+?)(?<!\s))\s++-\s++(?P<answer>.*)$""", re.DOTALL
 )
 _DASH = re.compile(r"^-(?:\s+|$)")
 
@@ -103,20 +100,15 @@ class Parsed(NamedTuple):
     reason: str | None
 
 
-def messages(text: str, name: str, folder: Path | None = None) -> list[dict[str, str]]:
-    """Messages that ask for the explicit form of a sentence, or of the answer in `- question - answer`."""
-    return prompt.messages(text, name, folder)
-
-
 def implicit_of(messages_json: str) -> str:
-    """The sentence that stored messages ask about."""
+    """Return the sentence that stored messages ask about."""
     return str(json.loads(messages_json)[-1]["content"])
 
 
 def parse(response: str, implicit: str, prompt_name: str) -> Parsed:
-    """The explicit sentence in an answer, or why there is none.
+    """Return the explicit sentence in an answer, or why there is none.
 
-    Reasoning in `<think>` goes, and what stands around the sentence: a lead-in ("Here is the rewritten sentence:"),
+    Reasoning in `<think>` is removed, and so is what surrounds the sentence: a lead-in ("Here is the new sentence:"),
     labels, quotation marks, a code fence, Markdown's emphasis, and notes in paragraphs after it. For dialogue prompts
     the sentence is joined with the question of `implicit` again (IMP-17).
 
@@ -124,32 +116,30 @@ def parse(response: str, implicit: str, prompt_name: str) -> Parsed:
         A sentence; or a reason: empty, refusal, echo, other_language, too_long (more than four times the length of
         `implicit` and 400 characters).
     """
-    question, unsaid = _dialogue(implicit) if prompt_name.startswith("dialogue") else ("", implicit.strip())
+    question, hint = _split_dialogue(implicit) if prompt_name.startswith("dialogue") else ("", implicit.strip())
     text = _bare(answer.without_thinking(response))
     if question:
         text = _bare(_without_question(text, question))
-    if not text:
-        return Parsed(None, "empty")
-    if _REFUSAL.match(text.replace("’", "'")):
-        return Parsed(None, "refusal")
-    if text.casefold() == unsaid.casefold():
-        return Parsed(None, "echo")
-    if bool(_HAN.search(text)) != bool(_HAN.search(implicit)):
-        return Parsed(None, "other_language")
-    if len(text) > max(4 * len(implicit), TOO_LONG):
-        return Parsed(None, "too_long")
-    return Parsed(f"- {question} - {text}" if question else text, None)
+    reason = answer.find_fault(
+        empty=not text,
+        refusal=bool(_REFUSAL.match(text.replace("’", "'"))),
+        echo=text.casefold() == hint.casefold(),
+        other_language=answer.has_han(text) != answer.has_han(implicit),
+        too_long=len(text) > max(4 * len(implicit), TOO_LONG),
+    )
+    explicit = f"- {question} - {text}" if question else text
+    return Parsed(None if reason else explicit, reason)
 
 
-def _dialogue(text: str) -> tuple[str, str]:
-    """Question and answer of `- question - answer`; no question where the text is none."""
-    if not (found := _DIALOGUE.match(text.strip())):
+def _split_dialogue(text: str) -> tuple[str, str]:
+    """Return question and answer of `- question - answer`; without a question if the text is no dialogue."""
+    if not (match := _DIALOGUE.match(text.strip())):
         return "", text.strip()
-    return (found["asked"] or found["said"]).strip(), found["answer"].strip()
+    return (match["question"] or match["words"]).strip(), match["answer"].strip()
 
 
 def _without_question(text: str, question: str) -> str:
-    """The answer alone where the model gives the question again, or begins with the dash of an answer."""
+    """Return the answer alone if the model repeats the question, or begins with the dash of an answer."""
     text = _DASH.sub("", text)
     if text.casefold().startswith(question.casefold()):
         text = _DASH.sub("", text[len(question) :].lstrip())
@@ -157,7 +147,7 @@ def _without_question(text: str, question: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """The text without what models put before it, around all of it, and after it."""
+    """Return the text without what models write before it, around all of it, and after it."""
     text = text.strip()
     for _ in range(ROUNDS):
         before, text = text, _LABEL.sub("", _unquoted(_unmarked(_without_lead(text))))
@@ -170,26 +160,26 @@ def _bare(text: str) -> str:
 
 
 def _without_lead(text: str) -> str:
-    """What follows a lead-in such as "Sure! Here is the explicit version:", on the same line or the next."""
-    if not (found := _BEFORE_COLON.match(text)):
+    """Return what follows a lead-in such as "Sure! Here is the explicit version:", on the same line or the next."""
+    if not (match := _BEFORE_COLON.match(text)):
         return text
-    lead = _LEAD_ON_ITS_LINE if found["line"] else _LEAD_ANYWHERE
-    return text[found.end() :] if lead.fullmatch(_SURE.sub("", found["words"])) else text
+    lead = _LEAD_ON_ITS_LINE if match["line"] else _LEAD_ANYWHERE
+    return text[match.end() :] if lead.fullmatch(_SURE.sub("", match["words"])) else text
 
 
 def _inside(frame: re.Pattern[str], text: str) -> str:
-    """What a frame holds that is around all of the text."""
-    return found["inside"].strip() if (found := frame.match(text)) else text
+    """Return what a frame holds that is around all of the text."""
+    return match["inside"].strip() if (match := frame.match(text)) else text
 
 
 def _unmarked(text: str) -> str:
-    """What follows `<<<...>>>`, else what is inside unless that is a label itself."""
-    if not (found := _ANGLES.match(text)):
+    """Return what follows `<<<...>>>`, else what is inside unless that is a label itself."""
+    if not (match := _ANGLES.match(text)):
         return text
-    inside = found["inside"].strip()
-    return found["after"] or ("" if _IS_LABEL.match(inside) else inside)
+    inside = match["inside"].strip()
+    return match["after"] or ("" if _IS_LABEL.match(inside) else inside)
 
 
 def _unquoted(text: str) -> str:
-    """The text without a pair of quotation marks around all of it; those of a quotation inside stay."""
+    """Return the text without quotation marks around all of it; those of a quotation inside stay."""
     return text[1:-1].strip() if _QUOTED.match(text) else text

@@ -1,10 +1,8 @@
-"""Asking a model whether a text is problematic, zero-shot, yes or no (ImpScore, section 7.2 and figure 15; IMP-42)."""
+"""Read whether a model finds a text problematic, zero-shot, yes or no (ImpScore, section 7.2, figure 15; IMP-42)."""
 
 import re
-from pathlib import Path
 from typing import Literal
 
-from pipeline.llm import prompt
 from pipeline.llm.questions import answer
 
 Answer = Literal["yes", "no", "other"]
@@ -16,17 +14,12 @@ _YES = re.compile(rf"{_START}(?:yes|是的?|有(?:问题)?){_ALONE}", re.IGNOREC
 _NO = re.compile(rf"{_START}(?:no|否|不是?|没有?(?:问题)?){_ALONE}", re.IGNORECASE)
 
 
-def messages(text: str, lang: str, folder: Path | None = None) -> list[dict[str, str]]:
-    """Messages that ask about one text, in English or Chinese (`lang` en or zh)."""
-    return prompt.messages(text, f"problematic_{lang}", folder)
-
-
 def parse(text: str) -> Answer:
-    """What the answer begins with: yes, no, or other for whatever is neither, such as a refusal or "yes and no".
+    """Return what the answer begins with: yes, no, or other for anything else, such as a refusal or "yes and no".
 
     Reasoning in `<think>` and a label ("Answer:") before it are passed over.
     """
-    said = answer.without_thinking(text)
-    if _YES.match(said):
+    reply = answer.without_thinking(text)
+    if _YES.match(reply):
         return "yes"
-    return "no" if _NO.match(said) else "other"
+    return "no" if _NO.match(reply) else "other"

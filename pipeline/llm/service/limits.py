@@ -1,11 +1,9 @@
-"""What asking may take at most: the one place of these numbers, and the upper bounds that follow from them.
+"""Limits on requests, all in one place, and the upper bounds that follow from them.
 
 A limit on output tokens is sent with every request, the request's own where it has one. The limit by default is no part
 of what identifies an answer: an answer that ends below it is the one that would have come without it, and one that is
 cut off says so (`finish_reason` is `length`). So answers of earlier versions stay valid, and the limit can be changed.
 """
-
-from typing import NamedTuple
 
 from pipeline.errors import BadInput
 from pipeline.llm.request import MODERATION, Request, as_json
@@ -23,42 +21,39 @@ REJECTED_IN_A_ROW = 20  # requests, without an answer that shows that the addres
 RESENDS = 2  # of a request that may have been billed without an answer, within a run
 PAUSE = 0.5  # seconds before the first resend after an error status, twice that before the second
 PARAMS = ("max_completion_tokens", "max_tokens")  # names of the limit on output tokens
+_RESERVED = {"model", "messages", "stream", "n", "best_of"}  # parameters that would change what we count on
 _TEMPLATE = 256  # tokens that a server's chat template may add to all messages
 _MESSAGE = 16  # and to each
 
 
-class Bound(NamedTuple):
-    """Tokens that a request can take at most."""
-
-    input_tokens: int
-    output_tokens: int
-
-
-def bound(request: Request, output_tokens: int | None = None) -> Bound:
-    """Tokens that a request can take at most: a token of input is at least one byte of what is sent."""
+def bound(request: Request, output_tokens: int | None = None) -> tuple[int, int]:
+    """Bound the input and output tokens of a request: a token of input is at least one byte of what is sent."""
     size = len(as_json([request.messages, request.params]).encode())
     most_output = 0 if request.prompt == MODERATION else output_limit(request, output_tokens)
-    return Bound(size + _MESSAGE * len(request.messages) + _TEMPLATE, most_output)
+    return size + _MESSAGE * len(request.messages) + _TEMPLATE, most_output
 
 
 def is_doubtful(status: int) -> bool:
-    """Whether a model may have answered behind an error of this status; 429 and 503 say that it was not asked."""
+    """Return whether a model may have answered behind an error of this status; it was not asked at 429 and 503."""
     return status == 408 or (status >= 500 and status != 503)
 
 
 def output_limit(request: Request, output_tokens: int | None = None) -> int:
-    """Output tokens that a request allows: its own limit, else the one given, else that of its prompt."""
-    if own := own_limits(request):
-        return max(own)
+    """Return the output tokens of a request: its own limit, else `output_tokens`, else the limit of its prompt."""
+    if own_limits := check_params(request):
+        return max(own_limits)
     return output_tokens or OUTPUT_TOKENS_OF.get(request.prompt.rpartition("_")[0], OUTPUT_TOKENS)
 
 
-def own_limits(request: Request) -> list[int]:
-    """The limits on output tokens that a request itself has.
+def check_params(request: Request) -> list[int]:
+    """Check the parameters of a request, and return its own limits on output tokens.
 
     Raises:
-        BadInput: one is not a whole number above 0; some servers read -1 as no limit.
+        BadInput: an answer would be counted or read wrongly, or a limit is not a whole number above 0; some servers
+            read -1 as no limit.
     """
+    if clash := _RESERVED & request.params.keys():
+        raise BadInput(f"the parameter {min(clash)!r} cannot be set")
     limits = [(name, request.params[name]) for name in PARAMS if name in request.params]
     for name, limit in limits:
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:

@@ -1,4 +1,4 @@
-"""What a server's answer says: an answer, or one clear reason why it is none. Pure functions, nothing is raised."""
+"""Read a server's answer: an answer, or one clear reason why it is none. Pure functions; none raises."""
 
 import json
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from pipeline.errors import BadInput, Refused, UndertoneError
 from pipeline.llm.service.limits import EXCERPT
 
-_OWN_FAULT = (
+_SIGNS = (  # of an error that is the request's own
     "content_filter", "content_policy", "content management policy", "content exists risk", "data_inspection",
     "inappropriate content", "contentfilter", "context_length", "context length", "context size", "context window",
     "string_above_max_length", "too long", "too large", "reduce the length", "moderation",
@@ -15,10 +15,10 @@ _OWN_FAULT = (
 
 
 class Reply(NamedTuple):
-    """What became of one call.
+    """The outcome of one call.
 
-    The outcome is answered; malformed or rejected (this request), both recorded as unread while the server has
-    answered nothing in this run; failed (for now), refused or unusable (all requests); lost (its process ended).
+    It is answered; malformed or rejected (this request), both recorded as unread while the server has answered nothing
+    in this run; failed (for now), refused or unusable (all requests); lost (its process ended).
     """
 
     outcome: str
@@ -34,65 +34,79 @@ class Reply(NamedTuple):
     ended_at: float = 0.0
     usage_fault: str | None = None  # why the tokens are not known
     is_doubtful: bool = False  # no answer came, but the server may have made one, and bill it
-    body: str | None = None  # what came, where it cannot be read; an excerpt goes into `detail`
+    body: str | None = None  # of an answer that cannot be read; an excerpt goes into `detail`
 
 
 def read_chat(body: str | Any, status: int = 200, content_type: str = "") -> Reply:
-    """A chat completion of status 200, as text or as JSON already read."""
-    completion, fault = _parse(body, content_type)
-    if fault is None:
-        error, choices = completion.get("error"), completion.get("choices")
-        if error and not choices:
-            return _read_error(error, body, status)
-        fault = _fault_of_choices(choices)
-    if fault is not None:
-        return _malformed(fault, body, status, completion)
-    choice = completion["choices"][0]
-    message = choice["message"]
-    content = message.get("content")
-    if content is None:
-        content = message.get("refusal")  # where a service says no in a field of its own; `parse` reads what it says
-    reply = _counted(completion, status)._replace(finish_reason=clean_text(choice.get("finish_reason")))
-    if isinstance(content, str):
-        return reply._replace(outcome="answered", response=clean_text(content))
-    kind = "no content" if content is None else f"content that is no text but {_kind(content)}"
-    return reply._replace(detail=f"{kind}; finish_reason {reply.finish_reason}", body=_as_text(body))
+    """Read a chat completion of status 200, as text or as parsed JSON."""
+    return _read(body, status, content_type, "choices", _read_choices)
 
 
 def read_moderation(body: str | Any, status: int = 200, content_type: str = "") -> Reply:
-    """A moderation of status 200, as the answer yes or no to whether the text is problematic (IMP-42)."""
+    """Read a moderation of status 200 as the answer yes or no to whether the text is problematic (IMP-42)."""
+    return _read(body, status, content_type, "results", _read_results)
+
+
+def _read(
+    body: str | Any, status: int, content_type: str, field: str, read_field: Callable[[Any, Reply], Reply]
+) -> Reply:
     completion, fault = _parse(body, content_type)
-    if fault is None:
-        if completion.get("error") and not completion.get("results"):
-            return _read_error(completion["error"], body, status)
-        results = completion.get("results")
-        result = results[0] if isinstance(results, list) and results else None
-        is_flagged = result.get("flagged") if isinstance(result, dict) else None
-        if isinstance(is_flagged, bool):
-            reply = _counted(completion, status)
-            return reply._replace(outcome="answered", response="yes" if is_flagged else "no")
-        fault = "no moderation: flagged is neither true nor false"
-    return _malformed(fault, body, status, completion)
+    if completion.get("error") and not completion.get(field):
+        return _read_error(completion["error"], body, status)
+    reply = _count_tokens(completion, status)
+    reply = reply._replace(detail=fault) if fault else read_field(completion.get(field), reply)
+    return reply if reply.outcome == "answered" else reply._replace(body=_as_text(body))
 
 
-def outcome_of(status: int, message: str) -> str:
-    """What an error means: rejected (this request), refused or unusable (all requests), failed (for now)."""
+def _read_choices(choices: Any, reply: Reply) -> Reply:
+    if not isinstance(choices, list):
+        return reply._replace(detail="no chat completion: there is no list of choices")
+    if len(choices) != 1:
+        return reply._replace(detail=f"{len(choices)} choices, where one was asked for")
+    choice = choices[0]
+    message = choice.get("message") if isinstance(choice, dict) else None
+    if not isinstance(message, dict):
+        is_chunk = isinstance(choice, dict) and "delta" in choice
+        fault = (
+            "a chunk of a stream, which was not asked for" if is_chunk else "no chat completion: there is no message"
+        )
+        return reply._replace(detail=fault)
+    content = message.get("content")
+    if content is None:
+        content = message.get("refusal")  # some services refuse in a field of its own; `parse` reads what it holds
+    reply = reply._replace(finish_reason=clean_text(choice.get("finish_reason")))
+    if isinstance(content, str):
+        return reply._replace(outcome="answered", response=clean_text(content))
+    kind = "no content" if content is None else f"content that is no text but {_name_kind(content)}"
+    return reply._replace(detail=f"{kind}; finish_reason {reply.finish_reason}")
+
+
+def _read_results(results: Any, reply: Reply) -> Reply:
+    result = results[0] if isinstance(results, list) and results else None
+    is_flagged = result.get("flagged") if isinstance(result, dict) else None
+    if isinstance(is_flagged, bool):
+        return reply._replace(outcome="answered", response="yes" if is_flagged else "no")
+    return reply._replace(detail="no moderation: flagged is neither true nor false")
+
+
+def classify_error(status: int, message: str) -> str:
+    """Classify an error: rejected (this request), refused or unusable (all requests), failed (for now)."""
     message = message.lower()
-    if status in (400, 403, 413, 422) and any(sign in message for sign in _OWN_FAULT):
+    if status in (400, 403, 413, 422) and any(sign in message for sign in _SIGNS):
         return "rejected"
     if status in (401, 403) or 300 <= status < 400 or "insufficient_quota" in message:
         return "refused"
     return "failed" if status in (408, 409, 429) or status >= 500 else "unusable"
 
 
-def error(reply: Reply) -> UndertoneError:
-    """The error that a refused or unusable reply means for all requests."""
+def build_exception(reply: Reply) -> UndertoneError:
+    """Build the exception that a refused or unusable reply means for all requests."""
     kind = Refused if reply.outcome == "refused" else BadInput
     return kind(f"the language model's service answered {reply.detail}")
 
 
-def with_excerpt(reply: Reply, clean: Callable[[str], str]) -> Reply:
-    """The reply with what is wrong, and how that which came begins, in a form that can be shown."""
+def add_excerpt(reply: Reply, clean: Callable[[str], str]) -> Reply:
+    """Return the reply with its detail, and an excerpt of its body, in a form that can be shown."""
     if reply.detail is None:
         return reply
     excerpt = f": {clean(reply.body)[:EXCERPT].strip()}" if reply.body else ""
@@ -100,19 +114,19 @@ def with_excerpt(reply: Reply, clean: Callable[[str], str]) -> Reply:
 
 
 def printable(text: str) -> str:
-    """A text in one line, with nothing that a terminal would obey."""
+    """Return a text in one line, without control characters for a terminal."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
 def clean_text(value: Any) -> str | None:
-    """Text that a database can hold: no NUL, no half of a surrogate pair."""
+    """Return text that a database can hold, without NUL and halves of surrogate pairs; None for other values."""
     if not isinstance(value, str):
         return None
     return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def _parse(body: str | Any, content_type: str) -> tuple[dict[str, Any], str | None]:
-    """A JSON object, or an empty one and why there is none."""
+    """Return a JSON object, or an empty one and why there is none."""
     if isinstance(body, str):
         start = body[:200].lstrip("\ufeff \t\r\n").lower()
         if not start:
@@ -127,39 +141,22 @@ def _parse(body: str | Any, content_type: str) -> tuple[dict[str, Any], str | No
             kind = content_type.partition(";")[0] or "of no type"
             return {}, f"no JSON ({kind}): {type(why).__name__}"
     if not isinstance(body, dict):
-        return {}, f"no JSON object but {_kind(body)}"
+        return {}, f"no JSON object but {_name_kind(body)}"
     return body, None
 
 
-def _fault_of_choices(choices: Any) -> str | None:
-    if not isinstance(choices, list):
-        return "no chat completion: there is no list of choices"
-    if len(choices) != 1:
-        return f"{len(choices)} choices, where one was asked for"
-    choice = choices[0]
-    if not isinstance(choice, dict) or not isinstance(choice.get("message"), dict):
-        is_chunk = isinstance(choice, dict) and "delta" in choice
-        return "a chunk of a stream, which was not asked for" if is_chunk else "no chat completion: there is no message"
-    return None
-
-
 def _read_error(error: Any, body: Any, status: int) -> Reply:
-    """An error inside an answer of 200, as some gateways have it; its code says what it means, if it has one."""
+    """Read an error inside an answer of 200, as some gateways send it; its code says what it means, if it has one."""
     fields = error if isinstance(error, dict) else {"message": error}
-    code = fields.get("code")
-    detail = f"an error inside an answer of {status}: {str(fields.get('message'))[:2_000]}"
+    code, message = fields.get("code"), str(fields.get("message"))
+    detail = f"an error inside an answer of {status}: {message[:2_000]}"
     if isinstance(code, int) and not isinstance(code, bool) and 400 <= code < 600:
-        outcome = outcome_of(code, str(fields.get("message")))
-        return Reply(outcome, status=status, detail=f"{code}, {detail}", is_doubtful=True)
-    return _malformed(detail, body, status, {})
+        return Reply(classify_error(code, message), status=status, detail=f"{code}, {detail}", is_doubtful=True)
+    return _count_tokens({}, status)._replace(detail=detail, body=_as_text(body))
 
 
-def _malformed(fault: str, body: Any, status: int, completion: dict[str, Any]) -> Reply:
-    return _counted(completion, status)._replace(detail=fault, body=_as_text(body))
-
-
-def _counted(completion: dict[str, Any], status: int) -> Reply:
-    """A reply with the tokens that the server counted; malformed as long as nobody says otherwise."""
+def _count_tokens(completion: dict[str, Any], status: int) -> Reply:
+    """Start a reply, malformed until its content is read, with the tokens that the server counted."""
     usage = completion.get("usage")
     counts: list[int | None] = []
     faults = []
@@ -168,15 +165,15 @@ def _counted(completion: dict[str, Any], status: int) -> Reply:
         is_count = isinstance(count, int) and not isinstance(count, bool) and count >= 0
         counts.append(count if is_count else None)
         if not is_count:
-            faults.append(f"{name} is {'below 0 or a fraction' if _kind(count) == 'a number' else _kind(count)}")
-    return Reply(
-        "malformed", served_model=clean_text(completion.get("model")), input_tokens=counts[0], output_tokens=counts[1],
-        status=status, usage_fault=", ".join(faults) or None,
-    )  # fmt: skip
+            faults.append(
+                f"{name} is {'below 0 or a fraction' if _name_kind(count) == 'a number' else _name_kind(count)}"
+            )
+    reply = Reply("malformed", served_model=clean_text(completion.get("model")), status=status)
+    return reply._replace(input_tokens=counts[0], output_tokens=counts[1], usage_fault=", ".join(faults) or None)
 
 
-def _kind(value: Any) -> str:
-    """What a value of JSON is, in a word."""
+def _name_kind(value: Any) -> str:
+    """Name the kind of a JSON value."""
     names = {type(None): "absent", bool: "true or false", str: "text", list: "a list", dict: "an object"}
     return names.get(type(value), "a number")
 

@@ -20,8 +20,16 @@ from pipeline.llm.service.limits import ANSWER_BYTES, CONNECT_SECONDS, FILE_BYTE
 
 _PIECE = 65_536  # bytes written between two looks at the clock
 _BILLED = ("/chat/completions", "/moderations")  # paths at which a model answers
-_UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.WriteError, httpx2.WriteTimeout,
-           httpx2.ProxyError, httpx2.UnsupportedProtocol, httpx2.LocalProtocolError)  # fmt: skip
+_UNSENT = (
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.WriteError,
+    httpx2.WriteTimeout,
+    httpx2.ProxyError,
+    httpx2.UnsupportedProtocol,
+    httpx2.LocalProtocolError,
+)
 
 
 class Interrupted(APIConnectionError):
@@ -32,28 +40,27 @@ class Unreadable(Interrupted):
     """An answer came that is not read to its end, and would not be the next time."""
 
 
-def client(base_url: str, timeout: float) -> httpx2.Client:
-    """An HTTP client for one service, which keeps to the proxy that the environment names."""
-    return httpx2.Client(
-        transport=_Transport(timeout, _proxy_of(httpx2.URL(base_url))), follow_redirects=False,
-        timeout=httpx2.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS)),
-        headers={"Accept-Encoding": "identity"},
-    )  # fmt: skip
+def create_client(base_url: str, timeout: float) -> httpx2.Client:
+    """Create an HTTP client for one service, which uses the proxy that the environment names."""
+    transport = _Transport(timeout, _find_proxy(httpx2.URL(base_url)))
+    seconds = httpx2.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS))
+    headers = {"Accept-Encoding": "identity"}
+    return httpx2.Client(transport=transport, follow_redirects=False, timeout=seconds, headers=headers)
 
 
-def _proxy_of(url: httpx2.URL) -> str | None:
+def _find_proxy(url: httpx2.URL) -> str | None:
     proxies = getproxies()
     proxy = None if proxy_bypass(url.host) else proxies.get(url.scheme) or proxies.get("all")
     return f"http://{proxy}" if proxy and "://" not in proxy else proxy
 
 
 class _Clock(threading.local):
-    """When the request of this thread has to be over."""
+    """The time when the request of this thread has to be over."""
 
     ends_at: float = float("inf")
 
-    def left(self, timeout: float | None) -> float:
-        """Seconds that the next step may take."""
+    def limit(self, timeout: float | None) -> float:
+        """Return the seconds that the next step may take."""
         remaining = self.ends_at - time.monotonic()
         if remaining <= 0:
             raise httpcore2.ReadTimeout("the answer took too long in all")
@@ -61,17 +68,17 @@ class _Clock(threading.local):
 
 
 class _Stream(httpcore2.NetworkStream):
-    """A socket whose every step ends when the request has to."""
+    """A socket whose steps all end when the request has to."""
 
     def __init__(self, stream: httpcore2.NetworkStream, clock: _Clock) -> None:
         self._stream, self._clock = stream, clock
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, self._clock.left(timeout))
+        return self._stream.read(max_bytes, self._clock.limit(timeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         for start in range(0, len(buffer), _PIECE):
-            self._stream.write(buffer[start : start + _PIECE], self._clock.left(timeout))
+            self._stream.write(buffer[start : start + _PIECE], self._clock.limit(timeout))
 
     def close(self) -> None:
         self._stream.close()
@@ -79,7 +86,7 @@ class _Stream(httpcore2.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.NetworkStream:
-        return _Stream(self._stream.start_tls(ssl_context, server_hostname, self._clock.left(timeout)), self._clock)
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, self._clock.limit(timeout)), self._clock)
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
@@ -91,8 +98,8 @@ class _Backend(httpcore2.SyncBackend):
     def __init__(self, clock: _Clock) -> None:
         self._clock = clock
 
-    def connect_tcp(self, host: str, port: int, timeout: float | None = None, *given: Any, **options: Any) -> _Stream:
-        return _Stream(super().connect_tcp(host, port, self._clock.left(timeout), *given, **options), self._clock)
+    def connect_tcp(self, host: str, port: int, timeout: float | None = None, *args: Any, **options: Any) -> _Stream:
+        return _Stream(super().connect_tcp(host, port, self._clock.limit(timeout), *args, **options), self._clock)
 
 
 class _Transport(httpx2.HTTPTransport):
@@ -112,7 +119,7 @@ class _Transport(httpx2.HTTPTransport):
         except _UNSENT:
             raise
         except httpx2.TransportError as why:
-            raise _interrupted(request, why) from why
+            raise _build_interruption(request, why) from why
         body = _Body(request, response, FILE_BYTES if is_file else ANSWER_BYTES)
         headers = response.headers
         if request.url.path.endswith(_BILLED) and is_doubtful(response.status_code):
@@ -121,7 +128,7 @@ class _Transport(httpx2.HTTPTransport):
 
 
 class _Body(httpx2.SyncByteStream):
-    """What a server sends, as far as the limit."""
+    """The body that a server sends, up to the limit."""
 
     def __init__(self, request: httpx2.Request, response: httpx2.Response, most_bytes: int) -> None:
         self._request, self._response, self._most_bytes = request, response, most_bytes
@@ -129,28 +136,24 @@ class _Body(httpx2.SyncByteStream):
     def __iter__(self) -> Iterator[bytes]:
         encoding = self._response.headers.get("content-encoding", "identity")
         if encoding.lower() != "identity":  # a small answer could become an endless one
-            raise _unreadable(self._request, f"the answer is compressed ({encoding:.20}), which was not asked for")
-        size = 0
-        stream = self._response.stream
+            message = f"the answer is compressed ({encoding:.20}), which was not asked for"
+            raise Unreadable(message=message, request=self._request)
+        size, size_limit, stream = 0, self._most_bytes, self._response.stream
         assert isinstance(stream, Iterable)
         try:
             for chunk in stream:
                 size += len(chunk)
-                if size > self._most_bytes:
-                    raise _unreadable(self._request, f"the answer is longer than {self._most_bytes:,} bytes")
+                if size > size_limit:
+                    raise Unreadable(message=f"the answer is longer than {size_limit:,} bytes", request=self._request)
                 yield chunk
         except httpx2.TransportError as why:
-            raise _interrupted(self._request, why) from why
+            raise _build_interruption(self._request, why) from why
 
     def close(self) -> None:
         self._response.close()
 
 
-def _interrupted(request: httpx2.Request, why: Exception) -> Interrupted:
+def _build_interruption(request: httpx2.Request, why: Exception) -> Interrupted:
     is_late = isinstance(why, httpx2.TimeoutException)
     message = "Request timed out." if is_late else f"the connection was cut off: {why}"
     return Interrupted(message=message, request=request)
-
-
-def _unreadable(request: httpx2.Request, message: str) -> Unreadable:
-    return Unreadable(message=message, request=request)

@@ -57,18 +57,17 @@ class Subtext(nn.Module):
         states, _ = pad_packed_sequence(states, batch_first=True)
         outside = (torch.arange(states.shape[1]) >= lengths.unsqueeze(1)).unsqueeze(2)
         if self.shape.pooling == "max":
-            return self._drop_out(states.masked_fill(outside, -torch.inf).amax(dim=1))
-        if self.shape.pooling == "mean":
-            return self._drop_out(states.masked_fill(outside, 0).sum(dim=1) / lengths.unsqueeze(1))
-        share = self.attend(states).masked_fill(outside, -torch.inf).softmax(dim=1)
-        return self._drop_out((share * states).sum(dim=1))
+            pooled = states.masked_fill(outside, -torch.inf).amax(dim=1)
+        elif self.shape.pooling == "mean":
+            pooled = states.masked_fill(outside, 0).sum(dim=1) / lengths.unsqueeze(1)
+        else:
+            pooled = (self.attend(states).masked_fill(outside, -torch.inf).softmax(dim=1) * states).sum(dim=1)
+        return self._drop_out(pooled)
 
     def forward(self, sentence: tuple[Tensor, Tensor], context: tuple[Tensor, Tensor]) -> Tensor:
-        """Logits [n, classes] of sentences in their contexts, each given as vectors [n, t, d] and lengths [n].
+        """Compute logits [n, classes] of sentences s in contexts c, each given as vectors [n, t, d] and lengths [n].
 
-        Args:
-            sentence: s.
-            context: c; where there is none, one vector of zeros.
+        An empty context is one vector of zeros.
         """
         f_s, f_c = self.features(*sentence), self.features(*context)
         m_s, m_cs = self.alone(f_s), self.together(torch.cat([f_c, f_s], dim=1))

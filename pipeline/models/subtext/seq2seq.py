@@ -1,14 +1,13 @@
 """Sequence-to-sequence models for subtext recovery (CSD-03): comment and context in, meaning out.
 
 They are commenters too (AAC-21, the pretrained option): title and content in, of which the start is kept, comment out.
-Any encoder-decoder that transformers knows, as a folder or by its pinned name; or one of our own of random weights
-whose tokens are the characters of the training texts, for where no pretrained weights are at hand. Both are folders
-of safetensors and JSON, so that a fitted model is loaded as any other.
+Any encoder-decoder that transformers knows, as a folder or by its pinned name; or one of random weights whose tokens
+are the characters of the training texts, where no pretrained weights are at hand. Both are folders of safetensors and
+JSON, so that a fitted model is loaded as any other.
 """
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from pipeline.models.pinned import REMEDY, folder_hash, locate_files
 Keep = Literal["end", "start"]
 
 SOURCE, TARGET = 256, 192  # tokens read and written at most
+BATCH = 16  # texts at a time
 SPECIAL = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}  # T5's, in its order: 0, 1, 2
 
 
@@ -39,28 +39,24 @@ class Seq2Seq:
     device: str
 
 
-def load(name: str | Path, revision: str | None = None, device: str | None = None) -> Seq2Seq:
+def load(name: str | Path, device: str | None = None) -> Seq2Seq:
     """Load a model and its tokenizer; weights in safetensors alone, no code of others.
 
-    Args:
-        name: a folder, such as `save` writes, or a hub name.
-        revision: the commit of a hub name, 40 hexadecimal digits; a folder's revision is its hash.
-        device: cuda or cpu; by default a GPU if there is one.
-
-    Raises:
-        BadInput: a hub name without a pinned revision, or a folder without weights in safetensors.
+    The name is a folder, such as `save` writes, whose revision is its hash; or a hub name with @ and its commit. The
+    device is cuda or cpu, by default a GPU if there is one. Errors are those of `locate_files`.
     """
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
     _disable_progress_bar()
-    files = locate_files(name if Path(name).is_dir() or revision is None else f"{name}@{revision}")
+    files = locate_files(name)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    options = {"local_files_only": True, "trust_remote_code": False}
     with refuse_damage(files.folder, REMEDY):
-        tokenizer = AutoTokenizer.from_pretrained(files.folder, local_files_only=True, trust_remote_code=False)
-        module = AutoModelForSeq2SeqLM.from_pretrained(
-            files.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, dtype=torch.float32
-        )
-    return Seq2Seq(str(name), files.revision, module.to(device).eval(), tokenizer, device)
+        tokenizer = AutoTokenizer.from_pretrained(files.folder, **options)
+        weights = {"use_safetensors": True, "dtype": torch.float32}
+        module = AutoModelForSeq2SeqLM.from_pretrained(files.folder, **options, **weights)
+    base = str(name) if Path(name).is_dir() else str(name).partition("@")[0]
+    return Seq2Seq(base, files.revision, module.to(device).eval(), tokenizer, device)
 
 
 def _disable_progress_bar() -> None:
@@ -71,71 +67,49 @@ def _disable_progress_bar() -> None:
 
 
 def make_model(
-    texts: Iterable[str],
-    *,
-    width: int = 64,
-    layers: int = 2,
-    dropout: float = 0.1,
-    least: int = 1,
-    seed: int = 42,
-    device: str = "cpu",
+    texts: Iterable[str], *, width: int = 64, layers: int = 2, dropout: float = 0.1, seed: int = 42
 ) -> Seq2Seq:
-    """A small T5 of random weights, its tokens the characters of `texts` that stand there at least `least` times.
+    """Make a small T5 of random weights whose tokens are the characters of `texts`, on the CPU.
 
-    Args:
-        texts: of the training part: comments, contexts and meanings.
-        width: of the model; four heads of a quarter of it.
-        layers: of encoder and decoder each.
-        dropout: while it is fitted.
-        least: how often a character has to stand; others are one unknown token, which is never written.
-        seed: of the weights.
-        device: cuda or cpu.
+    It has so many layers of encoder and decoder each, and four heads of a quarter of the width.
     """
     from transformers import T5Config, T5ForConditionalGeneration
 
-    tokenizer = make_tokenizer(texts, least)
-    config = T5Config(
-        vocab_size=len(tokenizer), d_model=width, d_kv=width // 4, d_ff=2 * width, num_layers=layers, num_heads=4,
-        dropout_rate=dropout, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
-    )  # fmt: skip
+    tokenizer = make_tokenizer(texts)
+    marks = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
+    sizes = {"d_model": width, "d_kv": width // 4, "d_ff": 2 * width, "num_layers": layers, "num_heads": 4}
+    config = T5Config(vocab_size=len(tokenizer), dropout_rate=dropout, **marks, **sizes)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         module = T5ForConditionalGeneration(config)
     revision = hashlib.sha256(f"{seed} {tokenizer.backend_tokenizer.to_str()}".encode()).hexdigest()
-    return Seq2Seq("characters", revision, module.to(device).eval(), tokenizer, device)
+    return Seq2Seq("characters", revision, module.eval(), tokenizer, "cpu")
 
 
-def make_tokenizer(texts: Iterable[str], least: int = 1) -> Any:
-    """A tokenizer of single characters, those that stand at least `least` times in `texts`, in order of code."""
+def make_tokenizer(texts: Iterable[str]) -> Any:
+    """Make a tokenizer of the single characters of `texts`, in order of code; others are one unknown token."""
     from tokenizers import Regex, Tokenizer, decoders
     from tokenizers.models import WordLevel
     from tokenizers.pre_tokenizers import Split
     from tokenizers.processors import TemplateProcessing
     from transformers import PreTrainedTokenizerFast
 
-    counts = Counter(character for text in texts for character in text)
-    vocabulary = [*SPECIAL.values(), *sorted(character for character, count in counts.items() if count >= least)]
+    vocabulary = [*SPECIAL.values(), *sorted({character for text in texts for character in text})]
     end = SPECIAL["eos_token"]
-    inner = Tokenizer(
-        WordLevel({token: place for place, token in enumerate(vocabulary)}, unk_token=SPECIAL["unk_token"])
-    )
+    numbers = {token: number for number, token in enumerate(vocabulary)}
+    inner = Tokenizer(WordLevel(numbers, unk_token=SPECIAL["unk_token"]))
     inner.pre_tokenizer = Split(Regex("(?m)."), "isolated")
     inner.decoder = decoders.Fuse()
     inner.post_processor = TemplateProcessing(
-        single=f"$A {end}", pair=f"$A {end} $B {end}", special_tokens=[(end, vocabulary.index(end))]
+        single=f"$A {end}", pair=f"$A {end} $B {end}", special_tokens=[(end, numbers[end])]
     )
     # split_special_tokens: a comment that holds "</s>" has four characters there
     return PreTrainedTokenizerFast(tokenizer_object=inner, split_special_tokens=True, **SPECIAL)
 
 
 def save(model: Seq2Seq, folder: Path, facts: dict[str, Any]) -> str:
-    """Write model, tokenizer and facts (`facts.json`) as a new folder, complete or not at all; return its revision.
-
-    Raises:
-        BadInput: there is something at `folder` already.
-    """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"{folder}: is there already; choose another folder")
+    """Write model, tokenizer and facts (`facts.json`) as a new folder, complete or not at all; return its revision."""
+    check_folder(folder)
     _disable_progress_bar()
     text = json.dumps(facts, sort_keys=True, ensure_ascii=False, indent=1)
     with create_folder(folder) as draft:
@@ -145,29 +119,38 @@ def save(model: Seq2Seq, folder: Path, facts: dict[str, Any]) -> str:
     return folder_hash(folder)
 
 
+def check_folder(folder: Path) -> None:
+    """Check that a folder is absent or empty."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadInput(f"{folder}: is there already; choose another folder")
+
+
 def encode_texts(
     model: Seq2Seq, texts: Sequence[str], contexts: Sequence[str | None], longest: int = SOURCE, keep: Keep = "end"
 ) -> dict[str, Tensor]:
-    """Token ids and mask [n, ≤ longest] of comments, each followed by its context.
+    """Encode comments, each followed by its context: token ids and mask [n, ≤ longest].
 
-    Of a long context the end stays, which stands nearest to the comment: as many characters of it as leave room for
+    Of a long context the end is kept, which stands nearest to the comment: as many characters of it as leave room for
     the comment's. Of an article's content, the context of its title, the start is to be kept: of the two the tokenizer
     cuts the longer one's end, as it does with all that is still too long.
     """
     context_texts = [context or "" for context in contexts]
     if keep == "end":
-        context_texts = [
-            _take_end(context, longest - len(text) - 2) for text, context in zip(texts, context_texts, strict=True)
-        ]
-    encoded = model.tokenizer(
-        list(texts), context_texts, truncation="longest_first", max_length=longest, padding=True, return_tensors="pt",
-        return_token_type_ids=False,
-    )  # fmt: skip
+        sizes = [max(longest - len(text) - 2, 0) for text in texts]
+        pairs = zip(context_texts, sizes, strict=True)
+        context_texts = [context[-size:] if size else "" for context, size in pairs]
+    options: dict[str, Any] = {"truncation": "longest_first", "padding": True, "return_token_type_ids": False}
+    encoded = model.tokenizer(list(texts), context_texts, max_length=longest, return_tensors="pt", **options)
     return {key: value.to(model.device) for key, value in encoded.items()}
 
 
-def _take_end(text: str, size: int) -> str:
-    return text[-size:] if size > 0 else ""
+def _iterate_inputs(
+    model: Seq2Seq, texts: Sequence[str], contexts: Sequence[str | None], longest: int, keep: Keep
+) -> Iterator[tuple[int, dict[str, Tensor]]]:
+    """Yield the inputs of some texts at a time, with the number of the first."""
+    for start in range(0, len(texts), BATCH):
+        part = slice(start, start + BATCH)
+        yield start, encode_texts(model, texts[part], contexts[part], longest, keep)
 
 
 def generate(
@@ -176,43 +159,21 @@ def generate(
     contexts: Sequence[str | None],
     beams: int = 4,
     max_tokens: int = TARGET,
-    *,
     longest: int = SOURCE,
-    batch: int = 16,
-    keep: Keep = "end",
 ) -> list[str]:
-    """The most likely meaning of each comment by beam search, without chance.
+    """Generate the most likely meaning of each comment by beam search, without chance.
 
-    Args:
-        model: of `load` or fitted.
-        texts: comments.
-        contexts: of each comment, None where there is none.
-        beams: hypotheses kept; 1 is greedy.
-        max_tokens: written at most.
-        longest: tokens read at most; as in training.
-        batch: comments at a time.
-        keep: of a long context; as in training.
+    `max_tokens` are written and `longest` are read at most; read as in training.
     """
-    return [
-        text
-        for part in _generate_batches(model, texts, contexts, beams, max_tokens, longest, batch, keep)
-        for text in part
-    ]
-
-
-def _generate_batches(
-    model: Seq2Seq, texts: Sequence[str], contexts: Sequence[str | None], beams: int, max_tokens: int, longest: int,
-    batch: int, keep: Keep,
-) -> Iterator[list[str]]:  # fmt: skip
     unknown = model.tokenizer.unk_token_id
-    for start in range(0, len(texts), batch):
-        inputs = encode_texts(model, texts[start : start + batch], contexts[start : start + batch], longest, keep)
+    options: dict[str, Any] = {"num_beams": beams, "do_sample": False, "max_new_tokens": max_tokens}
+    options["suppress_tokens"] = None if unknown is None else [unknown]
+    meanings: list[str] = []
+    for _, inputs in _iterate_inputs(model, texts, contexts, longest, "end"):
         with torch.inference_mode():
-            output = model.module.generate(
-                **inputs, num_beams=beams, do_sample=False, max_new_tokens=max_tokens,
-                suppress_tokens=None if unknown is None else [unknown],
-            )  # fmt: skip
-        yield _decode_texts(model, output)
+            output = model.module.generate(**inputs, **options)
+        meanings += _decode_texts(model, output)
+    return meanings
 
 
 def _decode_texts(model: Seq2Seq, token_ids: Any) -> list[str]:
@@ -234,32 +195,19 @@ def generate_candidates(
     decoding: Decoding,
     *,
     longest: int = SOURCE,
-    batch: int = 16,
     keep: Keep = "end",
-    first: int = 0,
 ) -> list[list[GeneratedText]]:
-    """Texts written by beam search or sampling with their log probabilities, as many of each as `decoding.best` says.
+    """Write texts by beam search or sampling with their log probabilities, as many of each as `decoding.best` says.
 
     `generate` leaves the search to transformers; this is the commenters' own, whose samples do not depend on batches.
-
-    Args:
-        model: of `load` or fitted.
-        texts: comments, or titles.
-        contexts: of each, None where there is none.
-        decoding: how it is written; its words are tokens here.
-        longest: tokens read at most; as in training.
-        batch: texts at a time; it changes nothing but time and memory.
-        keep: of a long context; as in training.
-        first: number of the first text, by which chance is drawn, see `decoding.decode`.
+    A word of `decoding` is a token here; at most `longest` are read, and of a long context one end, as in training.
     """
-    candidates: list[list[Candidate]] = []
-    for start in range(0, len(texts), batch):
-        inputs = encode_texts(model, texts[start : start + batch], contexts[start : start + batch], longest, keep)
-        candidates += _search(model, inputs, decoding, first + start)
-    return [
-        list(map(GeneratedText, _decode_texts(model, [ids for ids, _ in row]), [value for _, value in row]))
-        for row in candidates
-    ]
+    rows: list[list[GeneratedText]] = []
+    for start, inputs in _iterate_inputs(model, texts, contexts, longest, keep):
+        for candidates in _search(model, inputs, decoding, start):
+            written = _decode_texts(model, [ids for ids, _ in candidates])
+            rows.append([GeneratedText(text, value) for text, (_, value) in zip(written, candidates, strict=True)])
+    return rows
 
 
 @torch.inference_mode()
@@ -276,12 +224,11 @@ def _search(model: Seq2Seq, inputs: dict[str, Tensor], decoding: Decoding, first
     rows = torch.arange(len(states), device=model.device)
 
     def step(last: Tensor, state: State) -> tuple[Tensor, State]:
-        """The state is the row that each hypothesis goes on from; hypotheses of a source read the same."""
+        """Continue each hypothesis from the row that the state holds; hypotheses of a source read the same."""
         cache.self_attention_cache.reorder_cache(state[0].flatten())
-        logits = module(
-            encoder_outputs=BaseModelOutput(states), attention_mask=mask, decoder_input_ids=last.reshape(-1, 1),
-            past_key_values=cache, use_cache=True,
-        ).logits  # fmt: skip
+        inputs = {"encoder_outputs": BaseModelOutput(states), "attention_mask": mask}
+        ids = last.reshape(-1, 1)
+        logits = module(**inputs, decoder_input_ids=ids, past_key_values=cache, use_cache=True).logits
         return logits.float().log_softmax(dim=2).reshape(*last.shape, -1), (rows.reshape(last.shape),)
 
     never = tuple(token for token in (tokenizer.pad_token_id, tokenizer.unk_token_id) if token is not None)

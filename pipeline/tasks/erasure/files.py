@@ -46,7 +46,7 @@ def erase_from_ledger(targets: Targets) -> int:
     uri = settings.llm_ledger()
     if not _has_database(uri):
         return 0
-    count = answers.forget(answers.opened(uri), set(targets.completion_ids), build_matcher(targets))
+    count = answers.forget(answers.open_ledger(uri), set(targets.completion_ids), build_matcher(targets))
     _vacuum(uri)
     return count
 

@@ -35,7 +35,7 @@ class Start(NamedTuple):
 
 
 class Usage(Protocol):
-    """Tokens and cost of a language model, such as `llm.asked.Asked`; an unknown cost is None."""
+    """Tokens and cost of a language model, such as `llm.ledger.answers.Spending`; an unknown cost is None."""
 
     input_tokens: int
     output_tokens: int

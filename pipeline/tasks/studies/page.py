@@ -16,12 +16,7 @@ def write(day: str, model: str | None = None) -> str:
 
     The numbers, artefacts and spaces are those of `model`, by default of the one in force for the day.
     """
-    contents = load_contents(day, model or in_force.find_model_id(day))
-    return write_page(f"studies-{parse_day(day)}.html", page.render(contents))
-
-
-def load_contents(day: str, model: str) -> page.Contents:
-    """Load what the page shows; `model` is a ref of `in_force.load_model`."""
+    model = model or in_force.find_model_id(day)
     until, model_id = pl.col("day") <= parse_day(day), in_force.load_model(model).model_id
     rows = pairs.load_all_pairs()
     contents = page.Contents(day=day, model_id=model_id, studies=warehouse.scan("studies", until).collect())
@@ -37,7 +32,7 @@ def load_contents(day: str, model: str) -> page.Contents:
     contents["spaces"] = _build_spaces(model)
     if not contents["studies"].height and not rows.height:
         raise Missing("nothing to show yet; `undertone study data-sets` or the DAG studies")
-    return contents
+    return write_page(f"studies-{parse_day(day)}.html", page.render(contents))
 
 
 def _build_spaces(model: str) -> page.Spaces:

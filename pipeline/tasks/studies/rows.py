@@ -1,12 +1,11 @@
-"""Studies: the ablation and the sensitivity grid (section 5.3), and what a model says of data sets (section 7).
+"""Study the ablation and the sensitivity grid (section 5.3), and what a model says of data sets (section 7).
 
 Cells of a grid and sources are mapped tasks that stage rows of `studies`; `publish` replaces a study's rows of a day,
 all or none.
 """
 
 import json
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, TypedDict
 
@@ -16,6 +15,7 @@ from pipeline import left_out, settings, warehouse
 from pipeline.errors import BadInput, Missing, Refused
 from pipeline.metrics.impscore import detection, diversity
 from pipeline.metrics.impscore.implicitness import QUANTILES, compute_quantiles, tabulate_figure_3
+from pipeline.progress import OnProgress
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import empty
 from pipeline.tasks import asking
@@ -24,12 +24,6 @@ from pipeline.tasks.impscore import in_force, pairs, scoring
 from pipeline.tasks.record import runs
 from pipeline.tasks.record.replace import replace_rows
 
-log = logging.getLogger(__name__)
-
-OnProgress = Callable[[int], None]
-
-RUN_COUNT = 3  # of each cell (section 5.3)
-CELLS_PER_TASK = 15  # importing torch costs a task four seconds
 GRID = {  # section 5.3 and appendix A.4
     "gamma_implicitness": (0.1, 0.3, 0.5, 0.7, 1.0, 1.5),
     "gamma_pragmatics": (0.5, 0.7, 1.0, 1.5, 2.0),
@@ -46,7 +40,7 @@ class Cell(TypedDict):
     run: int
 
 
-def list_cells(study: str, run_count: int = RUN_COUNT) -> list[Cell]:
+def list_cells(study: str, run_count: int) -> list[Cell]:
     """List the trainings of a study: 12 designs, or 120 settings of margins and weight, each `run_count` times."""
     if study not in STUDIES:
         raise BadInput(f"no study {study!r} of trainings; there are {', '.join(STUDIES)}")
@@ -59,8 +53,8 @@ def list_cells(study: str, run_count: int = RUN_COUNT) -> list[Cell]:
     return [Cell(setting=setting, run=run) for setting in cell_settings for run in range(run_count)]
 
 
-def plan(study: str, run_count: int = RUN_COUNT, cells_per_task: int = CELLS_PER_TASK) -> list[list[Cell]]:
-    """Split the trainings of a study into mapped tasks."""
+def plan(study: str, run_count: int, cells_per_task: int) -> list[list[Cell]]:
+    """Split the trainings of a study into mapped tasks; importing torch costs each task four seconds."""
     cells = list_cells(study, run_count)
     return [cells[start : start + cells_per_task] for start in range(0, len(cells), cells_per_task)]
 
@@ -68,20 +62,11 @@ def plan(study: str, run_count: int = RUN_COUNT, cells_per_task: int = CELLS_PER
 def stage_cells(
     study: str, cells: Sequence[Cell], day: str, epochs: int | None = None, on_progress: OnProgress = lambda _: None
 ) -> Staged:
-    """Train cells with the paper's profile on all pairs, and stage both test accuracies of each."""
-    started = runs.start()
-    rows = train_cells(study, cells, pairs.load_all_pairs(), day, epochs, on_progress)
-    return runs.time_shard(started, warehouse.stage("studies", rows))
-
-
-def train_cells(
-    study: str, cells: Sequence[Cell], rows: pl.DataFrame, day: str, epochs: int | None = None,
-    on_progress: OnProgress = lambda _: None,
-) -> pl.DataFrame:  # fmt: skip
-    """Train cells on rows of `pairs`, with shared embeddings; return rows of `studies`."""
+    """Train cells with the paper's profile on all pairs, with shared embeddings; stage both test accuracies of each."""
     from pipeline.models import encoder as encoders
     from pipeline.training.impscore import fit, heads
 
+    started, rows = runs.start(), pairs.load_all_pairs()
     if not rows.height:
         raise Missing("the table pairs is empty; `undertone pairs build`")
     encoder = encoders.load(settings.encoder(), settings.precision(), settings.threads())
@@ -93,49 +78,40 @@ def train_cells(
         for metric, value, count in accuracies.iter_rows():
             study_rows.append(build_row(study, day, metric, "test", value, count, **cell))
         on_progress(1)
-    return build_frame(study_rows)
+    return _stage(study_rows, started)
+
+
+def _stage(study_rows: list[dict[str, Any]], started: runs.Start) -> Staged:
+    return runs.time_shard(started, warehouse.stage("studies", build_frame(study_rows)))
 
 
 def list_sources() -> list[str]:
     """List the sources of the table `sentences`."""
-    rows = warehouse.scan("sentences").select(pl.col("source").unique().sort()).collect()
-    return rows["source"].to_list()
+    return warehouse.scan("sentences").select(pl.col("source").unique().sort()).collect()["source"].to_list()
 
 
-def stage_data_set(
-    source: str, day: str, model: str | None = None, on_progress: OnProgress = lambda _: None
-) -> Staged:  # fmt: skip
-    """Stage what a model says of a data set; see `describe_data_set`."""
-    started = runs.start()
-    rows = describe_data_set(_load_sentences(source), source, day, model, on_progress)
-    return runs.time_shard(started, warehouse.stage("studies", rows))
+def stage_data_set(source: str, day: str, model: str | None = None, on_progress: OnProgress = lambda _: None) -> Staged:
+    """Stage what a model says of a data set's distinct sentences.
 
-
-def describe_data_set(
-    rows: pl.DataFrame, source: str, day: str, model: str | None = None, on_progress: OnProgress = lambda _: None
-) -> pl.DataFrame:
-    """Describe a data set's distinct sentences by implicitness and pragmatic diversity.
-
-    Returns:
-        Rows of the studies `data_sets` (figure 6), of all sentences and the implicit ones, and `diversity` (IMP-41), of
-        2,000 random distinct pairs or all pairs if there are fewer.
+    The rows are of the studies `data_sets` (figure 6), of all sentences and the implicit ones, and `diversity`
+    (IMP-41), of 2,000 random distinct pairs or all pairs if there are fewer.
     """
+    started, rows = runs.start(), _load_sentences(source)
     model_id = in_force.load_model(model).model_id
     scored = scoring.add_scores(rows, "text", model, on_progress)
     study_rows = []
     for subset, part in ((source, scored), (f"{source}:implicit", scored.filter(pl.col("label") == "implicit"))):
         if part.height:
             study_rows += _summarize_values("data_sets", day, subset, part["implicitness"], model_id)
-    pair_count = rows.height * (rows.height - 1) // 2
-    indices = diversity.sample_pairs(rows.height, min(diversity.PAIRS, pair_count))
+    indices = diversity.sample_pairs(rows.height, min(diversity.PAIRS, rows.height * (rows.height - 1) // 2))
     if len(indices):
         from pipeline.tasks.impscore import rank
 
         texts = rows["text"].to_numpy()
-        sampled = pl.DataFrame({"one": texts[indices[:, 0]], "other": texts[indices[:, 1]]})
-        distances = rank.add_distances(sampled, "one", "other", model)["pragmatic_distance"]
+        sampled = pl.DataFrame({"first": texts[indices[:, 0]], "second": texts[indices[:, 1]]})
+        distances = rank.add_distances(sampled, "first", "second", model)["pragmatic_distance"]
         study_rows += _summarize_values("diversity", day, source, distances, model_id)
-    return build_frame(study_rows)
+    return _stage(study_rows, started)
 
 
 def list_detection_sources(model: str | None, sources: Sequence[str]) -> list[str]:
@@ -145,42 +121,35 @@ def list_detection_sources(model: str | None, sources: Sequence[str]) -> list[st
     return list(sources)
 
 
-def ask(
-    source: str, options: Options, limit: int | None = None, on_progress: OnProgress = lambda _: None,
-    run_id: str = "cli", day: str | None = None,
-) -> int:  # fmt: skip
+def ask(source: str, options: Options, limit: int | None, day: str) -> int:
     """Ask a language model whether a data set's problematic sentences are problematic; return the number of answers.
 
     The answers are in the ledger, where `stage_detection` finds them.
     """
     texts = _load_problematic(source, limit)["text"].to_list()
-    verdicts = asking.ask_verdicts(source, texts, options, on_progress, run_id, day)
-    return sum(verdict is not None for verdict in verdicts)
+    return sum(verdict is not None for verdict in asking.ask_verdicts(source, texts, options, day))
 
 
 def stage_detection(
-    source: str, day: str, options: Options, model: str | None = None, limit: int | None = None,
-    on_progress: OnProgress = lambda _: None, run_id: str = "cli",
-) -> Staged:  # fmt: skip
+    source: str, day: str, options: Options, model: str | None = None, limit: int | None = None
+) -> Staged:
     """Ask a language model whether a data set's problematic sentences are problematic; stage its accuracy by bin.
 
     Sentences labelled implicit or explicit are the problematic ones (section 7.2).
     """
     started, rows = runs.start(), _load_problematic(source, limit)
-    scored = scoring.add_scores(rows, "text", model, on_progress)
-    verdicts = asking.ask_verdicts(source, rows["text"].to_list(), options, on_progress, run_id)
-    scored = scored.with_columns(verdict=pl.Series(verdicts, dtype=pl.String))
-    answered = scored.filter(pl.col("verdict").is_not_null())
+    scored = scoring.add_scores(rows, "text", model, options.on_progress)
+    verdicts = pl.Series(asking.ask_verdicts(source, rows["text"].to_list(), options), dtype=pl.String)
+    is_detected = verdicts.replace_strict({"yes": True, "no": False}, default=None, return_dtype=pl.Boolean)
+    answered = scored.with_columns(is_detected=is_detected).filter(verdicts.is_not_null())
     if rows.height and not answered.height:
         raise Refused(f"no answer about any sentence of {source}")
-    if unanswered_count := scored.height - answered.height:
-        left_out.record_rows("study detection", {"no_answer": unanswered_count}, source)
-    verdict_values = {"yes": True, "no": False}
-    is_detected = pl.col("verdict").replace_strict(verdict_values, default=None, return_dtype=pl.Boolean)
+    if verdicts.null_count():
+        left_out.record_rows("study detection", {"no_answer": verdicts.null_count()}, source)
     columns: dict[str, Any] = {"model_id": in_force.load_model(model).model_id}
     columns["setting"] = {"by": options.model, "source": source}
     study_rows = []
-    for part in measure_by_bin(answered.with_columns(is_detected=is_detected)).to_dicts():
+    for part in measure_by_bin(answered).to_dicts():
         columns["effective_count"] = part["effective_count"]
         ends = {"low": part["low"], "high": part["high"]}
         subset, count = part["subset"], part["row_count"]
@@ -188,13 +157,12 @@ def stage_detection(
             build_row("detection", day, "accuracy", subset, part["accuracy"], count, **columns, **ends),
             build_row("detection", day, "other_answers", subset, part["other_count"], count, **columns),
         ]
-    return runs.time_shard(started, warehouse.stage("studies", build_frame(study_rows)))
+    return _stage(study_rows, started)
 
 
 def _load_problematic(source: str, limit: int | None) -> pl.DataFrame:
     """Load the first of a data set's distinct problematic sentences."""
-    rows = _load_sentences(source).filter(pl.col("label") != "neither")
-    return rows.head(limit or rows.height)
+    return _load_sentences(source).filter(pl.col("label") != "neither")[:limit]
 
 
 def measure_by_bin(scored: pl.DataFrame) -> pl.DataFrame:
@@ -204,12 +172,9 @@ def measure_by_bin(scored: pl.DataFrame) -> pl.DataFrame:
     return detection.measure_bins(scored.with_columns(cluster=pl.Series(cluster_near_duplicates(scored["text"]))))
 
 
-def publish(study: str, staged: Sequence[Staged], day: str, run_id: str = "cli", seconds: float = 0.0) -> int:
-    """Publish staged rows of a study and day, replacing those of the same setting and subset.
-
-    `seconds` are those that shards took before.
-    """
-    started = runs.start()._replace(seconds=seconds)
+def publish(study: str, staged: Sequence[Staged], day: str, run_id: str = "cli") -> int:
+    """Publish staged rows of a study and day, replacing those of the same setting and subset."""
+    started = runs.start(staged)
     rows = warehouse.staged_rows("studies", staged).collect() if staged else empty("studies")
     count = replace_study(study, rows, day, run_id)
     runs.record_step(study, day, "studies", "study", count, None, {}, run_id, started)
@@ -218,7 +183,7 @@ def publish(study: str, staged: Sequence[Staged], day: str, run_id: str = "cli",
 
 def replace_study(
     study: str, rows: pl.DataFrame, day: str, run_id: str = "cli", replaced: pl.Expr | None = None
-) -> int:  # fmt: skip
+) -> int:
     """Replace rows of a study and day: those that are `replaced`, by default those of the same setting and subset."""
     rows = rows.filter(pl.col("study") == study)
     condition = ["setting", "subset"] if replaced is None else replaced
@@ -228,18 +193,13 @@ def replace_study(
 def publish_all(staged: Sequence[Any], day: str, run_id: str = "cli") -> int:
     """Publish every study that has staged rows; return how many rows.
 
-    Args:
-        staged: of all tasks, each with its `study`; that of data sets has rows of two studies.
-        day: of the run.
-        run_id: of Airflow.
+    `staged` has the files of all tasks, each with its `study`; a file of data sets has rows of two studies.
     """
     count = 0
     for study in sorted({shard["study"] for shard in staged}):
         shards = [shard for shard in staged if shard["study"] == study]
-        files = [Staged(path=shard["path"], rows=shard["rows"]) for shard in shards]
-        seconds = sum(shard.get("seconds", 0.0) for shard in shards)
         for part in ("data_sets", "diversity") if study == "data_sets" else (study,):
-            count += publish(part, files, day, run_id, seconds)
+            count += publish(part, shards, day, run_id)
     return count
 
 
@@ -258,31 +218,25 @@ def _summarize_values(study: str, day: str, subset: str, values: pl.Series, mode
     return [build_row(study, day, metric, subset, v, len(values), model_id=model_id) for metric, v in numbers.items()]
 
 
-def build_row(
-    study: str, day: str, metric: str, subset: str, value: Any, count: int, *, setting: Mapping[str, Any] | None = None,
-    **columns: Any,
-) -> dict[str, Any]:  # fmt: skip
+def build_row(study: str, day: str, metric: str, subset: str, value: Any, count: int, **columns: Any) -> dict[str, Any]:
     """Build a row of `studies`; the setting becomes JSON, and the other columns go by their names."""
-    numbers = {name: columns.pop(name) for name in ("low", "high") if name in columns} | {"value": value}
-    rounded = {name: None if number is None else round(float(number), DECIMALS) for name, number in numbers.items()}
-    return {
-        "study": study, "day": parse_day(day), "metric": metric, "subset": subset, "row_count": count,
-        "setting": json.dumps(setting or {}, sort_keys=True), "run": 0, **rounded, **columns,
-    }  # fmt: skip
+    row: dict[str, Any] = {"study": study, "day": parse_day(day), "metric": metric, "subset": subset, "run": 0}
+    row |= {"row_count": count, "value": value, **columns}
+    row["setting"] = json.dumps(columns.get("setting") or {}, sort_keys=True)
+    for name in {"value", "low", "high"} & row.keys():
+        row[name] = None if row[name] is None else round(float(row[name]), DECIMALS)
+    return row
 
 
 def build_rows(
     study: str, day: str, subset: str, setting: Mapping[str, Any], numbers: pl.DataFrame | Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
     """Build rows of `studies` from numbers that have metric, value, n and perhaps low and high."""
-    rows = numbers.to_dicts() if isinstance(numbers, pl.DataFrame) else numbers
-    return [
-        build_row(
-            study, day, row["metric"], subset, row["value"], row["n"], setting=setting,
-            low=row.get("low"), high=row.get("high"),
-        )
-        for row in rows
-    ]  # fmt: skip
+    rows = []
+    for row in numbers.to_dicts() if isinstance(numbers, pl.DataFrame) else numbers:
+        ends = {name: row.get(name) for name in ("low", "high")}
+        rows.append(build_row(study, day, row["metric"], subset, row["value"], row["n"], setting=setting, **ends))
+    return rows
 
 
 def build_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:

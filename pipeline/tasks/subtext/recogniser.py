@@ -16,13 +16,16 @@ from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import SEED
 from pipeline.examples.subtext import contexts
 from pipeline.tables import TABLES
-from pipeline.tasks.record import day_texts as texts
-from pipeline.tasks.record import model_registry, runs
+from pipeline.tasks.record import day_texts, model_registry, runs
+from pipeline.tasks.record.model_registry import TrainedModel
 
 if TYPE_CHECKING:
+    from pipeline.models.encoder import Encoder
     from pipeline.models.word_vectors import WordVectors
     from pipeline.training.registry import Model
     from pipeline.training.subtext.recogniser import SubtextModel
+
+Changes = Mapping[str, Any] | None  # to the recipe of a profile
 
 KIND = METRIC = "subtext"
 PROFILE = "undertone"
@@ -37,7 +40,7 @@ def read(path: Path, source: str = "own", *, by_topic: bool = False) -> pl.DataF
     """
     if source not in contexts.SOURCES:
         raise BadInput(f"no source {source!r}; there are {', '.join(contexts.SOURCES)}")
-    rows = contexts.SOURCES[source](path).rows
+    rows = contexts.SOURCES[source](path)
     return contexts.split_by_topic(rows) if by_topic or rows["split"].null_count() else rows
 
 
@@ -51,13 +54,9 @@ def read_released(release: str | None = None) -> pl.DataFrame:
     rows = rows.filter(pl.col("release") == release if release else ~pl.col("row_id").is_in(simulated_ids.implode()))
     if not rows.height:
         raise Missing("annotated_comments holds nothing to learn from; `undertone label release` publishes labels")
-    label = pl.col("is_subtext").cast(pl.Int8).cast(pl.String)
-    examples = rows.select(
-        "text", pl.col("context").fill_null(""), label=label, item_id="row_id", split=pl.lit(None, pl.String)
-    )
-    return contexts.split_by_topic(
-        examples.with_columns(topic="context").unique(("text", "context"), maintain_order=True)
-    )
+    label, context = pl.col("is_subtext").cast(pl.Int8).cast(pl.String), pl.col("context").fill_null("")
+    examples = rows.select("text", context, label=label, item_id="row_id", topic=context)
+    return contexts.split_by_topic(examples.unique(("text", "context"), maintain_order=True))
 
 
 def list_simulated_rows() -> pl.Series:
@@ -68,9 +67,9 @@ def list_simulated_rows() -> pl.Series:
 
 
 def load_vectors(
-    rows: pl.DataFrame, path: Path | None = None, tokenizer: str = "jieba", others: Sequence[str] = ()
+    rows: pl.DataFrame, path: Path | None = None, tokenizer: str = "jieba", extra_texts: Sequence[str] = ()
 ) -> "WordVectors":
-    """Load word vectors from a file in GloVe's format; else train them on the train split and on other texts.
+    """Load word vectors from a file in GloVe's format; else train them on the train split and on extra texts.
 
     Skip-gram over words and characters. Training uses no label, no text of the validation and test splits, and no text
     that quotes one: the words around a quoted comment may reveal its label.
@@ -81,33 +80,25 @@ def load_vectors(
 
     if path:
         return word_vectors.read(path)
-    train_rows = rows.filter(pl.col("split") == "train")
-    held_out = set(rows.filter(pl.col("split") != "train")["text"])
+    is_train = rows["split"] == "train"
+    train_rows, held_out = rows.filter(is_train), set(rows["text"].filter(~is_train))
     texts = pl.concat([train_rows["text"], train_rows["context"]]).unique(maintain_order=True).to_list()
     quoted = [text for text in held_out if len(text) >= QUOTED]
-    extra_texts = pl.Series(others, dtype=pl.String)
-    texts += extra_texts.filter(~extra_texts.is_in(held_out) & ~extra_texts.str.contains_any(quoted)).to_list()
+    extra = pl.Series(extra_texts, dtype=pl.String)
+    texts += extra.filter(~extra.is_in(held_out) & ~extra.str.contains_any(quoted)).to_list()
     tokenize = segment.load_tokenizer(tokenizer).cut
     return fitting.fit([*(segment.split_words(text, tokenize) for text in texts), *map(list, texts)])
 
 
 def fit(
-    rows: pl.DataFrame,
-    profile: str = PROFILE,
-    changes: Mapping[str, Any] | None = None,
-    path: Path | None = None,
-    others: Sequence[str] = (),
-) -> model_registry.TrainedModel:
-    """Fit a recogniser on labelled comments, with its evaluation.
+    rows: pl.DataFrame, profile: str, changes: Changes, path: Path | None = None, extra_texts: Sequence[str] = ()
+) -> TrainedModel:
+    """Fit a recogniser on labelled comments (text, context, label, split), with its evaluation.
 
-    Args:
-        rows: text, context, label, split.
-        profile: paper or undertone.
-        changes: to its recipe.
-        path: of word vectors.
-        others: unlabelled texts on which word vectors are trained too.
+    Word vectors are loaded from `path`, or trained on extra texts without label too.
     """
     from pipeline.training.subtext import recogniser
+    from pipeline.training.subtext.reading import Recipe
 
     if not (rows["split"] != "train").any():
         raise BadInput(
@@ -115,26 +106,26 @@ def fit(
             "split 'validation' or 'test', or leave the column out and give more rows, which are then divided"
         )
     recipe = recogniser.make_recipe(profile, **(changes or {}))
-    if recipe.units == "pieces":
-        from pipeline.models import encoder as encoders
-
-        source: Any = encoders.load(settings.encoder(), settings.precision(), settings.threads(), pooling="layers")
-    else:
-        source = load_vectors(rows, path, recipe.tokenizer, others)
+    encoder = _load_encoder(settings.encoder()) if recipe.units == "pieces" else None
+    vectors = encoder or load_vectors(rows, path, recipe.tokenizer, extra_texts)
     data_hash = hash_rows(rows)
-    state = model_registry.locate_state(data_hash, asdict(recipe), source.revision)
-    fitted_model = recogniser.fit(rows, recipe, source, state)
-    config = {**fitted_model.config, "kind": KIND, "profile": profile, "data_hash": data_hash}
-    trained = recogniser.load(fitted_model.tensors, config, source if recipe.units == "pieces" else None)
-    epochs = model_registry.build_epoch_rows(fitted_model.history, {"value": ("macro_f1", "validation")})
-    unlabelled = [] if config["encoder"] else [pl.Series("text", others, dtype=pl.String)]  # word vectors read all
-    return model_registry.TrainedModel(
-        kind=KIND, tensors=fitted_model.tensors, config=config,
-        evaluations=pl.concat([epochs, measure(rows, trained)]),
-        texts=pl.concat([rows["text"], rows["context"].alias("text"), *unlabelled]),
-        summary={name: config[name] for name in ("profile", *recogniser.Recipe.__slots__)},
-        encoder="word vectors", encoder_revision="of the model",
-    )  # fmt: skip
+    state = model_registry.locate_state(data_hash, asdict(recipe), vectors.revision)
+    result = recogniser.fit(rows, recipe, vectors, state)
+    config = {**result.config, "kind": KIND, "profile": profile, "data_hash": data_hash}
+    epochs = model_registry.build_epoch_rows(result.history, {"value": ("macro_f1", "validation")})
+    evaluations = pl.concat([epochs, measure(rows, recogniser.load(result.tensors, config, encoder))])
+    texts = [rows["text"], rows["context"].alias("text")]
+    if not encoder:  # word vectors read all
+        texts.append(pl.Series("text", extra_texts, dtype=pl.String))
+    facts: dict[str, Any] = {"encoder": "word vectors", "encoder_revision": "of the model"}
+    facts |= {"summary": {name: config[name] for name in ("profile", *Recipe.__slots__)}, "texts": pl.concat(texts)}
+    return TrainedModel(kind=KIND, tensors=result.tensors, config=config, evaluations=evaluations, **facts)
+
+
+def _load_encoder(name: str) -> "Encoder":
+    from pipeline.models import encoder as encoders
+
+    return encoders.load(name, settings.precision(), settings.threads(), pooling="layers")
 
 
 def hash_rows(rows: pl.DataFrame) -> str:
@@ -144,49 +135,42 @@ def hash_rows(rows: pl.DataFrame) -> str:
 
 
 def train_file(
-    rows: pl.DataFrame, out: Path, profile: str = PROFILE, changes: Mapping[str, Any] | None = None,
-    path: Path | None = None,
-) -> pl.DataFrame:  # fmt: skip
+    rows: pl.DataFrame, out: Path, profile: str = PROFILE, changes: Changes = None, path: Path | None = None
+) -> pl.DataFrame:
     """Train into a folder; return the model's evaluation."""
     return model_registry.train_into(out, lambda: fit(rows, profile, changes, path))[1]
 
 
 def train(
-    day: str, release: str | None = None, *, profile: str = PROFILE, changes: Mapping[str, Any] | None = None,
-    run_id: str = "cli",
-) -> str:  # fmt: skip
+    day: str, release: str | None = None, *, profile: str = PROFILE, changes: Changes = None, run_id: str = "cli"
+) -> str:
     """Train on published comments into the registry; return the model's id.
 
     The model is promoted from that day on, unless simulated raters made some of its labels.
     """
 
-    def fit_release() -> model_registry.TrainedModel:
+    def fit_release() -> TrainedModel:
         comments = warehouse.scan("comments").select(pl.col("text").unique().sort()).collect()["text"].to_list()
         rows = read_released(release)
-        trained = fit(rows, profile, changes, others=comments)
-        is_made_up = rows["item_id"].is_in(list_simulated_rows().implode()).any()
-        return replace(trained, summary={**trained.summary, "release": release}, is_promoted=not is_made_up)
+        trained = fit(rows, profile, changes, extra_texts=comments)
+        is_simulated = rows["item_id"].is_in(list_simulated_rows().implode()).any()
+        return replace(trained, summary={**trained.summary, "release": release}, is_promoted=not is_simulated)
 
     return model_registry.train(day, fit_release, run_id)
 
 
 def load_model(ref: str | None = None, day: str | None = None) -> "Model":
     """Load a recogniser by its folder or id; without `ref`, the one in force for a day."""
-    return model_registry.load_model(
-        KIND, ref, day, "no recogniser is in force; train one: `undertone train subtext --help`"
-    )
+    missing = "no recogniser is in force; train one: `undertone train subtext --help`"
+    return model_registry.load_model(KIND, ref, day, missing)
 
 
 def build_recogniser(model: "Model") -> "SubtextModel":
     """Build a recogniser from a model of the registry."""
     from pipeline.training.subtext import recogniser
 
-    encoder = None
-    if name := model.config.get("encoder"):
-        from pipeline.models import encoder as encoders
-
-        encoder = encoders.load(name, settings.precision(), settings.threads(), pooling="layers")
-    return model.build(recogniser.load, encoder)
+    name = model.config.get("encoder")
+    return model.build(recogniser.load, _load_encoder(name) if name else None)
 
 
 def evaluate(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
@@ -215,33 +199,26 @@ def measure(rows: pl.DataFrame, model: "SubtextModel") -> pl.DataFrame:
     results: list[dict[str, Any]] = []
     train_rows = rows.filter(pl.col("split") == "train")
     for (split,), part in rows.partition_by("split", as_dict=True, maintain_order=True).items():
-        truth = np.array([class_index[label] for label in part["label"]])
-        probabilities = recogniser.probabilities(model, part["text"].to_list(), part["context"].to_list())
-        decisions_without_context = recogniser.decide(
-            model, recogniser.probabilities(model, part["text"].to_list(), [""] * part.height)
-        )
-        base_row = {"split": split, "subset": "all", "pair_count": part.height}
+        truth, texts = np.array([class_index[label] for label in part["label"]]), part["text"].to_list()
+        probabilities = recogniser.probabilities(model, texts, part["context"].to_list())
+        decisions = recogniser.decide(model, probabilities)
+        values: dict[str, float] = {}
         for metric in ("precision", "recall", "f1", "accuracy"):
-            interval = classification.estimate_interval(truth, recogniser.decide(model, probabilities), metric)
-            bounds = zip(("", "_low", "_high"), interval[:3], strict=True)
             name = metric if metric == "accuracy" else f"macro_{metric}"
-            results += [{**base_row, "metric": f"{name}{suffix}", "value": value} for suffix, value in bounds]
-        results.append(
-            {**base_row, "metric": "calibration_error", "value": classification.calibration(truth, probabilities).error}
-        )
-        results.append({
-            **base_row, "metric": "macro_f1_without_context",
-            "value": classification.macro_f1(truth, decisions_without_context),
-        })  # fmt: skip
+            interval = classification.estimate_interval(truth, decisions, metric)
+            values |= {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
+        values["calibration_error"] = classification.calibration_error(truth, probabilities)
+        without_context = recogniser.decide(model, recogniser.probabilities(model, texts, [""] * part.height))
+        values["macro_f1_without_context"] = classification.macro_f1(truth, without_context)
         if split == "test" and train_rows["label"].n_unique() > 1:
-            inputs = (train_rows["text"].to_list(), train_rows["label"].to_list(), part["text"].to_list())
-            baselines = predictability.predict_baselines(*inputs, SEED)
-            for name, predictions in baselines.items():
-                value = classification.macro_f1(truth, np.array([class_index[label] for label in predictions]))
-                results.append({**base_row, "metric": f"{name}_baseline", "value": value})
-    return model_registry.complete_evaluations(
-        pl.DataFrame(results, infer_schema_length=None).with_columns(epoch=pl.lit(0, pl.Int64))
-    )
+            examples = train_rows["text"].to_list(), train_rows["label"].to_list()
+            for name, labels in predictability.predict_baselines(*examples, texts, SEED).items():
+                predictions = np.array([class_index[label] for label in labels])
+                values[f"{name}_baseline"] = classification.macro_f1(truth, predictions)
+        row = {"split": split, "subset": "all", "pair_count": part.height}
+        results += [{**row, "metric": name, "value": value} for name, value in values.items()]
+    evaluations = pl.DataFrame(results, infer_schema_length=None).with_columns(epoch=pl.lit(0, pl.Int64))
+    return model_registry.complete_evaluations(evaluations)
 
 
 def summarize(evaluations: pl.DataFrame) -> pl.DataFrame:
@@ -258,32 +235,25 @@ def score_frame(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
     texts = rows.select(pl.col("text").fill_null("").str.strip_chars(), pl.col("context").fill_null(""))
     has_text = texts["text"] != ""
     values = np.full(rows.height, np.nan)
-    scored_rows = texts.filter(has_text)
-    values[has_text.to_numpy()] = recogniser.predict(
-        build_recogniser(model), scored_rows["text"].to_list(), scored_rows["context"].to_list()
-    )
-    score_column = pl.Series(METRIC, values.round(DECIMALS)).fill_nan(None)
-    signature_column = pl.when(has_text).then(pl.lit(format_signature(model)))
-    return rows.drop(METRIC, "signature", strict=False).hstack([score_column]).with_columns(signature=signature_column)
-
-
-def format_signature(model: "Model") -> str:
-    """Format the model that made a score."""
+    columns = [column.to_list() for column in texts.filter(has_text)]
+    values[has_text.to_numpy()] = recogniser.predict(build_recogniser(model), *columns)
+    scores = pl.Series(METRIC, values.round(DECIMALS)).fill_nan(None)
     encoder = model.config.get("encoder") or "word-vectors"
-    return f"{METRIC}|model:{model.model_id[:12]}|encoder:{encoder}|undertone:{__version__}"
+    signature = f"{METRIC}|model:{model.model_id[:12]}|encoder:{encoder}|undertone:{__version__}"
+    rows = rows.drop(METRIC, "signature", strict=False)
+    return rows.with_columns(scores, signature=pl.when(has_text).then(pl.lit(signature)))
 
 
 def score_day(day: str, ref: str | None = None, run_id: str = "cli") -> int:
     """Score a day's comments in context into `scores`, replacing those by the same model; return the count."""
     timer = runs.start()
     model = load_model(ref, day)
-    columns = ("source", "day", "thread_id", "comment_id", "text_hash", "text", "context")
-    comments = texts.scan_comments(day, warehouse.snapshot("comments"), *columns).collect()
+    key = ("source", "day", "thread_id", "comment_id", "text_hash")
+    comments = day_texts.scan_comments(day, warehouse.snapshot("comments"), *key, "text", "context").collect()
     comments = comments.sort("source", "thread_id", "comment_id")
     scores = score_frame(comments, ref or model.model_id).select(
-        "source", "day", "thread_id", "comment_id", "text_hash", "signature", metric=pl.lit(METRIC),
-        model_id=pl.lit(model.model_id), value=METRIC,
-    )  # fmt: skip
+        *key, "signature", metric=pl.lit(METRIC), model_id=pl.lit(model.model_id), value=METRIC
+    )
     partition = {**warehouse.slice_of(day=day), "metric": METRIC, "model_id": model.model_id}
     count = warehouse.overwrite("scores", partition, scores.select(TABLES["scores"].schema.column_names()), run_id)
     runs.record_scores(scores, day, "score_subtext", METRIC, [model.model_id], run_id, timer)

@@ -46,16 +46,18 @@ class Recipe:
     seed: int = 42
 
 
+@dataclass
 class Inputs:
     """Distinct texts as rows of vectors, the row numbers of sentences and contexts, and the initial logits."""
 
-    def __init__(
-        self, rows: list[Tensor], extra: Tensor | None, texts: list[int], contexts: list[int], logits: Floats | None
-    ) -> None:
-        self.rows, self.extra = rows, extra
-        self.logits = None if logits is None else torch.from_numpy(logits).float()
-        self.texts, self.contexts = np.array(texts, np.int64), np.array(contexts, np.int64)
-        self.lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    rows: list[Tensor]
+    extra: Tensor | None  # rows of the vectors whose mean an unknown word gets
+    texts: IndexArray
+    contexts: IndexArray
+    logits: Tensor | None
+
+    def __post_init__(self) -> None:
+        self.lengths = np.fromiter(map(len, self.rows), np.int64, len(self.rows))
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -92,8 +94,11 @@ class Reader:
             contexts = [""] * len(texts)
         distinct = {text: row for row, text in enumerate(dict.fromkeys([*texts, *contexts]))}
         rows, extra = self._index_pieces(list(distinct)) if self.encoder else self._index_words(list(distinct))
-        logits = self.linear.logits(texts, contexts, self.split_words) if self.linear else None
-        return Inputs(rows, extra, [distinct[text] for text in texts], [distinct[text] for text in contexts], logits)
+        logits = None
+        if self.linear:
+            logits = torch.from_numpy(self.linear.logits(texts, contexts, self.split_words)).float()
+        numbers = np.array([[distinct[text] for text in column] for column in (texts, contexts)], np.int64)
+        return Inputs(rows, extra, numbers[0], numbers[1], logits)
 
     def split_words(self, text: str) -> list[str]:
         """Return the words of a text."""

@@ -7,7 +7,7 @@ the LSTMs' logits to those of a linear classifier of n-grams (`models.ngrams`).
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,47 +28,23 @@ from pipeline.training.batches import shuffle_batches, sort_batches
 from pipeline.training.loop import TrainingResult
 from pipeline.training.subtext.reading import Floats, IndexArray, Inputs, Reader, Recipe
 
-__all__ = [
-    "POSITIVE",
-    "PROFILES",
-    "Recipe",
-    "SubtextModel",
-    "decide",
-    "fit",
-    "load",
-    "make_recipe",
-    "predict",
-    "probabilities",
-]
-
 POSITIVE = "1"  # the class of texts with subtext
 ROWS = 4096  # texts prepared at a time for prediction
 _CLIP = 5.0  # largest norm of a member's gradient
 _LINEAR = ("rarity", "weights", "bias")
 
-
 PROFILES = {
     "paper": Recipe(),
     "undertone": Recipe(
-        pooling="max",
-        is_bidirectional=True,
-        comparison="product",
-        hidden=48,
-        meaning=32,
-        ngrams=2,
-        is_weighted=True,
-        members=3,
-        dropout=0.5,
-        weight_decay=0.1,
-        batch=32,
-        epochs=8,
+        pooling="max", is_bidirectional=True, comparison="product", hidden=48, meaning=32, ngrams=2, is_weighted=True,
+        members=3, dropout=0.5, weight_decay=0.1, batch=32, epochs=8,
     ),
-}
+}  # fmt: skip
 """Algorithm 1 over words with the last state of one LSTM; and ours, chosen on the validation parts of ToSarcasm."""
 
 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
-    """Return a profile with the given fields changed; None changes nothing."""
+    """Return a profile with some fields changed; None changes nothing."""
     from_zero = {"vocabulary", "ngrams", "seed"}
     return recipes.change_profile(PROFILES, profile, changes, from_zero=from_zero, above_zero={"penalty"})
 
@@ -76,11 +52,14 @@ def make_recipe(profile: str, **changes: Any) -> Recipe:
 class Recogniser(nn.Module):
     """The members and the word vectors that they share."""
 
-    def __init__(self, shape: Shape, members: int, table: Tensor | None, encoder: Encoder | None, tuned: bool) -> None:
+    def __init__(self, recipe: Recipe, classes: int, table: Tensor | None, encoder: Encoder | None) -> None:
         super().__init__()
-        self.classes = shape.classes
-        self.members = nn.ModuleList(Subtext(shape) for _ in range(members))
-        self.table = None if table is None else nn.Parameter(table, requires_grad=tuned)
+        channels = 2 if recipe.units == "characters" else 1
+        dim = encoder.last if encoder else channels * (0 if table is None else table.shape[1])
+        sizes = {name: getattr(recipe, name) for name in Shape._fields if hasattr(recipe, name)}
+        self.classes = classes
+        self.members = nn.ModuleList(Subtext(Shape(dim, classes, **sizes)) for _ in range(recipe.members))
+        self.table = None if table is None else nn.Parameter(table, requires_grad=recipe.is_tuned)
         self._encoder = None if encoder is None else [encoder]  # a list hides it: it is neither trained nor saved
 
     def forward(self, inputs: Inputs, positions: IndexArray) -> Tensor:
@@ -124,13 +103,12 @@ def fit(
     Args:
         rows: text, context, label, split, as of `examples.subtext.contexts`.
         recipe: hyperparameters.
-        vectors: of words (and of characters if the recipe's units are characters), or an encoder for pieces.
-        state: file for the state after each epoch; an interrupted training resumes from it and ends with the same
-            model.
+        vectors: of words and characters, or an encoder for pieces.
+        state: see `loop.run`.
 
     Raises:
-        BadInput: fewer than two classes in the training part, a label that only the validation part has, or a loss
-            that is not finite.
+        BadInput: fewer than two classes in the training part, a label that only the validation part has, vectors of
+            the wrong kind, or a loss that is not finite.
     """
     encoder = vectors if isinstance(vectors, Encoder) else None
     if (recipe.units == "pieces") != (encoder is not None):
@@ -148,28 +126,26 @@ def fit(
     generator = loop.seed_all(recipe.seed)
     words, table = ([], None) if isinstance(vectors, Encoder) else _select_vectors(parts["train"], recipe, vectors)
     reader = Reader(recipe, words, None, encoder)
-    class_of = {label: number for number, label in enumerate(classes)}
-    truth = {name: np.array([class_of[label] for label in part["label"]], np.int64) for name, part in parts.items()}
+    truth = {name: np.array([classes.index(label) for label in part["label"]]) for name, part in parts.items()}
     held_out_logits = _fit_ngrams(reader, parts["train"], truth["train"]) if recipe.ngrams else None
     inputs = {name: reader.read(part["text"].to_list(), part["context"].to_list()) for name, part in parts.items()}
     inputs["train"].logits = held_out_logits
-    model = Recogniser(
-        _make_shape(recipe, len(classes), table, encoder), recipe.members, table, encoder, recipe.is_tuned
-    )
+    model = Recogniser(recipe, len(classes), table, encoder)
     training = _Training(model, recipe, inputs, truth, generator)
-    outcome = loop.run(training.epoch, training.learner, loop.ACCURACY, recipe.epochs, state)
+    outcome = loop.run(training.run_epoch, training.learner, loop.ACCURACY, recipe.epochs, state)
     training.learner.restore(outcome.weights)
     tensors = outcome.weights
     if table is not None and not recipe.is_tuned:
         tensors["table"] = table
-    if reader.linear:
-        tensors |= {f"ngrams.{name}": torch.from_numpy(getattr(reader.linear, name)) for name in _LINEAR}
+    linear = reader.linear
+    if linear:
+        tensors |= {f"ngrams.{name}": torch.from_numpy(getattr(linear, name)) for name in _LINEAR}
     config = {
         **asdict(recipe),
         "kind": "subtext",
         "classes": classes,
         "shares": training.shares,
-        "grams": reader.linear.grams if reader.linear else None,
+        "grams": linear.grams if linear else None,
         "words": words,
         "best_epoch": outcome.best_epoch,
         "temperature": training.fit_temperature(),
@@ -196,62 +172,46 @@ def _fit_ngrams(reader: Reader, rows: pl.DataFrame, truth: IndexArray) -> Tensor
     """Fit the reader's classifier of n-grams; return its logits of each row when held out, [n, classes]."""
     recipe = reader.recipe
     contexts = rows["context"] if recipe.has_context else [""] * rows.height
+    options: dict[str, Any] = {"least": recipe.ngrams, "is_weighted": recipe.is_weighted, "seed": recipe.seed}
     reader.linear, held_out_logits = ngrams.fit(
-        rows["text"].to_list(), list(contexts), truth, reader.split_words, least=recipe.ngrams, penalty=recipe.penalty,
-        is_weighted=recipe.is_weighted, seed=recipe.seed,
-    )  # fmt: skip
+        rows["text"].to_list(), list(contexts), truth, reader.split_words, penalty=recipe.penalty, **options
+    )
     return torch.from_numpy(held_out_logits).float()
 
 
-def _make_shape(recipe: Recipe, classes: int, table: Tensor | None, encoder: Encoder | None) -> Shape:
-    channels = 2 if recipe.units == "characters" else 1
-    dim = encoder.last if encoder else channels * (0 if table is None else table.shape[1])
-    return Shape(
-        dim, classes, recipe.hidden, recipe.meaning, recipe.pooling, recipe.is_bidirectional, recipe.dropout,
-        recipe.comparison,
-    )  # fmt: skip
-
-
+@dataclass
 class _Training:
     """A model in training, and its training and validation rows."""
 
-    def __init__(
-        self, model: Recogniser, recipe: Recipe, inputs: dict[str, Inputs], truth: dict[str, IndexArray],
-        generator: torch.Generator,
-    ) -> None:  # fmt: skip
-        self.model, self.recipe, self.inputs, self.truth, self.generator = model, recipe, inputs, truth, generator
-        parameters = [value for value in model.parameters() if value.requires_grad]
+    model: Recogniser
+    recipe: Recipe
+    inputs: dict[str, Inputs]
+    truth: dict[str, IndexArray]
+    generator: torch.Generator
+
+    def __post_init__(self) -> None:
+        recipe, parameters = self.recipe, [value for value in self.model.parameters() if value.requires_grad]
         optimiser = torch.optim.AdamW(parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
-        learner = loop.make_learner(model, optimiser, generator, _CLIP)
-        self.learner = replace(learner, modules=list(model.members))
-        counts = np.bincount(truth["train"])
+        learner = loop.make_learner(self.model, optimiser, self.generator, _CLIP)
+        self.learner = replace(learner, modules=list(self.model.members))
+        counts = np.bincount(self.truth["train"])
         self.weights = torch.from_numpy(counts.sum() / (len(counts) * counts)).float() if recipe.is_weighted else None
         # a model that learns with equal class weights gets the class frequencies back in its predictions
         self.shares = (counts / counts.sum() if recipe.is_weighted else np.full(len(counts), 1 / len(counts))).tolist()
 
-    @property
-    def evaluation_part(self) -> str:
-        """The part that chooses the epoch."""
-        return "validation" if "validation" in self.inputs else "train"
-
-    def epoch(self, number: int) -> tuple[float, float, int]:
-        """Train an epoch and evaluate it: macro F1, mean loss of a row, rows evaluated."""
-        loss = self._run_epoch(number)
-        part = self.evaluation_part
-        classes = _predict(self.model, self.inputs[part]).argmax(axis=1)
-        return macro_f1(self.truth[part], classes), loss, len(classes)
-
-    def _run_epoch(self, epoch: int) -> float:
+    def run_epoch(self, number: int) -> tuple[float, float, int]:
+        """Train an epoch and evaluate it on the validation part if there is one: macro F1, mean loss of a row, rows."""
         self.model.train()
-        inputs, total = self.inputs["train"], 0.0
-        for rows in shuffle_batches(
-            inputs.lengths[inputs.texts], np.arange(len(inputs)), self.recipe.batch, self.generator
-        ):
+        inputs, loss = self.inputs["train"], 0.0
+        lengths, positions = inputs.lengths[inputs.texts], np.arange(len(inputs))
+        for rows in shuffle_batches(lengths, positions, self.recipe.batch, self.generator):
             truth = torch.from_numpy(self.truth["train"][rows])
             losses = [cross_entropy(logits, truth, self.weights) for logits in self.model(inputs, rows)]
-            loss = loop.descend(torch.stack(losses).sum(), self.learner, epoch)
-            total += loss * len(rows) / self.recipe.members
-        return total / len(inputs)
+            batch_loss = loop.descend(torch.stack(losses).sum(), self.learner, number)
+            loss += batch_loss * len(rows) / self.recipe.members
+        part = "validation" if "validation" in self.inputs else "train"
+        classes = _predict(self.model, self.inputs[part]).argmax(axis=1)
+        return macro_f1(self.truth[part], classes), loss / len(inputs), len(classes)
 
     def fit_temperature(self) -> float:
         """Return the temperature with the least loss on the validation part; 1 if there is none."""
@@ -289,38 +249,24 @@ class SubtextModel(NamedTuple):
 
 
 def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | None = None) -> SubtextModel:
-    """Load a recogniser from the tensors and configuration of `fit` or `registry.read`.
-
-    Args:
-        tensors: its weights and word vectors.
-        config: its configuration.
-        encoder: the encoder that it was trained with, if any.
-
-    Raises:
-        BadInput: the model is not a recogniser, or was trained with another encoder.
-    """
+    """Load a recogniser of `fit` or `registry.read`; BadInput for another kind of model, or another encoder."""
     if config.get("kind") != "subtext":
         raise BadInput(f"the model is of kind {config.get('kind')!r}, not 'subtext'")
     if config["encoder_revision"] != (encoder.revision if encoder else None):
         raise BadInput(f"the recogniser was trained with encoder {config['encoder']}; give the same encoder")
     recipe = Recipe(**{field.name: config[field.name] for field in fields(Recipe)})
     weights = dict(tensors)
-    linear = [weights.pop(f"ngrams.{name}").numpy() for name in _LINEAR] if config["grams"] else None
-    grams = ngrams.Ngrams(tuple(config["grams"]), *linear) if linear else None
-    reader = Reader(recipe, config["words"], grams, encoder)
-    table = weights.get("table")
-    shape = _make_shape(recipe, len(config["classes"]), table, encoder)
-    model = Recogniser(shape, recipe.members, table, encoder, tuned=False)
+    linear = None
+    if config["grams"]:
+        linear = ngrams.Ngrams(tuple(config["grams"]), *[weights.pop(f"ngrams.{name}").numpy() for name in _LINEAR])
+    reader = Reader(recipe, config["words"], linear, encoder)
+    model = Recogniser(recipe, len(config["classes"]), weights.get("table"), encoder)
     model.load_state_dict(weights)
     return SubtextModel(model.eval(), reader, config["classes"], config["temperature"], config["shares"])
 
 
 def probabilities(model: SubtextModel, texts: Sequence[str], contexts: Sequence[str]) -> Floats:
-    """Predict calibrated class probabilities [n, classes]. Each text needs a context, maybe empty (CSD-01).
-
-    Raises:
-        ValueError: texts and contexts differ in number.
-    """
+    """Predict calibrated class probabilities [n, classes]. Each text needs a context, maybe empty (CSD-01)."""
     if len(texts) != len(contexts):
         raise ValueError(f"{len(texts)} texts and {len(contexts)} contexts: expected one context a text, maybe empty")
     out = np.empty((len(texts), len(model.classes)), np.float64)
@@ -345,11 +291,7 @@ def decide(model: SubtextModel, probabilities: Floats) -> IndexArray:
 
 
 def predict(model: SubtextModel, texts: Sequence[str], contexts: Sequence[str]) -> Floats:
-    """Predict the probability [n] that each text has subtext in its context.
-
-    Raises:
-        BadInput: the recogniser was not trained on the labels 1 and 0.
-    """
+    """Predict the probability [n] that each text has subtext in its context; BadInput without a class 1."""
     if POSITIVE not in model.classes:
         raise BadInput(f"the recogniser has the classes {', '.join(model.classes)}, and no class {POSITIVE!r}")
     return probabilities(model, texts, contexts)[:, model.classes.index(POSITIVE)]

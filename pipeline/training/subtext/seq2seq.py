@@ -1,7 +1,6 @@
 """Fine-tuning of a sequence-to-sequence model that writes the meanings of comments (CSD-03; the paper names none)."""
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -39,22 +38,14 @@ class TrainingResult:
     history: pl.DataFrame  # epoch, train_loss, validation_loss (nats a token)
 
 
-def fit(rows: pl.DataFrame, model: Seq2Seq, recipe: Recipe, state: Path | None = None) -> TrainingResult:
+def fit(rows: pl.DataFrame, model: Seq2Seq, recipe: Recipe) -> TrainingResult:
     """Train on the split `train` and keep the epoch with the least loss on `validation`; the model is changed in place.
 
     Without a validation part, the training part chooses the epoch. The same rows, model and recipe give the same
-    weights.
-
-    Args:
-        rows: text, context (null if absent), meaning, split (splits other than train and validation are ignored).
-        model: of `models.subtext.seq2seq.load` or `fresh`.
-        recipe: hyperparameters.
-        state: file for the state after each epoch; an interrupted training resumes from it and ends with the same
-            model. A later call may set more epochs.
+    weights. Rows are text, context (null if absent), meaning, split; other splits are ignored.
 
     Raises:
-        BadInput: there are no training rows, a text or meaning is null, the loss is not finite, or `state` is of
-            other rows or another recipe.
+        BadInput: there are no training rows, a text or meaning is null, or the loss is not finite.
     """
     rows = rows.filter(pl.col("split").is_in(["train", "validation"]))
     train, validation = (rows.filter(pl.col("split") == name) for name in ("train", "validation"))
@@ -75,9 +66,7 @@ def fit(rows: pl.DataFrame, model: Seq2Seq, recipe: Recipe, state: Path | None =
         loop.check_loss(loss, number)
         return train_loss, loss
 
-    facts = (asdict(recipe) | {"epochs": None}, model.name, model.revision, module.config.to_json_string())
-    made_of = loop.fingerprint(facts, rows.select("text", "context", "meaning", "split"))
-    outcome = loop.run(epoch, learner, loop.LOSSES, recipe.epochs, state, made_of)
+    outcome = loop.run(epoch, learner, loop.LOSSES, recipe.epochs)
     module.load_state_dict(outcome.weights)
     module.eval()
     base = {"base": model.name, "base_revision": model.revision, "best_epoch": outcome.best_epoch}
@@ -90,7 +79,9 @@ def _run_epoch(
     """Return the mean loss a token over the rows; train on them if a learner is given."""
     module, total, count = model.module.train(learner is not None), 0.0, 0
     for part in rows.iter_slices(recipe.batch):
-        labels = _encode_targets(model, part["meaning"].to_list(), recipe.target)
+        texts: dict[str, Any] = {"text_target": part["meaning"].to_list(), "return_tensors": "pt", "padding": True}
+        encoded = model.tokenizer(**texts, truncation=True, max_length=recipe.target)
+        labels = encoded["input_ids"].masked_fill(encoded["attention_mask"] == 0, _IGNORED).to(model.device)
         batch = encode_texts(model, part["text"].to_list(), part["context"].to_list(), recipe.source, recipe.keep)
         with torch.set_grad_enabled(learner is not None):
             loss: Tensor = module(**batch, labels=labels).loss
@@ -99,13 +90,3 @@ def _run_epoch(
         size = int((labels != _IGNORED).sum())
         total, count = total + loss.item() * size, count + size
     return total / max(count, 1)
-
-
-def _encode_targets(model: Seq2Seq, meanings: list[str], longest: int) -> Tensor:
-    """Return the token ids [n, ≤ longest] of the meanings, with padding ignored."""
-    encoded = model.tokenizer(
-        text_target=meanings, truncation=True, max_length=longest, padding=True, return_tensors="pt"
-    )
-    padded = encoded["input_ids"].masked_fill(encoded["attention_mask"] == 0, _IGNORED)
-    labels: Tensor = padded.to(model.device)
-    return labels

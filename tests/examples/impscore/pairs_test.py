@@ -15,7 +15,7 @@ from pipeline.errors import BadInput
 from pipeline.examples.impscore import negatives
 from pipeline.examples.impscore import pairs as examples
 from pipeline.llm import cassette
-from pipeline.llm.questions import explicit
+from pipeline.llm import prompt as prompts
 from pipeline.sample import COMPLETIONS
 from pipeline.tables import TABLES, empty
 
@@ -46,7 +46,7 @@ def answers(*rows: tuple[str, str, str], model: str = "m", attempts: Sequence[in
         [
             {"completion_id": f"{i:064x}", "source": "own", "response": response, "prompt": prompt, "model": model,
              "attempt": attempt, "prompt_version": "v1",
-             "finish_reason": "stop", "messages": json.dumps(explicit.messages(implicit, prompt))}
+             "finish_reason": "stop", "messages": json.dumps(prompts.messages(implicit, prompt))}
             for i, ((implicit, response, prompt), attempt) in enumerate(zip(rows, tries, strict=True))
         ],
         schema=dict.fromkeys(("completion_id", "source", "response", "prompt", "prompt_version", "model"), pl.String)

@@ -1,4 +1,4 @@
-"""References of meanings and choices between readings: the readers, and options dealt anew."""
+"""References of meanings and choices between readings: the readers, and shuffled options."""
 
 import json
 from pathlib import Path
@@ -22,8 +22,8 @@ THREAD: dict[str, Any] = {
 
 def lines(path: Path, *entries: object) -> Path:
     """A file with a line for each entry."""
-    told = (e if isinstance(e, str) else json.dumps(e, ensure_ascii=False) for e in entries)
-    path.write_text("\n".join(told), encoding="utf-8")
+    texts = (e if isinstance(e, str) else json.dumps(e, ensure_ascii=False) for e in entries)
+    path.write_text("\n".join(texts), encoding="utf-8")
     return path
 
 
@@ -56,7 +56,7 @@ def test_references_of_a_spreadsheet(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "entries", "said"),
+    ("name", "entries", "message"),
     [
         ("n.csv", ["text,context", "好,坏"], "n.csv: expected the column 'meaning'"),
         ("n.csv", ["text,meaning", "好,不好", "好, "], "n.csv, line 3: field 'meaning' should be a text"),
@@ -66,9 +66,9 @@ def test_references_of_a_spreadsheet(tmp_path: Path) -> None:
         ("n.jsonl", [], "holds no rows"),
     ],
 )
-def test_a_bad_reference_is_named(tmp_path: Path, name: str, entries: list[object], said: str) -> None:
+def test_a_bad_reference_is_named(tmp_path: Path, name: str, entries: list[object], message: str) -> None:
     """File, line and field are named of what is no reference."""
-    with pytest.raises(BadInput, match=said):
+    with pytest.raises(BadInput, match=message):
         recovery.read(lines(tmp_path / name, *entries))
 
 
@@ -82,7 +82,7 @@ def test_choices_have_one_answer_or_several(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"text": " "}, "field 'text' should be a text"),
         ({"context": 3}, "field 'context' should be a text"),
@@ -99,9 +99,9 @@ def test_choices_have_one_answer_or_several(tmp_path: Path) -> None:
         ({"answer": [[0]]}, "from 0 to 2"),
     ],
 )
-def test_a_bad_choice_is_named(tmp_path: Path, change: dict[str, object], said: str) -> None:
+def test_a_bad_choice_is_named(tmp_path: Path, change: dict[str, object], message: str) -> None:
     """File, line and field are named of what is no choice."""
-    with pytest.raises(BadInput, match=f"c.jsonl, line 2: .*{said}"):
+    with pytest.raises(BadInput, match=f"c.jsonl, line 2: .*{message}"):
         recovery.read_choices(lines(tmp_path / "c.jsonl", CHOICE, CHOICE | change))
 
 
@@ -113,18 +113,19 @@ def test_a_file_without_choices(tmp_path: Path) -> None:
 
 def test_the_last_comment_is_the_sarcastic_one(tmp_path: Path) -> None:
     """Of a thread the last comment is the text, those before it the context; letters become places."""
-    found = recovery.read_sarcasm_bench(bench(tmp_path, THREAD, THREAD | {"id": 8, "comments": ["好"], "Answer": "B"}))
-    assert found.rows(named=True)[0] == {
+    other = THREAD | {"id": 8, "comments": ["好"], "Answer": "B"}
+    items = recovery.read_sarcasm_bench(bench(tmp_path, THREAD, other))
+    assert items.rows(named=True)[0] == {
         "item_id": "sarcasmbench:7", "text": "散步就是养生嘛", "context": "公交等了一小时\n车太少了", "kind": "fact",
         "meanings": ["公交太慢，不如走路。"], "question": "“散步”指什么？",
         "options": ["公交太慢", "喜欢散步", "班次太少", "天气很好"], "answers": [0, 2],
     }  # fmt: skip
-    assert found["context"][1] is None
-    assert found["answers"][1].to_list() == [1]
+    assert items["context"][1] is None
+    assert items["answers"][1].to_list() == [1]
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "message"),
     [
         ("好", "expected an object, found '好'"),
         (THREAD | {"comments": []}, "field 'comments' should be a list of texts"),
@@ -140,9 +141,9 @@ def test_the_last_comment_is_the_sarcastic_one(tmp_path: Path) -> None:
         (THREAD | {"Answer": "AA"}, "field 'answer' should be the index"),
     ],
 )
-def test_a_bad_item_is_named(tmp_path: Path, entry: object, said: str) -> None:
+def test_a_bad_item_is_named(tmp_path: Path, entry: object, message: str) -> None:
     """File, item and field are named of what is no thread."""
-    with pytest.raises(BadInput, match=f"CN-SarcasmBench.json, item 2: {said}"):
+    with pytest.raises(BadInput, match=f"CN-SarcasmBench.json, item 2: {message}"):
         recovery.read_sarcasm_bench(bench(tmp_path, THREAD, entry))
 
 
@@ -152,8 +153,8 @@ def test_no_list_no_file_or_an_id_twice(tmp_path: Path) -> None:
         recovery.read_sarcasm_bench(tmp_path)
     with pytest.raises(BadInput, match="field 'id' should differ between items; 7 is repeated"):
         recovery.read_sarcasm_bench(bench(tmp_path, THREAD, THREAD))
-    for text, said in (("{}", "expected a list of items"), ("[]", "expected a list of items"), ("[", "broken JSON")):
-        with pytest.raises(BadInput, match=said):
+    for text, message in (("{}", "expected a list of items"), ("[]", "expected a list of items"), ("[", "broken JSON")):
+        with pytest.raises(BadInput, match=message):
             recovery.read_sarcasm_bench(lines(tmp_path / "other.json", text))
 
 
@@ -167,24 +168,24 @@ choices = st.lists(
 
 
 @settings(max_examples=50, deadline=None)
-@given(choices, st.integers(0, 99))
-def test_shuffling_keeps_what_is_right(drawn: list[tuple[list[str], set[int]]], seed: int) -> None:
-    """Dealt anew, the same options are there and the same are right; the order of rows does not matter."""
+@given(choices)
+def test_shuffling_keeps_what_is_right(drawn: list[tuple[list[str], set[int]]]) -> None:
+    """Shuffled, the same options are there and the same are right; the order of rows does not matter."""
     rows = [(f"item {i}", options, sorted(right)) for i, (options, right) in enumerate(drawn)]
     schema = {name: recovery.CHOICES[name] for name in ("item_id", "options", "answers")}
     before = pl.DataFrame(rows, schema=schema, orient="row")
-    after = recovery.shuffle_options(before, seed)
-    for (_, options, right), (_, dealt, still) in zip(before.iter_rows(), after.iter_rows(), strict=True):
-        assert sorted(options) == sorted(dealt)
-        assert {options[i] for i in right} == {dealt[i] for i in still}
-        assert still == sorted(still)
-    assert recovery.shuffle_options(before.reverse(), seed).reverse().equals(after)
+    after = recovery.shuffle_options(before)
+    for (_, options, right), (_, shuffled, answers) in zip(before.iter_rows(), after.iter_rows(), strict=True):
+        assert sorted(options) == sorted(shuffled)
+        assert {options[i] for i in right} == {shuffled[i] for i in answers}
+        assert answers == sorted(answers)
+    assert recovery.shuffle_options(before.reverse()).reverse().equals(after)
 
 
 def test_the_published_file(data: Path) -> None:
     """1,251 items, as its README says; A is right in all but one, so the place of an option gives the answer away."""
-    found = recovery.read_sarcasm_bench(data / "cn_sarcasmbench_zh")
-    assert (found.height, found["context"].null_count()) == (1251, 0)
-    first = [recovery.shuffle_options(found)["answers"].list.contains(0).sum(), found["answers"].list.contains(0).sum()]
+    items = recovery.read_sarcasm_bench(data / "cn_sarcasmbench_zh")
+    assert (items.height, items["context"].null_count()) == (1251, 0)
+    first = [recovery.shuffle_options(items)["answers"].list.contains(0).sum(), items["answers"].list.contains(0).sum()]
     assert first[1] == 1250
     assert 500 < first[0] < 725  # chance: 0.488 of 1,251 = 611, standard error 18

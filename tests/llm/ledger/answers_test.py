@@ -1,52 +1,58 @@
-"""The ledger: who may ask what, and what was answered, on SQLite and on PostgreSQL."""
+"""The ledger: who may send what, and what was answered, on SQLite and on PostgreSQL."""
 
 import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from datetime import date
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from pipeline.errors import BadInput, Missing
-from pipeline.llm import client
-from pipeline.llm.ledger import answers, cost, owners, tables
-from pipeline.llm.ledger.answers import Call
-from pipeline.llm.request import Request, as_json
-from pipeline.llm.service import connection
+from pipeline.llm.ledger import answers, owners, tables
+from pipeline.llm.ledger.cost import Budget, Call
+from pipeline.llm.request import Request
 from pipeline.llm.service.replies import Reply
 from tests.support import postgres
+from tests.support.llm_requests import build_request, send
 
 server = postgres.server  # a throw-away PostgreSQL, skipped where there is none
 Open = Callable[[], sa.Engine]
-GONE = "elsewhere"
+REMOTE = "elsewhere"  # another machine
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[sa.Engine]:
-    """An empty ledger."""
+    """Open an empty ledger."""
     uri = f"sqlite:///{tmp_path}/deep/ledger.db" if request.param == "sqlite" else request.getfixturevalue("server")
-    yield (found := answers.opened(uri))
+    ledger = answers.open_ledger(uri)
+    yield ledger
     if request.param == "postgresql":
-        tables.META.drop_all(found)
+        tables.META.drop_all(ledger)
     answers.close()
 
 
-def asking(*texts: str) -> dict[str, Request]:
-    """Requests by key."""
-    made = [Request("m", [{"role": "user", "content": text}], "p", "1", {"t": 0}) for text in texts]
-    return {request.key: request for request in made}
+class OneDollar(Budget):
+    """A budget by which each request may cost $1."""
+
+    def reserve(self, request: Request, *, is_batch: bool = False) -> float:  # noqa: ARG002
+        return 1.0
 
 
-def take(
-    engine: sa.Engine, wanted: dict[str, Request], owner: str, lease: float = 60, **other: object
-) -> answers.Claimed:
-    """What claiming gives, with a reserve of $1 each."""
-    return answers.claim(engine, wanted, dict.fromkeys(wanted, 1.0), owner, "run", lease, **other)[0]
+def build(*texts: str) -> dict[str, Request]:
+    """Build requests by key."""
+    return {request.key: request for request in map(build_request, texts)}
+
+
+def claim(
+    engine: sa.Engine, requests: Mapping[str, Request], owner: str, lease: float = 60, run_id: str = "run",
+    limit: float | None = None,
+) -> answers.Claims:  # fmt: skip
+    """Claim requests, with a reserve of $1 each."""
+    return answers.claim(engine, requests, OneDollar(run_id, {}, max_cost=limit), owner, lease)
 
 
 def ended(key: str, request: Request, outcome: str = "answered", text: str = "yes", usd: float | None = 0.5) -> Call:
@@ -57,190 +63,187 @@ def ended(key: str, request: Request, outcome: str = "answered", text: str = "ye
 
 def test_answers_come_back(engine: sa.Engine) -> None:
     """What is recorded is found by its key, in any script and at any number; what is not recorded is not."""
-    wanted = asking(*(f"字 {i}" for i in range(1_200)))
-    answers.record(engine, [ended(k, r, text="好'\"\\\n\u2028") for k, r in wanted.items()], "me", "run")
-    found = answers.answers(engine, [*wanted, "0" * 64])
-    assert found.keys() == wanted.keys()
-    key = next(iter(wanted))
-    assert found[key] == answers.Answer(key, "好'\"\\\n\u2028", "live", "m1", "stop", 3, 2)
-    assert answers.answers(engine, []) == {}
+    requests = build(*(f"字 {i}" for i in range(1_200)))
+    answers.record(engine, [ended(k, r, text="好'\"\\\n\u2028") for k, r in requests.items()], "me", "run")
+    recorded, _ = answers.look_up(engine, [*requests, "0" * 64])
+    assert recorded.keys() == requests.keys()
+    key = next(iter(requests))
+    assert recorded[key] == answers.Answer(key, "好'\"\\\n\u2028", "live", "m1", "stop", 3, 2)
+    assert answers.look_up(engine, []) == ({}, {})
 
 
 def test_the_first_answer_stays(engine: sa.Engine) -> None:
     """A second answer to a key, in the same breath or later, is counted as a call and changes nothing."""
-    ((key, request),) = asking("a").items()
+    ((key, request),) = build("a").items()
     answers.record(engine, [ended(key, request, text="1"), ended(key, request, text="2")], "me", "run")
     answers.record(engine, [ended(key, request, text="3")], "me", "run")
-    assert answers.answers(engine, [key])[key].response == "1"
-    assert answers.spending(engine).calls == 3
+    assert answers.look_up(engine, [key])[0][key].response == "1"
+    assert answers.sum_spending(engine).calls == 3
 
 
 def test_one_owner_at_a_time(engine: sa.Engine) -> None:
     """What one has claimed another does not get, until it is released or recorded as no answer."""
-    wanted = asking("a", "b")
-    key, other = wanted
-    assert take(engine, wanted, GONE + ":1") == ([key, other], {}, [], {})
-    assert take(engine, wanted, GONE + ":2") == ([], dict.fromkeys(wanted, GONE + ":1"), [], {})
-    answers.record(engine, [ended(key, wanted[key], "failed")], GONE + ":1", "run")
-    assert take(engine, wanted, GONE + ":2").mine == [key]
-    assert answers.release(engine, GONE + ":1") == 1
-    assert take(engine, wanted, GONE + ":2").mine == [other]
+    requests = build("a", "b")
+    key, other = requests
+    assert claim(engine, requests, REMOTE + ":1") == ([key, other], {}, {}, {}, [])
+    assert claim(engine, requests, REMOTE + ":2") == ([], {}, {}, dict.fromkeys(requests, REMOTE + ":1"), [])
+    answers.record(engine, [ended(key, requests[key], "failed")], REMOTE + ":1", "run")
+    assert claim(engine, requests, REMOTE + ":2").claimed == [key]
+    with answers.write_transaction(engine) as con:
+        assert answers.release(con, REMOTE + ":1") == 1
+    assert claim(engine, requests, REMOTE + ":2").claimed == [other]
 
 
 def test_an_answered_key_is_not_claimed(engine: sa.Engine) -> None:
     """The transaction that claims is the one that looks for answers."""
-    wanted = asking("a", "b")
-    key, other = wanted
-    answers.record(engine, [ended(key, wanted[key])], "me", "run")
-    claimed, known = answers.claim(engine, wanted, dict.fromkeys(wanted, 0.0), "me", "run", 60)
-    assert claimed.mine == [other]
-    assert known.keys() == {key}
+    requests = build("a", "b")
+    key, other = requests
+    answers.record(engine, [ended(key, requests[key])], "me", "run")
+    claims = claim(engine, requests, "me")
+    assert (claims.claimed, list(claims.answers)) == ([other], [key])
 
 
 def test_a_lease_ends(engine: sa.Engine) -> None:
     """A claim of another machine is taken over after its lease, and its call is counted as lost, perhaps paid."""
-    wanted = asking("a")
-    take(engine, wanted, GONE + ":1", lease=0.2)
-    assert take(engine, wanted, owners.me()).mine == []
+    requests = build("a")
+    claim(engine, requests, REMOTE + ":1", lease=0.2)
+    assert claim(engine, requests, owners.create_name()).claimed == []
     time.sleep(0.3)
-    assert take(engine, wanted, owners.me()).mine == list(wanted)
-    assert answers.spending(engine) == answers.Spending(1, 0, 1, 0, 0, 1.0, 1.0)
+    assert claim(engine, requests, owners.create_name()).claimed == list(requests)
+    assert answers.sum_spending(engine) == answers.Spending(1, 0, 1, 0, 0, 1.0, 1.0)
 
 
 def test_what_a_dead_process_may_have_spent_is_booked(engine: sa.Engine) -> None:
     """A run that its limit ends books the claims of a dead process as lost calls, and leaves those of a living one."""
-    wanted = asking("a", "b")
-    dead, living = wanted
-    take(engine, {dead: wanted[dead]}, GONE + ":1", lease=-1)
-    take(engine, {living: wanted[living]}, owners.me())
-    asked = client.ask(
-        wanted.values(), engine, connection.Endpoint("http://127.0.0.1:9/v1", "key"), run_id="run", max_cost=0.0,
-        prices={"m": cost.Price(1.0, 2.0, date(2026, 1, 1))},
-    )  # fmt: skip
-    assert (asked.is_limited, asked.calls_sent) == (True, 0)
-    assert answers.spending(engine, "run") == answers.Spending(1, 0, 1, 0, 0, 1.0, 1.0)
-    assert take(engine, wanted, owners.me()).mine == [dead]
+    requests = build("a", "b")
+    dead, living = requests
+    claim(engine, {dead: requests[dead]}, REMOTE + ":1", lease=-1)
+    claim(engine, {living: requests[living]}, owners.create_name())
+    outcome = send(requests.values(), engine, "http://127.0.0.1:9/v1", max_cost=0.0)
+    assert (outcome.is_limited, outcome.calls_sent) == (True, 0)
+    assert answers.sum_spending(engine, "run") == answers.Spending(1, 0, 1, 0, 0, 1.0, 1.0)
+    assert claim(engine, requests, owners.create_name()).claimed == [dead]
 
 
 def test_a_dead_process_of_this_machine_is_taken_over_at_once(engine: sa.Engine) -> None:
     """No lease is waited for where the process is known to be gone; while it lives its claim holds."""
-    code = "import sys; from pipeline.llm.ledger import owners; print(owners.me(), flush=True); sys.stdin.read()"
-    child = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        cwd=Path(__file__).parents[3],
-    )  # fmt: skip
+    code = (
+        "import sys; from pipeline.llm.ledger import owners; print(owners.create_name(), flush=True); sys.stdin.read()"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    child = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[3], **pipes)
     assert child.stdout is not None
     owner = child.stdout.readline().strip()
-    wanted = asking("a")
-    take(engine, wanted, owner)
-    assert not owners.is_gone(owner)
-    assert take(engine, wanted, owners.me()).mine == []
+    requests = build("a")
+    claim(engine, requests, owner)
+    assert not owners.has_ended(owner)
+    assert claim(engine, requests, owners.create_name()).claimed == []
     child.kill()
     time.sleep(0.2)
-    assert owners.is_gone(owner)  # a zombie, not yet waited for
+    assert owners.has_ended(owner)  # a zombie, not yet waited for
     child.communicate()
-    assert owners.is_gone(owner)
-    assert take(engine, wanted, owners.me()).mine == list(wanted)
+    assert owners.has_ended(owner)
+    assert claim(engine, requests, owners.create_name()).claimed == list(requests)
 
 
 def test_a_process_id_used_again_is_another_process() -> None:
     """An owner is known by its process's start too."""
-    mine = owners.me()
-    machine, pid, started, nonce = mine.split(":")
-    assert not owners.is_gone(mine)
-    assert owners.is_gone(f"{machine}:{pid}:1{started}:{nonce}")
-    assert not owners.is_gone(f"other:{pid}:1{started}:{nonce}")
+    name = owners.create_name()
+    machine, pid, started, nonce = name.split(":")
+    assert not owners.has_ended(name)
+    assert owners.has_ended(f"{machine}:{pid}:1{started}:{nonce}")
+    assert not owners.has_ended(f"other:{pid}:1{started}:{nonce}")
 
 
-def test_what_was_asked_in_vain_is_not_claimed(engine: sa.Engine) -> None:
+def test_what_was_given_up_is_not_claimed(engine: sa.Engine) -> None:
     """Malformed three times in all runs, or rejected at last, a request is not asked again; what failed for now is."""
-    wanted = asking("often malformed", "twice malformed", "rejected", "rejected once", "failed")
-    often, twice, rejected, once, failed = wanted
+    requests = build("often malformed", "twice malformed", "rejected", "rejected once", "failed")
+    often, twice, rejected, once, failed = requests
     for outcomes in (
         {often: "malformed", twice: "malformed", once: "rejected", failed: "failed"},
         {often: "malformed", twice: "malformed", rejected: "failed", failed: "failed"},
         {often: "malformed", rejected: "rejected", once: "failed", failed: "failed"},
     ):
-        answers.record(engine, [ended(k, wanted[k], outcome) for k, outcome in outcomes.items()], "x:1", "run")
-    told = answers.vain(engine, list(wanted))
-    assert told.keys() == {often, rejected}
-    assert told[often].startswith("malformed 3 times")
-    assert told[rejected].startswith("rejected")
-    claimed = take(engine, wanted, "x:2")
-    assert (claimed.mine, claimed.vain) == ([twice, once, failed], told)
+        answers.record(engine, [ended(k, requests[k], outcome) for k, outcome in outcomes.items()], "x:1", "run")
+    reasons = answers.look_up(engine, requests)[1]
+    assert reasons.keys() == {often, rejected}
+    assert reasons[often].startswith("malformed 3 times")
+    assert reasons[rejected].startswith("rejected")
+    claims = claim(engine, requests, "x:2")
+    assert (claims.claimed, claims.given_up) == ([twice, once, failed], reasons)
 
 
 def test_the_limit_counts_what_is_spent_and_what_is_set_aside(engine: sa.Engine) -> None:
     """Claims beyond the run's limit are not made; an answer frees the difference; other runs do not count."""
-    wanted = asking("a", "b", "c", "d")
-    a, b, c, d = wanted
-    assert take(engine, wanted, "x:1", limit=2.5) == ([a, b], {}, [c, d], {})
-    assert take(engine, {c: wanted[c]}, "x:2", limit=2.5).over == [c]
-    answers.record(engine, [ended(a, wanted[a], usd=0.5)], "x:1", "run")
-    assert take(engine, {c: wanted[c], d: wanted[d]}, "x:2", limit=2.5) == ([c], {}, [d], {})
-    one = {d: wanted[d]}
-    assert answers.claim(engine, one, {d: 1.0}, "x:3", "another run", 60, limit=1.0)[0].mine == [d]
+    requests = build("a", "b", "c", "d")
+    a, b, c, d = requests
+    assert claim(engine, requests, "x:1", limit=2.5) == ([a, b], {}, {}, {}, [c, d])
+    assert claim(engine, {c: requests[c]}, "x:2", limit=2.5).over_limit == [c]
+    answers.record(engine, [ended(a, requests[a], usd=0.5)], "x:1", "run")
+    assert claim(engine, {c: requests[c], d: requests[d]}, "x:2", limit=2.5) == ([c], {}, {}, {}, [d])
+    assert claim(engine, {d: requests[d]}, "x:3", run_id="another run", limit=1.0).claimed == [d]
 
 
 def test_spending_by_run(engine: sa.Engine) -> None:
     """Sums are by run and overall; a call without a price counts its tokens alone."""
-    wanted = asking("a", "b", "c")
-    a, b, c = wanted
-    answers.record(engine, [ended(a, wanted[a], usd=0.5), ended(b, wanted[b], "failed", usd=0.0)], "me", "one")
-    answers.record(engine, [ended(c, wanted[c], usd=None)], "me", "two")
-    assert answers.spending(engine, "one") == answers.Spending(2, 1, 2, 6, 4, 0.5)
-    assert answers.spending(engine, "two") == answers.Spending(1, 1, 0, 3, 2, 0.0)
-    assert answers.spending(engine) == answers.Spending(3, 2, 2, 9, 6, 0.5)
-    assert answers.spending(engine, "none") == answers.Spending(0, 0, 0, 0, 0, 0.0)
+    requests = build("a", "b", "c")
+    a, b, c = requests
+    answers.record(engine, [ended(a, requests[a], usd=0.5), ended(b, requests[b], "failed", usd=0.0)], "me", "one")
+    answers.record(engine, [ended(c, requests[c], usd=None)], "me", "two")
+    assert answers.sum_spending(engine, "one") == answers.Spending(2, 1, 2, 6, 4, 0.5)
+    assert answers.sum_spending(engine, "two") == answers.Spending(1, 1, 0, 3, 2, 0.0)
+    assert answers.sum_spending(engine) == answers.Spending(3, 2, 2, 9, 6, 0.5)
+    assert answers.sum_spending(engine, "none") == answers.Spending(0, 0, 0, 0, 0, 0.0)
 
 
 def test_many_at_once_never_claim_the_same(engine: sa.Engine) -> None:
     """Eight threads that want the same keys get each key exactly once between them."""
-    wanted = asking(*(str(i) for i in range(120)))
-    got: list[str] = []
+    requests = build(*(str(i) for i in range(120)))
+    claimed: list[str] = []
 
     def work(number: int) -> None:
-        keys = list(wanted)
+        keys = list(requests)
         for start in range(0, len(keys), 10):
-            part = {key: wanted[key] for key in keys[start : start + 10][:: 1 if number % 2 else -1]}
-            got.extend(take(engine, part, f"x:{number}").mine)
+            part = {key: requests[key] for key in keys[start : start + 10][:: 1 if number % 2 else -1]}
+            claimed.extend(claim(engine, part, f"x:{number}").claimed)
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(got) == sorted(wanted)
+    assert sorted(claimed) == sorted(requests)
 
 
-def test_claims_can_keep_their_requests(engine: sa.Engine) -> None:
+def test_claims_of_a_batch_hold_its_requests(engine: sa.Engine) -> None:
     """A batch's claims hold what is needed to file its answers later."""
-    wanted = asking("a", "b")
-    take(engine, wanted, "batch:1", keep_requests=True)
-    take(engine, asking("c"), "x:1")
-    assert answers.held(engine, "batch:1") == wanted
-    assert answers.held(engine, "x:1") == {}
-    request = next(iter(wanted.values()))
-    assert Request.from_json(as_json(request._asdict())).key == request.key
+    requests = build("a", "b")
+    claim(engine, requests, "batch:1")
+    claim(engine, build("c"), "x:1")
+    assert answers.load_claimed(engine, "batch:1") == requests
+    assert answers.load_claimed(engine, "x:1") == {}
 
 
 def test_one_engine_a_process(tmp_path: Path) -> None:
     """A ledger is opened once, with what it needs made, and again after it was closed."""
     uri = f"sqlite:///{tmp_path}/new/ledger.db"
-    first = answers.opened(uri)
-    assert answers.opened(uri) is first
+    first = answers.open_ledger(uri)
+    assert answers.open_ledger(uri) is first
+    assert [pid for pid, _ in answers._engines] == [os.getpid()]  # a fork does not use its parent's connections
     with first.connect() as con:
         assert con.exec_driver_sql("pragma journal_mode").scalar() == "wal"
         names = set(con.exec_driver_sql("select name from sqlite_master where type = 'table'").scalars())
     assert names == {"answers", "calls", "claims", "batches"}
     answers.close()
-    assert answers.opened(uri) is not first
+    assert answers._engines == {}
+    assert answers.open_ledger(uri) is not first
     answers.close()
 
 
 def test_made_by_many_processes_at_once(tmp_path: Path) -> None:
     """Processes that open a new ledger together all find it whole."""
-    code = f"from pipeline.llm.ledger import answers; answers.opened('sqlite:///{tmp_path}/ledger.db'); answers.close()"
+    uri = f"sqlite:///{tmp_path}/ledger.db"
+    code = f"from pipeline.llm.ledger import answers; answers.open_ledger({uri!r}); answers.close()"
     children = [subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[3]) for _ in range(4)]
     assert [child.wait() for child in children] == [0] * 4
 
@@ -249,20 +252,11 @@ def test_an_address_that_cannot_be_opened(tmp_path: Path) -> None:
     """A ledger that cannot be opened is Missing, and the message does not hold the password of its address."""
     (tmp_path / "file").touch()
     with pytest.raises(Missing, match="cannot be opened"):
-        answers.opened(f"sqlite:///{tmp_path}/file/ledger.db")
+        answers.open_ledger(f"sqlite:///{tmp_path}/file/ledger.db")
     with pytest.raises(Missing, match="cannot be opened") as raised:
-        answers.opened("postgresql+psycopg2://me:secret@127.0.0.1:1/none")
+        answers.open_ledger("postgresql+psycopg2://me:secret@127.0.0.1:1/none")
     assert "secret" not in str(raised.value)
     for address in ("nonsense://x", "me:secret@host", "postgresql+psycopg2://me:secret@host:port/none"):
         with pytest.raises(BadInput, match="should be one for SQLAlchemy, such as sqlite:") as refused:
-            answers.opened(address)
+            answers.open_ledger(address)
         assert "secret" not in f"{refused.value}{refused.value.__cause__}"
-
-
-def test_a_fork_opens_its_own(tmp_path: Path) -> None:
-    """An engine is kept by process, so a child does not use its parent's connections."""
-    uri = f"sqlite:///{tmp_path}/ledger.db"
-    answers.opened(uri)
-    assert [pid for pid, _ in answers._engines] == [os.getpid()]
-    answers.close()
-    assert answers._engines == {}

@@ -12,28 +12,20 @@ import pytest
 import sqlalchemy as sa
 
 from pipeline.errors import Refused
-from pipeline.llm.asked import Asked
-from pipeline.llm.client import ask
 from pipeline.llm.ledger import answers
-from pipeline.llm.request import Request
+from pipeline.llm.outcome import Outcome
 from pipeline.llm.service import limits
-from pipeline.llm.service.connection import Endpoint
+from tests.support.llm_requests import build_request, send
 from tests.support.llm_server import Server, chat
 from tests.support.raw_server import HEADERS, RawServer, drip, pour
 
-SECRET = "a very secret prompt"
 BODY = json.dumps(chat("x")).encode()
 
 
-def request(text: str = SECRET) -> Request:
-    """A request about this text."""
-    return Request("m", [{"role": "user", "content": text}], "p", "1", {})
-
-
-def asked_of(url: str, engine: sa.Engine, **other: object) -> Asked:
-    """What asking one thing gives, with a short time-out and no retries."""
-    given: dict[str, object] = {"run_id": "run", "timeout": 0.6, "max_retries": 0, **other}
-    return ask([request()], engine, Endpoint(url, "a-key-of-ours"), **given)  # type: ignore[arg-type]
+def send_one(url: str, engine: sa.Engine, **options: object) -> Outcome:
+    """Send one request, with a short time-out and no retries."""
+    requests = [build_request("a very secret prompt")]
+    return send(requests, engine, url, **{"timeout": 0.6, "max_retries": 0, "prices": {}, **options})
 
 
 @pytest.mark.parametrize(
@@ -52,8 +44,8 @@ def test_a_dripping_server_ends_with_the_timeout(engine: sa.Engine, answer: Call
     """A byte now and then renews no time-out, wherever in the answer it comes."""
     started_at = time.monotonic()
     with RawServer(answer) as server:
-        asked = asked_of(server.url, engine)
-    assert [miss.reason for miss in asked.missing] == ["failed: Request timed out."]
+        outcome = send_one(server.url, engine)
+    assert [miss.reason for miss in outcome.missing] == ["failed: Request timed out."]
     assert time.monotonic() - started_at < 10
 
 
@@ -69,11 +61,11 @@ def test_a_long_answer_is_cut_off_while_it_is_read(engine: sa.Engine, start: byt
     """Beyond its limit nothing is read of an answer; it counts as malformed."""
     tracemalloc.start()
     with RawServer(partial(pour, start=start, piece=piece)) as server:
-        asked = asked_of(server.url, engine, timeout=30.0)
+        outcome = send_one(server.url, engine, timeout=30.0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     reason = f"malformed 3 times, at last: the answer is longer than {limits.ANSWER_BYTES:,} bytes"
-    assert [miss.reason for miss in asked.missing] == [reason]
+    assert [miss.reason for miss in outcome.missing] == [reason]
     assert peak < 8 * limits.ANSWER_BYTES
 
 
@@ -83,10 +75,10 @@ def test_a_compressed_answer_is_not_unpacked(engine: sa.Engine, encoding: str) -
     data = gzip.compress(b" " * 10_000_000)
     head = HEADERS + f"Content-Encoding: {encoding}\r\nContent-Length: {len(data)}\r\n\r\n".encode()
     with RawServer(lambda sock: sock.sendall(head + data)) as server:
-        asked = asked_of(server.url, engine)
+        outcome = send_one(server.url, engine)
         assert b"accept-encoding: identity" in server.received.lower()
     reason = f"the answer is compressed ({encoding}), which was not asked for"
-    assert [miss.reason for miss in asked.missing] == [f"malformed 3 times, at last: {reason}"]
+    assert [miss.reason for miss in outcome.missing] == [f"malformed 3 times, at last: {reason}"]
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -98,19 +90,19 @@ def test_redirects_are_refused(engine: sa.Engine, served: Callable[..., Server],
         target = server.url if is_same else other.url
         line = f"HTTP/1.1 {status} Moved\r\nLocation: {target}/chat/completions\r\nContent-Length: 0\r\n\r\n"
         server.answer = lambda sock: sock.sendall(line.encode())
-        asked = asked_of(server.url, engine)
-    assert isinstance(asked.error, Refused)
-    assert f"{status}: it redirects to {target}" in str(asked.error)
+        outcome = send_one(server.url, engine)
+    assert isinstance(outcome.error, Refused)
+    assert f"{status}: it redirects to {target}" in str(outcome.error)
     assert (server.count, other.sent.total()) == (1, 0)
 
 
 def test_a_connection_that_breaks_is_asked_again(engine: sa.Engine) -> None:
     """An answer that breaks off may have been billed: the run, which sets its cost aside, sends it again, twice."""
     with RawServer(lambda sock: sock.sendall(HEADERS + b"Content-Length: 1000\r\n\r\n{")) as server:
-        asked = asked_of(server.url, engine, max_retries=8)
+        outcome = send_one(server.url, engine, max_retries=8)
     assert server.count == 1 + limits.RESENDS
-    assert asked.missing[0].reason.startswith("failed: the connection was cut off")
-    assert answers.spending(engine).calls == 1 + limits.RESENDS
+    assert outcome.missing[0].reason.startswith("failed: the connection was cut off")
+    assert answers.sum_spending(engine).calls == 1 + limits.RESENDS
 
 
 def test_through_a_proxy(engine: sa.Engine, served: Callable[..., Server], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,6 +111,6 @@ def test_through_a_proxy(engine: sa.Engine, served: Callable[..., Server], monke
     with RawServer(lambda sock: sock.sendall(head + BODY)) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/v1"))
         monkeypatch.setenv("no_proxy", "")
-        asked = asked_of("http://service.invalid/v1", engine)
+        outcome = send_one("http://service.invalid/v1", engine)
     assert b"POST http://service.invalid/v1/chat/completions" in proxy.received
-    assert len(asked.answers) == 1
+    assert len(outcome.answers) == 1

@@ -22,9 +22,9 @@ def model() -> Seq2Seq:
     return seq2seq.make_model(TEXTS, width=32, layers=1)
 
 
-def read(model: Seq2Seq, text: str, context: str | None, longest: int = 99) -> str:
-    """What the model reads of a comment, with the marks between."""
-    (ids,) = seq2seq.encode_texts(model, [text], [context], longest)["input_ids"]
+def read(model: Seq2Seq, text: str, context: str | None, longest: int = 99, keep: seq2seq.Keep = "end") -> str:
+    """Return what the model reads of a comment, with the marks between."""
+    (ids,) = seq2seq.encode_texts(model, [text], [context], longest, keep)["input_ids"]
     return str(model.tokenizer.decode(ids))
 
 
@@ -39,9 +39,9 @@ def test_characters_come_back(text: str) -> None:
     assert tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False) == text
 
 
-def test_rare_characters_are_unknown() -> None:
-    """A character that stands too rarely has the unknown token; the order of texts does not matter."""
-    tokenizer = seq2seq.make_tokenizer(["好好坏", "好"], least=2)
+def test_other_characters_are_unknown() -> None:
+    """A character that the texts lack has the unknown token; the order of texts does not matter."""
+    tokenizer = seq2seq.make_tokenizer(["好好", "好"])
     assert tokenizer("好坏")["input_ids"] == [3, tokenizer.unk_token_id, tokenizer.eos_token_id]
     assert tokenizer.get_vocab() == {"<pad>": 0, "</s>": 1, "<unk>": 2, "好": 3}
     assert seq2seq.make_tokenizer(["乙甲", "甲"]).get_vocab() == seq2seq.make_tokenizer(["甲", "甲乙"]).get_vocab()
@@ -62,26 +62,23 @@ def test_comment_then_context(model: Seq2Seq) -> None:
 
 
 @pytest.mark.parametrize(
-    ("longest", "expected"), [(9, "看月亮</s>等了一小</s>"), (6, "看月亮</s>小</s>"), (5, "看月亮</s></s>")]
+    ("text", "longest", "keep", "expected"),
+    [
+        # what stands nearest to the comment is read, and the comment whole
+        ("看月亮", 9, "end", "看月亮</s>等了一小</s>"),
+        ("看月亮", 6, "end", "看月亮</s>小</s>"),
+        ("看月亮", 5, "end", "看月亮</s></s>"),
+        # what a content begins with is read, after a title that is shorter than it
+        ("看月亮", 12, "start", "看月亮</s>公交等了一小</s>"),
+        ("看月亮", 9, "start", "看月亮</s>公交等了</s>"),
+        ("看月亮", 8, "start", "看月亮</s>公交等</s>"),
+        # a comment longer than the model reads loses its end, not its mark
+        ("又陪老板看月亮。", 6, "end", "又陪老板</s></s>"),
+    ],
 )
-def test_the_end_of_a_long_context_stays(model: Seq2Seq, longest: int, expected: str) -> None:
-    """What stands nearest to the comment is read, and the comment whole."""
-    assert read(model, "看月亮", "公交等了一小", longest) == expected
-
-
-@pytest.mark.parametrize(
-    ("longest", "expected"),
-    [(12, "看月亮</s>公交等了一小</s>"), (9, "看月亮</s>公交等了</s>"), (8, "看月亮</s>公交等</s>")],
-)
-def test_the_start_of_a_long_content_stays(model: Seq2Seq, longest: int, expected: str) -> None:
-    """Asked for, what a content begins with is read, after a title that is shorter than it."""
-    (ids,) = seq2seq.encode_texts(model, ["看月亮"], ["公交等了一小"], longest, keep="start")["input_ids"]
-    assert model.tokenizer.decode(ids) == expected
-
-
-def test_a_comment_that_is_too_long_is_cut(model: Seq2Seq) -> None:
-    """A comment longer than the model reads loses its end, not its mark."""
-    assert read(model, "又陪老板看月亮。", "公交", 6) == "又陪老板</s></s>"
+def test_what_is_read_of_long_texts(model: Seq2Seq, text: str, longest: int, keep: seq2seq.Keep, expected: str) -> None:
+    """The end or the start of a long context is read, as asked for."""
+    assert read(model, text, "公交等了一小", longest, keep) == expected
 
 
 def test_the_same_seed_gives_the_same_model(model: Seq2Seq) -> None:
@@ -91,38 +88,39 @@ def test_the_same_seed_gives_the_same_model(model: Seq2Seq) -> None:
     random_value = torch.rand(1)
     torch.manual_seed(3)
     assert random_value == torch.rand(1)
-    weights = [seq2seq_model.module.state_dict() for seq2seq_model in (model, same, other)]
+    weights = [each.module.state_dict() for each in (model, same, other)]
     assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
     assert not all(torch.equal(value, weights[2][name]) for name, value in weights[0].items())
     assert model.revision == same.revision != other.revision
     assert seq2seq.make_model([*TEXTS, "新"], width=32, layers=1).revision != model.revision
 
 
-def test_generation_is_without_chance(model: Seq2Seq) -> None:
+def test_generation_is_without_chance(model: Seq2Seq, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beam search gives the same texts again, one a comment, no longer than asked for and without unknown tokens."""
     texts, contexts = ["看月亮", "养生", "魑魅"], ["公交", None, ""]
-    texts_written = seq2seq.generate(model, texts, contexts, beams=3, max_tokens=7, batch=2)
+    monkeypatch.setattr(seq2seq, "BATCH", 2)
+    meanings = seq2seq.generate(model, texts, contexts, beams=3, max_tokens=7)
     torch.manual_seed(1)
-    assert texts_written == seq2seq.generate(model, texts, contexts, beams=3, max_tokens=7, batch=2)
-    assert len(texts_written) == 3
-    assert all(len(text) <= 7 for text in texts_written)
-    assert "<unk>" not in "".join(texts_written)
+    assert meanings == seq2seq.generate(model, texts, contexts, beams=3, max_tokens=7)
+    assert len(meanings) == 3
+    assert all(len(text) <= 7 for text in meanings)
+    assert "<unk>" not in "".join(meanings)
     assert seq2seq.generate(model, [], []) == []
 
 
-TOLD = ["看月亮", "养生", "魑魅", "公交等了一小时"], ["公交", None, "", "又陪老板看月亮"]
+COMMENTS = ["看月亮", "养生", "魑魅", "公交等了一小时"], ["公交", None, "", "又陪老板看月亮"]
 
 
-def opinionated(model: Seq2Seq) -> Seq2Seq:
-    """The same with larger weights, so that some words are much likelier than others."""
+def sharpen(model: Seq2Seq) -> Seq2Seq:
+    """Return the model with larger weights, so that some words are much likelier than others."""
     tensors = {name: value * 3 for name, value in model.module.state_dict().items()}
     other = seq2seq.make_model(TEXTS, width=32, layers=1)
     other.module.load_state_dict(tensors)
     return other
 
 
-def bart() -> Seq2Seq:
-    """A BART of random weights, which begins with the mark that ends."""
+def make_bart() -> Seq2Seq:
+    """Make a BART of random weights, which begins with the mark that ends."""
     from transformers import BartConfig, BartForConditionalGeneration
 
     tokenizer = seq2seq.make_tokenizer(TEXTS)
@@ -139,40 +137,38 @@ def bart() -> Seq2Seq:
 @pytest.mark.parametrize("beams", [1, 3])
 def test_log_probabilities_are_the_models(model: Seq2Seq, kind: str, beams: int) -> None:
     """What search tells of a text is the loss of the model given that text; greedy it is what transformers writes."""
-    seq2seq_model = opinionated(model) if kind == "t5" else bart()
-    read = seq2seq.encode_texts(seq2seq_model, *TOLD)
+    seq2seq_model = sharpen(model) if kind == "t5" else make_bart()
+    read = seq2seq.encode_texts(seq2seq_model, *COMMENTS)
     candidates = seq2seq._search(seq2seq_model, read, Decoding(beams=beams, best=beams, longest=6), 0)
     for i, row in enumerate(candidates):
         for tokens, log_probability in row:
-            labels = tokens + [seq2seq_model.tokenizer.eos_token_id] * (
-                len(tokens) < 6
-            )  # the longest there can be has no end
+            end = [seq2seq_model.tokenizer.eos_token_id] if len(tokens) < 6 else []  # the longest has no end
+            labels = tokens + end
             alone = {key: value[i : i + 1] for key, value in read.items()}
             with torch.no_grad():
                 loss = seq2seq_model.module(**alone, labels=torch.tensor([labels])).loss
             assert log_probability == pytest.approx(-float(loss) * len(labels), abs=1e-3)
     if beams == 1 and kind == "t5":
-        greedy = seq2seq.generate_candidates(seq2seq_model, *TOLD, Decoding(method="greedy", longest=6))
-        assert [row[0].text for row in greedy] == seq2seq.generate(seq2seq_model, *TOLD, beams=1, max_tokens=6)
+        greedy = seq2seq.generate_candidates(seq2seq_model, *COMMENTS, Decoding(method="greedy", longest=6))
+        assert [row[0].text for row in greedy] == seq2seq.generate(seq2seq_model, *COMMENTS, beams=1, max_tokens=6)
 
 
-def test_samples_depend_on_their_seed_alone(model: Seq2Seq) -> None:
-    """The same seed gives the same texts in batches of any size, and a later part goes on with its number."""
-    seq2seq_model = opinionated(model)
-    decoding = Decoding(method="sample", best=3, longest=6)
-    samples = seq2seq.generate_candidates(seq2seq_model, *TOLD, decoding)
-    sample_texts = [[sample.text for sample in row] for row in samples]
-    assert "<unk>" not in str(sample_texts)
+def test_samples_depend_on_their_seed_alone(model: Seq2Seq, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same seed gives the same texts in batches of any size."""
+    seq2seq_model = sharpen(model)
+
+    def sample(seed: int = 42) -> list[list[str]]:
+        decoding = Decoding(method="sample", best=3, longest=6, seed=seed)
+        rows = seq2seq.generate_candidates(seq2seq_model, *COMMENTS, decoding)
+        return [[candidate.text for candidate in row] for row in rows]
+
+    texts = sample()
+    assert "<unk>" not in str(texts)
+    assert sample(7) != texts
     for batch in (1, 3):
-        assert [
-            [sample.text for sample in row]
-            for row in seq2seq.generate_candidates(seq2seq_model, *TOLD, decoding, batch=batch)
-        ] == sample_texts
-    later = seq2seq.generate_candidates(seq2seq_model, TOLD[0][2:], TOLD[1][2:], decoding, first=2)
-    assert [[sample.text for sample in row] for row in later] == sample_texts[2:]
-    other = seq2seq.generate_candidates(seq2seq_model, *TOLD, Decoding(method="sample", best=3, longest=6, seed=7))
-    assert [[sample.text for sample in row] for row in other] != sample_texts
-    assert seq2seq.generate_candidates(seq2seq_model, [], [], decoding) == []
+        monkeypatch.setattr(seq2seq, "BATCH", batch)
+        assert sample() == texts
+    assert seq2seq.generate_candidates(seq2seq_model, [], [], Decoding()) == []
 
 
 def test_a_saved_model_is_loaded_as_any_other(model: Seq2Seq, tmp_path: Path) -> None:
@@ -202,7 +198,7 @@ def test_what_is_there_is_not_overwritten(model: Seq2Seq, tmp_path: Path) -> Non
 def test_a_hub_name_needs_its_commit(revision: str | None) -> None:
     """A branch or tag can move, so it is refused before anything is fetched."""
     with pytest.raises(BadInput, match="needs a pinned revision"):
-        seq2seq.load("google/mt5-small", revision)
+        seq2seq.load("google/mt5-small" if revision is None else f"google/mt5-small@{revision}")
 
 
 def test_a_folder_without_safetensors(tmp_path: Path) -> None:

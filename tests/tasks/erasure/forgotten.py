@@ -11,7 +11,9 @@ from pipeline import settings, warehouse
 from pipeline.collect import fetch
 from pipeline.collect.privacy import anonymise
 from pipeline.llm.ledger import answers
+from pipeline.llm.ledger.cost import Call
 from pipeline.llm.request import Request, as_json
+from pipeline.llm.service.replies import Reply
 from pipeline.tables import TABLES
 from pipeline.tasks.labelling import release
 from tests.support.filled import DAY, digest, filled
@@ -236,10 +238,10 @@ def write_files() -> None:
         sheet = book.add_worksheet("tasks")
         for number, row in enumerate((["task_id", "text"], (TASK, SAID), (FREE, SHARED))):
             sheet.write_row(number, 0, row)
-    engine = answers.opened(settings.llm_ledger())
+    engine = answers.open_ledger(settings.llm_ledger())
     for request, response in ((ASKED, MEANT), (QUICK, f"short, {MARK}"), (ELSE, "what others mean")):
-        reply = answers.Reply("answered", response=response, ended_at=1.0)
-        answers.record(engine, [answers.Call(request.key, request, reply, 0.5)], "me", "test")
+        call = Call(request.key, request, Reply("answered", response=response, ended_at=1.0), 0.5)
+        answers.record(engine, [call], "me", "test")
     answers.close()
     spool = fetch.Spool(settings.spool_uri())
     spool.save(fetch.ChainKey("weibo", DAY.isoformat(), PAGE), 0, PAGE, json.loads(FULL), (None, 1))

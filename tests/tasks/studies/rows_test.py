@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from pipeline import left_out, sample, settings, warehouse
-from pipeline.errors import BadInput, Missing, Refused, Retry
+from pipeline.errors import BadInput, Refused, Retry
 from pipeline.metrics.impscore import detection
 from pipeline.metrics.impscore.implicitness import tabulate_figure_3
 from pipeline.models import encoder as encoders
@@ -24,7 +25,7 @@ from pipeline.tasks.studies import page
 from pipeline.tasks.studies import rows as study_rows
 from pipeline.training.impscore import heads
 from pipeline.training.impscore.fit import make_recipe
-from tests.support.llm_server import Faults, Server, chat
+from tests.support.llm_server import Faults, Server
 
 Enlist = Callable[..., str]
 
@@ -37,21 +38,15 @@ TEXTS = [text for text, _ in SENTENCES]
 SPREAD = ["mean", "sd", "q00", "q05", "q25", "q50", "q75", "q95", "q100"]
 
 
-class Judge(Server):
-    """A service that answers yes to what is awful, no to what is early, and something else to the rest."""
-
-    def _drawn(self, prompt: str) -> Any:
-        kind, answer = super()._drawn(prompt)
-        if kind != "answered":
-            return kind, answer
-        verdict = "Yes." if "awful" in prompt else "no" if "early" in prompt else "I would rather not say"
-        return kind, (200, {}, json.dumps(chat(prompt, verdict)).encode())
+def judge_text(prompt: str, _: int) -> str:
+    """Answer yes to what is awful, no to what is early, and something else to the rest."""
+    return "Yes." if "awful" in prompt else "no" if "early" in prompt else "I would rather not say"
 
 
 @pytest.fixture
-def judge(tables: Path) -> Iterator[Judge]:
+def judge(tables: Path) -> Iterator[Server]:
     """A loopback service."""
-    with Judge() as running:
+    with Server(write=judge_text) as running:
         yield running
 
 
@@ -88,7 +83,7 @@ def build_options(server: Server, model: str = "small-model", **more: Any) -> as
 
 def test_cells_of_the_ablation() -> None:
     """Twelve designs, three runs each: 36 trainings, each once (table 2, IMP-29)."""
-    cells = study_rows.list_cells("ablation")
+    cells = study_rows.list_cells("ablation", 3)
     assert len(cells) == 36
     assert Counter(cell["run"] for cell in cells) == {0: 12, 1: 12, 2: 12}
     assert [cell["setting"] for cell in cells[::3]] == [design._asdict() for design in DESIGNS]
@@ -96,7 +91,7 @@ def test_cells_of_the_ablation() -> None:
 
 def test_cells_of_the_sensitivity() -> None:
     """Six by five by four settings, three runs each: 360 trainings, each once (figures 4 and 10, IMP-30)."""
-    cells = study_rows.list_cells("sensitivity")
+    cells = study_rows.list_cells("sensitivity", 3)
     assert len(cells) == len({json.dumps(cell, sort_keys=True) for cell in cells}) == 360
     for name, count in (("gamma_implicitness", 6), ("gamma_pragmatics", 5), ("alpha", 4)):
         assert len({cell["setting"][name] for cell in cells}) == count
@@ -115,7 +110,7 @@ def test_every_cell_can_be_trained() -> None:
 def test_a_study_that_is_none() -> None:
     """Studies that train nothing have no cells."""
     with pytest.raises(BadInput, match="no study 'data_sets' of trainings; there are ablation, sensitivity"):
-        study_rows.list_cells("data_sets")
+        study_rows.list_cells("data_sets", 1)
 
 
 @pytest.mark.parametrize(
@@ -130,50 +125,49 @@ def test_plan(study: str, runs: int, size: int, tasks: int) -> None:
     assert [cell for part in plan for cell in part] == study_rows.list_cells(study, runs)
 
 
-def test_two_cells_of_an_ablation(imported: Path, tiny_encoder: Path) -> None:
-    """Each cell gives both accuracies of the test part, with its design and run; the same cells give the same rows."""
+@pytest.fixture
+def few_pairs(imported: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> pl.DataFrame:
+    """Have grids train on sixty pairs."""
     rows = pairs.load_all_pairs().head(60)
-    cells = [study_rows.list_cells("ablation")[0], study_rows.list_cells("ablation")[-1]]
+    monkeypatch.setattr(pairs, "load_all_pairs", lambda: rows)
+    return rows
+
+
+def test_two_cells_of_an_ablation(few_pairs: pl.DataFrame) -> None:
+    """Each cell gives both accuracies of the test part, with its design and run; the same cells give the same rows."""
+    cells = [study_rows.list_cells("ablation", 3)[0], study_rows.list_cells("ablation", 3)[-1]]
     progress: list[int] = []
-    study_table = study_rows.train_cells("ablation", cells, rows, DAY, epochs=2, on_progress=progress.append)
+    study_table = load_staged(study_rows.stage_cells("ablation", cells, DAY, 2, progress.append))
     assert progress == [1, 1]
     assert study_table["metric"].to_list() == ["implicitness_accuracy", "pragmatics_accuracy"] * 2
     assert [json.loads(text) for text in study_table["setting"][::2]] == [cell["setting"] for cell in cells]
     assert study_table["run"].to_list() == [0, 0, 2, 2]
-    assert set(study_table["row_count"]) == {rows.filter(pl.col("split") == "test").height}
+    assert set(study_table["row_count"]) == {few_pairs.filter(pl.col("split") == "test").height}
     assert study_table["value"].is_between(0, 1).all()
     assert study_table["model_id"].null_count() == 4
-    assert_frame_equal(study_rows.train_cells("ablation", cells[1:], rows, DAY, epochs=2), study_table[2:])
+    assert_frame_equal(load_staged(study_rows.stage_cells("ablation", cells[1:], DAY, 2)), study_table[2:])
 
 
-def test_a_cell_is_the_papers_training(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+def test_a_cell_is_the_papers_training(few_pairs: pl.DataFrame, tmp_path: Path) -> None:
     """A cell's numbers are those of a training with profile paper, its setting, and a seed of its run."""
-    rows = pairs.load_all_pairs().head(60)
     setting = {"gamma_implicitness": 1.5, "gamma_pragmatics": 2.0, "alpha": 0.5}
-    study_table = study_rows.train_cells("sensitivity", [{"setting": setting, "run": 2}], rows, DAY, epochs=3)
+    study_table = load_staged(study_rows.stage_cells("sensitivity", [{"setting": setting, "run": 2}], DAY, 3))
     encoder = encoders.load(settings.encoder(), settings.precision(), settings.threads())
-    head = heads.fit(rows, None, make_recipe("paper", **setting, seed=44, epochs=3), encoder, tmp_path)
+    head = heads.fit(few_pairs, None, make_recipe("paper", **setting, seed=44, epochs=3), encoder, tmp_path)
     expected = tabulate_figure_3(head.triples.filter(pl.col("split") == "test"))["value"][:2]
     assert study_table["value"].to_list() == pytest.approx(expected.to_list(), abs=1e-6)
 
 
-def test_no_pairs_to_train_on(tables: Path, tiny_encoder: Path) -> None:
-    """Without pairs a study of trainings raises Missing with the command that builds pairs."""
-    with pytest.raises(Missing, match="the table pairs is empty; `undertone pairs build`"):
-        study_rows.stage_cells("ablation", study_rows.list_cells("ablation", 1), DAY)
-
-
-def test_trained_again_the_table_is_the_same(imported: Path, tiny_encoder: Path) -> None:
+def test_trained_again_the_table_is_the_same(few_pairs: pl.DataFrame) -> None:
     """Publishing staged rows twice gives the same table; other days and studies stay."""
     parts = [[cell] for cell in study_rows.list_cells("ablation", 1)[:2]]
-    shards = [study_rows.stage_cells("ablation", part, DAY, epochs=1) for part in parts]
+    shards = [study_rows.stage_cells("ablation", part, DAY, 1) for part in parts]
     assert study_rows.publish("ablation", shards, DAY) == 4
     before = load_table()
-    study_rows.publish(
-        "sensitivity", [study_rows.stage_cells("sensitivity", study_rows.list_cells("sensitivity")[:1], DAY, 1)], DAY
-    )
-    study_rows.publish("ablation", [study_rows.stage_cells("ablation", parts[0], NEXT, epochs=1)], NEXT)
-    new_shards = [study_rows.stage_cells("ablation", part, DAY, epochs=1) for part in parts]
+    sensitivity = study_rows.stage_cells("sensitivity", study_rows.list_cells("sensitivity", 1)[:1], DAY, 1)
+    study_rows.publish("sensitivity", [sensitivity], DAY)
+    study_rows.publish("ablation", [study_rows.stage_cells("ablation", parts[0], NEXT, 1)], NEXT)
+    new_shards = [study_rows.stage_cells("ablation", part, DAY, 1) for part in parts]
     assert study_rows.publish("ablation", new_shards, DAY) == 4
     assert_frame_equal(load_table("ablation").filter(pl.col("day") == before["day"][0]), before)
     assert load_table().height == 4 + 2 + 2
@@ -182,30 +176,21 @@ def test_trained_again_the_table_is_the_same(imported: Path, tiny_encoder: Path)
 
 
 def test_sources(source: str) -> None:
-    """Sources are those of the table `sentences`; one that is not there is Missing."""
+    """Sources are those of the table `sentences`."""
     assert study_rows.list_sources() == [source]
-    with pytest.raises(Missing, match="no sentences of nobody; `undertone pairs import nobody PATH`"):
-        study_rows.stage_data_set("nobody", DAY)
 
 
 def test_a_data_set_described(source: str, model: str) -> None:
     """Of distinct sentences: implicitness of all and of the implicit part (IMP-40), and distances of all pairs."""
     study_table = load_staged(study_rows.stage_data_set(source, DAY, model))
     assert study_table["model_id"].unique().to_list() == [model]
-    counts = (
-        study_table.group_by("study", "subset")
-        .agg(pl.col("row_count").unique(), pl.col("metric"))
-        .sort("study", "subset")
-    )
-    assert counts.rows() == [
+    counts = study_table.group_by("study", "subset").agg(pl.col("row_count").unique(), pl.col("metric"))
+    assert counts.sort("study", "subset").rows() == [
         ("data_sets", source, [6], SPREAD),
         ("data_sets", f"{source}:implicit", [3], SPREAD),
         ("diversity", source, [15], SPREAD),
     ]
-    value = {
-        (study, subset, metric): v
-        for study, subset, metric, v in study_table.select("study", "subset", "metric", "value").rows()
-    }
+    value = {tuple(key): number for *key, number in study_table.select("study", "subset", "metric", "value").rows()}
     scores = scoring.add_scores(pl.DataFrame({"text": TEXTS}), "text", model)["implicitness"].to_numpy()
     implicit = scores[[label == "implicit" for _, label in SENTENCES]]
     for subset, numbers in ((source, scores), (f"{source}:implicit", implicit)):
@@ -221,11 +206,19 @@ def test_a_data_set_described(source: str, model: str) -> None:
     assert value["diversity", source, "mean"] == pytest.approx(distances.mean(), abs=2e-6)
 
 
+def import_rows(source: str, texts: list[str]) -> None:
+    """Import neutral sentences as a source."""
+    rows = pl.DataFrame({"text": texts, "label": ["neither"] * len(texts)})
+    path = settings.scratch("own") / f"{source}.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows.write_csv(path)
+    pairs.import_sentences(source, str(path), DAY, is_own=True)
+
+
 def test_small_data_sets(tables: Path, model: str) -> None:
     """One sentence has no deviation and no pair; without an implicit one there is no implicit part."""
-    study_table = study_rows.describe_data_set(
-        pl.DataFrame({"text": ["nice hat"], "label": ["neither"]}), "mine", DAY, model
-    )
+    import_rows("mine", ["nice hat"])
+    study_table = load_staged(study_rows.stage_data_set("mine", DAY, model))
     assert study_table["study"].unique().to_list() == ["data_sets"]
     assert study_table["subset"].unique().to_list() == ["mine"]
     assert study_table.filter(pl.col("metric") == "sd")["value"].to_list() == [0.0]
@@ -234,10 +227,10 @@ def test_small_data_sets(tables: Path, model: str) -> None:
 def test_no_more_pairs_than_asked_for(tables: Path, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a large data set so many random pairs are measured, the same ones each time."""
     monkeypatch.setattr("pipeline.metrics.impscore.diversity.PAIRS", 20)
-    rows = pl.DataFrame({"text": [f"{text} {n}" for text in TEXTS for n in range(4)], "label": ["neither"] * 24})
-    study_table = study_rows.describe_data_set(rows, "mine", DAY, model)
+    import_rows("mine", [f"{text} {n}" for text in TEXTS for n in range(4)])
+    study_table = load_staged(study_rows.stage_data_set("mine", DAY, model))
     assert set(study_table.filter(pl.col("study") == "diversity")["row_count"]) == {20}
-    assert_frame_equal(study_rows.describe_data_set(rows, "mine", DAY, model), study_table)
+    assert_frame_equal(load_staged(study_rows.stage_data_set("mine", DAY, model)), study_table)
 
 
 def test_accuracy_by_bin_by_hand() -> None:
@@ -258,9 +251,11 @@ def test_accuracy_by_bin_by_hand() -> None:
     assert bins["low"][1] < 2 / 3 < bins["high"][1]
 
 
-def test_who_notices(judge: Judge, source: str, model: str) -> None:
+def test_who_notices(judge: Server, source: str, model: str) -> None:
     """Sentences labelled implicit or explicit are asked about, each once; yes is right, no and the rest are wrong."""
     study_table = load_staged(study_rows.stage_detection(source, DAY, build_options(judge), model))
+    cached = asking.Options("small-model", mode="cache-only")
+    assert_frame_equal(load_staged(study_rows.stage_detection(source, DAY, cached, model)), study_table)
     accuracies, other_answers = (study_table.filter(pl.col("metric") == name) for name in ("accuracy", "other_answers"))
     assert accuracies["subset"].to_list() == other_answers["subset"].to_list() == list(detection.LABELS)
     assert accuracies["row_count"].to_list() == other_answers["row_count"].to_list()
@@ -276,64 +271,40 @@ def test_who_notices(judge: Judge, source: str, model: str) -> None:
     assert accuracies["model_id"].unique().to_list() == [model]
 
 
-def test_asked_again_nothing_is_sent(judge: Judge, source: str, model: str) -> None:
-    """Requests in the ledger are not sent again: the cache alone gives the same rows."""
-    first = load_staged(study_rows.stage_detection(source, DAY, build_options(judge), model))
-    sent = judge.sent.total()
-    for options in (build_options(judge), asking.Options("small-model", mode="cache-only")):
-        assert_frame_equal(load_staged(study_rows.stage_detection(source, DAY, options, model)), first)
-    assert judge.sent.total() == sent == 5
-    answers = warehouse.scan("completions").collect()
-    assert answers["prompt"].unique().to_list() == ["problematic_en"]
-    assert pairs.build(source, DAY) == 0  # a verdict is no explicit form
-
-
 def test_without_answers_there_is_no_accuracy(tables: Path, source: str, model: str) -> None:
     """An empty ledger without a service is refused; with some answers the accuracy is over those alone."""
     cached = asking.Options("small-model", mode="cache-only")
     with pytest.raises(Refused, match="none of 5 requests has an answer"):
         study_rows.stage_detection(source, DAY, cached, model)
-    with Judge() as judge:
-        study_rows.stage_detection(source, DAY, build_options(judge), model, limit=2)
+    with Server(write=judge_text) as judge:
+        assert count_answered(study_rows.stage_detection(source, DAY, build_options(judge), model, limit=2)) == 2
+        assert judge.sent.total() == 2
     left_out.clear()
     study_table = load_staged(study_rows.stage_detection(source, DAY, cached, model))
     assert study_table.filter(pl.col("metric") == "accuracy")["row_count"].sum() == 2
     assert [(row.reason, row.row_count) for row in left_out.rows()] == [("no_answer", 3)]
 
 
-def test_moderation_notices(judge: Judge, source: str, model: str) -> None:
-    """`moderation:NAME` asks the moderation endpoint for NAME, whose flag counts as yes; its answers are kept too."""
-    study_table = load_staged(study_rows.stage_detection(source, DAY, build_options(judge, "moderation:mod-1"), model))
-    assert [json.loads(text)["by"] for text in study_table["setting"].unique()] == ["moderation:mod-1"]
-    assert {body["model"] for body in judge.requests} == {"mod-1"}
-    assert {body["input"] for body in judge.requests} == {text for text, label in SENTENCES if label != "neither"}
-    filled_bins = study_table.filter(pl.col("metric") == "accuracy").drop_nulls("value")
-    assert (filled_bins["value"] * filled_bins["row_count"]).sum() == pytest.approx(1, abs=1e-5)
-    answers = warehouse.scan("completions").collect()
-    assert Counter(answers.select("model", "prompt", "response").rows()) == {
-        ("mod-1", "moderation", "yes"): 1, ("mod-1", "moderation", "no"): 4,
-    }  # fmt: skip
-    assert pairs.build(source, DAY) == 0
-
-
-def test_verdicts(judge: Judge, source: str) -> None:
+def test_verdicts(judge: Server, source: str) -> None:
     """Yes, no, other, and None where there is no answer, in the order of the texts; Chinese is asked in Chinese."""
     texts = ["awful", "early", "nice", "你可真准时", "awful"]
     assert asking.ask_verdicts(source, texts, build_options(judge)) == ["yes", "no", "other", "other", "yes"]
     assert asking.ask_verdicts(source, texts, build_options(judge, "moderation:m")) == ["yes", "no", "no", "no", "yes"]
     cached = asking.Options("small-model", mode="cache-only")
     assert asking.ask_verdicts(source, [*texts[:2], "never asked"], cached) == ["yes", "no", None]
-    prompts = warehouse.scan("completions").collect().filter(pl.col("prompt") != "moderation")["prompt"]
-    assert Counter(prompts) == {"problematic_en": 3, "problematic_zh": 1}
+    completions = warehouse.scan("completions").collect().select("model", "prompt").rows()
+    prompts = {("small-model", "problematic_en"): 3, ("small-model", "problematic_zh"): 1, ("m", "moderation"): 4}
+    assert Counter(completions) == prompts
     assert judge.served["awful"] == 2  # once by each
+    assert pairs.build(source, DAY) == 0  # a verdict is no explicit form
 
 
 def test_what_failed_for_now_is_asked_again(source: str, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A service that breaks down is Retry; nothing is staged, and the next run asks what is open."""
-    monkeypatch.setattr("pipeline.llm.client.ask", _impatient(asking.client.ask))
-    with Judge(Faults(broken=1.0)) as broken, pytest.raises(Retry, match="requests are open"):
+    monkeypatch.setattr("pipeline.llm.client.ask", partial(asking.client.ask, max_retries=0))
+    with Server(Faults(broken=1.0)) as broken, pytest.raises(Retry, match="requests are open"):
         study_rows.stage_detection(source, DAY, build_options(broken), model)
-    with Judge() as mended:
+    with Server(write=judge_text) as mended:
         assert count_answered(study_rows.stage_detection(source, DAY, build_options(mended), model)) == 5
 
 
@@ -342,21 +313,9 @@ def count_answered(shard: Staged) -> int:
     return int(load_staged(shard).filter(pl.col("metric") == "accuracy")["row_count"].sum())
 
 
-def _impatient(ask: Any) -> Any:
-    return lambda *args, **options: ask(*args, **options, max_retries=0)
-
-
-def test_a_limit_asks_about_the_first(judge: Judge, source: str, model: str) -> None:
-    """With a limit so many sentences are asked about and counted."""
-    assert count_answered(study_rows.stage_detection(source, DAY, build_options(judge), model, limit=2)) == 2
-    assert judge.sent.total() == 2
-
-
-def test_nothing_to_detect(judge: Judge, tables: Path, tmp_path: Path, model: str) -> None:
+def test_nothing_to_detect(judge: Server, tables: Path, model: str) -> None:
     """A data set of which nothing is problematic asks nothing and has eight empty bins."""
-    path = tmp_path / "own.csv"
-    path.write_text("text,label\nnice hat,neither\n", encoding="utf-8")
-    pairs.import_sentences("calm", str(path), DAY, is_own=True)
+    import_rows("calm", ["nice hat"])
     study_table = load_staged(study_rows.stage_detection("calm", DAY, build_options(judge), model))
     assert study_table["metric"].value_counts().sort("metric").rows() == [("accuracy", 8), ("other_answers", 8)]
     assert (study_table["row_count"].sum(), study_table["value"].null_count()) == (0, 8)
@@ -364,38 +323,31 @@ def test_nothing_to_detect(judge: Judge, tables: Path, tmp_path: Path, model: st
 
 
 def test_the_page_of_a_day(
-    imported: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enlist: Enlist
+    few_pairs: pl.DataFrame, source: str, monkeypatch: pytest.MonkeyPatch, enlist: Enlist
 ) -> None:
     """All staged studies are published and drawn, one section each; writing again gives the same page."""
     groups = train.read_shipped_groups("en")
     names = groups.filter(pl.col("split") == "test")["group"].unique(maintain_order=True)[:6]
     small_groups = groups.filter(pl.col("group").is_in(names.implode()))
     monkeypatch.setattr(train, "read_shipped_groups", lambda _: small_groups)
-    path = tmp_path / "own.csv"
-    pl.DataFrame(SENTENCES, schema=["text", "label"], orient="row").write_csv(path)
-    pairs.import_sentences("mine", str(path), DAY, is_own=True)
     model = enlist(DAY, 1)
     assert in_force.find_model_id(DAY) == model
-    with Judge() as judge:
-        shards = [
-            {
-                **study_rows.stage_cells("ablation", study_rows.list_cells("ablation", 1)[:2], DAY, 1),
-                "study": "ablation",
-            },
-            {
-                **study_rows.stage_cells("sensitivity", study_rows.list_cells("sensitivity", 1)[:2], DAY, 1),
-                "study": "sensitivity",
-            },
-            {**study_rows.stage_data_set("mine", DAY, model), "study": "data_sets"},
-            {**study_rows.stage_detection("mine", DAY, build_options(judge), model), "study": "detection"},
+    with Server(write=judge_text) as judge:
+        shards: list[dict[str, Any]] = [
+            {"study": study, **study_rows.stage_cells(study, study_rows.list_cells(study, 1)[:2], DAY, 1)}
+            for study in study_rows.STUDIES
+        ]
+        shards += [
+            {"study": "data_sets", **study_rows.stage_data_set("mine", DAY, model)},
+            {"study": "detection", **study_rows.stage_detection("mine", DAY, build_options(judge), model)},
         ]
     assert study_rows.publish_all(shards, DAY) == 51
-    path_of_page = Path(page.write(DAY))
-    assert path_of_page == settings.reports() / f"studies-{DAY}.html"
+    path = Path(page.write(DAY))
+    assert path == settings.reports() / f"studies-{DAY}.html"
     assert Counter(load_table()["study"]) == {
         "ablation": 4, "sensitivity": 4, "data_sets": 18, "diversity": 9, "detection": 16,
     }  # fmt: skip
-    html = path_of_page.read_text(encoding="utf-8")
+    html = path.read_text(encoding="utf-8")
     assert model in html
     for title in (
         "Implicit from explicit", "What the surface alone gives away", "Sentences of one intent in the two spaces",
@@ -404,15 +356,6 @@ def test_the_page_of_a_day(
     ):  # fmt: skip
         assert html.count(f">{title}</h2>") == 1, title
     assert study_rows.publish_all(shards, DAY) == 51
-    assert page.write(DAY) == str(path_of_page)
-    assert path_of_page.read_text(encoding="utf-8") == html
-    assert [p.name for p in path_of_page.parent.iterdir()] == [path_of_page.name]
-
-
-def test_a_page_with_nothing_to_show(tables: Path, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without pairs and studies there is no page, and the error names what to do first."""
-    small_groups = train.read_shipped_groups("en").head(10).with_columns(split=pl.lit("test"))
-    monkeypatch.setattr(train, "read_shipped_groups", lambda _: small_groups)
-    with pytest.raises(Missing, match="nothing to show yet; `undertone study data-sets`"):
-        page.write(DAY)
-    assert not list(settings.reports().glob("*"))
+    assert page.write(DAY) == str(path)
+    assert path.read_text(encoding="utf-8") == html
+    assert [p.name for p in path.parent.iterdir()] == [path.name]

@@ -56,20 +56,10 @@ def test_a_release_becomes_a_model_in_force(published: None) -> None:
     assert recogniser.train(DAY, changes=SMALL) == first == model_registry.select_model_id("subtext", DAY)
     row = warehouse.scan("models").collect().row(0, named=True)
     assert (row["kind"], row["is_promoted"], json.loads(row["config"])["epochs"]) == ("subtext", True, 2)
-    found = warehouse.scan("evaluations").collect()
-    assert found.filter(pl.col("epoch") == 0)["pair_count"].unique().len() >= 1
-    assert (
-        found.filter(pl.col("epoch") == 0).group_by("split").agg(pl.col("pair_count").first())["pair_count"].sum() == 24
-    )
-    test = set(found.filter(pl.col("split") == "test")["metric"])
-    assert {
-        "macro_f1",
-        "macro_f1_low",
-        "macro_f1_high",
-        "calibration_error",
-        "svm_baseline",
-        "majority_baseline",
-    } <= test
+    evaluations = warehouse.scan("evaluations", pl.col("epoch") == 0).collect()
+    assert evaluations.group_by("split").agg(pl.col("pair_count").first())["pair_count"].sum() == 24
+    metrics = {"macro_f1", "macro_f1_low", "macro_f1_high", "calibration_error", "svm_baseline", "majority_baseline"}
+    assert metrics <= set(evaluations.filter(pl.col("split") == "test")["metric"])
 
 
 def test_days_are_scored_in_their_contexts(published: None) -> None:
@@ -80,25 +70,29 @@ def test_days_are_scored_in_their_contexts(published: None) -> None:
     assert recogniser.score_day(DAY) == 2
     rows = warehouse.scan("scores").sort("metric", "comment_id").collect()
     assert rows.select("metric", "comment_id").rows() == [("implicitness", "c1"), ("subtext", "c1"), ("subtext", "c2")]
-    mine = rows.filter(metric="subtext")
-    assert mine["value"].is_between(0, 1).all()
-    assert mine["signature"].str.contains(f"model:{model_id[:12]}").all()
+    scores = rows.filter(metric="subtext")
+    assert scores["value"].is_between(0, 1).all()
+    assert scores["signature"].str.contains(f"model:{model_id[:12]}").all()
     assert recogniser.score_day(DAY) == 2
     assert_frame_equal(warehouse.scan("scores").sort("metric", "comment_id").collect(), rows)
 
 
 def test_a_file_becomes_a_folder(own: Path, tmp_path: Path) -> None:
-    """A model of a file scores any frame; measured again it has its own numbers; trained again it may be replaced."""
+    """A model of a file, split by topic, scores any frame; measured again it has its own numbers."""
     rows = recogniser.read(own)
+    assert set(rows["split"]) == {"train", "validation", "test"}
+    assert rows.group_by("context").agg(pl.col("split").n_unique())["split"].max() == 1
     numbers = recogniser.train_file(rows, tmp_path / "m", changes=SMALL)
     again = recogniser.evaluate(rows, str(tmp_path / "m"))
     final = numbers.filter(pl.col("epoch") == 0)
     assert_frame_equal(final, again)
     frame = pl.DataFrame({"text": [TEXTS["1"], " ", None], "context": ["话题", None, None]})
-    found = recogniser.score_frame(frame, str(tmp_path / "m"))
-    assert found["subtext"].null_count() == found["signature"].null_count() == 2
-    assert_frame_equal(recogniser.score_frame(found, str(tmp_path / "m")), found)
+    scores = recogniser.score_frame(frame, str(tmp_path / "m"))
+    assert scores["subtext"].null_count() == scores["signature"].null_count() == 2
+    assert_frame_equal(recogniser.score_frame(scores, str(tmp_path / "m")), scores)
     recogniser.train_file(rows, tmp_path / "m", changes=SMALL)
+    other_data = recogniser.evaluate(rows.head(9), str(tmp_path / "m"))  # it is all test
+    assert other_data["split"].unique().to_list() == ["test"]
 
 
 def test_made_up_labels_make_no_model_in_force(published: None) -> None:
@@ -114,27 +108,13 @@ def test_made_up_labels_make_no_model_in_force(published: None) -> None:
     assert model_registry.select_model_id("subtext", DAY) is None
 
 
-def test_other_data_is_all_test(own: Path, tmp_path: Path) -> None:
-    """Measured on comments it was not trained on, a model has numbers for one part alone."""
-    rows = recogniser.read(own)
-    recogniser.train_file(rows, tmp_path / "m", changes=SMALL)
-    assert recogniser.evaluate(rows.head(9), str(tmp_path / "m"))["split"].unique().to_list() == ["test"]
-
-
-def test_the_split_is_by_topic(own: Path) -> None:
-    """Where a file has no split no context is on two sides."""
-    rows = recogniser.read(own)
-    assert set(rows["split"]) == {"train", "validation", "test"}
-    assert rows.group_by("context").agg(pl.col("split").n_unique())["split"].max() == 1
-
-
 def test_vectors_are_learnt_without_what_is_held_out(own: Path) -> None:
     """Vectors trained at hand know the words of other texts, but not of held-out texts or of what quotes one."""
     rows = recogniser.read(own)
     is_test = pl.col("split") == "test"
     strange = rows.with_columns(text=pl.when(is_test).then(pl.lit("龘龘龘龘龘龘龘龘")).otherwise("text"))
-    others = ["猫在晒太阳", "龘龘龘龘龘龘龘龘", "有人说龘龘龘龘龘龘龘龘是讽刺"] * 9
-    words = set(recogniser.load_vectors(strange, others=others).words)
+    extra_texts = ["猫在晒太阳", "龘龘龘龘龘龘龘龘", "有人说龘龘龘龘龘龘龘龘是讽刺"] * 9
+    words = set(recogniser.load_vectors(strange, extra_texts=extra_texts).words)
     assert {"会", "猫"} <= words
     assert not {"龘", "讽"} & words
 
@@ -155,13 +135,11 @@ def test_what_cannot_be(tables: Path, own: Path, tmp_path: Path) -> None:
 
 def test_real_data(data: Path, tmp_path: Path) -> None:
     """On ToSarcasm split by topic one small member reaches more than the majority; baselines stand beside."""
-    rows = recogniser.read(data / "tosarcasm_zh", "tosarcasm", by_topic=True).filter(
-        pl.col("text").str.len_chars() < 40
-    )
-    found = recogniser.train_file(rows, tmp_path / "m", changes={**SMALL, "epochs": 2, "hidden": 16})
-    test = dict(
-        found.filter((pl.col("split") == "test") & (pl.col("epoch") == 0)).select("metric", "value").iter_rows()
-    )
+    rows = recogniser.read(data / "tosarcasm_zh", "tosarcasm", by_topic=True)
+    short_rows = rows.filter(pl.col("text").str.len_chars() < 40)
+    evaluations = recogniser.train_file(short_rows, tmp_path / "m", changes={**SMALL, "epochs": 2, "hidden": 16})
+    test_rows = evaluations.filter(pl.col("epoch") == 0, pl.col("split") == "test")
+    test = dict(test_rows.select("metric", "value").iter_rows())
     assert test["majority_baseline"] < 0.42  # .37 to .38 by the topic splits tried
     assert test["macro_f1"] > test["majority_baseline"]
     assert 0.6 < test["svm_baseline"] < 0.75

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ from polars.testing import assert_frame_equal
 
 from pipeline import warehouse
 from pipeline.errors import BadInput, Refused, Retry
-from pipeline.llm.summary import Summary
+from pipeline.examples.subtext import recovery as examples
+from pipeline.llm.outcome import Summary
+from pipeline.metrics.recovery import compare_choices, compare_overlap
 from pipeline.tasks import asking
 from pipeline.tasks.asking import Options
 from pipeline.tasks.impscore import pairs
 from pipeline.tasks.subtext import recovery
-from tests.support.llm_server import Faults, Server, chat
+from tests.support.llm_server import Faults, Server
 
 ROWS = pl.DataFrame(
     {
@@ -35,54 +38,49 @@ CHOICES = pl.DataFrame(
 )  # fmt: skip
 
 
-class Reader(Server):
-    """Says what comments mean, but of `nothing`; chooses the second option."""
-
-    def _drawn(self, prompt: str) -> Any:
-        kind, answer = super()._drawn(prompt)
-        if kind != "answered":
-            return kind, answer
-        asked = json.loads(prompt)
-        han = "准" in prompt or "视频" in prompt
-        said = {"plain": "直说" if han else "Plainly.", "meaning": "他来晚了" if han else "It rains."}
-        told = "no idea" if asked["text"] == "nothing" else json.dumps(said, ensure_ascii=False)
-        told = "B" if "options" in asked else told
-        return kind, (200, {}, json.dumps(chat(prompt, told)).encode())
+def write(prompt: str, _: int) -> str:
+    """Say what a comment means, but of `nothing`; choose the second option."""
+    question = json.loads(prompt)
+    if "options" in question or question["text"] == "nothing":
+        return "B" if "options" in question else "no idea"
+    is_chinese = "准" in prompt or "视频" in prompt
+    steps = ("直说", "他来晚了") if is_chinese else ("Plainly.", "It rains.")
+    return json.dumps(dict(zip(("plain", "meaning"), steps, strict=True)), ensure_ascii=False)
 
 
 @pytest.fixture
-def reader(tables: Path) -> Iterator[Reader]:
+def reader(tables: Path) -> Iterator[Server]:
     """A loopback service."""
-    with Reader() as running:
+    with Server(write=write) as running:
         yield running
 
 
-def how(server: Server, **more: Any) -> Options:
-    """Ask the loopback service."""
+def build_options(server: Server, **more: Any) -> Options:
+    """Build the options to ask the loopback service."""
     return Options("small", endpoint=asking.Endpoint(server.url, "k"), **more)
 
 
-def test_both_steps_or_a_reason(reader: Reader) -> None:
+def test_both_steps_or_a_reason(reader: Server) -> None:
     """Each comment gets plain words and a meaning in its own language, or the reason why there is none."""
-    found = recovery.recover(ROWS, how(reader))
-    assert found.select("text", "plain", "meaning", "reason").rows() == [
+    result = recovery.recover(ROWS, build_options(reader))
+    assert result.select("text", "plain", "meaning", "reason").rows() == [
         ("你可真准时", "直说", "他来晚了", None),
         ("Lovely weather", "Plainly.", "It rains.", None),
         ("666", "直说", "他来晚了", None),
         ("nothing", None, None, "malformed"),
     ]
-    assert found["context"].equals(ROWS["context"])
+    assert result["context"].equals(ROWS["context"])
 
 
-def test_nothing_is_asked_twice(reader: Reader) -> None:
+def test_nothing_is_asked_twice(reader: Server) -> None:
     """A second run, and one from the cache alone, give the same rows and send nothing."""
-    first = recovery.recover(ROWS, how(reader))
+    first = recovery.recover(ROWS, build_options(reader))
     sent = reader.sent.total()
-    for again in (how(reader), Options("small", mode="cache-only")):
+    for again in (build_options(reader), Options("small", mode="cache-only")):
         assert_frame_equal(recovery.recover(ROWS, again), first)
     assert reader.sent.total() == sent == 4
-    told = warehouse.scan("completions").collect()
-    assert set(told["prompt"]) == {"recover_zh", "recover_en"}
+    completions = warehouse.scan("completions").collect()
+    assert set(completions["prompt"]) == {"recover_zh", "recover_en"}
     assert pairs.build("recovery", "2026-11-19") == 0  # a meaning is no explicit form of ImpScore
 
 
@@ -91,37 +89,36 @@ def test_what_the_cache_lacks_has_no_answer(tables: Path) -> None:
     with pytest.raises(Refused, match=r"none of 4 requests has an answer \(4: not in the ledger"):
         recovery.recover(ROWS, Options("small", mode="cache-only"))
     summary = Summary()
-    found = recovery.recover(ROWS, Options("small", mode="cache-only", summary=summary))
+    result = recovery.recover(ROWS, Options("small", mode="cache-only", summary=summary))
     assert (len(summary.missing), summary.exit_code) == (4, 3)
-    assert found["reason"].to_list() == ["no_answer"] * 4
+    assert result["reason"].to_list() == ["no_answer"] * 4
 
 
 def test_a_service_that_breaks_down_is_retry(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What failed for now is Retry; what was answered is kept."""
-    ask = asking.client.ask
-    monkeypatch.setattr("pipeline.llm.client.ask", lambda *given, **named: ask(*given, **named, max_retries=0))
-    with Reader(Faults(broken=1.0)) as broken, pytest.raises(Retry):
-        recovery.recover(ROWS, how(broken))
+    monkeypatch.setattr("pipeline.llm.client.ask", partial(asking.client.ask, max_retries=0))
+    with Server(Faults(broken=1.0)) as broken, pytest.raises(Retry):
+        recovery.recover(ROWS, build_options(broken))
 
 
-def test_choices(reader: Reader) -> None:
+def test_choices(reader: Server) -> None:
     """The chosen places, and their accuracy beside what understands nothing."""
-    chosen = recovery.choose(CHOICES, how(reader))
+    chosen = recovery.choose(CHOICES, build_options(reader))
     assert chosen == [1, 1]
-    told = {row["by"]: row for row in recovery.measure_choices(CHOICES, chosen).to_dicts()}
-    assert told["answers"]["accuracy"] == 1.0
-    assert told["answers"]["chance"] == pytest.approx((1 / 2 + 2 / 3) / 2)
-    assert {"longest", "shortest", "position"} <= set(told)
-    assert "answers" not in recovery.measure_choices(CHOICES, None)["by"]
+    rows = {row["by"]: row for row in compare_choices(CHOICES, chosen).to_dicts()}
+    assert rows["answers"]["accuracy"] == 1.0
+    assert rows["answers"]["chance"] == pytest.approx((1 / 2 + 2 / 3) / 2)
+    assert {"longest", "shortest", "position"} <= set(rows)
+    assert "answers" not in compare_choices(CHOICES)["by"]
 
 
 def test_measured_beside_what_recovers_nothing() -> None:
     """Meanings equal to their references overlap wholly; the baselines stand beside, or alone."""
     rows = ROWS.with_columns(meanings=pl.Series([["他来晚了"], ["It rains."], ["翻车了"], ["Nothing is meant."]]))
-    found = recovery.measure(rows.with_columns(meaning=pl.col("meanings").list.first()))
-    assert found.row(0, named=True)["rouge_l"] == 1.0
-    assert found["by"].to_list() == ["answers", "text", "context", "other_meaning"]
-    assert recovery.measure(rows)["by"].to_list() == ["text", "context", "other_meaning"]
+    result = compare_overlap(rows.with_columns(meaning=pl.col("meanings").list.first()))
+    assert result.row(0, named=True)["rouge_l"] == 1.0
+    assert result["by"].to_list() == ["answers", "text", "context", "other_meaning"]
+    assert compare_overlap(rows)["by"].to_list() == ["text", "context", "other_meaning"]
 
 
 def test_a_model_of_ones_own(tmp_path: Path) -> None:
@@ -129,21 +126,21 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "notes.jsonl"
     entries = [{"text": f"真准时{n}", "context": "他迟到了", "meaning": "他来晚了"} for n in range(12)]
     path.write_text("\n".join(json.dumps(e, ensure_ascii=False) for e in entries), encoding="utf-8")
-    rows = recovery.split_references(recovery.read(path))
+    rows = recovery.split_references(examples.read(path))
     assert set(rows["split"]) == {"train", "validation", "test"}
     history = recovery.train(rows, tmp_path / "m", changes={"epochs": 2, "learning_rate": None})
     assert history["epoch"].to_list() == [1, 2]
-    found = recovery.generate(ROWS, str(tmp_path / "m"))
-    assert found.columns == [*ROWS.columns, "meaning", "plain", "reason"]
-    assert_frame_equal(recovery.generate(ROWS, str(tmp_path / "m")), found)
+    result = recovery.generate(ROWS, str(tmp_path / "m"))
+    assert result.columns == [*ROWS.columns, "meaning", "plain", "reason"]
+    assert_frame_equal(recovery.generate(ROWS, str(tmp_path / "m")), result)
     with pytest.raises(BadInput, match="is there already"):
         recovery.train(rows, tmp_path / "m")
 
 
-def test_the_published_order_is_dealt_anew(data: Path) -> None:
-    """In CN-SarcasmBench the first option is right nearly always; dealt anew it is no more often than by chance."""
+def test_the_published_order_is_shuffled(data: Path) -> None:
+    """In CN-SarcasmBench the first option is right nearly always; shuffled it is no more often than by chance."""
     path = data / "cn_sarcasmbench_zh" / "CN-SarcasmBench.json"
     first = [0] * 1251  # NOTE.txt: items
-    dealt = recovery.measure_choices(recovery.read_choices(path), first).row(0, named=True)
-    assert dealt["row_count"] == 1251
-    assert abs(dealt["accuracy"] - dealt["chance"]) < 0.05
+    shuffled = compare_choices(examples.read_choices(path), first).row(0, named=True)
+    assert shuffled["row_count"] == 1251
+    assert abs(shuffled["accuracy"] - shuffled["chance"]) < 0.05

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from pipeline.errors import BadInput
-from pipeline.examples.subtext import contexts
 from pipeline.metrics.classification import macro_f1
 from pipeline.models import encoder as encoders
 from pipeline.models.encoder import Encoder
@@ -18,7 +17,8 @@ from pipeline.models.word_vectors import WordVectors
 from pipeline.training import registry
 from pipeline.training.loop import TrainingResult
 from pipeline.training.subtext import recogniser
-from pipeline.training.subtext.recogniser import Recipe, fit, load, make_recipe, predict, probabilities
+from pipeline.training.subtext.reading import Recipe
+from pipeline.training.subtext.recogniser import fit, load, make_recipe, predict, probabilities
 from tests.support.killed import killed_after
 
 TEXTS = ["真是好样的", "谢谢你这么准时", "今天天气不错", "这部电影很长", "你可真聪明"]
@@ -204,11 +204,16 @@ def test_unknown_words_are_read_by_their_characters(result: TrainingResult) -> N
     assert not vectors[1].any()
 
 
+def draw_texts(count: int, seed: int) -> tuple[list[str], np.random.Generator]:
+    """Draw texts of six known characters; return the generator too."""
+    rng = np.random.default_rng(seed)
+    letters = sorted(set("".join(TEXTS + CONTEXTS)) - set("谢影"))
+    return ["".join(rng.choice(letters, 6)) for _ in range(count)], rng
+
+
 def test_temperature_makes_probabilities_honest(vectors: WordVectors) -> None:
     """A model that overfits noisy labels gets a temperature above 1; without a validation part it is 1."""
-    rng = np.random.default_rng(5)
-    letters = sorted(set("".join(TEXTS + CONTEXTS)) - set("谢影"))
-    texts = ["".join(rng.choice(letters, 6)) for _ in range(120)]
+    texts, rng = draw_texts(120, 5)
     labels = ["1" if ("好" in text) != (rng.random() < 0.3) else "0" for text in texts]
     split = ["train"] * 60 + ["validation"] * 60
     rows = pl.DataFrame({"text": texts, "context": [""] * 120, "label": labels, "split": split})
@@ -220,9 +225,7 @@ def test_temperature_makes_probabilities_honest(vectors: WordVectors) -> None:
 
 def test_classes_are_as_frequent_as_they_were(vectors: WordVectors) -> None:
     """A model trained with equal class weights predicts class frequencies, and decides above the class share."""
-    rng = np.random.default_rng(3)
-    letters = sorted(set("".join(TEXTS + CONTEXTS)) - set("谢影"))
-    texts = ["".join(rng.choice(letters, 6)) for _ in range(400)]
+    texts, _ = draw_texts(400, 3)
     labels = ["1" if i % 5 == 0 else "0" for i in range(400)]
     rows = pl.DataFrame({"text": texts, "context": [""] * 400, "label": labels, "split": ["train", "validation"] * 200})
     recipe = Recipe(units="characters", hidden=4, epochs=1, is_weighted=True, ngrams=2, penalty=50.0)
@@ -235,19 +238,14 @@ def test_classes_are_as_frequent_as_they_were(vectors: WordVectors) -> None:
     assert predicted[:, 1].max() < 0.5
 
 
-def test_profile_paper_is_algorithm_1() -> None:
-    """The profile has words, the last state of one LSTM and one member (CSD-28 to CSD-30)."""
-    recipe = make_recipe("paper")
-    assert (recipe.units, recipe.pooling, recipe.is_bidirectional, recipe.members) == ("words", "last", False, 1)
-    assert (recipe.ngrams, recipe.is_tuned, recipe.has_context, recipe.dropout) == (0, False, True, 0.0)
-    assert make_recipe("paper", epochs=3, seed=None) == replace(recipe, epochs=3)
-
-
-def test_profile_undertone() -> None:
-    """The profile compares by product, pools all states, adds n-grams and averages three members."""
-    recipe = make_recipe("undertone")
-    assert (recipe.comparison, recipe.pooling, recipe.is_bidirectional) == ("product", "max", True)
-    assert (recipe.ngrams, recipe.is_weighted, recipe.members, recipe.units) == (2, True, 3, "words")
+def test_profiles() -> None:
+    """Paper: words, the last state of one LSTM and one member (CSD-28 to CSD-30); ours: n-grams and three members."""
+    paper, ours = make_recipe("paper"), make_recipe("undertone")
+    assert (paper.units, paper.pooling, paper.is_bidirectional, paper.members) == ("words", "last", False, 1)
+    assert (paper.ngrams, paper.is_tuned, paper.has_context, paper.dropout) == (0, False, True, 0.0)
+    assert (ours.comparison, ours.pooling, ours.is_bidirectional) == ("product", "max", True)
+    assert (ours.ngrams, ours.is_weighted, ours.members, ours.units) == (2, True, 3, "words")
+    assert make_recipe("paper", epochs=3, seed=None) == replace(paper, epochs=3)
 
 
 @pytest.mark.parametrize(
@@ -296,15 +294,3 @@ def test_what_cannot_be_asked(result: TrainingResult, split_rows: pl.DataFrame, 
         predict(load(renamed.tensors, renamed.config), ["好"], [""])
     with pytest.raises(BadInput, match="kind 'impscore'"):
         load({}, {"kind": "impscore"})
-
-
-def test_learns_from_real_comments(data: Path) -> None:
-    """A tiny model on 600 comments of ToSarcasm is better than always predicting the more frequent class."""
-    corpus = contexts.read_tosarcasm(data / "tosarcasm_zh").rows
-    subset = pl.concat([part.head(300) for part in corpus.partition_by("split")])
-    letters = sorted(set("".join(subset["text"])))
-    small = {"members": 1, "hidden": 8, "epochs": 2}
-    recipe = make_recipe("undertone", units="characters", has_context=False, **small)
-    result = fit(subset, recipe, draw_vectors(letters, 8))
-    test = subset.filter(pl.col("split") == "test")
-    assert f1(result, test) > macro_f1(test["label"].cast(pl.Int64).to_numpy(), np.ones(len(test), int)) + 0.05

@@ -1,6 +1,7 @@
-"""Fitting of sequence-to-sequence models: memorising, resuming, and choosing the epoch (CSD-03)."""
+"""Fitting of sequence-to-sequence models: memorising, repeating, and choosing the epoch (CSD-03)."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -43,7 +44,7 @@ def model(dropout: float = 0.1) -> Seq2Seq:
 def write_meanings(result: TrainingResult) -> list[str]:
     """Generate the meanings of the comments."""
     texts, contexts, _ = zip(*COMMENTS, strict=True)
-    return seq2seq.generate(result.model, texts, contexts, 2, 12, longest=24)
+    return seq2seq.generate(result.model, texts, contexts, 2, 12, 24)
 
 
 def equal(result: TrainingResult, other_result: TrainingResult) -> bool:
@@ -75,31 +76,12 @@ def test_a_reloaded_model_writes_the_same(result: TrainingResult, tmp_path: Path
     assert write_meanings(TrainingResult(loaded, {}, result.history)) == write_meanings(result)
 
 
-def test_resuming_equals_not_stopping(tmp_path: Path) -> None:
-    """A training with dropout that is stopped after two epochs and resumed ends with the same result."""
-    uninterrupted = fit(rows(2), model(), SHORT)
-    state = tmp_path / "state.safetensors"
-    fit(rows(2), model(), replace(SHORT, epochs=2), state)
+def test_equal_trainings_are_equal() -> None:
+    """The same rows, model and recipe give the same weights, with dropout too; another seed gives others."""
+    result = fit(rows(2), model(), SHORT)
     torch.manual_seed(99)
-    assert equal(fit(rows(2), model(), SHORT, state), uninterrupted)
-    assert equal(fit(rows(2), model(), SHORT, state), uninterrupted)  # no epoch remains
-    assert equal(fit(rows(2), model(), SHORT), uninterrupted)
-    assert not equal(fit(rows(2), model(), replace(SHORT, seed=7)), uninterrupted)
-
-
-@pytest.mark.parametrize("change", ["rows", "model", "recipe"])
-def test_a_state_of_something_else_is_refused(tmp_path: Path, change: str) -> None:
-    """A state resumes only with the same rows, model and recipe."""
-    state = tmp_path / "state.safetensors"
-    recipe = replace(SHORT, epochs=1)
-    fit(rows(), model(), recipe, state)
-    with pytest.raises(BadInput, match=r"state\.safetensors: this state is of a training on other data"):
-        fit(
-            rows(1 if change == "rows" else 0),
-            model(0.5 if change == "model" else 0.1),
-            replace(recipe, batch=2) if change == "recipe" else recipe,
-            state,
-        )
+    assert equal(fit(rows(2), model(), SHORT), result)
+    assert not equal(fit(rows(2), model(), replace(SHORT, seed=7)), result)
 
 
 def test_test_rows_are_ignored() -> None:
@@ -131,27 +113,19 @@ def test_comments_on_articles_are_memorised() -> None:
         ("菜场淹了", "货物搬走", "要涨价了"),
     ]
     names = ("text", "context", "meaning")
-    rows = pl.DataFrame(articles, schema=names, orient="row").with_columns(
-        pl.col("context") + tail, split=pl.lit("train")
-    )
+    rows = pl.DataFrame(articles, schema=names, orient="row")
+    rows = rows.with_columns(pl.col("context") + tail, split=pl.lit("train"))
     texts = [text for name in names for text in rows[name]]
     recipe = replace(SMALL, epochs=60, keep="start")
     result = fit(rows, seq2seq.make_model(texts, width=32, layers=1, dropout=0.0), recipe)
-    texts_and_contexts, decoding = (rows["text"].to_list(), rows["context"].to_list()), Decoding(beams=3, longest=8)
-    best = [
-        row[0]
-        for row in seq2seq.generate_candidates(result.model, *texts_and_contexts, decoding, longest=24, keep="start")
-    ]
+    articles, decoding = (rows["text"].to_list(), rows["context"].to_list()), Decoding(beams=3, longest=8)
+    generate = partial(seq2seq.generate_candidates, result.model, *articles, longest=24)
+    best = [row[0] for row in generate(decoding, keep="start")]
     assert [candidate.text for candidate in best] == rows["meaning"].to_list()
     assert min(candidate.log_probability for candidate in best) > -0.5
-    assert (
-        seq2seq.generate(result.model, *texts_and_contexts, 3, 8, longest=24, keep="start") == rows["meaning"].to_list()
-    )
-    ends = seq2seq.generate_candidates(result.model, *texts_and_contexts, decoding, longest=24, keep="end")
+    ends = generate(decoding, keep="end")
     assert ends[0] == ends[1]
-    sampled = seq2seq.generate_candidates(
-        result.model, *texts_and_contexts, Decoding(method="sample", longest=8), longest=24, keep="start"
-    )
+    sampled = generate(Decoding(method="sample", longest=8), keep="start")
     assert sum(row[0].text == candidate.text for row, candidate in zip(sampled, best, strict=True)) >= 2
 
 
