@@ -65,13 +65,6 @@ def test_the_form_asks_what_appendix_a_asks() -> None:
             assert len(shown) == len(field.values)
 
 
-def test_both_sides_of_the_wall_mean_the_same() -> None:
-    """Relations, difficulties and the columns of answers are those that quality control takes."""
-    assert questionnaire.RELATIONS == quality_control.RELATIONS
-    assert questionnaire.DIFFICULTIES == quality_control.DIFFICULTIES
-    assert set(questionnaire.ANSWERS) == set(quality_control._COLUMNS)
-
-
 def test_the_version_is_of_the_form() -> None:
     """Labels of the questionnaire are of another schema than those of comments, which is what it was."""
     assert schema.hash_schema(FORM) not in (schema.hash_schema(), "")

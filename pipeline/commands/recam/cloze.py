@@ -121,7 +121,7 @@ def audit(file: Items, as_json: Json = False) -> None:
     from pipeline.metrics.recam import audit as cloze_audit
     from pipeline.tasks.record import runs as funnel
 
-    found = items.read(file, strict=False)
+    found = items.read(file)
     funnel.report_dropped("read", found.dropped, str(file))
     show(cloze_audit.audit(found.items), as_json)
 

@@ -36,12 +36,12 @@ def get_kind(subtask: str) -> str:
 
 def read(path: Path) -> pl.DataFrame:
     """Read the items of a file in the official format; drop those with two equal options, as the trial files have."""
-    return cloze.read(path, strict=False).items
+    return cloze.read(path).items
 
 
 def gather_items(paths: Sequence[Path], without: Sequence[Path] = ()) -> tuple[pl.DataFrame, dict[str, int]]:
     """Read the items of several files, except those whose article other files hold too; count the dropped by reason."""
-    files = [cloze.read(path, strict=False) for path in paths]
+    files = [cloze.read(path) for path in paths]
     items = pl.concat(
         [
             file.items.with_columns(item_id=pl.format("{}/{}", pl.lit(number), "item_id"))

@@ -80,9 +80,9 @@ def _standardise(draws: Pool, counts: Keys, gold_counts: Keys, is_in: Masks) -> 
     level, gold_level = (np.log2(np.maximum(n, 0) + 1).round(0).astype(np.int64) for n in (counts, gold_counts))
     level_count = int(max(level.max(), gold_level.max())) + 1
     sizes = np.maximum(np.bincount(level, minlength=level_count), 1)
-    means = [np.bincount(level, weights=way, minlength=level_count) / sizes for way in draws.fits.T]
-    mean_table = np.stack(means, axis=1)
-    fits, golds = draws.fits - mean_table[level], draws.golds - mean_table[gold_level]
+    sums = [np.bincount(level, weights=way, minlength=level_count) for way in draws.fits.T]
+    means = np.stack([way / sizes for way in sums], axis=1)
+    fits, golds = draws.fits - means[level], draws.golds - means[gold_level]
     scale = np.maximum(golds[is_in].std(axis=0), 1e-6)
     return np.clip(fits / scale, -_FAR, _FAR), np.clip(golds / scale, -_FAR, _FAR)
 

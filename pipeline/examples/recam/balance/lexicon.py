@@ -1,6 +1,5 @@
 """The gold words of a set, their shapes and relatives, and random numbers that depend on names alone."""
 
-import hashlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -8,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pipeline.examples.recam.items import hash_text
 from pipeline.text import wordnet
 
 Floats = npt.NDArray[np.float64]
@@ -20,13 +20,8 @@ ROWS = 512  # items whose passages are in memory at a time
 _SUFFIXES = ("ing", "ed", "ly", "est", "er", "s")
 
 
-def hash_text(text: str) -> int:
-    """Hash a text to 64 bits."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
-
-
 class Lexicon(NamedTuple):
-    """The gold words of the set; a type is a word with a shape: "reads" in past and present are two types."""
+    """The gold words of the set; a type is a word with a shape: "reads" as noun and as verb are two types."""
 
     words: pl.Series  # in alphabetical order
     names: list[frozenset[str]]  # of each word: itself and its base forms
@@ -40,39 +35,28 @@ class Lexicon(NamedTuple):
 
 def build_lexicon(items: pl.DataFrame, pools: Callable[[str], wordnet.Pools]) -> tuple[pl.DataFrame, Lexicon]:
     """Return the items with their shape and type, and their gold words."""
-    tags = [name for name in ("upos", "tag") if name in items.columns]
-    answers = items.select("answer", *tags).unique().sort(pl.all())
-    poses = answers["upos"].to_list() if "upos" in tags else [""] * answers.height
-    forms = [_describe_form(word, upos) for word, upos in zip(answers["answer"], poses, strict=True)]
-    labels = pl.concat_str(*(pl.col(name).fill_null("") for name in tags), "form", separator="\t")
-    answers = answers.with_columns(form=pl.Series(forms, dtype=pl.String)).with_columns(label=labels)
-    types = answers.select("label", "answer").unique().sort("label", "answer").with_row_index("type")
+    labels = [f"{upos}\t{_describe_form(word, upos)}" for word, upos in items.select("answer", "upos").iter_rows()]
+    items = items.with_columns(label=pl.Series(labels, dtype=pl.String))
+    types = items.select("label", "answer").unique().sort("label", "answer").with_row_index("type")
     types = types.with_columns(
         shape=pl.col("label").rank("dense").cast(pl.Int32) - 1, type=pl.col("type").cast(pl.Int32)
     )
-    typed = items.join(answers, on=["answer", *tags], how="left", nulls_equal=True, maintain_order="left").join(
-        types, on=["label", "answer"], how="left", maintain_order="left"
-    )
     words = types["answer"].unique().sort()
-    names, related, synonyms = [], [], []
-    for word in words:
-        word_names = {word, *(wordnet.lemmatize(word, upos) for upos in wordnet.POS)}
-        near = [pools(name) for name in word_names]
-        names.append(frozenset(word_names))
-        synonyms.append(frozenset(name for pool in near for name in pool.synonyms))
-        related.append(synonyms[-1] | frozenset(name for pool in near for name in pool.antonyms))
-    places = pl.Series(range(len(words)), dtype=pl.Int32)
-    word_ids = types["answer"].replace_strict(words, places, return_dtype=pl.Int32)
-    return typed, Lexicon(
-        words,
-        names,
-        related,
-        synonyms,
-        word_ids.cast(pl.Int32).to_numpy(),  # of no words, it is null
-        types["shape"].to_numpy(),
-        types.select("type", "shape", word="answer"),
-        np.array([hash_text(word) for word in words], np.uint64),
+    names = [frozenset({word, *(wordnet.lemmatize(word, upos) for upos in wordnet.POS)}) for word in words]
+    near = [[pools(name) for name in word_names] for word_names in names]
+    synonyms = [frozenset(name for pool in pools_of_word for name in pool.synonyms) for pools_of_word in near]
+    antonyms = [frozenset(name for pool in pools_of_word for name in pool.antonyms) for pools_of_word in near]
+    lexicon = Lexicon(
+        words=words,
+        names=names,
+        related=[own_synonyms | own_antonyms for own_synonyms, own_antonyms in zip(synonyms, antonyms, strict=True)],
+        synonyms=synonyms,
+        word=np.searchsorted(words.to_numpy(), types["answer"].to_numpy()).astype(np.int32),
+        shape=types["shape"].to_numpy(),
+        types=types.select("type", "shape", word="answer"),
+        draw=np.array([hash_text(word) for word in words], np.uint64),
     )
+    return items.join(types, on=["label", "answer"], how="left", maintain_order="left"), lexicon
 
 
 def _describe_form(word: str, upos: str) -> str:
