@@ -23,18 +23,19 @@ from pipeline.models.word_vectors import WordVectors
 Source = Encoder | WordVectors
 
 _ROWS = 8_192  # words encoded at a time; their pieces are held for so many
+_CAPACITY = 65_536  # words of an encoder that are kept, 4 d bytes each: 100 MB with the embedded one
 _LONGEST = 64  # characters; what is longer is a text without blanks, and should fill no memory
 
 
 class Features(NamedTuple):
-    """Vectors of words, float32 [n, d], and which of them are known, bool [n]: of the others there is nothing but 0."""
+    """Vectors of words, float32 [n, d], zeros for those that are not known; and which are known, bool [n]."""
 
     vectors: Vectors
     is_known: npt.NDArray[np.bool_]
 
 
 def make_features(words: Sequence[str], source: Source) -> Features:
-    """The features of words, as they are spelt.
+    """Make the features of words, as they are spelt.
 
     Of an encoder: the embedding of the word as a sentence, and the mean of its pieces' input embeddings beside it;
     either alone says less. A word of which no piece is in the vocabulary is unknown. Of word vectors: the word's own,
@@ -53,50 +54,15 @@ def make_features(words: Sequence[str], source: Source) -> Features:
     return Features(vectors, is_known)
 
 
-def make_vectors(encoder: Encoder, words: Sequence[str]) -> WordVectors:
-    """A vocabulary as static vectors of an encoder, for readers without GloVe: those words that are known, each once.
+def make_static_lookup(source: Source) -> Callable[[Sequence[str]], Vectors]:
+    """Make a function from n words to their static vectors [n, d], zeros for unknown words (section 3.4; REC-13).
 
-    Args:
-        encoder: one with word pieces.
-        words: any; a word that comes again is left out.
-
-    Returns:
-        The words in their order, and `make_features` of each: float32 [words, d]. The embedded encoder's 768
-        dimensions are 3 KB a word; beside them a part of the words is held at a time.
+    Of an encoder: the embedding of the word as a sentence alone, made once for each distinct word; when more than
+    `_CAPACITY` are kept, all are forgotten. With its pieces beside it no cosine says much: of 550 words of XSum
+    summaries and their passages, 0.2 % had one above 0.85, and 0.9 % without (success, successful).
 
     Raises:
-        BadInput: the encoder has no word pieces.
-    """
-    distinct = list(dict.fromkeys(words))
-    parts = [distinct[start : start + _ROWS] for start in range(0, len(distinct), _ROWS)] or [[]]
-    vectors, known_words, count = np.empty((0, 0), np.float32), list[str](), 0
-    for part in parts:
-        features = make_features(part, encoder)
-        if not count:
-            vectors = np.empty((len(distinct), features.vectors.shape[1]), np.float32)
-        known_vectors = features.vectors[features.is_known]
-        vectors[count : count + len(known_vectors)] = known_vectors
-        known_words += [word for word, is_known in zip(part, features.is_known, strict=True) if is_known]
-        count += len(known_vectors)
-    return WordVectors(known_words, vectors[:count])
-
-
-def make_static_lookup(source: Source, capacity: int = 65_536) -> Callable[[Sequence[str]], Vectors]:
-    """A function from words to their static vectors, which makes each distinct word's once (section 3.4; REC-13).
-
-    Of an encoder: the embedding of the word as a sentence alone. With its pieces beside it no cosine says much: of 550
-    words of XSum summaries and their passages, 0.2 % had one above 0.85, and 0.9 % without (success, successful).
-
-    Args:
-        source: word vectors, or an encoder with word pieces.
-        capacity: words of an encoder that are kept, 4 d bytes each (100 MB by default with the embedded one); when they
-            are more, all are forgotten.
-
-    Returns:
-        Of n words float32 [n, d]; zeros for a word that is unknown.
-
-    Raises:
-        BadInput: when it is asked of words, as `make_features`.
+        BadInput: when it is called, as `make_features`.
     """
     if isinstance(source, WordVectors):
         rows = _index_words(source)  # of GloVe's millions of words this is not to be done for each passage
@@ -105,11 +71,10 @@ def make_static_lookup(source: Source, capacity: int = 65_536) -> Callable[[Sequ
 
     def vectors(words: Sequence[str]) -> Vectors:
         new_words = [word for word in dict.fromkeys(words) if word not in cache]
-        new_vectors = dict(
-            zip(new_words, make_features(new_words, source).vectors[:, : source.dim].copy(), strict=True)
-        )
+        new_rows = make_features(new_words, source).vectors[:, : source.dim].copy()
+        new_vectors = dict(zip(new_words, new_rows, strict=True))
         result = np.array([cache[word] if word in cache else new_vectors[word] for word in words], np.float32)
-        if len(cache) + len(new_vectors) > capacity:
+        if len(cache) + len(new_vectors) > _CAPACITY:
             cache.clear()
         cache.update((word, vector) for word, vector in new_vectors.items() if len(word) <= _LONGEST)
         return result.reshape(len(words), source.dim)
@@ -145,22 +110,26 @@ def _average_pieces(words: Sequence[str], encoder: Encoder) -> tuple[Vectors, np
 
 
 def load_or_make_vectors(folder: Path, encoder: Encoder, words: Sequence[str]) -> WordVectors:
-    """`make_vectors` of a vocabulary, made once and kept in a file below `folder`.
+    """Load a vocabulary as static vectors of an encoder, for readers without GloVe; on first use make a file of them.
 
-    The file is named by the encoder and the words in their order.
+    The file below `folder` is named by the encoder and the words in their order. The embedded encoder's 768 dimensions
+    are 3 KB a word.
+
+    Returns:
+        The distinct words that are known, in their order, and `make_features` of each: float32 [words, d].
+
+    Raises:
+        BadInput: the encoder has no word pieces.
     """
     distinct = list(dict.fromkeys(words))
     signature = "\n".join([encoder.revision, encoder.precision, encoder.pooling, *distinct])
     path = folder / f"words-{hashlib.sha256(signature.encode()).hexdigest()}.npy"
     if not path.is_file():
-        word_vectors = make_vectors(encoder, distinct)
-        vector_of = dict(zip(word_vectors.words, word_vectors.vectors, strict=True))
-        zeros = np.zeros(word_vectors.vectors.shape[1], np.float32)
+        parts = [distinct[start : start + _ROWS] for start in range(0, len(distinct), _ROWS)] or [[]]
+        vectors = np.concatenate([make_features(part, encoder).vectors for part in parts])
         with replace_file(path) as draft:
-            np.save(draft, np.array([vector_of.get(word, zeros) for word in distinct], np.float32), allow_pickle=False)
+            np.save(draft, vectors, allow_pickle=False)
     os.utime(path)  # in use: not to be swept as old
     rows = np.load(path, allow_pickle=False)
-    is_known = rows.any(axis=1)
-    return WordVectors(
-        [word for word, has_vector in zip(distinct, is_known, strict=True) if has_vector], rows[is_known]
-    )
+    known_rows = np.flatnonzero(rows.any(axis=1))
+    return WordVectors([distinct[row] for row in known_rows], rows[known_rows])

@@ -213,7 +213,7 @@ class _Training:
         self.train, self.held = np.flatnonzero(~is_held), np.flatnonzero(is_held)
         self.learner = loop.Learner(
             optimiser=make_optimiser(module, recipe.learning_rate, recipe.weight_decay), generator=generator,
-            weights=partial(copy_trained_weights, module), restore=partial(models.load_weights, module),
+            weights=partial(models.copy_weights, module, is_trained=True), restore=partial(models.load_weights, module),
             modules=[module], clip=recipe.clip,
         )  # fmt: skip
 
@@ -266,15 +266,6 @@ class _Training:
             entropy += cross_entropy(predicted, truth, reduction="sum").item()
             right_count, count = right_count + int((predicted.argmax(dim=1) == truth).sum()), count + len(truth)
         return entropy / max(count, 1), right_count / max(count, 1), count
-
-
-def copy_trained_weights(module: nn.Module) -> dict[str, Tensor]:
-    """The weights that learn."""
-    return {
-        name: value.detach().clone().cpu().contiguous()
-        for name, value in module.named_parameters()
-        if value.requires_grad
-    }
 
 
 def _read_tokenizer_files(tokenizer: Any) -> dict[str, str]:

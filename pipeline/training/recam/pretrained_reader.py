@@ -36,7 +36,7 @@ from pipeline.training import loop, recipes
 from pipeline.training.batches import shuffle_batches, sort_batches
 from pipeline.training.loop import TrainingResult
 from pipeline.training.recam import hypernyms, pretrained_reading, readers
-from pipeline.training.recam.masked_lm import copy_trained_weights, make_optimiser, set_learning_rate
+from pipeline.training.recam.masked_lm import make_optimiser, set_learning_rate
 from pipeline.training.recam.pretrained_reading import IndexArray, Inputs, Recipe
 
 __all__ = ["PROFILES", "Recipe", "TrainedReader", "answer", "compute_loss", "fit", "load", "make_recipe"]
@@ -185,7 +185,7 @@ class _Training:
             optimiser=make_optimiser(
                 model, recipe.learning_rate, recipe.weight_decay, recipe.faster, slow=model.transformer
             ),
-            generator=generator, weights=partial(copy_trained_weights, model), restore=self._restore,
+            generator=generator, weights=partial(models.copy_weights, model, is_trained=True), restore=self._restore,
             extra=lambda: {f"mean.{name}": value for name, value in self.mean.items()},
         )  # fmt: skip
 
@@ -203,9 +203,9 @@ class _Training:
     def _average(self, epoch_count: int) -> None:
         """Take this epoch's weights into the mean; so many epochs are in it."""
         if epoch_count == 0 and self.recipe.averaged:
-            self.mean = copy_trained_weights(self.model)
+            self.mean = models.copy_weights(self.model, is_trained=True)
         elif epoch_count > 0:
-            weights = copy_trained_weights(self.model)
+            weights = models.copy_weights(self.model, is_trained=True)
             mean = [self.mean[name] for name in weights]
             average = get_swa_multi_avg_fn()  # type: ignore[no-untyped-call]
             average(mean, list(weights.values()), epoch_count)  # in place

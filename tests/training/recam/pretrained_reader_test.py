@@ -171,7 +171,7 @@ def test_sequences_are_what_they_are_said_to_be(items: pl.DataFrame, pieces: mod
         batch = reading.make_batch(inputs, [0], recipe, pieces)
         texts = [
             pieces.tokenizer.decode(ids[is_piece].tolist(), skip_special_tokens=False)
-            for ids, is_piece in zip(batch.ids, batch.is_there, strict=True)
+            for ids, is_piece in zip(batch.ids, batch.is_piece, strict=True)
         ]
         return texts, batch
 
@@ -258,7 +258,7 @@ def test_weights_are_averaged_over_the_last_epochs(
     average = readers._Training._average
 
     def record_weights(self: Any, *args: Any) -> None:
-        epoch_weights.append(masked_lm.copy_trained_weights(self.model))
+        epoch_weights.append(models.copy_weights(self.model, is_trained=True))
         average(self, *args)
 
     monkeypatch.setattr(readers._Training, "_average", record_weights)
