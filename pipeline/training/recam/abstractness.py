@@ -21,6 +21,7 @@ from pipeline.models.recam.word_features import Source, make_features
 from pipeline.models.word_vectors import WordVectors
 from pipeline.text.concreteness import Ratings
 from pipeline.training import recipes
+from pipeline.training.loop import check_loss
 
 log = logging.getLogger(__name__)
 
@@ -45,41 +46,32 @@ class Recipe:
     seed: int = 42
 
 
-PROFILES = {
-    "paper": Recipe(),
-    "undertone": Recipe(members=5, dropout=0.5, input_dropout=0.2, epochs=6),
-}
+PROFILES = {"paper": Recipe(), "undertone": Recipe(members=5, dropout=0.5, input_dropout=0.2, epochs=6)}
 """One network as in section 3.2, which states layers and no sizes; and ours, chosen inside training parts of MRC."""
 
 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
-    """A profile with some numbers changed; those that are None stay."""
+    """Change some numbers of a profile; those that are None stay."""
     return recipes.change_profile(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"learning_rate"})
 
 
 class TrainingResult(NamedTuple):
-    """What training gives: tensors and configuration, which together are the model, and what was left out."""
+    """A trained scorer (tensors and configuration), and the words that were left out."""
 
     tensors: dict[str, Tensor]
     config: dict[str, Any]  # the recipe; dim, ratings, pearson_train, word_count, encoder
-    history: pl.DataFrame  # epoch, loss: mean squared error of a word in training
     dropped: pl.DataFrame  # word, reason (no_vector)
 
 
 def fit(ratings: Ratings, source: Source, recipe: Recipe) -> TrainingResult:
     """Train on all words of a list that have a vector, on a CPU; the same input gives the same bits.
 
-    Args:
-        ratings: of `concreteness.read` or `concreteness.embedded`.
-        source: an encoder or word vectors.
-        recipe: hyperparameters.
-
     Raises:
         BadInput: fewer than two of the words have a vector, or the loss is no number.
     """
     rows, vectors, dropped = _match_vectors(ratings, source)
     truth = rows["score"].to_numpy()
-    model, losses = _train(vectors, truth, recipe)
+    model = _train(vectors, truth, recipe)
     encoder = source if isinstance(source, Encoder) else None
     config = {
         **asdict(recipe),
@@ -94,10 +86,7 @@ def fit(ratings: Ratings, source: Source, recipe: Recipe) -> TrainingResult:
         "encoder_revision": encoder.revision if encoder else None,
         "encoder_pooling": encoder.pooling if encoder else None,
     }
-    history = pl.DataFrame({"epoch": range(1, len(losses) + 1), "loss": losses})
-    return TrainingResult(
-        {name: value.detach().clone() for name, value in model.state_dict().items()}, config, history, dropped
-    )
+    return TrainingResult({name: value.detach().clone() for name, value in model.state_dict().items()}, config, dropped)
 
 
 def _match_vectors(ratings: Ratings, source: Source) -> tuple[pl.DataFrame, Vectors, pl.DataFrame]:
@@ -112,45 +101,40 @@ def _match_vectors(ratings: Ratings, source: Source) -> tuple[pl.DataFrame, Vect
     return rows, features.vectors[features.is_known], unknown.select("word", reason=pl.lit("no_vector"))
 
 
-def _train(vectors: Vectors, truth: Floats, recipe: Recipe) -> tuple[Abstractness, list[float]]:
-    """A scorer after training, and the loss of each epoch. The global source of chance is left as it was."""
+def _train(vectors: Vectors, truth: Floats, recipe: Recipe) -> Abstractness:
+    """Train a scorer. The global source of chance is left as it was."""
     inputs, targets = torch.from_numpy(vectors), torch.tensor(truth, dtype=torch.float32).unsqueeze(1)
     generator = torch.Generator().manual_seed(recipe.seed)
-    losses = []
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)  # weights and dropout draw from the global source
-        model = Abstractness(_make_shape(vectors.shape[1], recipe))
+        model = _make_model(vectors.shape[1], recipe)
         model.standardise(inputs)
         optimiser = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
         model.train()
         for epoch in range(1, recipe.epochs + 1):
-            loss_sum = 0.0
             for rows in torch.split(torch.randperm(len(inputs), generator=generator), recipe.batch):
                 # the members' errors are summed, so that each learns as if it were alone
                 loss = (model(inputs[rows]) - targets[rows]).square().mean(dim=0).sum()
-                if not torch.isfinite(loss):
-                    raise BadInput(f"the loss is {loss.item()} in epoch {epoch}: the learning rate is too high")
+                check_loss(loss.item(), epoch)
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
-                loss_sum += loss.item() * len(rows) / recipe.members
-            losses.append(loss_sum / len(inputs))
-    return model.eval(), losses
+    return model.eval()
 
 
-def _make_shape(dim: int, recipe: Recipe) -> Shape:
-    return Shape(dim, recipe.hidden, recipe.members, recipe.dropout, recipe.input_dropout)
+def _make_model(dim: int, recipe: Recipe) -> Abstractness:
+    return Abstractness(Shape(dim, recipe.hidden, recipe.members, recipe.dropout, recipe.input_dropout))
 
 
 class Scorer(NamedTuple):
-    """A scorer that can be asked."""
+    """A trained scorer with the source of its features."""
 
     model: Abstractness
     source: Source
 
 
 def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> Scorer:
-    """A scorer of what `fit` gave or `registry.read` read.
+    """Load a scorer from the tensors and configuration of `fit` or `registry.read`.
 
     Args:
         tensors: its weights.
@@ -171,14 +155,13 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> 
             f"the scorer was trained on {config['dim']} dimensions; the vectors have {source.vectors.shape[1]}"
         )
     numbers = {field.name: config[field.name] for field in fields(Recipe)}
-    recipe = Recipe(**numbers | {"hidden": tuple(numbers["hidden"])})  # a list, where it comes from JSON
-    model = Abstractness(_make_shape(config["dim"], recipe))
+    model = _make_model(config["dim"], Recipe(**numbers | {"hidden": tuple(numbers["hidden"])}))  # a list in JSON
     model.load_state_dict(tensors)
     return Scorer(model.eval(), source)
 
 
 def predict(scorer: Scorer, words: Sequence[str]) -> Floats:
-    """Concreteness of words in lower case, 0 highly abstract to 1 highly concrete: [n]; NaN where one has no vector."""
+    """Score words, 0 highly abstract to 1 highly concrete, whatever their case: [n]; NaN where one has no vector."""
     distinct, inverse = np.unique(np.asarray([word.lower() for word in words], dtype=object), return_inverse=True)
     out = np.empty(len(distinct), np.float64)
     for start in range(0, len(distinct), _ROWS):
@@ -196,7 +179,7 @@ class Correlation(NamedTuple):
 
 
 def pearson(gold: Floats, predicted: Floats) -> Correlation:
-    """Pearson's correlation; 0 with p 1 where one side is constant."""
+    """Compute Pearson's correlation; 0 with p 1 where one side is constant."""
     from scipy import stats
 
     if np.ptp(gold) == 0 or np.ptp(predicted) == 0:
@@ -206,20 +189,13 @@ def pearson(gold: Floats, predicted: Floats) -> Correlation:
 
 
 def evaluate_splits(ratings: Ratings, source: Source, recipe: Recipe, split_count: int = 10) -> pl.DataFrame:
-    """Table 2 over n random splits of the paper's sizes, where it has one (REC-06, errata E13).
+    """Measure table 2 over n random splits of the paper's sizes, where it has one (REC-06, errata E13).
 
     A list with fewer words than the paper's 4,025 is split in the same proportion. Words without a vector are in no
-    split.
-
-    Args:
-        ratings: a list.
-        source: an encoder or word vectors.
-        recipe: hyperparameters; its seed gives the splits as well.
-        split_count: how many splits.
+    split. The recipe's seed gives the splits as well.
 
     Returns:
         split, train_count, test_count, pearson_train, pearson (of the test part), p_value (of the same): a row a split.
-        Their mean and standard deviation are what is reported.
 
     Raises:
         BadInput: fewer than four words have a vector.
@@ -234,7 +210,7 @@ def evaluate_splits(ratings: Ratings, source: Source, recipe: Recipe, split_coun
     for split in range(split_count):
         order = np.random.default_rng([recipe.seed, split]).permutation(len(truth))
         train, test = order[:train_count], order[train_count:word_count]
-        model, _ = _train(vectors[train], truth[train], recipe)
+        model = _train(vectors[train], truth[train], recipe)
         inside, outside = (pearson(truth[words], score_vectors(model, vectors[words])) for words in (train, test))
         log.info("split %d of %d: r %.4f", split + 1, split_count, outside.r)
         split_rows.append((split, len(train), len(test), inside.r, outside.r, outside.p_value))
