@@ -164,7 +164,8 @@ def _share_letters(options: Words) -> Floats:
         for first, second in combinations(range(len(row_options)), 2):
             groups, other_groups = groups_of[row_options[first]], groups_of[row_options[second]]
             row[[first, second]] += len(groups & other_groups) / len(groups | other_groups)
-    return shares / max(options.shape[1] - 1, 1)
+    shares /= max(options.shape[1] - 1, 1)
+    return shares
 
 
 def _bin_count(count: float) -> int:

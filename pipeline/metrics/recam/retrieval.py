@@ -48,4 +48,4 @@ def report(candidates: Sequence[Sequence[str]], right: Sequence[str]) -> Retriev
     """Compute MRR of ranked lists and their right words, and the share of words among the first 1, 5 and 10."""
     ranks = find_ranks(candidates, right)
     recalls = (float(np.mean((ranks > 0) & (ranks <= k))) for k in (1, 5, 10))
-    return Retrieval(mrr(ranks), *recalls, len(ranks))
+    return Retrieval._make((mrr(ranks), *recalls, len(ranks)))

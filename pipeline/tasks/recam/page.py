@@ -86,19 +86,16 @@ def read_evaluations(day: str) -> pl.DataFrame:
 def _read_retrieval(day: str) -> pl.DataFrame:
     kinds = {options.get_kind(subtask): subtask for subtask in building.SUBTASKS}
     condition = (pl.col("day") == parse_day(day)) & pl.col("kind").is_in(list(kinds))
-    rows = warehouse.scan("evaluations", condition).collect()
     subtask = pl.col("kind").replace_strict(kinds, return_dtype=pl.String)
+    rows = warehouse.scan("evaluations", condition).collect()
     rows = rows.select("metric", "value", subtask=subtask, reader="subset", n="pair_count")
     return rows.pivot("metric", index=["subtask", "reader", "n"], values="value")
 
 
 def _audit_items() -> pl.DataFrame:
-    audits = []
-    for subtask in building.SUBTASKS:
-        items = readers.read_all_items(subtask)
-        if items.height:
-            audits.append(audit.audit(items).with_columns(subtask=pl.lit(subtask)))
-    return pl.concat(audits) if audits else pl.DataFrame()
+    items_of = {subtask: readers.read_all_items(subtask) for subtask in building.SUBTASKS}
+    audits = (audit.audit(items).with_columns(subtask=pl.lit(subtask)) for subtask, items in items_of.items())
+    return pl.concat(audits)
 
 
 def _count_flags() -> pl.DataFrame:

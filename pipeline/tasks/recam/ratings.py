@@ -92,27 +92,19 @@ def flag(subtask: str, run_id: str = "cli") -> Judgement:
 
     Items with too few answers, or none, have no flag.
     """
-    judgement = judge_answers(subtask)
-    flags = judgement.items.select("item_id", *_FLAGS).lazy()
-
-    def join_flags(items: pl.LazyFrame) -> pl.LazyFrame:
-        columns = items.collect_schema().names()
-        return items.drop(_FLAGS).join(flags, on="item_id", how="left").select(columns)
-
-    warehouse.replace("cloze_items", warehouse.slice_of(subtask=subtask), join_flags, run_id)
-    kept_count = int(judgement.items["n"].sum())
-    projects.record_step(get_project(subtask).name, STEP, kept_count, judgement.dropped, run_id)
-    return judgement
-
-
-def judge_answers(subtask: str) -> Judgement:
-    """Decide which answers of a subtask's raters count, and which items are at fault."""
-    tasks = read_tasks(subtask)
+    tasks, name = read_tasks(subtask), get_project(subtask).name
     items = readers.read_all_items(subtask)
     items = items.join(tasks.select("item_id"), on="item_id", how="semi", maintain_order="left")
-    labels = projects.read_labels(get_project(subtask).name)
-    labels = labels.join(tasks.select("task_id"), on="task_id", how="semi")
+    labels = projects.read_labels(name).join(tasks.select("task_id"), on="task_id", how="semi")
     answers = questionnaire.build_answers(labels, tasks)
     valid = quality_control.select(answers, items)
     noise = quality_control.measure_noise(valid.answers, answers, items)
+    flags = noise.select("item_id", *_FLAGS).lazy()
+
+    def join_flags(current_items: pl.LazyFrame) -> pl.LazyFrame:
+        columns = current_items.collect_schema().names()
+        return current_items.drop(_FLAGS).join(flags, on="item_id", how="left").select(columns)
+
+    warehouse.replace("cloze_items", warehouse.slice_of(subtask=subtask), join_flags, run_id)
+    projects.record_step(name, STEP, int(noise["n"].sum()), valid.dropped, run_id)
     return Judgement(noise, valid.raters, valid.dropped)

@@ -1,7 +1,7 @@
 """Readers of cloze items as tasks: from items to a model, from a model to its accuracy (REC-17 to REC-31)."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
@@ -34,23 +34,14 @@ def get_kind(subtask: str) -> str:
     return f"reader_{subtask}"
 
 
-def read(path: Path) -> pl.DataFrame:
-    """Read the items of a file in the official format; drop those with two equal options, as the trial files have."""
-    return cloze.read(path).items
-
-
 def gather_items(paths: Sequence[Path], without: Sequence[Path] = ()) -> tuple[pl.DataFrame, dict[str, int]]:
     """Read the items of several files, except those whose article other files hold too; count the dropped by reason."""
     files = [cloze.read(path) for path in paths]
-    items = pl.concat(
-        [
-            file.items.with_columns(item_id=pl.format("{}/{}", pl.lit(number), "item_id"))
-            for number, file in enumerate(files)
-        ]
-    )
+    ids = (pl.format("{}/{}", pl.lit(number), "item_id") for number in range(len(files)))
+    items = pl.concat([file.items.with_columns(item_id=name) for file, name in zip(files, ids, strict=True)])
     dropped = [file.dropped for file in files]
     if without:
-        kept = cloze.drop_articles(items, pl.concat([read(path) for path in without]))
+        kept = cloze.drop_articles(items, pl.concat([cloze.read(path).items for path in without]))
         items, dropped = kept.items, [*dropped, kept.dropped]
     counts = pl.concat(dropped).group_by("reason").len().sort("reason")
     return items, dict(counts.iter_rows())
@@ -75,22 +66,18 @@ def read_items(subtask: str, *splits: str) -> pl.DataFrame:
 
 def read_all_items(subtask: str) -> pl.DataFrame:
     """Read all items of a subtask, in the order of their ids: the columns of `cloze_items`, and article."""
-    items = warehouse.scan("cloze_items", pl.col("subtask") == subtask)
-    return items.join(scan_passages(), on=["source", "thread_id"], how="inner").sort("item_id").collect()
-
-
-def scan_passages() -> pl.LazyFrame:
-    """Scan the passages of items: source, thread_id, article."""
     from pipeline.tasks.recam import targets
 
-    return targets.scan_articles().select("source", "thread_id", article="text")
+    items = warehouse.scan("cloze_items", pl.col("subtask") == subtask)
+    passages = targets.scan_articles().select("source", "thread_id", article="text")
+    return items.join(passages, on=["source", "thread_id"], how="inner").sort("item_id").collect()
 
 
-def list_profiles() -> dict[str, Any]:
-    """List the recipes of all readers by name."""
+def list_modules() -> dict[str, ModuleType]:
+    """List the modules that train readers by the profiles they train."""
     from pipeline.training.recam import pretrained_reader, readers
 
-    return {**readers.PROFILES, **pretrained_reader.PROFILES}
+    return {profile: module for module in (readers, pretrained_reader) for profile in module.PROFILES}
 
 
 def get_module(profile: str) -> ModuleType:
@@ -99,11 +86,10 @@ def get_module(profile: str) -> ModuleType:
     Raises:
         BadInput: there is no such profile.
     """
-    from pipeline.training.recam import pretrained_reader, readers
-
-    if profile not in list_profiles():
-        raise BadInput(f"no profile {profile!r}; there are {', '.join(list_profiles())}")
-    return readers if profile in readers.PROFILES else pretrained_reader
+    modules = list_modules()
+    if profile not in modules:
+        raise BadInput(f"no profile {profile!r}; there are {', '.join(modules)}")
+    return modules[profile]
 
 
 def load_vectors(texts: Sequence[str], path: Path | None = None) -> "WordVectors":
@@ -126,24 +112,13 @@ def list_texts(items: pl.DataFrame) -> list[str]:
     return pl.concat([items["article"], items["question"], words]).unique().sort().to_list()
 
 
-def _list_training_texts(items: pl.DataFrame) -> pl.Series:
-    """List the passages of items, and their summaries: the question with its answer in it."""
-    answer = pl.col("options").list.get(pl.col("label")) if "options" in items.columns else pl.col("answer")
-    summary = pl.col("question").str.replace("@placeholder", answer, literal=True)
-    return pl.concat([items["article"], items.select(summary.alias("article")).to_series()])
-
-
-def look_up_glosses(words: Sequence[str]) -> dict[str, list[str]]:
+def look_up_glosses(words: Iterable[str]) -> dict[str, list[str]]:
     """Look up the glosses of words in WordNet, tokenized (appendix D; REC-20); words it lacks have none."""
     from pipeline.text import segment, wordnet
 
     tokenize = segment.load_tokenizer("nltk").cut
     glosses = {word: wordnet.join_glosses(word) for word in sorted({word.lower() for word in words})}
     return {word: segment.split_words(gloss, tokenize) for word, gloss in glosses.items() if gloss}
-
-
-def _look_up_option_glosses(items: pl.DataFrame, *, has_gloss: bool) -> dict[str, list[str]] | None:
-    return look_up_glosses(items["options"].explode().to_list()) if has_gloss else None
 
 
 def choose_device() -> str:
@@ -164,25 +139,26 @@ def fit(
 
     Args:
         items: item_id, article, question, options, label; split, where there is one.
-        profile: one of `list_profiles`.
+        profile: a key of `list_modules`.
         changes: to its recipe.
         path: file of word vectors, for readers that use them; for the others the folder or name of an encoder.
         subtask: of the reader in the tables.
     """
     module = get_module(profile)
     recipe = module.make_recipe(profile, **(changes or {}))
-    glosses = _look_up_option_glosses(items, has_gloss=recipe.has_gloss)
+    glosses = look_up_glosses(items["options"].explode()) if recipe.has_gloss else None
     source, source_name = _load_source(module, items, path)
     data_hash = hash_items(items)
     state = model_registry.locate_state(data_hash, asdict(recipe), source_name)
     model = module.fit(items, recipe, source, state, glosses=glosses, device=choose_device())
     config = {**model.config, "profile": profile, "data_hash": data_hash, "source": source_name}
+    summaries = items.select(pl.col("question").str.replace(cloze.PLACEHOLDER, cloze.right_option(), literal=True))
     test_items = items.filter(pl.col("split") == "test") if "split" in items.columns else items.clear()
     return TrainedModel(
         kind=get_kind(subtask) if subtask else config["kind"],
         tensors=model.tensors,
         config=config,
-        texts=_list_training_texts(items),
+        texts=pl.concat([items["article"], summaries.to_series().rename("article")]),
         evaluations=model_registry.build_epoch_rows(model.history, {"value": ("accuracy", "validation")}),
         evaluate=(lambda registered: measure(test_items, registered)) if test_items.height else None,
         summary={"profile": profile, **{name: config[name] for name in module.Recipe.__slots__}},
@@ -255,23 +231,18 @@ def load_model(ref: str | None, subtask: str = building.SUBTASKS[0], day: str | 
     """Load a reader by its folder or id; without `ref`, the one of a subtask that is in force for a day."""
     missing = f"no reader of {subtask} is in force; train one: `undertone train reader --help`"
     model = model_registry.load_model(get_kind(subtask), ref, day, missing)
-    if model.config.get("profile") not in list_profiles():
+    if model.config.get("profile") not in list_modules():
         raise BadInput(f"model {model.model_id[:12]}: it is no reader of cloze items")
     return model
 
 
-def answer(model: "Model", items: pl.DataFrame) -> "npt.NDArray[np.float64]":
-    """Return the probabilities of the options of each item [n, 5]."""
-    module = get_module(model.config["profile"])
-    reader = model.build(module.load, choose_device())
-    glosses = _look_up_option_glosses(items, has_gloss=reader.recipe.has_gloss)
-    probabilities: npt.NDArray[np.float64] = module.answer(reader, items, glosses)
-    return probabilities
-
-
 def is_right(model: "Model", items: pl.DataFrame) -> "npt.NDArray[np.bool_]":
     """Whether a reader chooses the right option of each item [n]; of equally likely options it chooses the first."""
-    matches: npt.NDArray[np.bool_] = answer(model, items).argmax(axis=1) == items["label"].to_numpy()
+    module = get_module(model.config["profile"])
+    reader = model.build(module.load, choose_device())
+    glosses = look_up_glosses(items["options"].explode()) if reader.recipe.has_gloss else None
+    choices = module.answer(reader, items, glosses).argmax(axis=1)
+    matches: npt.NDArray[np.bool_] = choices == items["label"].to_numpy()
     return matches
 
 
@@ -296,10 +267,11 @@ def measure(items: pl.DataFrame, model: "Model", subset: str = HOME) -> pl.DataF
     blind = audit.audit(items).sort("accuracy", descending=True).row(0, named=True)
     rows = _make_accuracy_rows(subset, overall.n, *overall[:3])
     rows[0] |= {"baseline": blind["accuracy"], "baseline_name": blind["baseline"]}
-    for name, values in _group_items(items).items():
-        groups = reading.measure_groups(matches, values, articles).select("group", "n", "accuracy", "low", "high")
-        for group, n, *interval in groups.iter_rows():
-            rows += _make_accuracy_rows(f"{name}:{group}", n, *interval)
+    kinds = {"upos": items["upos"]} if "upos" in items.columns else {}
+    kinds["words"] = reading.bin_lengths(items["article"].str.count_matches(r"\S+"), EDGES)
+    for name, values in kinds.items():
+        for group, *numbers in reading.measure_groups(matches, values, articles).iter_rows():
+            rows += _make_accuracy_rows(f"{name}:{group}", *numbers)
     frame = pl.DataFrame(rows, infer_schema_length=None)
     return model_registry.complete_evaluations(frame.with_columns(split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)))
 
@@ -309,14 +281,6 @@ def _make_accuracy_rows(subset: str, n: int, value: float, low: float, high: flo
     return [
         {"metric": metric, "subset": subset, "value": number, "pair_count": n} for metric, number in numbers.items()
     ]
-
-
-def _group_items(items: pl.DataFrame) -> dict[str, pl.Series]:
-    from pipeline.metrics.recam import reading
-
-    word_counts = items["article"].str.count_matches(r"\S+").cast(pl.Int64)
-    groups = {"upos": items["upos"]} if "upos" in items.columns else {}
-    return {**groups, "words": reading.bin_lengths(word_counts, edges=EDGES)}
 
 
 def compare(items: pl.DataFrame, model: "Model", other: "Model") -> dict[str, Any]:

@@ -159,8 +159,8 @@ def _explain(weights: _Weights, items: pl.DataFrame, lexicon: Lexicon, types: Id
     """Say why each word of a reader was not drawn, and list the drawn words (types [items, 4], -1 for none)."""
     pool = weights.pool
     width = np.int64(max(len(lexicon.word), 1))
-    rows, columns = np.nonzero(types >= 0)
-    is_drawn = is_among(pool.item.astype(np.int64) * width + pool.type, np.sort(rows * width + types[rows, columns]))
+    row, place = np.nonzero(types >= 0)
+    is_drawn = is_among(pool.item.astype(np.int64) * width + pool.type, np.sort(row * width + types[row, place]))
     listed = pool._replace(code=np.where(is_drawn, 0, pool.code)).filter((pool.times > 0) | is_drawn)
     columns = {
         "item_id": items["item_id"].gather(listed.item),

@@ -29,7 +29,7 @@ class Pool(NamedTuple):
 
     def filter(self, mask: Masks) -> "Pool":
         """Return the rows for which the mask holds."""
-        return Pool(*(column[mask] for column in self[:-1]), self.golds)
+        return Pool._make((*(column[mask] for column in self[:-1]), self.golds))
 
 
 def read_candidates(
