@@ -28,16 +28,10 @@ OPEN: dict[str, pl.DataType] = {
 def find_targets(
     articles: pl.DataFrame, analyse: Analyzer, rules: Mapping[str, Rule], filters: Sequence[Filter]
 ) -> Iterator[pl.DataFrame]:
-    """Judge every token of the summaries; yield a frame for each `CHUNK` articles.
+    """Judge every token of the summaries of articles (thread_id, text, summary), by the rule of each subtask.
 
-    Args:
-        articles: thread_id, text, summary.
-        analyse: cuts and tags a text.
-        rules: by subtask.
-        filters: in the order in which they are applied, the same for all subtasks.
-
-    Yields:
-        The columns of `targets.TARGETS`, and subtask.
+    The filters are applied in their order, the same for all subtasks. For each `CHUNK` articles a frame is yielded: the
+    columns of `targets.TARGETS`, and subtask.
     """
     for part in articles.iter_slices(CHUNK):
         rows = part.select("thread_id", "summary", "text").iter_rows()
@@ -58,15 +52,10 @@ def list_untargeted(articles: pl.DataFrame, tokens: pl.DataFrame, subtasks: Sequ
 
 
 def build_items(articles: pl.DataFrame, tokens: pl.DataFrame, subtask: str) -> pl.DataFrame:
-    """Build the open items of a subtask's targets, in the order of their ids.
+    """Build the open items of a subtask's targets (`OPEN`), in the order of their ids.
 
-    Args:
-        articles: source, thread_id, text, summary.
-        tokens: source, subtask, thread_id, start, end, word, upos, score, reason; those with a reason make no item.
-        subtask: one of `SUBTASKS`.
-
-    Returns:
-        The columns of `OPEN`. The split goes by the article: one that two items share is on one side, in both subtasks.
+    Of articles come source, thread_id, text and summary; of tokens `targets.TARGETS`, source and subtask: those with a
+    reason make no item. The split goes by the article: one that two items share is on one side, in both subtasks.
     """
     target_rows = tokens.filter((pl.col("subtask") == subtask) & pl.col("reason").is_null())
     rows = target_rows.join(articles, on=["source", "thread_id"], how="inner")

@@ -63,10 +63,8 @@ def build_imperceptibility_rule(
     191 that MRC rates are under the threshold, but 836 of the 836 that Brysbaert et al. (2014) rate, by form or lemma,
     are under 2.4, which is 0.35 of their scale of 1 to 5. For items like those give that list's scores.
 
-    Args:
-        scores: concreteness of words in lower case, in [0, 1].
-        threshold: from which a word is too concrete.
-        by_lemma: use the lemma's score, and that of the form where the lemma has none: lists of ratings need this.
+    Scores are those of words in lower case, in [0, 1]. With `by_lemma` the lemma's score counts, and that of the form
+    where the lemma has none: lists of ratings need this.
     """
 
     def judge(token: Token) -> Verdict:
@@ -94,9 +92,7 @@ def build_nonspecificity_rule(
     at level 4 or less (data as it stands, not as datum), and of 1,770 other nouns 406 have their least level at 5. A
     threshold of 5 follows them.
 
-    Args:
-        senses: of (lemma, part of speech) in a context of tokens, as `text.senses.disambiguate` with its store.
-        threshold: the first level that is too specific.
+    `senses` finds the senses of (lemma, part of speech) in a context of tokens, as `text.senses.disambiguate` does.
     """
 
     def judge(token: Token, sense: Sense | None) -> Verdict:
@@ -203,13 +199,7 @@ FILTERS: tuple[Filter, ...] = (flag_in_passage, flag_in_question, flag_related)
 def judge_tokens(pair: Pair, rule: Rule, filters: Sequence[Filter] = FILTERS) -> pl.DataFrame:
     """Give every token of a summary its score, and the reason why it is no target; null for those that are.
 
-    Args:
-        pair: an article with its summary.
-        rule: `build_imperceptibility_rule` or `build_nonspecificity_rule`.
-        filters: in the order in which they are applied.
-
-    Returns:
-        The columns of `TARGETS`; start and end are in the summary.
+    The filters are applied in their order. The result has the columns of `TARGETS`; start and end are in the summary.
     """
     tokens = list(chain(*pair.summary))
     verdicts = rule(pair, tokens)

@@ -39,13 +39,7 @@ class Comparison(NamedTuple):
 
 
 def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = 2000, seed: int = 42) -> Interval:
-    """Compute the share of right answers with its percentile bootstrap interval of 95 %.
-
-    Args:
-        is_right: of each item, [n].
-        groups: the article of each item, [n]: whole articles are drawn. By default single items.
-        draws: samples drawn with replacement.
-        seed: of the draws.
+    """Compute the share of right answers with its percentile bootstrap interval of 95 %; whole groups are drawn.
 
     Raises:
         ValueError: no items, one without an answer (null), or not as many groups as items.
@@ -57,21 +51,13 @@ def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = 2000
 
 
 def measure_groups(is_right: Rights, values: pl.Series, articles: Names) -> pl.DataFrame:
-    """Compute accuracy by group: part of speech of the gold word, length bin (`bin_lengths`), …
+    """Compute accuracy by group: part of speech of the gold word, length bin (`bin_lengths`), …; null is a group, too.
 
     The interval is Wilson's, as parts may hold few items or only right ones, where a bootstrap has no width. Items of
     one article count as one answer for it, which makes it wide rather than narrow.
 
-    Args:
-        is_right: of each item, [n].
-        values: the group of each item, [n]; null is a group, too.
-        articles: the article of each item, [n].
-
     Returns:
         group (the value as text, null where it is null), n, accuracy, low, high; in the order of the values.
-
-    Raises:
-        ValueError: as of `accuracy`.
     """
     right = _check_answers(is_right)
     rows = pl.DataFrame({"value": values, "right": right, "unit": number_units(articles, len(right))})
@@ -84,12 +70,7 @@ def measure_groups(is_right: Rights, values: pl.Series, articles: Names) -> pl.D
 
 
 def bin_lengths(lengths: pl.Series, edges: Sequence[int]) -> pl.Series:
-    """Assign each length, a whole number from 0, to a bin: an Enum in order, such as `0–120`, `121–250`, `251+`.
-
-    Args:
-        lengths: such as words of the passage.
-        edges: the last length of each bin but the last, growing.
-    """
+    """Assign lengths to bins, an Enum in order such as `0–120`, `121–250`, `251+`; edges are last lengths, growing."""
     starts = [0, *(end + 1 for end in edges)]
     labels = [*(f"{start}–{end}" for start, end in zip(starts, edges, strict=False)), f"{starts[-1]}+"]
     bins = np.searchsorted(np.array(edges), lengths.to_numpy())
@@ -100,11 +81,6 @@ def compare(first: Rights, second: Rights, groups: Names | None = None) -> Compa
     """Measure how much more often `first` is right than `second`, by a paired bootstrap over the same items.
 
     p is that of `resample.p_value`. McNemar's test is for single items.
-
-    Args:
-        first: whether the first reader is right, [n].
-        second: whether the second reader is, about the same items in the same order.
-        groups: the article of each item, [n]; by default single items are drawn.
 
     Raises:
         ValueError: as of `accuracy`, or not as many answers of one as of the other.
@@ -118,9 +94,7 @@ def compare(first: Rights, second: Rights, groups: Names | None = None) -> Compa
 def compare_subtasks(cells: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFrame:
     """Measure how much readers lose on the subtask that they were not trained on (section 4.3; REC-30).
 
-    Args:
-        cells: trained_on, tested_on, accuracy and the keys, a row a cell.
-        keys: columns that identify readers, such as the team.
+    Cells have trained_on, tested_on, accuracy and the keys, columns that identify readers, such as the team.
 
     Returns:
         The keys, tested_on, trained_on, home (accuracy of the one trained on what it is tested on, null where there is

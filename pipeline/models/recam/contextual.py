@@ -35,13 +35,8 @@ def embed_tokens(
     has zeros. A sentence that is longer than the model reads is cut between tokens into windows, which do not see each
     other. A distinct sentence is embedded once; states differ by up to 1e-6 with the batch a sentence falls in.
 
-    All the states of a call are held at once, 4 d bytes a token: a passage at a time is a few MB at most.
-
-    Args:
-        encoder: of a sentence-transformers folder, or of any with a transformer and a fast tokenizer.
-        sentences: of tokens; either may be empty.
-        layer: of the hidden states: 0 the input embeddings, then one a layer, or from the end by negative numbers.
-        pooling: how pieces become a token.
+    All the states of a call are held at once, 4 d bytes a token: a passage at a time is a few MB at most. Layer 0 has
+    the input embeddings, negative numbers count from the last layer.
 
     Raises:
         BadInput: the encoder has no word pieces or cannot tell which character a piece is from, or has no such layer,

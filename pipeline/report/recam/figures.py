@@ -59,13 +59,10 @@ def sort_groups(groups: Sequence[str | None]) -> list[str | None]:
 
 
 def order_steps(frame: pl.DataFrame) -> pl.DataFrame:
-    """The funnel of one subtask in the order in which words are lost.
+    """The funnel of one subtask (reason, count) in the order in which words are lost.
 
-    Args:
-        frame: reason, count; the targets have the reason `target` or none.
-
-    Returns:
-        reason, count, left (tokens that are left after it); the last row is of the targets.
+    The targets have the reason `target` or none; they are the last row, with a count of 0 if there are none. Column
+    `left` counts the tokens that are left after a reason.
     """
     no_targets = pl.DataFrame({"reason": TARGET, "count": 0})
     rows = pl.concat([frame.select(pl.col("reason").fill_null(TARGET), pl.col("count").cast(pl.Int64)), no_targets])
@@ -91,8 +88,7 @@ def _render(draw: Callable[[pl.DataFrame], Figure]) -> Callable[[pl.DataFrame], 
 def draw_funnel(frame: pl.DataFrame) -> Figure:
     """From all tokens of the summaries to targets: what rule and filters took, one after the other (section 3.4).
 
-    Args:
-        frame: subtask, reason (of `examples.recam.targets`; `target` or null for those left), count.
+    Columns: subtask, reason (of `examples.recam.targets`; `target` or null for those left), count.
     """
     parts = {name: order_steps(frame.filter(subtask=name)) for name in list_subtasks(frame["subtask"])}
     figure, axes = _create_panels([part.height + 1 for part in parts.values()])
@@ -122,9 +118,7 @@ def draw_funnel(frame: pl.DataFrame) -> Figure:
 def draw_audit(frame: pl.DataFrame) -> Figure:
     """What is reached without reading, the best `WAYS` of doing so, the very best on top (REC-32).
 
-    Args:
-        frame: subtask, baseline, accuracy, error (standard error), chance, n; file, the name of items that are not
-            ours, null for ours.
+    Columns: subtask, baseline, accuracy, error (standard error), chance, n, file (name of items that are not ours).
     """
     best = frame.group_by("baseline").agg(pl.col("accuracy").max())
     best = best.sort("accuracy", "baseline", descending=[True, False], nulls_last=True)
@@ -160,8 +154,7 @@ def draw_audit(frame: pl.DataFrame) -> Figure:
 def draw_retrieval(frame: pl.DataFrame) -> Figure:
     """How well the readers that make the wrong options find the word, and the paper's tables 3 and 4 beside (REC-22).
 
-    Args:
-        frame: subtask, reader, mrr, recall_1, recall_5, recall_10, n.
+    Columns: subtask, reader, mrr, recall_1, recall_5, recall_10, n.
     """
     names, readers = list_subtasks(frame["subtask"]), order_names(frame["reader"], TABLES_3_4[1])
     rows = index_rows(frame, "subtask", "reader")
@@ -196,9 +189,8 @@ def get_printed(subtask: str, reader: str, absent: Any = None) -> Sequence[Any]:
 def draw_readers(frame: pl.DataFrame) -> Figure:
     """Accuracy of readers by what they were tested on, beside chance, the best way not to read and the paper (REC-29).
 
-    Args:
-        frame: reader, profile, trained_on, tested_on (a subtask), file (name of items that are not ours, null for
-            ours), accuracy, low, high, n; optionally blind, what the best baseline of the audit reaches on the items.
+    Columns: reader, profile, trained_on, tested_on (a subtask), file (name of items that are not ours), accuracy, low,
+    high, n; optionally blind, what the best baseline of the audit reaches on the items.
     """
     sets = list_tests(frame)
     parts = [select_test(frame, *test) for test in sets]
@@ -260,8 +252,7 @@ def index_drops(frame: pl.DataFrame) -> dict[tuple[str, str], float | None]:
 def draw_matrix(frame: pl.DataFrame) -> Figure:
     """Accuracy by what a reader was trained and tested on, home framed, and how far away is from home (section 4.3).
 
-    Args:
-        frame: trained_on, tested_on, accuracy, low, high, n; each cell once.
+    Columns: trained_on, tested_on, accuracy, low, high, n; each cell once.
     """
     rows, columns = (list_subtasks(frame[name]) for name in ("trained_on", "tested_on"))
     cells, drops = index_rows(frame, "trained_on", "tested_on"), index_drops(frame)
@@ -295,8 +286,7 @@ def draw_matrix(frame: pl.DataFrame) -> Figure:
 def draw_breakdown(frame: pl.DataFrame) -> Figure:
     """Accuracy by part of speech, length of passage, place of the right option, …; a panel each.
 
-    Args:
-        frame: trained_on, by, group (text, null where it is not known), n, accuracy, low, high.
+    Columns: trained_on, by, group (text, null where it is not known), n, accuracy, low, high.
     """
     trained = list_subtasks(frame["trained_on"])
     groups = {kind: sort_groups(frame.filter(by=kind)["group"].to_list()) for kind in sorted(set(frame["by"]))}

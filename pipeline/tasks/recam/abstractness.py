@@ -43,15 +43,10 @@ def train_file(
     changes: Mapping[str, Any] | None = None,
     splits: int = 0,
 ) -> pl.DataFrame:
-    """Train a scorer into a folder.
+    """Train a scorer into a folder, after measuring it on so many random splits of the list (Table 2).
 
-    Args:
-        out: the folder.
-        ratings: words with ratings.
-        vectors: of words, in GloVe's format; by default the encoder computes them.
-        profile: paper or undertone.
-        changes: to its recipe.
-        splits: count of random splits of the list, on which the scorer is measured first (Table 2).
+    The vectors are a file in GloVe's format; by default the encoder computes them. The changes are to the recipe of the
+    profile, paper or undertone.
 
     Returns:
         A row for each split: split, train_count, test_count, pearson_train, pearson, p_value.
@@ -143,10 +138,8 @@ def load_scorer(model: "Model", vectors: Path | None = None) -> Scorer:
 def score_words(ref: str | None, words: Sequence[str], vectors: Path | None = None) -> pl.DataFrame:
     """Score the concreteness of words, 0 highly abstract to 1 highly concrete; null where a word has no vector.
 
-    Args:
-        ref: folder or id of a scorer; by default the one in force.
-        words: any.
-        vectors: the file of word vectors that the scorer was trained on, if any.
+    The scorer is named by its folder or id, by default it is the one in force. It needs the file of word vectors that
+    it was trained on, if any.
 
     Returns:
         word, concreteness, is_imperceptible (under the threshold of section 3.2), signature.

@@ -249,15 +249,10 @@ def is_right(model: "Model", items: pl.DataFrame) -> "npt.NDArray[np.bool_]":
 def measure(items: pl.DataFrame, model: "Model", subset: str = HOME) -> pl.DataFrame:
     """Measure accuracy with its interval over articles, by part of speech and by length of passage (REC-28, REC-30).
 
-    The baseline is the best way to answer the same items without reading (REC-32).
-
-    Args:
-        items: item_id, article, question, options, label; upos, where it is known.
-        model: a reader.
-        subset: name of the items.
+    The baseline is the best way to answer the same items without reading (REC-32). Items may have upos.
 
     Returns:
-        Rows of `evaluations` without their keys, of the split test.
+        Rows of `evaluations` without their keys, of the split test; `subset` names the items.
     """
     from pipeline.metrics.recam import audit, reading
 

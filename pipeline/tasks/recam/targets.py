@@ -67,12 +67,8 @@ def resolve_rules(
 ) -> dict[str, Any]:
     """Make the rules of a run and name its scorer by id, so that all its tasks use the same; train one if needed.
 
-    Args:
-        day: of the run.
-        values: as in `parse_rules`.
-        ratings: file of rated words to train a scorer on. Without it, use the scorer in force, or if there is none,
-            train one on the shipped ratings.
-        run_id: of Airflow.
+    The ratings are a file of rated words to train a scorer on. Without it, the scorer is the one of the values, else
+    the one in force, else one trained on the shipped ratings.
     """
     rules = parse_rules(values)
     scorer = rules.scorer or model_registry.select_model_id(abstractness.KIND, None)

@@ -136,10 +136,7 @@ class Scorer(NamedTuple):
 def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> Scorer:
     """Load a scorer from the tensors and configuration of `fit` or `registry.read`.
 
-    Args:
-        tensors: its weights.
-        config: its configuration.
-        source: the encoder it was trained with, or the same word vectors: of these only the width can be checked.
+    The source is the encoder it was trained with, or the same word vectors: of these only the width can be checked.
 
     Raises:
         BadInput: it is no scorer of abstractness, or the encoder or the vectors' width is another one.

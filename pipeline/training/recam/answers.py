@@ -110,12 +110,9 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu"
 
 
 def answer(reader: TrainedReader, items: pl.DataFrame, glosses: Mapping[str, Sequence[str]] | None = None) -> Floats:
-    """Compute the probabilities of the five options of each item: [n, 5], also of options it was not trained on.
+    """Compute the probabilities of the five options of each item: [n, 5], whatever the reader's softmax was over.
 
-    Args:
-        reader: the reader, whatever its softmax was over.
-        items: item_id, article, question, options.
-        glosses: of options that are new to the reader.
+    Options may be new to the reader; their glosses are given then.
     """
     options_of = reading.list_options(items, "options")
     words, candidates = _collect_candidates(reader, {word for row in options_of for word in row}, glosses or {})
@@ -155,13 +152,8 @@ def _collect_candidates(
 def rank_candidates(reader: TrainedReader, items: pl.DataFrame, top: int = 10) -> pl.DataFrame:
     """Rank the words that a reader would put in the place of each placeholder, of all it was trained with (REC-16).
 
-    Args:
-        reader: the reader.
-        items: item_id, article, question.
-        top: so many, or all there are.
-
     Returns:
-        A row an item, in the items' order: item_id, candidates (best first; of equal ones the first by alphabet),
+        A row an item, in the items' order: item_id, candidates (the `top` best, of equal ones the first by alphabet),
         probabilities (of all the vocabulary's).
     """
     words, candidates = _collect_candidates(reader, set(), {})

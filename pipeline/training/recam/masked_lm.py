@@ -83,14 +83,9 @@ def fit(
 ) -> TrainingResult:
     """Train on texts and keep the epoch with the least cross entropy on those held out.
 
-    On a CPU the same texts, recipe and encoder give the same bits.
-
-    Args:
-        texts: each counts once, and one without any piece not at all.
-        recipe: hyperparameters.
-        source: the encoder, as `models.recam.pretrained_reader.load_transformer` names it.
-        state: file for the state after each epoch, from which an interrupted training resumes; see `loop.run`.
-        device: cpu or cuda.
+    Each text counts once, and one without any piece not at all. The source is the encoder as
+    `models.recam.pretrained_reader.load_transformer` names it. From `state`, a file, an interrupted training resumes;
+    see `loop.run`. On a CPU the same texts, recipe and encoder give the same bits.
 
     Raises:
         BadInput: fewer than two texts, sequences longer than the encoder reads, the loss is no number, or `state` is of

@@ -222,13 +222,8 @@ class _Training:
 def compute_loss(right: Tensor, wrong: Tensor | None, truth: Tensor, recipe: Recipe) -> Tensor:
     """Compute the cross entropy of the right option, and of each option's being wrong.
 
-    With smoothing ε the truth is 1 − ε + ε/5 for the right option and ε/5 for the others.
-
-    Args:
-        right: scores, [n, 5].
-        wrong: scores of the second head, [n, 5].
-        truth: place of the right option, [n].
-        recipe: its smoothing and the weight of the second loss.
+    With smoothing ε the truth is 1 − ε + ε/5 for the right option and ε/5 for the others. Scores are [n, 5], those of
+    the second head in `wrong`; truth, [n], is the place of the right option.
     """
     loss = cross_entropy(right, truth, label_smoothing=recipe.smoothing)
     if wrong is None:
@@ -280,13 +275,7 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu"
 
 
 def answer(reader: TrainedReader, items: pl.DataFrame, glosses: Mapping[str, Sequence[str]] | None = None) -> Floats:
-    """Compute the probabilities of the five options of each item: [n, 5].
-
-    Args:
-        reader: the reader.
-        items: item_id, article, question, options.
-        glosses: of options that are new to the reader.
-    """
+    """Compute the probabilities of the five options of each item: [n, 5]; glosses: of options new to the reader."""
     parts = [np.empty((0, cloze.OPTIONS), np.float64)]
     for part in items.iter_slices(ROWS):
         gloss_of = pretrained_reading.gloss_options(part, glosses or {}, reader.recipe) | reader.glosses

@@ -75,16 +75,10 @@ def fit(
 
     Over a vocabulary that is recall at 1. On a CPU the same items, recipe and vectors give the same bits.
 
-    Args:
-        items: item_id, article, question, and options and label as of `examples.recam.items`, or, over a vocabulary,
-            answer; perhaps split, see `split_items`.
-        recipe: hyperparameters.
-        vectors: of words.
-        state: file for the state after each epoch, from which an interrupted training resumes; see `loop.run`.
-        glosses: the words of each candidate's gloss (appendix D: of its lemma, the first sense of each part of speech),
-            the candidate in small letters; a word without is its own gloss.
-        candidates: further answers beside those of the items.
-        device: cpu or cuda.
+    Items have item_id, article, question, and options and label as of `examples.recam.items`, or, over a vocabulary,
+    answer; for split see `split_items`. From `state`, a file, an interrupted training resumes; see `loop.run`. Glosses
+    are the words of each candidate's gloss (appendix D: of its lemma, the first sense of each part of speech), the
+    candidate in small letters; a word without is its own gloss. `candidates` are further answers.
 
     Raises:
         BadInput: nothing to learn or to choose by, a placeholder is missing, the loss is no number, or `state` is of

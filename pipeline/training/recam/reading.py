@@ -98,15 +98,9 @@ def make_table(
 ) -> tuple[Lexicon, Tensor]:
     """Make a table of words and their vectors, sized so that numbers are about 1.
 
-    Before them stand `first` rows: zeros for padding, and drawn ones for what has no vector: unknown words share one.
-
-    Args:
-        words: words that are kept where they have a vector, as they are or in small letters.
-        vectors: of words.
-        dim: numbers of a vector, at most; longer ones keep their principal components.
-        first: 3 where a placeholder may stand, else 2.
-        generator: source of chance.
-        commonest: keep so many of the first vectors as well.
+    Before them stand `first` rows, 3 where a placeholder may stand, else 2: zeros for padding, and drawn ones for what
+    has no vector: unknown words share one. Words are kept where they have a vector, as they are or in small letters; so
+    are the `commonest` first vectors. Vectors longer than `dim` are reduced to so many principal components.
     """
     forms = {form for word in words for form in (word, word.lower())}
     rows = [row for row, word in enumerate(vectors.words) if row < commonest or word in forms]
