@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import polars as pl
 import typer
@@ -44,23 +44,23 @@ def train(
     """
     from pipeline.tasks.recam import readers, targets
 
-    numbers, day_of_run = changes_of(changes or []), day or today()
+    recipe = {"profile": profile, "changes": changes_of(changes or []), "path": start}
+    day_of_run = day or today()
     if items:
         if out is None or subtask or day:
             raise BadInput("--items needs --out, the folder of the model, and neither --subtask nor --day")
         rows, dropped = readers.gather_items(items, without or [])
         left_out.record_rows("read", dropped, "--items")
         with console.working("training"):
-            evaluations = readers.train_file(rows, out, profile, numbers, start)
+            evaluations = readers.train_file(rows, out, **recipe)
         _show_evaluations(evaluations, {"model": str(out), "item_count": rows.height}, as_json)
         return
     if out or without:
         raise BadInput("--out and --without are about files; give items by --items")
     warehouse.create()
-    recipe: dict[str, Any] = {"profile": profile, "changes": numbers, "path": start, "run_id": this_run()}
     for name in [targets.check_subtask(subtask)] if subtask else SUBTASKS:
         with console.working(f"training on {name}"):
-            model_id = retry(partial(readers.train, day_of_run, name, **recipe))
+            model_id = retry(partial(readers.train, day_of_run, name, run_id=this_run(), **recipe))
         is_of_model = (pl.col("model_id") == model_id) & (pl.col("kind") == readers.get_kind(name))
         evaluations = warehouse.scan("evaluations", is_of_model & (pl.col("day") == parse_day(day_of_run))).collect()
         _show_evaluations(evaluations, {"model": model_id, "subtask": name}, as_json)

@@ -145,11 +145,14 @@ def score_words(ref: str | None, words: Sequence[str], vectors: Path | None = No
         word, concreteness, is_imperceptible (under the threshold of section 3.2), signature.
     """
     model = load_model(ref)
+    config = model.config
+    source = f"word vectors {config['vectors'][:12]}" if config.get("vectors") else config["encoder"]
+    signature = f"{KIND}|model:{model.model_id[:12]}|ratings:{config['ratings']}|{source}|undertone:{__version__}"
     values = pl.Series("concreteness", load_scorer(model, vectors)(words), pl.Float64).fill_nan(None)
     return pl.DataFrame({"word": words}, schema={"word": pl.String}).with_columns(
         values.round(model_registry.DECIMALS),
         is_imperceptible=values < concreteness.THRESHOLD,
-        signature=pl.lit(_format_signature(model)),
+        signature=pl.lit(signature),
     )
 
 
@@ -157,13 +160,6 @@ def load_model(ref: str | None) -> "Model":
     """Load a scorer by its folder or id; by default the one in force."""
     missing = "no scorer is in force; train one: `undertone train abstractness --help`"
     return model_registry.load_model(KIND, ref, None, missing)
-
-
-def _format_signature(model: "Model") -> str:
-    """Format the model, ratings and vectors that made a score."""
-    config = model.config
-    vectors = f"word vectors {config['vectors'][:12]}" if config.get("vectors") else config["encoder"]
-    return f"{KIND}|model:{model.model_id[:12]}|ratings:{config['ratings']}|{vectors}|undertone:{__version__}"
 
 
 def load_source(vectors: Path | None) -> "Source":

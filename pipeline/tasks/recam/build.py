@@ -13,7 +13,7 @@ from pipeline.errors import BadInput
 from pipeline.examples.recam import building, choices, items, summaries
 from pipeline.io.atomic import create_folder
 from pipeline.tasks.recam import options, targets
-from pipeline.tasks.recam.options import CHOOSING, Choosing, Job
+from pipeline.tasks.recam.options import CHOOSING, Choosing
 from pipeline.tasks.recam.targets import RULES, Rules
 
 T = TypeVar("T")
@@ -79,8 +79,13 @@ def build_file(
     open_items = {subtask: building.build_items(articles, tokens, subtask) for subtask in subtasks}
     chosen = {}
     for subtask, rows in open_items.items():
-        jobs = _make_jobs(path, subtask, rows)
-        proposals = _run(jobs, partial(options.propose_words, rows, choosing=choosing), on_progress)
+        if (count := rows["article"].n_unique()) < choices.FOLDS:
+            raise BadInput(
+                f"{path}: {count} articles have a target of {subtask}; expected at least {choices.FOLDS}, as wrong "
+                "options are made in folds"
+            )
+        propose = partial(options.propose_words, rows, choosing=choosing)
+        proposals = _run(options.make_jobs(subtask, {}), propose, on_progress)
         chosen[subtask] = options.choose_options(rows, pl.concat(proposals), choosing, rules)
     untargeted = building.list_untargeted(articles, tokens, subtasks)
     dropped = pl.concat([summarised.dropped, untargeted, *(choice.dropped for choice in chosen.values())])
@@ -94,16 +99,6 @@ def build_file(
         card["undertone"] = __version__
         (draft / "card.json").write_text(json.dumps(card, indent=1, ensure_ascii=False), encoding="utf-8")
     return pl.DataFrame(counts, schema=["subtask", "split", "item_count"], orient="row")
-
-
-def _make_jobs(path: Path, subtask: str, open_items: pl.DataFrame) -> list[Job]:
-    count = open_items["article"].n_unique()
-    if count < choices.FOLDS:
-        raise BadInput(
-            f"{path}: {count} articles have a target of {subtask}; expected at least {choices.FOLDS}, as wrong options "
-            "are made in folds"
-        )
-    return options.make_jobs(subtask, {})
 
 
 def _write_items(folder: Path, subtask: str, rows: pl.DataFrame) -> Iterator[tuple[str, str, int]]:

@@ -25,6 +25,9 @@ def read_inputs(day: str) -> page.Inputs:
     """Read what the page shows."""
     evaluations = read_evaluations(day)
     models = evaluations.select("trained_on", "model_id").unique().sort(pl.all()).iter_rows()
+    items_of = {subtask: readers.read_all_items(subtask) for subtask in building.SUBTASKS}
+    audits = (audit.audit(items).with_columns(subtask=pl.lit(subtask)) for subtask, items in items_of.items())
+    samples = (items.head(SAMPLE_SIZE) for items in items_of.values())
     intervals = ("accuracy", "low", "high")
     overall = evaluations.filter("is_all").select("trained_on", "tested_on", *intervals, "n", "profile")
     return page.Inputs(
@@ -38,12 +41,12 @@ def read_inputs(day: str) -> page.Inputs:
             "select subtask, reason, sum(row_count)::bigint as count from cloze_funnel group by subtask, reason"
         ),
         retrieval=_read_retrieval(day),
-        audit=_audit_items(),
+        audit=pl.concat(audits),
         readers=overall.with_columns(reader="profile"),
         matrix=overall.drop("profile"),
         breakdown=evaluations.filter(~pl.col("is_all")).select("trained_on", "by", "group", "n", *intervals),
         quality=_count_flags(),
-        sample=_sample_items(),
+        sample=pl.concat(samples).select("subtask", "question", "options", "label", "article"),
         signatures=[f"reader of {subtask}: {model_id}" for subtask, model_id in models],
     )
 
@@ -92,20 +95,9 @@ def _read_retrieval(day: str) -> pl.DataFrame:
     return rows.pivot("metric", index=["subtask", "reader", "n"], values="value")
 
 
-def _audit_items() -> pl.DataFrame:
-    items_of = {subtask: readers.read_all_items(subtask) for subtask in building.SUBTASKS}
-    audits = (audit.audit(items).with_columns(subtask=pl.lit(subtask)) for subtask, items in items_of.items())
-    return pl.concat(audits)
-
-
 def _count_flags() -> pl.DataFrame:
     flags = ["is_unanswerable", "is_ambiguous"]
     items = warehouse.scan("cloze_items").select("subtask", *flags).collect()
     rows = items.unpivot(flags, index="subtask", variable_name="flag").drop_nulls("value")
     counts = rows.group_by("subtask", "flag").agg(count=pl.col("value").sum().cast(pl.Int64), n=pl.len().cast(pl.Int64))
     return counts.sort("subtask", "flag")
-
-
-def _sample_items() -> pl.DataFrame:
-    samples = [readers.read_all_items(subtask).head(SAMPLE_SIZE) for subtask in building.SUBTASKS]
-    return pl.concat(samples).select("subtask", "question", "options", "label", "article")

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pipeline.models.word_vectors import WordVectors
     from pipeline.training.registry import Model
 
-PROFILE = "gated"
 EDGES = (100, 200, 400)  # words of a passage, the same for all sets of items
 HOME = "all"  # the subset of `evaluations` that holds a reader's results on its own kind of items
 
@@ -130,24 +129,27 @@ def choose_device() -> str:
 
 def fit(
     items: pl.DataFrame,
-    profile: str = PROFILE,
+    subtask: str | None = None,
+    *,
+    profile: str = "gated",
     changes: Mapping[str, Any] | None = None,
     path: Path | None = None,
-    subtask: str | None = None,
 ) -> TrainedModel:
     """Fit a reader, with the results of its epochs and those on the test part, where there is one.
 
-    Args:
-        items: item_id, article, question, options, label; split, where there is one.
-        profile: a key of `list_modules`.
-        changes: to its recipe.
-        path: file of word vectors, for readers that use them; for the others the folder or name of an encoder.
-        subtask: of the reader in the tables.
+    The changes are to the recipe of the profile. The path is that of a file of word vectors, for readers that use them;
+    for the others the folder or name of an encoder. The subtask is that of items of the tables.
     """
+    from pipeline.training.recam import readers as recurrent
+
     module = get_module(profile)
     recipe = module.make_recipe(profile, **(changes or {}))
     glosses = look_up_glosses(items["options"].explode()) if recipe.has_gloss else None
-    source, source_name = _load_source(module, items, path)
+    source: Any = str(path or settings.encoder())
+    source_name = path.name if path else settings.encoder()
+    if module is recurrent:
+        source = load_vectors(list_texts(items), path)
+        source_name = f"{source_name} {source.revision[:12]}"
     data_hash = hash_items(items)
     state = model_registry.locate_state(data_hash, asdict(recipe), source_name)
     model = module.fit(items, recipe, source, state, glosses=glosses, device=choose_device())
@@ -167,17 +169,6 @@ def fit(
     )
 
 
-def _load_source(module: ModuleType, items: pl.DataFrame, path: Path | None) -> tuple[Any, str]:
-    """Load the word vectors of a reader, or find the encoder it begins with; return also its name."""
-    from pipeline.training.recam import readers
-
-    name = path.name if path else settings.encoder()
-    if module is not readers:
-        return str(path) if path else settings.encoder(), name
-    vectors = load_vectors(list_texts(items), path)
-    return vectors, f"{name} {vectors.revision[:12]}"
-
-
 def hash_items(items: pl.DataFrame) -> str:
     """Return the SHA-256 of all columns that training a reader depends on."""
     columns = ("item_id", "article", "question", "answer", "options", "label", "split")
@@ -185,28 +176,14 @@ def hash_items(items: pl.DataFrame) -> str:
     return hashlib.sha256(rows.write_ndjson().encode()).hexdigest()
 
 
-def train_file(
-    items: pl.DataFrame,
-    out: Path,
-    profile: str = PROFILE,
-    changes: Mapping[str, Any] | None = None,
-    path: Path | None = None,
-) -> pl.DataFrame:
+def train_file(items: pl.DataFrame, out: Path, **options: Any) -> pl.DataFrame:
     """Train into a folder; return the results on the test part, or on validation where there is no test part."""
-    return model_registry.train_into(out, lambda: fit(items, profile, changes, path))[1]
+    return model_registry.train_into(out, lambda: fit(items, **options))[1]
 
 
-def train(
-    day: str,
-    subtask: str,
-    *,
-    profile: str = PROFILE,
-    changes: Mapping[str, Any] | None = None,
-    path: Path | None = None,
-    run_id: str = "cli",
-) -> str:
+def train(day: str, subtask: str, *, run_id: str = "cli", **options: Any) -> str:
     """Train on the items of a subtask into the registry and promote from that day on; return the model's id."""
-    return model_registry.train(day, lambda: fit(read_items(subtask), profile, changes, path, subtask), run_id)
+    return model_registry.train(day, lambda: fit(read_items(subtask), subtask, **options), run_id)
 
 
 def cross_evaluate(day: str, trained_on: str, tested_on: str, model_id: str, run_id: str = "cli") -> int:

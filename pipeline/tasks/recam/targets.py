@@ -85,27 +85,24 @@ def parse_path(text: str | None) -> Path | None:
 
 def scan_articles(source: str | None = None, snapshot: int | None = None) -> pl.LazyFrame:
     """Scan the English articles with a summary, each once: source, thread_id, text, summary."""
-    articles = _scan_summarised(source, snapshot)
-    return articles.filter(_explain_unfit().is_null()).select("source", "thread_id", "text", "summary")
+    articles = _scan_summarised(source, snapshot).filter(pl.col("reason").is_null())
+    return articles.select("source", "thread_id", "text", "summary")
 
 
 def list_unfit_articles(source: str) -> pl.DataFrame:
     """List the articles of a source that have a summary and cannot be used: reason, row_key (the thread_id)."""
-    articles = _scan_summarised(source, None).select(reason=_explain_unfit(), row_key="thread_id")
-    return articles.drop_nulls("reason").sort("row_key").collect()
+    articles = _scan_summarised(source, None).drop_nulls("reason")
+    return articles.select("reason", row_key="thread_id").sort("row_key").collect()
 
 
 def _scan_summarised(source: str | None, snapshot: int | None) -> pl.LazyFrame:
+    """Scan articles with the reason to drop them; `@placeholder` is none, as importing rewrites it as a mention."""
     condition = pl.col("summary").is_not_null()
     if source is not None:
         condition &= pl.col("source") == source
-    return day_texts.scan_articles(condition, snapshot)
-
-
-def _explain_unfit() -> pl.Expr:
-    """Give the reason to drop an article; `@placeholder` needs none, as importing rewrites it as a mention."""
-    conditions = {"no_text": pl.col("text") == "", "not_english": pl.col("lang") != LANG}
-    return pl.coalesce(pl.when(condition).then(pl.lit(reason)) for reason, condition in conditions.items())
+    faults = {"no_text": pl.col("text") == "", "not_english": pl.col("lang") != LANG}
+    reason = pl.coalesce(pl.when(fault).then(pl.lit(name)) for name, fault in faults.items())
+    return day_texts.scan_articles(condition, snapshot).with_columns(reason=reason)
 
 
 def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[ArticlePart]:
@@ -138,31 +135,21 @@ def find_targets(articles: pl.DataFrame, rules: Rules = RULES) -> Iterator[pl.Da
     """Find the targets of any articles (thread_id, text, summary); yield the frames of `building.find_targets`."""
     # stanza if its models are among the resources, else trained on the treebank, else WordNet's counts
     resources = settings.resources()
-    tagger = tagging.load_tagger(resources / "stanza", parse_path(rules.conllu), resources / "taggers")
-    analyse = tagger.analyse
-    if rated_words := _read_rated_words(rules):
-        imperceptible = targets.build_imperceptibility_rule(rated_words, rules.concrete_from, by_lemma=True)
+    analyse = tagging.load_tagger(resources / "stanza", parse_path(rules.conllu), resources / "taggers").analyse
+    path = parse_path(rules.scorer)
+    ratings = path if path and path.is_file() else None
+    if ratings:  # as the official items: all gold words of the dev file that Brysbaert's list has are under 2.4 of 5
+        scores = dict(concreteness.read(ratings).rows.select("word", "score").iter_rows())
     else:
         tokens = (token for summary in articles["summary"] for sentence in analyse(summary) for token in sentence)
-        words = sorted({token.text.lower() for token in tokens})
-        imperceptible = targets.build_imperceptibility_rule(_score_concreteness(words, rules), rules.concrete_from)
+        scores = _score_concreteness(sorted({token.text.lower() for token in tokens}), rules)
+    imperceptible = targets.build_imperceptibility_rule(scores, rules.concrete_from, by_lemma=ratings is not None)
     folder = resources / f"senses-{wordnet.read_version()}"
     senses.build(folder)
     disambiguate = partial(senses.disambiguate, senses.load(folder))
     nonspecific = targets.build_nonspecificity_rule(disambiguate, rules.specific_from)
     rule_of = {"imperceptibility": imperceptible, "nonspecificity": nonspecific}
     return building.find_targets(articles, analyse, rule_of, _list_filters(rules))
-
-
-def _read_rated_words(rules: Rules) -> dict[str, float] | None:
-    """Read the scores of a file of ratings, where `rules.scorer` is one.
-
-    The official items were made so: all gold words of the dev file that Brysbaert's list has are under 2.4 of 5 there.
-    """
-    path = parse_path(rules.scorer)
-    if path is None or not path.is_file():
-        return None
-    return dict(concreteness.read(path).rows.select("word", "score").iter_rows())
 
 
 def _score_concreteness(words: Sequence[str], rules: Rules) -> dict[str, float]:
