@@ -18,7 +18,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.examples.recam.choices import assign_folds
-from pipeline.examples.recam.items import PLACEHOLDER, normalise
+from pipeline.examples.recam.items import PLACEHOLDER, normalise, right_option
 
 FOLDS = 5
 Floats = npt.NDArray[np.float64]
@@ -79,20 +79,33 @@ def audit(items: pl.DataFrame) -> pl.DataFrame:
     schema = {"baseline": pl.String, **dict.fromkeys(_NUMBERS, pl.Float64), "n": pl.Int64}
     if items.is_empty():
         return pl.DataFrame(schema=schema)
-    ordered, labels = _sort_items(items)
+    # sorted, since fits depend a little on the order of items and options
+    trimmed = items.select(
+        "article",
+        "question",
+        pl.col("options").list.eval(pl.element().str.strip_chars()).list.sort(),
+        gold=right_option().str.strip_chars(),
+    )
+    ordered = trimmed.sort("article", "question", pl.col("options").list.join("\n"), "gold")
+    labels = np.array([options.index(gold) for options, gold in ordered.select("options", "gold").iter_rows()])
     raw = np.array(ordered["options"].to_list())
     options = np.char.lower(raw)
     is_right = np.arange(options.shape[1]) == labels[:, None]
     right, offered = _count_elsewhere(options, is_right)
     chance = 1 / options.shape[1]
     articles, questions = ordered.select(normalise())["article"], ordered["question"].to_list()
+    rows_of_article = defaultdict(list)
+    for row, article in enumerate(articles):
+        rows_of_article[article].append(row)
+    other_rows = ([other for other in rows_of_article[article] if other != row] for row, article in enumerate(articles))
+    other_questions = ["\n".join(questions[other] for other in others) for others in other_rows]
     scores = {
         "often_right": right,
         "right_when_offered": (right + _PRIOR * chance) / (offered + _PRIOR),
         "often_offered": offered,
         "absent": -_find_in_texts(options, ordered["article"]),
         "in_question": _find_in_texts(options, questions),
-        "in_other_question": _find_in_texts(options, _join_other_questions(articles, questions)),
+        "in_other_question": _find_in_texts(options, other_questions),
         "longest": np.char.str_len(options).astype(np.float64),
         "capital": np.vectorize(lambda option: option[:1].isupper(), otypes=[np.float64])(raw),
         "central": _share_letters(options),
@@ -112,17 +125,6 @@ def audit(items: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _sort_items(items: pl.DataFrame) -> tuple[pl.DataFrame, Ints]:
-    """Sort items and their options, since fits depend a little on the order; return them with their labels."""
-    with_gold = items.select("article", "question", "options", gold=pl.col("options").list.get(pl.col("label")))
-    trimmed = with_gold.with_columns(
-        pl.col("options").list.eval(pl.element().str.strip_chars()).list.sort(), pl.col("gold").str.strip_chars()
-    )
-    ordered = trimmed.sort("article", "question", pl.col("options").list.join("\n"), "gold")
-    labels = [options.index(gold) for options, gold in ordered.select("options", "gold").iter_rows()]
-    return ordered, np.array(labels, np.int64)
-
-
 def _count_elsewhere(options: Words, is_right: Masks) -> tuple[Floats, Floats]:
     """Count how often each option is right, and offered, in other items: [n, k] each."""
     words, ids = np.unique(options, return_inverse=True)
@@ -137,17 +139,6 @@ def _find_in_texts(options: Words, texts: Sequence[str] | pl.Series) -> Floats:
     words_of_texts = [set(_WORD.findall(text.lower())) for text in texts]
     rows = zip(options, words_of_texts, strict=True)
     return np.array([[option in words for option in row_options] for row_options, words in rows], np.float64)
-
-
-def _join_other_questions(articles: pl.Series, questions: Sequence[str]) -> list[str]:
-    """The questions of other items on the same article, of each item."""
-    rows_of_article = defaultdict(list)
-    for row, article in enumerate(articles):
-        rows_of_article[article].append(row)
-    return [
-        "\n".join(questions[other] for other in rows_of_article[article] if other != row)
-        for row, article in enumerate(articles)
-    ]
 
 
 def _list_letter_groups(option: str) -> set[str]:

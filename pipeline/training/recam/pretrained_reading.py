@@ -118,7 +118,9 @@ def read(items: pl.DataFrame, recipe: Recipe, pieces: Pieces, glosses: Mapping[s
     ]
     option_ids = _tokenize_texts({form for row in forms for form in row}, pieces, _OPTION)
     gloss_ids = _tokenize_texts(set(glosses.values()), pieces, recipe.longest_gloss) if recipe.has_gloss else {}
-    sentences = _tokenize_articles(items["article"].unique().to_list(), pieces)
+    texts = {text: [part for part in _SENTENCE.split(text) if part.strip()] for text in items["article"].unique()}
+    ids_of_parts = iter(pieces.tokenize(list(chain(*texts.values()))))
+    sentences = {text: [next(ids_of_parts) for _ in parts] for text, parts in texts.items()}
     room = recipe.window + (recipe.windows - 1) * recipe.stride
     passages = [
         select_sentences(sentences[article], left + right, room)
@@ -137,13 +139,6 @@ def _tokenize_texts(texts: set[str], pieces: Pieces, longest: int) -> dict[str, 
     """The first pieces of each text; a text without any is one mask."""
     ordered = sorted(texts)
     return {text: ids[:longest] or [pieces.mask] for text, ids in zip(ordered, pieces.tokenize(ordered), strict=True)}
-
-
-def _tokenize_articles(articles: list[str], pieces: Pieces) -> dict[str, list[list[int]]]:
-    """The pieces of each article by sentence."""
-    sentences = [[part for part in _SENTENCE.split(article) if part.strip()] for article in articles]
-    ids = iter(pieces.tokenize(list(chain(*sentences))))
-    return {article: [next(ids) for _ in parts] for article, parts in zip(articles, sentences, strict=True)}
 
 
 def select_sentences(sentences: Sequence[Sequence[int]], question: Sequence[int], room: int) -> list[int]:

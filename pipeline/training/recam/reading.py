@@ -105,21 +105,15 @@ def make_table(
     forms = {form for word in words for form in (word, word.lower())}
     rows = [row for row, word in enumerate(vectors.words) if row < commonest or word in forms]
     matrix = torch.from_numpy(vectors.vectors[rows])
-    if dim < matrix.shape[1]:
-        matrix = _reduce(matrix, dim)
+    if dim < matrix.shape[1] and rows:  # to the first principal components
+        centred = matrix - matrix.mean(dim=0)
+        directions = torch.linalg.eigh((centred.T @ centred).double()).eigenvectors  # the largest last
+        matrix = centred @ directions[:, -dim:].flip(1).to(matrix)
+    matrix = matrix[:, :dim]
     scale = matrix.square().mean().sqrt().clamp(min=1e-12) if rows else torch.tensor(1.0)
     special = torch.randn(first, matrix.shape[1], generator=generator)
     special[_PADDING] = 0
     return Lexicon([vectors.words[row] for row in rows], first), torch.cat([special, matrix / scale])
-
-
-def _reduce(rows: Tensor, dim: int) -> Tensor:
-    """The first principal components of rows [n, d]: [n, dim]."""
-    if not len(rows):
-        return rows[:, :dim]
-    centred = rows - rows.mean(dim=0)
-    directions = torch.linalg.eigh((centred.T @ centred).double()).eigenvectors  # the largest last
-    return centred @ directions[:, -dim:].flip(1).to(rows)  # type: ignore[no-any-return]
 
 
 class Inputs(NamedTuple):

@@ -36,9 +36,8 @@ from pipeline.errors import BadInput
 from pipeline.examples.recam.balance.barred import CODE, REASONS, relate_words
 from pipeline.examples.recam.balance.drawing import WRONG, Probabilities, draw_words, fit_probabilities
 from pipeline.examples.recam.balance.fits import fit_questions
-from pipeline.examples.recam.balance.lexicon import Ids, Lexicon, Masks, build_lexicon, is_among
+from pipeline.examples.recam.balance.lexicon import Ids, Lexicon, Masks, build_lexicon, draw_rates, is_among, thin_items
 from pipeline.examples.recam.balance.pool import Pool, build_pool, read_candidates
-from pipeline.examples.recam.balance.rates import draw_rates, thin_items
 from pipeline.examples.recam.choices import SEED, Choices, place_options
 from pipeline.examples.recam.items import SCHEMA, hash_text, normalise
 from pipeline.examples.recam.targets import SIMILAR, Vectors
@@ -89,7 +88,12 @@ def choose_balanced(
     Raises:
         BadInput: two items have the same id.
     """
-    items, lexicon = build_lexicon(_prepare(items, seed), pools)
+    if repeated := items.filter(pl.col("item_id").is_duplicated())["item_id"].sort().to_list():
+        raise BadInput(f"items: field 'item_id' should differ between rows, found {repeated[0]!r} more than once")
+    hashes = [hash_text(f"{seed} {item_id}") for item_id in items["item_id"]]
+    answer, draw = pl.col("answer").str.to_lowercase(), pl.Series(hashes, dtype=pl.UInt64)
+    ordered = items.with_columns(answer, passage=normalise(), draw=draw).sort("item_id")  # in whatever order rows come
+    items, lexicon = build_lexicon(ordered, pools)
     relations = relate_words(lexicon, vectors, threshold)
 
     def weigh(rows: pl.DataFrame) -> _Weights:
@@ -136,16 +140,6 @@ class _Weights(NamedTuple):
     draws: Pool  # the part of the pool that is drawn from
     is_in: Masks  # of each item: whether it has enough words
     probabilities: Probabilities
-
-
-def _prepare(items: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """Sort items by id and add `draw`, a hash of seed and id: no result depends on the order of the rows."""
-    rows = items.sort("item_id")
-    if repeated := rows.filter(pl.col("item_id").is_duplicated())["item_id"].to_list():
-        raise BadInput(f"items: field 'item_id' should differ between rows, found {repeated[0]!r} more than once")
-    hashes = [hash_text(f"{seed} {item_id}") for item_id in rows["item_id"]]
-    answer = pl.col("answer").str.to_lowercase()
-    return rows.with_columns(answer, passage=normalise(), draw=pl.Series(hashes, dtype=pl.UInt64))
 
 
 def _split(items: pl.DataFrame, reasons: npt.NDArray[Any]) -> tuple[pl.DataFrame, pl.DataFrame]:

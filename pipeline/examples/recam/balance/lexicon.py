@@ -1,4 +1,4 @@
-"""The gold words of a set, their shapes and relatives, and random numbers that depend on names alone."""
+"""The gold words of a set, their shapes, relatives and rates (steps 1 and 2), and draws by names alone."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.examples.recam.items import hash_text
+from pipeline.examples.recam.items import OPTIONS, hash_text
 from pipeline.text import wordnet
 
 Floats = npt.NDArray[np.float64]
@@ -16,6 +16,8 @@ Ids = npt.NDArray[np.int32]
 Keys = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 Masks = npt.NDArray[np.bool_]
+SHARE = 1 / (OPTIONS + 1)  # most of a shape's gold words that may be one word: it is wrong four times as often
+UNSEEN = 1.3  # words never right, as a multiple of Chao's lower bound: the rates of rare words differ, too
 ROWS = 512  # items whose passages are in memory at a time
 _SUFFIXES = ("ing", "ed", "ly", "est", "er", "s")
 
@@ -95,3 +97,54 @@ def draw_uniform(first: Hashes, second: Hashes, seed: int) -> Floats:
     with np.errstate(over="ignore"):
         bits = mix(mix(first ^ np.uint64(seed)) ^ mix(second))
     return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53
+
+
+def thin_items(items: pl.DataFrame, lexicon: Lexicon) -> npt.NDArray[np.object_]:
+    """Return why each item is dropped, or "": `too_frequent` or `never_right` [items]."""
+    reasons = np.full(items.height, "", object)
+    gold, draw = items["type"].to_numpy(), items["draw"].to_numpy()
+    order = np.argsort(draw, kind="stable")
+    while True:
+        remaining = order[reasons[order] == ""]
+        counts = np.bincount(gold[remaining], minlength=len(lexicon.word))
+        sizes = np.bincount(lexicon.shape, weights=counts)[lexicon.shape]
+        frequent = np.flatnonzero(counts > np.maximum(sizes * SHARE, 1))
+        if not len(frequent):
+            break
+        for word_type in frequent:
+            type_items = remaining[gold[remaining] == word_type]
+            reasons[type_items[int(max(sizes[word_type] * SHARE, 1)) :]] = "too_frequent"
+    shapes = lexicon.shape[gold[remaining]]
+    for shape in np.unique(shapes):
+        never, once, twice = (int(((counts == n) & (lexicon.shape == shape)).sum()) for n in range(3))
+        # the fewest words never seen if so many are seen once and twice (Chao, 1984; bias-corrected)
+        unseen = ((once - n) * (once - n - 1) / (2 * (twice + 1)) for n in range(once))
+        enough = (n for n, count in enumerate(unseen) if never + n >= UNSEEN * count)
+        single_items = remaining[(counts[gold[remaining]] == 1) & (shapes == shape)]
+        reasons[single_items[: next(enough, once)]] = "never_right"
+    return reasons
+
+
+def draw_rates(gold: Ids, lexicon: Lexicon, seed: int) -> Floats:
+    """Draw a rate for each type, given how often it is gold; the rates of a shape add up to its items [types].
+
+    The distribution of a shape's rates is that under which its counts are most likely, by EM on a grid (Laird, 1978).
+    """
+    counts = np.bincount(gold, minlength=len(lexicon.word))
+    uniform = draw_uniform(lexicon.draw[lexicon.word], lexicon.shape.astype(np.uint64), seed + 2)
+    rates = np.zeros(len(counts))
+    for shape in np.unique(lexicon.shape[gold]):
+        is_shape = lexicon.shape == shape
+        levels, level, times = np.unique(counts[is_shape], return_inverse=True, return_counts=True)
+        grid = np.geomspace(0.05, 1.5 * levels[-1] + 1, 80)
+        logs = levels[:, None] * np.log(grid) - grid  # without log n!, which is the same for all rates
+        likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
+        mix = np.full(len(grid), 1 / len(grid))
+        for _ in range(1000):
+            posterior = likelihood * mix
+            posterior /= posterior.sum(axis=1, keepdims=True)
+            mix = times @ posterior / times.sum()
+        places = (np.cumsum(posterior, axis=1)[level] < uniform[is_shape, None]).sum(axis=1)
+        grid_rates = grid[np.minimum(places, len(grid) - 1)]
+        rates[is_shape] = grid_rates * counts[is_shape].sum() / grid_rates.sum()
+    return rates

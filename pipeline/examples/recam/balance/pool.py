@@ -9,8 +9,7 @@ import polars as pl
 
 from pipeline.examples.recam.balance.barred import CODE, bar_words
 from pipeline.examples.recam.balance.fits import Fit
-from pipeline.examples.recam.balance.lexicon import Floats, Ids, Lexicon, Masks, Singles, draw_uniform
-from pipeline.examples.recam.balance.rates import draw_rates
+from pipeline.examples.recam.balance.lexicon import Floats, Ids, Lexicon, Masks, Singles, draw_rates, draw_uniform
 
 EXTRA = 120  # words besides the readers', by how often they are gold: readers name few of the rare ones
 _LEAST_FIT = 1e-4  # above it a word fits at all
