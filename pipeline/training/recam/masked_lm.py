@@ -189,35 +189,33 @@ def set_learning_rate(
         group["lr"] = group["full"] * share
 
 
+@dataclass
 class _Training:
     """A model in training, and the sequences that it learns from and is judged by."""
 
-    def __init__(
-        self,
-        module: Any,
-        recipe: Recipe,
-        pieces: models.Pieces,
-        rows: list[Tensor],
-        is_held: npt.NDArray[np.bool_],
-        generator: torch.Generator,
-    ) -> None:
-        self.module, self.recipe, self.pieces, self.rows, self.generator = module, recipe, pieces, rows, generator
-        self.lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-        self.train, self.held = np.flatnonzero(~is_held), np.flatnonzero(is_held)
+    module: Any
+    recipe: Recipe
+    pieces: models.Pieces
+    rows: list[Tensor]
+    is_held: npt.NDArray[np.bool_]
+    generator: torch.Generator
+
+    def __post_init__(self) -> None:
+        self.lengths = np.fromiter(map(len, self.rows), np.int64, len(self.rows))
         self.learner = loop.Learner(
-            optimiser=make_optimiser(module, recipe.learning_rate, recipe.weight_decay),
-            generator=generator,
-            weights=partial(models.copy_weights, module, is_trained=True),
-            restore=partial(models.load_weights, module),
-            modules=[module],
-            clip=recipe.clip,
+            optimiser=make_optimiser(self.module, self.recipe.learning_rate, self.recipe.weight_decay),
+            generator=self.generator,
+            weights=partial(models.copy_weights, self.module, is_trained=True),
+            restore=partial(models.load_weights, self.module),
+            modules=[self.module],
+            clip=self.recipe.clip,
         )
 
     def epoch(self, number: int) -> tuple[float, float, float, int]:
         """Train on all sequences once and evaluate; return the numbers of the history."""
         self.module.train()
         total, count = 0.0, 0
-        batches = list(shuffle_batches(self.lengths, self.train, self.recipe.batch, self.generator))
+        batches = list(shuffle_batches(self.lengths, np.flatnonzero(~self.is_held), self.recipe.batch, self.generator))
         for step, rows in enumerate(batches, (number - 1) * len(batches)):
             predicted, truth = self._predict_masked(rows, self.generator)
             if not len(truth):
@@ -251,7 +249,7 @@ class _Training:
         """Cross entropy and accuracy of held-out texts, masked each time in the same places, and their number."""
         self.module.eval()
         generator, entropy, right_count, count = torch.Generator().manual_seed(self.recipe.seed), 0.0, 0, 0
-        for rows in sort_batches(self.lengths, self.held, self.recipe.batch):
+        for rows in sort_batches(self.lengths, np.flatnonzero(self.is_held), self.recipe.batch):
             predicted, truth = self._predict_masked(rows, generator)
             entropy += cross_entropy(predicted, truth, reduction="sum").item()
             right_count, count = right_count + int((predicted.argmax(dim=1) == truth).sum()), count + len(truth)

@@ -8,7 +8,7 @@ What a reader reads is made in `reading`; `answers` has what a trained one answe
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -142,23 +142,22 @@ def split_items(items: pl.DataFrame, seed: int) -> pl.DataFrame:
     return items
 
 
+@dataclass
 class _Training:
     """A model in training, and the items that it learns from and is judged by."""
 
-    def __init__(
-        self,
-        model: Answerer,
-        recipe: Recipe,
-        inputs: Inputs,
-        is_held: npt.NDArray[np.bool_],
-        glosses: list[Tensor],
-        generator: torch.Generator,
-    ) -> None:
-        self.model, self.recipe, self.inputs, self.generator = model, recipe, inputs, generator
-        self.train, self.held, self.glosses = np.flatnonzero(~is_held), np.flatnonzero(is_held), glosses
-        parameters = [value for value in model.parameters() if value.requires_grad]
-        optimiser = torch.optim.Adam(parameters, lr=recipe.learning_rate)
-        self.learner = loop.make_learner(model, optimiser, generator, recipe.clip)
+    model: Answerer
+    recipe: Recipe
+    inputs: Inputs
+    is_held: npt.NDArray[np.bool_]
+    glosses: list[Tensor]
+    generator: torch.Generator
+
+    def __post_init__(self) -> None:
+        self.train, self.held = np.flatnonzero(~self.is_held), np.flatnonzero(self.is_held)
+        parameters = [value for value in self.model.parameters() if value.requires_grad]
+        optimiser = torch.optim.Adam(parameters, lr=self.recipe.learning_rate)
+        self.learner = loop.make_learner(self.model, optimiser, self.generator, self.recipe.clip)
 
     @property
     def candidates(self) -> Candidates:
