@@ -118,35 +118,34 @@ def draw_funnel(frame: pl.DataFrame) -> Figure:
 def draw_audit(frame: pl.DataFrame) -> Figure:
     """What is reached without reading, the best `WAYS` of doing so, the very best on top (REC-32).
 
-    Columns: subtask, baseline, accuracy, error (standard error), chance, n, file (name of items that are not ours).
+    Columns: subtask, baseline, accuracy, error (standard error), chance, n.
     """
     best = frame.group_by("baseline").agg(pl.col("accuracy").max())
     best = best.sort("accuracy", "baseline", descending=[True, False], nulls_last=True)
     names = best["baseline"].head(WAYS).to_list()
     frame = frame.filter(pl.col("baseline").is_in(names))
-    sets = _list_sets(frame, "subtask")
-    figure, (axis,) = _create_panels([len(names)], max(0.08 * len(sets) + 0.12, 0.24), 0.14 * len(sets))
+    subtasks = list_subtasks(frame["subtask"])
+    figure, (axis,) = _create_panels([len(names)], max(0.08 * len(subtasks) + 0.12, 0.24), 0.14 * len(subtasks))
     _name_rows(axis, [name.replace("_", " ") for name in names])
     for chance in sorted(set(frame["chance"].drop_nulls())):
         axis.axvspan(chance - BAND, chance + BAND, color=plot.PALE, alpha=0.55, linewidth=0)
         axis.axvline(chance, **plot.DASHED)
     keys, labels = [], []
-    for i, (file, subtask) in enumerate(sets):
-        part = select_set(frame, file, "subtask", subtask).sort("baseline")
+    for i, subtask in enumerate(subtasks):
+        part = frame.filter(subtask=subtask).sort("baseline")
         colour, marker = plot.pick_look(i)
-        heights = [plot.place_mark(names.index(name), i, len(sets)) for name in part["baseline"]]
+        heights = [plot.place_mark(names.index(name), i, len(subtasks)) for name in part["baseline"]]
         value, error = (part[name].cast(pl.Float64).to_numpy() for name in ("accuracy", "error"))
         axis.hlines(heights, value - 1.96 * error, value + 1.96 * error, color=colour, linewidth=1.4)
         axis.plot(value, heights, marker, color=colour, markersize=6, markeredgecolor="white", markeredgewidth=0.5)
         keys.append(Line2D([], [], color=colour, marker=marker, linewidth=1.4))
-        name = subtask if file is None else f"{file}, {subtask}"
-        labels.append(f"{plot.wrap_name(name, 36, 2)}, n = {max(part['n']):,}")
+        labels.append(f"{plot.wrap_name(subtask, 36, 2)}, n = {max(part['n']):,}")
     plot.draw_rules(axis, len(names))
     axis.set_xlim(left=max(axis.get_xlim()[0], -0.01))
     prefix = f"the best {len(names)} of {best.height} ways not to read: " if best.height > len(names) else ""
     note = "share of items answered right, with 95 % interval\ndashed: chance; shaded: 2 points around it"
     axis.set_xlabel(prefix + note)
-    plot.draw_legend(figure, keys, labels, min(len(sets), 2))
+    plot.draw_legend(figure, keys, labels, min(len(subtasks), 2))
     return figure
 
 
@@ -189,16 +188,15 @@ def get_printed(subtask: str, reader: str, absent: Any = None) -> Sequence[Any]:
 def draw_readers(frame: pl.DataFrame) -> Figure:
     """Accuracy of readers by what they were tested on, beside chance, the best way not to read and the paper (REC-29).
 
-    Columns: reader, profile, trained_on, tested_on (a subtask), file (name of items that are not ours), accuracy, low,
-    high, n; optionally blind, what the best baseline of the audit reaches on the items.
+    Columns: reader, profile, trained_on, tested_on, accuracy, low, high, n; optionally blind, what the best baseline of
+    the audit reaches on the items.
     """
-    sets = list_tests(frame)
-    parts = [select_test(frame, *test) for test in sets]
-    figure, axes = _create_panels([part.height for part in parts], 0.42)
-    for axis, (file, subtask), part in zip(axes, sets, parts, strict=True):
+    parts = sort_tests(frame)
+    figure, axes = _create_panels([part.height for part in parts.values()], 0.42)
+    for axis, (subtask, part) in zip(axes, parts.items(), strict=True):
         _name_rows(axis, [_name_reader(row, subtask) for row in part.iter_rows(named=True)], 34)
         axis.axvline(CHANCE, **plot.DASHED)
-        if file is None and subtask in TABLES_6_7:
+        if subtask in TABLES_6_7:
             axis.axvline(TABLES_6_7[subtask].gated, **_PAPER)
         for y, row in enumerate(part.iter_rows(named=True)):
             plot.draw_mark(axis, y, row, plot.pick_look(0), "accuracy")
@@ -206,34 +204,23 @@ def draw_readers(frame: pl.DataFrame) -> Figure:
                 axis.plot(row["blind"], y, **_BLIND)
             value = "–" if row["accuracy"] is None else f"{row['accuracy']:.3f}"
             plot.write_note(axis, y, f"{value}\nn = {row['n']:,}")
-        title = subtask if file is None else f"{subtask}, {file}"
-        axis.set_title(plot.wrap_name(f"tested on {title}", 70), fontsize=9, loc="left")
+        axis.set_title(plot.wrap_name(f"tested on {subtask}", 70), fontsize=9, loc="left")
         axis.set_xlim(0, max(axis.get_xlim()[1], 0.4))
     axes[-1].set_xlabel("accuracy with 95 % interval; dashed: chance")
     keys = {"reader": plot.list_keys(1)[0]}
     if "blind" in frame.columns:
         keys["best way not to read"] = Line2D([], [], **_BLIND)
-    if any(file is None and subtask in TABLES_6_7 for file, subtask in sets):
+    if parts.keys() & TABLES_6_7.keys():
         keys["the paper's GA Reader, on its own test set"] = Line2D([], [], **_PAPER)
     plot.draw_legend(figure, list(keys.values()), list(keys))
     return figure
 
 
-def list_tests(frame: pl.DataFrame) -> list[tuple[str | None, str]]:
-    """What readers were tested on, as (file, subtask): our own items first."""
-    return _list_sets(frame, "tested_on")
-
-
-def select_test(frame: pl.DataFrame, file: str | None, subtask: str) -> pl.DataFrame:
-    """Rows of one test, the best reader first."""
-    columns = ("accuracy", "reader", "profile", "trained_on")
-    descending = [True, False, False, False]
-    return select_set(frame, file, "tested_on", subtask).sort(columns, descending=descending, nulls_last=True)
-
-
-def select_set(frame: pl.DataFrame, file: str | None, column: str, subtask: str) -> pl.DataFrame:
-    """Rows of the items of a file, None for ours, and of a subtask."""
-    return frame.filter(pl.col("file").eq_missing(file) & (pl.col(column) == subtask))
+def sort_tests(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Rows by what readers were tested on, the best reader first."""
+    columns, descending = ("accuracy", "reader", "profile", "trained_on"), [True, False, False, False]
+    rows = frame.sort(columns, descending=descending, nulls_last=True)
+    return {subtask: rows.filter(tested_on=subtask) for subtask in list_subtasks(frame["tested_on"])}
 
 
 def _name_reader(row: dict[str, Any], subtask: str) -> str:
@@ -309,12 +296,6 @@ def draw_breakdown(frame: pl.DataFrame) -> Figure:
     labels = [plot.wrap_name(f"trained on {name}", 30) for name in trained]
     plot.draw_legend(figure, plot.list_keys(len(trained)), labels)
     return figure
-
-
-def _list_sets(frame: pl.DataFrame, column: str) -> list[tuple[str | None, str]]:
-    """The different (file, subtask), our own items first."""
-    sets = frame.select("file", column).unique().rows()
-    return sorted(sets, key=lambda pair: (pair[0] is not None, pair[0] or "", SUBTASKS.get(pair[1], 3), pair[1]))
 
 
 def _create_panels(counts: Sequence[int], row_height: float = _ROW, extra: float = 0.0) -> tuple[Figure, list[Axes]]:

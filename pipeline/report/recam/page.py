@@ -28,8 +28,8 @@ _FLAGS = {"is_unanswerable": "no answer in the passage", "is_ambiguous": "severa
 class Inputs(NamedTuple):
     """What the page shows; frames without rows are parts that are left out.
 
-    `subtask`, `trained_on` and `tested_on` are imperceptibility or nonspecificity; `file` names items that are not
-    ours, such as an official file, and is null for ours. All accuracies are in [0, 1]. `PARTS` has the columns.
+    `subtask`, `trained_on` and `tested_on` are imperceptibility or nonspecificity; all accuracies are in [0, 1]. The
+    columns are in `PARTS`.
     """
 
     day: str
@@ -53,16 +53,15 @@ def render(inputs: Inputs) -> str:
     Raises:
         BadInput: a frame lacks a column or a value, or holds a row twice.
     """
-    frames = inputs._asdict() | {name: _add_file(getattr(inputs, name)) for name in ("audit", "readers", "compared")}
-    rows = sections.check_rows(PARTS, frames)
+    rows = sections.check_rows(PARTS, inputs._asdict())
     for label, options in rows["sample"].select("label", "options").iter_rows() if "sample" in rows else ():
         if not 0 <= label < len(options):
             raise BadInput(f"sample: expected a label below {len(options)}, found {label}")
     targets = rows["funnel"].filter(pl.col("reason").fill_null(TARGET) == TARGET) if "funnel" in rows else _NONE
     counts = {"targets": targets, "items": rows.get("items", _NONE), "items left out": rows.get("dropped", _NONE)}
     if "readers" in rows and "audit" in rows:
-        blind = _find_blind(rows["audit"]).select("file", tested_on="subtask", blind="accuracy", blind_by="baseline")
-        rows["readers"] = rows["readers"].join(blind, on=["file", "tested_on"], how="left", nulls_equal=True)
+        blind = _find_blind(rows["audit"]).select(tested_on="subtask", blind="accuracy", blind_by="baseline")
+        rows["readers"] = rows["readers"].join(blind, on="tested_on", how="left")
     return sections.render(
         f"cloze questions, {inputs.day}",
         "Cloze questions on abstract words",
@@ -73,11 +72,6 @@ def render(inputs: Inputs) -> str:
     )
 
 
-def _add_file(frame: pl.DataFrame) -> pl.DataFrame:
-    """Without a column `file` all items are ours."""
-    return frame if "file" in frame.columns or frame.is_empty() else frame.with_columns(file=pl.lit(None, pl.String))
-
-
 def _sort_rows(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
     """Rows by some columns, the paper's subtasks before other names, in its order."""
     places = (pl.col(name).replace_strict(SUBTASKS, default=3, return_dtype=pl.Int64) for name in columns)
@@ -86,10 +80,6 @@ def _sort_rows(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
 
 def _sum_counts(frame: pl.DataFrame) -> int:
     return int(frame["count"].sum())
-
-
-def _name_set(subtask: str, file: str | None) -> str:
-    return subtask if file is None else f"{subtask} of {file}"
 
 
 def _build_items(frame: pl.DataFrame) -> Section:
@@ -178,17 +168,16 @@ def _build_retrieval(frame: pl.DataFrame) -> Section:
 def _build_audit(frame: pl.DataFrame) -> Section:
     findings, rows = [], []
     for best in _find_blind(frame).iter_rows(named=True):
-        file, subtask = best["file"], best["subtask"]
-        part = figures.select_set(frame, file, "subtask", subtask)
+        part = frame.filter(subtask=best["subtask"])
         near_chance_count = int(((part["accuracy"] - part["chance"]).abs() <= BAND).sum())
         findings.append(
-            f"on {_name_set(subtask, file)} {best['baseline']} reaches {format_number(best['accuracy'])}, and "
+            f"on {best['subtask']} {best['baseline']} reaches {format_number(best['accuracy'])}, and "
             f"{near_chance_count} of {part.height} baselines are within {100 * BAND:.0f} points of chance"
         )
         part = part.sort("accuracy", "baseline", descending=[True, False], nulls_last=True)
         for row in part.iter_rows(named=True):
             numbers = map(format_number, (row["accuracy"], row["error"], row["chance"]))
-            rows.append([file or "here", subtask, row["baseline"], *numbers, format_count(row["n"])])
+            rows.append(["here", row["subtask"], row["baseline"], *numbers, format_count(row["n"])])
     return Section(
         "What the items give away without reading",
         f"Baselines answer without reading the passage: {'; '.join(findings)}. A reader's skill is what it reaches "
@@ -202,25 +191,23 @@ def _build_audit(frame: pl.DataFrame) -> Section:
 
 
 def _find_blind(audit: pl.DataFrame) -> pl.DataFrame:
-    """The best way not to read of each file and subtask."""
+    """The best way not to read of each subtask."""
     rows = audit.drop_nulls("accuracy").sort("accuracy", "baseline", descending=[True, False])
-    rows = rows.unique(["file", "subtask"], keep="first", maintain_order=True)
-    return _sort_rows(rows, "subtask").sort(pl.col("file").is_not_null(), "file", maintain_order=True)
+    return _sort_rows(rows.unique("subtask", keep="first", maintain_order=True), "subtask")
 
 
 def _build_readers(frame: pl.DataFrame) -> Section:
     """Rows may have what the best way not to read reaches on the same items, and its name: blind, blind_by."""
     findings, rows = [], []
-    for file, subtask in figures.list_tests(frame):
-        part, test = figures.select_test(frame, file, subtask), _name_set(subtask, file)
-        published = TABLES_6_7[subtask].gated if file is None and subtask in TABLES_6_7 else None
+    for subtask, part in figures.sort_tests(frame).items():
+        published = TABLES_6_7[subtask].gated if subtask in TABLES_6_7 else None
         best = part.row(0, named=True)
         blind, way = best.get("blind"), best.get("blind_by")
         blind_text = "no baseline was measured" if blind is None else f"{way} without reading {format_number(blind)}"
-        findings.append(f"on {test} the best is {best['reader']} at {format_number(best['accuracy'])}, {blind_text}")
+        findings.append(f"on {subtask} the best is {best['reader']} at {format_number(best['accuracy'])}, {blind_text}")
         not_reading = "–" if blind is None else f"{format_number(blind)}\n{way}"
         for row in part.iter_rows(named=True):
-            names = row["reader"], row["profile"] or "", row["trained_on"], test
+            names = row["reader"], row["profile"] or "", row["trained_on"], subtask
             above = format_signed(None if blind is None else row["accuracy"] - blind)
             numbers = format_interval(row, "accuracy"), format_number(CHANCE), not_reading, above
             rows.append([*names, *numbers, format_number(published), format_count(row["n"])])
@@ -238,13 +225,11 @@ def _build_readers(frame: pl.DataFrame) -> Section:
 
 
 def _build_compared(frame: pl.DataFrame) -> Section:
-    frame = frame.sort(pl.col("file").is_not_null(), "file", "tested_on", "one", "other")
     rows = []
-    for row in frame.iter_rows(named=True):
-        test = row["tested_on"] if row["file"] is None else f"{row['tested_on']}, {row['file']}"
+    for row in frame.sort("tested_on", "one", "other").iter_rows(named=True):
+        names = (row[name] for name in ("one", "other", "tested_on"))
         p_values = (format_number(row[name], 4) for name in ("p", "mcnemar"))
-        difference = format_interval(row, "difference")
-        rows.append([row["one"], row["other"], test, difference, *p_values, format_count(row["n"])])
+        rows.append([*names, format_interval(row, "difference"), *p_values, format_count(row["n"])])
     return Section(
         "Whether one reader is better than another",
         f"{frame.filter(pl.col('p') < 0.05).height} of {frame.height} differences have a p under 0.05; of many some do "
@@ -349,10 +334,10 @@ PARTS = {
     "dropped": Part("why items were left out", _build_dropped, "subtask reason?", "count"),
     "retrieval": Part("how well the readers that propose wrong options find the right word", _build_retrieval,
                       "subtask reader", "mrr recall_1 recall_5 recall_10 n"),
-    "audit": Part("what the items give away without reading", _build_audit, "file? subtask baseline",
+    "audit": Part("what the items give away without reading", _build_audit, "subtask baseline",
                   "accuracy error chance n"),
-    "readers": Part("how well readers choose", _build_readers, "reader profile? trained_on tested_on file?", _INTERVAL),
-    "compared": Part("whether one reader is better than another", _build_compared, "one other tested_on file?",
+    "readers": Part("how well readers choose", _build_readers, "reader profile? trained_on tested_on", _INTERVAL),
+    "compared": Part("whether one reader is better than another", _build_compared, "one other tested_on",
                      "difference low? high? p mcnemar n"),
     "matrix": Part("how readers do on the other kind of abstractness", _build_matrix, "trained_on tested_on",
                    _INTERVAL),
