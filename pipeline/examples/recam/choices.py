@@ -4,7 +4,6 @@ Items are split into folds, each is answered by readers trained on the others, a
 the four commonest are taken that are not right as well: not the gold word, a form or synonym of it, or too near to it.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -39,7 +38,6 @@ def choose(
     items: pl.DataFrame,
     candidates: pl.DataFrame,
     vectors: Vectors | None = None,
-    pools: Callable[[str], wordnet.Pools] = wordnet.find_pools,
     threshold: float = SIMILAR,
     seed: int = SEED,
 ) -> Choices:
@@ -55,7 +53,7 @@ def choose(
     words = candidates.with_columns(pl.col("word").str.to_lowercase()).group_by("item_id", "word")
     rows = words.agg(token_count=pl.len().cast(pl.Int64), best_rank=pl.col("rank").min().cast(pl.Int64))
     rows = rows.join(items.select("item_id", pl.col("answer").str.to_lowercase()), on="item_id", how="inner")
-    reasons = _find_reasons(rows.select("answer", "word").unique(), vectors, pools, threshold)
+    reasons = _find_reasons(rows.select("answer", "word").unique(), vectors, threshold)
     rows = rows.join(reasons, on=["answer", "word"])
     rows = rows.sort("item_id", pl.col("reason").is_not_null(), -pl.col("token_count"), "best_rank", "word")
     is_less_frequent = pl.col("reason").is_null() & (pl.int_range(pl.len()).over("item_id") >= OPTIONS - 1)
@@ -76,9 +74,7 @@ def place_options(row: dict[str, object], seed: int) -> dict[str, object]:
     return {**item, "options": [options[place] for place in order], "label": order.index(0)}
 
 
-def _find_reasons(
-    pairs: pl.DataFrame, vectors: Vectors | None, pools: Callable[[str], wordnet.Pools], threshold: float
-) -> pl.DataFrame:
+def _find_reasons(pairs: pl.DataFrame, vectors: Vectors | None, threshold: float) -> pl.DataFrame:
     """answer, word and why the word may not stand beside the answer, or null."""
     cosines = np.zeros(pairs.height)
     if vectors and pairs.height:
@@ -89,7 +85,7 @@ def _find_reasons(
     for (answer, word), cosine in zip(pairs.iter_rows(), cosines.tolist(), strict=True):
         gold_forms = {wordnet.lemmatize(answer, upos) for upos in wordnet.POS}
         word_forms = {wordnet.lemmatize(word, upos) for upos in wordnet.POS}
-        synonyms = {name for form in gold_forms | {answer} for name in pools(form).synonyms}
+        synonyms = {name for form in gold_forms | {answer} for name in wordnet.find_pools(form).synonyms}
         rules = {
             "gold": word == answer,
             "form_of_gold": bool(gold_forms & word_forms),

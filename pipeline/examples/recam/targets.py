@@ -127,9 +127,7 @@ def flag_in_question(pair: Pair, tokens: Sequence[Token]) -> list[str | None]:
     return ["in_question" if lemmas.count(token.lemma) > 1 else None for token in tokens]
 
 
-def flag_related(
-    pair: Pair, tokens: Sequence[Token], pools: Callable[[str], wordnet.Pools] = wordnet.find_pools
-) -> list[str | None]:
+def flag_related(pair: Pair, tokens: Sequence[Token]) -> list[str | None]:
     """Words of which any sense has a synonym or an antonym in the passage, of one word or of several (REC-12)."""
     passage_words, words = _list_forms(pair), list(chain(*pair.passage))
     passage_texts = [f" {' '.join(names)} " for names in ([t.text.lower() for t in words], [t.lemma for t in words])]
@@ -139,7 +137,7 @@ def flag_related(
 
     reasons: list[str | None] = []
     for token in tokens:
-        synonyms, antonyms = pools(token.lemma)
+        synonyms, antonyms = wordnet.find_pools(token.lemma)
         kinds = (("synonym_in_passage", synonyms), ("antonym_in_passage", antonyms))
         reasons.append(next((reason for reason, pool in kinds if any(map(is_in_passage, pool))), None))
     return reasons

@@ -20,9 +20,10 @@ LEMMAS = {"hopes": "hope", "hoping": "hope", "wishes": "wish"}
 def without_wordnet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lemmas of a short list."""
     monkeypatch.setattr(wordnet, "lemmatize", lambda word, _: LEMMAS.get(word, word))
+    monkeypatch.setattr(wordnet, "find_pools", find_pools)
 
 
-def pools(word: str) -> Pools:
+def find_pools(word: str) -> Pools:
     """Hope and wish are synonyms."""
     near = {"hope": {"wish"}, "wish": {"hope"}}.get(word, set())
     return Pools(frozenset(near), frozenset())
@@ -42,9 +43,7 @@ def name_words(*readers: str, item: str = "i0") -> pl.DataFrame:
 
 def test_the_four_most_frequent() -> None:
     """Words that more readers name go first, then those ranked better, then the alphabet (REC-16)."""
-    result = choices.choose(
-        make_items("Hope"), name_words("time rain fear", "rain time dust", "rain idea area"), pools=pools
-    )
+    result = choices.choose(make_items("Hope"), name_words("time rain fear", "rain time dust", "rain idea area"))
     (row,) = result.items.to_dicts()
     # rain 3, time 2, then once: area and idea by rank 3 and 2, fear 3, dust 3
     assert set(row["options"]) == {"Hope", "rain", "time", "idea", "area"}
@@ -61,7 +60,6 @@ def test_what_would_be_right_as_well() -> None:
         make_items("hopes"),
         name_words("Hopes hoping wishes trust time rain dust idea"),
         lambda words: np.array([vector_of.get(LEMMAS.get(word, word), [0.0, 0.0]) for word in words]),
-        pools,
     )
     reasons = dict(result.candidates.select("word", "reason").drop_nulls().iter_rows())
     assert reasons == {
@@ -69,13 +67,13 @@ def test_what_would_be_right_as_well() -> None:
     }  # fmt: skip
     vector_of["trust"] = [0.85, np.sqrt(1 - 0.85**2)]
     vectors = lambda words: np.array([vector_of[word] for word in words])  # noqa: E731
-    result = choices.choose(make_items("hope"), name_words("trust"), vectors, pools, threshold=0.85 + 1e-9)
+    result = choices.choose(make_items("hope"), name_words("trust"), vectors, threshold=0.85 + 1e-9)
     assert result.candidates["reason"].to_list() == [None]
 
 
 def test_too_few_are_dropped() -> None:
     """An item with fewer than four words left, or none at all, is dropped and counted."""
-    result = choices.choose(make_items("hope", "time"), name_words("rain dust idea wish"), pools=pools)
+    result = choices.choose(make_items("hope", "time"), name_words("rain dust idea wish"))
     assert result.items.is_empty()
     assert result.dropped.rows() == [("too_few_choices", "i0"), ("too_few_choices", "i1")]
 
@@ -84,11 +82,11 @@ def test_the_place_of_the_right_one_tells_nothing() -> None:
     """Over many items the gold word stands in each place about as often, and always in the same for the same item."""
     items = make_items(*["hope"] * 500)
     words = pl.concat([name_words("rain dust idea time", item=item) for item in items["item_id"]])
-    rows = choices.choose(items, words, pools=pools).items
+    rows = choices.choose(items, words).items
     counts = Counter(rows["label"].to_list())
     assert all(70 <= counts[place] <= 130 for place in range(cloze.OPTIONS))
-    assert choices.choose(items.reverse(), words, pools=pools).items.sort("item_id").equals(rows.sort("item_id"))
-    assert not choices.choose(items, words, pools=pools, seed=7).items["label"].equals(rows["label"])
+    assert choices.choose(items.reverse(), words).items.sort("item_id").equals(rows.sort("item_id"))
+    assert not choices.choose(items, words, seed=7).items["label"].equals(rows["label"])
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=60), st.integers(0, 3))

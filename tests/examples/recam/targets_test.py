@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pipeline.examples.recam import items
 from pipeline.examples.recam import targets as work
 from pipeline.examples.recam.targets import Pair
-from pipeline.text import concreteness
+from pipeline.text import concreteness, wordnet
 from pipeline.text.senses import Sense
 from pipeline.text.tagging import Token
 from pipeline.text.wordnet import Pools
@@ -118,10 +118,11 @@ def test_words_of_the_passage_and_of_the_question() -> None:
         (NOTHING, None),
     ],
 )
-def test_relatives_in_the_passage(pools: Pools, reason: str | None) -> None:
+def test_relatives_in_the_passage(pools: Pools, reason: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A word goes if a synonym or antonym is in the passage, whole, by form or lemma, of several words too (REC-12)."""
     pair = make_pair("hope")
-    assert work.flag_related(pair, pair.summary[0], lambda _: pools) == [reason]
+    monkeypatch.setattr(wordnet, "find_pools", lambda _: pools)
+    assert work.flag_related(pair, pair.summary[0]) == [reason]
 
 
 def test_just_as_similar_is_kept() -> None:

@@ -25,7 +25,6 @@ elsewhere shows its rate, not its place here. It takes four steps:
    questions as well as gold words do. `draw_words` then draws four by these probabilities.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +40,6 @@ from pipeline.examples.recam.balance.pool import Pool, build_pool, read_candidat
 from pipeline.examples.recam.choices import SEED, Choices, place_options
 from pipeline.examples.recam.items import SCHEMA, hash_text, normalise
 from pipeline.examples.recam.targets import SIMILAR, Vectors
-from pipeline.text import wordnet
 
 MIN_CHOICES = 2 * WRONG  # words an item may choose from; of fewer the weights cannot be fitted
 MAX_GOLD = 0.3  # probability of a gold word by the question alone, above which an item is dropped
@@ -51,7 +49,6 @@ def choose_balanced(
     items: pl.DataFrame,
     candidates: pl.DataFrame,
     vectors: Vectors | None = None,
-    pools: Callable[[str], wordnet.Pools] = wordnet.find_pools,
     threshold: float = SIMILAR,
     seed: int = SEED,
 ) -> Choices:
@@ -77,7 +74,6 @@ def choose_balanced(
         candidates: item_id, word, rank (from 1): the best words of each reader; a word may come from several. They need
             not be many, since `EXTRA` others are added, but 50 of each reader leave more to choose from.
         vectors: of words; without, nothing is too near, and questions are compared by neighbours alone.
-        pools: synonyms and antonyms of a lemma.
         threshold: cosine above which a word is too near to another.
         seed: of all draws. An item's draws depend on its id and the set, not on the order of rows.
 
@@ -93,7 +89,7 @@ def choose_balanced(
     hashes = [hash_text(f"{seed} {item_id}") for item_id in items["item_id"]]
     answer, draw = pl.col("answer").str.to_lowercase(), pl.Series(hashes, dtype=pl.UInt64)
     ordered = items.with_columns(answer, passage=normalise(), draw=draw).sort("item_id")  # in whatever order rows come
-    items, lexicon = build_lexicon(ordered, pools)
+    items, lexicon = build_lexicon(ordered)
     relations = relate_words(lexicon, vectors, threshold)
 
     def weigh(rows: pl.DataFrame) -> _Weights:

@@ -1,6 +1,5 @@
 """The gold words of a set, their shapes, relatives and rates (steps 1 and 2), and draws by names alone."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +34,7 @@ class Lexicon(NamedTuple):
     draw: Hashes  # of each word
 
 
-def build_lexicon(items: pl.DataFrame, pools: Callable[[str], wordnet.Pools]) -> tuple[pl.DataFrame, Lexicon]:
+def build_lexicon(items: pl.DataFrame) -> tuple[pl.DataFrame, Lexicon]:
     """Return the items with their shape and type, and their gold words."""
     labels = [f"{upos}\t{_describe_form(word, upos)}" for word, upos in items.select("answer", "upos").iter_rows()]
     items = items.with_columns(label=pl.Series(labels, dtype=pl.String))
@@ -45,7 +44,7 @@ def build_lexicon(items: pl.DataFrame, pools: Callable[[str], wordnet.Pools]) ->
     )
     words = types["answer"].unique().sort()
     names = [frozenset({word, *(wordnet.lemmatize(word, upos) for upos in wordnet.POS)}) for word in words]
-    near = [[pools(name) for name in word_names] for word_names in names]
+    near = [[wordnet.find_pools(name) for name in word_names] for word_names in names]
     synonyms = [frozenset(name for pool in pools_of_word for name in pool.synonyms) for pools_of_word in near]
     antonyms = [frozenset(name for pool in pools_of_word for name in pool.antonyms) for pools_of_word in near]
     lexicon = Lexicon(
