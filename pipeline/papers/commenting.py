@@ -97,8 +97,7 @@ Claim = tuple[str, str, str, bool | None]  # place, claim, found, holds
 def list_claims() -> pl.DataFrame:
     """List what the paper says of tables 4 and 7, and whether its own numbers bear it out (errata E11, E12; AAC-30).
 
-    Returns:
-        system (the paper, AAC), place, claim, found, holds (null where the numbers cannot decide), a row a claim.
+    Columns: system (the paper, AAC), place, claim, found, holds (null where the numbers cannot decide).
     """
     rows = [("AAC", *row) for row in (*_check_table_4(), *_check_table_7(), *_check_text())]
     texts = dict.fromkeys(("system", "place", "claim", "found"), pl.String)

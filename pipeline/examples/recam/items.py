@@ -35,10 +35,8 @@ class Items(NamedTuple):
 def read(path: Path) -> Items:
     """Read items of a JSON Lines file in the official format; an item's id is `<file name>:<line>`.
 
-    An item with two options that differ only in capitals or blanks is dropped as `same_options`.
-
-    Raises:
-        BadInput: any other fault, with file, line and field.
+    An item with two options that differ only in capitals or blanks is dropped as `same_options`; any other fault is
+    BadInput with file, line and field.
     """
     rows, dropped = [], []
     for number, entry in read_json_lines(path):
@@ -74,8 +72,7 @@ def _has_equal_options(item: dict[str, Any]) -> bool:
 def write(path: Path, items: pl.DataFrame) -> None:
     """Write items, without their ids, in the official format; the file is complete or unchanged.
 
-    Raises:
-        BadInput: an item is not in the format, and `read` would refuse or drop it; nothing is written.
+    An item that `read` would refuse or drop is BadInput, and nothing is written.
     """
     lines = []
     for row in items.select(*SCHEMA).iter_rows(named=True):
@@ -101,11 +98,7 @@ def normalise(column: str = "article") -> pl.Expr:
 
 
 def split_question(item_id: str, question: str) -> tuple[str, str]:
-    """Split a question into what stands before and after its placeholder.
-
-    Raises:
-        BadInput: it has none.
-    """
+    """Split a question into what stands before and after its placeholder; without one it is BadInput."""
     before, placeholder, after = question.partition(PLACEHOLDER)
     if not placeholder:
         raise BadInput(f"item {item_id}: field 'question' should hold {PLACEHOLDER}, found {question!r:.60}")
@@ -118,12 +111,9 @@ def hash_text(text: str) -> int:
 
 
 def drop_articles(items: pl.DataFrame, other_items: pl.DataFrame) -> Items:
-    """Drop items whose article is also one of other items, compared by `normalise`.
+    """Drop items as `article_elsewhere` whose article is also one of other items, compared by `normalise`.
 
     Of the trial items 50 have an article of the dev files: drop them to train on the former and test on the latter.
-
-    Returns:
-        The kept items, in their order, and the items dropped as `article_elsewhere`.
     """
     other_articles = other_items.select(normalise()).to_series().unique()
     is_shared = items.select(normalise().is_in(other_articles.implode())).to_series()

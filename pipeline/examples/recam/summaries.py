@@ -53,15 +53,12 @@ class Articles(NamedTuple):
 
 
 def read(path: Path, splits: Path | None = None) -> Articles:
-    """Read all articles with summaries of a file or a folder.
+    """Read all articles with summaries of a file with rows or a folder; of `splits`, the official file, the split of
+    each id.
 
     A duplicate is an article whose id came before, or whose text and summary did but for capitals and blanks. A summary
-    that holds `@placeholder` can be no question. In a file without a column of ids an article's id is
-    `<file name>:<row>`.
-
-    Args:
-        path: a file with rows, or a folder of articles.
-        splits: the official split file; an article that it does not name has no split.
+    that holds `@placeholder` can be no question. In a file without a column of ids an article's id is `<file
+    name>:<row>`.
 
     Raises:
         BadInput: naming file, row and field, for a field that is no text, and an id that is empty; for columns or

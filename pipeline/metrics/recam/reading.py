@@ -41,8 +41,7 @@ class Comparison(NamedTuple):
 def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = 2000, seed: int = 42) -> Interval:
     """Compute the share of right answers with its percentile bootstrap interval of 95 %; whole groups are drawn.
 
-    Raises:
-        ValueError: no items, one without an answer (null), or not as many groups as items.
+    ValueError for no items, one without an answer (null), or not as many groups as items.
     """
     right = _check_answers(is_right)
     truth = np.ones_like(right)
@@ -54,10 +53,8 @@ def measure_groups(is_right: Rights, values: pl.Series, articles: Names) -> pl.D
     """Compute accuracy by group: part of speech of the gold word, length bin (`bin_lengths`), …; null is a group, too.
 
     The interval is Wilson's, as parts may hold few items or only right ones, where a bootstrap has no width. Items of
-    one article count as one answer for it, which makes it wide rather than narrow.
-
-    Returns:
-        group (the value as text, null where it is null), n, accuracy, low, high; in the order of the values.
+    one article count as one answer for it, which makes it wide rather than narrow. Columns: group (the value as text,
+    null where it is null), n, accuracy, low, high; rows in the order of the values.
     """
     right = _check_answers(is_right)
     rows = pl.DataFrame({"value": values, "right": right, "unit": number_units(articles, len(right))})
@@ -80,10 +77,7 @@ def bin_lengths(lengths: pl.Series, edges: Sequence[int]) -> pl.Series:
 def compare(first: Rights, second: Rights, groups: Names | None = None) -> Comparison:
     """Measure how much more often `first` is right than `second`, by a paired bootstrap over the same items.
 
-    p is that of `resample.p_value`. McNemar's test is for single items.
-
-    Raises:
-        ValueError: as of `accuracy`, or not as many answers of one as of the other.
+    p is that of `resample.p_value`. McNemar's test is for single items. ValueError as of `accuracy`.
     """
     first_answers, second_answers = _check_answers(first), _check_answers(second)
     truth = np.ones_like(first_answers)
@@ -94,14 +88,12 @@ def compare(first: Rights, second: Rights, groups: Names | None = None) -> Compa
 def compare_subtasks(cells: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFrame:
     """Measure how much readers lose on the subtask that they were not trained on (section 4.3; REC-30).
 
-    Cells have trained_on, tested_on, accuracy and the keys, columns that identify readers, such as the team.
+    Cells have trained_on, tested_on, accuracy and the keys, columns that identify readers, such as the team; ValueError
+    if one comes twice.
 
     Returns:
         The keys, tested_on, trained_on, home (accuracy of the one trained on what it is tested on, null where there is
         none), away, drop (home - away); a row a cell off the diagonal, in the order of the cells.
-
-    Raises:
-        ValueError: a cell comes twice.
     """
     if cells.select(*keys, "trained_on", "tested_on").is_duplicated().any():
         raise ValueError("expected each cell of trained_on and tested_on once")

@@ -24,21 +24,13 @@ class Retrieval(NamedTuple):
 
 
 def find_ranks(candidates: Sequence[Sequence[str]], right: Sequence[str]) -> Ranks:
-    """Find the position of the right word in each list, from 1; 0 where it is absent: int64 [n].
-
-    Raises:
-        ValueError: not as many lists as words.
-    """
+    """Find the position of the right word in each list, from 1; 0 where it is absent: int64 [n]."""
     pairs = zip(candidates, right, strict=True)
     return np.array([words.index(word) + 1 if word in words else 0 for words, word in pairs], np.int64)
 
 
 def mrr(ranks: Ranks) -> float:
-    """Compute mean reciprocal rank (Craswell, 2009) of `find_ranks`; an absent word counts 0, so short lists lower it.
-
-    Raises:
-        ValueError: no ranks.
-    """
+    """Compute mean reciprocal rank (Craswell, 2009) of `find_ranks`; an absent word counts 0."""
     if not len(ranks):
         raise ValueError("expected at least one rank")
     return float(np.mean(np.where(ranks > 0, 1 / np.maximum(ranks, 1), 0.0)))

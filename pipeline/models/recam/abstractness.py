@@ -61,11 +61,7 @@ def _make_network(shape: Shape) -> nn.Sequential:
 
 @torch.no_grad()
 def score_vectors(model: Abstractness, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """Compute the concreteness of words from their vectors [n, d]: the members' mean, in [0, 1]; [n].
-
-    Raises:
-        ValueError: the vectors have another width than the scorer.
-    """
+    """Compute the concreteness of words from their vectors [n, d], of the scorer's width: the members' mean, [n]."""
     if vectors.ndim != 2 or vectors.shape[1] != model.shape.dim:
         raise ValueError(f"expected vectors [n, {model.shape.dim}], got {list(vectors.shape)}")
     model.eval()

@@ -36,11 +36,8 @@ def embed_tokens(
     other. A distinct sentence is embedded once; states differ by up to 1e-6 with the batch a sentence falls in.
 
     All the states of a call are held at once, 4 d bytes a token: a passage at a time is a few MB at most. Layer 0 has
-    the input embeddings, negative numbers count from the last layer.
-
-    Raises:
-        BadInput: the encoder has no word pieces or cannot tell which character a piece is from, or has no such layer,
-            or there is no such pooling.
+    the input embeddings, negative numbers count from the last layer. BadInput if the encoder has no word pieces, cannot
+    tell which character a piece is from, or has no such layer, or if there is no such pooling.
     """
     _check_options(encoder, layer, pooling)
     distinct = dict.fromkeys(map(tuple, sentences))

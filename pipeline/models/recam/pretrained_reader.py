@@ -47,13 +47,11 @@ class LoadedTransformer(NamedTuple):
 def load_transformer(name: str | Path = EMBEDDED, *, is_masked: bool = False) -> LoadedTransformer:
     """Load a transformer and its tokenizer; only weights in safetensors, no foreign code.
 
-    Args:
-        name: `embedded`; a folder, such as `training.recam.masked_lm.write` writes; or a hub name with a pinned
-            revision, `google/electra-large-discriminator@<commit>`.
-        is_masked: with the head for masked words; one that the weights lack is drawn from torch's global source.
+    The name is `embedded`, a folder such as `training.recam.masked_lm.write` writes, or a hub name with a pinned
+    revision, `google/electra-large-discriminator@<commit>`. With `is_masked` it has the head for masked words; one that
+    the weights lack is drawn from torch's global source.
 
-    Raises:
-        BadInput: neither a folder nor a pinned name, no safetensors, or a head that does not work place by place.
+    BadInput for neither a folder nor a pinned name, no safetensors, or a head that does not work place by place.
     """
     from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 
@@ -135,11 +133,7 @@ def copy_weights(module: nn.Module, *, is_trained: bool = False) -> dict[str, Te
 
 
 def load_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Load what `copy_weights` copied, or a part of it.
-
-    Raises:
-        BadInput: a weight is of another model.
-    """
+    """Load what `copy_weights` copied, or a part of it; BadInput for a weight of another model."""
     parameters = dict(module.named_parameters())
     for name, value in tensors.items():
         if name not in parameters or parameters[name].shape != value.shape:
@@ -175,11 +169,7 @@ class Pieces(NamedTuple):
 
 
 def describe_tokenizer(transformer: LoadedTransformer) -> dict[str, Any]:
-    """Describe a tokenizer for `make_pieces`, as JSON.
-
-    Raises:
-        BadInput: the tokenizer has no mask, or is none of the library `tokenizers`.
-    """
+    """Describe a tokenizer for `make_pieces`, as JSON; BadInput if it has no mask, or is not a fast one."""
     tokenizer = transformer.tokenizer
     if tokenizer.mask_token_id is None or tokenizer.pad_token_id is None or not tokenizer.is_fast:
         raise BadInput(f"encoder {transformer.name}: expected a fast tokenizer with a mask and a padding piece")

@@ -35,14 +35,11 @@ class Features(NamedTuple):
 
 
 def make_features(words: Sequence[str], source: Source) -> Features:
-    """Make the features of words, as they are spelt.
+    """Make the features of words, as they are spelt; BadInput if the encoder has no word pieces.
 
     Of an encoder: the embedding of the word as a sentence, and the mean of its pieces' input embeddings beside it;
     either alone says less. A word of which no piece is in the vocabulary is unknown. Of word vectors: the word's own,
     or that of its lower case; what stands for unknown words elsewhere, its letters' mean, says nothing here.
-
-    Raises:
-        BadInput: the encoder has no word pieces.
     """
     if isinstance(source, WordVectors):
         return _look_up(words, source, _index_words(source))
@@ -60,9 +57,6 @@ def make_static_lookup(source: Source) -> Callable[[Sequence[str]], Vectors]:
     Of an encoder: the embedding of the word as a sentence alone, made once for each distinct word; when more than
     `_CAPACITY` are kept, all are forgotten. With its pieces beside it no cosine says much: of 550 words of XSum
     summaries and their passages, 0.2 % had one above 0.85, and 0.9 % without (success, successful).
-
-    Raises:
-        BadInput: when it is called, as `make_features`.
     """
     if isinstance(source, WordVectors):
         rows = _index_words(source)  # of GloVe's millions of words this is not to be done for each passage
@@ -112,14 +106,8 @@ def _average_pieces(words: Sequence[str], encoder: Encoder) -> tuple[Vectors, np
 def load_or_make_vectors(folder: Path, encoder: Encoder, words: Sequence[str]) -> WordVectors:
     """Load a vocabulary as static vectors of an encoder, for readers without GloVe; on first use make a file of them.
 
-    The file below `folder` is named by the encoder and the words in their order. The embedded encoder's 768 dimensions
-    are 3 KB a word.
-
-    Returns:
-        The distinct words that are known, in their order, and `make_features` of each: float32 [words, d].
-
-    Raises:
-        BadInput: the encoder has no word pieces.
+    The file below `folder` is named by the encoder and the words in their order; with the embedded encoder a word takes
+    3 KB. The distinct words that are known come in their order, with `make_features` of each: float32 [words, 768].
     """
     distinct = list(dict.fromkeys(words))
     signature = "\n".join([encoder.revision, encoder.precision, encoder.pooling, *distinct])

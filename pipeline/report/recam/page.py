@@ -48,11 +48,7 @@ class Inputs(NamedTuple):
 
 
 def render(inputs: Inputs) -> str:
-    """Render the page as text.
-
-    Raises:
-        BadInput: a frame lacks a column or a value, or holds a row twice.
-    """
+    """Render the page as text; BadInput if a frame lacks a column or a value, or holds a row twice."""
     rows = sections.check_rows(PARTS, inputs._asdict())
     for label, options in rows["sample"].select("label", "options").iter_rows() if "sample" in rows else ():
         if not 0 <= label < len(options):

@@ -46,10 +46,8 @@ def train_file(
     """Train a scorer into a folder, after measuring it on so many random splits of the list (Table 2).
 
     The vectors are a file in GloVe's format; by default the encoder computes them. The changes are to the recipe of the
-    profile, paper or undertone.
-
-    Returns:
-        A row for each split: split, train_count, test_count, pearson_train, pearson, p_value.
+    profile, paper or undertone. Return a row for each split: split, train_count, test_count, pearson_train, pearson,
+    p_value.
     """
     from pipeline.training import registry
 
@@ -123,8 +121,7 @@ def ensure_default_scorer(vectors: Path | None) -> Path:
 def load_scorer(model: "Model", vectors: Path | None = None) -> Scorer:
     """Load a model once; return the function that scores words with it.
 
-    Raises:
-        BadInput: the model was trained on other word vectors, or with an encoder although word vectors are given.
+    BadInput if it was trained on other word vectors, or with an encoder although word vectors are given.
     """
     from pipeline.training.recam import abstractness
 
@@ -139,10 +136,8 @@ def score_words(ref: str | None, words: Sequence[str], vectors: Path | None = No
     """Score the concreteness of words, 0 highly abstract to 1 highly concrete; null where a word has no vector.
 
     The scorer is named by its folder or id, by default it is the one in force. It needs the file of word vectors that
-    it was trained on, if any.
-
-    Returns:
-        word, concreteness, is_imperceptible (under the threshold of section 3.2), signature.
+    it was trained on, if any. Columns: word, concreteness, is_imperceptible (under the threshold of section 3.2),
+    signature.
     """
     model = load_model(ref)
     config = model.config

@@ -61,13 +61,9 @@ def build_file(
     """Build items from a file of articles with summaries into a folder, completely or not at all.
 
     It holds `<subtask>_<split>.jsonl` in the official format, targets.parquet (every token of the summaries with its
-    reason), dropped.csv, and card.json with the rules.
+    reason), dropped.csv, and card.json with the rules. Return subtask, split, item_count.
 
-    Returns:
-        subtask, split, item_count.
-
-    Raises:
-        BadInput: the folder is not empty, the file is broken, or too few of its articles have a target.
+    BadInput if the folder is not empty, the file is broken, or too few of its articles have a target.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput(f"{out}: is there already; choose another folder")

@@ -57,11 +57,7 @@ class ChosenItems(NamedTuple):
 
 
 def parse_choosing(values: Mapping[str, Any]) -> Choosing:
-    """Make `Choosing` from the params of a DAG or the options of a command; null values keep their default.
-
-    Raises:
-        BadInput: there is no such rule.
-    """
+    """Make `Choosing` from the params of a DAG or the options of a command; null values keep their default."""
     choosing = Choosing(**targets.select_fields(values, Choosing._fields))
     if choosing.rule not in CHOICE_RULES:
         raise BadInput(f"no rule {choosing.rule!r}; there are {' and '.join(CHOICE_RULES)}")
@@ -109,11 +105,7 @@ def stage_proposals(job: Job, choosing: Choosing = CHOOSING) -> Staged:
 
 
 def propose_words(open_items: pl.DataFrame, job: Job, choosing: Choosing = CHOOSING) -> pl.DataFrame:
-    """Propose the best words of a reader for the items of a fold it has not seen.
-
-    Returns:
-        item_id, reader, word, rank from 1.
-    """
+    """Propose a reader's best words for items of a fold it has not seen: item_id, reader, word, rank from 1."""
     from pipeline.training.recam import readers as training
 
     small = training.SMALL if choosing.is_small else {}
@@ -207,8 +199,7 @@ def _write_retrieval(subtask: str, day: str, report: pl.DataFrame, facts: Sequen
 def count_items() -> pl.DataFrame:
     """Count the items of the tables by subtask and split, their articles, and those that raters flagged.
 
-    Returns:
-        subtask, split, item_count, article_count, unanswerable_count, ambiguous_count.
+    Columns: subtask, split, item_count, article_count, unanswerable_count, ambiguous_count.
     """
     rows = warehouse.scan("cloze_items").group_by("subtask", "split")
     counts = rows.agg(

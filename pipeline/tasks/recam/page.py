@@ -54,9 +54,8 @@ def read_inputs(day: str) -> page.Inputs:
 def read_evaluations(day: str) -> pl.DataFrame:
     """Read the accuracies of the readers in force for a day, a row for each set of items.
 
-    Returns:
-        trained_on, model_id, profile, subset, accuracy, low, high, n, is_all (of all items of tested_on), tested_on,
-        by, group.
+    Columns: model_id, subset, accuracy, low, high, trained_on, n, is_all (of all items of tested_on), tested_on, by,
+    group, profile.
     """
     kinds = {readers.get_kind(subtask): subtask for subtask in building.SUBTASKS}
     is_reader = (pl.col("day") == parse_day(day)) & pl.col("kind").is_in(list(kinds))

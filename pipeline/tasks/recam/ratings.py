@@ -71,10 +71,7 @@ def collect(
 ) -> int:
     """Add answers from files or from a tool to the table `labels`; return the label count.
 
-    Of two labels by one rater for the same field the later counts.
-
-    Raises:
-        BadInput: with file, row and field.
+    Of two labels by one rater for the same field the later counts. A broken file is BadInput with file, row and field.
     """
     tasks = read_tasks(subtask)
     if tool == "files" and not paths:

@@ -49,11 +49,7 @@ def gather_items(paths: Sequence[Path], without: Sequence[Path] = ()) -> tuple[p
 def read_items(subtask: str, *splits: str) -> pl.DataFrame:
     """Read the items of the tables with their passages, in the order of their ids, except those that raters flagged.
 
-    Returns:
-        item_id, article, question, options, label, split, upos.
-
-    Raises:
-        Missing: there are none.
+    Columns: item_id, article, question, options, label, split, upos. Without any they are Missing.
     """
     is_flagged = pl.any_horizontal(pl.col("is_unanswerable", "is_ambiguous").fill_null(value=False))
     is_in_splits = pl.col("split").is_in(splits) if splits else pl.lit(value=True)
@@ -80,11 +76,7 @@ def list_modules() -> dict[str, ModuleType]:
 
 
 def get_module(profile: str) -> ModuleType:
-    """Return the module that trains a profile, `training.recam.readers` or `training.recam.pretrained_reader`.
-
-    Raises:
-        BadInput: there is no such profile.
-    """
+    """Return the module that trains a profile, `training.recam.readers` or `training.recam.pretrained_reader`."""
     modules = list_modules()
     if profile not in modules:
         raise BadInput(f"no profile {profile!r}; there are {', '.join(modules)}")
@@ -226,10 +218,8 @@ def is_right(model: "Model", items: pl.DataFrame) -> "npt.NDArray[np.bool_]":
 def measure(items: pl.DataFrame, model: "Model", subset: str = HOME) -> pl.DataFrame:
     """Measure accuracy with its interval over articles, by part of speech and by length of passage (REC-28, REC-30).
 
-    The baseline is the best way to answer the same items without reading (REC-32). Items may have upos.
-
-    Returns:
-        Rows of `evaluations` without their keys, of the split test; `subset` names the items.
+    The baseline is the best way to answer the same items without reading (REC-32). Items may have upos; `subset` names
+    them. Return rows of `evaluations` without their keys, of the split test.
     """
     from pipeline.metrics.recam import audit, reading
 

@@ -106,11 +106,7 @@ def _scan_summarised(source: str | None, snapshot: int | None) -> pl.LazyFrame:
 
 
 def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[ArticlePart]:
-    """Divide the articles of all sources, or of one, into parts.
-
-    Raises:
-        Missing: there are no articles.
-    """
+    """Divide the articles of all sources, or of one, into parts; without any they are Missing."""
     snapshot = warehouse.snapshot("articles")
     parts = day_texts.plan_articles(scan_articles(only, snapshot), rows_per_shard, snapshot)
     if not parts:

@@ -66,8 +66,7 @@ class TrainingResult(NamedTuple):
 def fit(ratings: Ratings, source: Source, recipe: Recipe) -> TrainingResult:
     """Train on all words of a list that have a vector, on a CPU; the same input gives the same bits.
 
-    Raises:
-        BadInput: fewer than two of the words have a vector, or the loss is no number.
+    BadInput if fewer than two of the words have a vector, or the loss is no number.
     """
     rows, vectors, dropped = _match_vectors(ratings, source)
     truth = rows["score"].to_numpy()
@@ -137,9 +136,7 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> 
     """Load a scorer from the tensors and configuration of `fit` or `registry.read`.
 
     The source is the encoder it was trained with, or the same word vectors: of these only the width can be checked.
-
-    Raises:
-        BadInput: it is no scorer of abstractness, or the encoder or the vectors' width is another one.
+    BadInput if it is no scorer of abstractness, or the encoder or the vectors' width is another one.
     """
     if config.get("kind") != "abstractness":
         raise BadInput(f"the model is of kind {config.get('kind')!r}, not 'abstractness'")
@@ -188,14 +185,10 @@ def pearson(gold: Floats, predicted: Floats) -> Correlation:
 def evaluate_splits(ratings: Ratings, source: Source, recipe: Recipe, split_count: int = 10) -> pl.DataFrame:
     """Measure table 2 over n random splits of the paper's sizes, where it has one (REC-06, errata E13).
 
-    A list with fewer words than the paper's 4,025 is split in the same proportion. Words without a vector are in no
-    split. The recipe's seed gives the splits as well.
+    A list with fewer words than the paper's 4,025 is split in the same proportion; fewer than four words with a vector
+    are BadInput. Words without a vector are in no split. The recipe's seed gives the splits as well.
 
-    Returns:
-        split, train_count, test_count, pearson_train, pearson (of the test part), p_value (of the same): a row a split.
-
-    Raises:
-        BadInput: fewer than four words have a vector.
+    Columns: split, train_count, test_count, pearson_train, pearson (of the test part), p_value (of the same).
     """
     rows, vectors, _ = _match_vectors(ratings, source)
     truth = rows["score"].to_numpy()

@@ -95,11 +95,7 @@ class TrainedReader(NamedTuple):
 
 
 def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu") -> TrainedReader:
-    """Load a reader from the tensors and configuration of `readers.fit` or `registry.read`.
-
-    Raises:
-        BadInput: it is no reader.
-    """
+    """Load a reader from the tensors and configuration of `readers.fit` or `registry.read`; BadInput if it is none."""
     if config.get("kind") != "reader":
         raise BadInput(f"the model is of kind {config.get('kind')!r}, not 'reader'")
     recipe = Recipe(**{field.name: config[field.name] for field in fields(Recipe)})
@@ -152,9 +148,8 @@ def _collect_candidates(
 def rank_candidates(reader: TrainedReader, items: pl.DataFrame, top: int = 10) -> pl.DataFrame:
     """Rank the words that a reader would put in the place of each placeholder, of all it was trained with (REC-16).
 
-    Returns:
-        A row an item, in the items' order: item_id, candidates (the `top` best, of equal ones the first by alphabet),
-        probabilities (of all the vocabulary's).
+    Columns: item_id, candidates (the `top` best, of equal ones the first by alphabet), probabilities (of all the
+    vocabulary's); items in their order.
     """
     words, candidates = _collect_candidates(reader, set(), {})
     names = np.array(list(words), dtype=object)

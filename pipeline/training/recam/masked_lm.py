@@ -85,11 +85,8 @@ def fit(
 
     Each text counts once, and one without any piece not at all. The source is the encoder as
     `models.recam.pretrained_reader.load_transformer` names it. From `state`, a file, an interrupted training resumes;
-    see `loop.run`. On a CPU the same texts, recipe and encoder give the same bits.
-
-    Raises:
-        BadInput: fewer than two texts, sequences longer than the encoder reads, the loss is no number, or `state` is of
-            another training.
+    see `loop.run`. On a CPU the same texts, recipe and encoder give the same bits. BadInput for fewer than two texts,
+    sequences longer than the encoder reads, a loss that is no number, or a `state` of another training.
     """
     generator = loop.seed_all(recipe.seed)
     transformer = models.load_transformer(source, is_masked=True)

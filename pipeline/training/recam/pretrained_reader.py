@@ -98,11 +98,8 @@ def fit(
 
     On a CPU the same items, recipe and encoder give the same bits. Without epochs the encoder stays as it is. It is
     named as for `models.recam.pretrained_reader.load_transformer`; a folder of `training.recam.masked_lm` holds one
-    that is adapted to the task. The other arguments are those of `readers.fit`; items have options and label.
-
-    Raises:
-        BadInput: as of `readers.fit`; or sequences are longer than the encoder reads.
-        Missing: the recipe has hypernyms, and WordNet is not installed.
+    that is adapted to the task. The other arguments and errors are those of `readers.fit`; items have options and
+    label. Sequences longer than the encoder reads are BadInput; hypernyms need WordNet.
     """
     # the same parts as those of the other readers, so that both can be compared
     items = readers.split_items(items, recipe.seed)
@@ -261,8 +258,7 @@ class TrainedReader(NamedTuple):
 def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu") -> TrainedReader:
     """Load a reader from the tensors and configuration of `fit` or `registry.read`, without the encoder it came from.
 
-    Raises:
-        BadInput: it is no pretrained reader, or a weight is of another one.
+    BadInput if it is no pretrained reader, or a weight is of another one.
     """
     if config.get("kind") != KIND:
         raise BadInput(f"the model is of kind {config.get('kind')!r}, not {KIND!r}")

@@ -103,11 +103,7 @@ class Inputs(NamedTuple):
 
 
 def read(items: pl.DataFrame, recipe: Recipe, pieces: Pieces, glosses: Mapping[str, str]) -> Inputs:
-    """Cut items into pieces; the gloss of each option is one of `glosses`, where the recipe reads any.
-
-    Raises:
-        BadInput: a question has no placeholder.
-    """
+    """Cut items into pieces; the gloss of each option is one of `glosses`, where the recipe reads any."""
     halves = [cloze.split_question(*row) for row in items.select("item_id", "question").iter_rows()]
     # a blank before an option belongs to it where blanks are parts of pieces
     before = [ids[-recipe.longest_question :] for ids in pieces.tokenize([half.rstrip() for half, _ in halves])]

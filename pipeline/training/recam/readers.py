@@ -78,11 +78,9 @@ def fit(
     Items have item_id, article, question, and options and label as of `examples.recam.items`, or, over a vocabulary,
     answer; for split see `split_items`. From `state`, a file, an interrupted training resumes; see `loop.run`. Glosses
     are the words of each candidate's gloss (appendix D: of its lemma, the first sense of each part of speech), the
-    candidate in small letters; a word without is its own gloss. `candidates` are further answers.
-
-    Raises:
-        BadInput: nothing to learn or to choose by, a placeholder is missing, the loss is no number, or `state` is of
-            another training.
+    candidate in small letters; a word without is its own gloss. `candidates` are further answers. BadInput if there is
+    nothing to learn or to choose by, a placeholder is missing, the loss is no number, or `state` is of another
+    training.
     """
     items = split_items(items, recipe.seed)
     generator = loop.seed_all(recipe.seed)
@@ -121,12 +119,9 @@ def fit(
 
 
 def split_items(items: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """Return the items of the splits train and validation.
+    """Return the items of the splits train and validation; BadInput if nothing is left to learn from.
 
     Without validation items a tenth of the articles is drawn for it, all items of an article together.
-
-    Raises:
-        BadInput: nothing is left to learn from.
     """
     if "split" in items.columns:
         items = items.filter(pl.col("split").is_in(["train", "validation"]))

@@ -59,11 +59,7 @@ class Texts(NamedTuple):
 
 
 def tokenize(items: pl.DataFrame, recipe: Recipe) -> Texts:
-    """Tokenize articles and questions, and keep as many words as the recipe reads.
-
-    Raises:
-        BadInput: naming the item whose question has no placeholder.
-    """
+    """Tokenize articles and questions, and keep as many words as the recipe reads."""
     id_of: dict[str, int] = {}
     cut_text = segment.load_tokenizer(recipe.tokenizer).cut
 
