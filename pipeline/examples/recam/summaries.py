@@ -28,7 +28,6 @@ from pipeline.io.lines import parse_object, read_lines, read_text
 
 COLUMNS = {
     "article_id": ("id", "article_id"),
-    "title": ("title",),
     "text": ("document", "article", "text"),
     "summary": ("summary",),
 }
@@ -38,7 +37,7 @@ SCHEMA: dict[str, pl.DataType] = dict.fromkeys((*COLUMNS, "split"), pl.String())
 
 _BATCH = 2_000  # articles in memory as Python objects
 _MARK = re.compile(r"\[(SN|XSUM)\]([A-Z-]+)\[\1\]")
-_SECTIONS = {"TITLE": "title", "FIRST-SENTENCE": "summary", "INTRODUCTION": "summary", "RESTBODY": "text"}
+_SECTIONS = {"FIRST-SENTENCE": "summary", "INTRODUCTION": "summary", "RESTBODY": "text"}
 _BUTTONS = frozenset({
     "Share this with", "Email", "Facebook", "Messenger", "Twitter", "Pinterest", "WhatsApp", "Linkedin", "LinkedIn",
     "Copy this link", "These are external links and will open in a new window",
@@ -48,7 +47,7 @@ _BUTTONS = frozenset({
 class Articles(NamedTuple):
     """Articles that are kept and those that are not; together they are the articles that came in."""
 
-    rows: pl.DataFrame  # article_id, title (or null), text, summary, split (or null); no field is blank
+    rows: pl.DataFrame  # article_id, text, summary, split (or null); no field is blank
     dropped: pl.DataFrame  # reason (no_text, no_summary, has_placeholder, duplicate), row_key (the article_id)
 
 
@@ -105,7 +104,7 @@ def _read_file(path: Path) -> Iterator[dict[str, Any]]:
             fields = {field: row.get(column) for field, column in columns[chunk.table].items()}
             location = f"{path}, row {number}"
             name = _check_id(fields["article_id"], location) if "article_id" in fields else f"{path.name}:{number}"
-            texts = {field: _check_text(fields.get(field), field, location) for field in ("title", "text", "summary")}
+            texts = {field: _check_text(fields[field], field, location) for field in ("text", "summary")}
             yield {"article_id": name, **texts}
 
 
@@ -141,11 +140,11 @@ def _read_folder(path: Path) -> Iterator[dict[str, Any]]:
     paths = sorted(file for file in path.iterdir() if file.suffix in {".data", ".summary"})
     if not paths:
         raise BadInput(f"{path}: expected articles in files <id>.data or <id>.summary, found none")
-    return ({"article_id": file.stem, "title": None, **_read_sections(file)} for file in paths)
+    return ({"article_id": file.stem, **_read_sections(file)} for file in paths)
 
 
 def _read_sections(path: Path) -> dict[str, str | None]:
-    """Title, summary and text of an article in a file of its own."""
+    """Summary and text of an article in a file of its own."""
     sections: dict[str, list[str]] = {}
     section: list[str] | None = None
     for number, line in read_lines(path):
@@ -162,7 +161,7 @@ def _read_sections(path: Path) -> dict[str, str | None]:
     for field, marks in (("summary", "FIRST-SENTENCE or INTRODUCTION"), ("text", "RESTBODY")):
         if field not in sections:
             raise BadInput(f"{path}: no section {marks}; is the file complete?")
-    return {field: "\n".join(sections[field]) or None for field in ("title", "summary", "text") if field in sections}
+    return {field: "\n".join(sections[field]) or None for field in ("summary", "text")}
 
 
 def _read_splits(path: Path) -> dict[str, str]:

@@ -29,10 +29,10 @@ def article(summary: Any = FLOOD, text: Any = RIVER, **changes: object) -> dict[
 
 
 def test_rows_of_xsum(tmp_path: Path) -> None:
-    """id, document and summary are an article; it has no title and, without a split file, no split."""
+    """id, document and summary are an article; without a split file it has no split."""
     path = write_rows(tmp_path / "x.jsonl", article(f" {FLOOD}\n"), article("Hope is back.", "It came.", id=22))
     articles = read(path)
-    assert articles.rows.rows() == [("1", None, RIVER, FLOOD, None), ("22", None, "It came.", "Hope is back.", None)]
+    assert articles.rows.rows() == [("1", RIVER, FLOOD, None), ("22", "It came.", "Hope is back.", None)]
     assert dict(articles.rows.schema) == summaries.SCHEMA
     assert articles.dropped.is_empty()
 
@@ -41,15 +41,14 @@ def test_rows_of_xsum(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "jsonl"])
 def test_formats_and_columns(tmp_path: Path, ending: str, column: str) -> None:
     """The text is known by three names, in whatever format; ids may be the rows' places."""
-    frame = pl.DataFrame({"title": ["Flood", None], column: [RIVER, "It came."], "summary": [FLOOD, "Hope is back."]})
+    frame = pl.DataFrame({column: [RIVER, "It came."], "summary": [FLOOD, "Hope is back."]})
     path = tmp_path / f"a.{ending}"
     writers = {"csv": frame.write_csv, "parquet": frame.write_parquet, "jsonl": frame.write_ndjson}
     writers.get(ending, lambda file: frame.write_csv(file, separator="\t"))(path)
     rows = read(path).rows
     first = 2 if ending in {"csv", "tsv"} else 1  # a header is a row
     assert rows["article_id"].to_list() == [f"a.{ending}:{first}", f"a.{ending}:{first + 1}"]
-    texts = [("Flood", RIVER, FLOOD), (None, "It came.", "Hope is back.")]
-    assert rows.select("title", "text", "summary").rows() == texts
+    assert rows.select("text", "summary").rows() == [(RIVER, FLOOD), ("It came.", "Hope is back.")]
 
 
 def test_what_is_dropped_has_its_reason(tmp_path: Path) -> None:
@@ -87,7 +86,7 @@ def test_a_folder_of_articles(tmp_path: Path) -> None:
     write_article(folder, "9.data", text="\n")
     (folder / "README.md").write_text("About", encoding="utf-8")
     articles = read(folder)
-    assert articles.rows.rows() == [("20", None, RIVER, "Hope is back.", None), ("31", "Flood", RIVER, FLOOD, None)]
+    assert articles.rows.rows() == [("20", RIVER, "Hope is back.", None), ("31", RIVER, FLOOD, None)]
     assert articles.dropped.rows() == [("no_text", "9")]
     (tmp_path / "none").mkdir()
     with pytest.raises(BadInput, match=r"expected articles in files <id>.data or <id>.summary, found none"):

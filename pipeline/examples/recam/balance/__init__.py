@@ -35,7 +35,7 @@ from pipeline.errors import BadInput
 from pipeline.examples.recam.balance.barred import CODE, REASONS, relate_words
 from pipeline.examples.recam.balance.drawing import WRONG, Probabilities, draw_words, fit_probabilities
 from pipeline.examples.recam.balance.fits import fit_questions
-from pipeline.examples.recam.balance.lexicon import Ids, Lexicon, Masks, build_lexicon, draw_rates, is_among, thin_items
+from pipeline.examples.recam.balance.lexicon import Ids, Lexicon, Masks, build_lexicon, draw_rates, thin_items
 from pipeline.examples.recam.balance.pool import Pool, build_pool, read_candidates
 from pipeline.examples.recam.choices import SEED, Choices, place_options
 from pipeline.examples.recam.items import SCHEMA, hash_text, normalise
@@ -150,7 +150,7 @@ def _explain(weights: _Weights, items: pl.DataFrame, lexicon: Lexicon, types: Id
     pool = weights.pool
     width = np.int64(max(len(lexicon.word), 1))
     row, place = np.nonzero(types >= 0)
-    is_drawn = is_among(pool.item.astype(np.int64) * width + pool.type, np.sort(row * width + types[row, place]))
+    is_drawn = np.isin(pool.item.astype(np.int64) * width + pool.type, row * width + types[row, place])
     listed = pool._replace(code=np.where(is_drawn, 0, pool.code)).filter((pool.times > 0) | is_drawn)
     columns = {
         "item_id": items["item_id"].gather(listed.item),

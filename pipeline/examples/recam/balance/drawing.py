@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.examples.recam.balance.lexicon import Floats, Hashes, Ids, Keys, Lexicon, Masks, draw_uniform, is_among
+from pipeline.examples.recam.balance.lexicon import Floats, Hashes, Ids, Keys, Lexicon, Masks, draw_uniform
 from pipeline.examples.recam.balance.pool import Pool
 from pipeline.examples.recam.items import OPTIONS
 
@@ -105,12 +105,12 @@ def draw_words(
     types = np.full((len(item_hashes), WRONG), -1, np.int32)
     counts = np.zeros(len(item_hashes), np.int64)
     near = relations.tocoo()
-    near_keys = np.sort(near.row.astype(np.int64) * len(lexicon.words) + near.col)
+    near_keys = near.row.astype(np.int64) * len(lexicon.words) + near.col
     for column in candidates.T:
         is_free = (column >= 0) & (counts < WRONG)
         for other in types.T:
             keys = lexicon.word[column].astype(np.int64) * len(lexicon.words) + lexicon.word[other]
-            is_free &= (other < 0) | ~is_among(keys, near_keys)
+            is_free &= (other < 0) | ~np.isin(keys, near_keys)
         rows = np.flatnonzero(is_free)
         types[rows, counts[rows]] = column[rows]
         counts[rows] += 1

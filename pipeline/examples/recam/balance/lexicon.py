@@ -75,15 +75,6 @@ def normalise(vectors: npt.NDArray[np.floating[Any]]) -> Singles:
     return units.astype(np.float32)
 
 
-def is_among(keys: Keys, sorted_keys: Keys) -> Masks:
-    """Return which keys are among the sorted ones."""
-    if not len(sorted_keys):
-        return np.zeros(keys.shape, np.bool_)
-    places = np.minimum(np.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)
-    matches: Masks = sorted_keys[places] == keys
-    return matches
-
-
 def draw_uniform(first: Hashes, second: Hashes, seed: int) -> Floats:
     """Draw numbers in (0, 1) that depend on the two hashes and the seed alone (splitmix64, twice)."""
 
