@@ -72,7 +72,7 @@ def trained(vectors: Any) -> Any:
     from pipeline.training.recam import abstractness
 
     done = abstractness.fit(concreteness.load_embedded(), vectors, abstractness.PROFILES["undertone"])
-    return partial(abstractness.predict, abstractness.load(done.tensors, done.config, vectors))
+    return abstractness.load(done.tensors, done.config, vectors)
 
 
 def rules(rows: pl.DataFrame, analyse: tagging.Analyzer, scorer: Any, store: senses.Store) -> dict[str, Rule]:

@@ -188,12 +188,12 @@ def ratings(
     studio = projects.find_studio() if tool == "label_studio" else None
     if tool != "files" or files:
         retry(partial(ratings.collect, name, files or [], tool, studio, this_run()))
-    items, raters, dropped = retry(partial(ratings.flag, name, this_run()))
+    items, selection = retry(partial(ratings.flag, name, this_run()))
     if tool == "simulated":
         console.say("these raters are made up: the flags say nothing about the items")
     columns = {"unanswerable": "is_unanswerable", "ambiguous": "is_ambiguous", "answers": "n"}
     counts = {"items": items.height, **{count: items[column].sum() for count, column in columns.items()}}
-    counts |= dict(dropped.group_by("reason").len().sort("reason").iter_rows())
-    tell(raters, {**counts, "raters": raters.to_dicts()}, as_json)
+    counts |= dict(selection.dropped.group_by("reason").len().sort("reason").iter_rows())
+    tell(selection.raters, {**counts, "raters": selection.raters.to_dicts()}, as_json)
     if not as_json:
         console.say(", ".join(f"{name} {count}" for name, count in counts.items()))

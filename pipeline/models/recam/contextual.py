@@ -39,7 +39,15 @@ def embed_tokens(
     the input embeddings, negative numbers count from the last layer. BadInput if the encoder has no word pieces, cannot
     tell which character a piece is from, or has no such layer, or if there is no such pooling.
     """
-    _check_options(encoder, layer, pooling)
+    if encoder.module is None:
+        raise BadInput(f"the encoder {encoder.name!r} has no word pieces; give a transformer")
+    if not encoder.module.tokenizer.is_fast:
+        raise BadInput(f"the tokenizer of the encoder {encoder.name!r} does not say which characters a piece is from")
+    count = encoder.module[0].model.config.num_hidden_layers + 1
+    if not -count <= layer < count:
+        raise BadInput(f"no layer {layer} in the encoder {encoder.name!r}; expected one from {-count} to {count - 1}")
+    if pooling not in get_args(Pooling):
+        raise BadInput(f"no pooling {pooling!r}; there are {', '.join(get_args(Pooling))}")
     distinct = dict.fromkeys(map(tuple, sentences))
     offsets = np.cumsum([0, *map(len, distinct)])
     windows = _make_windows(encoder, list(distinct), offsets, pooling)
@@ -58,18 +66,6 @@ def embed_tokens(
     states = (sums / counts.clamp(min=1)).numpy()
     parts = dict(zip(distinct, (states[start:end] for start, end in pairwise(offsets.tolist())), strict=True))
     return [parts[tuple(sentence)] for sentence in sentences]
-
-
-def _check_options(encoder: Encoder, layer: int, pooling: str) -> None:
-    if encoder.module is None:
-        raise BadInput(f"the encoder {encoder.name!r} has no word pieces; give a transformer")
-    if not encoder.module.tokenizer.is_fast:
-        raise BadInput(f"the tokenizer of the encoder {encoder.name!r} does not say which characters a piece is from")
-    count = encoder.module[0].model.config.num_hidden_layers + 1
-    if not -count <= layer < count:
-        raise BadInput(f"no layer {layer} in the encoder {encoder.name!r}; expected one from {-count} to {count - 1}")
-    if pooling not in get_args(Pooling):
-        raise BadInput(f"no pooling {pooling!r}; there are {', '.join(get_args(Pooling))}")
 
 
 def _make_windows(

@@ -219,10 +219,6 @@ class Batch(NamedTuple):
     options: Tensor  # [n, 5, k]: pieces, padded with -1; of masked readers, else empty
     glosses: Tensor  # [n, 5, g]: pieces, padded with -1; of masked readers with glosses, else empty
 
-    def to(self, device: str) -> "Batch":
-        """Move all tensors to a device."""
-        return Batch(*(tensor.to(device) for tensor in self))
-
 
 class PretrainedReader(nn.Module):
     """A transformer and the heads that score options. New weights are drawn from torch's global source."""

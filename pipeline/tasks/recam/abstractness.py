@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -129,7 +128,8 @@ def load_scorer(model: "Model", vectors: Path | None = None) -> Scorer:
     if trained_on != _hash_vectors(vectors):
         origin = "on word vectors; give the same by --vectors" if trained_on else "with an encoder"
         raise BadInput(f"model {model.model_id[:12]}: the scorer was trained {origin}")
-    return partial(abstractness.predict, model.build(abstractness.load, load_source(vectors)))
+    scorer: Scorer = model.build(abstractness.load, load_source(vectors))
+    return scorer
 
 
 def score_words(ref: str | None, words: Sequence[str], vectors: Path | None = None) -> pl.DataFrame:

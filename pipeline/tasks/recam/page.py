@@ -13,6 +13,12 @@ from pipeline.tasks.recam import options, readers
 from pipeline.tasks.record import pages
 
 SAMPLE_SIZE = 6  # items shown in full, of each subtask
+_FLAGS = """
+    select subtask, flag, sum(value::int)::bigint as count, count(*) as n
+    from (select subtask, is_unanswerable, is_ambiguous from cloze_items)
+    unpivot (value for flag in (is_unanswerable, is_ambiguous))
+    group by subtask, flag order by subtask, flag
+"""
 
 
 def write(day: str) -> str:
@@ -45,7 +51,7 @@ def read_inputs(day: str) -> page.Inputs:
         readers=overall.with_columns(reader="profile"),
         matrix=overall.drop("profile"),
         breakdown=evaluations.filter(~pl.col("is_all")).select("trained_on", "by", "group", "n", *intervals),
-        quality=_count_flags(),
+        quality=warehouse.query(_FLAGS),
         sample=pl.concat(samples).select("subtask", "question", "options", "label", "article"),
         signatures=[f"reader of {subtask}: {model_id}" for subtask, model_id in models],
     )
@@ -92,11 +98,3 @@ def _read_retrieval(day: str) -> pl.DataFrame:
     rows = warehouse.scan("evaluations", condition).collect()
     rows = rows.select("metric", "value", subtask=subtask, reader="subset", n="pair_count")
     return rows.pivot("metric", index=["subtask", "reader", "n"], values="value")
-
-
-def _count_flags() -> pl.DataFrame:
-    flags = ["is_unanswerable", "is_ambiguous"]
-    items = warehouse.scan("cloze_items").select("subtask", *flags).collect()
-    rows = items.unpivot(flags, index="subtask", variable_name="flag").drop_nulls("value")
-    counts = rows.group_by("subtask", "flag").agg(count=pl.col("value").sum().cast(pl.Int64), n=pl.len().cast(pl.Int64))
-    return counts.sort("subtask", "flag")

@@ -4,8 +4,9 @@ The epochs are fixed: of 2,148 words a tenth is too few to choose one by, and to
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,7 +81,7 @@ def fit(ratings: Ratings, source: Source, recipe: Recipe) -> TrainingResult:
         "low": ratings.low,
         "high": ratings.high,
         "word_count": rows.height,
-        "pearson_train": round(pearson(truth, score_vectors(model, vectors)).r, 6),
+        "pearson_train": round(pearson(truth, score_vectors(model, vectors))[0], 6),
         "encoder": encoder.name if encoder else None,
         "encoder_revision": encoder.revision if encoder else None,
         "encoder_pooling": encoder.pooling if encoder else None,
@@ -125,15 +126,8 @@ def _make_model(dim: int, recipe: Recipe) -> Abstractness:
     return Abstractness(Shape(dim, recipe.hidden, recipe.members, recipe.dropout, recipe.input_dropout))
 
 
-class Scorer(NamedTuple):
-    """A trained scorer with the source of its features."""
-
-    model: Abstractness
-    source: Source
-
-
-def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> Scorer:
-    """Load a scorer from the tensors and configuration of `fit` or `registry.read`.
+def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> Callable[[Sequence[str]], Floats]:
+    """Load a scorer, a function of words (`predict`), from the tensors and configuration of `fit` or `registry.read`.
 
     The source is the encoder it was trained with, or the same word vectors: of these only the width can be checked.
     BadInput if it is no scorer of abstractness, or the encoder or the vectors' width is another one.
@@ -151,35 +145,28 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> 
     numbers = {field.name: config[field.name] for field in fields(Recipe)}
     model = _make_model(config["dim"], Recipe(**numbers | {"hidden": tuple(numbers["hidden"])}))  # a list in JSON
     model.load_state_dict(tensors)
-    return Scorer(model.eval(), source)
+    return partial(predict, model.eval(), source)
 
 
-def predict(scorer: Scorer, words: Sequence[str]) -> Floats:
+def predict(model: Abstractness, source: Source, words: Sequence[str]) -> Floats:
     """Score words, 0 highly abstract to 1 highly concrete, whatever their case: [n]; NaN where one has no vector."""
     distinct, inverse = np.unique(np.asarray([word.lower() for word in words], dtype=object), return_inverse=True)
     out = np.empty(len(distinct), np.float64)
     for start in range(0, len(distinct), _ROWS):
         part = slice(start, start + _ROWS)
-        features = make_features(distinct[part].tolist(), scorer.source)
-        out[part] = np.where(features.is_known, score_vectors(scorer.model, features.vectors), np.nan)
+        features = make_features(distinct[part].tolist(), source)
+        out[part] = np.where(features.is_known, score_vectors(model, features.vectors), np.nan)
     return out[inverse]
 
 
-class Correlation(NamedTuple):
-    """Pearson's r and the probability of one as large by chance (two-sided)."""
-
-    r: float
-    p_value: float
-
-
-def pearson(gold: Floats, predicted: Floats) -> Correlation:
-    """Compute Pearson's correlation; 0 with p 1 where one side is constant."""
+def pearson(gold: Floats, predicted: Floats) -> tuple[float, float]:
+    """Compute Pearson's r and its two-sided p; 0 and 1 where one side is constant."""
     from scipy import stats
 
     if np.ptp(gold) == 0 or np.ptp(predicted) == 0:
-        return Correlation(0.0, 1.0)
+        return 0.0, 1.0
     result = stats.pearsonr(gold, predicted)
-    return Correlation(float(result.statistic), float(result.pvalue))
+    return float(result.statistic), float(result.pvalue)
 
 
 def evaluate_splits(ratings: Ratings, source: Source, recipe: Recipe, split_count: int = 10) -> pl.DataFrame:
@@ -202,7 +189,7 @@ def evaluate_splits(ratings: Ratings, source: Source, recipe: Recipe, split_coun
         train, test = order[:train_count], order[train_count:word_count]
         model = _train(vectors[train], truth[train], recipe)
         inside, outside = (pearson(truth[words], score_vectors(model, vectors[words])) for words in (train, test))
-        log.info("split %d of %d: r %.4f", split + 1, split_count, outside.r)
-        split_rows.append((split, len(train), len(test), inside.r, outside.r, outside.p_value))
+        log.info("split %d of %d: r %.4f", split + 1, split_count, outside[0])
+        split_rows.append((split, len(train), len(test), inside[0], *outside))
     names = ["split", "train_count", "test_count", "pearson_train", "pearson", "p_value"]
     return pl.DataFrame(split_rows, schema=names, orient="row")

@@ -31,7 +31,7 @@ from pipeline.errors import BadInput
 from pipeline.examples.recam import items as cloze
 from pipeline.models.encoder import EMBEDDED, PRECISIONS
 from pipeline.models.recam import pretrained_reader as models
-from pipeline.models.recam.pretrained_reader import Pieces, PretrainedReader, Shape
+from pipeline.models.recam.pretrained_reader import Batch, Pieces, PretrainedReader, Shape
 from pipeline.training import loop, recipes
 from pipeline.training.batches import IndexArray, shuffle_batches, sort_batches
 from pipeline.training.loop import TrainingResult
@@ -231,9 +231,9 @@ def compute_loss(right: Tensor, wrong: Tensor | None, truth: Tensor, recipe: Rec
 
 def _score_options(model: PretrainedReader, inputs: Inputs, rows: IndexArray) -> tuple[Tensor, Tensor | None]:
     device = next(model.parameters()).device
-    batch = pretrained_reading.make_batch(inputs, rows.tolist())
+    batch = Batch._make(part.to(device) for part in pretrained_reading.make_batch(inputs, rows.tolist()))
     with torch.autocast(device.type, PRECISIONS["bfloat16"], enabled=inputs.recipe.precision == "bfloat16"):
-        scores: tuple[Tensor, Tensor | None] = model(batch.to(str(device)))
+        scores: tuple[Tensor, Tensor | None] = model(batch)
     return scores
 
 

@@ -206,7 +206,7 @@ def test_flags_of_raters_keep_items_from_readers(proposed: Stock) -> None:
     assert ratings.select(ONE, DAY) == ratings.select(ONE, DAY) == count
     label_count = ratings.collect(ONE, tool="simulated")
     assert ratings.collect(ONE, tool="simulated") == label_count
-    judgement = ratings.flag(ONE)
+    noise, selection = ratings.flag(ONE)
     flagged = readers.read_all_items(ONE)
     faulty = flagged.filter(pl.col("is_unanswerable") | pl.col("is_ambiguous"))
     assert faulty.height
@@ -214,7 +214,7 @@ def test_flags_of_raters_keep_items_from_readers(proposed: Stock) -> None:
     options.publish_items(ONE, proposals, DAY, CHOOSING, RULES)
     assert readers.read_all_items(ONE).equals(flagged)
     run = warehouse.scan("runs", pl.col("step") == ratings.STEP).collect().row(0, named=True)
-    assert (run["kept_count"], run["dropped_count"]) == (judgement.items["n"].sum(), judgement.dropped.height)
+    assert (run["kept_count"], run["dropped_count"]) == (noise["n"].sum(), selection.dropped.height)
 
 
 def test_a_file_without_tables(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from pipeline.text import concreteness
 from pipeline.text.concreteness import Ratings
 from pipeline.training import registry
 from pipeline.training.recam import abstractness
-from pipeline.training.recam.abstractness import PROFILES, Recipe, evaluate_splits, fit, load, pearson, predict
+from pipeline.training.recam.abstractness import PROFILES, Recipe, evaluate_splits, fit, load, pearson
 from tests.training.recam.cases import equal
 
 TINY = Recipe(hidden=(16, 8), members=2, dropout=0.1, learning_rate=0.01, batch=16, epochs=12)
@@ -60,7 +60,7 @@ def test_a_word_without_a_vector_is_dropped(ratings: Ratings, vectors: WordVecto
     result = fit(ratings, vectors, TINY)
     assert result.dropped.rows() == [("w119", "no_vector")]
     assert result.config["word_count"] == 119
-    scores = predict(load(result.tensors, result.config, vectors), ["w3", "w119", "W3"])
+    scores = load(result.tensors, result.config, vectors)(["w3", "w119", "W3"])
     assert np.isnan(scores[1])
     assert scores[0] == scores[2]
     splits = evaluate_splits(ratings, vectors, replace(TINY, epochs=1), split_count=1)
@@ -82,8 +82,8 @@ def test_a_model_on_disk_scores_the_same(tmp_path: Path, tiny: Encoder) -> None:
     rated = concreteness.load_embedded()
     result = fit(rated._replace(rows=rated.rows.head(60)), tiny, TINY)
     model = registry.read(tmp_path / registry.add(tmp_path, result.tensors, result.config))
-    scores = predict(load(result.tensors, result.config, tiny), ["door", "Hope", "day"])
-    assert predict(load(model.tensors(), model.config, tiny), ["door", "Hope", "day"]).tolist() == scores.tolist()
+    scores = load(result.tensors, result.config, tiny)(["door", "Hope", "day"])
+    assert load(model.tensors(), model.config, tiny)(["door", "Hope", "day"]).tolist() == scores.tolist()
     assert ((scores > 0) & (scores < 1)).all()
     assert "language model" in json.dumps(model.config)
     assert model.config["encoder_revision"] == tiny.revision
@@ -166,12 +166,10 @@ def test_many_words_are_scored_in_parts(
     """Words that come in another order, twice and in parts have the scores they have alone; no words have none."""
     result = fit(ratings, vectors, TINY)
     trained = load(result.tensors, result.config, vectors)
-    expected = predict(trained, WORDS)
+    expected = trained(WORDS)
     monkeypatch.setattr(abstractness, "_ROWS", 7)
-    assert predict(trained, [*WORDS[::-1], *WORDS]) == pytest.approx(
-        [*expected[::-1], *expected], abs=1e-6, nan_ok=True
-    )
-    assert predict(trained, []).shape == (0,)
+    assert trained([*WORDS[::-1], *WORDS]) == pytest.approx([*expected[::-1], *expected], abs=1e-6, nan_ok=True)
+    assert trained([]).shape == (0,)
 
 
 @pytest.mark.slow
@@ -194,5 +192,5 @@ def test_the_shipped_list_foretells_people(data: Path) -> None:
     people = concreteness.read(data / "concreteness" / "mrc.csv").rows.join(shipped.rows, on="word", how="anti")
     people = people.sample(400, seed=1)
     result = fit(shipped, encoder, PROFILES["undertone"])
-    predicted = predict(load(result.tensors, result.config, encoder), people["word"].to_list())
-    assert pearson(people["score"].to_numpy(), predicted).r > 0.75
+    predicted = load(result.tensors, result.config, encoder)(people["word"].to_list())
+    assert pearson(people["score"].to_numpy(), predicted)[0] > 0.75
