@@ -229,7 +229,12 @@ def _describe_questions(options: Words, articles: pl.Series, questions: Sequence
     """Yield the features of each option with its question, a list an option, row by row."""
     halves = (question.partition(PLACEHOLDER) for question in questions)
     sides = [(_TOKEN.findall(before.lower()), _TOKEN.findall(after.lower())) for before, _, after in halves]
-    everywhere, within = _count_pairs(sides, articles, set(options.ravel().tolist()))
+    everywhere, within = Counter[tuple[str, str]](), Counter[tuple[object, tuple[str, str]]]()
+    option_words = set(options.ravel().tolist())
+    for article, parts in zip(articles, sides, strict=True):  # a question that several items have counts for each
+        pairs = [pair for part in parts for pair in pairwise(part) if not option_words.isdisjoint(pair)]
+        everywhere.update(pairs)
+        within.update((article, pair) for pair in pairs)
     for row_options, article, (before, after) in zip(options, articles, sides, strict=True):
         left, right = ["^", *before], [*after, "$"]
         near_words = {"l1": left[-1], "r1": right[0], "l2": " ".join(left[-2:]), "r2": " ".join(right[:2])}
@@ -245,25 +250,6 @@ def _describe_questions(options: Words, articles: pl.Series, questions: Sequence
                 *(f"q {word}|{option[-2:]}" for word in far_words),
                 *(f"beside {side} {_bin_count(count)}" for side, count in counts.items()),
             ]
-
-
-_Pairs = Counter[tuple[str, str]]
-
-
-def _count_pairs(
-    sides: list[tuple[list[str], list[str]]], articles: pl.Series, option_words: set[str]
-) -> tuple[_Pairs, Counter[object]]:
-    """Count adjacent words of questions, one of them an option: in all, and in those of an article.
-
-    A question that several items have in parts counts once for each.
-    """
-    everywhere: _Pairs = Counter()
-    within: Counter[object] = Counter()
-    for article, parts in zip(articles, sides, strict=True):
-        pairs = [pair for part in parts for pair in pairwise(part) if not option_words.isdisjoint(pair)]
-        everywhere.update(pairs)
-        within.update((article, pair) for pair in pairs)
-    return everywhere, within
 
 
 def _cross_validate(

@@ -42,7 +42,7 @@ def make_features(words: Sequence[str], source: Source) -> Features:
     or that of its lower case; what stands for unknown words elsewhere, its letters' mean, says nothing here.
     """
     if isinstance(source, WordVectors):
-        return _look_up(words, source, _index_words(source))
+        return _look_up(words, source, {word: row for row, word in enumerate(source.words)})
     if source.module is None:
         raise BadInput(f"the encoder {source.name!r} has no word pieces; give a transformer or word vectors")
     sentences, (pieces, is_known) = encode(source, words), _average_pieces(words, source)
@@ -59,7 +59,8 @@ def make_static_lookup(source: Source) -> Callable[[Sequence[str]], Vectors]:
     summaries and their passages, 0.2 % had one above 0.85, and 0.9 % without (success, successful).
     """
     if isinstance(source, WordVectors):
-        rows = _index_words(source)  # of GloVe's millions of words this is not to be done for each passage
+        # once: GloVe has millions of words
+        rows = {word: row for row, word in enumerate(source.words)}
         return lambda words: _look_up(words, source, rows).vectors
     cache: dict[str, Vectors] = {}
 
@@ -74,10 +75,6 @@ def make_static_lookup(source: Source) -> Callable[[Sequence[str]], Vectors]:
         return result.reshape(len(words), source.dim)
 
     return vectors
-
-
-def _index_words(source: WordVectors) -> dict[str, int]:
-    return {word: row for row, word in enumerate(source.words)}
 
 
 def _look_up(words: Sequence[str], source: WordVectors, places: dict[str, int]) -> Features:

@@ -246,7 +246,7 @@ def draw_matrix(frame: pl.DataFrame) -> Figure:
     values = np.array([[cells.get((a, b), {}).get("accuracy") for b in columns] for a in rows], float)
     figure = Figure(figsize=(1.9 * len(columns) + 1.8, 0.85 * len(rows) + 1.0), layout="constrained")
     axis = figure.subplots()
-    counts = [frame.filter(tested_on=name)["n"].max() for name in columns]
+    counts = [max(frame.filter(tested_on=name)["n"]) for name in columns]
     labels = [f"{plot.wrap_name(name, 24)}\nn = {count:,}" for name, count in zip(columns, counts, strict=True)]
     plot.draw_grid(axis, [plot.wrap_name(name) for name in rows], labels, values, plot.LIGHT, Normalize(0, 1))
     for y, x in np.ndindex(*values.shape):

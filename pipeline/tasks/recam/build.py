@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import polars as pl
 
@@ -16,8 +16,6 @@ from pipeline.tasks.recam import options, targets
 from pipeline.tasks.recam.options import CHOOSING, Choosing
 from pipeline.tasks.recam.targets import RULES, Rules
 
-T = TypeVar("T")
-R = TypeVar("R")
 OnProgress = Callable[[int], None]
 
 SOURCE = "file"  # of articles that are in no table
@@ -42,7 +40,7 @@ def build(
     return options.count_items()
 
 
-def _run(parts: Sequence[T], work: Callable[[T], R], on_progress: OnProgress) -> list[R]:
+def _run(parts: Sequence[Any], work: Callable[[Any], Any], on_progress: OnProgress) -> list[Any]:
     results = []
     for part in parts:
         results.append(work(part))

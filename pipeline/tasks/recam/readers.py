@@ -227,22 +227,20 @@ def measure(items: pl.DataFrame, model: "Model", subset: str = HOME) -> pl.DataF
     articles = items.select(cloze.normalise()).to_series()
     overall = reading.accuracy(matches, articles)
     blind = audit.audit(items).sort("accuracy", descending=True).row(0, named=True)
-    rows = _make_accuracy_rows(subset, overall.n, *overall[:3])
-    rows[0] |= {"baseline": blind["accuracy"], "baseline_name": blind["baseline"]}
+    parts: list[tuple[Any, ...]] = [(subset, overall.n, *overall[:3])]
     kinds = {"upos": items["upos"]} if "upos" in items.columns else {}
     kinds["words"] = reading.bin_lengths(items["article"].str.count_matches(r"\S+"), EDGES)
     for name, values in kinds.items():
-        for group, *numbers in reading.measure_groups(matches, values, articles).iter_rows():
-            rows += _make_accuracy_rows(f"{name}:{group}", *numbers)
+        groups = reading.measure_groups(matches, values, articles).iter_rows()
+        parts += [(f"{name}:{group}", *numbers) for group, *numbers in groups]
+    rows = [
+        {"metric": metric, "subset": part, "value": value, "pair_count": n}
+        for part, n, *numbers in parts
+        for metric, value in zip(("accuracy", "accuracy_low", "accuracy_high"), numbers, strict=True)
+    ]
+    rows[0] |= {"baseline": blind["accuracy"], "baseline_name": blind["baseline"]}
     frame = pl.DataFrame(rows, infer_schema_length=None)
     return model_registry.complete_evaluations(frame.with_columns(split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)))
-
-
-def _make_accuracy_rows(subset: str, n: int, value: float, low: float, high: float) -> list[dict[str, Any]]:
-    numbers = {"accuracy": value, "accuracy_low": low, "accuracy_high": high}
-    return [
-        {"metric": metric, "subset": subset, "value": number, "pair_count": n} for metric, number in numbers.items()
-    ]
 
 
 def compare(items: pl.DataFrame, model: "Model", other: "Model") -> dict[str, Any]:

@@ -169,23 +169,21 @@ class _Training:
     def _loss(self, rows: IndexArray) -> Tensor:
         """Of a batch, over each item's options, or over a vocabulary or what is drawn of it."""
         truth, v = self.inputs.truth[rows], self.model.summarise(self.inputs, rows)
+        pool, positions = np.arange(len(self.model.answers)), None
         if self.inputs.options.shape[1]:
             pool, positions = np.unique(self.inputs.options[rows], return_inverse=True)
-            scores = self._score_pool(v, pool)
-            scores = scores.gather(1, torch.from_numpy(positions).reshape(len(rows), -1).to(scores.device))
-            return cross_entropy(scores, torch.from_numpy(truth).to(scores.device))
-        pool = np.arange(len(self.model.answers))
-        if self.recipe.drawn:
+        elif self.recipe.drawn:
             sample = torch.randperm(len(pool), generator=self.generator)[: self.recipe.drawn].numpy()
             pool = np.union1d(truth, sample)
-        scores, truth_positions = self._score_pool(v, pool), torch.from_numpy(np.searchsorted(pool, truth))
+        scores = self.model.score(v, self.candidates.select(torch.from_numpy(pool)))
+        if positions is not None:
+            scores = scores.gather(1, torch.from_numpy(positions).reshape(len(rows), -1).to(scores.device))
+            return cross_entropy(scores, torch.from_numpy(truth).to(scores.device))
+        truth_positions = torch.from_numpy(np.searchsorted(pool, truth))
         # what is in the pool stands for what is not: an answer that comes with many batches is no likelier
         corrected = scores - torch.from_numpy(self._estimate_chances()[pool]).log().to(scores)
         is_right = nn.functional.one_hot(truth_positions, len(pool)).bool().to(scores.device)
         return cross_entropy(torch.where(is_right, scores, corrected), truth_positions.to(scores.device))
-
-    def _score_pool(self, v: Tensor, pool: IndexArray) -> Tensor:
-        return self.model.score(v, self.candidates.select(torch.from_numpy(pool)))
 
     def _estimate_chances(self) -> Floats:
         """Of each candidate, to be scored with an item whose answer it is not: as drawn, or as the answer of another.

@@ -86,9 +86,9 @@ def choose_balanced(
     """
     if repeated := items.filter(pl.col("item_id").is_duplicated())["item_id"].sort().to_list():
         raise BadInput(f"items: field 'item_id' should differ between rows, found {repeated[0]!r} more than once")
-    hashes = [hash_text(f"{seed} {item_id}") for item_id in items["item_id"]]
-    answer, draw = pl.col("answer").str.to_lowercase(), pl.Series(hashes, dtype=pl.UInt64)
-    ordered = items.with_columns(answer, passage=normalise(), draw=draw).sort("item_id")  # in whatever order rows come
+    hashes = pl.Series([hash_text(f"{seed} {item_id}") for item_id in items["item_id"]], dtype=pl.UInt64)
+    items = items.with_columns(pl.col("answer").str.to_lowercase(), passage=normalise(), draw=hashes)
+    ordered = items.sort("item_id")  # no result depends on the order of the rows
     items, lexicon = build_lexicon(ordered)
     relations = relate_words(lexicon, vectors, threshold)
 
@@ -114,8 +114,8 @@ def choose_balanced(
     explained = explained.join(unfit, left_on="item_id", right_on="row_key", how="semi")
     fit_items, thinned_again = _split(fit_items, thin_items(fit_items, lexicon))
     weights = weigh(fit_items)
-    hashes = fit_items["draw"].to_numpy()
-    types, is_full = draw_words(weights.draws, weights.probabilities.drawn, hashes, lexicon, relations, seed)
+    draw = fit_items["draw"].to_numpy()
+    types, is_full = draw_words(weights.draws, weights.probabilities.drawn, draw, lexicon, relations, seed)
     explained = pl.concat([explained, _explain(weights, fit_items, lexicon, np.where(is_full[:, None], types, -1))])
     fit_items, too_few = _split(fit_items, np.where(is_full, "", "too_few_choices"))
     words = lexicon.words.gather(lexicon.word[types[is_full].ravel()]).to_list()
