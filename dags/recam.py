@@ -17,57 +17,35 @@ from airflow.sdk import Param, dag, task
 
 from dag_defaults import DAY, DEFAULTS, Tag, resolve_day
 
+
+def optional(kind: str, title: str, description: str, **limits: int) -> Param:
+    """Make a parameter that may be empty."""
+    return Param(None, type=["null", kind], title=title, description=description, **limits)
+
+
+RATINGS = "Rated words such as MRC's, to train a scorer of abstractness by; empty: the scorer in force"
+SCORER = "Id of a scorer, or a file of ratings that are taken as they are; empty: the scorer in force"
+CHOOSING = "paper: the commonest proposals; balanced: options alone do not give the answer away"
+SMALL = "Readers that a CPU can train propose wrong options"
+NUMBERS = "Changes to the recipes of the readers that propose options"
+START = "Its word vectors in GloVe's format, or an encoder's folder; empty: the encoder in force"
 PARAMS = {
     "day": DAY,
-    "source": Param(None, type=["null", "string"], title="Source", description="Of the articles; empty: all"),
-    "ratings": Param(
-        None,
-        type=["null", "string"],
-        title="Ratings",
-        description="Rated words such as MRC's, to train a scorer of abstractness by; empty: the scorer in force",
-    ),
-    "scorer": Param(
-        None,
-        type=["null", "string"],
-        title="Scorer",
-        description="Id of a scorer, or a file of ratings that are taken as they are; empty: the scorer in force",
-    ),
-    "vectors": Param(
-        None,
-        type=["null", "string"],
-        title="Vectors",
-        description="GloVe-format file for filters and options; empty: the encoder",
-    ),
-    "conllu": Param(
-        None,
-        type=["null", "string"],
-        title="Treebank",
-        description="CoNLL-U file to learn tagging from, without stanza",
-    ),
+    "source": optional("string", "Source", "Of the articles; empty: all"),
+    "ratings": optional("string", "Ratings", RATINGS),
+    "scorer": optional("string", "Scorer", SCORER),
+    "vectors": optional("string", "Vectors", "GloVe-format file for filters and options; empty: the encoder"),
+    "conllu": optional("string", "Treebank", "CoNLL-U file to learn tagging from, without stanza"),
     "similar": Param(0.85, type="number", minimum=0, maximum=1, title="Similar", description="Cosine that is too near"),
     "in_context": Param(True, type="boolean", title="In context", description="Filter by an encoder's states too"),
     "rows_per_shard": Param(500, type="integer", minimum=1, title="Articles a shard", description="One task each"),
-    "rule": Param(
-        "paper",
-        enum=["paper", "balanced"],
-        title="Wrong options",
-        description="paper: the commonest proposals; balanced: options alone do not give the answer away",
-    ),
-    "is_small": Param(
-        False, type="boolean", title="Small", description="Readers that a CPU can train propose wrong options"
-    ),
-    "numbers": Param(
-        {}, type="object", title="Numbers", description="Changes to the recipes of the readers that propose options"
-    ),
+    "rule": Param("paper", enum=["paper", "balanced"], title="Wrong options", description=CHOOSING),
+    "is_small": Param(False, type="boolean", title="Small", description=SMALL),
+    "numbers": Param({}, type="object", title="Numbers", description=NUMBERS),
     "profile": Param("gated", type="string", title="Reader", description="Profile that is trained and tested"),
-    "start": Param(
-        None,
-        type=["null", "string"],
-        title="Begin with",
-        description="Its word vectors in GloVe's format, or an encoder's folder; empty: the encoder in force",
-    ),
-    "epochs": Param(None, type=["null", "integer"], minimum=1, title="Epochs", description="Empty: the profile's"),
-    "seed": Param(None, type=["null", "integer"], title="Seed", description="Empty: the profile's"),
+    "start": optional("string", "Begin with", START),
+    "epochs": optional("integer", "Epochs", "Empty: the profile's", minimum=1),
+    "seed": optional("integer", "Seed", "Empty: the profile's"),
 }
 SUBTASKS = ("imperceptibility", "nonspecificity")
 

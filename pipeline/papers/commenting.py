@@ -15,16 +15,14 @@ class Coefficients(NamedTuple):
     pearson: float
 
 
-TABLE_4 = {
-    "meteor": Coefficients(0.5595, 0.5109), "w_meteor": Coefficients(0.5902, 0.5747),
-    "rouge_l": Coefficients(0.1948, 0.1951), "w_rouge_l": Coefficients(0.2558, 0.2572),
-    "cider": Coefficients(0.3426, 0.1157), "w_cider": Coefficients(0.3539, 0.1261),
-    "bleu_1": Coefficients(0.2145, 0.1790), "w_bleu_1": Coefficients(0.2076, 0.1604),
-    "bleu_2": Coefficients(0.2224, 0.0758), "w_bleu_2": Coefficients(0.2255, 0.0778),
-    "bleu_3": Coefficients(0.1868, 0.0150), "w_bleu_3": Coefficients(0.1882, 0.0203),
-    "bleu_4": Coefficients(0.0983, 0.0099), "w_bleu_4": Coefficients(0.0998, 0.0124),
-    "human": Coefficients(0.7803, 0.7804),
+_CORRELATIONS = {
+    "meteor": (0.5595, 0.5109), "w_meteor": (0.5902, 0.5747), "rouge_l": (0.1948, 0.1951),
+    "w_rouge_l": (0.2558, 0.2572), "cider": (0.3426, 0.1157), "w_cider": (0.3539, 0.1261),
+    "bleu_1": (0.2145, 0.1790), "w_bleu_1": (0.2076, 0.1604), "bleu_2": (0.2224, 0.0758),
+    "w_bleu_2": (0.2255, 0.0778), "bleu_3": (0.1868, 0.0150), "w_bleu_3": (0.1882, 0.0203),
+    "bleu_4": (0.0983, 0.0099), "w_bleu_4": (0.0998, 0.0124), "human": (0.7803, 0.7804),
 }  # fmt: skip
+TABLE_4 = {name: Coefficients(*row) for name, row in _CORRELATIONS.items()}
 """Tables 3 and 4, which has more rows: correlation with grades of 9,660 comments, six of each of 1,610 articles."""
 
 SYSTEMS = ("IR-T", "IR-TC", "Seq2seq", "Att", "Att-TC")
@@ -40,7 +38,7 @@ N = 9660
 
 
 class Part(NamedTuple):
-    """What the paper tells of a part of its corpus; None for what it does not."""
+    """What the paper states of a part of its corpus; None for what it does not."""
 
     articles: int
     comments_per_article: float
@@ -93,18 +91,17 @@ Whole numbers, though each comment has two grades, and 26, though each article h
 """
 
 
-def list_claims() -> pl.DataFrame:
-    """What the paper says of tables 4 and 7, and whether its own numbers bear it out (errata E11, E12; AAC-30).
+Claim = tuple[str, str, str, bool | None]  # place, claim, found, holds
 
-    Returns:
-        system (the paper, AAC), place, claim, found, holds (null where the numbers cannot tell), a row a claim.
+
+def list_claims() -> pl.DataFrame:
+    """List what the paper says of tables 4 and 7, and whether its own numbers bear it out (errata E11, E12; AAC-30).
+
+    Columns: system (the paper, AAC), place, claim, found, holds (null where the numbers cannot decide).
     """
     rows = [("AAC", *row) for row in (*_check_table_4(), *_check_table_7(), *_check_text())]
     texts = dict.fromkeys(("system", "place", "claim", "found"), pl.String)
     return pl.DataFrame(rows, schema=texts | {"holds": pl.Boolean}, orient="row")
-
-
-Claim = tuple[str, str, str, bool | None]  # place, claim, found, holds
 
 
 def _check_text() -> list[Claim]:
@@ -121,51 +118,49 @@ def _check_text() -> list[Claim]:
 
 
 def _check_table_4() -> list[Claim]:
-    cells = [
-        (name, coefficient, value)
+    changes = {
+        (name, coefficient): (value, getattr(TABLE_4[f"w_{name}"], coefficient))
         for name, row in TABLE_4.items()
-        for coefficient, value in zip(row._fields, row, strict=True)
-    ]
-    weighted = {(name, coefficient): value for name, coefficient, value in cells if name.startswith("w_")}
-    pairs = [(*cell, after) for cell in cells if (after := weighted.get((f"w_{cell[0]}", cell[1]))) is not None]
-    fallen = [f"{name} {of} {before:.4f} to {after:.4f}" for name, of, before, after in pairs if after <= before]
-    chance = [f"{name} {of} {value:.4f}, p {p:.2g}" for name, of, value in cells if (p := _compute_p(value, N)) >= 0.01]
+        for coefficient, value in row._asdict().items()
+        if f"w_{name}" in TABLE_4
+    }
+    falling = {" ".join(key): values for key, values in changes.items() if values[1] <= values[0]}
+    falls = [f"{name} {plain:.4f} to {weighted:.4f}" for name, (plain, weighted) in falling.items()]
+    cells = [(name, of, value) for name, row in TABLE_4.items() for of, value in row._asdict().items()]
+    p_values = [(f"{name} {of} {value:.4f}", _compute_p(value, N)) for name, of, value in cells]
+    by_chance = [f"{cell}, p {p:.2g}" for cell, p in p_values if p >= 0.01]
     best = [sorted(set(TABLE_4) - {"human"}, key=lambda name: -TABLE_4[name][i])[:2] for i in (0, 1)]
-    said = {("meteor", "pearson"), ("rouge_l", "spearman")}
-    told = [(before, after) for name, of, before, after in pairs if (name, of) in said]
-    risen = f"{len(pairs) - len(fallen)} of {len(pairs)} coefficients rise"
+    stated = changes["meteor", "pearson"], changes["rouge_l", "spearman"]
+    rises = f"{len(changes) - len(falls)} of {len(changes)} coefficients rise"
     return [
         ("appendix C.2", "weighted metrics improve consistently over plain ones",
-         f"{risen}; {'; '.join(fallen)}", not fallen),
-        ("section 5", "weighted metrics improve over plain ones in most cases", risen, len(fallen) < len(pairs) / 2),
+         f"{rises}; {'; '.join(falls)}", not falls),
+        ("section 5", "weighted metrics improve over plain ones in most cases", rises, len(falls) < len(changes) / 2),
         ("section 5", "weights raise METEOR's Pearson from 0.51 to 0.57 and ROUGE-L's Spearman from 0.19 to 0.26",
-         "; ".join(f"{before:.4f} to {after:.4f}" for before, after in told),
-         [(round(before, 2), round(after, 2)) for before, after in told] == [(0.51, 0.57), (0.19, 0.26)]),
+         "; ".join(f"{plain:.4f} to {weighted:.4f}" for plain, weighted in stated),
+         [(round(plain, 2), round(weighted, 2)) for plain, weighted in stated] == [(0.51, 0.57), (0.19, 0.26)]),
         ("section 5", "the METEOR family correlates best with people, W-METEOR above all",
          f"best by Spearman {' and '.join(best[0])}, by Pearson {' and '.join(best[1])}",
          best == [["w_meteor", "meteor"]] * 2),
         ("tables 3 and 4", "all p are below 0.01",
-         f"of {N:,} comments {len(chance)} of {len(cells)} are not: {'; '.join(chance)}", not chance),
+         f"of {N:,} comments {len(by_chance)} of {len(cells)} are not: {'; '.join(by_chance)}", not by_chance),
     ]  # fmt: skip
 
 
 def _check_table_7() -> list[Claim]:
     place = SYSTEMS.index("IR-TC")
-    first = [row for row in TABLE_7.values() if row[place] == max(row)]
-    alone = [row for row in first if row.count(max(row)) == 1]
-    ratios = [
-        f"{name} {min(parts):.2f} to {max(parts):.2f}"
-        for name, row in TABLE_7.items()
-        if f"w_{name}" in TABLE_7 and (parts := np.divide(TABLE_7[f"w_{name}"], row)).size
-    ]
+    best_rows = [row for row in TABLE_7.values() if row[place] == max(row)]
+    lead_count = sum(row.count(max(row)) == 1 for row in best_rows)
+    ratios = {name: np.divide(TABLE_7[f"w_{name}"], row) for name, row in TABLE_7.items() if f"w_{name}" in TABLE_7}
+    ranges = "; ".join(f"{name} {parts.min():.2f} to {parts.max():.2f}" for name, parts in ratios.items())
     return [
         ("appendix C.3", "IR-TC performs best under most metrics",
-         f"it leads {len(alone)} of {len(TABLE_7)} rows and shares the lead of {len(first) - len(alone)}",
-         len(alone) > len(TABLE_7) / 2),
+         f"it leads {lead_count} of {len(TABLE_7)} rows and shares the lead of {len(best_rows) - lead_count}",
+         lead_count > len(TABLE_7) / 2),
         ("appendix C.3", "all methods receive human scores lower than 3", f"the highest is {max(TABLE_7['human'])}",
          max(TABLE_7["human"]) < 3),
         ("section 4", "the weights are properly normalised grades, the same for all metrics",
-         f"how is not told; weighted scores are to plain ones in table 7 as {'; '.join(ratios)}", None),
+         f"how is not told; weighted scores are to plain ones in table 7 as {ranges}", None),
     ]  # fmt: skip
 
 

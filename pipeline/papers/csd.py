@@ -9,12 +9,12 @@ TAE_HIGH = 0.53
 """TAE that the paper says goes with a kappa of 0.6 (appendix A, last paragraph).
 
 It does not: raters who reach it have a Fleiss kappa of 0.39, 0.53 or 0.65 with 2, 3 or 9 balanced classes, and the
-paper's own subtext labels (0.50) miss it. Told beside the numbers, never a gate (CSD-23, errata E8).
+paper's own subtext labels (0.50) miss it. Shown beside the numbers, never a gate (CSD-23, errata E8).
 """
 
 
 class Reference(NamedTuple):
-    """What the paper tells of one field."""
+    """What the paper states of one field."""
 
     kappa: float
     tae: float

@@ -23,12 +23,8 @@ MEASURES = {
 }  # fmt: skip
 EDITS = {"delete": "delete", "mask": "mask", "stop_word": "stop word", "ensemble": "ensemble"}
 SCORERS = {
-    "ndd": "NDD",
-    "fast_ndd": "Fast NDD",
-    "ppl_deleter": "PPL Deleter",
-    "cosine": "S_C",
-    "bertscore": "BERTScore",
-}
+    "ndd": "NDD", "fast_ndd": "Fast NDD", "ppl_deleter": "PPL Deleter", "cosine": "S_C", "bertscore": "BERTScore",
+}  # fmt: skip
 BASELINES = {"unedited": "Unedited", "head": "Drop head", "tail": "Drop tail", "random": "Random"}
 SYSTEMS = {
     **{f"{key}{sc}": f"{name}{'+SC' if sc else ''}" for key, name in SCORERS.items() for sc in ("", "_sc")},
@@ -39,7 +35,7 @@ SYSTEMS = {
 
 def _name_columns(
     metrics: Sequence[str], rows: Mapping[str, Sequence[float | None]]
-) -> dict[str, dict[str, float | None]]:  # fmt: skip
+) -> dict[str, dict[str, float | None]]:
     return {system: dict(zip(metrics, row, strict=True)) for system, row in rows.items()}
 
 
@@ -137,6 +133,9 @@ TABLE_13 = {
     "BERTScore": (1.96, 1.83), "BERTScore+SC": (2.38, 2.17), "NDD": (3.87, 3.46), "NDD+SC": (4.08, 3.62),
     "Fast NDD": (3.73, 3.18), "Fast NDD+SC": (4.01, 3.43),
 }  # fmt: skip
-"""The paper's means of syntax and semantics, of 100 sentences of Google's test set; it tells of no agreement."""
-PAPER_HUMAN = {key: dict(zip(("syntax", "semantics"), TABLE_13[name], strict=True))
-               for key, name in SYSTEMS.items() if name in TABLE_13}  # fmt: skip
+"""The paper's means of syntax and semantics, of 100 sentences of Google's test set; it states no agreement."""
+PAPER_HUMAN = {
+    key: dict(zip(("syntax", "semantics"), TABLE_13[name], strict=True))
+    for key, name in SYSTEMS.items()
+    if name in TABLE_13
+}

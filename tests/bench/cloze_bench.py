@@ -72,7 +72,7 @@ def trained(vectors: Any) -> Any:
     from pipeline.training.recam import abstractness
 
     done = abstractness.fit(concreteness.load_embedded(), vectors, abstractness.PROFILES["undertone"])
-    return partial(abstractness.predict, abstractness.load(done.tensors, done.config, vectors))
+    return abstractness.load(done.tensors, done.config, vectors)
 
 
 def rules(rows: pl.DataFrame, analyse: tagging.Analyzer, scorer: Any, store: senses.Store) -> dict[str, Rule]:
@@ -155,7 +155,7 @@ def reference(folder: Path) -> None:
         targets.build_imperceptibility_rule(scores),
         targets.build_nonspecificity_rule(partial(senses.disambiguate, store)),
     )
-    ours = lambda: [targets.judge_tokens(pairs, rule) for rule in told]
+    ours = lambda: [targets.judge_tokens(pair, rule) for rule in told for pair in pairs]
     theirs = lambda: [plainly(pair, scores) for pair in pairs]
     against("targets of tagged articles", len(pairs), ours, theirs, "nltk, nothing cached", 3)
 

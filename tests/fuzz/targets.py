@@ -750,7 +750,7 @@ TARGETS: Mapping[str, Target] = {
     "prompts": Target(100_000, prompts),
     "cassettes": Target(4_000, cassettes),
     "prices": Target(4_000, prices),
-    "cloze": Target(6_000, lambda folder: _jsonl(folder, _all(partial(cloze.read, strict=False)), _CLOZE)),
+    "cloze": Target(6_000, lambda folder: _jsonl(folder, _all(cloze.read), _CLOZE)),
     "questions": Target(4_000, lambda folder: _jsonl(folder, questions.read, _QUESTIONS)),
     "choices": Target(4_000, lambda folder: _jsonl(folder, recovery.read_choices, _CHOICES)),
     "references": Target(5_000, lambda folder: _jsonl(folder, recovery.read, _NOTES)),

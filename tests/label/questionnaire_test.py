@@ -68,13 +68,6 @@ def test_the_form_asks_what_appendix_a_asks() -> None:
     assert schema.hash_schema(FORM) not in (schema.hash_schema(), "")
 
 
-def test_both_sides_of_the_wall_mean_the_same() -> None:
-    """Relations, difficulties and the columns of answers are those that quality control takes."""
-    assert questionnaire.RELATIONS == quality_control.RELATIONS
-    assert questionnaire.DIFFICULTIES == quality_control.DIFFICULTIES
-    assert set(questionnaire.ANSWERS) == set(quality_control._COLUMNS)
-
-
 def test_the_guidelines_list_all_fields_and_notes() -> None:
     """Each question stands there as the form asks it, with its values; the hirers' page has the paper's two rules."""
     text = questionnaire.read_guidelines()

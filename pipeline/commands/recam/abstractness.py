@@ -7,12 +7,11 @@ import typer
 
 from pipeline import warehouse
 from pipeline.commands.models import changes_of
+from pipeline.commands.recam import Changes, Vectors
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.tasks.record.retry import retry
-
-Vectors = Annotated[Path | None, typer.Option(help="Word vectors in GloVe's format; by default the encoder's.")]
 
 
 def train(
@@ -25,7 +24,7 @@ def train(
     vectors: Vectors = None,
     splits: Annotated[int, typer.Option(min=0, help="Measure it first on so many random splits of the list.")] = 0,
     profile: Annotated[str, typer.Option(help="undertone or paper.")] = "undertone",
-    changes: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the profile; repeat it.")] = None,
+    changes: Changes = None,
     day: Day = "",
     as_json: Json = False,
 ) -> None:
@@ -37,24 +36,22 @@ def train(
     from pipeline.tasks.recam import abstractness
 
     if out is None and (changes or splits or profile != abstractness.PROFILE):
-        raise BadInput(
-            "--splits, --profile and --set go with --out; what is kept in the tables has the numbers of ours"
-        )
+        raise BadInput("--splits, --profile and --set need --out: a scorer of the tables has the default numbers")
     with console.working("training"):
-        rated = abstractness.read_ratings(ratings)
+        words = abstractness.read_ratings(ratings)
         if out is None:
             warehouse.create()
-            model_id = retry(lambda: abstractness.train(day or today(), rated, vectors, this_run()))
-            console.say(f"model {model_id}: {rated.rows.height:,} words, {rated.signature}")
+            model_id = retry(lambda: abstractness.train(day or today(), words, vectors, this_run()))
+            console.say(f"model {model_id}: {words.rows.height:,} words, {words.signature}")
             return
-        measured = abstractness.train_file(out, rated, vectors, profile, changes_of(changes or []), splits)
-    told = {"model": str(out), "ratings": rated.signature, "word_count": rated.rows.height}
-    if measured.height:
-        tell(abstractness.summarize(measured), {**told, "splits": measured.to_dicts()}, as_json)
+        rows = abstractness.train_file(out, words, vectors, profile, changes_of(changes or []), splits)
+    facts = {"model": str(out), "ratings": words.signature, "word_count": words.rows.height}
+    if rows.height:
+        tell(abstractness.summarize(rows), {**facts, "splits": rows.to_dicts()}, as_json)
     elif as_json:
-        tell(measured, told, as_json)
+        tell(rows, facts, as_json)
     else:
-        console.say(f"{out}: {rated.rows.height:,} words, {rated.signature}")
+        console.say(f"{out}: {words.rows.height:,} words, {words.signature}")
 
 
 def score(

@@ -9,6 +9,7 @@ import typer
 from pipeline import warehouse
 from pipeline.commands.label import Raters, RatingTool, Tool
 from pipeline.commands.models import changes_of
+from pipeline.commands.recam import OneSubtask, Subtask, Vectors
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
 from pipeline.errors import BadInput
@@ -16,7 +17,6 @@ from pipeline.examples.recam.building import SUBTASKS
 from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
 
-Subtask = Annotated[str | None, typer.Option(help=f"{' or '.join(SUBTASKS)}; both by default.")]
 Items = Annotated[Path, typer.Argument(help="Items, a JSON object a line: article, question, option_0 …, label.")]
 
 
@@ -33,9 +33,7 @@ def build(
     scorer: Annotated[
         str | None, typer.Option(help="Folder or id of a scorer of abstractness, or a file of ratings.")
     ] = None,
-    vectors: Annotated[
-        Path | None, typer.Option(help="Word vectors in GloVe's format; by default the encoder's.")
-    ] = None,
+    vectors: Vectors = None,
     conllu: Annotated[Path | None, typer.Option(help="A treebank to learn tagging from, without stanza.")] = None,
     in_context: Annotated[
         bool, typer.Option("--in-context/--no-context", help="Filter by an encoder's states.")
@@ -57,18 +55,19 @@ def build(
 
     if (file is None) != (out is None):
         raise BadInput("a file of articles and --out, the folder of the items, go together")
-    given = {"scorer": scorer, "vectors": vectors and str(vectors), "conllu": conllu and str(conllu)}
-    by = targets.parse_rules({**given, "in_context": in_context})
-    how = options.parse_choosing(
-        {"rule": rule, "vectors": by.vectors, "is_small": small, "numbers": changes_of(changes or [])}
+    paths = {name: path and str(path) for name, path in (("vectors", vectors), ("conllu", conllu))}
+    rules = targets.parse_rules({"scorer": scorer, **paths, "in_context": in_context})
+    numbers = changes_of(changes or [])
+    choosing = options.parse_choosing(
+        {"rule": rule, "vectors": paths["vectors"], "is_small": small, "numbers": numbers}
     )
-    wanted = [targets.check_subtask(subtask)] if subtask else list(SUBTASKS)
-    with track("steps") as done:
+    subtasks = [targets.check_subtask(subtask)] if subtask else list(SUBTASKS)
+    with track("steps") as on_progress:
         if file and out:
-            counts = build.build_file(file, out, wanted, by, how, done)
+            counts = build.build_file(file, out, subtasks, rules, choosing, on_progress)
         else:
             warehouse.create()
-            counts = retry(partial(build.build, day or today(), wanted, by, how, this_run(), done))
+            counts = retry(partial(build.build, day or today(), subtasks, rules, choosing, this_run(), on_progress))
     console.table(counts)
 
 
@@ -76,27 +75,28 @@ def stats(
     file: Annotated[Path | None, typer.Argument(help="Items in the official format; by default the tables'.")] = None,
     as_json: Json = False,
 ) -> None:
-    """What there is of items: counts, lengths, words; of the tables also what each filter took out.
+    """Count items, their lengths and words; of the tables also what each filter took out.
 
     Examples: `undertone cloze stats Task_1_dev.jsonl`; `undertone cloze stats`
     """
-    from pipeline.examples.recam import items as examples
-    from pipeline.tasks.recam import options, readers
+    from pipeline.examples.recam import items as cloze
+    from pipeline.tasks.recam import options
 
     if file:
-        show(examples.compute_statistics(readers.read(file)), as_json)
+        show(cloze.compute_statistics(cloze.read(file).items), as_json)
         return
-    found, funnel = options.count_items(), warehouse.query(
+    counts = options.count_items()
+    funnel = warehouse.query(
         "select subtask, reason, sum(row_count)::bigint as row_count from cloze_funnel "
         "group by subtask, reason order by subtask, reason = 'target', row_count desc"
-    )  # fmt: skip
-    tell(found, {"items": found.to_dicts(), "funnel": funnel.to_dicts()}, as_json)
+    )
+    tell(counts, {"items": counts.to_dicts(), "funnel": funnel.to_dicts()}, as_json)
     if not as_json:
         console.table(funnel.pivot("subtask", index="reason", values="row_count"), "\nTokens of summaries, by reason")
 
 
 def export(
-    subtask: Annotated[str, typer.Argument(help=" or ".join(SUBTASKS))],
+    subtask: OneSubtask,
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write, in the official format.")],
     split: Annotated[str | None, typer.Option(help="train, validation or test; all by default.")] = None,
 ) -> None:
@@ -104,26 +104,26 @@ def export(
 
     Example: `undertone cloze export nonspecificity --split test -o Task_2_test.jsonl`
     """
-    from pipeline.examples.recam import items as examples
+    from pipeline.examples.recam import items as cloze
     from pipeline.tasks.recam import readers, targets
 
     rows = readers.read_items(targets.check_subtask(subtask), *([split] if split else []))
-    examples.write(out, rows)
+    cloze.write(out, rows)
     console.say(f"{out}: {rows.height:,} items")
 
 
 def audit(file: Items, as_json: Json = False) -> None:
-    """What a set of items gives away to who does not read: accuracy by how often options are right elsewhere, and more.
+    """Measure what a set of items gives away without reading: by how often options are right elsewhere, and more.
 
     Example: `undertone cloze audit Task_1_dev.jsonl`
     """
-    from pipeline.examples.recam import items
+    from pipeline.examples.recam import items as cloze
     from pipeline.metrics.recam import audit as cloze_audit
-    from pipeline.tasks.record import runs as funnel
+    from pipeline.tasks.record import runs
 
-    found = items.read(file, strict=False)
-    funnel.report_dropped("read", found.dropped, str(file))
-    show(cloze_audit.audit(found.items), as_json)
+    items, dropped = cloze.read(file)
+    runs.report_dropped("read", dropped, str(file))
+    show(cloze_audit.audit(items), as_json)
 
 
 def page(day: Day = "") -> None:
@@ -133,16 +133,16 @@ def page(day: Day = "") -> None:
     """
     from pipeline.tasks.recam import page, readers
 
-    when = day or today()
+    day = day or today()
     for trained_on in SUBTASKS:
-        model_id = readers.load_model(None, trained_on, when).model_id
+        model_id = readers.load_model(None, trained_on, day).model_id
         for tested_on in SUBTASKS:
-            retry(partial(readers.cross_evaluate, when, trained_on, tested_on, model_id, this_run()))
-    typer.echo(page.write(when))
+            retry(partial(readers.cross_evaluate, day, trained_on, tested_on, model_id, this_run()))
+    typer.echo(page.write(day))
 
 
 def rate(
-    subtask: Annotated[str, typer.Argument(help=" or ".join(SUBTASKS))],
+    subtask: OneSubtask,
     limit: Annotated[int | None, typer.Option(min=1, help="Items to rate at most; all by default.")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")
@@ -169,12 +169,12 @@ def rate(
 
 
 def ratings(
-    subtask: Annotated[str, typer.Argument(help=" or ".join(SUBTASKS))],
+    subtask: OneSubtask,
     files: Annotated[list[Path] | None, typer.Argument(help="Answers: sheets, or long tables.")] = None,
     tool: Tool = "files",
     as_json: Json = False,
 ) -> None:
-    """Take raters' answers, leave out those that do not count (appendix E), and flag items that are at fault.
+    """Import raters' answers, leave out those that do not count (appendix E), and flag items that are at fault.
 
     Flagged items are left out of training and tests of readers.
 
@@ -185,17 +185,15 @@ def ratings(
     from pipeline.tasks.recam import ratings, targets
 
     name = targets.check_subtask(subtask)
-    at = projects.find_studio() if tool == "label_studio" else None
+    studio = projects.find_studio() if tool == "label_studio" else None
     if tool != "files" or files:
-        retry(partial(ratings.collect, name, files or [], tool, at, this_run()))
-    rated = retry(partial(ratings.flag, name, this_run()))
+        retry(partial(ratings.collect, name, files or [], tool, studio, this_run()))
+    items, selection = retry(partial(ratings.flag, name, this_run()))
     if tool == "simulated":
         console.say("these raters are made up: the flags say nothing about the items")
-    counts = {
-        "items": rated.items.height, "unanswerable": rated.items["is_unanswerable"].sum(),
-        "ambiguous": rated.items["is_ambiguous"].sum(), "answers": rated.items["n"].sum(),
-        **dict(rated.dropped.group_by("reason").len().sort("reason").iter_rows()),
-    }  # fmt: skip
-    tell(rated.raters, {**counts, "raters": rated.raters.to_dicts()}, as_json)
+    columns = {"unanswerable": "is_unanswerable", "ambiguous": "is_ambiguous", "answers": "n"}
+    counts = {"items": items.height, **{count: items[column].sum() for count, column in columns.items()}}
+    counts |= dict(selection.dropped.group_by("reason").len().sort("reason").iter_rows())
+    tell(selection.raters, {**counts, "raters": selection.raters.to_dicts()}, as_json)
     if not as_json:
         console.say(", ".join(f"{name} {count}" for name, count in counts.items()))

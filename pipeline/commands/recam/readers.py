@@ -1,5 +1,6 @@
 """Commands about readers of cloze items, and the encoders that pretrained ones stand on."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +9,7 @@ import typer
 
 from pipeline import left_out, warehouse
 from pipeline.commands.models import changes_of
-from pipeline.commands.recam.cloze import Subtask
+from pipeline.commands.recam import Changes, Subtask
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Encoding, Json, tell, this_run, today
 from pipeline.errors import BadInput
@@ -32,7 +33,7 @@ def train(
     start: Annotated[
         Path | None, typer.Option("--from", help="Word vectors in GloVe's format, or the folder of an encoder.")
     ] = None,
-    changes: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the profile; repeat it.")] = None,
+    changes: Changes = None,
     day: Day = "",
     as_json: Json = False,
 ) -> None:
@@ -43,39 +44,36 @@ def train(
     """
     from pipeline.tasks.recam import readers, targets
 
-    given = changes_of(changes or [])
+    recipe = {"profile": profile, "changes": changes_of(changes or []), "path": start}
+    day_of_run = day or today()
     if items:
         if out is None or subtask or day:
-            raise BadInput("--items wants --out, the folder of the model, and neither --subtask nor --day")
+            raise BadInput("--items needs --out, the folder of the model, and neither --subtask nor --day")
         rows, dropped = readers.gather_items(items, without or [])
         left_out.record_rows("read", dropped, "--items")
         with console.working("training"):
-            found = readers.train_file(rows, out, profile, given, start)
-        told: dict[str, object] = {"model": str(out), "item_count": rows.height}
-        tell(_shown(found), {**told, "numbers": found.to_dicts()}, as_json)
+            evaluations = readers.train_file(rows, out, **recipe)
+        _show_evaluations(evaluations, {"model": str(out), "item_count": rows.height}, as_json)
         return
     if out or without:
         raise BadInput("--out and --without are about files; give items by --items")
     warehouse.create()
     for name in [targets.check_subtask(subtask)] if subtask else SUBTASKS:
         with console.working(f"training on {name}"):
-            model_id = retry(
-                lambda name=name: readers.train(  # type: ignore[misc]
-                    day or today(), name, profile=profile, changes=given, path=start, run_id=this_run()
-                )
-            )
-        mine = (pl.col("model_id") == model_id) & (pl.col("kind") == readers.get_kind(name))
-        found = warehouse.scan("evaluations", mine & (pl.col("day") == parse_day(day or today()))).collect()
-        tell(_shown(found), {"model": model_id, "subtask": name, "numbers": found.to_dicts()}, as_json)
+            model_id = retry(partial(readers.train, day_of_run, name, run_id=this_run(), **recipe))
+        is_of_model = (pl.col("model_id") == model_id) & (pl.col("kind") == readers.get_kind(name))
+        evaluations = warehouse.scan("evaluations", is_of_model & (pl.col("day") == parse_day(day_of_run))).collect()
+        _show_evaluations(evaluations, {"model": model_id, "subtask": name}, as_json)
 
 
-def _shown(found: pl.DataFrame) -> pl.DataFrame:
-    """Numbers of the test part, or where there is none of the epochs."""
+def _show_evaluations(evaluations: pl.DataFrame, facts: dict[str, object], as_json: bool) -> None:
+    """Show the numbers of the test part, or where there is none of the epochs."""
     from pipeline.tasks.recam import readers
 
-    if (found["split"] == "test").any():
-        return readers.summarize(found)
-    return found.select("epoch", n="pair_count", accuracy="value")
+    is_tested = (evaluations["split"] == "test").any()
+    epochs = evaluations.select("epoch", n="pair_count", accuracy="value")
+    summary = readers.summarize(evaluations) if is_tested else epochs
+    tell(summary, {**facts, "numbers": evaluations.to_dicts()}, as_json)
 
 
 def evaluate(
@@ -95,18 +93,19 @@ def evaluate(
     `undertone evaluate reader --subtask nonspecificity` (the one in force, on its own kind of items);
     `undertone evaluate reader --model ID --subtask nonspecificity` (of one kind on the other: subtask 3)
     """
+    from pipeline.examples.recam import items as cloze
     from pipeline.tasks.recam import readers, targets
 
     name = targets.check_subtask(subtask) if subtask else SUBTASKS[0]
-    by = readers.load_model(model, name)
-    rows = readers.read(items) if items else readers.read_items(name, "test")
-    found = readers.measure(rows, by)
-    told: dict[str, object] = {"model_id": by.model_id, "numbers": found.to_dicts()}
+    reader = readers.load_model(model, name)
+    rows = cloze.read(items).items if items else readers.read_items(name, "test")
+    evaluations = readers.measure(rows, reader)
+    facts: dict[str, object] = {"model_id": reader.model_id, "numbers": evaluations.to_dicts()}
     if against:
-        told["compared"] = readers.compare(rows, by, readers.load_model(against, name))
-    tell(readers.summarize(found), told, as_json)
+        facts["compared"] = readers.compare(rows, reader, readers.load_model(against, name))
+    tell(readers.summarize(evaluations), facts, as_json)
     if against and not as_json:
-        console.table(pl.DataFrame([told["compared"]]), f"\nHow much more often right than {against}")
+        console.table(pl.DataFrame([facts["compared"]]), f"\nHow much more often right than {against}")
 
 
 def train_masked_lm(
@@ -117,7 +116,7 @@ def train_masked_lm(
         str | None, typer.Option("--from", help="Encoder: a folder or a name; the usual by default.")
     ] = None,
     profile: Annotated[str, typer.Option(help="embedded or large.")] = "embedded",
-    changes: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the profile; repeat it.")] = None,
+    changes: Changes = None,
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
 ) -> None:
@@ -131,5 +130,5 @@ def train_masked_lm(
 
     texts = [text for frame, name in files.texts(file, column, encoding) for text in frame[name].drop_nulls()]
     with console.working("training"):
-        found = masked_lm.train(texts, out, profile, changes_of(changes or []), start)
-    tell(found, {"model": str(out), "epochs": found.to_dicts()}, as_json)
+        epochs = masked_lm.train(texts, out, profile, changes_of(changes or []), start)
+    tell(epochs, {"model": str(out), "epochs": epochs.to_dicts()}, as_json)

@@ -28,69 +28,54 @@ OPEN: dict[str, pl.DataType] = {
 def find_targets(
     articles: pl.DataFrame, analyse: Analyzer, rules: Mapping[str, Rule], filters: Sequence[Filter]
 ) -> Iterator[pl.DataFrame]:
-    """Every token of the summaries with its reason, or none if it is a target, a frame for each `CHUNK` articles.
+    """Judge every token of the summaries of articles (thread_id, text, summary), by the rule of each subtask.
 
-    Args:
-        articles: thread_id, text, summary.
-        analyse: cuts and tags a text.
-        rules: by subtask.
-        filters: in the order in which they are applied, the same for all subtasks.
-
-    Yields:
-        subtask, thread_id, and the columns of `targets.TARGETS` but for pair_id.
+    The filters are applied in their order, the same for all subtasks. For each `CHUNK` articles a frame is yielded: the
+    columns of `targets.TARGETS`, and subtask.
     """
     for part in articles.iter_slices(CHUNK):
         rows = part.select("thread_id", "summary", "text").iter_rows()
         pairs = [Pair(name, analyse(summary), analyse(text)) for name, summary, text in rows]
-        frames = [  # rule by rule for one pair: what a filter keeps of the last pair serves both
-            targets.judge_tokens([pair], rule, filters).with_columns(subtask=pl.lit(subtask))
+        yield pl.concat(  # rule by rule for one pair: what a filter keeps of the last pair serves both
+            targets.judge_tokens(pair, rule, filters).with_columns(subtask=pl.lit(subtask))
             for pair in pairs
             for subtask, rule in rules.items()
-        ]
-        yield pl.concat(frames).rename({"pair_id": "thread_id"})
+        )
 
 
 def list_untargeted(articles: pl.DataFrame, tokens: pl.DataFrame, subtasks: Sequence[str] = SUBTASKS) -> pl.DataFrame:
-    """Articles that give a subtask no question: reason (no_target), row_key (`<subtask>:<thread_id>`)."""
+    """List articles that give a subtask no question: reason (no_target), row_key (`<subtask>:<thread_id>`)."""
     articles_by_subtask = articles.select("thread_id").join(pl.DataFrame({"subtask": subtasks}), how="cross")
-    targeted = tokens.filter(pl.col("reason").is_null()).select("thread_id", "subtask").unique()
+    targeted = tokens.filter(pl.col("reason").is_null())
     untargeted = articles_by_subtask.join(targeted, on=["thread_id", "subtask"], how="anti", maintain_order="left")
     return untargeted.select(reason=pl.lit("no_target"), row_key=pl.format("{}:{}", "subtask", "thread_id"))
 
 
 def build_items(articles: pl.DataFrame, tokens: pl.DataFrame, subtask: str) -> pl.DataFrame:
-    """Open items of a subtask's targets, in the order of their ids.
+    """Build the open items of a subtask's targets (`OPEN`), in the order of their ids.
 
-    Args:
-        articles: source, thread_id, text, summary.
-        tokens: source, subtask, thread_id, start, end, word, upos, score, reason; those with a reason make no item.
-        subtask: one of `SUBTASKS`.
-
-    Returns:
-        The columns of `OPEN`. The split goes by the article: one that two items share is on one side, in both subtasks.
+    Of articles come source, thread_id, text and summary; of tokens `targets.TARGETS`, source and subtask: those with a
+    reason make no item. The split goes by the article: one that two items share is on one side, in both subtasks.
     """
-    chosen_tokens = tokens.filter((pl.col("subtask") == subtask) & pl.col("reason").is_null())
-    rows = chosen_tokens.join(articles, on=["source", "thread_id"], how="inner")
-    ids = [_hash_item(subtask, *row) for row in rows.select("source", "thread_id", "start").iter_rows()]
+    target_rows = tokens.filter((pl.col("subtask") == subtask) & pl.col("reason").is_null())
+    rows = target_rows.join(articles, on=["source", "thread_id"], how="inner")
+    places = ("\n".join(map(str, (subtask, *row))) for row in rows.select("source", "thread_id", "start").iter_rows())
+    ids = [hashlib.blake2b(place.encode(), digest_size=16).hexdigest() for place in places]
     questions = [targets.build_question(*row) for row in rows.select("summary", "start", "end").iter_rows()]
-    splits = dict.fromkeys(rows.select(cloze.normalise("text")).to_series())
-    splits = {article: choose_split(article) for article in splits}
-    items = rows.select(
-        "source", "thread_id", "upos", "score", "start",
-        item_id=pl.Series(ids, dtype=pl.String), article="text", question=pl.Series(questions, dtype=pl.String),
-        answer="word", split=cloze.normalise("text").replace_strict(splits, return_dtype=pl.String),
-    )  # fmt: skip
+    texts = rows.select(cloze.normalise("text")).to_series()
+    splits = {text: choose_split(text) for text in texts.unique()}
+    items = rows.with_columns(
+        item_id=pl.Series(ids, dtype=pl.String),
+        article="text",
+        question=pl.Series(questions, dtype=pl.String),
+        answer="word",
+        split=texts.replace_strict(splits, return_dtype=pl.String),
+    )
     return items.select(list(OPEN)).sort("item_id")
 
 
-def _hash_item(subtask: str, source: str, thread_id: str, start: int) -> str:
-    return hashlib.blake2b(f"{subtask}\n{source}\n{thread_id}\n{start}".encode(), digest_size=16).hexdigest()
-
-
 def choose_split(article: str) -> str:
-    """train, validation or test for a normalised article, in the shares of Table 5."""
-    place = int.from_bytes(hashlib.blake2b(article.encode(), digest_size=8).digest()) / 2**64
-    return next((name for name, share in _BOUNDS.items() if place < share), "test")
-
-
-_BOUNDS = {"train": SHARES["train"], "validation": SHARES["train"] + SHARES["validation"]}
+    """Choose train, validation or test for a normalised article, in the shares of Table 5."""
+    place = cloze.hash_text(article) / 2**64
+    bounds = {"train": SHARES["train"], "validation": SHARES["train"] + SHARES["validation"]}
+    return next((name for name, share in bounds.items() if place < share), "test")

@@ -4,14 +4,12 @@ Items are split into folds, each is answered by readers trained on the others, a
 the four commonest are taken that are not right as well: not the gold word, a form or synonym of it, or too near to it.
 """
 
-import hashlib
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from pipeline.examples.recam.items import OPTIONS, SCHEMA, normalise
+from pipeline.examples.recam.items import OPTIONS, SCHEMA, hash_text, normalise
 from pipeline.examples.recam.targets import SIMILAR, Vectors
 from pipeline.text import wordnet
 
@@ -21,13 +19,7 @@ SEED = 42
 
 
 def assign_folds(items: pl.DataFrame, count: int = FOLDS, seed: int = SEED) -> pl.Series:
-    """A fold for each item, 0 to count - 1; items of one article are in one, so that no reader has seen the passage.
-
-    Args:
-        items: rows with article.
-        count: of folds.
-        seed: of their order.
-    """
+    """Assign each item a fold, 0 to count - 1; items of one article share it: no reader has seen the passage."""
     articles = items.select(normalise())["article"]
     distinct = articles.unique().sort()
     places = np.random.default_rng(seed).permutation(len(distinct)) % count
@@ -43,55 +35,46 @@ class Choices(NamedTuple):
 
 
 def choose(
-    items: pl.DataFrame, candidates: pl.DataFrame, vectors: Vectors | None = None,
-    pools: Callable[[str], wordnet.Pools] = wordnet.find_pools, threshold: float = SIMILAR, seed: int = SEED,
-) -> Choices:  # fmt: skip
-    """Four wrong options for each item: of the words left in its pool those that most readers named.
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    vectors: Vectors | None = None,
+    threshold: float = SIMILAR,
+    seed: int = SEED,
+) -> Choices:
+    """Choose four wrong options for each item: of the words left in its pool those that most readers named.
 
     Of words named as often that with the better best rank goes first, then the alphabet decides: the paper names no
-    tie-break. Reasons: gold, form_of_gold, synonym_of_gold, similar_to_gold, less_frequent.
+    tie-break. Reasons: gold, form_of_gold, synonym_of_gold, similar_to_gold (its cosine with the gold word is above the
+    threshold; nothing is without vectors), less_frequent. The seed is that of the place of the right option.
 
-    Args:
-        items: item_id, article, question, answer.
-        candidates: item_id, word, rank (from 1): the best words of each reader; a word may come from several.
-        vectors: of words; without, nothing is too near.
-        pools: synonyms of a word.
-        threshold: cosine with the gold word from which, exclusively, a word is too near.
-        seed: of the place of the right option.
+    Items have item_id, article, question, answer; candidates item_id, word, rank (from 1): the best words of each
+    reader. A word may come from several.
     """
-    named_words = candidates.with_columns(pl.col("word").str.to_lowercase()).group_by("item_id", "word")
-    rows = named_words.agg(token_count=pl.len().cast(pl.Int64), best_rank=pl.col("rank").min().cast(pl.Int64))
+    words = candidates.with_columns(pl.col("word").str.to_lowercase()).group_by("item_id", "word")
+    rows = words.agg(token_count=pl.len().cast(pl.Int64), best_rank=pl.col("rank").min().cast(pl.Int64))
     rows = rows.join(items.select("item_id", pl.col("answer").str.to_lowercase()), on="item_id", how="inner")
-    rows = rows.join(
-        _find_reasons(rows.select("answer", "word").unique(), vectors, pools, threshold), on=["answer", "word"]
-    )
+    reasons = _find_reasons(rows.select("answer", "word").unique(), vectors, threshold)
+    rows = rows.join(reasons, on=["answer", "word"])
     rows = rows.sort("item_id", pl.col("reason").is_not_null(), -pl.col("token_count"), "best_rank", "word")
-    place = pl.int_range(pl.len()).over("item_id")
-    is_less_frequent = pl.col("reason").is_null() & (place >= OPTIONS - 1)
+    is_less_frequent = pl.col("reason").is_null() & (pl.int_range(pl.len()).over("item_id") >= OPTIONS - 1)
     rows = rows.with_columns(reason=pl.when(is_less_frequent).then(pl.lit("less_frequent")).otherwise("reason"))
     wrong_words = rows.filter(pl.col("reason").is_null()).group_by("item_id", maintain_order=True).agg(wrong="word")
     options = items.join(wrong_words, on="item_id", how="left", maintain_order="left")
     has_enough = pl.col("wrong").list.len().fill_null(0) == OPTIONS - 1
     chosen_items = [place_options(row, seed) for row in options.filter(has_enough).iter_rows(named=True)]
     too_few = options.filter(~has_enough).select(reason=pl.lit("too_few_choices"), row_key="item_id")
-    judged_words = rows.select("item_id", "word", "token_count", "best_rank", "reason")
-    return Choices(pl.DataFrame(chosen_items, schema=SCHEMA), too_few, judged_words)
+    return Choices(pl.DataFrame(chosen_items, schema=SCHEMA), too_few, rows.drop("answer"))
 
 
 def place_options(row: dict[str, object], seed: int) -> dict[str, object]:
-    """An item with its options in an order that is its own: the gold word's place tells nothing."""
+    """Give an item its options in an order that depends on its id alone: the gold word's place tells nothing."""
     options = [str(row["answer"]), *row["wrong"]]  # type: ignore[misc]
-    row_seed = int.from_bytes(hashlib.blake2b(f"{seed} {row['item_id']}".encode(), digest_size=8).digest())
-    order = np.random.default_rng(row_seed).permutation(OPTIONS)
-    return {
-        **{name: row[name] for name in ("item_id", "article", "question")},
-        "options": [options[i] for i in order], "label": int(np.flatnonzero(order == 0)[0]),
-    }  # fmt: skip
+    order = np.random.default_rng(hash_text(f"{seed} {row['item_id']}")).permutation(OPTIONS).tolist()
+    item = {name: row[name] for name in ("item_id", "article", "question")}
+    return {**item, "options": [options[place] for place in order], "label": order.index(0)}
 
 
-def _find_reasons(
-    pairs: pl.DataFrame, vectors: Vectors | None, pools: Callable[[str], wordnet.Pools], threshold: float
-) -> pl.DataFrame:
+def _find_reasons(pairs: pl.DataFrame, vectors: Vectors | None, threshold: float) -> pl.DataFrame:
     """answer, word and why the word may not stand beside the answer, or null."""
     cosines = np.zeros(pairs.height)
     if vectors and pairs.height:
@@ -102,7 +85,7 @@ def _find_reasons(
     for (answer, word), cosine in zip(pairs.iter_rows(), cosines.tolist(), strict=True):
         gold_forms = {wordnet.lemmatize(answer, upos) for upos in wordnet.POS}
         word_forms = {wordnet.lemmatize(word, upos) for upos in wordnet.POS}
-        synonyms = {name for form in gold_forms | {answer} for name in pools(form).synonyms}
+        synonyms = {name for form in gold_forms | {answer} for name in wordnet.find_pools(form).synonyms}
         rules = {
             "gold": word == answer,
             "form_of_gold": bool(gold_forms & word_forms),

@@ -5,6 +5,7 @@ A line of the official files is `{"article", "question", "option_0" … "option_
 are the same word but for capitals; the dev and test files have none.
 """
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,27 +32,19 @@ class Items(NamedTuple):
     dropped: pl.DataFrame  # reason, row_key (the item_id)
 
 
-def read(path: Path, strict: bool = True) -> Items:
+def read(path: Path) -> Items:
     """Read items of a JSON Lines file in the official format; an item's id is `<file name>:<line>`.
 
-    Args:
-        path: the file.
-        strict: raise an error for an item with two options that differ only in capitals or blanks; without, it is
-            dropped as `same_options`. Any other fault is always an error.
-
-    Raises:
-        BadInput: naming file, line and field.
+    An item with two options that differ only in capitals or blanks is dropped as `same_options`; any other fault is
+    BadInput with file, line and field.
     """
     rows, dropped = [], []
     for number, entry in read_json_lines(path):
-        location = f"{path}, line {number}"
-        item = {"item_id": f"{path.name}:{number}", **_check_item(entry, location)}
-        if len({option.strip().lower() for option in item["options"]}) == OPTIONS:
-            rows.append(item)
-        elif strict:
-            raise BadInput(f"{location}: fields 'option_0' to 'option_4' should differ, found {item['options']}")
-        else:
+        item = {"item_id": f"{path.name}:{number}", **_check_item(entry, f"{path}, line {number}")}
+        if _has_equal_options(item):
             dropped.append(("same_options", item["item_id"]))
+        else:
+            rows.append(item)
     if not rows and not dropped:
         raise BadInput(f"{path}: the file holds no items")
     return Items(pl.DataFrame(rows, schema=SCHEMA), pl.DataFrame(dropped, schema=DROPPED, orient="row"))
@@ -72,21 +65,24 @@ def _check_item(entry: dict[str, Any], location: str) -> dict[str, Any]:
     return {"article": texts["article"], "question": texts["question"], "options": options, "label": label}
 
 
+def _has_equal_options(item: dict[str, Any]) -> bool:
+    return len({option.strip().lower() for option in item["options"]}) < OPTIONS
+
+
 def write(path: Path, items: pl.DataFrame) -> None:
     """Write items, without their ids, in the official format; the file is complete or unchanged.
 
-    Raises:
-        BadInput: an item is not in the format, and `read` would refuse it; nothing is written.
+    An item that `read` would refuse or drop is BadInput, and nothing is written.
     """
     lines = []
     for row in items.select(*SCHEMA).iter_rows(named=True):
-        location = f"{path}, item {row['item_id']}"
-        if not isinstance(row["options"], list) or len(row["options"]) != OPTIONS:
-            raise BadInput(f"{location}: field 'options' should hold {OPTIONS}, found {row['options']!r:.60}")
-        options = {f"option_{place}": option for place, option in enumerate(row["options"])}
-        entry = {"article": row["article"], "question": row["question"], **options, "label": row["label"]}
-        if len({option.strip().lower() for option in _check_item(entry, location)["options"]}) < OPTIONS:
-            raise BadInput(f"{location}: field 'options' should hold different words, found {row['options']}")
+        location, options = f"{path}, item {row.pop('item_id')}", row.pop("options")
+        if not isinstance(options, list) or len(options) != OPTIONS:
+            raise BadInput(f"{location}: field 'options' should hold {OPTIONS}, found {options!r:.60}")
+        label = row.pop("label")
+        entry = {**row, **{f"option_{place}": option for place, option in enumerate(options)}, "label": label}
+        if _has_equal_options(_check_item(entry, location)):
+            raise BadInput(f"{location}: field 'options' should hold different words, found {options}")
         lines.append(json.dumps(entry, ensure_ascii=False) + "\n")
     write_text(path, "".join(lines))
 
@@ -101,17 +97,23 @@ def normalise(column: str = "article") -> pl.Expr:
     return pl.col(column).str.replace_all(r"\s+", " ").str.strip_chars().str.to_lowercase()
 
 
+def split_question(item_id: str, question: str) -> tuple[str, str]:
+    """Split a question into what stands before and after its placeholder; without one it is BadInput."""
+    before, placeholder, after = question.partition(PLACEHOLDER)
+    if not placeholder:
+        raise BadInput(f"item {item_id}: field 'question' should hold {PLACEHOLDER}, found {question!r:.60}")
+    return before, after
+
+
+def hash_text(text: str) -> int:
+    """Hash a text to 64 bits: the same number in each run."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
+
+
 def drop_articles(items: pl.DataFrame, other_items: pl.DataFrame) -> Items:
-    """Drop items whose article is also one of other items, compared by `normalise`.
+    """Drop items as `article_elsewhere` whose article is also one of other items, compared by `normalise`.
 
     Of the trial items 50 have an article of the dev files: drop them to train on the former and test on the latter.
-
-    Args:
-        items: rows with item_id and article.
-        other_items: rows with article, such as the items to test on.
-
-    Returns:
-        The kept items, in their order, and the items dropped as `article_elsewhere`.
     """
     other_articles = other_items.select(normalise()).to_series().unique()
     is_shared = items.select(normalise().is_in(other_articles.implode())).to_series()
@@ -124,11 +126,15 @@ def compute_statistics(items: pl.DataFrame) -> pl.DataFrame:
 
     Words are separated by blanks. The share of the commonest index of the right option is .2 if indices are random.
     """
-    words = [pl.col(name).str.count_matches(r"\S+") for name in ("article", "question")]
-    measures = items.select(
-        items=pl.len(), articles=normalise().n_unique(), right_words=right_option().str.to_lowercase().n_unique(),
-        options=pl.col("options").explode().str.to_lowercase().n_unique(), words_of_passage=words[0].mean(),
-        longest_passage=words[0].max(), words_of_question=words[1].mean(),
-        commonest_place=pl.col("label").value_counts().struct.field("count").max() / pl.len(),
-    )  # fmt: skip
-    return measures.cast(pl.Float64).unpivot(variable_name="what")
+    passage_words, question_words = (pl.col(name).str.count_matches(r"\S+") for name in ("article", "question"))
+    measures = {
+        "items": pl.len(),
+        "articles": normalise().n_unique(),
+        "right_words": right_option().str.to_lowercase().n_unique(),
+        "options": pl.col("options").explode().str.to_lowercase().n_unique(),
+        "words_of_passage": passage_words.mean(),
+        "longest_passage": passage_words.max(),
+        "words_of_question": question_words.mean(),
+        "commonest_place": pl.col("label").value_counts().struct.field("count").max() / pl.len(),
+    }
+    return items.select(**measures).cast(pl.Float64).unpivot(variable_name="what")

@@ -1,7 +1,7 @@
 """Articles with summaries from files, in the layouts in which they are published (ReCAM, section 3.1; REC-03).
 
-- Rows of a file: csv, jsonl, parquet and what else `collect.rows` reads, a column for each field. XSum as it is most
-  often passed on has id, document and summary.
+- Rows of a file: csv, jsonl, parquet and what else `io.rows` reads, a column for each field. XSum as it is most often
+  passed on has id, document and summary.
 - A folder with a file for each article, called by its id, as EdinburghNLP/XSum has them: `<id>.data`, written by its
   scripts/parse-bbc-html-data.py, with sections below lines of marks, `[XSUM]URL[XSUM]`, `[XSUM]INTRODUCTION[XSUM]` and
   `[XSUM]RESTBODY[XSUM]`; or `<id>.summary`, the files of its authors, with `[SN]URL[SN]`, `[SN]TITLE[SN]`,
@@ -14,7 +14,7 @@ files of articles hold and published copies leave out.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,132 +22,103 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.examples.recam.items import DROPPED, PLACEHOLDER, normalise
+from pipeline.examples.recam.items import PLACEHOLDER, normalise
 from pipeline.io import rows as files
 from pipeline.io.lines import parse_object, read_lines, read_text
 
-BATCH = 2_000  # articles
 COLUMNS = {
-    "article_id": ("id", "article_id"), "title": ("title",), "text": ("document", "article", "text"),
+    "article_id": ("id", "article_id"),
+    "text": ("document", "article", "text"),
     "summary": ("summary",),
-}  # fmt: skip
-"""Fields, and by what names they are known where no mapping says another; the first that is there is taken."""
+}
+"""Fields, and the columns that may hold them; the first that exists is taken."""
 SPLITS = ("train", "validation", "test")
-SCHEMA: dict[str, pl.DataType] = {
-    "article_id": pl.String(), "title": pl.String(), "text": pl.String(), "summary": pl.String(), "split": pl.String(),
-}  # fmt: skip
+SCHEMA: dict[str, pl.DataType] = dict.fromkeys((*COLUMNS, "split"), pl.String())
 
+_BATCH = 2_000  # articles in memory as Python objects
 _MARK = re.compile(r"\[(SN|XSUM)\]([A-Z-]+)\[\1\]")
-_SECTIONS = {"TITLE": "title", "FIRST-SENTENCE": "summary", "INTRODUCTION": "summary", "RESTBODY": "text"}
+_SECTIONS = {"FIRST-SENTENCE": "summary", "INTRODUCTION": "summary", "RESTBODY": "text"}
 _BUTTONS = frozenset({
     "Share this with", "Email", "Facebook", "Messenger", "Twitter", "Pinterest", "WhatsApp", "Linkedin", "LinkedIn",
     "Copy this link", "These are external links and will open in a new window",
 })  # fmt: skip
 
 
-class Read(NamedTuple):
+class Articles(NamedTuple):
     """Articles that are kept and those that are not; together they are the articles that came in."""
 
-    rows: pl.DataFrame  # article_id, title (or null), text, summary, split (or null); no field is blank
+    rows: pl.DataFrame  # article_id, text, summary, split (or null); no field is blank
     dropped: pl.DataFrame  # reason (no_text, no_summary, has_placeholder, duplicate), row_key (the article_id)
 
 
-def read(path: Path, mapping: Mapping[str, str] | None = None, splits: Path | None = None) -> Read:
-    """All articles of a file or a folder; what they are, and the errors, as of `read_batches`."""
-    batches = [*read_batches(path, mapping, splits)]
-    return Read(pl.concat(batch.rows for batch in batches), pl.concat(batch.dropped for batch in batches))
-
-
-def read_batches(
-    path: Path, mapping: Mapping[str, str] | None = None, splits: Path | None = None, size: int = BATCH
-) -> Iterator[Read]:
-    """Articles with summaries, some at a time; of what came before an id and a hash an article are remembered.
+def read(path: Path, splits: Path | None = None) -> Articles:
+    """Read all articles with summaries of a file with rows or a folder; of `splits`, the official file, the split of
+    each id.
 
     A duplicate is an article whose id came before, or whose text and summary did but for capitals and blanks. A summary
-    that holds `@placeholder` can be no question.
-
-    Args:
-        path: a file with rows, or a folder of articles.
-        mapping: field to column, where a column is called otherwise than in `COLUMNS`: {"text": "body"}. Without a
-            column of ids an article's id is `<file name>:<row>`.
-        splits: the official split file; an article that it does not name has no split.
-        size: articles of a batch.
+    that holds `@placeholder` can be no question. In a file without a column of ids an article's id is `<file
+    name>:<row>`.
 
     Raises:
         BadInput: naming file, row and field, for a field that is no text, and an id that is empty; for columns or
-            sections that are not there; for a split file of another shape, or with an id in two splits.
+            sections that are missing; for a split file of another shape, or with an id in two splits.
     """
-    columns = _check_mapping(mapping or {})
     split_of = _read_splits(splits) if splits else {}
-    articles = _read_folder(path) if path.is_dir() else _read_file(path, columns)
-    if mapping and path.is_dir():
-        raise BadInput(f"{path}: a folder of articles has no columns, expected no mapping")
-    seen_keys: tuple[set[str], set[int]] = set(), set()
-    while batch := [*islice(articles, size)]:
-        yield _drop_faulty(batch, split_of, seen_keys)
-
-
-def _check_mapping(mapping: Mapping[str, str]) -> Mapping[str, str]:
-    if unknown := sorted(set(mapping) - set(COLUMNS)):
-        raise BadInput(f"unknown fields in the mapping: {', '.join(unknown)}; there are {', '.join(COLUMNS)}")
-    return mapping
-
-
-def _drop_faulty(
-    articles: list[dict[str, Any]], split_of: Mapping[str, str], seen_keys: tuple[set[str], set[int]]
-) -> Read:
-    rows = pl.DataFrame(articles, schema={name: kind for name, kind in SCHEMA.items() if name != "split"})
-    hashes = rows.select(normalise("text") + "\n" + normalise("summary")).to_series().fill_null("").hash()
-    reasons = []
-    for name, text, summary, text_hash in zip(rows["article_id"], rows["text"], rows["summary"], hashes, strict=True):
-        reason = None
-        if text is None:
-            reason = "no_text"
-        elif summary is None:
-            reason = "no_summary"
-        elif PLACEHOLDER in summary:
-            reason = "has_placeholder"
-        elif name in seen_keys[0] or text_hash in seen_keys[1]:
-            reason = "duplicate"
-        else:
-            seen_keys[0].add(name)
-            seen_keys[1].add(text_hash)
-        reasons.append(reason)
+    articles = _read_folder(path) if path.is_dir() else _read_file(path)
+    batches = iter(lambda: [*islice(articles, _BATCH)], [])
+    schema = dict.fromkeys(COLUMNS, pl.String())
+    rows = pl.concat([pl.DataFrame(schema=schema), *(pl.DataFrame(batch, schema=schema) for batch in batches)])
     rows = rows.with_columns(
         split=pl.Series([split_of.get(name) for name in rows["article_id"]], dtype=pl.String),
-        reason=pl.Series(reasons, dtype=pl.String),
+        reason=pl.Series(_list_reasons(rows), dtype=pl.String),
     )
-    dropped = rows.filter(pl.col("reason").is_not_null()).select("reason", row_key="article_id")
-    return Read(rows.filter(pl.col("reason").is_null()).select(list(SCHEMA)), dropped.select(list(DROPPED)))
+    dropped = rows.drop_nulls("reason").select("reason", row_key="article_id")
+    return Articles(rows.filter(pl.col("reason").is_null()).drop("reason"), dropped)
 
 
-def _read_file(path: Path, mapping: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _list_reasons(rows: pl.DataFrame) -> list[str | None]:
+    """Why each article is dropped, or None; one that is dropped makes no other a duplicate."""
+    faults = {
+        "no_text": pl.col("text").is_null(),
+        "no_summary": pl.col("summary").is_null(),
+        "has_placeholder": pl.col("summary").str.contains(PLACEHOLDER, literal=True),
+    }
+    reason = pl.coalesce(pl.when(fault).then(pl.lit(name)) for name, fault in faults.items())
+    text_hash = (normalise("text") + "\n" + normalise("summary")).hash()
+    reasons, seen_ids, seen_hashes = [], set(), set()
+    for name, fault, number in rows.select("article_id", reason=reason, text_hash=text_hash).iter_rows():
+        is_repeated = name in seen_ids or number in seen_hashes
+        reasons.append(fault or ("duplicate" if is_repeated else None))
+        if reasons[-1] is None:
+            seen_ids.add(name)
+            seen_hashes.add(number)
+    return reasons
+
+
+def _read_file(path: Path) -> Iterator[dict[str, Any]]:
     columns: dict[str, dict[str, str]] = {}
-    for chunk in files.read_chunks(path, size=BATCH):
+    for chunk in files.read_chunks(path, size=_BATCH):
         if chunk.table not in columns:
-            columns[chunk.table] = _find_columns(chunk, mapping, path)
+            columns[chunk.table] = _find_columns(chunk, path)
         for number, row in enumerate(chunk.rows, chunk.first):
             fields = {field: row.get(column) for field, column in columns[chunk.table].items()}
             location = f"{path}, row {number}"
             name = _check_id(fields["article_id"], location) if "article_id" in fields else f"{path.name}:{number}"
-            yield {
-                "article_id": name,
-                **{field: _check_text(fields.get(field), field, location) for field in ("title", "text", "summary")},
-            }
+            texts = {field: _check_text(fields[field], field, location) for field in ("text", "summary")}
+            yield {"article_id": name, **texts}
 
 
-def _find_columns(chunk: files.Chunk, mapping: Mapping[str, str], path: Path) -> dict[str, str]:
+def _find_columns(chunk: files.Chunk, path: Path) -> dict[str, str]:
     """The column of each field that has one."""
     names_in_file = dict.fromkeys(chain.from_iterable(chunk.rows))
     columns = {}
     for field, names in COLUMNS.items():
-        candidates = (mapping[field],) if field in mapping else names
-        if column := next((name for name in candidates if name in names_in_file), None):
+        if column := next((name for name in names if name in names_in_file), None):
             columns[field] = column
-        elif field in mapping or field in {"text", "summary"}:
+        elif field in {"text", "summary"}:
             raise BadInput(
-                f"{path}: no column {' or '.join(candidates)} with the {field}; found "
-                f"{', '.join(map(str, names_in_file))}; name the column by a mapping such as {field}=COLUMN"
+                f"{path}: expected a column {' or '.join(names)} with the {field}; found "
+                f"{', '.join(map(str, names_in_file))}; rename the column"
             )
     return columns
 
@@ -166,15 +137,14 @@ def _check_text(value: Any, field: str, location: str) -> str | None:
 
 
 def _read_folder(path: Path) -> Iterator[dict[str, Any]]:
-    files = sorted(file for file in path.iterdir() if file.suffix in {".data", ".summary"})
-    if not files:
+    paths = sorted(file for file in path.iterdir() if file.suffix in {".data", ".summary"})
+    if not paths:
         raise BadInput(f"{path}: expected articles in files <id>.data or <id>.summary, found none")
-    for file_path in files:
-        yield {"article_id": file_path.stem, "title": None, **_read_sections(file_path)}
+    return ({"article_id": file.stem, **_read_sections(file)} for file in paths)
 
 
 def _read_sections(path: Path) -> dict[str, str | None]:
-    """Title, summary and text of an article in a file of its own."""
+    """Summary and text of an article in a file of its own."""
     sections: dict[str, list[str]] = {}
     section: list[str] | None = None
     for number, line in read_lines(path):
@@ -191,7 +161,7 @@ def _read_sections(path: Path) -> dict[str, str | None]:
     for field, marks in (("summary", "FIRST-SENTENCE or INTRODUCTION"), ("text", "RESTBODY")):
         if field not in sections:
             raise BadInput(f"{path}: no section {marks}; is the file complete?")
-    return {field: "\n".join(sections[field]) or None for field in ("title", "summary", "text") if field in sections}
+    return {field: "\n".join(sections[field]) or None for field in ("summary", "text")}
 
 
 def _read_splits(path: Path) -> dict[str, str]:

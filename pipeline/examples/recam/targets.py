@@ -1,8 +1,8 @@
 """Target words of ReCAM: the words of a summary that a question may leave out, and why the others may not.
 
-A rule says which words are abstract enough (sections 3.2 and 3.3), filters take out those that the passage gives away
-(section 3.4), in their order: each sees what those before it have left. Every token of a summary is told of with its
-reason, so that the funnel adds up.
+A rule selects the words that are abstract enough (sections 3.2 and 3.3). Filters leave out those that the passage gives
+away (section 3.4), one after another: each sees only the words that those before it keep. Every token of a summary gets
+a row, with its reason if it is no target, so that the funnel adds up.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ from pipeline.text.tagging import Token
 
 SIMILAR = 0.85  # sections 3.4 and 3.5; what is just as similar is kept (REC-13)
 TARGETS: dict[str, pl.DataType] = {
-    "pair_id": pl.String(), "start": pl.Int64(), "end": pl.Int64(), "word": pl.String(), "lemma": pl.String(),
+    "thread_id": pl.String(), "start": pl.Int64(), "end": pl.Int64(), "word": pl.String(), "lemma": pl.String(),
     "upos": pl.String(), "score": pl.Float64(), "sense": pl.String(), "reason": pl.String(),
 }  # fmt: skip
 
@@ -34,13 +34,13 @@ States = Callable[[Sequence[Sequence[str]]], Sequence[Floats]]
 class Pair(NamedTuple):
     """An article and its summary, cut into sentences of tokens."""
 
-    pair_id: str
+    thread_id: str
     summary: list[list[Token]]
     passage: list[list[Token]]
 
 
 class Verdict(NamedTuple):
-    """What a rule says of a token: its number, the sense that has it, and the reason if it is no target."""
+    """What a rule finds of a token: its number, the sense that has it, and the reason if it is no target."""
 
     score: float | None = None
     sense: str | None = None
@@ -57,33 +57,27 @@ def build_imperceptibility_rule(
 ) -> Rule:
     """Subtask 1: content words whose concreteness is strictly under the threshold (section 3.2; REC-07).
 
-    Reasons: not_content, no_score (the scorer knows the word not), concrete.
+    Reasons: not_content, no_score (unknown to the scorer), concrete.
 
     The official items were not made by MRC's ratings, as the paper says: of the gold words of the dev file 153 of the
     191 that MRC rates are under the threshold, but 836 of the 836 that Brysbaert et al. (2014) rate, by form or lemma,
-    are under 2.4, which is 0.35 of their scale of 1 to 5. Who wants items like those gives that list's scores here.
+    are under 2.4, which is 0.35 of their scale of 1 to 5. For items like those give that list's scores.
 
-    Args:
-        scores: concreteness of words in lower case, in [0, 1].
-        threshold: from which a word is too concrete.
-        by_lemma: the lemma's score counts, and that of the form where the lemma has none: so lists of ratings are read.
+    Scores are those of words in lower case, in [0, 1]. With `by_lemma` the lemma's score counts, and that of the form
+    where the lemma has none: lists of ratings need this.
     """
 
-    def rule(_: Pair, tokens: Sequence[Token]) -> list[Verdict]:
-        verdicts = []
-        for token in tokens:
-            score = scores.get(token.text.lower())
-            if by_lemma:
-                score = scores.get(token.lemma, score)
-            if not concreteness.is_content_word(token.upos):
-                verdicts.append(Verdict(reason="not_content"))
-            elif score is None:
-                verdicts.append(Verdict(reason="no_score"))
-            else:
-                verdicts.append(Verdict(score, reason=None if score < threshold else "concrete"))
-        return verdicts
+    def judge(token: Token) -> Verdict:
+        score = scores.get(token.text.lower())
+        if by_lemma:
+            score = scores.get(token.lemma, score)
+        if not concreteness.is_content_word(token.upos):
+            return Verdict(reason="not_content")
+        if score is None:
+            return Verdict(reason="no_score")
+        return Verdict(score, reason=None if score < threshold else "concrete")
 
-    return rule
+    return lambda _, tokens: [judge(token) for token in tokens]
 
 
 def build_nonspecificity_rule(
@@ -98,33 +92,33 @@ def build_nonspecificity_rule(
     at level 4 or less (data as it stands, not as datum), and of 1,770 other nouns 406 have their least level at 5. A
     threshold of 5 follows them.
 
-    Args:
-        senses: of (lemma, part of speech) in a context of tokens, as `text.senses.disambiguate` with its store.
-        threshold: the first level that is too specific.
+    `senses` finds the senses of (lemma, part of speech) in a context of tokens, as `text.senses.disambiguate` does.
     """
 
+    def judge(token: Token, sense: Sense | None) -> Verdict:
+        if sense is None or sense.level is None:
+            return Verdict(reason="no_sense")
+        is_target = wordnet.is_nonspecific(sense.level, wordnet.POS[token.upos], threshold)
+        return Verdict(float(sense.level), sense.synset, None if is_target else "specific")
+
     def rule(pair: Pair, tokens: Sequence[Token]) -> list[Verdict]:
-        words = [(token.lemma, wordnet.POS[token.upos]) for token in tokens if token.upos in {"NOUN", "VERB"}]
-        context = (token.text for token in chain(*pair.summary, *pair.passage))
-        chosen_senses = iter(senses(words, context) if words else [])
-        verdicts = []
-        for token in tokens:
-            if token.upos not in {"NOUN", "VERB"}:
-                verdicts.append(Verdict(reason="not_content"))
-            elif (sense := next(chosen_senses)) is None or sense.level is None:
-                verdicts.append(Verdict(reason="no_sense"))
-            else:
-                reason = None if wordnet.is_nonspecific(sense.level, wordnet.POS[token.upos], threshold) else "specific"
-                verdicts.append(Verdict(float(sense.level), sense.synset, reason))
-        return verdicts
+        words = [t for t in tokens if t.upos in {"NOUN", "VERB"}]
+        context = (t.text for t in chain(*pair.summary, *pair.passage))
+        senses_of_words = senses([(t.lemma, wordnet.POS[t.upos]) for t in words], context) if words else []
+        verdicts = dict(zip((t.start for t in words), map(judge, words, senses_of_words), strict=True))
+        return [verdicts.get(t.start, Verdict(reason="not_content")) for t in tokens]
 
     return rule
 
 
 def flag_in_passage(pair: Pair, tokens: Sequence[Token]) -> list[str | None]:
     """Words of which a form is in the passage: its lemma or its own form is there (section 3.4; REC-11)."""
-    passage_words = {name for token in chain(*pair.passage) for name in (token.text.lower(), token.lemma)}
+    passage_words = _list_forms(pair)
     return ["in_passage" if {token.lemma, token.text.lower()} & passage_words else None for token in tokens]
+
+
+def _list_forms(pair: Pair) -> set[str]:
+    return {name for token in chain(*pair.passage) for name in (token.text.lower(), token.lemma)}
 
 
 def flag_in_question(pair: Pair, tokens: Sequence[Token]) -> list[str | None]:
@@ -133,12 +127,9 @@ def flag_in_question(pair: Pair, tokens: Sequence[Token]) -> list[str | None]:
     return ["in_question" if lemmas.count(token.lemma) > 1 else None for token in tokens]
 
 
-def flag_related(
-    pair: Pair, tokens: Sequence[Token], pools: Callable[[str], wordnet.Pools] = wordnet.find_pools
-) -> list[str | None]:
+def flag_related(pair: Pair, tokens: Sequence[Token]) -> list[str | None]:
     """Words of which any sense has a synonym or an antonym in the passage, of one word or of several (REC-12)."""
-    words = list(chain(*pair.passage))
-    passage_words = {name for token in words for name in (token.text.lower(), token.lemma)}
+    passage_words, words = _list_forms(pair), list(chain(*pair.passage))
     passage_texts = [f" {' '.join(names)} " for names in ([t.text.lower() for t in words], [t.lemma for t in words])]
 
     def is_in_passage(word: str) -> bool:
@@ -146,8 +137,8 @@ def flag_related(
 
     reasons: list[str | None] = []
     for token in tokens:
-        pools_of_word = pools(token.lemma)
-        kinds = (("synonym_in_passage", pools_of_word.synonyms), ("antonym_in_passage", pools_of_word.antonyms))
+        synonyms, antonyms = wordnet.find_pools(token.lemma)
+        kinds = (("synonym_in_passage", synonyms), ("antonym_in_passage", antonyms))
         reasons.append(next((reason for reason, pool in kinds if any(map(is_in_passage, pool))), None))
     return reasons
 
@@ -157,11 +148,10 @@ def build_passage_filter(vectors: Vectors, most: float = SIMILAR) -> Filter:
 
     def filter_(pair: Pair, tokens: Sequence[Token]) -> list[str | None]:
         passage_words = sorted({token.text.lower() for token in chain(*pair.passage)})
-        token_words = [token.text.lower() for token in tokens]
-        if not passage_words or not token_words:
-            return [None] * len(token_words)
-        word_vectors = vectors([*token_words, *passage_words])
-        cosines = _cosine(word_vectors[: len(token_words)], word_vectors[len(token_words) :])
+        if not passage_words or not tokens:
+            return [None] * len(tokens)
+        word_vectors = vectors([*(token.text.lower() for token in tokens), *passage_words])
+        cosines = _cosine(word_vectors[: len(tokens)], word_vectors[len(tokens) :])
         return ["similar_in_passage" if value > most else None for value in cosines.max(axis=1)]
 
     return filter_
@@ -170,7 +160,7 @@ def build_passage_filter(vectors: Vectors, most: float = SIMILAR) -> Filter:
 def build_context_filter(states: States, most: float = SIMILAR) -> Filter:
     """Words whose state in the summary is nearer to that of a passage token than `most` (section 3.4; REC-14).
 
-    The last pair's states are kept: who asks of a pair for one subtask and then the other has it embedded once.
+    The last pair's states are kept, so that a pair is embedded once for both subtasks.
     """
     last: list[tuple[Pair, Floats, Floats]] = []
 
@@ -204,30 +194,22 @@ FILTERS: tuple[Filter, ...] = (flag_in_passage, flag_in_question, flag_related)
 """Those that need no vectors."""
 
 
-def judge_tokens(pairs: Iterable[Pair], rule: Rule, filters: Sequence[Filter] = FILTERS) -> pl.DataFrame:
-    """Every token of the summaries with its score and the reason why it is no target; null for those that are.
+def judge_tokens(pair: Pair, rule: Rule, filters: Sequence[Filter] = FILTERS) -> pl.DataFrame:
+    """Give every token of a summary its score, and the reason why it is no target; null for those that are.
 
-    Args:
-        pairs: articles with summaries.
-        rule: `build_imperceptibility_rule` or `build_nonspecificity_rule`.
-        filters: in the order in which they are applied.
-
-    Returns:
-        pair_id, start and end in the summary, word, lemma, upos, score, sense, reason.
+    The filters are applied in their order. The result has the columns of `TARGETS`; start and end are in the summary.
     """
-    rows = []
-    for pair in pairs:
-        tokens = list(chain(*pair.summary))
-        verdicts = rule(pair, tokens)
-        reasons = [verdict.reason for verdict in verdicts]
-        for filter_ in filters:
-            open_places = [place for place, reason in enumerate(reasons) if reason is None]
-            for place, reason in zip(open_places, filter_(pair, [tokens[place] for place in open_places]), strict=True):
-                reasons[place] = reason
-        rows += [
-            (pair.pair_id, t.start, t.end, t.text, t.lemma, t.upos, verdict.score, verdict.sense, reason)
-            for t, verdict, reason in zip(tokens, verdicts, reasons, strict=True)
-        ]
+    tokens = list(chain(*pair.summary))
+    verdicts = rule(pair, tokens)
+    reasons = [verdict.reason for verdict in verdicts]
+    for filter_ in filters:
+        open_places = [place for place, reason in enumerate(reasons) if reason is None]
+        for place, reason in zip(open_places, filter_(pair, [tokens[place] for place in open_places]), strict=True):
+            reasons[place] = reason
+    rows = [
+        (pair.thread_id, t.start, t.end, t.text, t.lemma, t.upos, verdict.score, verdict.sense, reason)
+        for t, verdict, reason in zip(tokens, verdicts, reasons, strict=True)
+    ]
     return pl.DataFrame(rows, schema=TARGETS, orient="row")
 
 

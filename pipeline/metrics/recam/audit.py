@@ -5,24 +5,25 @@ Intersection 60 of 100 items are answered by taking the option that is most ofte
 the dev files, by taking the one that is right most often of the times it is offered, 30 and 32, where chance is 20.
 
 Counting over all other items misleads: in a set where each word is right once and wrong four times, the right one is
-the one that is right *least* in the others. So each score is asked both ways, for its
-largest option and for its smallest.
+the one that is right *least* in the others. So each score gives two answers: its largest option and its smallest.
 """
 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.examples.recam.items import PLACEHOLDER, normalise
+from pipeline.examples.recam.choices import assign_folds
+from pipeline.examples.recam.items import PLACEHOLDER, normalise, right_option
 
 FOLDS = 5
-SEED = 42
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Masks = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.str_]
 
 _WORD = re.compile(r"\w+")
@@ -30,6 +31,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")  # a placeholder's neighbour may be a comma
 _PRIOR = 1.0  # items assumed for an option that is in no other item, a fifth of them right
 _SUFFIXES = ("ing", "ed", "ly", "ness", "ment", "tion", "ity", "ous", "ive", "ful", "al", "er", "est", "ss", "s")
 _STRENGTH = 0.1  # of the linear models, scikit-learn's C: they have more features than options to learn from
+_NUMBERS = ("accuracy", "error", "chance", "gap", "sigmas")
 OPPOSITE = {
     "often_right": "seldom_right", "right_when_offered": "wrong_when_offered", "often_offered": "seldom_offered",
     "absent": "present", "in_question": "not_in_question", "in_other_question": "not_in_other_question",
@@ -39,7 +41,7 @@ OPPOSITE = {
 """The ways to answer without reading, each with the one that takes the smallest of the same score."""
 
 
-def audit(items: pl.DataFrame, folds: int = FOLDS, seed: int = SEED) -> pl.DataFrame:
+def audit(items: pl.DataFrame) -> pl.DataFrame:
     """Measure the accuracy of answering without reading.
 
     Counted in all other items, leaving out the item alone:
@@ -56,7 +58,8 @@ def audit(items: pl.DataFrame, folds: int = FOLDS, seed: int = SEED) -> pl.DataF
     - `longest`, `shortest`; `capital`, `small_letter`: of the first letter.
     - `central`: the option with most pairs and threes of letters in common with the other four; `odd_one_out`.
 
-    Learnt in folds, no article in two of them, by a logistic regression of right against wrong:
+    Learnt in folds, no article in two of them, by a logistic regression of right against wrong; with fewer than two
+    articles nothing is learnt, and all options tie:
 
     - `option_only`: the options alone: their letters, length, how often they are right and wrong in other items, and
       what they share with the other four.
@@ -67,9 +70,7 @@ def audit(items: pl.DataFrame, folds: int = FOLDS, seed: int = SEED) -> pl.DataF
     Where several options are as good, the share of them that is right counts, so that nothing is drawn.
 
     Args:
-        items: article, question, options (k of them), label, as of `examples.recam.items`; the order is of no account.
-        folds: of what is learnt; with fewer than two articles nothing is learnt, and all options tie.
-        seed: of the folds.
+        items: article, question, options, label, as of `examples.recam.items`; the order is of no account.
 
     Returns:
         baseline, accuracy, error (its standard error over items), chance, gap (accuracy less chance), sigmas (the gap
@@ -78,36 +79,44 @@ def audit(items: pl.DataFrame, folds: int = FOLDS, seed: int = SEED) -> pl.DataF
     schema = {"baseline": pl.String, **dict.fromkeys(_NUMBERS, pl.Float64), "n": pl.Int64}
     if items.is_empty():
         return pl.DataFrame(schema=schema)
-    ordered, labels = _sort_items(items)
+    # sorted, since fits depend a little on the order of items and options
+    trimmed = items.select(
+        "article",
+        "question",
+        pl.col("options").list.eval(pl.element().str.strip_chars()).list.sort(),
+        gold=right_option().str.strip_chars(),
+    )
+    ordered = trimmed.sort("article", "question", pl.col("options").list.join("\n"), "gold")
+    labels = np.array([options.index(gold) for options, gold in ordered.select("options", "gold").iter_rows()])
     raw = np.array(ordered["options"].to_list())
     options = np.char.lower(raw)
     is_right = np.arange(options.shape[1]) == labels[:, None]
     right, offered = _count_elsewhere(options, is_right)
     chance = 1 / options.shape[1]
-    articles = ordered.select(normalise())["article"]
+    articles, questions = ordered.select(normalise())["article"], ordered["question"].to_list()
+    rows_of_article = defaultdict(list)
+    for row, article in enumerate(articles):
+        rows_of_article[article].append(row)
+    other_rows = ([other for other in rows_of_article[article] if other != row] for row, article in enumerate(articles))
+    other_questions = ["\n".join(questions[other] for other in others) for others in other_rows]
     scores = {
         "often_right": right,
         "right_when_offered": (right + _PRIOR * chance) / (offered + _PRIOR),
         "often_offered": offered,
-        "absent": -_find_in_texts(options, [ordered["article"].to_list()]),
-        "in_question": _find_in_texts(options, [ordered["question"].to_list()]),
-        "in_other_question": _find_in_other_questions(options, articles, ordered["question"].to_list()),
+        "absent": -_find_in_texts(options, ordered["article"]),
+        "in_question": _find_in_texts(options, questions),
+        "in_other_question": _find_in_texts(options, other_questions),
         "longest": np.char.str_len(options).astype(np.float64),
         "capital": np.vectorize(lambda option: option[:1].isupper(), otypes=[np.float64])(raw),
         "central": _share_letters(options),
     }
-    folds_by_item = _draw_folds(articles, folds, seed)
+    item_folds = assign_folds(ordered, FOLDS).to_numpy()
+    counts = _build_count_features(options, is_right, item_folds)
     option_rows = list(_describe_options(raw))
-    question_rows = [
-        option_features + question_features
-        for option_features, question_features in zip(
-            option_rows, _describe_questions(options, articles, ordered["question"]), strict=True
-        )
-    ]
-    counts = _build_count_features(options, is_right, folds_by_item)
-    scores["option_only"], scores["question_only"] = (
-        _cross_validate(rows, counts, is_right, folds_by_item) for rows in (option_rows, question_rows)
-    )
+    rows_of_questions = zip(option_rows, _describe_questions(options, articles, questions), strict=True)
+    question_rows = [option_features + features for option_features, features in rows_of_questions]
+    scores["option_only"] = _cross_validate(option_rows, counts, is_right, item_folds)
+    scores["question_only"] = _cross_validate(question_rows, counts, is_right, item_folds)
     rows = [
         (baseline, *_summarize_accuracy(score, is_right, chance), len(labels))
         for name, values in scores.items()
@@ -116,24 +125,7 @@ def audit(items: pl.DataFrame, folds: int = FOLDS, seed: int = SEED) -> pl.DataF
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-_NUMBERS = ("accuracy", "error", "chance", "gap", "sigmas")
-
-
-def _sort_items(items: pl.DataFrame) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
-    """Sort items and their options, since fits depend a little on the order; return them with their labels."""
-    with_gold = items.select("article", "question", "options", gold=pl.col("options").list.get(pl.col("label")))
-    trimmed = with_gold.with_columns(
-        pl.col("options").list.eval(pl.element().str.strip_chars()).list.sort(), pl.col("gold").str.strip_chars()
-    )
-    ordered = trimmed.sort("article", "question", pl.col("options").list.join("\n"), "gold")
-    sizes = ordered.select(pl.col("options").list.eval(pl.element()).list.len())  # of one size, as an array has to be
-    if sizes["options"].n_unique() != 1:
-        raise ValueError("items should all have as many options")
-    labels = [options.index(gold) for options, gold in ordered.select("options", "gold").iter_rows()]
-    return ordered, np.array(labels, np.int64)
-
-
-def _count_elsewhere(options: Words, is_right: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _count_elsewhere(options: Words, is_right: Masks) -> tuple[Floats, Floats]:
     """Count how often each option is right, and offered, in other items: [n, k] each."""
     words, ids = np.unique(options, return_inverse=True)
     ids = ids.reshape(options.shape)
@@ -142,21 +134,11 @@ def _count_elsewhere(options: Words, is_right: npt.NDArray[np.bool_]) -> tuple[F
     return right.astype(np.float64), offered.astype(np.float64)
 
 
-def _find_in_texts(options: Words, texts: Sequence[Sequence[str]]) -> Floats:
-    """Return 1 where a text of the item holds the option as a word, else 0: [n, k]."""
-    words = [{word for text in row for word in _WORD.findall(text.lower())} for row in zip(*texts, strict=True)]
-    return np.array(
-        [[option in text_words for option in row] for row, text_words in zip(options, words, strict=True)], np.float64
-    )
-
-
-def _find_in_other_questions(options: Words, articles: pl.Series, questions: Sequence[str]) -> Floats:
-    """Return 1 where the question of another item on the same article holds the option, else 0: [n, k]."""
-    rows = defaultdict(list)
-    for row, article in enumerate(articles):
-        rows[article].append(row)
-    other_rows = [[other for other in rows[article] if other != row] for row, article in enumerate(articles)]
-    return _find_in_texts(options, [["\n".join(questions[other] for other in indices) for indices in other_rows]])
+def _find_in_texts(options: Words, texts: Sequence[str] | pl.Series) -> Floats:
+    """Return 1 where the text of the item holds the option as a word, else 0: [n, k]."""
+    words_of_texts = [set(_WORD.findall(text.lower())) for text in texts]
+    rows = zip(options, words_of_texts, strict=True)
+    return np.array([[option in words for option in row_options] for row_options, words in rows], np.float64)
 
 
 def _list_letter_groups(option: str) -> set[str]:
@@ -167,24 +149,14 @@ def _list_letter_groups(option: str) -> set[str]:
 
 def _share_letters(options: Words) -> Floats:
     """Compute the mean share of letter groups that an option shares with each other option: [n, k]."""
-    letters_by_option = {option: _list_letter_groups(option) for option in np.unique(options)}
+    groups_of = {option: _list_letter_groups(option) for option in np.unique(options)}
     shares = np.zeros(options.shape)
     for row, row_options in zip(shares, options, strict=True):
-        groups = [letters_by_option[option] for option in row_options]
-        for first in range(len(row_options)):
-            for second in range(first):
-                share = len(groups[first] & groups[second]) / len(groups[first] | groups[second])
-                row[first] += share
-                row[second] += share
+        for first, second in combinations(range(len(row_options)), 2):
+            groups, other_groups = groups_of[row_options[first]], groups_of[row_options[second]]
+            row[[first, second]] += len(groups & other_groups) / len(groups | other_groups)
     shares /= max(options.shape[1] - 1, 1)
     return shares
-
-
-def _draw_folds(articles: pl.Series, count: int, seed: int) -> npt.NDArray[np.int64]:
-    """Draw the fold of each item, the same for items of one article; few articles give fewer folds."""
-    distinct = articles.unique().sort()
-    fold_numbers = np.random.default_rng(seed).permutation(len(distinct)) % count
-    return articles.replace_strict(distinct, pl.Series(fold_numbers, dtype=pl.Int64)).to_numpy()
 
 
 def _bin_count(count: float) -> int:
@@ -199,28 +171,25 @@ def _find_suffix(word: str) -> str:
 def _describe_options(raw: Words) -> Iterator[list[str]]:
     """Yield the features of each option without the question and without labels, a list an option, row by row."""
     for row in raw:
-        lowered = [option.lower() for option in row]
-        suffixes = [_find_suffix(option) for option in lowered]
-        for j, option in enumerate(lowered):
-            other_indices = [k for k in range(len(lowered)) if k != j]
+        options = [(option, option.lower(), _find_suffix(option.lower())) for option in row]
+        for j, (as_written, option, suffix) in enumerate(options):
+            others = options[:j] + options[j + 1 :]
             likeness = {
-                "suffix": sum(suffixes[k] == suffixes[j] for k in other_indices),
-                "start": sum(lowered[k][:4] == option[:4] for k in other_indices),
-                "end": sum(lowered[k][-2:] == option[-2:] for k in other_indices),
-                "longer": sum(len(lowered[k]) > len(option) for k in other_indices),
-                "capital": sum(row[k][:1].isupper() for k in other_indices),
+                "suffix": sum(other_suffix == suffix for *_, other_suffix in others),
+                "start": sum(other[:4] == option[:4] for _, other, _ in others),
+                "end": sum(other[-2:] == option[-2:] for _, other, _ in others),
+                "longer": sum(len(other) > len(option) for _, other, _ in others),
+                "capital": sum(other[:1].isupper() for other, *_ in others),
             }
             yield [
-                f"w {option}", f"suffix {suffixes[j]}", f"size {min(len(option), 15)}",
-                f"is capital {row[j][:1].isupper()}", f"mark {'-' in option} {option.isalpha()}",
+                f"w {option}", f"suffix {suffix}", f"size {min(len(option), 15)}",
+                f"is capital {as_written[:1].isupper()}", f"mark {'-' in option} {option.isalpha()}",
                 *(f"g {group}" for group in sorted(_list_letter_groups(option))),
                 *(f"{name} {n}" for name, n in likeness.items()),
             ]  # fmt: skip
 
 
-def _build_count_features(
-    options: Words, is_right: npt.NDArray[np.bool_], item_folds: npt.NDArray[np.int64]
-) -> Callable[[int], list[list[str]]]:
+def _build_count_features(options: Words, is_right: Masks, item_folds: Ints) -> Callable[[int], list[list[str]]]:
     """Build the features that count how often options are right and wrong, for the model of one fold.
 
     Counts for an item leave out its own fold and the test fold; for items of the test fold they leave out one other
@@ -235,13 +204,13 @@ def _build_count_features(
         np.add.at(by_fold[kind], (np.broadcast_to(item_folds[:, None], ids.shape)[mask], ids[mask]), 1)
     total = by_fold.sum(axis=1)
 
-    def features(answered: int) -> list[list[str]]:
-        left_out_fold = np.where(item_folds == answered, (answered + 1) % folds, item_folds)[:, None]
-        right, wrong = (total[k][ids] - by_fold[k, answered][ids] - by_fold[k, left_out_fold, ids] for k in range(2))
-        order = [
+    def features(test_fold: int) -> list[list[str]]:
+        unused_fold = np.where(item_folds == test_fold, (test_fold + 1) % folds, item_folds)[:, None]
+        right, wrong = (total[k][ids] - by_fold[k, test_fold][ids] - by_fold[k, unused_fold, ids] for k in range(2))
+        ranks = [
             np.argsort(np.argsort(table, axis=1), axis=1) for table in (right / (right + wrong + 1), right + wrong)
         ]
-        rows = zip(*(table.ravel().tolist() for table in (right, wrong, *order)), strict=True)
+        rows = zip(*(table.ravel().tolist() for table in (right, wrong, *ranks)), strict=True)
         return [
             [
                 f"right {_bin_count(right_count)}",
@@ -256,27 +225,24 @@ def _build_count_features(
     return features
 
 
-def _describe_questions(options: Words, articles: pl.Series, questions: pl.Series) -> Iterator[list[str]]:
+def _describe_questions(options: Words, articles: pl.Series, questions: Sequence[str]) -> Iterator[list[str]]:
     """Yield the features of each option with its question, a list an option, row by row."""
-    question_parts = [
-        [_TOKEN.findall(part.lower()) for part in question.split(PLACEHOLDER, 1)] for question in questions
-    ]
-    question_parts = [[*parts, []][:2] for parts in question_parts]
-    everywhere, within = _count_pairs(question_parts, articles, set(options.ravel().tolist()))
-    for row_options, article, (before, after) in zip(options, articles, question_parts, strict=True):
-        near_words = {"l1": (before[-1:] or ["^"])[0], "r1": (after[:1] or ["$"])[0]}
-        near_words |= {"l2": " ".join(["^", *before][-2:]), "r2": " ".join([*after, "$"][:2])}
+    halves = (question.partition(PLACEHOLDER) for question in questions)
+    sides = [(_TOKEN.findall(before.lower()), _TOKEN.findall(after.lower())) for before, _, after in halves]
+    everywhere, within = Counter[tuple[str, str]](), Counter[tuple[object, tuple[str, str]]]()
+    option_words = set(options.ravel().tolist())
+    for article, parts in zip(articles, sides, strict=True):  # a question that several items have counts for each
+        pairs = [pair for part in parts for pair in pairwise(part) if not option_words.isdisjoint(pair)]
+        everywhere.update(pairs)
+        within.update((article, pair) for pair in pairs)
+    for row_options, article, (before, after) in zip(options, articles, sides, strict=True):
+        left, right = ["^", *before], [*after, "$"]
+        near_words = {"l1": left[-1], "r1": right[0], "l2": " ".join(left[-2:]), "r2": " ".join(right[:2])}
         far_words = sorted({word for word in before + after if len(word) > 3})
         for option in row_options.tolist():
-            shapes = (
-                option,
-                option[-3:],
-                option[-2:],
-                option[-1:],
-                f"{option[0] in 'aeiou'} start",
-                _find_suffix(option),
-            )
-            neighbour_pairs = {"l": (near_words["l1"], option), "r": (option, near_words["r1"])}
+            endings = (option[-3:], option[-2:], option[-1:])
+            shapes = (option, *endings, f"{option[0] in 'aeiou'} start", _find_suffix(option))
+            neighbour_pairs = {"l": (left[-1], option), "r": (option, right[0])}
             counts = {side: everywhere[pair] - within[article, pair] for side, pair in neighbour_pairs.items()}
             yield [
                 *(f"{side} {word}|{shape}" for side, word in near_words.items() for shape in shapes),
@@ -286,32 +252,8 @@ def _describe_questions(options: Words, articles: pl.Series, questions: pl.Serie
             ]
 
 
-_Pairs = Counter[tuple[str, str]]
-
-
-def _count_pairs(
-    question_parts: list[list[list[str]]], articles: pl.Series, option_words: set[str]
-) -> tuple[_Pairs, Counter[object]]:
-    """Count adjacent words of questions, one of them an option: in all, and in those of an article.
-
-    A question that several items have in parts counts once for each.
-    """
-    everywhere: _Pairs = Counter()
-    within: Counter[object] = Counter()
-    for article, parts in zip(articles, question_parts, strict=True):
-        for part in parts:
-            for pair in pairwise(part):
-                if pair[0] in option_words or pair[1] in option_words:
-                    everywhere[pair] += 1
-                    within[article, pair] += 1
-    return everywhere, within
-
-
 def _cross_validate(
-    rows: list[list[str]],
-    counts: Callable[[int], list[list[str]]],
-    is_right: npt.NDArray[np.bool_],
-    item_folds: npt.NDArray[np.int64],
+    rows: list[list[str]], counts: Callable[[int], list[list[str]]], is_right: Masks, item_folds: Ints
 ) -> Floats:
     """Score each option by a linear model that was fitted to the items of other folds: [n, k]."""
     from scipy.sparse import hstack
@@ -333,7 +275,7 @@ def _cross_validate(
     return scores
 
 
-def _summarize_accuracy(scores: Floats, is_right: npt.NDArray[np.bool_], chance: float) -> tuple[float | None, ...]:
+def _summarize_accuracy(scores: Floats, is_right: Masks, chance: float) -> tuple[float | None, ...]:
     """Compute accuracy and its numbers: the mean share of right options among the best of each item."""
     scores = scores.round(9)  # sums of the same numbers in another order are no better
     best = scores == scores.max(axis=1, keepdims=True)

@@ -6,7 +6,6 @@ their articles as `groups` where they are known. All numbers are in [0, 1]; the 
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +16,6 @@ from pipeline.metrics import classification
 from pipeline.metrics.resample import Names, number_units, wilson
 
 Rights = npt.NDArray[np.bool_] | pl.Series | Sequence[bool]
-
-DRAWS = 2000
-SEED = 42
 
 
 class Interval(NamedTuple):
@@ -42,123 +38,62 @@ class Comparison(NamedTuple):
     n: int
 
 
-def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = DRAWS, seed: int = SEED) -> Interval:
-    """Compute the share of right answers with its percentile bootstrap interval of 95 %.
+def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = 2000, seed: int = 42) -> Interval:
+    """Compute the share of right answers with its percentile bootstrap interval of 95 %; whole groups are drawn.
 
-    Args:
-        is_right: of each item, [n].
-        groups: the article of each item, [n]: whole articles are drawn. By default single items.
-        draws: samples drawn with replacement.
-        seed: of the draws.
-
-    Raises:
-        ValueError: no items, one without an answer (null), or not as many groups as items.
+    ValueError for no items, one without an answer (null), or not as many groups as items.
     """
     right = _check_answers(is_right)
-    interval = classification.estimate_interval(
-        np.ones_like(right), right, "accuracy", groups=groups, draws=draws, seed=seed
-    )
+    truth = np.ones_like(right)
+    interval = classification.estimate_interval(truth, right, "accuracy", groups=groups, draws=draws, seed=seed)
     return Interval(*interval, len(right))
 
 
-def measure_groups(is_right: Rights, values: pl.Series, groups: Names | None = None) -> pl.DataFrame:
-    """Compute accuracy by group: part of speech of the gold word, length bin (`bin_lengths`), place of the right
-    option, …
+def measure_groups(is_right: Rights, values: pl.Series, articles: Names) -> pl.DataFrame:
+    """Compute accuracy by group: part of speech of the gold word, length bin (`bin_lengths`), …; null is a group, too.
 
     The interval is Wilson's, as parts may hold few items or only right ones, where a bootstrap has no width. Items of
-    one article count as one answer for it, which makes it wide rather than narrow.
-
-    Args:
-        is_right: of each item, [n].
-        values: the group of each item, [n]; null is a group, too.
-        groups: the article of each item, [n]; by default every item is independent.
-
-    Returns:
-        group (the value as text, null where it is null), n, accuracy, low, high; in the order of the values.
-
-    Raises:
-        ValueError: as of `accuracy`, or not as many values as items.
+    one article count as one answer for it, which makes it wide rather than narrow. Columns: group (the value as text,
+    null where it is null), n, accuracy, low, high; rows in the order of the values.
     """
     right = _check_answers(is_right)
-    if len(values) != len(right):
-        raise ValueError(f"expected a value for each of {len(right)} items, got {len(values)}")
-    units = number_units(range(len(right)) if groups is None else groups, len(right))
-    rows = pl.DataFrame({"value": values, "right": right, "unit": units})
-    group_rows = (
-        rows.group_by("value")
-        .agg(n=pl.len().cast(pl.Int64), accuracy=pl.col("right").mean(), units=pl.col("unit").n_unique())
-        .sort("value", nulls_last=True)
+    rows = pl.DataFrame({"value": values, "right": right, "unit": number_units(articles, len(right))})
+    groups = rows.group_by("value").agg(
+        n=pl.len().cast(pl.Int64), accuracy=pl.col("right").mean(), units=pl.col("unit").n_unique().cast(pl.Int64)
     )
-    low, high = wilson(group_rows["accuracy"].to_numpy(), group_rows["units"].to_numpy().astype(np.int64))
-    return group_rows.select(pl.col("value").cast(pl.String).alias("group"), "n", "accuracy", low=low, high=high)
+    groups = groups.sort("value", nulls_last=True)
+    low, high = wilson(groups["accuracy"].to_numpy(), groups["units"].to_numpy())
+    return groups.select(pl.col("value").cast(pl.String).alias("group"), "n", "accuracy", low=low, high=high)
 
 
-def bin_lengths(lengths: pl.Series, count: int = 4, edges: Sequence[int] = ()) -> pl.Series:
-    """Assign each length to a bin, an Enum in order, such as `0–120`, `121–250`, `251+`.
-
-    Args:
-        lengths: whole numbers from 0, such as words of the passage.
-        count: of bins of about as many items; fewer where lengths are the same.
-        edges: the last length of each bin but the last, growing, instead of bins of equal size.
-
-    Raises:
-        ValueError: no lengths, one that is null or below 0, or edges that do not grow.
-    """
-    if not len(lengths) or lengths.null_count() or (lengths < 0).any():
-        raise ValueError("expected at least one length, and none that is null or below 0")
-    numbers = lengths.cast(pl.Int64).to_numpy()
-    ends = list(edges)
-    if not ends:
-        inner_edges = np.quantile(numbers, np.arange(1, count) / count, method="inverted_cdf")
-        ends = [end for end in np.unique(inner_edges).tolist() if end < numbers.max()]
-    if any(edge >= next_edge for edge, next_edge in pairwise([-1, *ends])):
-        raise ValueError(f"edges should grow from 0, not {ends}")
-    starts = [0, *(end + 1 for end in ends)]
-    labels = [*(f"{start}–{end}" for start, end in zip(starts, ends, strict=False)), f"{starts[-1]}+"]
-    bin_index = np.searchsorted(np.array(ends, np.int64), numbers)
-    return pl.Series(lengths.name, np.array(labels)[bin_index], dtype=pl.Enum(labels))
+def bin_lengths(lengths: pl.Series, edges: Sequence[int]) -> pl.Series:
+    """Assign lengths to bins, an Enum in order such as `0–120`, `121–250`, `251+`; edges are last lengths, growing."""
+    starts = [0, *(end + 1 for end in edges)]
+    labels = [*(f"{start}–{end}" for start, end in zip(starts, edges, strict=False)), f"{starts[-1]}+"]
+    bins = np.searchsorted(np.array(edges), lengths.to_numpy())
+    return pl.Series(lengths.name, np.array(labels)[bins], dtype=pl.Enum(labels))
 
 
-def compare(
-    first: Rights, second: Rights, groups: Names | None = None, *, draws: int = DRAWS, seed: int = SEED
-) -> Comparison:
+def compare(first: Rights, second: Rights, groups: Names | None = None) -> Comparison:
     """Measure how much more often `first` is right than `second`, by a paired bootstrap over the same items.
 
-    p is that of `resample.p_value`. McNemar's test is for single items.
-
-    Args:
-        first: whether the first reader is right, [n].
-        second: whether the second reader is, about the same items in the same order.
-        groups: the article of each item, [n]; by default single items are drawn.
-        draws: samples drawn with replacement.
-        seed: of the draws.
-
-    Raises:
-        ValueError: as of `accuracy`, or not as many answers of one as of the other.
+    p is that of `resample.p_value`. McNemar's test is for single items. ValueError as of `accuracy`.
     """
     first_answers, second_answers = _check_answers(first), _check_answers(second)
-    if len(first_answers) != len(second_answers):
-        raise ValueError(f"expected answers to the same items, got {len(first_answers)} and {len(second_answers)}")
     truth = np.ones_like(first_answers)
-    comparison = classification.compare(
-        truth, first_answers, second_answers, "accuracy", groups=groups, draws=draws, seed=seed
-    )
+    comparison = classification.compare(truth, first_answers, second_answers, "accuracy", groups=groups)
     return Comparison(*comparison, classification.mcnemar(truth, first_answers, second_answers), len(first_answers))
 
 
 def compare_subtasks(cells: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFrame:
     """Measure how much readers lose on the subtask that they were not trained on (section 4.3; REC-30).
 
-    Args:
-        cells: trained_on, tested_on, accuracy and the keys, a row a cell.
-        keys: columns that identify readers, such as the team.
+    Cells have trained_on, tested_on, accuracy and the keys, columns that identify readers, such as the team; ValueError
+    if one comes twice.
 
     Returns:
         The keys, tested_on, trained_on, home (accuracy of the one trained on what it is tested on, null where there is
         none), away, drop (home - away); a row a cell off the diagonal, in the order of the cells.
-
-    Raises:
-        ValueError: a cell is there twice.
     """
     if cells.select(*keys, "trained_on", "tested_on").is_duplicated().any():
         raise ValueError("expected each cell of trained_on and tested_on once")

@@ -5,6 +5,7 @@
 The vectors are fixed. The paper states no sizes; those of the profile `paper` are ours.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -52,22 +53,15 @@ class Abstractness(nn.Module):
 
 
 def _make_network(shape: Shape) -> nn.Sequential:
-    first, second = shape.hidden
-    return nn.Sequential(
-        nn.Dropout(shape.input_dropout),
-        nn.Linear(shape.dim, first), nn.ReLU(), nn.Dropout(shape.dropout),
-        nn.Linear(first, second), nn.ReLU(), nn.Dropout(shape.dropout),
-        nn.Linear(second, 1), nn.Sigmoid(),
-    )  # fmt: skip
+    layers: list[nn.Module] = [nn.Dropout(shape.input_dropout)]
+    for width, next_width in pairwise((shape.dim, *shape.hidden)):
+        layers += [nn.Linear(width, next_width), nn.ReLU(), nn.Dropout(shape.dropout)]
+    return nn.Sequential(*layers, nn.Linear(shape.hidden[-1], 1), nn.Sigmoid())
 
 
 @torch.no_grad()
 def score_vectors(model: Abstractness, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """Compute the concreteness of words from their vectors [n, d]: the members' mean, in [0, 1]; [n].
-
-    Raises:
-        ValueError: the vectors have another width than the scorer.
-    """
+    """Compute the concreteness of words from their vectors [n, d], of the scorer's width: the members' mean, [n]."""
     if vectors.ndim != 2 or vectors.shape[1] != model.shape.dim:
         raise ValueError(f"expected vectors [n, {model.shape.dim}], got {list(vectors.shape)}")
     model.eval()

@@ -27,54 +27,18 @@ class _Window(NamedTuple):
 
 
 def embed_tokens(
-    encoder: Encoder,
-    sentences: Sequence[Sequence[str]],
-    layer: int = -1,
-    pooling: Pooling = "mean",
-    batch_tokens: int | None = None,
+    encoder: Encoder, sentences: Sequence[Sequence[str]], layer: int = -1, pooling: Pooling = "mean"
 ) -> list[Vectors]:
-    """The state of each token of each sentence: float32 [tokens, d], d being the width of the model.
+    """Embed the tokens of each sentence: float32 [tokens, d], d being the width of the model.
 
     Tokens stand in the model's input with a blank between them. A token without a piece, such as a control character,
     has zeros. A sentence that is longer than the model reads is cut between tokens into windows, which do not see each
     other. A distinct sentence is embedded once; states differ by up to 1e-6 with the batch a sentence falls in.
 
-    All the states of a call are held at once, 4 d bytes a token: a passage at a time is a few MB at most.
-
-    Args:
-        encoder: one with word pieces; of a sentence-transformers folder or of any with a transformer and a fast
-            tokenizer.
-        sentences: of tokens; either may be empty.
-        layer: of the hidden states: 0 the input embeddings, then one a layer, or from the end by negative numbers.
-        pooling: how pieces become a token.
-        batch_tokens: token budget of a batch.
-
-    Raises:
-        BadInput: the encoder has no word pieces or cannot tell which character a piece is from, or has no such layer,
-            or there is no such pooling.
+    All the states of a call are held at once, 4 d bytes a token: a passage at a time is a few MB at most. Layer 0 has
+    the input embeddings, negative numbers count from the last layer. BadInput if the encoder has no word pieces, cannot
+    tell which character a piece is from, or has no such layer, or if there is no such pooling.
     """
-    _check_options(encoder, layer, pooling)
-    distinct = dict.fromkeys(map(tuple, sentences))
-    offsets = np.cumsum([0, *map(len, distinct)])
-    windows = _make_windows(encoder, list(distinct), offsets, pooling)
-    width = encoder.module[0].model.config.hidden_size
-    sums, counts = torch.zeros(int(offsets[-1]), width), torch.zeros(int(offsets[-1]), 1)
-    budget = batch_tokens or (GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS)
-    batches = make_batches(np.array([len(window.ids) for window in windows], np.int64), budget)
-
-    def embed(batch: IndexArray) -> tuple[torch.Tensor, torch.Tensor]:
-        return _embed_windows(encoder, [windows[i] for i in batch], layer)
-
-    with ThreadPoolExecutor(encoder.threads) as pool:
-        for rows, window_states in pool.map(embed, batches):
-            sums.index_add_(0, rows, window_states)
-            counts.index_add_(0, rows, torch.ones(len(rows), 1))
-    sums /= counts.clamp_(min=1)
-    parts = dict(zip(distinct, (sums.numpy()[start:end] for start, end in pairwise(offsets.tolist())), strict=True))
-    return [parts[tuple(sentence)] for sentence in sentences]
-
-
-def _check_options(encoder: Encoder, layer: int, pooling: str) -> None:
     if encoder.module is None:
         raise BadInput(f"the encoder {encoder.name!r} has no word pieces; give a transformer")
     if not encoder.module.tokenizer.is_fast:
@@ -84,6 +48,24 @@ def _check_options(encoder: Encoder, layer: int, pooling: str) -> None:
         raise BadInput(f"no layer {layer} in the encoder {encoder.name!r}; expected one from {-count} to {count - 1}")
     if pooling not in get_args(Pooling):
         raise BadInput(f"no pooling {pooling!r}; there are {', '.join(get_args(Pooling))}")
+    distinct = dict.fromkeys(map(tuple, sentences))
+    offsets = np.cumsum([0, *map(len, distinct)])
+    windows = _make_windows(encoder, list(distinct), offsets, pooling)
+    width = encoder.module[0].model.config.hidden_size
+    sums, counts = torch.zeros(int(offsets[-1]), width), torch.zeros(int(offsets[-1]), 1)
+    budget = GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS
+    batches = make_batches(np.array([len(window.ids) for window in windows], np.int64), budget)
+
+    def embed(batch: IndexArray) -> tuple[torch.Tensor, torch.Tensor]:
+        return _embed_windows(encoder, [windows[i] for i in batch], layer)
+
+    with ThreadPoolExecutor(encoder.threads) as pool:
+        for rows, window_states in pool.map(embed, batches):
+            sums.index_add_(0, rows, window_states)
+            counts.index_add_(0, rows, torch.ones(len(rows), 1))
+    states = (sums / counts.clamp(min=1)).numpy()
+    parts = dict(zip(distinct, (states[start:end] for start, end in pairwise(offsets.tolist())), strict=True))
+    return [parts[tuple(sentence)] for sentence in sentences]
 
 
 def _make_windows(
@@ -94,18 +76,11 @@ def _make_windows(
     texts = [" ".join(sentence) for sentence in sentences]
     if not texts:
         return []
-    encoded = encoder.module.tokenizer(
-        texts, return_offsets_mapping=True, return_special_tokens_mask=True, verbose=False
-    )
+    options = {"return_offsets_mapping": True, "return_special_tokens_mask": True}
+    encoded = encoder.module.tokenizer(texts, verbose=False, **options)
+    columns = (encoded[name] for name in ("input_ids", "offset_mapping", "special_tokens_mask"))
     windows = []
-    for sentence, start, ids, places, special in zip(
-        sentences,
-        offsets[:-1],
-        encoded["input_ids"],
-        encoded["offset_mapping"],
-        encoded["special_tokens_mask"],
-        strict=True,
-    ):
+    for sentence, start, ids, places, special in zip(sentences, offsets[:-1], *columns, strict=True):
         body = np.flatnonzero(np.array(special) == 0)
         if not len(body):
             continue

@@ -45,37 +45,33 @@ class LoadedTransformer(NamedTuple):
 
 
 def load_transformer(name: str | Path = EMBEDDED, *, is_masked: bool = False) -> LoadedTransformer:
-    """Load a transformer and its tokenizer; weights in safetensors alone, no code of others.
+    """Load a transformer and its tokenizer; only weights in safetensors, no foreign code.
 
-    Args:
-        name: `embedded`; a folder, such as `training.recam.masked_lm.write` writes; or a hub name with a pinned
-            revision, `google/electra-large-discriminator@<commit>`.
-        is_masked: with the head for masked words; one that the weights lack is drawn from torch's global source.
+    The name is `embedded`, a folder such as `training.recam.masked_lm.write` writes, or a hub name with a pinned
+    revision, `google/electra-large-discriminator@<commit>`. With `is_masked` it has the head for masked words; one that
+    the weights lack is drawn from torch's global source.
 
-    Raises:
-        BadInput: neither a folder nor a pinned name, no safetensors, or a head that cannot be asked place by place.
+    BadInput for neither a folder nor a pinned name, no safetensors, or a head that does not work place by place.
     """
     from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 
     files = locate_files(embedded_folder() if name == EMBEDDED else name)
     kind = AutoModelForMaskedLM if is_masked else AutoModel
+    options = {"local_files_only": True, "trust_remote_code": False}
+    weight_options = {"use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
     with _silence_transformers(), refuse_damage(files.folder, REMEDY):
-        tokenizer = AutoTokenizer.from_pretrained(files.folder, local_files_only=True, trust_remote_code=False)
-        module, loading_info = kind.from_pretrained(
-            files.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, dtype=torch.float32,
-            output_loading_info=True,
-        )  # fmt: skip
+        tokenizer = AutoTokenizer.from_pretrained(files.folder, **options)
+        module, loading_info = kind.from_pretrained(files.folder, **options, **weight_options)
     if is_masked:
         _check_head(module)
     short_name = str(name) if Path(name).is_dir() else str(name).partition("@")[0]
-    return LoadedTransformer(
-        _remove_pooler(module), tokenizer, short_name, files.revision, is_masked and not loading_info["missing_keys"]
-    )
+    is_headed = is_masked and not loading_info["missing_keys"]
+    return LoadedTransformer(_remove_pooler(module), tokenizer, short_name, files.revision, is_headed)
 
 
 @contextmanager
 def _silence_transformers() -> Iterator[None]:
-    """Weights that a task does not need, or that are new to it, are no news here."""
+    """No messages about weights that a task does not need, or that are new to it."""
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()
@@ -88,20 +84,20 @@ def _silence_transformers() -> Iterator[None]:
 
 
 def _remove_pooler(module: Any) -> Any:
-    """Without the layer that pools for next-sentence prediction: nothing here reads it."""
-    if getattr(module, "pooler", None) is not None:
+    """Remove the layer that pools for next-sentence prediction: nothing here reads it."""
+    if hasattr(module, "pooler"):
         module.pooler = None
     return module
 
 
 def describe_architecture(module: Any) -> dict[str, Any]:
-    """A transformer's configuration as JSON, without what differs from run to run."""
+    """Describe a transformer's configuration as JSON, without what differs from run to run."""
     config = json.loads(module.config.to_json_string(use_diff=False))
     return {name: value for name, value in config.items() if name not in _BETWEEN_RUNS}
 
 
 def build_transformer(architecture: dict[str, Any], *, is_masked: bool) -> Any:
-    """A transformer of random weights of an architecture."""
+    """Build a transformer of random weights of an architecture."""
     from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
     config = AutoConfig.for_model(**architecture)
@@ -109,7 +105,7 @@ def build_transformer(architecture: dict[str, Any], *, is_masked: bool) -> Any:
 
 
 def compute_logits(module: Any, states: Tensor) -> Tensor:
-    """What the head for masked words says of states [n, d]: [n, vocabulary]. So it is asked where a mask is alone."""
+    """Apply the head for masked words to states [n, d]: [n, vocabulary]; so it costs only the places that matter."""
     for name, part in module.named_children():
         if name != module.base_model_prefix:
             states = part(states)
@@ -130,17 +126,14 @@ def _check_head(module: Any) -> None:
         raise BadInput(f"the head of {type(module).__name__} is of a kind that is not known here; take BERT or RoBERTa")
 
 
-def copy_weights(module: nn.Module) -> dict[str, Tensor]:
-    """All weights by name, those that are tied once."""
-    return {name: value.detach().clone().cpu().contiguous() for name, value in module.named_parameters()}
+def copy_weights(module: nn.Module, *, is_trained: bool = False) -> dict[str, Tensor]:
+    """Copy all weights by name, or only those that learn; those that are tied once."""
+    weights = {name: value for name, value in module.named_parameters() if value.requires_grad or not is_trained}
+    return {name: value.detach().clone().cpu().contiguous() for name, value in weights.items()}
 
 
 def load_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Put back what `copy_weights` took, or a part of it.
-
-    Raises:
-        BadInput: a weight is of another model.
-    """
+    """Load what `copy_weights` copied, or a part of it; BadInput for a weight of another model."""
     parameters = dict(module.named_parameters())
     for name, value in tensors.items():
         if name not in parameters or parameters[name].shape != value.shape:
@@ -149,14 +142,13 @@ def load_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:
 
 
 def freeze(transformer: Any, tuned_layers: int, is_embedding_tuned: bool) -> None:
-    """Of a bare transformer the last layers learn alone; the first ones, and word embeddings with them, if told."""
+    """Let only the last layers of a bare transformer learn; if all layers do, so does the rest but word embeddings."""
     module_lists = [part for part in transformer.modules() if isinstance(part, nn.ModuleList)]
     layers = list(max(module_lists, key=len, default=()))
-    embeddings = transformer.get_input_embeddings()
     transformer.requires_grad_(tuned_layers >= len(layers))
     for layer in layers[max(len(layers) - tuned_layers, 0) :]:
         layer.requires_grad_(True)
-    embeddings.requires_grad_(is_embedding_tuned)
+    transformer.get_input_embeddings().requires_grad_(is_embedding_tuned)
 
 
 class Pieces(NamedTuple):
@@ -172,16 +164,12 @@ class Pieces(NamedTuple):
     longest: int  # pieces of a sequence
 
     def tokenize(self, texts: list[str]) -> list[list[int]]:
-        """The pieces of each text, without those around it; what looks like a special piece is a word."""
+        """Cut each text into pieces, without those around it; what looks like a special piece is a word."""
         return [encoding.ids for encoding in self.tokenizer.encode_batch(texts, add_special_tokens=False)]
 
 
 def describe_tokenizer(transformer: LoadedTransformer) -> dict[str, Any]:
-    """What `make_pieces` needs, as JSON.
-
-    Raises:
-        BadInput: the tokenizer has no mask, or is none of the library `tokenizers`.
-    """
+    """Describe a tokenizer for `make_pieces`, as JSON; BadInput if it has no mask, or is not a fast one."""
     tokenizer = transformer.tokenizer
     if tokenizer.mask_token_id is None or tokenizer.pad_token_id is None or not tokenizer.is_fast:
         raise BadInput(f"encoder {transformer.name}: expected a fast tokenizer with a mask and a padding piece")
@@ -192,20 +180,19 @@ def describe_tokenizer(transformer: LoadedTransformer) -> dict[str, Any]:
     end = next(i for i in range(start, len(ids)) if not special[i])
     types = pair.get("token_type_ids", [0] * len(ids))
     positions = getattr(transformer.module.config, "max_position_embeddings", None) or tokenizer.model_max_length
-    return {
-        "tokenizer": tokenizer.backend_tokenizer.to_str(), "before": ids[:first], "between": ids[start:end],
-        "after": ids[second + 1 :], "types": [types[first], types[second]], "mask": tokenizer.mask_token_id,
-        "pad": tokenizer.pad_token_id, "longest": int(min(positions, tokenizer.model_max_length)),
-    }  # fmt: skip
+    around = {"before": ids[:first], "between": ids[start:end], "after": ids[second + 1 :]}
+    numbers = {"types": [types[first], types[second]], "mask": tokenizer.mask_token_id, "pad": tokenizer.pad_token_id}
+    longest = int(min(positions, tokenizer.model_max_length))
+    return {"tokenizer": tokenizer.backend_tokenizer.to_str(), **around, **numbers, "longest": longest}
 
 
 def make_pieces(config: dict[str, Any]) -> Pieces:
-    """How texts become ids, of what `describe_tokenizer` told."""
+    """Make pieces of what `describe_tokenizer` describes."""
     tokenizer = Tokenizer.from_str(config["tokenizer"])
     tokenizer.no_truncation()
     tokenizer.no_padding()
     tokenizer.encode_special_tokens = True  # a comment that says [MASK] shall not be one
-    return Pieces(tokenizer, **{name: value for name, value in config.items() if name != "tokenizer"})
+    return Pieces(**{**config, "tokenizer": tokenizer})
 
 
 class Shape(NamedTuple):
@@ -223,18 +210,14 @@ class Batch(NamedTuple):
     """Sequences of n items: s of them, t long."""
 
     ids: Tensor  # [s, t]
-    is_there: Tensor  # [s, t]: no padding
+    is_piece: Tensor  # [s, t]: no padding
     types: Tensor  # [s, t]
     start: Tensor  # [s]: where the option or the masks begin
     width: Tensor  # [s]: and how many pieces they are
     item: Tensor  # [s]: row of the item
-    serves: Tensor  # [s, 5]: the options that the sequence says something of
+    serves: Tensor  # [s, 5]: the options that the sequence is for; each option of each item has one or more
     options: Tensor  # [n, 5, k]: pieces, padded with -1; of masked readers, else empty
     glosses: Tensor  # [n, 5, g]: pieces, padded with -1; of masked readers with glosses, else empty
-
-    def to(self, device: str) -> "Batch":
-        """The same elsewhere."""
-        return Batch(*(tensor.to(device) for tensor in self))
 
 
 class PretrainedReader(nn.Module):
@@ -262,43 +245,39 @@ class PretrainedReader(nn.Module):
         return self.transformer if self.shape.style == "filled" else self.transformer.base_model
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
-        """Scores of each option to be right, and, where there is a head for that, to be wrong: [n, 5]."""
+        """Score each option to be right, and, where there is a head for that, to be wrong: [n, 5]."""
         type_ids = {"token_type_ids": batch.types} if getattr(self.encoder.config, "type_vocab_size", 0) > 1 else {}
-        states = self.encoder(input_ids=batch.ids, attention_mask=batch.is_there.long(), **type_ids).last_hidden_state
-        right, wrong = (self._score_filled if self.shape.style == "filled" else self._score_masks)(states, batch)
-        n = int(batch.item.max()) + 1
-        gathered = combine_windows(right.float(), batch.item, batch.serves, n, self.shape.over)
-        return gathered, None if wrong is None else combine_windows(
-            wrong.float(), batch.item, batch.serves, n, self.shape.over
-        )
+        states = self.encoder(input_ids=batch.ids, attention_mask=batch.is_piece.long(), **type_ids).last_hidden_state
+        score = self._score_filled if self.shape.style == "filled" else self._score_masks
+        right, wrong = score(states, batch)
+        combined = combine_windows(right.float(), batch, self.shape.over)
+        return combined, None if wrong is None else combine_windows(wrong.float(), batch, self.shape.over)
 
     def _score_filled(self, states: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """[s, 5], the same for all options, since a sequence serves one."""
         if self.shape.pool == "first":
             pooled = states[:, 0]
         else:
-            is_pooled = batch.is_there if self.shape.pool == "mean" else _mask_options(batch, states.shape[1])
+            place, start = torch.arange(states.shape[1], device=states.device), batch.start.unsqueeze(1)
+            is_option = (place >= start) & (place < start + batch.width.unsqueeze(1))
+            is_pooled = batch.is_piece if self.shape.pool == "mean" else is_option
             shares = is_pooled.to(states.dtype) / is_pooled.sum(dim=1, keepdim=True)
             pooled = torch.einsum("st,std->sd", shares, states)
         scores = self.predict(self.drop(torch.tanh(self.dense(self.drop(pooled)))))
-        serves_shape = batch.serves.shape
-        return scores[:, :1].expand(serves_shape), scores[:, 1:].expand(serves_shape) if self.shape.has_wrong else None
+        size = batch.serves.shape
+        return scores[:, :1].expand(size), scores[:, 1:].expand(size) if self.shape.has_wrong else None
 
     def _score_masks(self, states: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """[s, 5]: mean log probability of an option's pieces, each at its mask, or all at the only one."""
-        s, most = len(states), int(batch.width.max())
-        positions = batch.start.unsqueeze(1) + torch.minimum(
-            torch.arange(most, device=states.device), batch.width.unsqueeze(1) - 1
-        )
-        masked_states = states[torch.arange(s, device=states.device).unsqueeze(1), positions]  # [s, masks, d]
-        log_probabilities = (
-            compute_logits(self.transformer, masked_states.flatten(0, 1)).float().log_softmax(dim=1).view(s, most, -1)
-        )
+        most, rows = int(batch.width.max()), torch.arange(len(states), device=states.device).unsqueeze(1)
+        offsets = torch.minimum(torch.arange(most, device=states.device), batch.width.unsqueeze(1) - 1)
+        masked_states = states[rows, batch.start.unsqueeze(1) + offsets]  # [s, masks, d]
+        logits = compute_logits(self.transformer, masked_states.flatten(0, 1))
+        log_probabilities = logits.float().log_softmax(dim=1).view(len(states), most, -1)
         options = batch.options[batch.item]  # [s, 5, k]
         is_piece = options >= 0
         mask = torch.arange(options.shape[2], device=states.device).clamp(max=most - 1)
-        rows = torch.arange(s, device=states.device).view(-1, 1, 1)
-        piece_scores = log_probabilities[rows, mask, options.clamp(min=0)]
+        piece_scores = log_probabilities[rows.unsqueeze(2), mask, options.clamp(min=0)]
         right = (piece_scores * is_piece).sum(dim=2) / is_piece.sum(dim=2)
         state = self.drop(masked_states.mean(dim=1))
         if self.shape.has_gloss:
@@ -314,37 +293,24 @@ class PretrainedReader(nn.Module):
 
 
 def _make_zero_layer(width: int, out: int) -> nn.Linear:
-    """A layer that says nothing until it learns, so that training begins at what the transformer says."""
+    """Make a layer whose output is 0 until it learns, so that training begins with the transformer's own answers."""
     layer = nn.Linear(width, out, bias=False)
     nn.init.zeros_(layer.weight)
     return layer
 
 
-def _mask_options(batch: Batch, length: int) -> Tensor:
-    """Where the option stands: [s, t]."""
-    positions = torch.arange(length, device=batch.ids.device)
-    return (positions >= batch.start.unsqueeze(1)) & (positions < (batch.start + batch.width).unsqueeze(1))
-
-
-def combine_windows(scores: Tensor, item: Tensor, serves: Tensor, n: int, over: Over) -> Tensor:
-    """One score for each option of each item, of all the sequences that serve it: [n, 5].
-
-    Args:
-        scores: [s, 5].
-        item: row of each sequence's item, [s].
-        serves: whether a sequence counts for an option, [s, 5].
-        n: number of items; each option of each is served once or more.
-        over: the highest counts, or their mean.
-    """
-    rows, options = serves.nonzero(as_tuple=True)
-    place = item[rows] * serves.shape[1] + options
-    out = scores.new_zeros(n * serves.shape[1])
+def combine_windows(scores: Tensor, batch: Batch, over: Over) -> Tensor:
+    """Combine the scores [s, 5] of all sequences that serve an option, by their maximum or mean: [n, 5]."""
+    rows, options = batch.serves.nonzero(as_tuple=True)
+    width = batch.serves.shape[1]
+    out = scores.new_zeros((int(batch.item.max()) + 1) * width)
     kind = "amax" if over == "max" else "mean"
-    return out.scatter_reduce(0, place, scores[rows, options], kind, include_self=False).view(n, -1)
+    place = batch.item[rows] * width + options
+    return out.scatter_reduce(0, place, scores[rows, options], kind, include_self=False).view(-1, width)
 
 
 def ensemble(right: Tensor, wrong: Tensor | None, share: float) -> Tensor:
-    """Log probabilities of the options, [n, 5], of what two heads say.
+    """Compute log probabilities of the options, [n, 5], from the scores of two heads.
 
         p_o ∝ softmax(right)_o · (1 − σ(wrong_o))^share
 
@@ -353,6 +319,4 @@ def ensemble(right: Tensor, wrong: Tensor | None, share: float) -> Tensor:
     formula: this is ours; 1 − σ(wrong) is the probability that an option is not wrong.
     """
     log_probabilities = right.log_softmax(dim=1)
-    if wrong is None:
-        return log_probabilities
-    return (log_probabilities + share * logsigmoid(-wrong)).log_softmax(dim=1)
+    return log_probabilities if wrong is None else (log_probabilities + share * logsigmoid(-wrong)).log_softmax(dim=1)

@@ -70,13 +70,7 @@ class Reader(nn.Module):
             self.ask = nn.Linear(2 * width, width)
 
     def summarise(self, passage: Padded, summary: Padded, place: Tensor) -> Tensor:
-        """Compute the vector v of a passage and its summary: [n, 4 hidden].
-
-        Args:
-            passage: word vectors of the passages.
-            summary: word vectors of the summaries, including @placeholder.
-            place: position of @placeholder in each summary, [n].
-        """
+        """Compute the vector v of passages and summaries with @placeholder at these places [n]: [n, 4 hidden]."""
         inputs, lengths = passage
         for hop, (of_passage, of_summary) in enumerate(zip(self.passages, self.summaries, strict=True)):
             query_states = self._states(of_summary, *summary)
@@ -90,12 +84,9 @@ class Reader(nn.Module):
         return dropout(summary_vectors, self.shape.dropout, self.training)
 
     def score(self, v: Tensor, candidates: Tensor, glosses: Padded | None = None) -> Tensor:
-        """Compute the scores r of each candidate for each item, the logits of a softmax: [n, m].
+        """Compute the scores r of candidates a^e [m, d] for each v of `summarise`, the logits of a softmax: [n, m].
 
-        Args:
-            v: of `summarise`, [n, 4 hidden].
-            candidates: a^e, [m, d].
-            glosses: word vectors of the candidates' glosses, for a reader with glosses.
+        A reader with glosses needs the word vectors of the candidates' glosses.
         """
         query = self.predict(v)
         if not self.shape.has_gloss:

@@ -23,28 +23,26 @@ from pipeline.models.word_vectors import WordVectors
 Source = Encoder | WordVectors
 
 _ROWS = 8_192  # words encoded at a time; their pieces are held for so many
+_CAPACITY = 65_536  # words of an encoder that are kept, 4 d bytes each: 100 MB with the embedded one
 _LONGEST = 64  # characters; what is longer is a text without blanks, and should fill no memory
 
 
 class Features(NamedTuple):
-    """Vectors of words, float32 [n, d], and which of them are known, bool [n]: of the others there is nothing but 0."""
+    """Vectors of words, float32 [n, d], zeros for those that are not known; and which are known, bool [n]."""
 
     vectors: Vectors
     is_known: npt.NDArray[np.bool_]
 
 
 def make_features(words: Sequence[str], source: Source) -> Features:
-    """The features of words, as they are spelt.
+    """Make the features of words, as they are spelt; BadInput if the encoder has no word pieces.
 
     Of an encoder: the embedding of the word as a sentence, and the mean of its pieces' input embeddings beside it;
     either alone says less. A word of which no piece is in the vocabulary is unknown. Of word vectors: the word's own,
     or that of its lower case; what stands for unknown words elsewhere, its letters' mean, says nothing here.
-
-    Raises:
-        BadInput: the encoder has no word pieces.
     """
     if isinstance(source, WordVectors):
-        return _look_up(words, source, _index_words(source))
+        return _look_up(words, source, {word: row for row, word in enumerate(source.words)})
     if source.module is None:
         raise BadInput(f"the encoder {source.name!r} has no word pieces; give a transformer or word vectors")
     sentences, (pieces, is_known) = encode(source, words), _average_pieces(words, source)
@@ -53,72 +51,30 @@ def make_features(words: Sequence[str], source: Source) -> Features:
     return Features(vectors, is_known)
 
 
-def make_vectors(encoder: Encoder, words: Sequence[str]) -> WordVectors:
-    """A vocabulary as static vectors of an encoder, for readers without GloVe: those words that are known, each once.
+def make_static_lookup(source: Source) -> Callable[[Sequence[str]], Vectors]:
+    """Make a function from n words to their static vectors [n, d], zeros for unknown words (section 3.4; REC-13).
 
-    Args:
-        encoder: one with word pieces.
-        words: any; a word that comes again is left out.
-
-    Returns:
-        The words in their order, and `make_features` of each: float32 [words, d]. The embedded encoder's 768
-        dimensions are 3 KB a word; beside them a part of the words is held at a time.
-
-    Raises:
-        BadInput: the encoder has no word pieces.
-    """
-    distinct = list(dict.fromkeys(words))
-    parts = [distinct[start : start + _ROWS] for start in range(0, len(distinct), _ROWS)] or [[]]
-    vectors, known_words, count = np.empty((0, 0), np.float32), list[str](), 0
-    for part in parts:
-        features = make_features(part, encoder)
-        if not count:
-            vectors = np.empty((len(distinct), features.vectors.shape[1]), np.float32)
-        known_vectors = features.vectors[features.is_known]
-        vectors[count : count + len(known_vectors)] = known_vectors
-        known_words += [word for word, is_known in zip(part, features.is_known, strict=True) if is_known]
-        count += len(known_vectors)
-    return WordVectors(known_words, vectors[:count])
-
-
-def make_static_lookup(source: Source, capacity: int = 65_536) -> Callable[[Sequence[str]], Vectors]:
-    """A function from words to their static vectors, which makes each distinct word's once (section 3.4; REC-13).
-
-    Of an encoder: the embedding of the word as a sentence alone. With its pieces beside it no cosine says much: of 550
-    words of XSum summaries and their passages, 0.2 % had one above 0.85, and 0.9 % without (success, successful).
-
-    Args:
-        source: word vectors, or an encoder with word pieces.
-        capacity: words of an encoder that are kept, 4 d bytes each (100 MB by default with the embedded one); when they
-            are more, all are forgotten.
-
-    Returns:
-        Of n words float32 [n, d]; zeros for a word that is unknown.
-
-    Raises:
-        BadInput: when it is asked of words, as `make_features`.
+    Of an encoder: the embedding of the word as a sentence alone, made once for each distinct word; when more than
+    `_CAPACITY` are kept, all are forgotten. With its pieces beside it no cosine says much: of 550 words of XSum
+    summaries and their passages, 0.2 % had one above 0.85, and 0.9 % without (success, successful).
     """
     if isinstance(source, WordVectors):
-        rows = _index_words(source)  # of GloVe's millions of words this is not to be done for each passage
+        # once: GloVe has millions of words
+        rows = {word: row for row, word in enumerate(source.words)}
         return lambda words: _look_up(words, source, rows).vectors
     cache: dict[str, Vectors] = {}
 
     def vectors(words: Sequence[str]) -> Vectors:
         new_words = [word for word in dict.fromkeys(words) if word not in cache]
-        new_vectors = dict(
-            zip(new_words, make_features(new_words, source).vectors[:, : source.dim].copy(), strict=True)
-        )
+        new_rows = make_features(new_words, source).vectors[:, : source.dim].copy()
+        new_vectors = dict(zip(new_words, new_rows, strict=True))
         result = np.array([cache[word] if word in cache else new_vectors[word] for word in words], np.float32)
-        if len(cache) + len(new_vectors) > capacity:
+        if len(cache) + len(new_vectors) > _CAPACITY:
             cache.clear()
         cache.update((word, vector) for word, vector in new_vectors.items() if len(word) <= _LONGEST)
         return result.reshape(len(words), source.dim)
 
     return vectors
-
-
-def _index_words(source: WordVectors) -> dict[str, int]:
-    return {word: row for row, word in enumerate(source.words)}
 
 
 def _look_up(words: Sequence[str], source: WordVectors, places: dict[str, int]) -> Features:
@@ -145,22 +101,20 @@ def _average_pieces(words: Sequence[str], encoder: Encoder) -> tuple[Vectors, np
 
 
 def load_or_make_vectors(folder: Path, encoder: Encoder, words: Sequence[str]) -> WordVectors:
-    """`make_vectors` of a vocabulary, made once and kept in a file below `folder`.
+    """Load a vocabulary as static vectors of an encoder, for readers without GloVe; on first use make a file of them.
 
-    The file is named by the encoder and the words in their order.
+    The file below `folder` is named by the encoder and the words in their order; with the embedded encoder a word takes
+    3 KB. The distinct words that are known come in their order, with `make_features` of each: float32 [words, 768].
     """
     distinct = list(dict.fromkeys(words))
     signature = "\n".join([encoder.revision, encoder.precision, encoder.pooling, *distinct])
     path = folder / f"words-{hashlib.sha256(signature.encode()).hexdigest()}.npy"
     if not path.is_file():
-        word_vectors = make_vectors(encoder, distinct)
-        vector_of = dict(zip(word_vectors.words, word_vectors.vectors, strict=True))
-        zeros = np.zeros(word_vectors.vectors.shape[1], np.float32)
+        parts = [distinct[start : start + _ROWS] for start in range(0, len(distinct), _ROWS)] or [[]]
+        vectors = np.concatenate([make_features(part, encoder).vectors for part in parts])
         with replace_file(path) as draft:
-            np.save(draft, np.array([vector_of.get(word, zeros) for word in distinct], np.float32), allow_pickle=False)
+            np.save(draft, vectors, allow_pickle=False)
     os.utime(path)  # in use: not to be swept as old
     rows = np.load(path, allow_pickle=False)
-    is_known = rows.any(axis=1)
-    return WordVectors(
-        [word for word, has_vector in zip(distinct, is_known, strict=True) if has_vector], rows[is_known]
-    )
+    known_rows = np.flatnonzero(rows.any(axis=1))
+    return WordVectors([distinct[row] for row in known_rows], rows[known_rows])

@@ -1,11 +1,12 @@
 """Figures of a cloze set and its readers, as inline SVG: where words are lost, what gives items away, who reads best.
 
-In: frames with a row at least, of one subtask or both; without rows a figure raises ValueError. Rows may come in any
-order, and what is null is left out. Nothing is told by colour alone: there are markers, hatches and numbers.
+In: frames with at least one row, of one subtask or both; without rows a figure raises ValueError. Rows may come in any
+order, and what is null is left out. Nothing is shown by colour alone: there are markers, hatches and numbers.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from pipeline.examples.recam.items import OPTIONS
 from pipeline.metrics.recam import reading
 from pipeline.papers.recam import TABLES_3_4, TABLES_6_7
 from pipeline.report import figures as plot
-from pipeline.report.sections import format_range, order_names
+from pipeline.report.sections import format_range, index_rows, order_names
 
 SUBTASKS = {"imperceptibility": 1, "nonspecificity": 2}
 MEASURES = {"mrr": "MRR", "recall_1": "R@1", "recall_5": "R@5", "recall_10": "R@10"}
@@ -32,23 +33,19 @@ REASONS = {
     "antonym_in_passage": "antonym in the passage", "similar_in_passage": "similar word in the passage",
     "similar_in_context": "similar in context",
 }  # fmt: skip
-"""Why a token is no target, in the order in which rule and filters ask (section 3.4); others come after them."""
+"""Why a token is no target, in the order in which rule and filters apply (section 3.4); others come after them."""
 CHANCE = 1 / OPTIONS
 BAND = 0.02  # to either side of chance: what an item set may give away
 WAYS = 12  # not to read that are drawn
 
 _BLIND: dict[str, Any] = {**plot.TICK, "color": plot.WARM}
+_PAPER: dict[str, Any] = {"color": plot.INK, "linewidth": 1.1, "linestyle": ":"}
 _ROW = 0.26  # inches
 
 
 def list_subtasks(names: pl.Series) -> list[str]:
     """The different names, the paper's subtasks first."""
     return order_names(names, SUBTASKS)
-
-
-def list_readers(names: pl.Series) -> list[str]:
-    """The paper's readers in its order, others after them."""
-    return order_names(names, TABLES_3_4[1])
 
 
 def sort_groups(groups: Sequence[str | None]) -> list[str | None]:
@@ -62,182 +59,168 @@ def sort_groups(groups: Sequence[str | None]) -> list[str | None]:
 
 
 def order_steps(frame: pl.DataFrame) -> pl.DataFrame:
-    """The funnel of one subtask in the order in which words are lost.
+    """The funnel of one subtask (reason, count) in the order in which words are lost.
 
-    Args:
-        frame: reason, count; the targets have the reason `target` or none.
-
-    Returns:
-        reason, count, left (tokens that are left after it); the last row is of the targets.
+    The targets have the reason `target` or none; they are the last row, with a count of 0 if there are none. Column
+    `left` counts the tokens that are left after a reason.
     """
-    counts = frame.group_by(pl.col("reason").fill_null(TARGET)).agg(pl.col("count").sum().cast(pl.Int64))
+    no_targets = pl.DataFrame({"reason": TARGET, "count": 0})
+    rows = pl.concat([frame.select(pl.col("reason").fill_null(TARGET), pl.col("count").cast(pl.Int64)), no_targets])
     place = {**{reason: i for i, reason in enumerate(REASONS)}, TARGET: len(REASONS) + 1}
     order = pl.col("reason").replace_strict(place, default=len(REASONS), return_dtype=pl.Int64)
-    rows = counts.sort(order, -pl.col("count"), "reason")
-    if TARGET not in rows["reason"]:
-        rows = pl.concat([rows, rows.clear(1).with_columns(reason=pl.lit(TARGET), count=pl.lit(0, pl.Int64))])
+    rows = rows.group_by("reason").agg(pl.col("count").sum()).sort(order, -pl.col("count"), "reason")
     dropped = pl.when(pl.col("reason") == TARGET).then(0).otherwise("count").cum_sum()
     return rows.with_columns(left=pl.col("count").sum() - dropped)
 
 
-def draw_funnel(frame: pl.DataFrame) -> str:
+def _render(draw: Callable[[pl.DataFrame], Figure]) -> Callable[[pl.DataFrame], str]:
+    """Draw a frame in our style and render it as SVG; ValueError without rows."""
+
+    @wraps(draw)
+    def render(frame: pl.DataFrame) -> str:
+        with plot.use_style():
+            return plot.render_svg(draw(plot.require_rows(frame)))
+
+    return render
+
+
+@_render
+def draw_funnel(frame: pl.DataFrame) -> Figure:
     """From all tokens of the summaries to targets: what rule and filters took, one after the other (section 3.4).
 
-    Args:
-        frame: subtask, reason (of `examples.recam.targets`; `target` or null for those left), count.
+    Columns: subtask, reason (of `examples.recam.targets`; `target` or null for those left), count.
     """
-    names = list_subtasks(plot.require_rows(frame)["subtask"])
-    parts = [order_steps(frame.filter(pl.col("subtask") == name)) for name in names]
-    with plot.use_style():
-        figure, axes = _create_panels([part.height + 1 for part in parts])
-        for axis, name, part in zip(axes, names, parts, strict=True):
-            total = max(int(part["count"].sum()), 1)
-            rows = list(part.iter_rows(named=True))
-            _name_rows(
-                axis, ["all words", *(REASONS.get(row["reason"], row["reason"]) for row in rows[:-1]), "targets"]
-            )
-            axis.barh(0, 100, color=plot.PALE, height=0.62)
-            plot.write_note(axis, 0, f"{part['count'].sum():,}")
-            for y, row in enumerate(rows[:-1], 1):
-                remaining, dropped = 100 * row["left"] / total, 100 * row["count"] / total
-                axis.barh(y, remaining, color=plot.PALE, height=0.62)
-                axis.barh(y, dropped, left=remaining, height=0.62, **plot.HATCHED)
-                plot.write_note(axis, y, f"−{row['count']:,}")
-            share = 100 * rows[-1]["count"] / total
-            axis.barh(len(rows), share, color=plot.ACCENT, height=0.62)
-            plot.write_note(axis, len(rows), f"{rows[-1]['count']:,}  ({share:.1f} %)")
-            axis.set_xlim(0, 100)
-            axis.set_title(plot.wrap_name(name, 60), fontsize=9, loc="left")
-        axes[-1].set_xlabel("% of the words and marks of the summaries")
-        keys = [Patch(color=plot.PALE), Patch(**plot.HATCHED), Patch(color=plot.ACCENT)]
-        plot.draw_legend(figure, keys, ["still there", "left out here", "targets"])
-        return plot.render_svg(figure)
+    parts = {name: order_steps(frame.filter(subtask=name)) for name in list_subtasks(frame["subtask"])}
+    figure, axes = _create_panels([part.height + 1 for part in parts.values()])
+    for axis, (name, part) in zip(axes, parts.items(), strict=True):
+        total = max(int(part["count"].sum()), 1)
+        *rows, targets = part.iter_rows(named=True)
+        _name_rows(axis, ["all words", *(REASONS.get(row["reason"], row["reason"]) for row in rows), "targets"])
+        axis.barh(0, 100, color=plot.PALE, height=0.62)
+        plot.write_note(axis, 0, f"{part['count'].sum():,}")
+        for y, row in enumerate(rows, 1):
+            remaining, dropped = 100 * row["left"] / total, 100 * row["count"] / total
+            axis.barh(y, remaining, color=plot.PALE, height=0.62)
+            axis.barh(y, dropped, left=remaining, height=0.62, **plot.HATCHED)
+            plot.write_note(axis, y, f"−{row['count']:,}")
+        share = 100 * targets["count"] / total
+        axis.barh(part.height, share, color=plot.ACCENT, height=0.62)
+        plot.write_note(axis, part.height, f"{targets['count']:,}  ({share:.1f} %)")
+        axis.set_xlim(0, 100)
+        axis.set_title(plot.wrap_name(name, 60), fontsize=9, loc="left")
+    axes[-1].set_xlabel("% of the words and marks of the summaries")
+    keys = [Patch(color=plot.PALE), Patch(**plot.HATCHED), Patch(color=plot.ACCENT)]
+    plot.draw_legend(figure, keys, ["still there", "left out here", "targets"])
+    return figure
 
 
-def draw_audit(frame: pl.DataFrame) -> str:
+@_render
+def draw_audit(frame: pl.DataFrame) -> Figure:
     """What is reached without reading, the best `WAYS` of doing so, the very best on top (REC-32).
 
-    Args:
-        frame: subtask, baseline, accuracy, error (standard error), chance, n; optionally file, the name of items that
-            are not ours, null for ours.
+    Columns: subtask, baseline, accuracy, error (standard error), chance, n.
     """
-    frame = plot.require_rows(frame)
-    if "file" not in frame.columns:
-        frame = frame.with_columns(file=pl.lit(None, pl.String))
     best = frame.group_by("baseline").agg(pl.col("accuracy").max())
     best = best.sort("accuracy", "baseline", descending=[True, False], nulls_last=True)
     names = best["baseline"].head(WAYS).to_list()
     frame = frame.filter(pl.col("baseline").is_in(names))
-    sets = _list_sets(frame, "subtask")
-    with plot.use_style():
-        figure, (axis,) = _create_panels([len(names)], max(0.08 * len(sets) + 0.12, 0.24), 0.14 * len(sets))
-        _name_rows(axis, [name.replace("_", " ") for name in names])
-        for chance in sorted(set(frame["chance"].drop_nulls())):
-            axis.axvspan(chance - BAND, chance + BAND, color=plot.PALE, alpha=0.55, linewidth=0)
-            axis.axvline(chance, **plot.DASHED)
-        keys, labels = [], []
-        for i, (file, subtask) in enumerate(sets):
-            part = frame.filter(pl.col("file").eq_missing(file) & (pl.col("subtask") == subtask)).sort("baseline")
-            colour, marker = plot.pick_look(i)
-            heights = [plot.place_mark(names.index(name), i, len(sets)) for name in part["baseline"]]
-            value, error = (part[name].cast(pl.Float64).to_numpy() for name in ("accuracy", "error"))
-            axis.hlines(heights, value - 1.96 * error, value + 1.96 * error, color=colour, linewidth=1.4)
-            axis.plot(value, heights, marker, color=colour, markersize=6, markeredgecolor="white", markeredgewidth=0.5)
-            keys.append(Line2D([], [], color=colour, marker=marker, linewidth=1.4))
-            name = subtask if file is None else f"{file}, {subtask}"
-            labels.append(f"{plot.wrap_name(name, 36, 2)}, n = {max(part['n']):,}")
-        plot.draw_rules(axis, len(names))
-        axis.set_xlim(left=max(axis.get_xlim()[0], -0.01))
-        prefix = f"the best {len(names)} of {best.height} ways not to read: " if best.height > len(names) else ""
-        note = "share of items answered right, with 95 % interval\ndashed: chance; shaded: 2 points around it"
-        axis.set_xlabel(prefix + note)
-        plot.draw_legend(figure, keys, labels, min(len(sets), 2))
-        return plot.render_svg(figure)
+    subtasks = list_subtasks(frame["subtask"])
+    figure, (axis,) = _create_panels([len(names)], max(0.08 * len(subtasks) + 0.12, 0.24), 0.14 * len(subtasks))
+    _name_rows(axis, [name.replace("_", " ") for name in names])
+    for chance in sorted(set(frame["chance"].drop_nulls())):
+        axis.axvspan(chance - BAND, chance + BAND, color=plot.PALE, alpha=0.55, linewidth=0)
+        axis.axvline(chance, **plot.DASHED)
+    keys, labels = [], []
+    for i, subtask in enumerate(subtasks):
+        part = frame.filter(subtask=subtask).sort("baseline")
+        colour, marker = plot.pick_look(i)
+        heights = [plot.place_mark(names.index(name), i, len(subtasks)) for name in part["baseline"]]
+        value, error = (part[name].cast(pl.Float64).to_numpy() for name in ("accuracy", "error"))
+        axis.hlines(heights, value - 1.96 * error, value + 1.96 * error, color=colour, linewidth=1.4)
+        axis.plot(value, heights, marker, color=colour, markersize=6, markeredgecolor="white", markeredgewidth=0.5)
+        keys.append(Line2D([], [], color=colour, marker=marker, linewidth=1.4))
+        labels.append(f"{plot.wrap_name(subtask, 36, 2)}, n = {max(part['n']):,}")
+    plot.draw_rules(axis, len(names))
+    axis.set_xlim(left=max(axis.get_xlim()[0], -0.01))
+    prefix = f"the best {len(names)} of {best.height} ways not to read: " if best.height > len(names) else ""
+    note = "share of items answered right, with 95 % interval\ndashed: chance; shaded: 2 points around it"
+    axis.set_xlabel(prefix + note)
+    plot.draw_legend(figure, keys, labels, min(len(subtasks), 2))
+    return figure
 
 
-def draw_retrieval(frame: pl.DataFrame) -> str:
+@_render
+def draw_retrieval(frame: pl.DataFrame) -> Figure:
     """How well the readers that make the wrong options find the word, and the paper's tables 3 and 4 beside (REC-22).
 
-    Args:
-        frame: subtask, reader, mrr, recall_1, recall_5, recall_10, n.
+    Columns: subtask, reader, mrr, recall_1, recall_5, recall_10, n.
     """
-    names = list_subtasks(plot.require_rows(frame)["subtask"])
-    readers = list_readers(frame["reader"])
-    rows = {(row["subtask"], row["reader"]): row for row in frame.iter_rows(named=True)}
-    with plot.use_style():
-        height = 4 * len(readers) * 0.21 + 1.3
-        figure = Figure(figsize=(7.2, height), layout="constrained")
-        axes = figure.subplots(1, len(names), sharey=True, squeeze=False).ravel()
-        labels = [f"{plot.wrap_name(reader, 20, 1)} · {measure}" for reader in readers for measure in MEASURES.values()]
-        for axis, name in zip(axes, names, strict=True):
-            plot.name_rows(axis, labels)
-            printed = TABLES_3_4.get(SUBTASKS.get(name, 0), {})
-            counts = [row["n"] for (subtask, _), row in rows.items() if subtask == name]
-            for i, reader in enumerate(readers):
-                for k, (measure, paper) in enumerate(zip(MEASURES, printed.get(reader, [np.nan] * 4), strict=True)):
-                    value = rows.get((name, reader), {}).get(measure)
-                    value_here, y = np.nan if value is None else value, 4 * i + k
-                    axis.hlines(y, min(value_here, paper), max(value_here, paper), color=plot.FAINT, linewidth=1)
-                    axis.plot(paper, y, **plot.STAR)
-                    axis.plot(value_here, y, "o", color=plot.ACCENT, markersize=6.5, markeredgecolor="white")
-                if i:
-                    axis.axhline(4 * i - 0.5, color=plot.FAINT, linewidth=0.6)
-            axis.set_title(f"{plot.wrap_name(name, 34)}\nn = {format_range(counts)}", fontsize=9)
-            axis.set_xlim(0, max(axis.get_xlim()[1], 0.55))
-        figure.supxlabel("MRR and recall at 1, 5 and 10 of the ranked candidates", fontsize=9)
-        keys = [Line2D([], [], color=plot.ACCENT, marker="o", linestyle=""), Line2D([], [], **plot.STAR)]
-        plot.draw_legend(figure, keys, ["here", "printed in the paper, of its own data"])
-        return plot.render_svg(figure)
+    names, readers = list_subtasks(frame["subtask"]), order_names(frame["reader"], TABLES_3_4[1])
+    rows = index_rows(frame, "subtask", "reader")
+    figure = Figure(figsize=(7.2, 4 * len(readers) * 0.21 + 1.3), layout="constrained")
+    axes = figure.subplots(1, len(names), sharey=True, squeeze=False).ravel()
+    labels = [f"{plot.wrap_name(reader, 20, 1)} · {measure}" for reader in readers for measure in MEASURES.values()]
+    for axis, name in zip(axes, names, strict=True):
+        plot.name_rows(axis, labels)
+        for i, reader in enumerate(readers):
+            for k, (measure, paper) in enumerate(zip(MEASURES, get_printed(name, reader, np.nan), strict=True)):
+                value, y = rows.get((name, reader), {}).get(measure), 4 * i + k
+                value = np.nan if value is None else value
+                axis.hlines(y, min(value, paper), max(value, paper), color=plot.FAINT, linewidth=1)
+                axis.plot(paper, y, **plot.STAR)
+                axis.plot(value, y, "o", color=plot.ACCENT, markersize=6.5, markeredgecolor="white")
+            if i:
+                axis.axhline(4 * i - 0.5, color=plot.FAINT, linewidth=0.6)
+        axis.set_title(f"{plot.wrap_name(name, 34)}\nn = {format_range(frame.filter(subtask=name)['n'])}", fontsize=9)
+        axis.set_xlim(0, max(axis.get_xlim()[1], 0.55))
+    figure.supxlabel("MRR and recall at 1, 5 and 10 of the ranked candidates", fontsize=9)
+    keys = [Line2D([], [], color=plot.ACCENT, marker="o", linestyle=""), Line2D([], [], **plot.STAR)]
+    plot.draw_legend(figure, keys, ["here", "printed in the paper, of its own data"])
+    return figure
 
 
-def draw_readers(frame: pl.DataFrame) -> str:
+def get_printed(subtask: str, reader: str, absent: Any = None) -> Sequence[Any]:
+    """The paper's numbers of a reader, in the order of MEASURES (tables 3 and 4)."""
+    return TABLES_3_4.get(SUBTASKS.get(subtask, 0), {}).get(reader, [absent] * len(MEASURES))
+
+
+@_render
+def draw_readers(frame: pl.DataFrame) -> Figure:
     """Accuracy of readers by what they were tested on, beside chance, the best way not to read and the paper (REC-29).
 
-    Args:
-        frame: reader, profile, trained_on, tested_on (a subtask), file (name of items that are not ours, null for
-            ours), accuracy, low, high, n; optionally blind, what the best baseline of the audit reaches on the items.
+    Columns: reader, profile, trained_on, tested_on, accuracy, low, high, n; optionally blind, what the best baseline of
+    the audit reaches on the items.
     """
-    frame = plot.require_rows(frame)
-    sets = list_tests(frame)
-    parts = [select_test(frame, *test) for test in sets]
-    with plot.use_style():
-        figure, axes = _create_panels([part.height for part in parts], 0.42)
-        for axis, (file, subtask), part in zip(axes, sets, parts, strict=True):
-            _name_rows(axis, [_name_reader(row, subtask) for row in part.iter_rows(named=True)], 34)
-            axis.axvline(CHANCE, **plot.DASHED)
-            if file is None and subtask in TABLES_6_7:
-                axis.axvline(TABLES_6_7[subtask].gated, color=plot.INK, linewidth=1.1, linestyle=":")
-            for y, row in enumerate(part.iter_rows(named=True)):
-                plot.draw_mark(axis, y, row, plot.pick_look(0), "accuracy")
-                if row.get("blind") is not None:
-                    axis.plot(row["blind"], y, **_BLIND)
-                value = "–" if row["accuracy"] is None else f"{row['accuracy']:.3f}"
-                plot.write_note(axis, y, f"{value}\nn = {row['n']:,}")
-            title = subtask if file is None else f"{subtask}, {file}"
-            axis.set_title(plot.wrap_name(f"tested on {title}", 70), fontsize=9, loc="left")
-            axis.set_xlim(0, max(axis.get_xlim()[1], 0.4))
-        axes[-1].set_xlabel("accuracy with 95 % interval; dashed: chance")
-        keys, labels = plot.list_keys(1), ["reader"]
-        if "blind" in frame.columns:
-            keys, labels = [*keys, Line2D([], [], **_BLIND)], [*labels, "best way not to read"]
-        if any(file is None and subtask in TABLES_6_7 for file, subtask in sets):
-            keys.append(Line2D([], [], color=plot.INK, linewidth=1.1, linestyle=":"))
-            labels.append("the paper's GA Reader, on its own test set")
-        plot.draw_legend(figure, keys, labels)
-        return plot.render_svg(figure)
+    parts = sort_tests(frame)
+    figure, axes = _create_panels([part.height for part in parts.values()], 0.42)
+    for axis, (subtask, part) in zip(axes, parts.items(), strict=True):
+        _name_rows(axis, [_name_reader(row, subtask) for row in part.iter_rows(named=True)], 34)
+        axis.axvline(CHANCE, **plot.DASHED)
+        if subtask in TABLES_6_7:
+            axis.axvline(TABLES_6_7[subtask].gated, **_PAPER)
+        for y, row in enumerate(part.iter_rows(named=True)):
+            plot.draw_mark(axis, y, row, plot.pick_look(0), "accuracy")
+            if row.get("blind") is not None:
+                axis.plot(row["blind"], y, **_BLIND)
+            value = "–" if row["accuracy"] is None else f"{row['accuracy']:.3f}"
+            plot.write_note(axis, y, f"{value}\nn = {row['n']:,}")
+        axis.set_title(plot.wrap_name(f"tested on {subtask}", 70), fontsize=9, loc="left")
+        axis.set_xlim(0, max(axis.get_xlim()[1], 0.4))
+    axes[-1].set_xlabel("accuracy with 95 % interval; dashed: chance")
+    keys = {"reader": plot.list_keys(1)[0]}
+    if "blind" in frame.columns:
+        keys["best way not to read"] = Line2D([], [], **_BLIND)
+    if parts.keys() & TABLES_6_7.keys():
+        keys["the paper's GA Reader, on its own test set"] = Line2D([], [], **_PAPER)
+    plot.draw_legend(figure, list(keys.values()), list(keys))
+    return figure
 
 
-def list_tests(frame: pl.DataFrame) -> list[tuple[str | None, str]]:
-    """What readers were tested on, as (file, subtask): our own items first."""
-    return _list_sets(frame, "tested_on")
-
-
-def select_test(frame: pl.DataFrame, file: str | None, subtask: str) -> pl.DataFrame:
-    """Rows of one test, the best reader first."""
-    part = frame.filter(pl.col("file").eq_missing(file) & (pl.col("tested_on") == subtask))
-    return part.sort(
-        "accuracy", "reader", "profile", "trained_on", descending=[True, False, False, False], nulls_last=True
-    )
+def sort_tests(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Rows by what readers were tested on, the best reader first."""
+    columns, descending = ("accuracy", "reader", "profile", "trained_on"), [True, False, False, False]
+    rows = frame.sort(columns, descending=descending, nulls_last=True)
+    return {subtask: rows.filter(tested_on=subtask) for subtask in list_subtasks(frame["tested_on"])}
 
 
 def _name_reader(row: dict[str, Any], subtask: str) -> str:
@@ -246,82 +229,73 @@ def _name_reader(row: dict[str, Any], subtask: str) -> str:
     return name if row["trained_on"] == subtask else f"{name}, trained on {row['trained_on']}"
 
 
-def draw_matrix(frame: pl.DataFrame) -> str:
+def index_drops(frame: pl.DataFrame) -> dict[tuple[str, str], float | None]:
+    """How much less than at home a reader reaches, by (trained_on, tested_on) of the cells away from home."""
+    rows = index_rows(reading.compare_subtasks(frame), "trained_on", "tested_on")
+    return {(str(trained_on), str(tested_on)): row["drop"] for (trained_on, tested_on), row in rows.items()}
+
+
+@_render
+def draw_matrix(frame: pl.DataFrame) -> Figure:
     """Accuracy by what a reader was trained and tested on, home framed, and how far away is from home (section 4.3).
 
-    Args:
-        frame: trained_on, tested_on, accuracy, low, high, n; each cell once.
+    Columns: trained_on, tested_on, accuracy, low, high, n; each cell once.
     """
-    rows, columns = (list_subtasks(plot.require_rows(frame)[name]) for name in ("trained_on", "tested_on"))
-    cells = {(row["trained_on"], row["tested_on"]): row for row in frame.iter_rows(named=True)}
-    drops = {
-        (row["trained_on"], row["tested_on"]): row["drop"]
-        for row in reading.compare_subtasks(frame).iter_rows(named=True)
-    }
+    rows, columns = (list_subtasks(frame[name]) for name in ("trained_on", "tested_on"))
+    cells, drops = index_rows(frame, "trained_on", "tested_on"), index_drops(frame)
     values = np.array([[cells.get((a, b), {}).get("accuracy") for b in columns] for a in rows], float)
-    counts = {name: max(row["n"] for (_, tested), row in cells.items() if tested == name) for name in columns}
-    with plot.use_style():
-        figure = Figure(figsize=(1.9 * len(columns) + 1.8, 0.85 * len(rows) + 1.0), layout="constrained")
-        axis = figure.subplots()
-        labels = [f"{plot.wrap_name(name, 24)}\nn = {counts[name]:,}" for name in columns]
-        plot.draw_grid(axis, [plot.wrap_name(name) for name in rows], labels, values, plot.LIGHT, Normalize(0, 1))
-        for y, x in np.ndindex(*values.shape):
-            trained_on, tested_on = rows[y], columns[x]
-            row, drop = cells.get((trained_on, tested_on)), drops.get((trained_on, tested_on))
-            if row is None or row["accuracy"] is None:
-                plot.write_text(axis, x, y, "–", fontsize=9)
-                continue
-            plot.write_text(axis, x, y - 0.2, f"{row['accuracy']:.3f}", fontsize=11)
-            if row["low"] is not None and row["high"] is not None:
-                plot.write_text(axis, x, y + 0.08, f"{row['low']:.3f} to {row['high']:.3f}")
-            if trained_on == tested_on:
-                plot.frame_cell(axis, x, y, plot.ACCENT)
-                plot.write_text(axis, x, y + 0.3, "home")
-            elif drop is not None:
-                plot.write_text(axis, x, y + 0.3, f"{abs(drop):.3f} {'below' if drop >= 0 else 'above'} home")
-        axis.set_ylabel("trained on")
-        axis.set_xlabel("tested on")
-        axis.xaxis.set_label_position("top")
-        return plot.render_svg(figure)
+    figure = Figure(figsize=(1.9 * len(columns) + 1.8, 0.85 * len(rows) + 1.0), layout="constrained")
+    axis = figure.subplots()
+    counts = [max(frame.filter(tested_on=name)["n"]) for name in columns]
+    labels = [f"{plot.wrap_name(name, 24)}\nn = {count:,}" for name, count in zip(columns, counts, strict=True)]
+    plot.draw_grid(axis, [plot.wrap_name(name) for name in rows], labels, values, plot.LIGHT, Normalize(0, 1))
+    for y, x in np.ndindex(*values.shape):
+        cell = rows[y], columns[x]
+        row, drop = cells.get(cell), drops.get(cell)
+        if row is None or row["accuracy"] is None:
+            plot.write_text(axis, x, y, "–", fontsize=9)
+            continue
+        plot.write_text(axis, x, y - 0.2, f"{row['accuracy']:.3f}", fontsize=11)
+        if row["low"] is not None and row["high"] is not None:
+            plot.write_text(axis, x, y + 0.08, f"{row['low']:.3f} to {row['high']:.3f}")
+        if rows[y] == columns[x]:
+            plot.frame_cell(axis, x, y, plot.ACCENT)
+            plot.write_text(axis, x, y + 0.3, "home")
+        elif drop is not None:
+            plot.write_text(axis, x, y + 0.3, f"{abs(drop):.3f} {'below' if drop >= 0 else 'above'} home")
+    axis.set_ylabel("trained on")
+    axis.set_xlabel("tested on")
+    axis.xaxis.set_label_position("top")
+    return figure
 
 
-def draw_breakdown(frame: pl.DataFrame) -> str:
+@_render
+def draw_breakdown(frame: pl.DataFrame) -> Figure:
     """Accuracy by part of speech, length of passage, place of the right option, …; a panel each.
 
-    Args:
-        frame: trained_on, by, group (text, null where it is not known), n, accuracy, low, high.
+    Columns: trained_on, by, group (text, null where it is not known), n, accuracy, low, high.
     """
-    kinds = sorted(set(plot.require_rows(frame)["by"]))
     trained = list_subtasks(frame["trained_on"])
-    groups = [sort_groups(frame.filter(pl.col("by") == kind)["group"].to_list()) for kind in kinds]
-    with plot.use_style():
-        figure, axes = _create_panels([len(names) for names in groups], 0.15 * len(trained) + 0.15)
-        for axis, kind, names in zip(axes, kinds, groups, strict=True):
-            _name_rows(axis, ["not known" if name is None else name for name in names])
-            axis.axvline(CHANCE, **plot.DASHED)
-            for i, subtask in enumerate(trained):
-                part = frame.filter((pl.col("by") == kind) & (pl.col("trained_on") == subtask))
-                rows = {row["group"]: row for row in part.iter_rows(named=True)}
-                for y, name in enumerate(names):
-                    if name in rows:
-                        height = plot.place_mark(y, i, len(trained), 0.7)
-                        plot.draw_mark(axis, height, rows[name], plot.pick_look(i), "accuracy")
-                        plot.write_note(axis, height, f"n = {rows[name]['n']:,}")
-            plot.draw_rules(axis, len(names))
-            axis.set_title(plot.wrap_name(kind.replace("_", " "), 70), fontsize=9, loc="left")
-        # all panels share one scale
-        axes[0].set_xlim(min(axes[0].get_xlim()[0], 0.1), axes[0].get_xlim()[1])
-        axes[-1].set_xlabel("accuracy with 95 % interval; dashed: chance; n: items")
-        plot.draw_legend(
-            figure, plot.list_keys(len(trained)), [plot.wrap_name(f"trained on {name}", 30) for name in trained]
-        )
-        return plot.render_svg(figure)
-
-
-def _list_sets(frame: pl.DataFrame, column: str) -> list[tuple[str | None, str]]:
-    """The different (file, subtask), our own items first."""
-    sets = frame.select("file", column).unique().rows()
-    return sorted(sets, key=lambda pair: (pair[0] is not None, pair[0] or "", SUBTASKS.get(pair[1], 3), pair[1]))
+    groups = {kind: sort_groups(frame.filter(by=kind)["group"].to_list()) for kind in sorted(set(frame["by"]))}
+    cells = index_rows(frame, "by", "trained_on", "group")
+    figure, axes = _create_panels([len(names) for names in groups.values()], 0.15 * len(trained) + 0.15)
+    for axis, (kind, names) in zip(axes, groups.items(), strict=True):
+        _name_rows(axis, ["not known" if name is None else name for name in names])
+        axis.axvline(CHANCE, **plot.DASHED)
+        for i, subtask in enumerate(trained):
+            for y, name in enumerate(names):
+                if row := cells.get((kind, subtask, name)):
+                    height = plot.place_mark(y, i, len(trained), 0.7)
+                    plot.draw_mark(axis, height, row, plot.pick_look(i), "accuracy")
+                    plot.write_note(axis, height, f"n = {row['n']:,}")
+        plot.draw_rules(axis, len(names))
+        axis.set_title(plot.wrap_name(kind.replace("_", " "), 70), fontsize=9, loc="left")
+    # all panels share one scale
+    axes[0].set_xlim(min(axes[0].get_xlim()[0], 0.1), axes[0].get_xlim()[1])
+    axes[-1].set_xlabel("accuracy with 95 % interval; dashed: chance; n: items")
+    labels = [plot.wrap_name(f"trained on {name}", 30) for name in trained]
+    plot.draw_legend(figure, plot.list_keys(len(trained)), labels)
+    return figure
 
 
 def _create_panels(counts: Sequence[int], row_height: float = _ROW, extra: float = 0.0) -> tuple[Figure, list[Axes]]:

@@ -12,36 +12,24 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.examples.recam.items import PLACEHOLDER
-from pipeline.metrics.recam import reading
 from pipeline.papers.recam import SIZES, TABLES_3_4, TABLES_6_7
 from pipeline.report import sections
 from pipeline.report.labelling import figures as label_figures
 from pipeline.report.recam import figures
 from pipeline.report.recam.figures import BAND, CHANCE, MEASURES, REASONS, SUBTASKS, TARGET, list_subtasks, sort_groups
-from pipeline.report.sections import (
-    Part,
-    Section,
-    format_count,
-    format_interval,
-    format_number,
-    format_signed,
-    order_names,
-    shorten,
-)
+from pipeline.report.sections import Part, Section, format_count, format_interval, format_number, format_signed
 
 PASSAGE = 400  # characters of a passage that the page shows
 
 _NONE = pl.DataFrame()
-_FLAGS = {
-    "is_unanswerable": "no answer in the passage", "is_ambiguous": "several options are right",
-}  # fmt: skip
+_FLAGS = {"is_unanswerable": "no answer in the passage", "is_ambiguous": "several options are right"}
 
 
 class Inputs(NamedTuple):
     """What the page shows; frames without rows are parts that are left out.
 
-    `subtask`, `trained_on` and `tested_on` are imperceptibility or nonspecificity; `file` names items that are not
-    ours, such as an official file, and is null for ours. All accuracies are in [0, 1]. `PARTS` has the columns.
+    `subtask`, `trained_on` and `tested_on` are imperceptibility or nonspecificity; all accuracies are in [0, 1]. The
+    columns are in `PARTS`.
     """
 
     day: str
@@ -60,21 +48,16 @@ class Inputs(NamedTuple):
 
 
 def render(inputs: Inputs) -> str:
-    """The page as text.
-
-    Raises:
-        BadInput: a frame lacks a column or a value, or holds a row twice.
-    """
-    frames = inputs._asdict() | {name: _add_file(getattr(inputs, name)) for name in ("audit", "readers", "compared")}
-    rows = sections.check_rows(PARTS, frames)
+    """Render the page as text; BadInput if a frame lacks a column or a value, or holds a row twice."""
+    rows = sections.check_rows(PARTS, inputs._asdict())
     for label, options in rows["sample"].select("label", "options").iter_rows() if "sample" in rows else ():
         if not 0 <= label < len(options):
             raise BadInput(f"sample: expected a label below {len(options)}, found {label}")
     targets = rows["funnel"].filter(pl.col("reason").fill_null(TARGET) == TARGET) if "funnel" in rows else _NONE
     counts = {"targets": targets, "items": rows.get("items", _NONE), "items left out": rows.get("dropped", _NONE)}
     if "readers" in rows and "audit" in rows:
-        blind = _find_blind(rows["audit"]).select("file", tested_on="subtask", blind="accuracy", blind_by="baseline")
-        rows["readers"] = rows["readers"].join(blind, on=["file", "tested_on"], how="left", nulls_equal=True)
+        blind = _find_blind(rows["audit"]).select(tested_on="subtask", blind="accuracy", blind_by="baseline")
+        rows["readers"] = rows["readers"].join(blind, on="tested_on", how="left")
     return sections.render(
         f"cloze questions, {inputs.day}",
         "Cloze questions on abstract words",
@@ -85,16 +68,10 @@ def render(inputs: Inputs) -> str:
     )
 
 
-def _add_file(frame: pl.DataFrame) -> pl.DataFrame:
-    """Without a column `file` all items are ours."""
-    return frame if "file" in frame.columns or frame.is_empty() else frame.with_columns(file=pl.lit(None, pl.String))
-
-
 def _sort_rows(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
     """Rows by some columns, the paper's subtasks before other names, in its order."""
-    places = [pl.col(name).replace_strict(SUBTASKS, default=3, return_dtype=pl.Int64) for name in columns]
-    keys = (key for pair in zip(places, columns, strict=True) for key in pair)
-    return frame.sort(*keys, maintain_order=True)
+    places = (pl.col(name).replace_strict(SUBTASKS, default=3, return_dtype=pl.Int64) for name in columns)
+    return frame.sort(*(key for pair in zip(places, columns, strict=True) for key in pair), maintain_order=True)
 
 
 def _sum_counts(frame: pl.DataFrame) -> int:
@@ -102,17 +79,14 @@ def _sum_counts(frame: pl.DataFrame) -> int:
 
 
 def _build_items(frame: pl.DataFrame) -> Section:
-    splits = order_names(frame["split"], ("train", "validation", "test"))
-    counts = {(subtask, split): size for subtask, split, size in frame.select("subtask", "split", "count").iter_rows()}
+    splits = sections.order_names(frame["split"], ("train", "validation", "test"))
     rows = []
     for subtask in list_subtasks(frame["subtask"]):
-        here_counts = [counts.get((subtask, split), 0) for split in splits]
-        rows.append([subtask, "here", *map(format_count, here_counts), format_count(sum(here_counts))])
-        if printed := SIZES.get(subtask):
-            printed_counts = [printed.get(split) for split in splits]
-            rows.append(
-                [subtask, "in the paper", *map(format_count, printed_counts), format_count(sum(printed.values()))]
-            )
+        counts = dict(frame.filter(subtask=subtask).select("split", "count").iter_rows())
+        for origin, sizes in (("here", counts), ("in the paper", SIZES.get(subtask))):
+            if sizes:
+                numbers = [sizes.get(split, 0 if origin == "here" else None) for split in splits]
+                rows.append([subtask, origin, *map(format_count, [*numbers, sum(sizes.values())])])
     return Section(
         "How many items there are",
         f"{format_count(_sum_counts(frame))} questions with five options each. An article is on one side of the "
@@ -125,17 +99,17 @@ def _build_items(frame: pl.DataFrame) -> Section:
 
 
 def _build_dropped(frame: pl.DataFrame) -> Section:
-    rows = frame.sort(-pl.col("count").cast(pl.Int64), "subtask", "reason")
-    names = [f"{reason}, {subtask}" for reason, subtask in rows.select("reason", "subtask").iter_rows()]
-    first = rows.row(0, named=True)
+    rows = frame.sort(-pl.col("count").cast(pl.Int64), "subtask", "reason").select("subtask", "reason", "count").rows()
+    names = [f"{reason}, {subtask}".replace("_", " ") for subtask, reason, _ in rows]
+    subtask, reason, count = rows[0]
     return Section(
         "Why items were left out",
-        f"{format_count(_sum_counts(rows))} items were dropped after their word was chosen, most often for "
-        f"{first['reason']} ({format_count(first['count'])} of {first['subtask']}); every dropped item has a reason. "
+        f"{format_count(_sum_counts(frame))} items were dropped after their word was chosen, most often for "
+        f"{reason} ({format_count(count)} of {subtask}); every dropped item has a reason. "
         "The paper drops items with two right options or no answer (section 3.6) and does not say how many.",
-        label_figures.draw_bars([name.replace("_", " ") for name in names], rows["count"].to_list(), "items left out"),
+        label_figures.draw_bars(names, [row[2] for row in rows], "items left out"),
         ("subtask", "reason", "items"),
-        [[row["subtask"], row["reason"], format_count(row["count"])] for row in rows.iter_rows(named=True)],
+        [[*names, format_count(number)] for *names, number in rows],
         text_count=2,
     )
 
@@ -143,15 +117,15 @@ def _build_dropped(frame: pl.DataFrame) -> Section:
 def _build_funnel(frame: pl.DataFrame) -> Section:
     rows, summaries = [], []
     for subtask in list_subtasks(frame["subtask"]):
-        steps = figures.order_steps(frame.filter(pl.col("subtask") == subtask))
+        steps = figures.order_steps(frame.filter(subtask=subtask))
         total = int(steps["count"].sum())
-        for row in steps.iter_rows(named=True):
-            share = f"{100 * row['count'] / max(total, 1):.1f}"
-            name = "is a target" if row["reason"] == TARGET else REASONS.get(row["reason"], row["reason"])
-            rows.append([subtask, name, format_count(row["count"]), share, format_count(row["left"])])
-        target_count, word_count = format_count(steps["count"][-1]), format_count(total)
+        for reason, count, remaining in steps.iter_rows():
+            name = "is a target" if reason == TARGET else REASONS.get(reason, reason)
+            share = f"{100 * count / max(total, 1):.1f}"
+            rows.append([subtask, name, format_count(count), share, format_count(remaining)])
         summaries.append(
-            f"{target_count} of the {word_count} words of the summaries can be the blank of an item on {subtask}"
+            f"{format_count(steps['count'][-1])} of the {format_count(total)} words of the summaries can be the blank "
+            f"of an item on {subtask}"
         )
     return Section(
         "From words to questions",
@@ -166,14 +140,14 @@ def _build_funnel(frame: pl.DataFrame) -> Section:
 
 
 def _build_retrieval(frame: pl.DataFrame) -> Section:
-    order = {name: place for place, name in enumerate(figures.list_readers(frame["reader"]))}
-    rows = _sort_rows(frame.sort(pl.col("reader").replace_strict(order)), "subtask")
-    best = rows.sort("mrr", "reader", descending=[True, False], nulls_last=True).row(0, named=True)
-    table = []
-    for row in rows.iter_rows(named=True):
-        printed = TABLES_3_4.get(SUBTASKS.get(row["subtask"], 0), {}).get(row["reader"], (None,) * 4)
+    places = {name: place for place, name in enumerate(sections.order_names(frame["reader"], TABLES_3_4[1]))}
+    frame = _sort_rows(frame.sort(pl.col("reader").replace_strict(places)), "subtask")
+    best = frame.sort("mrr", "reader", descending=[True, False], nulls_last=True).row(0, named=True)
+    rows = []
+    for row in frame.iter_rows(named=True):
+        printed = figures.get_printed(row["subtask"], row["reader"])
         numbers = [cell for name, paper in zip(MEASURES, printed, strict=True) for cell in (row[name], paper)]
-        table.append([row["subtask"], row["reader"], *map(format_number, numbers), format_count(row["n"])])
+        rows.append([row["subtask"], row["reader"], *map(format_number, numbers), format_count(row["n"])])
     return Section(
         "How well the readers that propose wrong options find the right word",
         f"The best is {best['reader']} on {best['subtask']}, with a mean reciprocal rank of "
@@ -182,7 +156,7 @@ def _build_retrieval(frame: pl.DataFrame) -> Section:
         "and 4) are from data that are not public.",
         figures.draw_retrieval(frame),
         ("subtask", "reader", *(name for measure in MEASURES.values() for name in (measure, "paper")), "n"),
-        table,
+        rows,
         text_count=2,
     )
 
@@ -190,20 +164,16 @@ def _build_retrieval(frame: pl.DataFrame) -> Section:
 def _build_audit(frame: pl.DataFrame) -> Section:
     findings, rows = [], []
     for best in _find_blind(frame).iter_rows(named=True):
-        file, subtask = best["file"], best["subtask"]
-        part = frame.filter(pl.col("file").eq_missing(file) & (pl.col("subtask") == subtask))
+        part = frame.filter(subtask=best["subtask"])
         near_chance_count = int(((part["accuracy"] - part["chance"]).abs() <= BAND).sum())
         findings.append(
-            f"on {subtask if file is None else f'{subtask} of {file}'} {best['baseline']} reaches "
-            f"{format_number(best['accuracy'])}, and {near_chance_count} of {part.height} baselines are within "
-            f"{100 * BAND:.0f} points of chance"
+            f"on {best['subtask']} {best['baseline']} reaches {format_number(best['accuracy'])}, and "
+            f"{near_chance_count} of {part.height} baselines are within {100 * BAND:.0f} points of chance"
         )
         part = part.sort("accuracy", "baseline", descending=[True, False], nulls_last=True)
-        rows += [
-            ["here" if file is None else file, subtask, row["baseline"], format_number(row["accuracy"]),
-             format_number(row["error"]), format_number(row["chance"]), format_count(row["n"])]
-            for row in part.iter_rows(named=True)
-        ]  # fmt: skip
+        for row in part.iter_rows(named=True):
+            numbers = map(format_number, (row["accuracy"], row["error"], row["chance"]))
+            rows.append(["here", row["subtask"], row["baseline"], *numbers, format_count(row["n"])])
     return Section(
         "What the items give away without reading",
         f"Baselines answer without reading the passage: {'; '.join(findings)}. A reader's skill is what it reaches "
@@ -217,84 +187,61 @@ def _build_audit(frame: pl.DataFrame) -> Section:
 
 
 def _find_blind(audit: pl.DataFrame) -> pl.DataFrame:
-    """The best way not to read of each file and subtask."""
+    """The best way not to read of each subtask."""
     rows = audit.drop_nulls("accuracy").sort("accuracy", "baseline", descending=[True, False])
-    rows = rows.unique(["file", "subtask"], keep="first", maintain_order=True)
-    return _sort_rows(rows, "subtask").sort(pl.col("file").is_not_null(), "file", maintain_order=True)
+    return _sort_rows(rows.unique("subtask", keep="first", maintain_order=True), "subtask")
 
 
 def _build_readers(frame: pl.DataFrame) -> Section:
     """Rows may have what the best way not to read reaches on the same items, and its name: blind, blind_by."""
     findings, rows = [], []
-    for file, subtask in figures.list_tests(frame):
-        part = figures.select_test(frame, file, subtask)
-        published = TABLES_6_7.get(subtask) if file is None else None
+    for subtask, part in figures.sort_tests(frame).items():
+        published = TABLES_6_7[subtask].gated if subtask in TABLES_6_7 else None
         best = part.row(0, named=True)
         blind, way = best.get("blind"), best.get("blind_by")
-        test = subtask if file is None else f"{subtask} of {file}"
         blind_text = "no baseline was measured" if blind is None else f"{way} without reading {format_number(blind)}"
-        findings.append(f"on {test} the best is {best['reader']} at {format_number(best['accuracy'])}, {blind_text}")
-        rows += [
-            [
-                row["reader"],
-                row["profile"] or "",
-                row["trained_on"],
-                test,
-                format_interval(row, "accuracy"),
-                format_number(CHANCE),
-                "–" if blind is None else f"{format_number(blind)}\n{way}",
-                format_signed(None if blind is None else row["accuracy"] - blind),
-                format_number(published.gated if published else None),
-                format_count(row["n"]),
-            ]
-            for row in part.iter_rows(named=True)
-        ]
+        findings.append(f"on {subtask} the best is {best['reader']} at {format_number(best['accuracy'])}, {blind_text}")
+        not_reading = "–" if blind is None else f"{format_number(blind)}\n{way}"
+        for row in part.iter_rows(named=True):
+            names = row["reader"], row["profile"] or "", row["trained_on"], subtask
+            above = format_signed(None if blind is None else row["accuracy"] - blind)
+            numbers = format_interval(row, "accuracy"), format_number(CHANCE), not_reading, above
+            rows.append([*names, *numbers, format_number(published), format_count(row["n"])])
+    names_of_columns = ("reader", "profile", "trained on", "tested on", "accuracy", "chance", "not reading")
     return Section(
         "How well readers choose",
         f"Accuracy among five options, chance {CHANCE:g}: {'; '.join(findings)}. The paper's GA Reader has 0.251 and "
         "0.243 and its best teams 0.951 and 0.953, on the official test sets (section 4, tables 6 and 7); of people "
         "it has no accuracy.",
         figures.draw_readers(frame),
-        (
-            "reader",
-            "profile",
-            "trained on",
-            "tested on",
-            "accuracy",
-            "chance",
-            "not reading",
-            "above it",
-            "paper's GA",
-            "n",
-        ),
+        (*names_of_columns, "above it", "paper's GA", "n"),
         rows,
         text_count=4,
     )
 
 
 def _build_compared(frame: pl.DataFrame) -> Section:
-    frame = frame.sort(pl.col("file").is_not_null(), "file", "tested_on", "one", "other")
-    sure = frame.filter(pl.col("p") < 0.05).height
+    rows = []
+    for row in frame.sort("tested_on", "one", "other").iter_rows(named=True):
+        names = (row[name] for name in ("one", "other", "tested_on"))
+        p_values = (format_number(row[name], 4) for name in ("p", "mcnemar"))
+        rows.append([*names, format_interval(row, "difference"), *p_values, format_count(row["n"])])
     return Section(
         "Whether one reader is better than another",
-        f"{sure} of {frame.height} differences have a p under 0.05; of many some do by chance. Both readers answer the "
-        "same items; articles are drawn with replacement, and p is twice the share of samples in which the other is "
-        "not behind. McNemar's exact test assumes independent items. The paper does not compare systems this way.",
+        f"{frame.filter(pl.col('p') < 0.05).height} of {frame.height} differences have a p under 0.05; of many some do "
+        "by chance. Both readers answer the same items; articles are drawn with replacement, and p is twice the share "
+        "of samples in which the other is not behind. McNemar's exact test assumes independent items. The paper does "
+        "not compare systems this way.",
         "",
         ("one", "other", "tested on", "difference", "p", "McNemar's p", "n"),
-        [[row["one"], row["other"], row["tested_on"] if row["file"] is None else f"{row['tested_on']}, {row['file']}",
-          format_interval(row, "difference"), format_number(row["p"], 4),
-          format_number(row["mcnemar"], 4), format_count(row["n"])] for row in frame.iter_rows(named=True)],
+        rows,
         text_count=3,
-    )  # fmt: skip
+    )
 
 
 def _build_matrix(frame: pl.DataFrame) -> Section:
     frame = _sort_rows(frame, "tested_on", "trained_on")
-    drops = {
-        (row["trained_on"], row["tested_on"]): row["drop"]
-        for row in reading.compare_subtasks(frame).iter_rows(named=True)
-    }
+    drops = figures.index_drops(frame)
     findings = [
         f"on {tested_on} a reader trained on {trained_on} is {abs(drop):.3f} {'below' if drop >= 0 else 'above'} one "
         "trained on it"
@@ -306,15 +253,8 @@ def _build_matrix(frame: pl.DataFrame) -> Section:
         cell = row["trained_on"], row["tested_on"]
         drop, published = drops.get(cell), TABLES_6_7.get(row["tested_on"]) if cell in drops else None
         paper = " to ".join(f"−{lost:.3f}" for lost in published.drops) if published else "–"
-        rows.append(
-            [
-                *cell,
-                format_interval(row, "accuracy"),
-                format_signed(None if drop is None else -drop),
-                paper,
-                format_count(row["n"]),
-            ]
-        )
+        against_home = format_signed(None if drop is None else -drop)
+        rows.append([*cell, format_interval(row, "accuracy"), against_home, paper, format_count(row["n"])])
     return Section(
         "Trained on one kind of abstractness, tested on the other",
         f"Across subtasks: {'; '.join(findings) or 'no reader was tested on the other kind'}. In the paper 29 "
@@ -329,18 +269,18 @@ def _build_matrix(frame: pl.DataFrame) -> Section:
 
 def _build_breakdown(frame: pl.DataFrame) -> Section:
     rows = []
-    for kind in sorted(set(frame["by"])):
-        part = frame.filter(pl.col("by") == kind)
-        order = {group: place for place, group in enumerate(sort_groups(part["group"].to_list()))}
-        for row in sorted(part.iter_rows(named=True), key=lambda row: (order[row["group"]], row["trained_on"])):
-            group = "not known" if row["group"] is None else row["group"]
-            numbers = format_interval(row, "accuracy"), format_number(CHANCE), format_count(row["n"])
-            rows.append([kind.replace("_", " "), group, row["trained_on"], *numbers])
-    kinds = ", ".join(sorted(set(frame["by"].str.replace_all("_", " "))))
+    kinds = sorted(set(frame["by"]))
+    for kind in kinds:
+        part = frame.filter(by=kind).sort("trained_on")
+        for group in sort_groups(part["group"].to_list()):
+            for row in part.filter(pl.col("group").eq_missing(group)).iter_rows(named=True):
+                names = kind.replace("_", " "), "not known" if group is None else group, row["trained_on"]
+                numbers = format_interval(row, "accuracy"), format_number(CHANCE), format_count(row["n"])
+                rows.append([*names, *numbers])
     return Section(
         "Accuracy by kind of item",
-        f"Accuracy by {kinds}, with Wilson's intervals for which an article counts once. Of many parts some stand out "
-        "by chance. The paper has no such numbers.",
+        f"Accuracy by {', '.join(kind.replace('_', ' ') for kind in kinds)}, with Wilson's intervals for which an "
+        "article counts once. Of many parts some stand out by chance. The paper has no such numbers.",
         figures.draw_breakdown(frame),
         ("by", "items", "trained on", "accuracy", "chance", "n"),
         rows,
@@ -349,26 +289,29 @@ def _build_breakdown(frame: pl.DataFrame) -> Section:
 
 
 def _build_quality(frame: pl.DataFrame) -> Section:
-    rows = _sort_rows(frame, "subtask", "flag")
+    rows = []
+    for row in _sort_rows(frame, "subtask", "flag").iter_rows(named=True):
+        share = format_number(row["count"] / row["n"] if row["n"] else None)
+        counts = format_count(row["count"]), format_count(row["n"])
+        rows.append([row["subtask"], _FLAGS.get(row["flag"], row["flag"]), *counts, share])
     return Section(
         "What raters found wrong with items",
-        f"{format_count(_sum_counts(rows))} flags. The paper names two kinds of noise: no answer in the passage, and "
+        f"{format_count(_sum_counts(frame))} flags. The paper names two kinds of noise: no answer in the passage, and "
         "several right options (section 3.6); an item may have both. Items with too few raters have no flags.",
         "",
         ("subtask", "flag", "items", "items asked about", "share"),
-        [[row["subtask"], _FLAGS.get(row["flag"], row["flag"]), format_count(row["count"]), format_count(row["n"]),
-          format_number(row["count"] / row["n"] if row["n"] else None)] for row in rows.iter_rows(named=True)],
+        rows,
         text_count=2,
-    )  # fmt: skip
+    )
 
 
 def _build_sample(frame: pl.DataFrame) -> Section:
     rows = []
     for row in frame.iter_rows(named=True):
-        right = row["options"][row["label"]]
-        wrong = [option for place, option in enumerate(row["options"]) if place != row["label"]]
+        wrong = list(row["options"])
+        right = wrong.pop(row["label"])
         question = row["question"].replace(PLACEHOLDER, "____")
-        rows.append([row["subtask"], question, right, ", ".join(wrong), shorten(row["article"], PASSAGE)])
+        rows.append([row["subtask"], question, right, ", ".join(wrong), sections.shorten(row["article"], PASSAGE)])
     return Section(
         "Some of the items",
         "Does the right word fit, does another word fit too, and does the passage decide? Quality control asks this "
@@ -380,37 +323,23 @@ def _build_sample(frame: pl.DataFrame) -> Section:
     )
 
 
+_INTERVAL = "accuracy low? high? n"
 PARTS = {
     "items": Part("how many items there are", _build_items, "subtask split", "count"),
     "funnel": Part("from how many words they come", _build_funnel, "subtask reason?", "count"),
     "dropped": Part("why items were left out", _build_dropped, "subtask reason?", "count"),
-    "retrieval": Part(
-        "how well the readers that propose wrong options find the right word",
-        _build_retrieval,
-        "subtask reader",
-        "mrr recall_1 recall_5 recall_10 n",
-    ),
-    "audit": Part(
-        "what the items give away without reading", _build_audit, "file? subtask baseline", "accuracy error chance n"
-    ),
-    "readers": Part(
-        "how well readers choose", _build_readers, "reader profile? trained_on tested_on file?", "accuracy low? high? n"
-    ),
-    "compared": Part(
-        "whether one reader is better than another",
-        _build_compared,
-        "one other tested_on file?",
-        "difference low? high? p mcnemar n",
-    ),
-    "matrix": Part(
-        "how readers do on the other kind of abstractness",
-        _build_matrix,
-        "trained_on tested_on",
-        "accuracy low? high? n",
-    ),
-    "breakdown": Part("accuracy by kind of item", _build_breakdown, "trained_on by group?", "n accuracy low? high?"),
+    "retrieval": Part("how well the readers that propose wrong options find the right word", _build_retrieval,
+                      "subtask reader", "mrr recall_1 recall_5 recall_10 n"),
+    "audit": Part("what the items give away without reading", _build_audit, "subtask baseline",
+                  "accuracy error chance n"),
+    "readers": Part("how well readers choose", _build_readers, "reader profile? trained_on tested_on", _INTERVAL),
+    "compared": Part("whether one reader is better than another", _build_compared, "one other tested_on",
+                     "difference low? high? p mcnemar n"),
+    "matrix": Part("how readers do on the other kind of abstractness", _build_matrix, "trained_on tested_on",
+                   _INTERVAL),
+    "breakdown": Part("accuracy by kind of item", _build_breakdown, "trained_on by group?", _INTERVAL),
     "quality": Part("what raters found wrong with items", _build_quality, "subtask flag", "count n"),
     "sample": Part("what items look like", _build_sample, "", "subtask question options label article"),
-}
+}  # fmt: skip
 """In the order of the page. Reasons of the funnel are those of `examples.recam.targets`, target or null for a target;
 `quality` counts flags of the n items that raters were asked about."""

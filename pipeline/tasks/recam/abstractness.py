@@ -42,23 +42,16 @@ def train_file(
     changes: Mapping[str, Any] | None = None,
     splits: int = 0,
 ) -> pl.DataFrame:
-    """Train a scorer into a folder.
+    """Train a scorer into a folder, after measuring it on so many random splits of the list (Table 2).
 
-    Args:
-        out: the folder.
-        ratings: words with ratings.
-        vectors: of words, in GloVe's format; by default the encoder computes them.
-        profile: paper or undertone.
-        changes: to its recipe.
-        splits: count of random splits of the list, on which the scorer is measured first (Table 2).
-
-    Returns:
-        A row for each split: split, train_count, test_count, pearson_train, pearson, p_value.
+    The vectors are a file in GloVe's format; by default the encoder computes them. The changes are to the recipe of the
+    profile, paper or undertone. Return a row for each split: split, train_count, test_count, pearson_train, pearson,
+    p_value.
     """
     from pipeline.training import registry
 
     registry.check_writable(out)
-    trained, split_results = _fit(ratings, vectors, profile, changes, splits)
+    trained, split_results = _fit(ratings, vectors, profile, changes or {}, splits)
     model_registry.train_into(out, lambda: trained)
     return split_results
 
@@ -75,16 +68,13 @@ def train(
 
 
 def _fit(
-    ratings: concreteness.Ratings, vectors: Path | None, profile: str, changes: Mapping[str, Any] | None, splits: int
+    ratings: concreteness.Ratings, vectors: Path | None, profile: str, changes: Mapping[str, Any], splits: int
 ) -> tuple[TrainedModel, pl.DataFrame]:
     """Fit a scorer; return it with its results on each split."""
     from pipeline.training.recam import abstractness
 
-    recipe = abstractness.make_recipe(profile, **(changes or {}))
-    source = load_source(vectors)
-    split_results = pl.DataFrame()
-    if splits:
-        split_results = abstractness.evaluate_splits(ratings, source, recipe, splits)
+    recipe, source = abstractness.make_recipe(profile, **changes), load_source(vectors)
+    split_results = abstractness.evaluate_splits(ratings, source, recipe, splits) if splits else pl.DataFrame()
     model = abstractness.fit(ratings, source, recipe)
     without_vector = model.dropped.height
     left_out.record_rows("ratings", dict(ratings.dropped["reason"].value_counts().iter_rows()))
@@ -110,35 +100,27 @@ def _make_evaluations(splits: pl.DataFrame) -> pl.DataFrame:
         return model_registry.complete_evaluations(pl.DataFrame(schema={"metric": pl.String}))
     rows = splits.select(subset=pl.format("split:{}", pl.col("split") + 1), value="pearson", pair_count="test_count")
     mean = rows.select(subset=pl.lit("all"), value=pl.col("value").mean(), pair_count=pl.col("pair_count").first())
-    rows = pl.concat([mean, rows])
-    return model_registry.complete_evaluations(
-        rows.with_columns(metric=pl.lit("pearson"), split=pl.lit("test"), epoch=pl.lit(0, pl.Int64))
-    )
+    facts = {"metric": pl.lit("pearson"), "split": pl.lit("test"), "epoch": pl.lit(0, pl.Int64)}
+    return model_registry.complete_evaluations(pl.concat([mean, rows]).with_columns(**facts))
 
 
-def ensure_default_scorer(vectors: Path | None = None) -> Path:
+def ensure_default_scorer(vectors: Path | None) -> Path:
     """Return the folder of a scorer trained on the shipped ratings; on first use train it, which takes a minute."""
     from pipeline.training.recam.abstractness import make_recipe
 
-    facts = [
-        read_ratings().revision,
-        asdict(make_recipe(PROFILE)),
-        _hash_vectors(vectors) or settings.encoder(),
-        settings.precision(),
-        __version__,
-    ]
+    ratings, source = read_ratings(), _hash_vectors(vectors) or settings.encoder()
+    facts = [ratings.revision, asdict(make_recipe(PROFILE)), source, settings.precision(), __version__]
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
     folder = settings.resources() / f"abstractness-{key[:16]}"
     if not folder.is_dir():
-        train_file(folder, read_ratings(), vectors)
+        train_file(folder, ratings, vectors)
     return folder
 
 
 def load_scorer(model: "Model", vectors: Path | None = None) -> Scorer:
     """Load a model once; return the function that scores words with it.
 
-    Raises:
-        BadInput: the model was trained on other word vectors, or with an encoder although word vectors are given.
+    BadInput if it was trained on other word vectors, or with an encoder although word vectors are given.
     """
     from pipeline.training.recam import abstractness
 
@@ -146,46 +128,36 @@ def load_scorer(model: "Model", vectors: Path | None = None) -> Scorer:
     if trained_on != _hash_vectors(vectors):
         origin = "on word vectors; give the same by --vectors" if trained_on else "with an encoder"
         raise BadInput(f"model {model.model_id[:12]}: the scorer was trained {origin}")
-    trained = model.build(abstractness.load, load_source(vectors))
-    return lambda words: abstractness.predict(trained, words)
+    scorer: Scorer = model.build(abstractness.load, load_source(vectors))
+    return scorer
 
 
 def score_words(ref: str | None, words: Sequence[str], vectors: Path | None = None) -> pl.DataFrame:
     """Score the concreteness of words, 0 highly abstract to 1 highly concrete; null where a word has no vector.
 
-    Args:
-        ref: folder or id of a scorer; by default the one in force.
-        words: any.
-        vectors: the file of word vectors that the scorer was trained on, if any.
-
-    Returns:
-        word, concreteness, is_imperceptible (under the threshold of section 3.2), signature.
+    The scorer is named by its folder or id, by default it is the one in force. It needs the file of word vectors that
+    it was trained on, if any. Columns: word, concreteness, is_imperceptible (under the threshold of section 3.2),
+    signature.
     """
     model = load_model(ref)
-    rows = pl.DataFrame({"word": words}, schema={"word": pl.String})
-    values = pl.Series("concreteness", load_scorer(model, vectors)(words), pl.Float64)
-    return rows.with_columns(
-        values.round(model_registry.DECIMALS).fill_nan(None),
-        is_imperceptible=values.fill_nan(None) < concreteness.THRESHOLD,
-        signature=pl.lit(format_signature(model)),
-    )
-
-
-def load_model(ref: str | None = None) -> "Model":
-    """Load a scorer by its folder or id; by default the one in force."""
-    return model_registry.load_model(
-        KIND, ref, None, "no scorer is in force; train one: `undertone train abstractness --help`"
-    )
-
-
-def format_signature(model: "Model") -> str:
-    """Format the model, ratings and vectors that made a score."""
     config = model.config
-    vectors = f"word vectors {config['vectors'][:12]}" if config.get("vectors") else config["encoder"]
-    return f"{KIND}|model:{model.model_id[:12]}|ratings:{config['ratings']}|{vectors}|undertone:{__version__}"
+    source = f"word vectors {config['vectors'][:12]}" if config.get("vectors") else config["encoder"]
+    signature = f"{KIND}|model:{model.model_id[:12]}|ratings:{config['ratings']}|{source}|undertone:{__version__}"
+    values = pl.Series("concreteness", load_scorer(model, vectors)(words), pl.Float64).fill_nan(None)
+    return pl.DataFrame({"word": words}, schema={"word": pl.String}).with_columns(
+        values.round(model_registry.DECIMALS),
+        is_imperceptible=values < concreteness.THRESHOLD,
+        signature=pl.lit(signature),
+    )
 
 
-def load_source(vectors: Path | None = None) -> "Source":
+def load_model(ref: str | None) -> "Model":
+    """Load a scorer by its folder or id; by default the one in force."""
+    missing = "no scorer is in force; train one: `undertone train abstractness --help`"
+    return model_registry.load_model(KIND, ref, None, missing)
+
+
+def load_source(vectors: Path | None) -> "Source":
     """Load the source of word vectors: a file in GloVe's format, else the encoder in force."""
     from pipeline.models import encoder, word_vectors
 
@@ -195,10 +167,8 @@ def load_source(vectors: Path | None = None) -> "Source":
 
 
 def _hash_vectors(path: Path | None) -> str | None:
-    if path is None:
-        return None
     try:
-        return hash_file(path)
+        return hash_file(path) if path else None
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from error
 

@@ -4,20 +4,18 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import polars as pl
 
 from pipeline import __version__, left_out
 from pipeline.errors import BadInput
-from pipeline.examples.recam import building, choices, items
+from pipeline.examples.recam import building, choices, items, summaries
 from pipeline.io.atomic import create_folder
 from pipeline.tasks.recam import options, targets
-from pipeline.tasks.recam.options import CHOOSING, Choosing, Job
+from pipeline.tasks.recam.options import CHOOSING, Choosing
 from pipeline.tasks.recam.targets import RULES, Rules
 
-T = TypeVar("T")
-R = TypeVar("R")
 OnProgress = Callable[[int], None]
 
 SOURCE = "file"  # of articles that are in no table
@@ -33,19 +31,21 @@ def build(
 ) -> pl.DataFrame:
     """Build the items of the tables in the steps of the DAG `recam`; return `options.count_items`."""
     rules = targets.parse_rules(targets.resolve_rules(day, rules._asdict(), None, run_id))
-    staged = [*_run(targets.plan(), partial(targets.stage_targets, rules=rules), on_progress)]
+    staged = _run(targets.plan(), partial(targets.stage_targets, rules=rules), on_progress)
     targets.publish_targets(staged, day, rules, run_id)
     for subtask in subtasks:
-        jobs = options.list_jobs([subtask])
-        proposals = [*_run(jobs, partial(options.stage_proposals, choosing=choosing), on_progress)]
+        propose = partial(options.stage_proposals, choosing=choosing)
+        proposals = _run(options.list_jobs([subtask]), propose, on_progress)
         options.publish_items(subtask, proposals, day, choosing, rules, run_id)
     return options.count_items()
 
 
-def _run(parts: Sequence[T], work: Callable[[T], R], on_progress: OnProgress) -> Iterator[R]:
+def _run(parts: Sequence[Any], work: Callable[[Any], Any], on_progress: OnProgress) -> list[Any]:
+    results = []
     for part in parts:
-        yield work(part)
+        results.append(work(part))
         on_progress(1)
+    return results
 
 
 def build_file(
@@ -59,16 +59,10 @@ def build_file(
     """Build items from a file of articles with summaries into a folder, completely or not at all.
 
     It holds `<subtask>_<split>.jsonl` in the official format, targets.parquet (every token of the summaries with its
-    reason), dropped.csv, and card.json with the rules.
+    reason), dropped.csv, and card.json with the rules. Return subtask, split, item_count.
 
-    Returns:
-        subtask, split, item_count.
-
-    Raises:
-        BadInput: the folder is not empty, the file is broken, or too few of its articles have a target.
+    BadInput if the folder is not empty, the file is broken, or too few of its articles have a target.
     """
-    from pipeline.examples.recam import summaries
-
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput(f"{out}: is there already; choose another folder")
     summarised = summaries.read(path)
@@ -76,13 +70,19 @@ def build_file(
     parts = [*articles.iter_slices(targets.ROWS_PER_SHARD)]
     frames = _run(parts, lambda part: pl.concat(targets.find_targets(part, rules)), on_progress)
     tokens = pl.concat(frames).with_columns(source=pl.lit(SOURCE))
+    open_items = {subtask: building.build_items(articles, tokens, subtask) for subtask in subtasks}
     chosen = {}
-    for subtask in subtasks:
-        open_items = building.build_items(articles, tokens, subtask)
-        chosen[subtask] = _choose_options(path, open_items, subtask, rules, choosing, on_progress)
-    frames_dropped = [summarised.dropped, building.list_untargeted(articles, tokens, subtasks)]
-    frames_dropped += [choice.dropped for choice in chosen.values()]
-    dropped = pl.concat([frame.select("reason", "row_key") for frame in frames_dropped])
+    for subtask, rows in open_items.items():
+        if (count := rows["article"].n_unique()) < choices.FOLDS:
+            raise BadInput(
+                f"{path}: {count} articles have a target of {subtask}; expected at least {choices.FOLDS}, as wrong "
+                "options are made in folds"
+            )
+        propose = partial(options.propose_words, rows, choosing=choosing)
+        proposals = _run(options.make_jobs(subtask, {}), propose, on_progress)
+        chosen[subtask] = options.choose_options(rows, pl.concat(proposals), choosing, rules)
+    untargeted = building.list_untargeted(articles, tokens, subtasks)
+    dropped = pl.concat([summarised.dropped, untargeted, *(choice.dropped for choice in chosen.values())])
     left_out.record_rows("build", dict(dropped["reason"].value_counts().iter_rows()), str(path))
     with create_folder(out) as draft:
         counts = [count for subtask, choice in chosen.items() for count in _write_items(draft, subtask, choice.items)]
@@ -95,26 +95,8 @@ def build_file(
     return pl.DataFrame(counts, schema=["subtask", "split", "item_count"], orient="row")
 
 
-def _choose_options(
-    path: Path, open_items: pl.DataFrame, subtask: str, rules: Rules, choosing: Choosing, on_progress: OnProgress
-) -> options.ChosenItems:
-    count = open_items["article"].n_unique()
-    if count < choices.FOLDS:
-        raise BadInput(
-            f"{path}: {count} articles have a target of {subtask}; expected at least {choices.FOLDS}, as wrong options "
-            "are made in folds"
-        )
-    jobs = [
-        Job(subtask=subtask, reader=reader, fold=fold, snapshots={})
-        for reader in options.READERS
-        for fold in range(choices.FOLDS)
-    ]
-    propose = partial(options.propose_words, open_items, choosing=choosing)
-    return options.choose_options(open_items, pl.concat(_run(jobs, propose, on_progress)), choosing, rules)
-
-
 def _write_items(folder: Path, subtask: str, rows: pl.DataFrame) -> Iterator[tuple[str, str, int]]:
     for split in rows["split"].unique().sort():
         split_rows = rows.filter(split=split)
-        items.write(folder / f"{subtask}_{split}.jsonl", split_rows.select(list(items.SCHEMA)))
+        items.write(folder / f"{subtask}_{split}.jsonl", split_rows)
         yield subtask, split, split_rows.height

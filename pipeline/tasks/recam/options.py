@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import product
 from typing import Any, NamedTuple, TypedDict
 
 import polars as pl
@@ -56,13 +57,8 @@ class ChosenItems(NamedTuple):
 
 
 def parse_choosing(values: Mapping[str, Any]) -> Choosing:
-    """Make `Choosing` from the params of a DAG or the options of a command; null values keep their default.
-
-    Raises:
-        BadInput: there is no such rule.
-    """
-    given = {name: value for name, value in values.items() if name in Choosing._fields and value is not None}
-    choosing = Choosing(**given)
+    """Make `Choosing` from the params of a DAG or the options of a command; null values keep their default."""
+    choosing = Choosing(**targets.select_fields(values, Choosing._fields))
     if choosing.rule not in CHOICE_RULES:
         raise BadInput(f"no rule {choosing.rule!r}; there are {' and '.join(CHOICE_RULES)}")
     return choosing
@@ -76,13 +72,16 @@ def get_kind(subtask: str) -> str:
 def list_jobs(subtasks: Sequence[str] = building.SUBTASKS) -> list[Job]:
     """List the readers to train, twelve for a subtask; none for a subtask with fewer articles than folds."""
     snapshots = _read_snapshots()
+    articles = {subtask: list_open_items(subtask, snapshots)["article"].n_unique() for subtask in subtasks}
     return [
-        Job(subtask=subtask, reader=reader, fold=fold, snapshots=snapshots)
-        for subtask in subtasks
-        if list_open_items(subtask, snapshots)["article"].n_unique() >= choices.FOLDS
-        for reader in READERS
-        for fold in range(choices.FOLDS)
+        job for subtask, count in articles.items() if count >= choices.FOLDS for job in make_jobs(subtask, snapshots)
     ]
+
+
+def make_jobs(subtask: str, snapshots: dict[str, int | None]) -> list[Job]:
+    """Make the jobs of a subtask."""
+    parts = product(READERS, range(choices.FOLDS))
+    return [Job(subtask=subtask, reader=reader, fold=fold, snapshots=snapshots) for reader, fold in parts]
 
 
 def _read_snapshots() -> dict[str, int | None]:
@@ -106,20 +105,14 @@ def stage_proposals(job: Job, choosing: Choosing = CHOOSING) -> Staged:
 
 
 def propose_words(open_items: pl.DataFrame, job: Job, choosing: Choosing = CHOOSING) -> pl.DataFrame:
-    """Propose the best words of a reader for the items of a fold it has not seen.
-
-    Returns:
-        item_id, reader, word, rank from 1.
-    """
+    """Propose a reader's best words for items of a fold it has not seen: item_id, reader, word, rank from 1."""
     from pipeline.training.recam import readers as training
 
-    small = {}
-    if choosing.is_small:
-        small = training.SMALL | ({"drawn": 128} if job["reader"] == "gloss" else {})
-    recipe = training.make_recipe(job["reader"], over="vocabulary", **{**small, **choosing.numbers})
-    fold = choices.assign_folds(open_items, seed=choosing.seed)
-    train_items = open_items.filter(fold != job["fold"]).drop("split")
-    fold_items = open_items.filter(fold == job["fold"])
+    small = training.SMALL if choosing.is_small else {}
+    drawn = {"drawn": 128} if choosing.is_small and job["reader"] == "gloss" else {}
+    recipe = training.make_recipe(job["reader"], over="vocabulary", **{**small, **drawn, **choosing.numbers})
+    is_in_fold = choices.assign_folds(open_items, seed=choosing.seed) == job["fold"]
+    train_items, fold_items = open_items.filter(~is_in_fold).drop("split"), open_items.filter(is_in_fold)
     answers = open_items["answer"].unique().sort().to_list()
     vectors = readers.load_vectors(readers.list_texts(open_items), targets.parse_path(choosing.vectors))
     glosses = readers.look_up_glosses(answers) if recipe.has_gloss else None
@@ -136,12 +129,10 @@ def choose_options(
     open_items: pl.DataFrame, proposals: pl.DataFrame, choosing: Choosing = CHOOSING, rules: Rules = RULES
 ) -> ChosenItems:
     """Choose wrong options for open items from what the readers proposed (section 3.5)."""
+    is_paper = choosing.rule == "paper"
+    choose = choices.choose if is_paper else balance.choose_balanced
+    candidates = proposals.filter(pl.col("rank") <= choices.TOP) if is_paper else proposals
     vectors = targets.load_static_vectors(rules.vectors)
-    choose = balance.choose_balanced
-    candidates = proposals
-    if choosing.rule == "paper":
-        choose = choices.choose
-        candidates = proposals.filter(pl.col("rank") <= choices.TOP)
     chosen = choose(open_items, candidates, vectors, threshold=rules.similar, seed=choosing.seed)
     items = open_items.join(chosen.items.select("item_id", "options", "label"), on="item_id", how="inner")
     return ChosenItems(items, chosen.dropped, _measure_retrieval(open_items, proposals))
@@ -151,10 +142,9 @@ def _measure_retrieval(open_items: pl.DataFrame, proposals: pl.DataFrame) -> pl.
     reports = []
     answers = open_items["answer"].str.to_lowercase().to_list()
     for (reader,), part in proposals.partition_by("reader", as_dict=True, maintain_order=True).items():
-        words_of = part.sort("rank").group_by("item_id").agg("word")
-        words = open_items.join(words_of, on="item_id", how="left", maintain_order="left")["word"]
-        lists = [[] if item_words is None else item_words for item_words in words.to_list()]
-        reports.append({"reader": reader, **retrieval.report(lists, answers)._asdict()})
+        words = part.sort("rank").group_by("item_id").agg("word")
+        lists = open_items.join(words, on="item_id", how="left", maintain_order="left")["word"].fill_null([])
+        reports.append({"reader": reader, **retrieval.report(lists.to_list(), answers)._asdict()})
     return pl.DataFrame(reports)
 
 
@@ -173,10 +163,8 @@ def publish_items(
     slices.parse_day(day)
     timer = runs.start(staged)
     open_items = list_open_items(subtask)
-    proposals = pl.DataFrame(schema=PROPOSALS)
-    if staged:
-        proposals = warehouse.staged_rows("cloze_candidates", staged).collect()
-    chosen = choose_options(open_items, proposals, choosing, rules)
+    rows = warehouse.staged_rows("cloze_candidates", staged) if staged else pl.LazyFrame(schema=PROPOSALS)
+    chosen = choose_options(open_items, rows.collect(), choosing, rules)
     key = ["item_id", "options", "label"]
 
     def join_flags(current_items: pl.LazyFrame) -> pl.LazyFrame:
@@ -189,9 +177,8 @@ def publish_items(
     dropped = chosen.dropped.join(sources, on="row_key", how="left").select("source", "reason", "row_key")
     config = {**choosing._asdict(), **rules._asdict()}
     for source in open_items["source"].unique().sort():
-        source_dropped = dropped.filter(pl.col("source") == source)
-        kept_count = chosen.items.filter(pl.col("source") == source).height
-        runs.record_step(source, day, subtask, STEP, kept_count, source_dropped, config, run_id, timer)
+        kept_count = chosen.items.filter(source=source).height
+        runs.record_step(source, day, subtask, STEP, kept_count, dropped.filter(source=source), config, run_id, timer)
         timer = runs.start()  # the first source has the time of what all sources share
     facts = [readers.hash_items(open_items), choosing._asdict()]
     _write_retrieval(subtask, day, chosen.retrieval, facts, run_id)
@@ -200,21 +187,19 @@ def publish_items(
 
 def _write_retrieval(subtask: str, day: str, report: pl.DataFrame, facts: Sequence[Any], run_id: str) -> None:
     """Write how well readers found the words left out (Tables 3 and 4) to `evaluations`; the subset is the reader."""
-    named = report.rename({"reader": "subset", "row_count": "pair_count"})
-    rows = named.unpivot(index=["subset", "pair_count"], variable_name="metric")
+    renamed = report.rename({"reader": "subset", "row_count": "pair_count"})
+    rows = renamed.unpivot(index=["subset", "pair_count"], variable_name="metric")
     rows = model_registry.complete_evaluations(rows.with_columns(split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)))
     partition = warehouse.slice_of(kind=get_kind(subtask), day=day)
     model_id = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-    keys = {"kind": partition["kind"], "day": partition["day"], "model_id": model_id}
-    rows = rows.with_columns(pl.lit(value).alias(name) for name, value in keys.items())
-    warehouse.overwrite("evaluations", partition, rows, run_id)
+    keys = {name: pl.lit(value) for name, value in {**partition, "model_id": model_id}.items()}
+    warehouse.overwrite("evaluations", partition, rows.with_columns(**keys), run_id)
 
 
 def count_items() -> pl.DataFrame:
     """Count the items of the tables by subtask and split, their articles, and those that raters flagged.
 
-    Returns:
-        subtask, split, item_count, article_count, unanswerable_count, ambiguous_count.
+    Columns: subtask, split, item_count, article_count, unanswerable_count, ambiguous_count.
     """
     rows = warehouse.scan("cloze_items").group_by("subtask", "split")
     counts = rows.agg(

@@ -13,6 +13,12 @@ from pipeline.tasks.recam import options, readers
 from pipeline.tasks.record import pages
 
 SAMPLE_SIZE = 6  # items shown in full, of each subtask
+_FLAGS = """
+    select subtask, flag, sum(value::int)::bigint as count, count(*) as n
+    from (select subtask, is_unanswerable, is_ambiguous from cloze_items)
+    unpivot (value for flag in (is_unanswerable, is_ambiguous))
+    group by subtask, flag order by subtask, flag
+"""
 
 
 def write(day: str) -> str:
@@ -25,6 +31,9 @@ def read_inputs(day: str) -> page.Inputs:
     """Read what the page shows."""
     evaluations = read_evaluations(day)
     models = evaluations.select("trained_on", "model_id").unique().sort(pl.all()).iter_rows()
+    items_of = {subtask: readers.read_all_items(subtask) for subtask in building.SUBTASKS}
+    audits = (audit.audit(items).with_columns(subtask=pl.lit(subtask)) for subtask, items in items_of.items())
+    samples = (items.head(SAMPLE_SIZE) for items in items_of.values())
     intervals = ("accuracy", "low", "high")
     overall = evaluations.filter("is_all").select("trained_on", "tested_on", *intervals, "n", "profile")
     return page.Inputs(
@@ -38,12 +47,12 @@ def read_inputs(day: str) -> page.Inputs:
             "select subtask, reason, sum(row_count)::bigint as count from cloze_funnel group by subtask, reason"
         ),
         retrieval=_read_retrieval(day),
-        audit=_audit_items(),
+        audit=pl.concat(audits),
         readers=overall.with_columns(reader="profile"),
         matrix=overall.drop("profile"),
         breakdown=evaluations.filter(~pl.col("is_all")).select("trained_on", "by", "group", "n", *intervals),
-        quality=_count_flags(),
-        sample=_sample_items(),
+        quality=warehouse.query(_FLAGS),
+        sample=pl.concat(samples).select("subtask", "question", "options", "label", "article"),
         signatures=[f"reader of {subtask}: {model_id}" for subtask, model_id in models],
     )
 
@@ -51,9 +60,8 @@ def read_inputs(day: str) -> page.Inputs:
 def read_evaluations(day: str) -> pl.DataFrame:
     """Read the accuracies of the readers in force for a day, a row for each set of items.
 
-    Returns:
-        trained_on, model_id, profile, subset, accuracy, low, high, n, is_all (of all items of tested_on), tested_on,
-        by, group.
+    Columns: model_id, subset, accuracy, low, high, trained_on, n, is_all (of all items of tested_on), tested_on, by,
+    group, profile.
     """
     kinds = {readers.get_kind(subtask): subtask for subtask in building.SUBTASKS}
     is_reader = (pl.col("day") == parse_day(day)) & pl.col("kind").is_in(list(kinds))
@@ -86,29 +94,7 @@ def read_evaluations(day: str) -> pl.DataFrame:
 def _read_retrieval(day: str) -> pl.DataFrame:
     kinds = {options.get_kind(subtask): subtask for subtask in building.SUBTASKS}
     condition = (pl.col("day") == parse_day(day)) & pl.col("kind").is_in(list(kinds))
-    rows = warehouse.scan("evaluations", condition).collect()
     subtask = pl.col("kind").replace_strict(kinds, return_dtype=pl.String)
+    rows = warehouse.scan("evaluations", condition).collect()
     rows = rows.select("metric", "value", subtask=subtask, reader="subset", n="pair_count")
     return rows.pivot("metric", index=["subtask", "reader", "n"], values="value")
-
-
-def _audit_items() -> pl.DataFrame:
-    audits = []
-    for subtask in building.SUBTASKS:
-        items = readers.read_all_items(subtask)
-        if items.height:
-            audits.append(audit.audit(items).with_columns(subtask=pl.lit(subtask)))
-    return pl.concat(audits) if audits else pl.DataFrame()
-
-
-def _count_flags() -> pl.DataFrame:
-    flags = ["is_unanswerable", "is_ambiguous"]
-    items = warehouse.scan("cloze_items").select("subtask", *flags).collect()
-    rows = items.unpivot(flags, index="subtask", variable_name="flag").drop_nulls("value")
-    counts = rows.group_by("subtask", "flag").agg(count=pl.col("value").sum().cast(pl.Int64), n=pl.len().cast(pl.Int64))
-    return counts.sort("subtask", "flag")
-
-
-def _sample_items() -> pl.DataFrame:
-    samples = [readers.read_all_items(subtask).head(SAMPLE_SIZE) for subtask in building.SUBTASKS]
-    return pl.concat(samples).select("subtask", "question", "options", "label", "article")

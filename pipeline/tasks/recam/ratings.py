@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import polars as pl
 
 from pipeline import warehouse
 from pipeline.errors import BadInput
 from pipeline.examples.recam import quality_control
+from pipeline.examples.recam.quality_control import Selection
 from pipeline.label import questionnaire, simulated
 from pipeline.tasks.labelling import projects
 from pipeline.tasks.labelling.projects import Project, Studio, Tool
@@ -17,14 +17,6 @@ from pipeline.tasks.record import runs
 
 STEP = "cloze_ratings"
 _FLAGS = ("is_unanswerable", "is_ambiguous")
-
-
-class Judgement(NamedTuple):
-    """What the answers of raters show about items."""
-
-    items: pl.DataFrame  # of quality_control.measure_noise
-    raters: pl.DataFrame  # of quality_control.select
-    dropped: pl.DataFrame  # reason, row_key: answers that do not count
 
 
 def get_project(subtask: str) -> Project:
@@ -71,10 +63,7 @@ def collect(
 ) -> int:
     """Add answers from files or from a tool to the table `labels`; return the label count.
 
-    Of two labels by one rater for the same field the later counts.
-
-    Raises:
-        BadInput: with file, row and field.
+    Of two labels by one rater for the same field the later counts. A broken file is BadInput with file, row and field.
     """
     tasks = read_tasks(subtask)
     if tool == "files" and not paths:
@@ -87,32 +76,24 @@ def collect(
     return projects.add_labels(get_project(subtask).name, fetched.labels, run_id)
 
 
-def flag(subtask: str, run_id: str = "cli") -> Judgement:
+def flag(subtask: str, run_id: str = "cli") -> tuple[pl.DataFrame, Selection]:
     """Write the flags that valid answers give the items to `cloze_items`, and record the other answers in `dropped`.
 
-    Items with too few answers, or none, have no flag.
+    Items with too few answers, or none, have no flag. Return `quality_control.measure_noise` and `select`.
     """
-    judgement = judge_answers(subtask)
-    flags = judgement.items.select("item_id", *_FLAGS).lazy()
-
-    def join_flags(items: pl.LazyFrame) -> pl.LazyFrame:
-        columns = items.collect_schema().names()
-        return items.drop(_FLAGS).join(flags, on="item_id", how="left").select(columns)
-
-    warehouse.replace("cloze_items", warehouse.slice_of(subtask=subtask), join_flags, run_id)
-    kept_count = int(judgement.items["n"].sum())
-    projects.record_step(get_project(subtask).name, STEP, kept_count, judgement.dropped, run_id)
-    return judgement
-
-
-def judge_answers(subtask: str) -> Judgement:
-    """Decide which answers of a subtask's raters count, and which items are at fault."""
-    tasks = read_tasks(subtask)
+    tasks, name = read_tasks(subtask), get_project(subtask).name
     items = readers.read_all_items(subtask)
     items = items.join(tasks.select("item_id"), on="item_id", how="semi", maintain_order="left")
-    labels = projects.read_labels(get_project(subtask).name)
-    labels = labels.join(tasks.select("task_id"), on="task_id", how="semi")
+    labels = projects.read_labels(name).join(tasks.select("task_id"), on="task_id", how="semi")
     answers = questionnaire.build_answers(labels, tasks)
-    valid = quality_control.select(answers, items)
-    noise = quality_control.measure_noise(valid.answers, answers, items)
-    return Judgement(noise, valid.raters, valid.dropped)
+    selection = quality_control.select(answers, items)
+    noise = quality_control.measure_noise(selection.answers, answers, items)
+    flags = noise.select("item_id", *_FLAGS).lazy()
+
+    def join_flags(current_items: pl.LazyFrame) -> pl.LazyFrame:
+        columns = current_items.collect_schema().names()
+        return current_items.drop(_FLAGS).join(flags, on="item_id", how="left").select(columns)
+
+    warehouse.replace("cloze_items", warehouse.slice_of(subtask=subtask), join_flags, run_id)
+    projects.record_step(name, STEP, int(noise["n"].sum()), selection.dropped, run_id)
+    return noise, selection

@@ -1,7 +1,7 @@
 """Readers of cloze items as tasks: from items to a model, from a model to its accuracy (REC-17 to REC-31)."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pipeline.models.word_vectors import WordVectors
     from pipeline.training.registry import Model
 
-PROFILE = "gated"
 EDGES = (100, 200, 400)  # words of a passage, the same for all sets of items
 HOME = "all"  # the subset of `evaluations` that holds a reader's results on its own kind of items
 
@@ -34,23 +33,14 @@ def get_kind(subtask: str) -> str:
     return f"reader_{subtask}"
 
 
-def read(path: Path) -> pl.DataFrame:
-    """Read the items of a file in the official format; drop those with two equal options, as the trial files have."""
-    return cloze.read(path, strict=False).items
-
-
 def gather_items(paths: Sequence[Path], without: Sequence[Path] = ()) -> tuple[pl.DataFrame, dict[str, int]]:
     """Read the items of several files, except those whose article other files hold too; count the dropped by reason."""
-    files = [cloze.read(path, strict=False) for path in paths]
-    items = pl.concat(
-        [
-            file.items.with_columns(item_id=pl.format("{}/{}", pl.lit(number), "item_id"))
-            for number, file in enumerate(files)
-        ]
-    )
+    files = [cloze.read(path) for path in paths]
+    ids = (pl.format("{}/{}", pl.lit(number), "item_id") for number in range(len(files)))
+    items = pl.concat([file.items.with_columns(item_id=name) for file, name in zip(files, ids, strict=True)])
     dropped = [file.dropped for file in files]
     if without:
-        kept = cloze.drop_articles(items, pl.concat([read(path) for path in without]))
+        kept = cloze.drop_articles(items, pl.concat([cloze.read(path).items for path in without]))
         items, dropped = kept.items, [*dropped, kept.dropped]
     counts = pl.concat(dropped).group_by("reason").len().sort("reason")
     return items, dict(counts.iter_rows())
@@ -59,11 +49,7 @@ def gather_items(paths: Sequence[Path], without: Sequence[Path] = ()) -> tuple[p
 def read_items(subtask: str, *splits: str) -> pl.DataFrame:
     """Read the items of the tables with their passages, in the order of their ids, except those that raters flagged.
 
-    Returns:
-        item_id, article, question, options, label, split, upos.
-
-    Raises:
-        Missing: there are none.
+    Columns: item_id, article, question, options, label, split, upos. Without any they are Missing.
     """
     is_flagged = pl.any_horizontal(pl.col("is_unanswerable", "is_ambiguous").fill_null(value=False))
     is_in_splits = pl.col("split").is_in(splits) if splits else pl.lit(value=True)
@@ -75,35 +61,26 @@ def read_items(subtask: str, *splits: str) -> pl.DataFrame:
 
 def read_all_items(subtask: str) -> pl.DataFrame:
     """Read all items of a subtask, in the order of their ids: the columns of `cloze_items`, and article."""
-    items = warehouse.scan("cloze_items", pl.col("subtask") == subtask)
-    return items.join(scan_passages(), on=["source", "thread_id"], how="inner").sort("item_id").collect()
-
-
-def scan_passages() -> pl.LazyFrame:
-    """Scan the passages of items: source, thread_id, article."""
     from pipeline.tasks.recam import targets
 
-    return targets.scan_articles().select("source", "thread_id", article="text")
+    items = warehouse.scan("cloze_items", pl.col("subtask") == subtask)
+    passages = targets.scan_articles().select("source", "thread_id", article="text")
+    return items.join(passages, on=["source", "thread_id"], how="inner").sort("item_id").collect()
 
 
-def list_profiles() -> dict[str, Any]:
-    """List the recipes of all readers by name."""
+def list_modules() -> dict[str, ModuleType]:
+    """List the modules that train readers by the profiles they train."""
     from pipeline.training.recam import pretrained_reader, readers
 
-    return {**readers.PROFILES, **pretrained_reader.PROFILES}
+    return {profile: module for module in (readers, pretrained_reader) for profile in module.PROFILES}
 
 
 def get_module(profile: str) -> ModuleType:
-    """Return the module that trains a profile, `training.recam.readers` or `training.recam.pretrained_reader`.
-
-    Raises:
-        BadInput: there is no such profile.
-    """
-    from pipeline.training.recam import pretrained_reader, readers
-
-    if profile not in list_profiles():
-        raise BadInput(f"no profile {profile!r}; there are {', '.join(list_profiles())}")
-    return readers if profile in readers.PROFILES else pretrained_reader
+    """Return the module that trains a profile, `training.recam.readers` or `training.recam.pretrained_reader`."""
+    modules = list_modules()
+    if profile not in modules:
+        raise BadInput(f"no profile {profile!r}; there are {', '.join(modules)}")
+    return modules[profile]
 
 
 def load_vectors(texts: Sequence[str], path: Path | None = None) -> "WordVectors":
@@ -126,24 +103,13 @@ def list_texts(items: pl.DataFrame) -> list[str]:
     return pl.concat([items["article"], items["question"], words]).unique().sort().to_list()
 
 
-def _list_training_texts(items: pl.DataFrame) -> pl.Series:
-    """List the passages of items, and their summaries: the question with its answer in it."""
-    answer = pl.col("options").list.get(pl.col("label")) if "options" in items.columns else pl.col("answer")
-    summary = pl.col("question").str.replace("@placeholder", answer, literal=True)
-    return pl.concat([items["article"], items.select(summary.alias("article")).to_series()])
-
-
-def look_up_glosses(words: Sequence[str]) -> dict[str, list[str]]:
+def look_up_glosses(words: Iterable[str]) -> dict[str, list[str]]:
     """Look up the glosses of words in WordNet, tokenized (appendix D; REC-20); words it lacks have none."""
     from pipeline.text import segment, wordnet
 
     tokenize = segment.load_tokenizer("nltk").cut
     glosses = {word: wordnet.join_glosses(word) for word in sorted({word.lower() for word in words})}
     return {word: segment.split_words(gloss, tokenize) for word, gloss in glosses.items() if gloss}
-
-
-def _look_up_option_glosses(items: pl.DataFrame, *, has_gloss: bool) -> dict[str, list[str]] | None:
-    return look_up_glosses(items["options"].explode().to_list()) if has_gloss else None
 
 
 def choose_device() -> str:
@@ -155,51 +121,44 @@ def choose_device() -> str:
 
 def fit(
     items: pl.DataFrame,
-    profile: str = PROFILE,
+    subtask: str | None = None,
+    *,
+    profile: str = "gated",
     changes: Mapping[str, Any] | None = None,
     path: Path | None = None,
-    subtask: str | None = None,
 ) -> TrainedModel:
     """Fit a reader, with the results of its epochs and those on the test part, where there is one.
 
-    Args:
-        items: item_id, article, question, options, label; split, where there is one.
-        profile: one of `list_profiles`.
-        changes: to its recipe.
-        path: file of word vectors, for readers that use them; for the others the folder or name of an encoder.
-        subtask: of the reader in the tables.
+    The changes are to the recipe of the profile. The path is that of a file of word vectors, for readers that use them;
+    for the others the folder or name of an encoder. The subtask is that of items of the tables.
     """
+    from pipeline.training.recam import readers as recurrent
+
     module = get_module(profile)
     recipe = module.make_recipe(profile, **(changes or {}))
-    glosses = _look_up_option_glosses(items, has_gloss=recipe.has_gloss)
-    source, source_name = _load_source(module, items, path)
+    glosses = look_up_glosses(items["options"].explode()) if recipe.has_gloss else None
+    source: Any = str(path or settings.encoder())
+    source_name = path.name if path else settings.encoder()
+    if module is recurrent:
+        source = load_vectors(list_texts(items), path)
+        source_name = f"{source_name} {source.revision[:12]}"
     data_hash = hash_items(items)
     state = model_registry.locate_state(data_hash, asdict(recipe), source_name)
     model = module.fit(items, recipe, source, state, glosses=glosses, device=choose_device())
     config = {**model.config, "profile": profile, "data_hash": data_hash, "source": source_name}
+    summaries = items.select(pl.col("question").str.replace(cloze.PLACEHOLDER, cloze.right_option(), literal=True))
     test_items = items.filter(pl.col("split") == "test") if "split" in items.columns else items.clear()
     return TrainedModel(
         kind=get_kind(subtask) if subtask else config["kind"],
         tensors=model.tensors,
         config=config,
-        texts=_list_training_texts(items),
+        texts=pl.concat([items["article"], summaries.to_series().rename("article")]),
         evaluations=model_registry.build_epoch_rows(model.history, {"value": ("accuracy", "validation")}),
         evaluate=(lambda registered: measure(test_items, registered)) if test_items.height else None,
         summary={"profile": profile, **{name: config[name] for name in module.Recipe.__slots__}},
         encoder="word vectors",
         encoder_revision=source_name,
     )
-
-
-def _load_source(module: ModuleType, items: pl.DataFrame, path: Path | None) -> tuple[Any, str]:
-    """Load the word vectors of a reader, or find the encoder it begins with; return also its name."""
-    from pipeline.training.recam import readers
-
-    name = path.name if path else settings.encoder()
-    if module is not readers:
-        return str(path) if path else settings.encoder(), name
-    vectors = load_vectors(list_texts(items), path)
-    return vectors, f"{name} {vectors.revision[:12]}"
 
 
 def hash_items(items: pl.DataFrame) -> str:
@@ -209,28 +168,14 @@ def hash_items(items: pl.DataFrame) -> str:
     return hashlib.sha256(rows.write_ndjson().encode()).hexdigest()
 
 
-def train_file(
-    items: pl.DataFrame,
-    out: Path,
-    profile: str = PROFILE,
-    changes: Mapping[str, Any] | None = None,
-    path: Path | None = None,
-) -> pl.DataFrame:
+def train_file(items: pl.DataFrame, out: Path, **options: Any) -> pl.DataFrame:
     """Train into a folder; return the results on the test part, or on validation where there is no test part."""
-    return model_registry.train_into(out, lambda: fit(items, profile, changes, path))[1]
+    return model_registry.train_into(out, lambda: fit(items, **options))[1]
 
 
-def train(
-    day: str,
-    subtask: str,
-    *,
-    profile: str = PROFILE,
-    changes: Mapping[str, Any] | None = None,
-    path: Path | None = None,
-    run_id: str = "cli",
-) -> str:
+def train(day: str, subtask: str, *, run_id: str = "cli", **options: Any) -> str:
     """Train on the items of a subtask into the registry and promote from that day on; return the model's id."""
-    return model_registry.train(day, lambda: fit(read_items(subtask), profile, changes, path, subtask), run_id)
+    return model_registry.train(day, lambda: fit(read_items(subtask), subtask, **options), run_id)
 
 
 def cross_evaluate(day: str, trained_on: str, tested_on: str, model_id: str, run_id: str = "cli") -> int:
@@ -255,38 +200,26 @@ def load_model(ref: str | None, subtask: str = building.SUBTASKS[0], day: str | 
     """Load a reader by its folder or id; without `ref`, the one of a subtask that is in force for a day."""
     missing = f"no reader of {subtask} is in force; train one: `undertone train reader --help`"
     model = model_registry.load_model(get_kind(subtask), ref, day, missing)
-    if model.config.get("profile") not in list_profiles():
+    if model.config.get("profile") not in list_modules():
         raise BadInput(f"model {model.model_id[:12]}: it is no reader of cloze items")
     return model
 
 
-def answer(model: "Model", items: pl.DataFrame) -> "npt.NDArray[np.float64]":
-    """Return the probabilities of the options of each item [n, 5]."""
-    module = get_module(model.config["profile"])
-    reader = model.build(module.load, choose_device())
-    glosses = _look_up_option_glosses(items, has_gloss=reader.recipe.has_gloss)
-    probabilities: npt.NDArray[np.float64] = module.answer(reader, items, glosses)
-    return probabilities
-
-
 def is_right(model: "Model", items: pl.DataFrame) -> "npt.NDArray[np.bool_]":
     """Whether a reader chooses the right option of each item [n]; of equally likely options it chooses the first."""
-    matches: npt.NDArray[np.bool_] = answer(model, items).argmax(axis=1) == items["label"].to_numpy()
+    module = get_module(model.config["profile"])
+    reader = model.build(module.load, choose_device())
+    glosses = look_up_glosses(items["options"].explode()) if reader.recipe.has_gloss else None
+    choices = module.answer(reader, items, glosses).argmax(axis=1)
+    matches: npt.NDArray[np.bool_] = choices == items["label"].to_numpy()
     return matches
 
 
 def measure(items: pl.DataFrame, model: "Model", subset: str = HOME) -> pl.DataFrame:
     """Measure accuracy with its interval over articles, by part of speech and by length of passage (REC-28, REC-30).
 
-    The baseline is the best way to answer the same items without reading (REC-32).
-
-    Args:
-        items: item_id, article, question, options, label; upos, where it is known.
-        model: a reader.
-        subset: name of the items.
-
-    Returns:
-        Rows of `evaluations` without their keys, of the split test.
+    The baseline is the best way to answer the same items without reading (REC-32). Items may have upos; `subset` names
+    them. Return rows of `evaluations` without their keys, of the split test.
     """
     from pipeline.metrics.recam import audit, reading
 
@@ -294,29 +227,20 @@ def measure(items: pl.DataFrame, model: "Model", subset: str = HOME) -> pl.DataF
     articles = items.select(cloze.normalise()).to_series()
     overall = reading.accuracy(matches, articles)
     blind = audit.audit(items).sort("accuracy", descending=True).row(0, named=True)
-    rows = _make_accuracy_rows(subset, overall.n, *overall[:3])
+    parts: list[tuple[Any, ...]] = [(subset, overall.n, *overall[:3])]
+    kinds = {"upos": items["upos"]} if "upos" in items.columns else {}
+    kinds["words"] = reading.bin_lengths(items["article"].str.count_matches(r"\S+"), EDGES)
+    for name, values in kinds.items():
+        groups = reading.measure_groups(matches, values, articles).iter_rows()
+        parts += [(f"{name}:{group}", *numbers) for group, *numbers in groups]
+    rows = [
+        {"metric": metric, "subset": part, "value": value, "pair_count": n}
+        for part, n, *numbers in parts
+        for metric, value in zip(("accuracy", "accuracy_low", "accuracy_high"), numbers, strict=True)
+    ]
     rows[0] |= {"baseline": blind["accuracy"], "baseline_name": blind["baseline"]}
-    for name, values in _group_items(items).items():
-        groups = reading.measure_groups(matches, values, articles).select("group", "n", "accuracy", "low", "high")
-        for group, n, *interval in groups.iter_rows():
-            rows += _make_accuracy_rows(f"{name}:{group}", n, *interval)
     frame = pl.DataFrame(rows, infer_schema_length=None)
     return model_registry.complete_evaluations(frame.with_columns(split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)))
-
-
-def _make_accuracy_rows(subset: str, n: int, value: float, low: float, high: float) -> list[dict[str, Any]]:
-    numbers = {"accuracy": value, "accuracy_low": low, "accuracy_high": high}
-    return [
-        {"metric": metric, "subset": subset, "value": number, "pair_count": n} for metric, number in numbers.items()
-    ]
-
-
-def _group_items(items: pl.DataFrame) -> dict[str, pl.Series]:
-    from pipeline.metrics.recam import reading
-
-    word_counts = items["article"].str.count_matches(r"\S+").cast(pl.Int64)
-    groups = {"upos": items["upos"]} if "upos" in items.columns else {}
-    return {**groups, "words": reading.bin_lengths(word_counts, edges=EDGES)}
 
 
 def compare(items: pl.DataFrame, model: "Model", other: "Model") -> dict[str, Any]:

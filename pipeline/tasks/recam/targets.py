@@ -20,8 +20,7 @@ from pipeline.tasks.record.day_texts import ArticlePart
 from pipeline.text import concreteness, senses, tagging, wordnet
 
 if TYPE_CHECKING:
-    from pipeline.examples.recam.targets import Filter, States, Vectors
-    from pipeline.text.tagging import Tagger
+    from pipeline.examples.recam.targets import Filter, Vectors
 
 ORIGIN = "cloze"
 STEP = "cloze_targets"
@@ -55,7 +54,12 @@ def check_subtask(subtask: str) -> str:
 
 def parse_rules(values: Mapping[str, Any]) -> Rules:
     """Make rules from the params of a DAG or the options of a command; null values keep their default."""
-    return Rules(**{name: value for name, value in values.items() if name in Rules._fields and value is not None})
+    return Rules(**select_fields(values, Rules._fields))
+
+
+def select_fields(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Select the values of some names that are not null."""
+    return {name: value for name, value in values.items() if name in names and value is not None}
 
 
 def resolve_rules(
@@ -63,19 +67,14 @@ def resolve_rules(
 ) -> dict[str, Any]:
     """Make the rules of a run and name its scorer by id, so that all its tasks use the same; train one if needed.
 
-    Args:
-        day: of the run.
-        values: as in `parse_rules`.
-        ratings: file of rated words to train a scorer on. Without it, use the scorer in force, or if there is none,
-            train one on the shipped ratings.
-        run_id: of Airflow.
+    The ratings are a file of rated words to train a scorer on. Without it, the scorer is the one of the values, else
+    the one in force, else one trained on the shipped ratings.
     """
     rules = parse_rules(values)
     scorer = rules.scorer or model_registry.select_model_id(abstractness.KIND, None)
     if ratings or not scorer:
-        scorer = abstractness.train(
-            day, abstractness.read_ratings(parse_path(ratings)), parse_path(rules.vectors), run_id
-        )
+        words = abstractness.read_ratings(parse_path(ratings))
+        scorer = abstractness.train(day, words, parse_path(rules.vectors), run_id)
     return rules._replace(scorer=scorer)._asdict()
 
 
@@ -86,35 +85,28 @@ def parse_path(text: str | None) -> Path | None:
 
 def scan_articles(source: str | None = None, snapshot: int | None = None) -> pl.LazyFrame:
     """Scan the English articles with a summary, each once: source, thread_id, text, summary."""
-    articles = _scan_summarised(source, snapshot)
-    return articles.filter(_explain_unfit().is_null()).select("source", "thread_id", "text", "summary")
+    articles = _scan_summarised(source, snapshot).filter(pl.col("reason").is_null())
+    return articles.select("source", "thread_id", "text", "summary")
 
 
-def list_unfit_articles(source: str, snapshot: int | None = None) -> pl.DataFrame:
+def list_unfit_articles(source: str) -> pl.DataFrame:
     """List the articles of a source that have a summary and cannot be used: reason, row_key (the thread_id)."""
-    articles = _scan_summarised(source, snapshot).select(reason=_explain_unfit(), row_key="thread_id")
-    return articles.drop_nulls("reason").sort("row_key").collect()
+    articles = _scan_summarised(source, None).drop_nulls("reason")
+    return articles.select("reason", row_key="thread_id").sort("row_key").collect()
 
 
 def _scan_summarised(source: str | None, snapshot: int | None) -> pl.LazyFrame:
-    has_summary = pl.col("summary").is_not_null()
-    return day_texts.scan_articles(
-        has_summary if source is None else has_summary & (pl.col("source") == source), snapshot
-    )
-
-
-def _explain_unfit() -> pl.Expr:
-    """Give the reason to drop an article; `@placeholder` needs none, as importing rewrites it as a mention."""
-    conditions = {"no_text": pl.col("text") == "", "not_english": pl.col("lang") != LANG}
-    return pl.coalesce(pl.when(condition).then(pl.lit(reason)) for reason, condition in conditions.items())
+    """Scan articles with the reason to drop them; `@placeholder` is none, as importing rewrites it as a mention."""
+    condition = pl.col("summary").is_not_null()
+    if source is not None:
+        condition &= pl.col("source") == source
+    faults = {"no_text": pl.col("text") == "", "not_english": pl.col("lang") != LANG}
+    reason = pl.coalesce(pl.when(fault).then(pl.lit(name)) for name, fault in faults.items())
+    return day_texts.scan_articles(condition, snapshot).with_columns(reason=reason)
 
 
 def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[ArticlePart]:
-    """Divide the articles of all sources, or of one, into parts.
-
-    Raises:
-        Missing: there are no articles.
-    """
+    """Divide the articles of all sources, or of one, into parts; without any they are Missing."""
     snapshot = warehouse.snapshot("articles")
     parts = day_texts.plan_articles(scan_articles(only, snapshot), rows_per_shard, snapshot)
     if not parts:
@@ -137,38 +129,23 @@ def stage_targets(part: ArticlePart, rules: Rules = RULES) -> Staged:
 
 def find_targets(articles: pl.DataFrame, rules: Rules = RULES) -> Iterator[pl.DataFrame]:
     """Find the targets of any articles (thread_id, text, summary); yield the frames of `building.find_targets`."""
-    analyse = load_tagger(rules.conllu).analyse
-    if rated_words := _read_rated_words(rules):
-        imperceptible = targets.build_imperceptibility_rule(rated_words, rules.concrete_from, by_lemma=True)
+    # stanza if its models are among the resources, else trained on the treebank, else WordNet's counts
+    resources = settings.resources()
+    analyse = tagging.load_tagger(resources / "stanza", parse_path(rules.conllu), resources / "taggers").analyse
+    path = parse_path(rules.scorer)
+    ratings = path if path and path.is_file() else None
+    if ratings:  # as the official items: all gold words of the dev file that Brysbaert's list has are under 2.4 of 5
+        scores = dict(concreteness.read(ratings).rows.select("word", "score").iter_rows())
     else:
         tokens = (token for summary in articles["summary"] for sentence in analyse(summary) for token in sentence)
-        words = sorted({token.text.lower() for token in tokens})
-        imperceptible = targets.build_imperceptibility_rule(_score_concreteness(words, rules), rules.concrete_from)
-    nonspecific = targets.build_nonspecificity_rule(partial(senses.disambiguate, _load_senses()), rules.specific_from)
+        scores = _score_concreteness(sorted({token.text.lower() for token in tokens}), rules)
+    imperceptible = targets.build_imperceptibility_rule(scores, rules.concrete_from, by_lemma=ratings is not None)
+    folder = resources / f"senses-{wordnet.read_version()}"
+    senses.build(folder)
+    disambiguate = partial(senses.disambiguate, senses.load(folder))
+    nonspecific = targets.build_nonspecificity_rule(disambiguate, rules.specific_from)
     rule_of = {"imperceptibility": imperceptible, "nonspecificity": nonspecific}
     return building.find_targets(articles, analyse, rule_of, _list_filters(rules))
-
-
-def _read_rated_words(rules: Rules) -> dict[str, float] | None:
-    """Read the scores of a file of ratings, where `rules.scorer` is one.
-
-    The official items were made so: all gold words of the dev file that Brysbaert's list has are under 2.4 of 5 there.
-    """
-    path = parse_path(rules.scorer)
-    if path is None or not path.is_file():
-        return None
-    return dict(concreteness.read(path).rows.select("word", "score").iter_rows())
-
-
-def load_tagger(conllu: str | None = None) -> "Tagger":
-    """Load stanza if its models are among the resources, else train on a treebank, else tag by WordNet's counts."""
-    return tagging.load_tagger(settings.resources() / "stanza", parse_path(conllu), settings.resources() / "taggers")
-
-
-def _load_senses() -> senses.Store:
-    folder = settings.resources() / f"senses-{wordnet.read_version()}"
-    senses.build(folder)
-    return senses.load(folder)
 
 
 def _score_concreteness(words: Sequence[str], rules: Rules) -> dict[str, float]:
@@ -184,15 +161,17 @@ def _list_filters(rules: Rules) -> "Sequence[Filter]":
     """List the filters of section 3.4, the cheap ones first: each sees only what those before it keep."""
     filters = [*targets.FILTERS, targets.build_passage_filter(load_static_vectors(rules.vectors), rules.similar)]
     if rules.in_context:
-        filters.append(targets.build_context_filter(_bind_states(rules), rules.similar))
+        from pipeline.models import encoder
+        from pipeline.models.recam import contextual
+
+        model = encoder.load(settings.encoder(), settings.precision(), settings.threads())
+        states = partial(contextual.embed_tokens, model, layer=rules.layer, pooling=rules.pooling)
+        filters.append(targets.build_context_filter(states, rules.similar))
     return filters
 
 
 def load_static_vectors(path: str | None) -> "Vectors":
-    """Load vectors of words out of context from a file, or compute them with the encoder.
-
-    Vectors of an encoder are cached by word.
-    """
+    """Load vectors of words out of context from a file, or compute them with the encoder and cache them by word."""
     return _load_static_vectors(parse_path(path), settings.encoder(), settings.precision())
 
 
@@ -203,14 +182,6 @@ def _load_static_vectors(path: Path | None, *_encoder: str) -> "Vectors":
     return word_features.make_static_lookup(abstractness.load_source(path))
 
 
-def _bind_states(rules: Rules) -> "States":
-    from pipeline.models import encoder
-    from pipeline.models.recam import contextual
-
-    model = encoder.load(settings.encoder(), settings.precision(), settings.threads())
-    return partial(contextual.embed_tokens, model, layer=rules.layer, pooling=rules.pooling)
-
-
 def publish_targets(staged: Sequence[Staged], day: str, rules: Rules = RULES, run_id: str = "cli") -> dict[str, int]:
     """Replace the targets of each staged source; return the count of each subtask."""
     slices.parse_day(day)
@@ -218,13 +189,13 @@ def publish_targets(staged: Sequence[Staged], day: str, rules: Rules = RULES, ru
     tokens = warehouse.staged_rows("cloze_targets", staged) if staged else empty("cloze_targets").lazy()
     counts: Counter[str] = Counter()
     for source in tokens.select(pl.col("source").unique().sort()).collect()["source"]:
-        source_tokens = tokens.filter(pl.col("source") == source)
+        source_tokens = tokens.filter(source=source)
         warehouse.overwrite("cloze_targets", warehouse.slice_of(source=source), source_tokens, run_id)
         reasons = source_tokens.select("subtask", "thread_id", "reason").collect()
-        threads = reasons.select("thread_id").unique("thread_id").sort("thread_id")
-        without_targets = building.list_untargeted(threads, reasons)
-        kept_count = threads.height * len(building.SUBTASKS) - without_targets.height
-        dropped = pl.concat([without_targets, list_unfit_articles(source)])
+        threads = reasons.select("thread_id").unique().sort("thread_id")
+        untargeted = building.list_untargeted(threads, reasons)
+        kept_count = threads.height * len(building.SUBTASKS) - untargeted.height
+        dropped = pl.concat([untargeted, list_unfit_articles(source)])
         dropped = dropped.select(pl.lit(source).alias("source"), "reason", "row_key")
         runs.record_step(source, day, ORIGIN, STEP, kept_count, dropped, rules._asdict(), run_id, timer)
         timer = runs.start()  # the first source has the time of what all sources share

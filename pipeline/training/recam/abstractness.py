@@ -4,8 +4,9 @@ The epochs are fixed: of 2,148 words a tenth is too few to choose one by, and to
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from pipeline.models.recam.word_features import Source, make_features
 from pipeline.models.word_vectors import WordVectors
 from pipeline.text.concreteness import Ratings
 from pipeline.training import recipes
+from pipeline.training.loop import check_loss
 
 log = logging.getLogger(__name__)
 
@@ -45,41 +47,31 @@ class Recipe:
     seed: int = 42
 
 
-PROFILES = {
-    "paper": Recipe(),
-    "undertone": Recipe(members=5, dropout=0.5, input_dropout=0.2, epochs=6),
-}
+PROFILES = {"paper": Recipe(), "undertone": Recipe(members=5, dropout=0.5, input_dropout=0.2, epochs=6)}
 """One network as in section 3.2, which states layers and no sizes; and ours, chosen inside training parts of MRC."""
 
 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
-    """A profile with some numbers changed; those that are None stay."""
+    """Change some numbers of a profile; those that are None stay."""
     return recipes.change_profile(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"learning_rate"})
 
 
 class TrainingResult(NamedTuple):
-    """What training gives: tensors and configuration, which together are the model, and what was left out."""
+    """A trained scorer (tensors and configuration), and the words that were left out."""
 
     tensors: dict[str, Tensor]
     config: dict[str, Any]  # the recipe; dim, ratings, pearson_train, word_count, encoder
-    history: pl.DataFrame  # epoch, loss: mean squared error of a word in training
     dropped: pl.DataFrame  # word, reason (no_vector)
 
 
 def fit(ratings: Ratings, source: Source, recipe: Recipe) -> TrainingResult:
     """Train on all words of a list that have a vector, on a CPU; the same input gives the same bits.
 
-    Args:
-        ratings: of `concreteness.read` or `concreteness.embedded`.
-        source: an encoder or word vectors.
-        recipe: hyperparameters.
-
-    Raises:
-        BadInput: fewer than two of the words have a vector, or the loss is no number.
+    BadInput if fewer than two of the words have a vector, or the loss is no number.
     """
     rows, vectors, dropped = _match_vectors(ratings, source)
     truth = rows["score"].to_numpy()
-    model, losses = _train(vectors, truth, recipe)
+    model = _train(vectors, truth, recipe)
     encoder = source if isinstance(source, Encoder) else None
     config = {
         **asdict(recipe),
@@ -89,15 +81,12 @@ def fit(ratings: Ratings, source: Source, recipe: Recipe) -> TrainingResult:
         "low": ratings.low,
         "high": ratings.high,
         "word_count": rows.height,
-        "pearson_train": round(pearson(truth, score_vectors(model, vectors)).r, 6),
+        "pearson_train": round(pearson(truth, score_vectors(model, vectors))[0], 6),
         "encoder": encoder.name if encoder else None,
         "encoder_revision": encoder.revision if encoder else None,
         "encoder_pooling": encoder.pooling if encoder else None,
     }
-    history = pl.DataFrame({"epoch": range(1, len(losses) + 1), "loss": losses})
-    return TrainingResult(
-        {name: value.detach().clone() for name, value in model.state_dict().items()}, config, history, dropped
-    )
+    return TrainingResult({name: value.detach().clone() for name, value in model.state_dict().items()}, config, dropped)
 
 
 def _match_vectors(ratings: Ratings, source: Source) -> tuple[pl.DataFrame, Vectors, pl.DataFrame]:
@@ -112,53 +101,36 @@ def _match_vectors(ratings: Ratings, source: Source) -> tuple[pl.DataFrame, Vect
     return rows, features.vectors[features.is_known], unknown.select("word", reason=pl.lit("no_vector"))
 
 
-def _train(vectors: Vectors, truth: Floats, recipe: Recipe) -> tuple[Abstractness, list[float]]:
-    """A scorer after training, and the loss of each epoch. The global source of chance is left as it was."""
+def _train(vectors: Vectors, truth: Floats, recipe: Recipe) -> Abstractness:
+    """Train a scorer. The global source of chance is left as it was."""
     inputs, targets = torch.from_numpy(vectors), torch.tensor(truth, dtype=torch.float32).unsqueeze(1)
     generator = torch.Generator().manual_seed(recipe.seed)
-    losses = []
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)  # weights and dropout draw from the global source
-        model = Abstractness(_make_shape(vectors.shape[1], recipe))
+        model = _make_model(vectors.shape[1], recipe)
         model.standardise(inputs)
         optimiser = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
         model.train()
         for epoch in range(1, recipe.epochs + 1):
-            loss_sum = 0.0
             for rows in torch.split(torch.randperm(len(inputs), generator=generator), recipe.batch):
                 # the members' errors are summed, so that each learns as if it were alone
                 loss = (model(inputs[rows]) - targets[rows]).square().mean(dim=0).sum()
-                if not torch.isfinite(loss):
-                    raise BadInput(f"the loss is {loss.item()} in epoch {epoch}: the learning rate is too high")
+                check_loss(loss.item(), epoch)
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
-                loss_sum += loss.item() * len(rows) / recipe.members
-            losses.append(loss_sum / len(inputs))
-    return model.eval(), losses
+    return model.eval()
 
 
-def _make_shape(dim: int, recipe: Recipe) -> Shape:
-    return Shape(dim, recipe.hidden, recipe.members, recipe.dropout, recipe.input_dropout)
+def _make_model(dim: int, recipe: Recipe) -> Abstractness:
+    return Abstractness(Shape(dim, recipe.hidden, recipe.members, recipe.dropout, recipe.input_dropout))
 
 
-class Scorer(NamedTuple):
-    """A scorer that can be asked."""
+def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> Callable[[Sequence[str]], Floats]:
+    """Load a scorer, a function of words (`predict`), from the tensors and configuration of `fit` or `registry.read`.
 
-    model: Abstractness
-    source: Source
-
-
-def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> Scorer:
-    """A scorer of what `fit` gave or `registry.read` read.
-
-    Args:
-        tensors: its weights.
-        config: its configuration.
-        source: the encoder it was trained with, or the same word vectors: of these only the width can be checked.
-
-    Raises:
-        BadInput: it is no scorer of abstractness, or the encoder or the vectors' width is another one.
+    The source is the encoder it was trained with, or the same word vectors: of these only the width can be checked.
+    BadInput if it is no scorer of abstractness, or the encoder or the vectors' width is another one.
     """
     if config.get("kind") != "abstractness":
         raise BadInput(f"the model is of kind {config.get('kind')!r}, not 'abstractness'")
@@ -171,58 +143,39 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> 
             f"the scorer was trained on {config['dim']} dimensions; the vectors have {source.vectors.shape[1]}"
         )
     numbers = {field.name: config[field.name] for field in fields(Recipe)}
-    recipe = Recipe(**numbers | {"hidden": tuple(numbers["hidden"])})  # a list, where it comes from JSON
-    model = Abstractness(_make_shape(config["dim"], recipe))
+    model = _make_model(config["dim"], Recipe(**numbers | {"hidden": tuple(numbers["hidden"])}))  # a list in JSON
     model.load_state_dict(tensors)
-    return Scorer(model.eval(), source)
+    return partial(predict, model.eval(), source)
 
 
-def predict(scorer: Scorer, words: Sequence[str]) -> Floats:
-    """Concreteness of words in lower case, 0 highly abstract to 1 highly concrete: [n]; NaN where one has no vector."""
+def predict(model: Abstractness, source: Source, words: Sequence[str]) -> Floats:
+    """Score words, 0 highly abstract to 1 highly concrete, whatever their case: [n]; NaN where one has no vector."""
     distinct, inverse = np.unique(np.asarray([word.lower() for word in words], dtype=object), return_inverse=True)
     out = np.empty(len(distinct), np.float64)
     for start in range(0, len(distinct), _ROWS):
         part = slice(start, start + _ROWS)
-        features = make_features(distinct[part].tolist(), scorer.source)
-        out[part] = np.where(features.is_known, score_vectors(scorer.model, features.vectors), np.nan)
+        features = make_features(distinct[part].tolist(), source)
+        out[part] = np.where(features.is_known, score_vectors(model, features.vectors), np.nan)
     return out[inverse]
 
 
-class Correlation(NamedTuple):
-    """Pearson's r and the probability of one as large by chance (two-sided)."""
-
-    r: float
-    p_value: float
-
-
-def pearson(gold: Floats, predicted: Floats) -> Correlation:
-    """Pearson's correlation; 0 with p 1 where one side is constant."""
+def pearson(gold: Floats, predicted: Floats) -> tuple[float, float]:
+    """Compute Pearson's r and its two-sided p; 0 and 1 where one side is constant."""
     from scipy import stats
 
     if np.ptp(gold) == 0 or np.ptp(predicted) == 0:
-        return Correlation(0.0, 1.0)
+        return 0.0, 1.0
     result = stats.pearsonr(gold, predicted)
-    return Correlation(float(result.statistic), float(result.pvalue))
+    return float(result.statistic), float(result.pvalue)
 
 
 def evaluate_splits(ratings: Ratings, source: Source, recipe: Recipe, split_count: int = 10) -> pl.DataFrame:
-    """Table 2 over n random splits of the paper's sizes, where it has one (REC-06, errata E13).
+    """Measure table 2 over n random splits of the paper's sizes, where it has one (REC-06, errata E13).
 
-    A list with fewer words than the paper's 4,025 is split in the same proportion. Words without a vector are in no
-    split.
+    A list with fewer words than the paper's 4,025 is split in the same proportion; fewer than four words with a vector
+    are BadInput. Words without a vector are in no split. The recipe's seed gives the splits as well.
 
-    Args:
-        ratings: a list.
-        source: an encoder or word vectors.
-        recipe: hyperparameters; its seed gives the splits as well.
-        split_count: how many splits.
-
-    Returns:
-        split, train_count, test_count, pearson_train, pearson (of the test part), p_value (of the same): a row a split.
-        Their mean and standard deviation are what is reported.
-
-    Raises:
-        BadInput: fewer than four words have a vector.
+    Columns: split, train_count, test_count, pearson_train, pearson (of the test part), p_value (of the same).
     """
     rows, vectors, _ = _match_vectors(ratings, source)
     truth = rows["score"].to_numpy()
@@ -234,9 +187,9 @@ def evaluate_splits(ratings: Ratings, source: Source, recipe: Recipe, split_coun
     for split in range(split_count):
         order = np.random.default_rng([recipe.seed, split]).permutation(len(truth))
         train, test = order[:train_count], order[train_count:word_count]
-        model, _ = _train(vectors[train], truth[train], recipe)
+        model = _train(vectors[train], truth[train], recipe)
         inside, outside = (pearson(truth[words], score_vectors(model, vectors[words])) for words in (train, test))
-        log.info("split %d of %d: r %.4f", split + 1, split_count, outside.r)
-        split_rows.append((split, len(train), len(test), inside.r, outside.r, outside.p_value))
+        log.info("split %d of %d: r %.4f", split + 1, split_count, outside[0])
+        split_rows.append((split, len(train), len(test), inside[0], *outside))
     names = ["split", "train_count", "test_count", "pearson_train", "pearson", "p_value"]
     return pl.DataFrame(split_rows, schema=names, orient="row")

@@ -1,4 +1,4 @@
-"""Asking a recurrent reader: which option of a cloze item is right, or which words might be (ReCAM, section 3.5).
+"""What a recurrent reader answers: which option of a cloze item is right, or which words might be (ReCAM, 3.5).
 
 A reader scores any word that has a vector, so it chooses among options whatever its training was over.
 """
@@ -18,8 +18,9 @@ from torch.nn.utils.rnn import pad_sequence
 from pipeline.errors import BadInput
 from pipeline.examples.recam import items as cloze
 from pipeline.models.recam.readers import Padded, Reader, Shape
+from pipeline.training.batches import IndexArray
 from pipeline.training.recam import reading
-from pipeline.training.recam.reading import Candidates, IndexArray, Inputs, Lexicon, Recipe
+from pipeline.training.recam.reading import Candidates, Inputs, Lexicon, Recipe
 
 ROWS = 1024  # items prepared in one go
 _GLOSSES = 256  # glosses encoded at a time
@@ -40,13 +41,13 @@ class Answerer(nn.Module):
         self.glosses = None if glosses is None else nn.Parameter(glosses)
 
     def summarise(self, inputs: Inputs, rows: IndexArray) -> Tensor:
-        """The vectors v of some items."""
+        """Compute the vectors v of some items."""
         passage = self._pad([inputs.articles[row] for row in inputs.article_of[rows]], self.table)
         question = self._pad([inputs.questions[row] for row in rows], self.table)
         return self.reader.summarise(passage, question, inputs.place[rows].to(self.table.device))
 
     def score(self, v: Tensor, candidates: Candidates) -> Tensor:
-        """[n, m]"""
+        """Score candidates: [n, m]."""
         glosses = None if self.glosses is None else self._pad(candidates.glosses, self.glosses)
         return self.reader.score(v, candidates.vectors, glosses)
 
@@ -56,7 +57,7 @@ class Answerer(nn.Module):
 
     @torch.no_grad()
     def score_all(self, v: Tensor, candidates: Candidates) -> Floats:
-        """The same when nothing is learnt, glosses a few at a time."""
+        """Score candidates when nothing is learnt, glosses a few at a time."""
         numbers = torch.arange(len(candidates.vectors))
         parts = numbers.chunk(1 if self.glosses is None else -(-len(numbers) // _GLOSSES))
         return torch.cat([self.score(v, candidates.select(chunk)) for chunk in parts], dim=1).double().cpu().numpy()
@@ -66,22 +67,15 @@ class Answerer(nn.Module):
 def score_items(
     model: Answerer, inputs: Inputs, candidates: Candidates, rows: IndexArray, size: int
 ) -> Iterator[tuple[IndexArray, Floats]]:
-    """Some rows and their scores, of their options [n, 5] or of all candidates [n, m], until each row had its turn.
-
-    Args:
-        model: which learns nothing by it.
-        inputs: of all items.
-        candidates: those that the inputs number.
-        rows: of the items that are asked.
-        size: items read at a time.
-    """
+    """Yield chunks of the rows, and the scores of their options [n, 5] or of all candidates [n, m]."""
     model.eval()
+    has_options = inputs.options.shape[1] > 0
     order = rows[np.argsort(inputs.lengths()[rows], kind="stable")]
-    chunk_size = size if inputs.options.shape[1] else max(size, min(ROWS, _SCORES // max(len(candidates.vectors), 1)))
+    chunk_size = size if has_options else max(size, min(ROWS, _SCORES // max(len(candidates.vectors), 1)))
     for start in range(0, len(order), chunk_size):
         chunk = order[start : start + chunk_size]
         v = torch.cat([model.summarise(inputs, chunk[i : i + size]) for i in range(0, len(chunk), size)])
-        if inputs.options.shape[1]:
+        if has_options:
             distinct, positions = np.unique(inputs.options[chunk], return_inverse=True)
             scores = model.score_all(v, candidates.select(torch.from_numpy(distinct)))
             yield chunk, np.take_along_axis(scores, positions.reshape(len(chunk), -1), axis=1)
@@ -90,7 +84,7 @@ def score_items(
 
 
 class TrainedReader(NamedTuple):
-    """A reader that can be asked."""
+    """A trained reader, and what it needs to read items."""
 
     model: Answerer
     recipe: Recipe
@@ -101,11 +95,7 @@ class TrainedReader(NamedTuple):
 
 
 def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu") -> TrainedReader:
-    """A reader of what `readers.fit` gave or `registry.read` read.
-
-    Raises:
-        BadInput: it is no reader.
-    """
+    """Load a reader from the tensors and configuration of `readers.fit` or `registry.read`; BadInput if it is none."""
     if config.get("kind") != "reader":
         raise BadInput(f"the model is of kind {config.get('kind')!r}, not 'reader'")
     recipe = Recipe(**{field.name: config[field.name] for field in fields(Recipe)})
@@ -116,32 +106,36 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu"
 
 
 def answer(reader: TrainedReader, items: pl.DataFrame, glosses: Mapping[str, Sequence[str]] | None = None) -> Floats:
-    """Probabilities of the five options of each item: [n, 5]; what the reader was not trained on it takes as it reads.
+    """Compute the probabilities of the five options of each item: [n, 5], whatever the reader's softmax was over.
 
-    Args:
-        reader: the reader, whatever its softmax was over.
-        items: item_id, article, question, options.
-        glosses: of options that are new to the reader.
+    Options may be new to the reader; their glosses are given then.
     """
-    out = np.empty((len(items), cloze.OPTIONS), np.float64)
+    options_of = reading.list_options(items, "options")
+    words, candidates = _collect_candidates(reader, {word for row in options_of for word in row}, glosses or {})
+    options = np.array([[words[word] for word in row] for row in options_of], np.int64)
+    all_scores = np.empty((len(items), cloze.OPTIONS), np.float64)
+    for rows, scores in _score(reader, items, candidates, options):
+        all_scores[rows] = scores
+    return torch.from_numpy(all_scores).softmax(dim=1).numpy()
+
+
+def _score(
+    reader: TrainedReader, items: pl.DataFrame, candidates: Candidates, options: IndexArray
+) -> Iterator[tuple[IndexArray, Floats]]:
+    """Yield rows of items, some at a time, and their scores as of `score_items`."""
     for start in range(0, len(items), ROWS):
         part = items[start : start + ROWS]
-        options_of = reading.list_options(part, "options")
-        words, candidates = _collect_candidates(reader, {word for row in options_of for word in row}, glosses or {})
-        options = np.array([[words[word] for word in row] for row in options_of], np.int64)
-        texts = reading.tokenize(part, reader.recipe)
-        inputs = reading.make_inputs(part, texts, reader.lexicon, options, np.zeros(len(part), np.int64))
+        texts, truth = reading.tokenize(part, reader.recipe), np.zeros(len(part), np.int64)
+        inputs = reading.make_inputs(part, texts, reader.lexicon, options[start : start + ROWS], truth)
         for chunk, scores in score_items(reader.model, inputs, candidates, np.arange(len(part)), reader.recipe.batch):
-            out[start + chunk] = torch.from_numpy(scores).softmax(dim=1).numpy()
-    return out
+            yield start + chunk, scores
 
 
 def _collect_candidates(
     reader: TrainedReader, options: set[str], glosses: Mapping[str, Sequence[str]]
 ) -> tuple[dict[str, int], Candidates]:
-    """Numbers of candidates by word, and the candidates: those that were learnt, then those asked for."""
-    trained_words = set(reader.words)
-    new_words = sorted(options - trained_words)
+    """Numbers of candidates by word, and the candidates: those that were learnt, then new ones."""
+    new_words = sorted(options - set(reader.words))
     vectors: Tensor = reader.model.answers
     if new_words:
         vectors = torch.cat([vectors, reader.model.table[reader.lexicon.rows(new_words)]])
@@ -152,32 +146,18 @@ def _collect_candidates(
 
 
 def rank_candidates(reader: TrainedReader, items: pl.DataFrame, top: int = 10) -> pl.DataFrame:
-    """The words a reader would put in the place of each placeholder, of all it was trained with (REC-16).
+    """Rank the words that a reader would put in the place of each placeholder, of all it was trained with (REC-16).
 
-    Args:
-        reader: the reader.
-        items: item_id, article, question.
-        top: so many, or all there are.
-
-    Returns:
-        A row an item, in the items' order: item_id, candidates (best first; of equal ones the first by alphabet),
-        probabilities (of all the vocabulary's).
+    Columns: item_id, candidates (the `top` best, of equal ones the first by alphabet), probabilities (of all the
+    vocabulary's); items in their order.
     """
     words, candidates = _collect_candidates(reader, set(), {})
     names = np.array(list(words), dtype=object)
-    results: list[tuple[list[str], list[float]]] = []
-    for start in range(0, len(items), ROWS):
-        part = items[start : start + ROWS]
-        no_options = np.zeros((len(part), 0), np.int64)
-        texts = reading.tokenize(part, reader.recipe)
-        inputs = reading.make_inputs(part, texts, reader.lexicon, no_options, np.zeros(len(part), np.int64))
-        rows: list[tuple[list[str], list[float]]] = [([], [])] * len(part)
-        for chunk, scores in score_items(reader.model, inputs, candidates, np.arange(len(part)), reader.recipe.batch):
-            probabilities = torch.from_numpy(scores).softmax(dim=1).numpy()
-            order = np.argsort(-scores, axis=1, kind="stable")[:, :top]
-            for row, positions, item_probabilities in zip(chunk, order, probabilities, strict=True):
-                rows[row] = names[positions].tolist(), item_probabilities[positions].tolist()
-        results += rows
-    columns = {"candidates": [result for result, _ in results], "probabilities": [result for _, result in results]}
+    ranked: list[tuple[list[str], list[float]]] = [([], [])] * len(items)
+    for rows, scores in _score(reader, items, candidates, np.zeros((len(items), 0), np.int64)):
+        probabilities = torch.from_numpy(scores).softmax(dim=1).numpy()
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :top]
+        for row, positions, item_probabilities in zip(rows, order, probabilities, strict=True):
+            ranked[row] = names[positions].tolist(), item_probabilities[positions].tolist()
     schema = {"candidates": pl.List(pl.String), "probabilities": pl.List(pl.Float64)}
-    return items.select("item_id").hstack(pl.DataFrame(columns, schema=schema))
+    return items.select("item_id").hstack(pl.DataFrame(ranked, schema=schema, orient="row"))

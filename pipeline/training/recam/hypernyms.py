@@ -39,12 +39,8 @@ def _count(lemma: str, pos: str) -> int:
 def augment(items: pl.DataFrame, share: float, seed: int) -> pl.DataFrame:
     """A copy of each item in which something was replaced, its id marked; the items themselves are not among them.
 
-    Capitalised words, most of them names, stay, and so does an option that would come to equal another.
-
-    Args:
-        items: item_id, article, options, and whatever else, which stays.
-        share: chance of a word that has a hypernym.
-        seed: source of chance.
+    A word that has a hypernym is replaced with the probability `share`. Capitalised words, most of them names, stay,
+    and so does an option that would come to equal another.
     """
     rng = np.random.default_rng(seed)
     rows = []

@@ -2,12 +2,11 @@
 
 An encoder without a head for masked words gets one, tied to its word embeddings, whose bias begins at how frequent the
 pieces are. Of the pieces 15 % are to be guessed: 80 % of those are masked, 10 % are another piece, 10 % as they were
-(Devlin et al., 2019). The head is asked at those places alone.
+(Devlin et al., 2019). The head computes those places alone.
 """
 
 import json
 import math
-import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -24,17 +23,16 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 
 from pipeline.errors import BadInput
+from pipeline.io.atomic import create_folder
 from pipeline.models.encoder import EMBEDDED, PRECISIONS
 from pipeline.models.recam import pretrained_reader as models
-from pipeline.private import make_draft
 from pipeline.training import loop, recipes
-from pipeline.training.batches import shuffle_batches, sort_batches
+from pipeline.training.batches import IndexArray, shuffle_batches, sort_batches
 from pipeline.training.loop import TrainingResult
 
 FACTS = "undertone.json"  # beside the weights: how they came about
-_TEXTS = 1024  # texts cut in one go
+_TEXTS = 1024  # texts tokenized in one go
 
-IndexArray = npt.NDArray[np.int64]
 Precision = Literal["float32", "bfloat16"]
 
 
@@ -66,13 +64,18 @@ PROFILES = {
 
 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
-    """A profile with some numbers changed; those that are None stay."""
+    """Change some numbers of a profile; those that are None stay."""
     above_zero, from_zero = {"masked", "held", "learning_rate", "clip"}, {"seed", "tuned_layers"}
     recipe = recipes.change_profile(PROFILES, profile, changes, from_zero=from_zero, above_zero=above_zero)
-    for name in ("masked", "held", "warmup"):
+    check_shares(recipe, ("masked", "held", "warmup"))
+    return recipe
+
+
+def check_shares(recipe: Any, names: Sequence[str]) -> None:
+    """Raise BadInput if one of these numbers is not below 1."""
+    for name in names:
         if getattr(recipe, name) >= 1:
             raise BadInput(f"{name} should be a share below 1; found {getattr(recipe, name)!r}")
-    return recipe
 
 
 def fit(
@@ -80,19 +83,10 @@ def fit(
 ) -> TrainingResult:
     """Train on texts and keep the epoch with the least cross entropy on those held out.
 
-    On a CPU the same texts, recipe and encoder give the same bits.
-
-    Args:
-        texts: each counts once, and one without any piece not at all.
-        recipe: hyperparameters.
-        source: the encoder, as `models.recam.pretrained_reader.load_transformer` names it.
-        state: file that keeps the state after each epoch; an interrupted training goes on from it and ends with the
-            same model on a CPU.
-        device: cpu or cuda.
-
-    Raises:
-        BadInput: fewer than two texts, sequences longer than the encoder reads, the loss is no number, or `state` is of
-            another training.
+    Each text counts once, and one without any piece not at all. The source is the encoder as
+    `models.recam.pretrained_reader.load_transformer` names it. From `state`, a file, an interrupted training resumes;
+    see `loop.run`. On a CPU the same texts, recipe and encoder give the same bits. BadInput for fewer than two texts,
+    sequences longer than the encoder reads, a loss that is no number, or a `state` of another training.
     """
     generator = loop.seed_all(recipe.seed)
     transformer = models.load_transformer(source, is_masked=True)
@@ -145,7 +139,7 @@ def _make_sequences(
 
 @torch.no_grad()
 def _set_unigram_bias(module: Any, rows: list[Tensor]) -> None:
-    """The bias of a new head: log probabilities of the pieces, each counted once more."""
+    """Set the bias of a new head to log probabilities of the pieces, each counted once more."""
     bias = module.get_output_embeddings().bias
     counts = torch.bincount(torch.cat(rows).long(), minlength=len(bias)).double() + 1
     bias.copy_((counts / counts.sum()).log())
@@ -154,17 +148,10 @@ def _set_unigram_bias(module: Any, rows: list[Tensor]) -> None:
 def mask_pieces(
     ids: Tensor, is_allowed: Tensor, share: float, mask: int, vocabulary: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Sequences with pieces to be guessed, and where those are: [n, t] each.
+    """Return sequences with pieces to be guessed, and where those are: [n, t] each.
 
-    Each place is drawn with probability `share`; of those drawn 80 % are masked, 10 % get any other piece, 10 % stay.
-
-    Args:
-        ids: [n, t].
-        is_allowed: places that may be drawn, [n, t].
-        share: of them.
-        mask: id of the mask.
-        vocabulary: number of pieces.
-        generator: source of chance.
+    Each of the allowed places [n, t] is drawn with probability `share`; of those drawn 80 % are masked, 10 % get any
+    other of the `vocabulary` pieces, 10 % stay.
     """
     chance, kind = (torch.rand(ids.shape, generator=generator) for _ in range(2))
     random_ids = torch.randint(vocabulary, ids.shape, generator=generator, dtype=ids.dtype)
@@ -176,17 +163,15 @@ def mask_pieces(
 def make_optimiser(
     module: nn.Module, learning_rate: float, weight_decay: float, faster: float = 1.0, slow: Any = None
 ) -> torch.optim.Optimizer:
-    """AdamW over what learns; biases and norms do not decay, and what is not in `slow` learns so many times faster."""
-    slow_ids = {id(value) for value in slow.parameters()} if slow is not None else set()
+    """Make AdamW over what learns; biases and norms do not decay, and what is not in `slow` learns faster."""
+    slow_ids = {id(value) for value in (module if slow is None else slow).parameters()}
     groups: dict[tuple[float, float], list[nn.Parameter]] = {}
-    for value in module.parameters():
-        if value.requires_grad:
-            rate = learning_rate * (1.0 if slow is None or id(value) in slow_ids else faster)
-            groups.setdefault((rate, weight_decay if value.ndim > 1 else 0.0), []).append(value)
-    param_groups = [
+    for value in filter(lambda value: value.requires_grad, module.parameters()):
+        rate = learning_rate * (1.0 if id(value) in slow_ids else faster)
+        groups.setdefault((rate, weight_decay if value.ndim > 1 else 0.0), []).append(value)
+    return torch.optim.AdamW(
         {"params": params, "lr": rate, "full": rate, "weight_decay": decay} for (rate, decay), params in groups.items()
-    ]
-    return torch.optim.AdamW(param_groups)
+    )
 
 
 def set_learning_rate(
@@ -194,64 +179,64 @@ def set_learning_rate(
 ) -> None:
     """Set the learning rates of a step, from 0: they rise in the first share of all steps, then fall or stay."""
     warmup_steps = max(1, round(steps * warmup))
-    share = (step + 1) / warmup_steps if step < warmup_steps else 1.0
+    share = min((step + 1) / warmup_steps, 1.0)
     if is_falling and step >= warmup_steps:
         share = (steps - step) / max(1, steps - warmup_steps)
     for group in optimiser.param_groups:
         group["lr"] = group["full"] * share
 
 
+@dataclass
 class _Training:
-    """A model while it learns, and the sequences that it is judged by."""
+    """A model in training, and the sequences that it learns from and is judged by."""
 
-    def __init__(
-        self, module: Any, recipe: Recipe, pieces: models.Pieces, rows: list[Tensor],
-        is_held: npt.NDArray[np.bool_], generator: torch.Generator,
-    ) -> None:  # fmt: skip
-        self.module, self.recipe, self.pieces, self.rows, self.generator = module, recipe, pieces, rows, generator
-        self.lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-        self.train, self.held = np.flatnonzero(~is_held), np.flatnonzero(is_held)
+    module: Any
+    recipe: Recipe
+    pieces: models.Pieces
+    rows: list[Tensor]
+    is_held: npt.NDArray[np.bool_]
+    generator: torch.Generator
+
+    def __post_init__(self) -> None:
+        self.lengths = np.fromiter(map(len, self.rows), np.int64, len(self.rows))
         self.learner = loop.Learner(
-            optimiser=make_optimiser(module, recipe.learning_rate, recipe.weight_decay), generator=generator,
-            weights=partial(copy_trained_weights, module), restore=partial(models.load_weights, module),
-            modules=[module], clip=recipe.clip,
-        )  # fmt: skip
+            optimiser=make_optimiser(self.module, self.recipe.learning_rate, self.recipe.weight_decay),
+            generator=self.generator,
+            weights=partial(models.copy_weights, self.module, is_trained=True),
+            restore=partial(models.load_weights, self.module),
+            modules=[self.module],
+            clip=self.recipe.clip,
+        )
 
     def epoch(self, number: int) -> tuple[float, float, float, int]:
-        """Learn from all sequences and be judged: the numbers of the history."""
-        return self._run_epoch(number), *self._evaluate()
-
-    def _run_epoch(self, epoch: int) -> float:
-        """One pass over the training part; the mean cross entropy of a piece."""
+        """Train on all sequences once and evaluate; return the numbers of the history."""
         self.module.train()
         total, count = 0.0, 0
-        batches = list(shuffle_batches(self.lengths, self.train, self.recipe.batch, self.generator))
-        for number, rows in enumerate(batches, (epoch - 1) * len(batches)):
+        batches = list(shuffle_batches(self.lengths, np.flatnonzero(~self.is_held), self.recipe.batch, self.generator))
+        for step, rows in enumerate(batches, (number - 1) * len(batches)):
             predicted, truth = self._predict_masked(rows, self.generator)
             if not len(truth):
                 continue
-            set_learning_rate(self.learner.optimiser, number, len(batches) * self.recipe.epochs, self.recipe.warmup)
-            loss = loop.descend(cross_entropy(predicted, truth), self.learner, epoch)
+            set_learning_rate(self.learner.optimiser, step, len(batches) * self.recipe.epochs, self.recipe.warmup)
+            loss = loop.descend(cross_entropy(predicted, truth), self.learner, number)
             total, count = total + loss * len(truth), count + len(truth)
-        return total / max(count, 1)
+        return total / max(count, 1), *self._evaluate()
 
     def _predict_masked(self, rows: IndexArray, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """What the model says of some sequences' masked places, and the pieces that stood there: [m, vocabulary], [m].
+        """Predict the masked places of some sequences [m, vocabulary]; return the pieces that stood there, too: [m].
 
         What is drawn is drawn on the CPU, so that it is the same on any device.
         """
         ids = pad_sequence([self.rows[row].long() for row in rows], batch_first=True, padding_value=self.pieces.pad)
         lengths = torch.from_numpy(self.lengths[rows]).unsqueeze(1)
-        place = torch.arange(ids.shape[1])
+        place, vocabulary = torch.arange(ids.shape[1]), self.module.config.vocab_size
         is_allowed = (place >= len(self.pieces.before)) & (place < lengths - len(self.pieces.after))
-        vocabulary = self.module.config.vocab_size
         masked_ids, is_target = mask_pieces(
             ids, is_allowed, self.recipe.masked, self.pieces.mask, vocabulary, generator
         )
         device = self.module.device
-        is_target = is_target.to(device)
+        is_target, is_piece = is_target.to(device), (place < lengths).long().to(device)
         with torch.autocast(device.type, PRECISIONS["bfloat16"], enabled=self.recipe.precision == "bfloat16"):
-            is_piece = (place < lengths).long().to(device)
             states = self.module.base_model(input_ids=masked_ids.to(device), attention_mask=is_piece).last_hidden_state
             predicted = models.compute_logits(self.module, states[is_target])
         return predicted.float(), ids.to(device)[is_target]
@@ -261,55 +246,28 @@ class _Training:
         """Cross entropy and accuracy of held-out texts, masked each time in the same places, and their number."""
         self.module.eval()
         generator, entropy, right_count, count = torch.Generator().manual_seed(self.recipe.seed), 0.0, 0, 0
-        for rows in sort_batches(self.lengths, self.held, self.recipe.batch):
+        for rows in sort_batches(self.lengths, np.flatnonzero(self.is_held), self.recipe.batch):
             predicted, truth = self._predict_masked(rows, generator)
             entropy += cross_entropy(predicted, truth, reduction="sum").item()
             right_count, count = right_count + int((predicted.argmax(dim=1) == truth).sum()), count + len(truth)
         return entropy / max(count, 1), right_count / max(count, 1), count
 
 
-def copy_trained_weights(module: nn.Module) -> dict[str, Tensor]:
-    """The weights that learn."""
-    return {
-        name: value.detach().clone().cpu().contiguous()
-        for name, value in module.named_parameters()
-        if value.requires_grad
-    }
-
-
 def _read_tokenizer_files(tokenizer: Any) -> dict[str, str]:
-    """A tokenizer as the files that it is loaded from, all of them JSON or text."""
+    """Return the files, all of them JSON or text, that a tokenizer is loaded from."""
     with tempfile.TemporaryDirectory() as folder:
         tokenizer.save_pretrained(folder)
         return {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(folder).iterdir())}
 
 
 def write(path: Path, result: TrainingResult) -> None:
-    """Write a model as a folder that transformers loads (`AutoModelForMaskedLM`), complete or not at all.
-
-    Raises:
-        BadInput: something is there already.
-    """
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise BadInput(f"{path}: is there already; choose another folder")
+    """Write a model as a folder, absent before, that `AutoModelForMaskedLM` loads; complete or not at all."""
     module = models.build_transformer(result.config["architecture"], is_masked=True)
     models.load_weights(module, result.tensors)
-    draft = make_draft(path.parent)
-    try:
+    facts = {name: value for name, value in result.config.items() if name not in {"tokenizer", "architecture"}}
+    facts["history"] = result.history.to_dicts()
+    with create_folder(path) as draft:
         module.save_pretrained(draft)
         for name, text in result.config["tokenizer"].items():
             (draft / name).write_text(text, encoding="utf-8")
-        facts = {name: value for name, value in result.config.items() if name not in {"tokenizer", "architecture"}}
-        facts["history"] = result.history.to_dicts()
         (draft / FACTS).write_text(json.dumps(facts, sort_keys=True, indent=1) + "\n", encoding="utf-8")
-        draft.replace(path)
-    except BaseException:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise
-
-
-def load(path: Path, device: str = "cpu") -> models.LoadedTransformer:
-    """The model of a folder that `write` wrote, with its head, ready to be asked."""
-    transformer = models.load_transformer(path, is_masked=True)
-    transformer.module.to(device).eval()
-    return transformer

@@ -1,6 +1,6 @@
 """Training of the pretrained reader on cloze items, with the strong recipe as options (ReCAM, section 4; REC-31).
 
-    options in the placeholder    `style` filled (Wang et al., 2021); masked asks the placeholder itself
+    options in the placeholder    `style` filled (Wang et al., 2021); masked predicts the placeholder itself
     task-adaptive pre-training    the encoder is a folder of `training.recam.masked_lm`
     sliding window                `window`, `stride`, `windows`, `windows_by` (Xie et al., 2021a)
     label smoothing               `smoothing` (Xie et al., 2021a)
@@ -31,13 +31,13 @@ from pipeline.errors import BadInput
 from pipeline.examples.recam import items as cloze
 from pipeline.models.encoder import EMBEDDED, PRECISIONS
 from pipeline.models.recam import pretrained_reader as models
-from pipeline.models.recam.pretrained_reader import Pieces, PretrainedReader, Shape
+from pipeline.models.recam.pretrained_reader import Batch, Pieces, PretrainedReader, Shape
 from pipeline.training import loop, recipes
-from pipeline.training.batches import shuffle_batches, sort_batches
+from pipeline.training.batches import IndexArray, shuffle_batches, sort_batches
 from pipeline.training.loop import TrainingResult
 from pipeline.training.recam import hypernyms, pretrained_reading, readers
-from pipeline.training.recam.masked_lm import copy_trained_weights, make_optimiser, set_learning_rate
-from pipeline.training.recam.pretrained_reading import IndexArray, Inputs, Recipe
+from pipeline.training.recam.masked_lm import check_shares, make_optimiser, set_learning_rate
+from pipeline.training.recam.pretrained_reading import Inputs, Recipe
 
 __all__ = ["PROFILES", "Recipe", "TrainedReader", "answer", "compute_loss", "fit", "load", "make_recipe"]
 
@@ -48,15 +48,11 @@ Floats = npt.NDArray[np.float64]
 
 
 PROFILES = {
-    "filled": Recipe(
-        passage="relevant", window=40, stride=20, longest_question=24, tuned_layers=2, learning_rate=2e-4, faster=5.0,
-        epochs=1,
-    ),
+    "filled": Recipe(passage="relevant", window=40, stride=20, longest_question=24, tuned_layers=2, learning_rate=2e-4,
+                     faster=5.0, epochs=1),
     "masked": Recipe(style="masked", passage="relevant", window=80, stride=40, learning_rate=2e-4, epochs=2),
-    "strong": Recipe(
-        window=256, stride=128, windows=2, has_gloss=True, smoothing=0.1, wrong=0.5, averaged=2, hypernyms=0.1,
-        precision="bfloat16", learning_rate=1e-5, faster=10.0, batch=32, parts=8, epochs=4,
-    ),
+    "strong": Recipe(window=256, stride=128, windows=2, has_gloss=True, smoothing=0.1, wrong=0.5, averaged=2,
+                     hypernyms=0.1, precision="bfloat16", learning_rate=1e-5, faster=10.0, batch=32, parts=8, epochs=4),
 }  # fmt: skip
 """The two styles, sized for the embedded encoder on a CPU; and all options at once for a large one on a GPU, which
 nobody has measured here.
@@ -76,20 +72,16 @@ So small an encoder answers by what fits into the question; it hardly reads the 
 
 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
-    """A profile with some numbers changed; those that are None stay."""
+    """Change some numbers of a profile; those that are None stay."""
     from_zero = {"averaged", "tuned_layers", "epochs", "seed"}
     above_zero = {"learning_rate", "faster", "clip"}
     recipe = recipes.change_profile(PROFILES, profile, changes, from_zero=from_zero, above_zero=above_zero)
-    for name in ("smoothing", "hypernyms", "warmup"):
-        if getattr(recipe, name) >= 1:
-            raise BadInput(f"{name} should be a share below 1; found {getattr(recipe, name)!r}")
-    if recipe.stride > recipe.window:
-        raise BadInput(f"stride should be {recipe.window} at most, the window, so that no piece is passed over; "
-                       f"found {recipe.stride}")  # fmt: skip
-    if recipe.averaged > recipe.epochs:
-        raise BadInput(f"averaged should be {recipe.epochs} at most, the epochs; found {recipe.averaged}")
-    if recipe.parts > recipe.batch:
-        raise BadInput(f"parts should be {recipe.batch} at most, the batch; found {recipe.parts}")
+    check_shares(recipe, ("smoothing", "hypernyms", "warmup"))
+    limits = {"stride": ("window", ", so that no piece is skipped"), "averaged": ("epochs", ""), "parts": ("batch", "")}
+    for name, (limit, reason) in limits.items():
+        number, most = getattr(recipe, name), getattr(recipe, limit)
+        if number > most:
+            raise BadInput(f"{name} should be {most} at most, the {limit}{reason}; found {number}")
     return recipe
 
 
@@ -104,27 +96,13 @@ def fit(
 ) -> TrainingResult:
     """Train a reader and keep the epoch with the best accuracy on the validation part, or the mean of the last ones.
 
-    On a CPU the same items, recipe and encoder give the same bits.
-
-    Args:
-        items: item_id, article, question, options and label as of `examples.recam.items`; split where there is one:
-            only train and validation are read. Without validation items a tenth of the articles is kept for it, all
-            items of an article together.
-        recipe: hyperparameters; without epochs the encoder is asked as it is.
-        encoder: named as for `models.recam.pretrained_reader.load_transformer`; a folder of `training.recam.masked_lm`
-            holds an encoder adapted to the task.
-        state: file that keeps the state after each epoch; an interrupted training goes on from it and ends with the
-            same model on a CPU.
-        glosses: the words of each option's gloss, the option in small letters; a word without is its own gloss.
-        device: cpu or cuda.
-
-    Raises:
-        BadInput: nothing to learn or to choose by, a column or a placeholder is missing, sequences longer than the
-            encoder reads, the loss is no number, or `state` is of another training.
-        Missing: hypernyms are asked for, and WordNet is not here.
+    On a CPU the same items, recipe and encoder give the same bits. Without epochs the encoder stays as it is. It is
+    named as for `models.recam.pretrained_reader.load_transformer`; a folder of `training.recam.masked_lm` holds one
+    that is adapted to the task. The other arguments and errors are those of `readers.fit`; items have options and
+    label. Sequences longer than the encoder reads are BadInput; hypernyms need WordNet.
     """
     # the same parts as those of the other readers, so that both can be compared
-    items = readers.split_items(items, readers.Recipe(seed=recipe.seed))
+    items = readers.split_items(items, recipe.seed)
     if recipe.hypernyms:
         augmented = hypernyms.augment(items.filter(pl.col("split") == "train"), recipe.hypernyms, recipe.seed)
         items = pl.concat([items, augmented])
@@ -139,8 +117,8 @@ def fit(
         model.transformer.activation_checkpointing_enable({"use_reentrant": False})
     is_held = (items["split"] == "validation").to_numpy()
     inputs = pretrained_reading.read(items, recipe, pieces, option_glosses)
-    training = _Training(model, recipe, inputs, pieces, np.flatnonzero(~is_held), np.flatnonzero(is_held), generator)
-    # the learning rate falls over all epochs, so that their number is part of what the training is made of
+    training = _Training(model, inputs, is_held, generator)
+    # the learning rate falls over all epochs, so that their number is part of the fingerprint
     training_id = loop.fingerprint((asdict(recipe), transformer.revision, option_glosses), items)
     outcome = loop.run(training.epoch, training.learner, loop.ACCURACY, recipe.epochs, state, training_id)
     models.load_weights(model, training.mean if recipe.averaged else outcome.weights)
@@ -172,25 +150,25 @@ def _make_model(transformer: Any, recipe: Recipe) -> PretrainedReader:
 
 
 class _Training:
-    """A model while it learns, the mean of its last weights, and the items that it is judged by."""
+    """A model in training, the mean of its last weights, and the items that it learns from and is judged by."""
 
     def __init__(
-        self, model: PretrainedReader, recipe: Recipe, inputs: Inputs, pieces: Pieces, train: IndexArray,
-        held: IndexArray, generator: torch.Generator,
-    ) -> None:  # fmt: skip
-        self.model, self.recipe, self.inputs, self.pieces = model, recipe, inputs, pieces
-        self.train, self.held, self.generator = train, held, generator
+        self, model: PretrainedReader, inputs: Inputs, is_held: npt.NDArray[np.bool_], generator: torch.Generator
+    ) -> None:
+        self.model, self.inputs, self.recipe, self.generator = model, inputs, inputs.recipe, generator
+        self.train, self.held = np.flatnonzero(~is_held), np.flatnonzero(is_held)
         self.mean: dict[str, Tensor] = {}
+        rates = self.recipe.learning_rate, self.recipe.weight_decay, self.recipe.faster
         self.learner = loop.Learner(
-            optimiser=make_optimiser(
-                model, recipe.learning_rate, recipe.weight_decay, recipe.faster, slow=model.transformer
-            ),
-            generator=generator, weights=partial(copy_trained_weights, model), restore=self._restore,
+            optimiser=make_optimiser(model, *rates, slow=model.transformer),
+            generator=generator,
+            weights=partial(models.copy_weights, model, is_trained=True),
+            restore=self._restore,
             extra=lambda: {f"mean.{name}": value for name, value in self.mean.items()},
-        )  # fmt: skip
+        )
 
     def epoch(self, number: int) -> tuple[float, float, int]:
-        """Learn from all items and be judged: the numbers of the history."""
+        """Train on all items once and evaluate; return the numbers of the history."""
         loss, value = self._run_epoch(number), self.measure_accuracy()
         self._average(number - (self.recipe.epochs - self.recipe.averaged) - 1)
         return value, loss, len(self.held)
@@ -201,57 +179,48 @@ class _Training:
 
     @torch.no_grad()
     def _average(self, epoch_count: int) -> None:
-        """Take this epoch's weights into the mean; so many epochs are in it."""
-        if epoch_count == 0 and self.recipe.averaged:
-            self.mean = copy_trained_weights(self.model)
+        """Add this epoch's weights to the mean of so many epochs; below 0 the averaging has not begun."""
+        weights = models.copy_weights(self.model, is_trained=True) if epoch_count >= 0 else {}
+        if epoch_count == 0:
+            self.mean = weights
         elif epoch_count > 0:
-            weights = copy_trained_weights(self.model)
-            mean = [self.mean[name] for name in weights]
             average = get_swa_multi_avg_fn()  # type: ignore[no-untyped-call]
-            average(mean, list(weights.values()), epoch_count)  # in place
+            average([self.mean[name] for name in weights], list(weights.values()), epoch_count)  # in place
 
     def _run_epoch(self, epoch: int) -> float:
-        """One pass over the training part; the mean loss of an item."""
+        """Train on all items once; return the mean loss of an item."""
         self.model.train()
-        total = 0.0
+        total, optimiser = 0.0, self.learner.optimiser
         batches = list(shuffle_batches(self.inputs.lengths(), self.train, self.recipe.batch, self.generator))
+        steps = len(batches) * self.recipe.epochs
         for number, rows in enumerate(batches, (epoch - 1) * len(batches)):
-            self.learner.optimiser.zero_grad()
+            optimiser.zero_grad()
             for part in np.array_split(rows, min(self.recipe.parts, len(rows))):
-                loss = self._loss(part) * (len(part) / len(rows))
+                right, wrong = _score_options(self.model, self.inputs, part)
+                truth = self.inputs.truth[torch.from_numpy(part)].to(right.device)
+                loss = compute_loss(right, wrong, truth, self.recipe) * (len(part) / len(rows))
                 loop.check_loss(loss.item(), epoch)
                 loss.backward()  # type: ignore[no-untyped-call]
                 total += loss.item() * len(rows)
             nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
-            steps = len(batches) * self.recipe.epochs
-            set_learning_rate(self.learner.optimiser, number, steps, self.recipe.warmup, self.recipe.is_falling)
-            self.learner.optimiser.step()
+            set_learning_rate(optimiser, number, steps, self.recipe.warmup, self.recipe.is_falling)
+            optimiser.step()
         return total / len(self.train)
-
-    def _loss(self, rows: IndexArray) -> Tensor:
-        right, wrong = _score_options(self.model, self.inputs, rows, self.recipe, self.pieces)
-        truth = self.inputs.truth[torch.from_numpy(rows)].to(right.device)
-        return compute_loss(right, wrong, truth, self.recipe)
 
     def measure_accuracy(self) -> float:
         """The share of right answers on the validation part."""
         is_right = [
             scores.argmax(dim=1) == self.inputs.truth[torch.from_numpy(rows)]
-            for rows, scores in _predict(self.model, self.inputs, self.held, self.recipe, self.pieces)
+            for rows, scores in _predict(self.model, self.inputs, self.held)
         ]
         return float(torch.cat(is_right).float().mean())
 
 
 def compute_loss(right: Tensor, wrong: Tensor | None, truth: Tensor, recipe: Recipe) -> Tensor:
-    """What is learnt from: the cross entropy of the right option, and of each option's being wrong.
+    """Compute the cross entropy of the right option, and of each option's being wrong.
 
-    With smoothing ε the truth is 1 − ε + ε/5 for the right option and ε/5 for the others.
-
-    Args:
-        right: scores, [n, 5].
-        wrong: scores of the second head, [n, 5].
-        truth: place of the right option, [n].
-        recipe: its smoothing and the weight of the second loss.
+    With smoothing ε the truth is 1 − ε + ε/5 for the right option and ε/5 for the others. Scores are [n, 5], those of
+    the second head in `wrong`; truth, [n], is the place of the right option.
     """
     loss = cross_entropy(right, truth, label_smoothing=recipe.smoothing)
     if wrong is None:
@@ -260,28 +229,25 @@ def compute_loss(right: Tensor, wrong: Tensor | None, truth: Tensor, recipe: Rec
     return loss + recipe.wrong * binary_cross_entropy_with_logits(wrong, is_wrong)
 
 
-def _score_options(
-    model: PretrainedReader, inputs: Inputs, rows: IndexArray, recipe: Recipe, pieces: Pieces
-) -> tuple[Tensor, Tensor | None]:
+def _score_options(model: PretrainedReader, inputs: Inputs, rows: IndexArray) -> tuple[Tensor, Tensor | None]:
     device = next(model.parameters()).device
-    batch = pretrained_reading.make_batch(inputs, rows.tolist(), recipe, pieces)
-    with torch.autocast(device.type, PRECISIONS["bfloat16"], enabled=recipe.precision == "bfloat16"):
-        scores: tuple[Tensor, Tensor | None] = model(batch.to(str(device)))
+    batch = Batch._make(part.to(device) for part in pretrained_reading.make_batch(inputs, rows.tolist()))
+    with torch.autocast(device.type, PRECISIONS["bfloat16"], enabled=inputs.recipe.precision == "bfloat16"):
+        scores: tuple[Tensor, Tensor | None] = model(batch)
     return scores
 
 
 @torch.no_grad()
-def _predict(
-    model: PretrainedReader, inputs: Inputs, rows: IndexArray, recipe: Recipe, pieces: Pieces
-) -> Iterator[tuple[IndexArray, Tensor]]:
-    """Some rows and the log probabilities of their options [n, 5], until each row had its turn."""
+def _predict(model: PretrainedReader, inputs: Inputs, rows: IndexArray) -> Iterator[tuple[IndexArray, Tensor]]:
+    """Yield batches of the rows, and the log probabilities of their options [n, 5]."""
     model.eval()
-    for batch in sort_batches(inputs.lengths(), rows, max(1, recipe.batch // recipe.parts)):
-        yield batch, models.ensemble(*_score_options(model, inputs, batch, recipe, pieces), recipe.wrong).cpu()
+    size = max(1, inputs.recipe.batch // inputs.recipe.parts)
+    for batch in sort_batches(inputs.lengths(), rows, size):
+        yield batch, models.ensemble(*_score_options(model, inputs, batch), inputs.recipe.wrong).cpu()
 
 
 class TrainedReader(NamedTuple):
-    """A reader that can be asked."""
+    """A trained reader, and what it needs to read items."""
 
     model: PretrainedReader
     recipe: Recipe
@@ -290,10 +256,9 @@ class TrainedReader(NamedTuple):
 
 
 def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu") -> TrainedReader:
-    """A reader of what `fit` gave or `registry.read` read; the encoder that it was made of is not needed.
+    """Load a reader from the tensors and configuration of `fit` or `registry.read`, without the encoder it came from.
 
-    Raises:
-        BadInput: it is no pretrained reader, or a weight is of another one.
+    BadInput if it is no pretrained reader, or a weight is of another one.
     """
     if config.get("kind") != KIND:
         raise BadInput(f"the model is of kind {config.get('kind')!r}, not {KIND!r}")
@@ -306,18 +271,13 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu"
 
 
 def answer(reader: TrainedReader, items: pl.DataFrame, glosses: Mapping[str, Sequence[str]] | None = None) -> Floats:
-    """Probabilities of the five options of each item: [n, 5].
-
-    Args:
-        reader: the reader.
-        items: item_id, article, question, options.
-        glosses: of options that are new to the reader.
-    """
-    out = np.empty((len(items), cloze.OPTIONS), np.float64)
-    for start in range(0, len(items), ROWS):
-        part = items[start : start + ROWS]
+    """Compute the probabilities of the five options of each item: [n, 5]; glosses: of options new to the reader."""
+    parts = [np.empty((0, cloze.OPTIONS), np.float64)]
+    for part in items.iter_slices(ROWS):
         gloss_of = pretrained_reading.gloss_options(part, glosses or {}, reader.recipe) | reader.glosses
         inputs = pretrained_reading.read(part, reader.recipe, reader.pieces, gloss_of)
-        for batch, scores in _predict(reader.model, inputs, np.arange(len(part)), reader.recipe, reader.pieces):
-            out[start + batch] = scores.double().softmax(dim=1).numpy()
-    return out
+        probabilities = np.empty((len(part), cloze.OPTIONS), np.float64)
+        for batch, scores in _predict(reader.model, inputs, np.arange(len(part))):
+            probabilities[batch] = scores.double().softmax(dim=1).numpy()
+        parts.append(probabilities)
+    return np.concatenate(parts)

@@ -4,15 +4,16 @@ A reader learns either to choose among an item's five options, or among all cand
 made: then an item needs no options, only its answer. Passage and summary share word vectors, which stay as they are;
 glosses and candidates have vectors of their own that begin as those and are trained (appendix D).
 
-What a reader reads is made in `reading`; one that is trained is asked by `asking`.
+What a reader reads is made in `reading`; `answers` has what a trained one answers.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import torch
 from torch import Tensor, nn
@@ -22,11 +23,11 @@ from pipeline.errors import BadInput
 from pipeline.examples.recam import items as cloze
 from pipeline.models.word_vectors import WordVectors
 from pipeline.training import loop, recipes
-from pipeline.training.batches import shuffle_batches
+from pipeline.training.batches import IndexArray, shuffle_batches
 from pipeline.training.loop import TrainingResult
 from pipeline.training.recam import reading
 from pipeline.training.recam.answers import Answerer, Floats, TrainedReader, answer, load, rank_candidates, score_items
-from pipeline.training.recam.reading import Candidates, IndexArray, Inputs, Recipe
+from pipeline.training.recam.reading import Candidates, Inputs, Recipe
 
 __all__ = ["PROFILES", "SMALL", "Recipe", "TrainedReader", "answer", "fit", "load", "make_recipe", "rank_candidates"]
 
@@ -55,11 +56,9 @@ are .09 of them. The paper's have .28 to .38, from all of XSum (Table 3).
 
 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
-    """A profile with some numbers changed; those that are None stay."""
-    above_zero = {"clip", "learning_rate"}
-    return recipes.change_profile(
-        PROFILES, profile, changes, from_zero={"drawn", "vocabulary", "seed"}, above_zero=above_zero
-    )
+    """Change some numbers of a profile; those that are None stay."""
+    from_zero, above_zero = {"drawn", "vocabulary", "seed"}, {"clip", "learning_rate"}
+    return recipes.change_profile(PROFILES, profile, changes, from_zero=from_zero, above_zero=above_zero)
 
 
 def fit(
@@ -76,24 +75,14 @@ def fit(
 
     Over a vocabulary that is recall at 1. On a CPU the same items, recipe and vectors give the same bits.
 
-    Args:
-        items: item_id, article, question, and options and label as of `examples.recam.items`, or, over a vocabulary,
-            answer; split where there is one: only train and validation are read. Without validation items a tenth of
-            the articles is kept for it, all items of an article together.
-        recipe: hyperparameters.
-        vectors: of words.
-        state: file that keeps the state after each epoch; an interrupted training goes on from it and ends with the
-            same model on a CPU.
-        glosses: the words of each candidate's gloss (appendix D: of its lemma, the first sense of each part of speech),
-            the candidate in small letters; a word without is its own gloss.
-        candidates: words that `candidates` may name beside the options, or answers, of the items.
-        device: cpu or cuda.
-
-    Raises:
-        BadInput: nothing to learn or to choose by, a column or a placeholder is missing, the loss is no number, or
-            `state` is of another training.
+    Items have item_id, article, question, and options and label as of `examples.recam.items`, or, over a vocabulary,
+    answer; for split see `split_items`. From `state`, a file, an interrupted training resumes; see `loop.run`. Glosses
+    are the words of each candidate's gloss (appendix D: of its lemma, the first sense of each part of speech), the
+    candidate in small letters; a word without is its own gloss. `candidates` are further answers. BadInput if there is
+    nothing to learn or to choose by, a placeholder is missing, the loss is no number, or `state` is of another
+    training.
     """
-    items = split_items(items, recipe)
+    items = split_items(items, recipe.seed)
     generator = loop.seed_all(recipe.seed)
     item_options = reading.list_options(items, recipe.over)
     words = sorted({*map(reading.normalise, candidates), *(word for row in item_options for word in row)})
@@ -102,9 +91,8 @@ def fit(
     lexicon, table = reading.make_table([*texts.words, *words], vectors, recipe.dim, 3, generator, recipe.vocabulary)
     answers = table[lexicon.rows(words)]
     gloss_of = reading.select_glosses(words, glosses or {}, recipe)
-    gloss_lexicon, gloss_table = reading.make_table(
-        {word for gloss in gloss_of.values() for word in gloss}, vectors, recipe.dim, 2, generator
-    )
+    gloss_words = {word for gloss in gloss_of.values() for word in gloss}
+    gloss_lexicon, gloss_table = reading.make_table(gloss_words, vectors, recipe.dim, 2, generator)
     gloss_rows = [gloss_lexicon.rows(gloss_of[word]) for word in words] if gloss_of else []
 
     places = np.array([[number_of[word] for word in row] for row in item_options], np.int64)
@@ -113,9 +101,7 @@ def fit(
     inputs = reading.make_inputs(items, texts, lexicon, options, truth)
     model = Answerer(recipe, table, answers, gloss_table if recipe.has_gloss else None).to(device)
     is_held = (items["split"] == "validation").to_numpy()
-    training = _Training(
-        model, recipe, inputs, np.flatnonzero(~is_held), np.flatnonzero(is_held), gloss_rows, generator
-    )
+    training = _Training(model, recipe, inputs, is_held, gloss_rows, generator)
     facts = (asdict(recipe) | {"epochs": None}, words, gloss_of, vectors.words)
     training_id = loop.fingerprint(facts, vectors.vectors, items)
     outcome = loop.run(training.epoch, training.learner, loop.ACCURACY, recipe.epochs, state, training_id)
@@ -132,80 +118,72 @@ def fit(
     return TrainingResult(outcome.weights | frozen, config, outcome.history)
 
 
-def split_items(items: pl.DataFrame, recipe: Recipe) -> pl.DataFrame:
-    """The items to learn from and to choose the epoch by, split said."""
-    columns = {"item_id", "article", "question"}
-    columns |= {"options", "label"} if recipe.over == "options" or "answer" not in items.columns else {"answer"}
-    if missing := sorted(columns - set(items.columns)):
-        raise BadInput(f"items to train on: there is no column {', '.join(missing)}")
-    for name in sorted(columns):
-        if items[name].null_count():
-            raise BadInput(f"items to train on: field {name!r} is null in {items[name].null_count()} of {len(items)}")
+def split_items(items: pl.DataFrame, seed: int) -> pl.DataFrame:
+    """Return the items of the splits train and validation; BadInput if nothing is left to learn from.
+
+    Without validation items a tenth of the articles is drawn for it, all items of an article together.
+    """
     if "split" in items.columns:
         items = items.filter(pl.col("split").is_in(["train", "validation"]))
     if "split" not in items.columns or not (items["split"] == "validation").any():
         groups = items.select(cloze.normalise()).to_series()
         articles = groups.unique().sort()
-        validation_rows = np.random.default_rng(recipe.seed).permutation(len(articles))[
-            : max(1, round(len(articles) / 10))
-        ]
-        is_held = groups.is_in(articles.gather(validation_rows).implode())
+        order = np.random.default_rng(seed).permutation(len(articles))
+        held_articles = articles.gather(order[: max(1, round(len(articles) / 10))])
+        is_held = groups.is_in(held_articles.implode())
         items = items.with_columns(split=pl.when(is_held).then(pl.lit("validation")).otherwise(pl.lit("train")))
     if not (items["split"] == "train").any():
-        raise BadInput(f"items to train on: expected two articles at least, found {len(items)} items without")
+        raise BadInput(f"items to train on: expected at least two articles, found {len(items)} items of one or none")
     return items
 
 
+@dataclass
 class _Training:
-    """A model while it learns, and the items that it is judged by."""
+    """A model in training, and the items that it learns from and is judged by."""
 
-    def __init__(
-        self, model: Answerer, recipe: Recipe, inputs: Inputs, train: IndexArray, held: IndexArray,
-        glosses: list[Tensor], generator: torch.Generator,
-    ) -> None:  # fmt: skip
-        self.model, self.recipe, self.inputs, self.generator = model, recipe, inputs, generator
-        self.train, self.held, self.glosses = train, held, glosses
-        parameters = [value for value in model.parameters() if value.requires_grad]
-        optimiser = torch.optim.Adam(parameters, lr=recipe.learning_rate)
-        self.learner = loop.make_learner(model, optimiser, generator, recipe.clip)
+    model: Answerer
+    recipe: Recipe
+    inputs: Inputs
+    is_held: npt.NDArray[np.bool_]
+    glosses: list[Tensor]
+    generator: torch.Generator
+
+    def __post_init__(self) -> None:
+        self.train, self.held = np.flatnonzero(~self.is_held), np.flatnonzero(self.is_held)
+        parameters = [value for value in self.model.parameters() if value.requires_grad]
+        optimiser = torch.optim.Adam(parameters, lr=self.recipe.learning_rate)
+        self.learner = loop.make_learner(self.model, optimiser, self.generator, self.recipe.clip)
 
     @property
     def candidates(self) -> Candidates:
         return Candidates(self.model.answers, self.glosses)
 
     def epoch(self, number: int) -> tuple[float, float, int]:
-        """Learn from all items and be judged: the numbers of the history."""
-        loss, value = self._run_epoch(number), self._measure_accuracy()
-        return value, loss, len(self.held)
-
-    def _run_epoch(self, epoch: int) -> float:
-        """One pass over the training part; the mean loss of an item, its negative log-likelihood (appendix D)."""
+        """Train on all items once and evaluate; return accuracy, the mean loss of an item (appendix D), and a count."""
         self.model.train()
         total = 0.0
         for rows in shuffle_batches(self.inputs.lengths(), self.train, self.recipe.batch, self.generator):
-            total += loop.descend(self._loss(rows), self.learner, epoch) * len(rows)
-        return total / len(self.train)
+            total += loop.descend(self._loss(rows), self.learner, number) * len(rows)
+        return self._measure_accuracy(), total / len(self.train), len(self.held)
 
     def _loss(self, rows: IndexArray) -> Tensor:
         """Of a batch, over each item's options, or over a vocabulary or what is drawn of it."""
         truth, v = self.inputs.truth[rows], self.model.summarise(self.inputs, rows)
+        pool, positions = np.arange(len(self.model.answers)), None
         if self.inputs.options.shape[1]:
             pool, positions = np.unique(self.inputs.options[rows], return_inverse=True)
-            scores = self._score_pool(v, pool)
-            scores = scores.gather(1, torch.from_numpy(positions).reshape(len(rows), -1).to(scores.device))
-            return cross_entropy(scores, torch.from_numpy(truth).to(scores.device))
-        pool = np.arange(len(self.model.answers))
-        if self.recipe.drawn:
+        elif self.recipe.drawn:
             sample = torch.randperm(len(pool), generator=self.generator)[: self.recipe.drawn].numpy()
             pool = np.union1d(truth, sample)
-        scores, truth_positions = self._score_pool(v, pool), torch.from_numpy(np.searchsorted(pool, truth))
+        scores = self.model.score(v, self.candidates.select(torch.from_numpy(pool)))
+        if positions is not None:
+            scores = scores.gather(1, torch.from_numpy(positions).reshape(len(rows), -1).to(scores.device))
+            return cross_entropy(scores, torch.from_numpy(truth).to(scores.device))
+        truth_positions = torch.from_numpy(np.searchsorted(pool, truth))
         # what is in the pool stands for what is not: an answer that comes with many batches is no likelier
         corrected = scores - torch.from_numpy(self._estimate_chances()[pool]).log().to(scores)
         is_right = nn.functional.one_hot(truth_positions, len(pool)).bool().to(scores.device)
         return cross_entropy(torch.where(is_right, scores, corrected), truth_positions.to(scores.device))
-
-    def _score_pool(self, v: Tensor, pool: IndexArray) -> Tensor:
-        return self.model.score(v, self.candidates.select(torch.from_numpy(pool)))
 
     def _estimate_chances(self) -> Floats:
         """Of each candidate, to be scored with an item whose answer it is not: as drawn, or as the answer of another.

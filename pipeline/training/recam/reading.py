@@ -13,15 +13,14 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from pipeline.errors import BadInput
 from pipeline.examples.recam import items as cloze
 from pipeline.models.recam.readers import Unit
 from pipeline.models.word_vectors import WordVectors
 from pipeline.text import segment
+from pipeline.training.batches import IndexArray
 
 _PADDING, _UNKNOWN, _PLACEHOLDER = range(3)  # rows of the table before those of the words
 
-IndexArray = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.int32]
 Over = Literal["options", "vocabulary"]
 
@@ -60,11 +59,7 @@ class Texts(NamedTuple):
 
 
 def tokenize(items: pl.DataFrame, recipe: Recipe) -> Texts:
-    """The words of articles and questions, as many as the recipe reads.
-
-    Raises:
-        BadInput: naming the item whose question has no placeholder.
-    """
+    """Tokenize articles and questions, and keep as many words as the recipe reads."""
     id_of: dict[str, int] = {}
     cut_text = segment.load_tokenizer(recipe.tokenizer).cut
 
@@ -75,12 +70,9 @@ def tokenize(items: pl.DataFrame, recipe: Recipe) -> Texts:
     article_of = [row_of.setdefault(article, len(row_of)) for article in items["article"]]
     articles = [np.array(read(article)[: recipe.longest], np.int32) for article in row_of]
     questions = []
-    for item, question in items.select("item_id", "question").iter_rows():
-        before, placeholder, after = question.partition(cloze.PLACEHOLDER)
-        if not placeholder:
-            raise BadInput(f"item {item}: field 'question' should hold {cloze.PLACEHOLDER}, found {question!r:.60}")
-        question_ids = [*read(before)[-recipe.longest :], -1, *read(after)[: recipe.longest]]
-        questions.append(np.array(question_ids, np.int32))
+    for row in items.select("item_id", "question").iter_rows():
+        before, after = map(read, cloze.split_question(*row))
+        questions.append(np.array([*before[-recipe.longest :], -1, *after[: recipe.longest]], np.int32))
     return Texts(articles, np.array(article_of, np.int64), questions, list(id_of))
 
 
@@ -92,50 +84,36 @@ class Lexicon:
         self.place = {word: row for row, word in enumerate(words, first)}
 
     def rows(self, words: Sequence[str]) -> Tensor:
-        """int64 [words], of an empty text as of one unknown word."""
-        return torch.tensor([self._row(word) for word in words] or [_UNKNOWN], dtype=torch.int64)
-
-    def _row(self, word: str) -> int:
-        return self.place.get(word) or self.place.get(word.lower()) or _UNKNOWN
+        """Look up the rows, int64 [words]; an empty text is one unknown word."""
+        rows = [self.place.get(word) or self.place.get(word.lower()) or _UNKNOWN for word in words]
+        return torch.tensor(rows or [_UNKNOWN], dtype=torch.int64)
 
 
 def make_table(
     words: Collection[str], vectors: WordVectors, dim: int, first: int, generator: torch.Generator, commonest: int = 0
 ) -> tuple[Lexicon, Tensor]:
-    """Words that are kept and their vectors, sized so that numbers are about 1.
+    """Make a table of words and their vectors, sized so that numbers are about 1.
 
-    Before them stand `first` rows: zeros for padding, and drawn ones for what has no vector: unknown words share one.
-
-    Args:
-        words: words that are kept where they have a vector, as they are or in small letters.
-        vectors: of words.
-        dim: numbers of a vector, at most; longer ones keep their principal components.
-        first: 3 where a placeholder may stand, else 2.
-        generator: source of chance.
-        commonest: keep so many of the first vectors as well.
+    Before them stand `first` rows, 3 where a placeholder may stand, else 2: zeros for padding, and drawn ones for what
+    has no vector: unknown words share one. Words are kept where they have a vector, as they are or in small letters; so
+    are the `commonest` first vectors. Vectors longer than `dim` are reduced to so many principal components.
     """
-    forms = {normalise for word in words for normalise in (word, word.lower())}
+    forms = {form for word in words for form in (word, word.lower())}
     rows = [row for row, word in enumerate(vectors.words) if row < commonest or word in forms]
     matrix = torch.from_numpy(vectors.vectors[rows])
-    if dim < matrix.shape[1]:
-        matrix = _reduce(matrix, dim)
+    if dim < matrix.shape[1] and rows:  # to the first principal components
+        centred = matrix - matrix.mean(dim=0)
+        directions = torch.linalg.eigh((centred.T @ centred).double()).eigenvectors  # the largest last
+        matrix = centred @ directions[:, -dim:].flip(1).to(matrix)
+    matrix = matrix[:, :dim]
     scale = matrix.square().mean().sqrt().clamp(min=1e-12) if rows else torch.tensor(1.0)
     special = torch.randn(first, matrix.shape[1], generator=generator)
     special[_PADDING] = 0
     return Lexicon([vectors.words[row] for row in rows], first), torch.cat([special, matrix / scale])
 
 
-def _reduce(rows: Tensor, dim: int) -> Tensor:
-    """The first principal components of rows [n, d]: [n, dim]."""
-    if not len(rows):
-        return rows[:, :dim]
-    centred = rows - rows.mean(dim=0)
-    directions = torch.linalg.eigh((centred.T @ centred).double()).eigenvectors  # the largest last
-    return centred @ directions[:, -dim:].flip(1).to(rows)  # type: ignore[no-any-return]
-
-
 class Inputs(NamedTuple):
-    """Everything of some items that batches are made of."""
+    """What batches of some items are made of."""
 
     articles: list[Tensor]
     article_of: IndexArray
@@ -145,13 +123,13 @@ class Inputs(NamedTuple):
     truth: IndexArray  # [n]: place of the right option, or number of the right candidate
 
     def lengths(self) -> IndexArray:
-        """Words of each item's article."""
+        """Count the words of each item's article."""
         article_lengths = np.fromiter(map(len, self.articles), np.int64, len(self.articles))
         return article_lengths[self.article_of]
 
 
 def make_inputs(items: pl.DataFrame, texts: Texts, lexicon: Lexicon, options: IndexArray, truth: IndexArray) -> Inputs:
-    """What batches of some items are made of; options [n, 5] or [n, 0] and truth [n] as of `Inputs`."""
+    """Make the inputs of some items; options and truth as of `Inputs`."""
     rows = torch.cat([lexicon.rows(texts.words), torch.tensor([_PLACEHOLDER])]).int()  # -1 is the last
     empty = torch.tensor([_UNKNOWN], dtype=torch.int32)
     articles = [rows[torch.from_numpy(ids).long()] if len(ids) else empty for ids in texts.articles]
@@ -167,16 +145,17 @@ class Candidates(NamedTuple):
     glosses: list[Tensor]  # [m] of ids; empty for a reader without
 
     def select(self, rows: Tensor) -> "Candidates":
+        """Select some candidates by their rows."""
         return Candidates(self.vectors[rows], [self.glosses[row] for row in rows.tolist()] if self.glosses else [])
 
 
 def normalise(word: str) -> str:
-    """A candidate as it is known by, whatever its capitals."""
+    """Normalise a candidate: small letters, stripped."""
     return word.strip().lower()
 
 
 def list_options(items: pl.DataFrame, over: Over) -> list[list[str]]:
-    """The options of each item, or its answer alone; in small letters."""
+    """List the options of each item, or its answer alone; in small letters."""
     if over == "options":
         return [[normalise(option) for option in options] for options in items["options"]]
     answers = items["answer"] if "answer" in items.columns else items.select(cloze.right_option()).to_series()
@@ -184,7 +163,7 @@ def list_options(items: pl.DataFrame, over: Over) -> list[list[str]]:
 
 
 def select_glosses(words: Sequence[str], glosses: Mapping[str, Sequence[str]], recipe: Recipe) -> dict[str, list[str]]:
-    """The gloss of each word, which is itself where there is none; none at all for a reader that reads none."""
+    """Return the gloss of each word, which is itself where there is none; a reader without glosses gets none."""
     if not recipe.has_gloss:
         return {}
     return {word: [*(glosses.get(word) or [word])][: recipe.longest_gloss] for word in words}

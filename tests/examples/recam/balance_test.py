@@ -29,9 +29,10 @@ FRAMES = (
 def without_wordnet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every word is its own base form, but for plurals of two words."""
     monkeypatch.setattr(wordnet, "lemmatize", lambda word, _: {"hopes": "hope", "fears": "fear"}.get(word, word))
+    monkeypatch.setattr(wordnet, "find_pools", find_pools)
 
 
-def pools(word: str) -> Pools:
+def find_pools(word: str) -> Pools:
     """Hope and wish are synonyms, hope and despair antonyms."""
     near = {"hope": {"wish"}, "wish": {"hope"}}.get(word, set())
     return Pools(frozenset(near), frozenset({"despair"} if word == "hope" else ()))
@@ -80,7 +81,7 @@ NOBODY = pl.DataFrame(schema={"item_id": pl.String, "word": pl.String, "rank": p
 def reasons(items: pl.DataFrame, *words: str) -> dict[str, str | None]:
     """What becomes of words that a reader names for the first item."""
     named = pl.DataFrame({"item_id": "i000", "word": words, "rank": range(1, len(words) + 1)})
-    found = balance.choose_balanced(items, named, pools=pools).candidates
+    found = balance.choose_balanced(items, named).candidates
     told = found.filter((pl.col("item_id") == "i000") & (pl.col("token_count") > 0))
     return dict(told.select("word", "reason").iter_rows())
 
@@ -114,7 +115,7 @@ def test_neighbours_never_meet() -> None:
         return np.array([place.get(one if name == other else name, np.zeros(30)) for name in words])
 
     def together(given: Vectors | None) -> int:
-        made = balance.choose_balanced(items, named, given, pools).items
+        made = balance.choose_balanced(items, named, given).items
         assert made.height > 100
         return sum({one, other} <= set(row) for row in made["options"])
 
@@ -125,7 +126,7 @@ def test_neighbours_never_meet() -> None:
 def test_one_item_an_article() -> None:
     """Of items on one article one is kept, as they name each other's gold word; all are accounted for."""
     items = small(*OTHERS).with_columns(article=pl.lit("The same.") + (pl.int_range(pl.len()) // 2).cast(pl.String))
-    found = balance.choose_balanced(items, NOBODY, pools=pools)
+    found = balance.choose_balanced(items, NOBODY)
     assert found.dropped.filter(pl.col("reason") == "same_article").height == 30
     assert sorted([*found.items["item_id"], *found.dropped["row_key"]]) == sorted(items["item_id"])
 
@@ -133,15 +134,15 @@ def test_one_item_an_article() -> None:
 def test_ids_differ() -> None:
     """Two items with the same id are an error."""
     with pytest.raises(BadInput, match="'i0' more than once"):
-        balance.choose_balanced(pl.concat([simulated(9)[0]] * 2), NOBODY, pools=pools)
+        balance.choose_balanced(pl.concat([simulated(9)[0]] * 2), NOBODY)
 
 
 def test_few() -> None:
     """Items with fewer than eight words to choose from are dropped; of no items nothing is made."""
-    found = balance.choose_balanced(small(*OTHERS[:8]), NOBODY, pools=pools)
+    found = balance.choose_balanced(small(*OTHERS[:8]), NOBODY)
     assert found.items.is_empty()
     assert "too_few_choices" in set(found.dropped["reason"])
-    nothing = balance.choose_balanced(small("hope").clear(), NOBODY, pools=pools)
+    nothing = balance.choose_balanced(small("hope").clear(), NOBODY)
     assert nothing.items.is_empty()
     assert nothing.dropped.is_empty()
 
@@ -151,24 +152,22 @@ def test_few() -> None:
 def test_options(seed: int) -> None:
     """Options are five different words, the gold word once; the order of rows is of no account, the seed is."""
     items, named = simulated(150, seed % 3)
-    found = balance.choose_balanced(items, named, pools=pools, seed=seed)
+    found = balance.choose_balanced(items, named, seed=seed)
     answers = dict(items.select("item_id", "answer").iter_rows())
     for row in found.items.to_dicts():
         assert len(set(row["options"])) == 5
         assert row["options"][row["label"]] == answers[row["item_id"]]
         assert set(row["options"]) <= set(answers.values())
     assert len(found.items) + len(found.dropped) == len(items)
-    again = balance.choose_balanced(
-        items.sample(fraction=1, shuffle=True, seed=seed), named.reverse(), pools=pools, seed=seed
-    )
+    again = balance.choose_balanced(items.sample(fraction=1, shuffle=True, seed=seed), named.reverse(), seed=seed)
     assert again.items.equals(found.items)
-    assert not balance.choose_balanced(items, named, pools=pools, seed=seed + 1).items.equals(found.items)
+    assert not balance.choose_balanced(items, named, seed=seed + 1).items.equals(found.items)
 
 
 @cache
 def balanced(count: int) -> pl.DataFrame:
     """The simulated items with balanced options."""
-    return balance.choose_balanced(*simulated(count), pools=pools).items
+    return balance.choose_balanced(*simulated(count)).items
 
 
 def test_nothing_is_given_away() -> None:
@@ -177,7 +176,7 @@ def test_nothing_is_given_away() -> None:
     far = audit(balanced(2000)).filter(pl.col("gap") > 0.02 + 2 * pl.col("error"))
     assert far.is_empty(), far
     items, named = simulated(2000)
-    paper = audit(choices.choose(items, named.filter(pl.col("rank") <= 10), pools=pools).items)
+    paper = audit(choices.choose(items, named.filter(pl.col("rank") <= 10)).items)
     leaks = dict(paper.select("baseline", "gap").iter_rows())
     assert min(leaks[name] for name in ("seldom_right", "seldom_offered", "option_only", "question_only")) > 0.15
 
@@ -201,7 +200,7 @@ def test_what_the_question_tells() -> None:
         "item_id": [f"t{n:03}" for n in range(40)], "article": [f"Text {n}." for n in range(40)],
         "question": f"They lived in zzyzx @placeholder , {OTHERS[3]}.", "answer": word(900), "upos": "NOUN",
     })  # fmt: skip
-    found = balance.choose_balanced(pl.concat([items, fixed]), named, pools=pools)
+    found = balance.choose_balanced(pl.concat([items, fixed]), named)
     why = dict(found.dropped.select("row_key", "reason").iter_rows())
     told = [why.get(name) for name in fixed["item_id"]]
     assert told.count("told_by_question") > 30

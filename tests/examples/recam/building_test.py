@@ -30,69 +30,70 @@ def analyse(text: str) -> list[list[Token]]:
 
 
 @pytest.fixture
-def told() -> pl.DataFrame:
+def tokens() -> pl.DataFrame:
     """Every token of the summaries, by both rules and the filter that looks into the passage."""
-    found = building.find_targets(ARTICLES, analyse, RULES, (rules.flag_in_passage,))
-    return pl.concat(found).with_columns(source=pl.lit("news"))
+    frames = building.find_targets(ARTICLES, analyse, RULES, (rules.flag_in_passage,))
+    return pl.concat(frames).with_columns(source=pl.lit("news"))
 
 
-def test_every_token_is_told_of_for_each_subtask(told: pl.DataFrame) -> None:
+def test_every_token_has_a_row_for_each_subtask(tokens: pl.DataFrame) -> None:
     """The funnel of a subtask adds up to the tokens of the summaries, whatever the size of the chunks."""
-    tokens = sum(len(analyse(summary)[0]) for summary in ARTICLES["summary"])
-    assert told.group_by("subtask").len().sort("subtask").rows() == [(name, tokens) for name in building.SUBTASKS]
-    alone = [
-        next(building.find_targets(one, analyse, RULES, (rules.flag_in_passage,))) for one in ARTICLES.iter_slices(1)
-    ]
+    count = sum(len(analyse(summary)[0]) for summary in ARTICLES["summary"])
+    assert tokens.group_by("subtask").len().sort("subtask").rows() == [(name, count) for name in building.SUBTASKS]
+    parts = (
+        building.find_targets(article, analyse, RULES, (rules.flag_in_passage,)) for article in ARTICLES.iter_slices(1)
+    )
+    alone = [next(part) for part in parts]
     order = ["subtask", "thread_id", "start"]
-    assert pl.concat(alone).sort(order).equals(told.drop("source").sort(order))
+    assert pl.concat(alone).sort(order).equals(tokens.drop("source").sort(order))
 
 
-def test_items_are_summaries_with_a_word_left_out(told: pl.DataFrame) -> None:
+def test_items_are_summaries_with_a_word_left_out(tokens: pl.DataFrame) -> None:
     """A target gives one item: the question without it, the word as it was written, and where it stood."""
-    made = building.build_items(ARTICLES, told, "imperceptibility").sort("thread_id", "start")
-    assert made.select("thread_id", "question", "answer", "start").rows() == [
+    items = building.build_items(ARTICLES, tokens, "imperceptibility").sort("thread_id", "start")
+    assert items.select("thread_id", "question", "answer", "start").rows() == [
         ("a", "@placeholder grew by the river.", "Hope", 0),
         ("a", "Hope @placeholder by the river.", "grew", 5),
         ("b", "A town @placeholder hope in spring.", "lost", 7),
         ("b", "A town lost @placeholder in spring.", "hope", 12),
     ]
-    assert made.columns == list(building.OPEN)
-    assert building.build_items(ARTICLES, told, "nonspecificity")["answer"].to_list() == ["grew"]
+    assert items.columns == list(building.OPEN)
+    assert building.build_items(ARTICLES, tokens, "nonspecificity")["answer"].to_list() == ["grew"]
 
 
-def test_an_id_says_where_the_word_stands(told: pl.DataFrame) -> None:
+def test_an_id_says_where_the_word_stands(tokens: pl.DataFrame) -> None:
     """Built again, in another order and beside other articles, an item has its id; another subtask's has another."""
-    made = building.build_items(ARTICLES, told, "imperceptibility")
-    again = building.build_items(
-        ARTICLES.reverse(), told.filter(pl.col("thread_id") == "b").reverse(), "imperceptibility"
+    items = building.build_items(ARTICLES, tokens, "imperceptibility")
+    rebuilt = building.build_items(
+        ARTICLES.reverse(), tokens.filter(pl.col("thread_id") == "b").reverse(), "imperceptibility"
     )
-    assert again.equals(made.filter(pl.col("thread_id") == "b"))
-    other = building.build_items(ARTICLES, told, "nonspecificity")
-    assert not set(other["item_id"]) & set(made["item_id"])
-    assert made["item_id"].n_unique() == made.height
+    assert rebuilt.equals(items.filter(pl.col("thread_id") == "b"))
+    other_items = building.build_items(ARTICLES, tokens, "nonspecificity")
+    assert not set(other_items["item_id"]) & set(items["item_id"])
+    assert items["item_id"].n_unique() == items.height
 
 
-def test_articles_without_targets_are_named(told: pl.DataFrame) -> None:
-    """An article that gives a subtask no question is told of once for it."""
-    none = building.list_untargeted(ARTICLES, told)
-    assert none.rows() == [
+def test_articles_without_targets_are_named(tokens: pl.DataFrame) -> None:
+    """An article that gives a subtask no question is listed once for it."""
+    untargeted = building.list_untargeted(ARTICLES, tokens)
+    assert untargeted.rows() == [
         ("no_target", "nonspecificity:b"),
         ("no_target", "imperceptibility:c"),
         ("no_target", "nonspecificity:c"),
     ]
 
 
-def test_the_split_goes_by_the_article(told: pl.DataFrame) -> None:
+def test_the_split_goes_by_the_article(tokens: pl.DataFrame) -> None:
     """Items of one article are on one side in both subtasks, also where it stands twice but for capitals and blanks."""
     twice = ARTICLES.with_columns(text=pl.lit("One article. ").add(pl.lit("  TWICE")))
     twice = twice.with_columns(text=pl.when(thread_id="a").then(pl.lit("one article. twice")).otherwise("text"))
-    splits = {building.build_items(twice, told, name)["split"].unique().item() for name in building.SUBTASKS}
+    splits = {building.build_items(twice, tokens, name)["split"].unique().item() for name in building.SUBTASKS}
     assert splits == {building.choose_split("one article. twice")}
 
 
 def test_the_split_has_the_shares_of_table_5() -> None:
     """Of 20,000 articles the parts hold what 3,227, 837 and 2,025 are of 6,089, within four standard errors."""
-    found = pl.Series([building.choose_split(f"article {i}") for i in range(20_000)]).value_counts()
-    for name, count in found.iter_rows():
+    counts = pl.Series([building.choose_split(f"article {i}") for i in range(20_000)]).value_counts()
+    for name, count in counts.iter_rows():
         share = building.SHARES[name]
         assert abs(count / 20_000 - share) < 4 * (share * (1 - share) / 20_000) ** 0.5

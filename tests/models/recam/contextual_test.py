@@ -42,9 +42,8 @@ def test_a_token_is_the_mean_of_its_pieces(tiny: Encoder, layer: int) -> None:
     pieces = tiny.module.tokenizer(DOOR, add_special_tokens=False)["input_ids"]
     assert max(map(len, pieces)) > 1  # or the mean was not tested
     assert embed_tokens(tiny, [DOOR], layer)[0] == pytest.approx(plain(tiny, DOOR, layer), abs=1e-5)
-    assert embed_tokens(tiny, [DOOR], layer, "first")[0] == pytest.approx(
-        plain(tiny, DOOR, layer, first=True), abs=1e-5
-    )
+    first = embed_tokens(tiny, [DOOR], layer, "first")[0]
+    assert first == pytest.approx(plain(tiny, DOOR, layer, first=True), abs=1e-5)
 
 
 @given(
@@ -53,7 +52,9 @@ def test_a_token_is_the_mean_of_its_pieces(tiny: Encoder, layer: int) -> None:
 )
 def test_a_batch_changes_nothing(tiny: Encoder, sentences: list[list[str]], budget: int) -> None:
     """A sentence has the states it has alone, whatever it is embedded with (REC-14: each sentence on its own)."""
-    results = embed_tokens(tiny, sentences, batch_tokens=budget)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(work, "CPU_TOKENS", budget)
+        results = embed_tokens(tiny, sentences)
     assert [result.shape for result in results] == [(len(sentence), 32) for sentence in sentences]
     for sentence, result in zip(sentences, results, strict=True):
         assert result == pytest.approx(embed_tokens(tiny, [sentence])[0], abs=2e-5)
@@ -69,13 +70,14 @@ def test_a_distinct_sentence_is_embedded_once(tiny: Encoder, monkeypatch: pytest
         return embedded(encoder, windows, layer)
 
     monkeypatch.setattr(work, "_embed_windows", count_windows)
-    results = embed_tokens(tiny, [DOOR, ["day"], DOOR, ["hat"], DOOR], batch_tokens=12)
+    monkeypatch.setattr(work, "CPU_TOKENS", 12)
+    results = embed_tokens(tiny, [DOOR, ["day"], DOOR, ["hat"], DOOR])
     assert sorted(sizes) == [1, 2]
     assert results[0].tolist() == results[2].tolist() == results[4].tolist()
+    monkeypatch.setattr(work, "CPU_TOKENS", 1)
     threaded = Encoder(**{name: getattr(tiny, name) for name in tiny.__slots__} | {"threads": 3})
-    assert [result.tolist() for result in embed_tokens(threaded, [DOOR, ["day"], ["hat"]], batch_tokens=1)] == [
-        result.tolist() for result in embed_tokens(tiny, [DOOR, ["day"], ["hat"]], batch_tokens=1)
-    ]
+    states, threaded_states = (embed_tokens(model, [DOOR, ["day"], ["hat"]]) for model in (tiny, threaded))
+    assert [rows.tolist() for rows in threaded_states] == [rows.tolist() for rows in states]
 
 
 def test_a_token_without_a_piece_has_zeros(tiny: Encoder) -> None:
@@ -110,15 +112,14 @@ def test_a_token_longer_than_the_model_reads(tiny: Encoder) -> None:
     result = embed_tokens(tiny, [["hat", long, "day"]])[0]
     ids, day = tiny.module.tokenizer([long, "day"], add_special_tokens=False)["input_ids"]
     assert len(ids) == 90
+    windows = ([2, *ids[:62], 3], [2, *ids[62:], *day, 3])
     with torch.no_grad():
-        parts = (
-            tiny.module[0].model(torch.tensor([[2, *piece_ids, 3]])) for piece_ids in (ids[:62], [*ids[62:], *day])
-        )
-        read = np.concatenate([part.last_hidden_state[0, 1:-1].numpy() for part in parts])
-    assert result[1] == pytest.approx(read[:90].mean(axis=0), abs=1e-5)
-    assert result[2] == pytest.approx(read[90], abs=1e-5)
+        parts = [tiny.module[0].model(torch.tensor([window])).last_hidden_state[0, 1:-1] for window in windows]
+    states = torch.cat(parts).numpy()
+    assert result[1] == pytest.approx(states[:90].mean(axis=0), abs=1e-5)
+    assert result[2] == pytest.approx(states[90], abs=1e-5)
     assert result[0] == pytest.approx(embed_tokens(tiny, [["hat"]])[0][0], abs=1e-5)
-    assert embed_tokens(tiny, [["hat", long, "day"]], pooling="first")[0][1] == pytest.approx(read[0], abs=1e-5)
+    assert embed_tokens(tiny, [["hat", long, "day"]], pooling="first")[0][1] == pytest.approx(states[0], abs=1e-5)
 
 
 def test_a_plain_transformers_folder_serves(tmp_path: Path) -> None:
@@ -126,20 +127,21 @@ def test_a_plain_transformers_folder_serves(tmp_path: Path) -> None:
     from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
     from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaModel
 
-    cut = Tokenizer(models.BPE())
-    cut.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    cut.train_from_iterator(
-        ["the door is open", "please open the door"] * 9,
-        trainers.BpeTrainer(vocab_size=290, special_tokens=special, show_progress=False,
-                            initial_alphabet=pre_tokenizers.ByteLevel.alphabet()),
-    )  # fmt: skip
-    cut.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
-    names = {"bos_token": "<s>", "eos_token": "</s>", "cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>",
-             "unk_token": "<unk>", "mask_token": "<mask>", "model_max_length": 30, "padding_side": "left"}  # fmt: skip
-    PreTrainedTokenizerFast(tokenizer_object=cut, **names).save_pretrained(tmp_path)
-    config = RobertaConfig(vocab_size=cut.get_vocab_size(), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-                           intermediate_size=16, max_position_embeddings=40, initializer_range=0.5)  # fmt: skip
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet, special = pre_tokenizers.ByteLevel.alphabet(), ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=290, special_tokens=special, show_progress=False, initial_alphabet=alphabet
+    )
+    tokenizer.train_from_iterator(["the door is open", "please open the door"] * 9, trainer)
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
+    names = dict(zip(("bos_token", "pad_token", "eos_token", "unk_token", "mask_token"), special, strict=True))
+    names |= {"cls_token": "<s>", "sep_token": "</s>", "model_max_length": 30, "padding_side": "left"}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(tmp_path)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
+    config = RobertaConfig(
+        vocab_size=tokenizer.get_vocab_size(), max_position_embeddings=40, initializer_range=0.5, **sizes
+    )
     with torch.random.fork_rng():
         torch.manual_seed(1)
         RobertaModel(config).save_pretrained(tmp_path)

@@ -9,15 +9,7 @@ from torch import Tensor
 
 from pipeline.errors import BadInput
 from pipeline.models.recam import pretrained_reader as models
-from pipeline.models.recam.pretrained_reader import (
-    Batch,
-    LoadedTransformer,
-    PretrainedReader,
-    Shape,
-    combine_windows,
-    ensemble,
-    load_transformer,
-)
+from pipeline.models.recam.pretrained_reader import Batch, LoadedTransformer, PretrainedReader, Shape, load_transformer
 from tests.support.tiny import WIDTH
 
 
@@ -37,12 +29,11 @@ def headed(tiny_folder: Path) -> LoadedTransformer:
 def batch(**changes: Tensor) -> Batch:
     """Two items, each in two sequences, which serve all five options; the option or mask stands at places 1 and 2."""
     ids = torch.arange(5, 29).view(4, 6)
-    defaults = Batch(
-        ids, torch.ones(4, 6, dtype=torch.bool), torch.zeros_like(ids), torch.tensor([1, 1, 1, 1]),
-        torch.tensor([2, 2, 2, 2]), torch.tensor([0, 0, 1, 1]), torch.ones(4, 5, dtype=torch.bool),
-        torch.tensor([[[20, -1], [21, 22], [23, -1], [24, 25], [26, 27]]] * 2),
-        torch.tensor([[[30, 31, -1]] * 5] * 2),
-    )  # fmt: skip
+    is_piece, start, width = torch.ones(4, 6, dtype=torch.bool), torch.full((4,), 1), torch.full((4,), 2)
+    item, serves = torch.tensor([0, 0, 1, 1]), torch.ones(4, 5, dtype=torch.bool)
+    options = torch.tensor([[[20, -1], [21, 22], [23, -1], [24, 25], [26, 27]]] * 2)
+    glosses = torch.tensor([[[30, 31, -1]] * 5] * 2)
+    defaults = Batch(ids, is_piece, torch.zeros_like(ids), start, width, item, serves, options, glosses)
     return defaults._replace(**changes)
 
 
@@ -56,10 +47,9 @@ def test_sequences_become_scores_of_options() -> None:
     """Two windows of item 0 and one of item 1, where options 2 to 4 have a sequence of their own: by hand."""
     scores = torch.tensor([[1.0, 2, 9, 9, 9], [3, 0, 9, 9, 9], [9, 9, 5, 6, 7], [4, 5, 9, 9, 9], [9, 9, 1, 2, 3]])
     first, rest = [True, True, False, False, False], [False, False, True, True, True]
-    serves, item = torch.tensor([first, first, rest, first, rest]), torch.tensor([0, 0, 0, 1, 1])
-    best = combine_windows(scores, item, serves, 2, "max")
-    assert best.tolist() == [[3, 2, 5, 6, 7], [4, 5, 1, 2, 3]]
-    assert combine_windows(scores, item, serves, 2, "mean").tolist() == [[2, 1, 5, 6, 7], [4, 5, 1, 2, 3]]
+    windows = batch(item=torch.tensor([0, 0, 0, 1, 1]), serves=torch.tensor([first, first, rest, first, rest]))
+    assert models.combine_windows(scores, windows, "max").tolist() == [[3, 2, 5, 6, 7], [4, 5, 1, 2, 3]]
+    assert models.combine_windows(scores, windows, "mean").tolist() == [[2, 1, 5, 6, 7], [4, 5, 1, 2, 3]]
 
 
 def test_the_wrong_answer_ensemble_excludes_likely_but_wrong_options() -> None:
@@ -67,10 +57,10 @@ def test_the_wrong_answer_ensemble_excludes_likely_but_wrong_options() -> None:
     right = torch.tensor([[0.0, 3.0, 0, 0, 0]]).log()
     right[0, 0] = 0.0
     wrong = torch.tensor([[-1.0, 1.0, 0, 0, 0]]) * torch.tensor(3.0).log()  # 1 - sigmoid: 3/4 and 1/4
-    assert ensemble(right, None, 1.0).exp()[0].tolist() == pytest.approx([0.25, 0.75, 0, 0, 0])
-    assert ensemble(right, wrong, 1.0).exp()[0].tolist() == pytest.approx([0.5, 0.5, 0, 0, 0])
-    assert ensemble(right, wrong, 2.0).exp()[0].tolist() == pytest.approx([0.75, 0.25, 0, 0, 0])
-    assert ensemble(right, wrong, 0.0).exp()[0].tolist() == pytest.approx([0.25, 0.75, 0, 0, 0])
+    assert models.ensemble(right, None, 1.0).exp()[0].tolist() == pytest.approx([0.25, 0.75, 0, 0, 0])
+    assert models.ensemble(right, wrong, 1.0).exp()[0].tolist() == pytest.approx([0.5, 0.5, 0, 0, 0])
+    assert models.ensemble(right, wrong, 2.0).exp()[0].tolist() == pytest.approx([0.75, 0.25, 0, 0, 0])
+    assert models.ensemble(right, wrong, 0.0).exp()[0].tolist() == pytest.approx([0.25, 0.75, 0, 0, 0])
 
 
 @pytest.mark.parametrize("pool", ["option", "first", "mean"])
@@ -111,14 +101,13 @@ def test_new_heads_of_a_masked_reader_say_nothing_yet(headed: LoadedTransformer)
     states = headed.module.base_model(input_ids=sequences.ids).last_hidden_state[:, 1:3].mean(1)
     table = headed.module.get_input_embeddings().weight
     more = (states @ ((table[30] + table[31]) / 2)).view(2, 2)
-    scores = plain(sequences._replace(item=torch.arange(4), options=sequences.options[[0, 0, 1, 1]]))[0][:, 0].view(
-        2, 2
-    )
-    assert model(sequences)[0][:, 0].tolist() == pytest.approx((scores + more).amax(1).tolist(), abs=1e-3)
+    alone = sequences._replace(item=torch.arange(4), options=sequences.options[[0, 0, 1, 1]])
+    expected = (plain(alone)[0][:, 0].view(2, 2) + more).amax(1)
+    assert model(sequences)[0][:, 0].tolist() == pytest.approx(expected.tolist(), abs=1e-3)
 
 
 def test_what_learns(tiny_folder: Path) -> None:
-    """No layer, the last one, or all and what stands before them; word embeddings only if told."""
+    """No layer, the last one, or all and what stands before them; word embeddings only on request."""
     for layers, is_embedding_tuned, number in ((0, False, 0), (1, False, 16), (100, False, 36), (1, True, 17)):
         module = load_transformer(tiny_folder).module
         models.freeze(module, layers, is_embedding_tuned)

@@ -10,7 +10,7 @@ from pipeline.errors import BadInput
 from pipeline.models import encoder as encoders
 from pipeline.models.encoder import Encoder, encode
 from pipeline.models.recam import word_features as work
-from pipeline.models.recam.word_features import make_features, make_static_lookup, make_vectors
+from pipeline.models.recam.word_features import load_or_make_vectors, make_features, make_static_lookup
 from pipeline.models.word_vectors import WordVectors
 
 
@@ -18,6 +18,20 @@ from pipeline.models.word_vectors import WordVectors
 def tiny(tiny_folder: Path) -> Encoder:
     """The encoder of random weights."""
     return encoders.load(str(tiny_folder), device="cpu")
+
+
+@pytest.fixture
+def requested(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The words of each call of `make_features`."""
+    calls: list[list[str]] = []
+    features = work.make_features
+
+    def record_words(words: Sequence[str], source: Encoder) -> work.Features:
+        calls.append(list(words))
+        return features(words, source)
+
+    monkeypatch.setattr(work, "make_features", record_words)
+    return calls
 
 
 def test_features_of_an_encoder(tiny: Encoder) -> None:
@@ -44,54 +58,29 @@ def test_features_of_word_vectors() -> None:
     assert features.vectors.tolist() == [[4, 5], [6, 7], [0, 0], [0, 1]]
 
 
-def test_a_vocabulary_of_static_vectors(tiny: Encoder) -> None:
-    """Each known word once, in its order, with the features it has alone; a word without a known piece is left out."""
+def test_a_vocabulary_of_static_vectors(
+    tiny: Encoder, tmp_path: Path, requested: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each known word once, in its order, with the features it has alone; made in parts, and once for each list."""
     words = ["door", "hat", "door", "😀", "Hat", "doorhat"]
-    vectors = make_vectors(tiny, words)
+    monkeypatch.setattr(work, "_ROWS", 2)
+    vectors = load_or_make_vectors(tmp_path, tiny, words)
+    assert requested == [["door", "hat"], ["😀", "Hat"], ["doorhat"]]
     assert vectors.words == ["door", "hat", "Hat", "doorhat"]
     for word, vector in zip(vectors.words, vectors.vectors, strict=True):
         assert vector == pytest.approx(make_features([word], tiny).vectors[0], abs=1e-6)
-    none = make_vectors(tiny, [])
-    assert (none.words, none.vectors.shape) == ([], (0, vectors.vectors.shape[1]))
-    assert make_vectors(tiny, ["😀"]).vectors.shape == (0, vectors.vectors.shape[1])
-
-
-def test_a_vocabulary_is_encoded_in_parts(tiny: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The vectors are those of one go, though no more words than a part holds are encoded at a time."""
-    words = ["hat", "😀", "door", "🙂", "😶", "a", "b", "dog", "house", "door"]
-    expected = make_vectors(tiny, words)
-    sizes: list[int] = []
-    features = work.make_features
-
-    def count_words(part: Sequence[str], source: Encoder) -> work.Features:
-        sizes.append(len(part))
-        return features(part, source)
-
-    monkeypatch.setattr(work, "_ROWS", 2)
-    monkeypatch.setattr(work, "make_features", count_words)
-    vectors = make_vectors(tiny, words)
-    assert max(sizes) == 2
-    assert sum(sizes) == 9
-    assert vectors.words == expected.words
-    assert vectors.vectors == pytest.approx(expected.vectors, abs=1e-6)
-
-
-def test_the_list_of_characters_has_no_pieces() -> None:
-    """An encoder without word pieces is refused by name."""
+    stored = load_or_make_vectors(tmp_path, tiny, words)
+    assert (len(requested), stored.words) == (3, vectors.words)
+    assert np.array_equal(stored.vectors, vectors.vectors)
+    for none in ([], ["😀"]):
+        vectors = load_or_make_vectors(tmp_path, tiny, none)
+        assert (vectors.words, vectors.vectors.shape) == ([], (0, stored.vectors.shape[1]))
     with pytest.raises(BadInput, match="'characters' has no word pieces"):
-        make_vectors(encoders.load("characters"), ["door"])
+        load_or_make_vectors(tmp_path, encoders.load("characters"), ["door"])
 
 
-def test_static_vectors_are_made_once(tiny: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_static_vectors_are_made_once(tiny: Encoder, requested: list[list[str]]) -> None:
     """Each distinct word is encoded once, as a sentence alone; an unknown word has zeros (REC-13)."""
-    requested: list[list[str]] = []
-    features = work.make_features
-
-    def record_words(words: Sequence[str], source: Encoder) -> work.Features:
-        requested.append(list(words))
-        return features(words, source)
-
-    monkeypatch.setattr(work, "make_features", record_words)
     vectors = make_static_lookup(tiny)
     first = vectors(["door", "😀", "hat", "door"])
     second = vectors(["hat", "day", "door"])
@@ -102,22 +91,17 @@ def test_static_vectors_are_made_once(tiny: Encoder, monkeypatch: pytest.MonkeyP
     assert vectors([]).shape == (0, tiny.dim)
 
 
-def test_static_vectors_forget_when_they_are_many(tiny: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No more words are kept than said, nor one without an end; what was forgotten is made again, the same."""
-    requested: list[str] = []
-    features = work.make_features
-
-    def record_words(words: Sequence[str], source: Encoder) -> work.Features:
-        requested.extend(words)
-        return features(words, source)
-
-    monkeypatch.setattr(work, "make_features", record_words)
-    vectors = make_static_lookup(tiny, capacity=3)
+def test_static_vectors_forget_when_they_are_many(
+    tiny: Encoder, requested: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more words are kept than the capacity, nor one without an end; what was forgotten is made again, the same."""
+    monkeypatch.setattr(work, "_CAPACITY", 3)
+    vectors = make_static_lookup(tiny)
     long = "z" * 65
     before = vectors(["door", "hat", long])
     vectors(["day", "house"])
     repeated = vectors(["door", "hat", long, "day"])
-    assert requested == ["door", "hat", long, "day", "house", "door", "hat", long]
+    assert requested == [["door", "hat", long], ["day", "house"], ["door", "hat", long]]
     assert repeated[:3] == pytest.approx(before, abs=1e-6)
 
 

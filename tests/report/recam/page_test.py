@@ -1,4 +1,4 @@
-"""The page of a cloze set: every number given is on it, names are text, and what was not measured is said."""
+"""The page of a cloze set: every number given is on it, names are text, and what was not measured is named."""
 
 import re
 from typing import Any
@@ -22,7 +22,7 @@ DROPPED = pl.DataFrame(
     {"subtask": [ONE, OTHER], "reason": ["too_few_choices", "same_options"], "count": [41, 1022]}
 )  # fmt: skip
 COMPARED = pl.DataFrame(
-    {"one": ["masked_lm", "gated"], "other": ["gated", "gloss"], "tested_on": [ONE, ONE], "file": [None, "dev.jsonl"],
+    {"one": ["masked_lm", "gated"], "other": ["gated", "gloss"], "tested_on": [ONE, ONE],
      "difference": [0.04, -0.01], "low": [0.01, -0.03], "high": [0.07, 0.01], "p": [0.0123, 0.41],
      "mcnemar": [0.0211, 0.5], "n": [851, 837]}
 )  # fmt: skip
@@ -36,10 +36,8 @@ SAMPLE = pl.DataFrame(
      "label": [1, 2], "article": ["The kettle sang and nobody came. " * 40, "It was of stone."]}
 )  # fmt: skip
 SIGNATURE = "reader|model:0123|undertone:0.5"
-INPUTS = Inputs(
-    "2026-11-22", ITEMS, DROPPED, FUNNEL, RETRIEVAL, AUDIT, READERS, COMPARED, MATRIX, BREAKDOWN, QUALITY, SAMPLE,
-    [SIGNATURE],
-)  # fmt: skip
+PARTS = (ITEMS, DROPPED, FUNNEL, RETRIEVAL, AUDIT, READERS, COMPARED, MATRIX, BREAKDOWN, QUALITY, SAMPLE)
+INPUTS = Inputs("2026-11-22", *PARTS, [SIGNATURE])
 FRAMES = [name for name in Inputs._fields if name not in {"day", "signatures"}]
 TITLES = {
     "items": "How many items there are", "funnel": "From words to questions", "dropped": "Why items were left out",
@@ -68,83 +66,74 @@ def test_one_subtask_alone() -> None:
     """A set of one subtask has every part and no number of the other."""
     columns = {"readers": "tested_on", "compared": "tested_on", "matrix": "tested_on", "breakdown": "trained_on"}
     frames = {name: getattr(INPUTS, name).filter(pl.col(columns.get(name, "subtask")) == ONE) for name in FRAMES}
-    html = render(Inputs("2026-11-22", **frames))
-    found = tables(html)
-    assert list(found) == list(TITLES.values())
-    del found[TITLES["readers"]], found[TITLES["matrix"]]  # there the other one is what was trained on
-    assert OTHER not in str(found)
+    rows = tables(render(Inputs("2026-11-22", **frames)))
+    assert list(rows) == list(TITLES.values())
+    del rows[TITLES["readers"]], rows[TITLES["matrix"]]  # there the other one is what was trained on
+    assert OTHER not in str(rows)
 
 
 def test_sizes_stand_beside_the_papers(whole: str) -> None:
     """Splits stand in their order with the paper's of table 5, whose sums are 6,089, 6,186 and 12,275 (REC-27)."""
-    found = tables(whole)[TITLES["items"]]
-    assert found[0] == [ONE, "here", "1,450", "300", "7", "1,757"]
-    assert found[1] == [ONE, "in the paper", "3,227", "2,025", "–", "6,089"]
-    assert found[3] == [OTHER, "in the paper", "3,318", "2,017", "–", "6,186"]
+    rows = tables(whole)[TITLES["items"]]
+    assert rows[0] == [ONE, "here", "1,450", "300", "7", "1,757"]
+    assert rows[1] == [ONE, "in the paper", "3,227", "2,025", "–", "6,089"]
+    assert rows[3] == [OTHER, "in the paper", "3,318", "2,017", "–", "6,186"]
     assert sum(sum(sizes.values()) for sizes in SIZES.values()) == 12_275
     assert "85 targets 3,514 items 1,063 items left out" in texts(whole)
 
 
-def test_the_funnel_is_told(whole: str) -> None:
+def test_the_funnel(whole: str) -> None:
     """Each reason has its count, its share and what is left after it; the sentence says how many became targets."""
-    found = tables(whole)
-    assert [ONE, "too concrete", "300", "30.0", "200"] in found[TITLES["funnel"]]
-    assert [OTHER, "is a target", "10", "1.0", "10"] in found[TITLES["funnel"]]
+    rows = tables(whole)
+    assert [ONE, "too concrete", "300", "30.0", "200"] in rows[TITLES["funnel"]]
+    assert [OTHER, "is a target", "10", "1.0", "10"] in rows[TITLES["funnel"]]
     assert f"75 of the 1,000 words of the summaries can be the blank of an item on {ONE}" in texts(whole)
-    assert found[TITLES["dropped"]] == [[OTHER, "same_options", "1,022"], [ONE, "too_few_choices", "41"]]
+    assert rows[TITLES["dropped"]] == [[OTHER, "same_options", "1,022"], [ONE, "too_few_choices", "41"]]
 
 
 def test_retrieval_stands_beside_tables_3_and_4(whole: str) -> None:
     """Each measure has the paper's beside it, a dash for a reader the paper has not."""
-    found = tables(whole)[TITLES["retrieval"]]
-    assert found[0] == [
-        ONE, "gated", "0.230", "0.245", "0.150", "0.175", "0.300", "0.314", "0.370", "0.378", "5,311"
-    ]  # fmt: skip
-    assert [row[1] for row in found] == ["gated", "gloss", "ours"] * 2
-    assert found[2][3] == "–"
+    rows = tables(whole)[TITLES["retrieval"]]
+    numbers = ["0.230", "0.245", "0.150", "0.175", "0.300", "0.314", "0.370", "0.378"]
+    assert rows[0] == [ONE, "gated", *numbers, "5,311"]
+    assert [row[1] for row in rows] == ["gated", "gloss", "ours"] * 2
+    assert rows[2][3] == "–"
 
 
 def test_a_reader_never_stands_alone(whole: str) -> None:
-    """Each accuracy has its interval, chance, the best way not to read on the same items, and what it is above it.
-
-    On our items the best way is often_right at 0.31, on the file at 0.36; the paper's number is of its own test set.
-    """
-    found = tables(whole)[TITLES["readers"]]
-    assert found[0] == [
-        "masked_lm", "strong", ONE, ONE, "0.500 0.470 to 0.530", "0.200", "0.310 often_right", "+0.190", "0.251", "851"
-    ]  # fmt: skip
-    dev = [row for row in found if row[3] == f"{OTHER} of Task_dev.jsonl"]
-    assert dev[-1][2:] == [
-        ONE, f"{OTHER} of Task_dev.jsonl", "0.240 0.210 to 0.270", "0.200", "0.360 often_right", "−0.120", "–", "851"
-    ]  # fmt: skip
-    assert len(found) == READERS.height
+    """Each accuracy has its interval, chance, the best way not to read on the same items, and what it is above it."""
+    rows = tables(whole)[TITLES["readers"]]
+    numbers = ["0.500 0.470 to 0.530", "0.200", "0.310 often_right", "+0.190", "0.251", "851"]
+    assert rows[0] == ["masked_lm", "strong", ONE, ONE, *numbers]
+    numbers = ["0.240 0.210 to 0.270", "0.200", "0.310 often_right", "−0.070", "0.243", "851"]
+    assert rows[-1] == ["gated", "paper", ONE, OTHER, *numbers]
+    assert len(rows) == READERS.height
 
 
 def test_readers_without_an_audit() -> None:
     """Where nothing was measured without reading the page says so and has dashes."""
-    html = render(Inputs("2026-11-22", audit=AUDIT.filter(pl.col("file").is_null()), readers=READERS))
+    html = render(Inputs("2026-11-22", audit=AUDIT.filter(pl.col("subtask") == ONE), readers=READERS))
     assert "at 0.500, no baseline was measured" in texts(html)
-    dev = [row for row in tables(html)[TITLES["readers"]] if row[3].endswith("Task_dev.jsonl")]
-    assert {(row[6], row[7]) for row in dev} == {("–", "–")}
+    rows = [row for row in tables(html)[TITLES["readers"]] if row[3] == OTHER]
+    assert {(row[6], row[7]) for row in rows} == {("–", "–")}
 
 
-def test_the_audit_is_told(whole: str) -> None:
+def test_the_audit(whole: str) -> None:
     """The sentence names the best way on each set and how many baselines are within two points of chance."""
-    said = texts(whole)
-    assert f"on {ONE} often_right reaches 0.310, and 1 of 3 baselines are within 2 points of chance" in said
-    assert f"on {OTHER} of Task_dev.jsonl often_right reaches 0.360" in said
+    text = texts(whole)
+    assert f"on {ONE} often_right reaches 0.310, and 1 of 3 baselines are within 2 points of chance" in text
     assert ["here", ONE, "longest", "0.190", "0.012", "0.200", "837"] in tables(whole)[TITLES["audit"]]
 
 
 def test_comparisons_and_the_matrix(whole: str) -> None:
     """Differences have their interval and both p; away from home a reader is compared with home and the paper."""
-    found = tables(whole)
-    assert found[TITLES["compared"]] == [
+    rows = tables(whole)
+    assert rows[TITLES["compared"]] == [
+        ["gated", "gloss", ONE, "−0.010 −0.030 to 0.010", "0.4100", "0.5000", "837"],
         ["masked_lm", "gated", ONE, "0.040 0.010 to 0.070", "0.0123", "0.0211", "851"],
-        ["gated", "gloss", f"{ONE}, dev.jsonl", "−0.010 −0.030 to 0.010", "0.4100", "0.5000", "837"],
     ]
     assert "1 of 2 differences have a p under 0.05" in texts(whole)
-    assert found[TITLES["matrix"]] == [
+    assert rows[TITLES["matrix"]] == [
         [ONE, ONE, "0.351 0.331 to 0.372", "–", "–", "1,204"],
         [OTHER, ONE, "0.361 0.340 to 0.380", "+0.010", "−0.013 to −0.144", "1,204"],
         [ONE, OTHER, "0.299 0.280 to 0.320", "−0.103", "−0.002 to −0.219", "1,300"],
@@ -155,14 +144,14 @@ def test_comparisons_and_the_matrix(whole: str) -> None:
 
 def test_breakdown_quality_and_sample(whole: str) -> None:
     """Groups stand in their order; flags have their share; the right word is apart, and the passage is cut."""
-    found = tables(whole)
-    assert [row[1] for row in found[TITLES["breakdown"]]][::2] == [
-        "NOUN", "VERB", "not known", "0–120", "121–250", "1001+"
-    ]  # fmt: skip
-    assert found[TITLES["quality"]] == [
-        [ONE, "several options are right", "9", "60", "0.150"], [ONE, "no answer in the passage", "6", "60", "0.100"]
-    ]  # fmt: skip
-    first, second = found[TITLES["sample"]]
+    rows = tables(whole)
+    groups = ["NOUN", "VERB", "not known", "0–120", "121–250", "1001+"]
+    assert [row[1] for row in rows[TITLES["breakdown"]]][::2] == groups
+    assert rows[TITLES["quality"]] == [
+        [ONE, "several options are right", "9", "60", "0.150"],
+        [ONE, "no answer in the passage", "6", "60", "0.100"],
+    ]
+    first, second = rows[TITLES["sample"]]
     assert first[1:4] == ["After the long winter all she wanted was ____ .", "peace", "noise, rain, dust, mud"]
     assert first[4].endswith("…")
     assert len(first[4]) <= PASSAGE + 1
@@ -171,9 +160,7 @@ def test_breakdown_quality_and_sample(whole: str) -> None:
 
 def test_same_rows_same_bytes(whole: str) -> None:
     """Rows in another order give the same page, but for the sample, which stands as it comes."""
-    frames = {
-        name: getattr(INPUTS, name).sample(fraction=1, shuffle=True, seed=2) for name in FRAMES if name != "sample"
-    }
+    frames = {name: getattr(INPUTS, name).sample(fraction=1, shuffle=True, seed=2) for name in FRAMES[:-1]}
     assert render(INPUTS._replace(**frames)) == whole
 
 
@@ -182,40 +169,37 @@ def test_names_stay_text(whole: str) -> None:
     frames: dict[str, Any] = {}
     for i, name in enumerate(FRAMES):
         row = getattr(INPUTS, name).head(1)
-        strings = [column for column, dtype in row.schema.items() if dtype == pl.String]
-        mine = [HOSTILE[(i + k) % len(HOSTILE)] for k in range(2)]
-        frames[name] = pl.concat(row.with_columns(pl.lit(text).alias(column) for column in strings) for text in mine)
+        columns = [column for column, dtype in row.schema.items() if dtype == pl.String]
+        hostile = [HOSTILE[(i + k) % len(HOSTILE)] for k in range(2)]
+        frames[name] = pl.concat(row.with_columns(pl.lit(text).alias(column) for column in columns) for text in hostile)
     frames["sample"] = frames["sample"].with_columns(options=pl.lit(pl.Series([HOSTILE[:5]])).first())
     check_names(render(Inputs(HOSTILE[0], **frames, signatures=HOSTILE)), whole, 3)
 
 
 @pytest.mark.parametrize(
-    ("name", "frame", "said"),
+    ("name", "frame", "message"),
     [
-        ("audit", AUDIT.with_columns(file=pl.lit(None)), "audit: expected a row for each file, subtask, baseline"),
+        ("audit", pl.concat([AUDIT, AUDIT]), "audit: expected a row for each subtask, baseline"),
         ("sample", SAMPLE.with_columns(label=5), "sample: expected a label below 5, found 5"),
     ],
 )
-def test_what_cannot_be_shown_is_an_error(name: str, frame: pl.DataFrame, said: str) -> None:
-    """A missing column or value, a row that is there twice, and a label that is no place are told by name."""
-    with pytest.raises(BadInput, match=re.escape(said)):
+def test_what_cannot_be_shown_is_an_error(name: str, frame: pl.DataFrame, message: str) -> None:
+    """A row that is there twice, and a label that is no place, are refused by name."""
+    with pytest.raises(BadInput, match=re.escape(message)):
         render(INPUTS._replace(**{name: frame}))
 
 
 def test_measured_numbers_fit_the_page() -> None:
     """What `metrics.recam.reading` gives goes on the page as it is: accuracies, by part, and of two readers."""
-    right, other = [True, True, False, True], [True, False, False, True]
-    found = reading.accuracy(right, ["x", "x", "y", "z"], draws=50)
-    row = {"accuracy": found.value, "low": found.low, "high": found.high, "n": found.n}
-    names = {"one": "gated", "other": "gloss", "tested_on": ONE}
-    html = render(Inputs(
-        "2026-11-22",
-        readers=pl.DataFrame([{"reader": "gated", "profile": "paper", "trained_on": ONE, "tested_on": ONE, **row}]),
-        compared=pl.DataFrame([{**names, **reading.compare(right, other, draws=50)._asdict()}]),
-        breakdown=reading.measure_groups(right, pl.Series(["NOUN", "NOUN", None, "VERB"])).with_columns(
-            trained_on=pl.lit(ONE), by=pl.lit("upos")
-        ),
-    ))  # fmt: skip
+    right, other, articles = [True, True, False, True], [True, False, False, True], ["x", "x", "y", "z"]
+    accuracy = reading.accuracy(right, articles, draws=50)
+    row = {"accuracy": accuracy.value, "low": accuracy.low, "high": accuracy.high, "n": accuracy.n}
+    readers = {"reader": "gated", "profile": "paper", "trained_on": ONE, "tested_on": ONE, **row}
+    compared = {"one": "gated", "other": "gloss", "tested_on": ONE, **reading.compare(right, other)._asdict()}
+    groups = reading.measure_groups(right, pl.Series(["NOUN", "NOUN", None, "VERB"]), articles)
+    breakdown = groups.with_columns(trained_on=pl.lit(ONE), by=pl.lit("upos"))
+    frames = {"readers": pl.DataFrame([readers]), "compared": pl.DataFrame([compared]), "breakdown": breakdown}
+    html = render(Inputs("2026-11-22", **frames))
     assert "the best is gated at 0.750, no baseline was measured" in texts(html)
     assert [row[1] for row in tables(html)[TITLES["breakdown"]]] == ["NOUN", "VERB", "not known"]
     assert tables(html)[TITLES["compared"]][0][3].startswith("0.250 ")

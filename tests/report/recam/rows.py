@@ -9,10 +9,9 @@ FUNNEL = pl.DataFrame(
     schema=["subtask", "reason", "count"], orient="row",
 )  # fmt: skip
 AUDIT = pl.DataFrame(
-    [(file, subtask, baseline, 0.2 + shift + 0.05 * (file is not None), 0.012, 0.2, 837)
-     for file in (None, "Task_dev.jsonl") for subtask in (ONE, OTHER)
+    [(subtask, baseline, 0.2 + shift, 0.012, 0.2, 837) for subtask in (ONE, OTHER)
      for baseline, shift in (("often_right", 0.11), ("absent", 0.03), ("longest", -0.01))],
-    schema=["file", "subtask", "baseline", "accuracy", "error", "chance", "n"], orient="row",
+    schema=["subtask", "baseline", "accuracy", "error", "chance", "n"], orient="row",
 )  # fmt: skip
 RETRIEVAL = pl.DataFrame(
     [(subtask, reader, 0.2 + 0.03 * i, 0.15, 0.3, 0.37, 5312 - i)
@@ -20,12 +19,11 @@ RETRIEVAL = pl.DataFrame(
     schema=["subtask", "reader", "mrr", "recall_1", "recall_5", "recall_10", "n"], orient="row",
 )  # fmt: skip
 READERS = pl.DataFrame(
-    [(reader, profile, trained_on, tested_on, file, value, value - 0.03, value + 0.03, 851)
-     for file in (None, "Task_dev.jsonl") for tested_on, away in ((ONE, OTHER), (OTHER, ONE))
+    [(reader, profile, trained_on, tested_on, value, value - 0.03, value + 0.03, 851)
+     for tested_on, away in ((ONE, OTHER), (OTHER, ONE))
      for reader, profile, trained_on, value in (
          ("gated", "paper", tested_on, 0.27), ("gated", "paper", away, 0.24), ("masked_lm", "strong", tested_on, 0.5))],
-    schema=["reader", "profile", "trained_on", "tested_on", "file", "accuracy", "low", "high", "n"], orient="row",
-    infer_schema_length=None,
+    schema=["reader", "profile", "trained_on", "tested_on", "accuracy", "low", "high", "n"], orient="row",
 )  # fmt: skip
 MATRIX = pl.DataFrame(
     [(ONE, ONE, 0.351, 0.331, 0.372, 1204), (OTHER, ONE, 0.361, 0.34, 0.38, 1204),

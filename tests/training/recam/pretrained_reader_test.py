@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput, Missing
-from pipeline.examples.recam import items as cloze
 from pipeline.models.recam import pretrained_reader as models
 from pipeline.text import wordnet
 from pipeline.training import registry
@@ -24,9 +23,9 @@ from pipeline.training.recam import pretrained_reader as readers
 from pipeline.training.recam import pretrained_reading as reading
 from pipeline.training.recam.pretrained_reader import PROFILES, Recipe, answer, compute_loss, fit, load, make_recipe
 from tests.support.killed import killed_after
+from tests.training.recam.cases import duplicate_items, equal, make_items
 
 READINGS = {"soup": "salty", "door": "cold", "work": "late"}
-OTHERS = ["nice", "calm"]  # of calm the tiny vocabulary has the letters alone
 GLOSSES = {"salty": ["like", "salt"], "cold": ["not", "nice"]}
 TINY = Recipe(window=12, stride=6, longest_question=5, longest_gloss=4, learning_rate=0.003, batch=6, epochs=2)
 MASKED = replace(TINY, style="masked")
@@ -37,14 +36,9 @@ EVERY: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def items() -> pl.DataFrame:
-    """Twelve items whose answer only the passage tells; the question is always the same."""
-    rng, rows = np.random.default_rng(0), []
-    for i in range(12):
-        thing = list(READINGS)[i % 3]
-        options = rng.permutation([*READINGS.values(), *OTHERS]).tolist()
-        article = f"See the {thing} and the house." + " Very nice." * (i // 3)
-        rows.append((f"i{i}", article, "It was a @placeholder day.", options, options.index(READINGS[thing])))
-    return pl.DataFrame(rows, schema=cloze.SCHEMA, orient="row")
+    """Twelve items whose answer only the passage tells."""
+    others = ["nice", "calm"]  # of calm the tiny vocabulary has the letters alone
+    return make_items(READINGS, others, "See the {} and the house.", " Very nice.")
 
 
 @pytest.fixture(scope="module")
@@ -59,21 +53,9 @@ def pieces(tiny_folder: Path) -> models.Pieces:
     return models.make_pieces(models.describe_tokenizer(models.load_transformer(tiny_folder)))
 
 
-def equal(tensors: dict[str, torch.Tensor], other_tensors: dict[str, torch.Tensor]) -> bool:
-    """The same names and the same bits."""
-    return tensors.keys() == other_tensors.keys() and all(
-        torch.equal(value, other_tensors[name]) for name, value in tensors.items()
-    )
-
-
 def load_reader(result: TrainingResult) -> readers.TrainedReader:
     """The reader that was fitted."""
     return load(result.tensors, result.config)
-
-
-def duplicate_items(items: pl.DataFrame) -> pl.DataFrame:
-    """The same items to learn and to choose the epoch by."""
-    return pl.concat([items.with_columns(split=pl.lit(part)) for part in ("train", "validation")])
 
 
 @pytest.mark.parametrize("style", ["filled", "masked"])
@@ -131,9 +113,8 @@ def test_a_model_that_was_kept_answers_the_same(items: pl.DataFrame, tiny_folder
         unseen = items.with_columns(options=pl.lit(["rain", "wet", "snow", "nowhere", "day"]))
         for rows in (items, unseen):
             assert np.array_equal(answer(stored_reader, rows), answer(reader, rows))
-        assert not np.array_equal(
-            answer(stored_reader, unseen), answer(stored_reader, unseen, {"wet": ["nice", "soup"]})
-        )
+        glossed = answer(stored_reader, unseen, {"wet": ["nice", "soup"]})
+        assert not np.array_equal(answer(stored_reader, unseen), glossed)
         assert stored_reader.glosses["salty"] == "like salt"
     assert result.config["encoder_revision"] == models.load_transformer(tiny_folder).revision
     with pytest.raises(BadInput, match="of kind 'reader', not 'pretrained_reader'"):
@@ -168,10 +149,10 @@ def test_sequences_are_what_they_are_said_to_be(items: pl.DataFrame, pieces: mod
     def read(recipe: Recipe) -> tuple[list[str], models.Batch]:
         gloss_of = reading.gloss_options(items, GLOSSES, recipe)
         inputs = reading.read(items[:1], recipe, pieces, gloss_of)
-        batch = reading.make_batch(inputs, [0], recipe, pieces)
+        batch = reading.make_batch(inputs, [0])
         texts = [
             pieces.tokenizer.decode(ids[is_piece].tolist(), skip_special_tokens=False)
-            for ids, is_piece in zip(batch.ids, batch.is_there, strict=True)
+            for ids, is_piece in zip(batch.ids, batch.is_piece, strict=True)
         ]
         return texts, batch
 
@@ -184,10 +165,8 @@ def test_sequences_are_what_they_are_said_to_be(items: pl.DataFrame, pieces: mod
     assert pieces.tokenizer.decode(batch.ids[salty][batch.start[salty] :][: batch.width[salty]].tolist()) == "salty"
     calm = options.index("calm")
     assert (batch.width[salty].item(), batch.width[calm].item()) == (1, 4)
-    assert (
-        batch.types[salty].tolist().index(1)
-        == batch.ids[salty].tolist().index(3, batch.ids[salty].tolist().index(3) + 1) + 1
-    )
+    separators = [place for place, piece in enumerate(batch.ids[salty].tolist()) if piece == 3]
+    assert batch.types[salty].tolist().index(1) == separators[1] + 1
     texts, batch = read(MASKED)
     assert texts == ["[CLS] it was a [MASK] day. [SEP] see the soup and the house. [SEP]"]
     assert batch.serves.all()
@@ -214,17 +193,14 @@ def test_a_long_passage_is_read_in_windows(items: pl.DataFrame, tiny_folder: Pat
     recipe = replace(TINY, window=4, stride=3, windows=2, windows_by=over)
     trained = load_reader(fit(items, replace(recipe, epochs=1), tiny_folder))
     inputs = reading.read(items[:1], recipe, trained.pieces, {})
-    assert len(inputs.passages[0]) == 7  # of eight: so many two windows hold
+    passage = inputs.passages[0]
+    assert len(passage) == 7  # of eight: so many two windows hold
     with torch.no_grad():
-        scores = readers._score_options(trained.model, inputs, np.array([0]), recipe, trained.pieces)[0][0]
-        alone = [
-            readers._score_options(
-                trained.model, inputs._replace(passages=[inputs.passages[0][start:end]]), np.array([0]), recipe,
-                trained.pieces,
-            )[0][0].tolist()
-            for start, end in ((0, 4), (3, 7))
-        ]  # fmt: skip
-    assert scores.tolist() == pytest.approx([expected(two) for two in zip(*alone, strict=True)], abs=1e-5)
+        scores, *alone = (
+            readers._score_options(trained.model, inputs._replace(passages=[part]), np.array([0]))[0][0].tolist()
+            for part in (passage, passage[:4], passage[3:])
+        )
+    assert scores == pytest.approx([expected(two) for two in zip(*alone, strict=True)], abs=1e-5)
 
 
 def test_the_most_relevant_sentences_are_read() -> None:
@@ -258,7 +234,7 @@ def test_weights_are_averaged_over_the_last_epochs(
     average = readers._Training._average
 
     def record_weights(self: Any, *args: Any) -> None:
-        epoch_weights.append(masked_lm.copy_trained_weights(self.model))
+        epoch_weights.append(models.copy_weights(self.model, is_trained=True))
         average(self, *args)
 
     monkeypatch.setattr(readers._Training, "_average", record_weights)
@@ -279,20 +255,17 @@ def test_only_what_is_tuned_changes(items: pl.DataFrame, tiny_folder: Path, resu
         assert torch.equal(headed.tensors[f"transformer.{name}"], value)
         if not name.endswith(("word_embeddings.weight", "key.bias")):  # keys' biases cancel in the softmax
             assert not torch.equal(result.tensors[f"transformer.{name}"], value)
-    assert torch.equal(result.tensors["transformer.embeddings.word_embeddings.weight"],
-                       before["embeddings.word_embeddings.weight"])  # fmt: skip
+    words = "embeddings.word_embeddings.weight"
+    assert torch.equal(result.tensors[f"transformer.{words}"], before[words])
 
 
 def test_a_batch_in_parts_is_the_same_batch(items: pl.DataFrame, tiny_folder: Path, result: TrainingResult) -> None:
     """Gradients of parts add up to those of the whole; states computed anew or in bfloat16 give about the same loss."""
     recipe = replace(TINY, dropout=0.0)
     losses = fit(items, recipe, tiny_folder).history["loss"].to_list()
-    for changes in ({"parts": 3}, {"is_checkpointed": True}):
-        assert fit(items, replace(recipe, **changes), tiny_folder).history["loss"].to_list() == pytest.approx(
-            losses, rel=1e-3
-        )
-    half = fit(items, replace(recipe, precision="bfloat16"), tiny_folder).history["loss"].to_list()
-    assert half == pytest.approx(losses, rel=0.2)
+    for changes, rel in (({"parts": 3}, 1e-3), ({"is_checkpointed": True}, 1e-3), ({"precision": "bfloat16"}, 0.2)):
+        history = fit(items, replace(recipe, **changes), tiny_folder).history
+        assert history["loss"].to_list() == pytest.approx(losses, rel=rel)
 
 
 def test_hypernyms_make_more_items_to_learn_from(
@@ -379,10 +352,8 @@ def test_recipes_are_checked(changes: dict[str, Any], message: str) -> None:
 
 
 def test_what_cannot_be_learnt_is_refused(items: pl.DataFrame, tiny_folder: Path) -> None:
-    """No column, one article only, sequences longer than the encoder reads, and a loss that is no number."""
-    with pytest.raises(BadInput, match="no column label, options"):
-        fit(items.drop("options", "label"), TINY, tiny_folder)
-    with pytest.raises(BadInput, match="two articles at least"):
+    """One article only, sequences longer than the encoder reads, and a loss that is no number."""
+    with pytest.raises(BadInput, match="at least two articles"):
         fit(items[:1], TINY, tiny_folder)
     with pytest.raises(BadInput, match=r"window of 40 pieces comes to 69 .* reads 64: take a window of 35 at most"):
         fit(items, replace(TINY, window=40), tiny_folder)

@@ -1,6 +1,5 @@
 """Training the readers: they learn, they read the passage, they repeat to the bit and go on where they were stopped."""
 
-import json
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,9 @@ from pipeline.training.loop import TrainingResult
 from pipeline.training.recam import answers, readers
 from pipeline.training.recam.readers import PROFILES, SMALL, Recipe, answer, fit, load, make_recipe, rank_candidates
 from tests.support.killed import killed_after
+from tests.training.recam.cases import duplicate_items, equal, make_items
 
 READINGS = {"rain": "wet", "sun": "dry", "snow": "cold"}
-OTHERS = ["calm", "odd"]
 WORDS = ["it", "was", "a", "day", "the", "of", "in", "very", "rain", "sun", "snow", "wet", "dry", "cold", "calm"]
 GLOSSES = {"wet": ["full", "of", "rain"], "dry": ["the", "sun"], "cold": ["snow", "and", "snow"], "calm": ["day"]}
 TINY = Recipe(hidden=6, hops=2, learning_rate=0.03, batch=6, epochs=3, vocabulary=0)
@@ -37,14 +36,8 @@ def vectors() -> WordVectors:
 
 @pytest.fixture(scope="module")
 def items() -> pl.DataFrame:
-    """Twelve items whose answer only the passage tells; the question is always the same."""
-    rng, rows = np.random.default_rng(0), []
-    for i in range(12):
-        weather = list(READINGS)[i % 3]
-        options = rng.permutation([*READINGS.values(), *OTHERS]).tolist()
-        article = f"In it was the {weather}." + " Very" * (i // 3)
-        rows.append((f"i{i}", article, "It was a @placeholder day.", options, options.index(READINGS[weather])))
-    return pl.DataFrame(rows, schema=cloze.SCHEMA, orient="row")
+    """Twelve items whose answer only the passage tells."""
+    return make_items(READINGS, ["calm", "odd"], "In it was the {}.", " Very")
 
 
 @pytest.fixture(scope="module")
@@ -53,26 +46,9 @@ def result(items: pl.DataFrame, vectors: WordVectors) -> TrainingResult:
     return fit(items, TINY, vectors)
 
 
-def equal(tensors: dict[str, torch.Tensor], other_tensors: dict[str, torch.Tensor]) -> bool:
-    """The same names and the same bits."""
-    return tensors.keys() == other_tensors.keys() and all(
-        torch.equal(value, other_tensors[name]) for name, value in tensors.items()
-    )
-
-
 def load_reader(result: TrainingResult) -> readers.TrainedReader:
     """The reader that was fitted."""
     return load(result.tensors, result.config)
-
-
-def accuracy(result: TrainingResult, items: pl.DataFrame, **more: Any) -> float:
-    """Share of items answered rightly."""
-    return float((answer(load_reader(result), items, **more).argmax(axis=1) == items["label"].to_numpy()).mean())
-
-
-def duplicate_items(items: pl.DataFrame) -> pl.DataFrame:
-    """The same items to learn and to choose the epoch by."""
-    return pl.concat([items.with_columns(split=pl.lit(part)) for part in ("train", "validation")])
 
 
 @pytest.mark.parametrize("profile", PROFILE_NAMES)
@@ -87,7 +63,7 @@ def test_each_reader_learns_items_by_heart(items: pl.DataFrame, vectors: WordVec
     if over == "vocabulary":
         assert best["candidates"].to_list() == [[word] for word in items.select(cloze.right_option())["answer"]]
     else:
-        assert accuracy(result, items) == 1.0
+        assert (answer(load_reader(result), items).argmax(axis=1) == items["label"].to_numpy()).all()
 
 
 def test_hyperparameters_of_the_paper() -> None:
@@ -127,20 +103,14 @@ def test_recipes_are_checked(changes: dict[str, Any], message: str) -> None:
         make_recipe("best")
 
 
-def test_two_trainings_are_equal_to_the_bit(items: pl.DataFrame, vectors: WordVectors, result: TrainingResult) -> None:
-    """The same items and recipe give the same weights and numbers; another seed gives others."""
-    repeated = fit(items, TINY, vectors)
-    assert equal(repeated.tensors, result.tensors)
-    assert repeated.config == result.config
-    assert repeated.history.equals(result.history)
-    assert not equal(fit(items, replace(TINY, seed=43, epochs=1), vectors).tensors, result.tensors)
-
-
 @pytest.mark.parametrize("changes", [{}, {"has_gloss": True, "is_tuned": True, "over": "vocabulary", "drawn": 2}])
 def test_goes_on_where_it_was_stopped(
     items: pl.DataFrame, vectors: WordVectors, tmp_path: Path, changes: dict[str, Any]
 ) -> None:
-    """A training killed after its first epoch and started again ends with the same bits as one that was not."""
+    """A training killed after its first epoch and started again ends with the same bits as one that was not.
+
+    Another seed gives others.
+    """
     recipe, state = replace(TINY, **changes), tmp_path / "state"
     uninterrupted = fit(items, recipe, vectors, glosses=GLOSSES)
     with killed_after(1):
@@ -148,6 +118,8 @@ def test_goes_on_where_it_was_stopped(
     resumed = fit(items, recipe, vectors, state, glosses=GLOSSES)
     assert equal(resumed.tensors, uninterrupted.tensors)
     assert resumed.history.equals(uninterrupted.history)
+    assert resumed.config == uninterrupted.config
+    assert not equal(fit(items, replace(recipe, seed=43), vectors, glosses=GLOSSES).tensors, resumed.tensors)
     with pytest.raises(BadInput, match="a training on other data"):
         fit(items[1:], recipe, vectors, state, glosses=GLOSSES)
 
@@ -165,6 +137,7 @@ def test_a_model_that_was_kept_answers_the_same(
         assert np.array_equal(answer(stored_reader, rows), answer(reader, rows))
         assert answer(reader, rows).sum(axis=1) == pytest.approx(np.ones(len(rows)))
     assert rank_candidates(stored_reader, items).equals(rank_candidates(reader, items))
+    assert reader.words == result.config["candidates"]
     with pytest.raises(BadInput, match="of kind 'subtext'"):
         load(result.tensors, result.config | {"kind": "subtext"})
 
@@ -172,11 +145,13 @@ def test_a_model_that_was_kept_answers_the_same(
 def test_answers_do_not_depend_on_company(
     result: TrainingResult, items: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Alone, in another order or five at a time, an item has the same probabilities but for rounding."""
+    """Alone, in another order or five at a time, an item has the same probabilities; an option takes its own along."""
     trained = load_reader(result)
     expected, best = answer(trained, items), rank_candidates(trained, items, top=2)["candidates"].to_list()
     assert answer(trained, items.reverse())[::-1] == pytest.approx(expected, abs=1e-6)
     assert answer(trained, items[3:4]) == pytest.approx(expected[3:4], abs=1e-6)
+    turned = items.with_columns(pl.col("options").list.reverse())  # the published code's head fails this (errata E14)
+    assert answer(trained, turned)[:, ::-1] == pytest.approx(expected, abs=1e-6)
     monkeypatch.setattr(answers, "ROWS", 5)
     monkeypatch.setattr(answers, "_GLOSSES", 2)
     assert answer(trained, items) == pytest.approx(expected, abs=1e-6)
@@ -190,18 +165,10 @@ def test_options_and_vocabulary_are_scored_alike(result: TrainingResult, items: 
     trained = load_reader(result)
     ranked = rank_candidates(trained, items, top=99)
     assert ranked["probabilities"].list.sum().to_numpy() == pytest.approx(np.ones(len(items)))
-    for options, row, candidates in zip(
-        items["options"].to_list(), answer(trained, items), ranked["candidates"], strict=True
-    ):
+    rows = zip(items["options"].to_list(), answer(trained, items), ranked["candidates"], strict=True)
+    for options, row, candidates in rows:
         assert sorted(candidates) == sorted(result.config["candidates"])
         assert [options[place] for place in np.argsort(-row)] == [word for word in candidates if word in set(options)]
-
-
-def test_an_answer_moves_with_its_option(result: TrainingResult, items: pl.DataFrame) -> None:
-    """Where an option stands says nothing: the published code's head fails this (errata E14)."""
-    trained = load_reader(result)
-    turned = items.with_columns(pl.col("options").list.reverse())
-    assert answer(trained, turned)[:, ::-1] == pytest.approx(answer(trained, items), abs=1e-6)
 
 
 def test_a_tenth_of_the_articles_chooses_the_epoch(items: pl.DataFrame, vectors: WordVectors) -> None:
@@ -210,10 +177,10 @@ def test_a_tenth_of_the_articles_chooses_the_epoch(items: pl.DataFrame, vectors:
     Two items are of each article here, written with other blanks.
     """
     twice = pl.concat([items, items.with_columns(pl.col("article").str.replace_all(" ", "  "))])
-    split_rows = readers.split_items(twice, TINY)
+    split_rows = readers.split_items(twice, 42)
     assert split_rows.group_by(cloze.normalise()).agg(pl.col("split").n_unique())["split"].to_list() == [1] * 12
     assert (split_rows["split"] == "validation").sum() == 2
-    assert readers.split_items(duplicate_items(items), TINY).equals(duplicate_items(items))
+    assert readers.split_items(duplicate_items(items), 42).equals(duplicate_items(items))
     assert fit(twice, replace(TINY, epochs=1), vectors).history["count"].to_list() == [2]
 
 
@@ -248,10 +215,9 @@ def test_long_texts_are_cut(items: pl.DataFrame, vectors: WordVectors) -> None:
     recipe = replace(TINY, longest=3, longest_gloss=2, has_gloss=True, epochs=1)
     result = fit(items, recipe, vectors, glosses=GLOSSES)
     assert result.config["glosses"]["cold"] == ["snow", "and"]
+    question = "it was a @placeholder day."
     sunny, snowy = (
-        items[:1].with_columns(
-            article=pl.lit(f"In it was {word}"), question=pl.lit(f"{word} it was a @placeholder day. of {word}")
-        )
+        items[:1].with_columns(article=pl.lit(f"In it was {word}"), question=pl.lit(f"{word} {question} of {word}"))
         for word in ("sun", "snow")
     )
     trained = load_reader(result)
@@ -305,21 +271,10 @@ def test_a_draw_of_candidates_keeps_what_is_frequent(vectors: WordVectors) -> No
 
 
 def test_what_cannot_be_learnt_is_refused(items: pl.DataFrame, vectors: WordVectors) -> None:
-    """No column, a null, one article only, and a loss that is no number."""
-    with pytest.raises(BadInput, match="no column label, options"):
-        fit(items.drop("options", "label"), TINY, vectors)
-    with pytest.raises(BadInput, match="field 'article' is null in 12 of 12"):
-        fit(items.with_columns(article=pl.lit(None, pl.String)), TINY, vectors)
+    """One article only, and a loss that is no number."""
     for few in (items[:1], items.clear(), items.with_columns(split=pl.lit("test"))):
-        with pytest.raises(BadInput, match="two articles at least"):
+        with pytest.raises(BadInput, match="at least two articles"):
             fit(few, TINY, vectors)
     broken = WordVectors(vectors.words, vectors.vectors * np.float32(np.inf))
     with pytest.raises(BadInput, match="the loss is nan in epoch 1"):
         fit(items, TINY, broken)
-
-
-def test_configuration_is_json(result: TrainingResult) -> None:
-    """What is kept beside the weights can be written and read as JSON, and asked again."""
-    config = json.loads(json.dumps(result.config, sort_keys=True))
-    assert config == result.config
-    assert load(result.tensors, config).words == result.config["candidates"]

@@ -25,7 +25,6 @@ elsewhere shows its rate, not its place here. It takes four steps:
    questions as well as gold words do. `draw_words` then draws four by these probabilities.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,13 +35,11 @@ from pipeline.errors import BadInput
 from pipeline.examples.recam.balance.barred import CODE, REASONS, relate_words
 from pipeline.examples.recam.balance.drawing import WRONG, Probabilities, draw_words, fit_probabilities
 from pipeline.examples.recam.balance.fits import fit_questions
-from pipeline.examples.recam.balance.lexicon import Ids, Lexicon, Masks, build_lexicon, hash_text, is_among
+from pipeline.examples.recam.balance.lexicon import Ids, Lexicon, Masks, build_lexicon, draw_rates, thin_items
 from pipeline.examples.recam.balance.pool import Pool, build_pool, read_candidates
-from pipeline.examples.recam.balance.rates import draw_rates, thin_items
 from pipeline.examples.recam.choices import SEED, Choices, place_options
-from pipeline.examples.recam.items import SCHEMA, normalise
+from pipeline.examples.recam.items import SCHEMA, hash_text, normalise
 from pipeline.examples.recam.targets import SIMILAR, Vectors
-from pipeline.text import wordnet
 
 MIN_CHOICES = 2 * WRONG  # words an item may choose from; of fewer the weights cannot be fitted
 MAX_GOLD = 0.3  # probability of a gold word by the question alone, above which an item is dropped
@@ -52,7 +49,6 @@ def choose_balanced(
     items: pl.DataFrame,
     candidates: pl.DataFrame,
     vectors: Vectors | None = None,
-    pools: Callable[[str], wordnet.Pools] = wordnet.find_pools,
     threshold: float = SIMILAR,
     seed: int = SEED,
 ) -> Choices:
@@ -60,8 +56,8 @@ def choose_balanced(
 
     Options are in small letters. Words are compared by all their base forms. A wrong option is not in the passage or
     the question in any form, nor is a one-word synonym or antonym of it, as for gold words (section 3.4). It has the
-    gold word's shape: the same `upos` and `tag`, where items have these, the same ending of inflection, both base forms
-    or neither. No two options are forms, synonyms or neighbours of each other.
+    gold word's shape: the same `upos`, the same ending of inflection, both base forms or neither. No two options are
+    forms, synonyms or neighbours of each other.
 
     Dropped items, with their reason:
 
@@ -73,12 +69,11 @@ def choose_balanced(
       needed, whatever the other options are.
 
     Args:
-        items: item_id, article, question, answer, and upos, tag where they are known. In a small set (some hundreds of
-            a shape) words and rates are too few for the numbers to come out even.
+        items: item_id, article, question, answer, upos. In a small set (some hundreds of a shape) words and rates are
+            too few for the numbers to come out even.
         candidates: item_id, word, rank (from 1): the best words of each reader; a word may come from several. They need
             not be many, since `EXTRA` others are added, but 50 of each reader leave more to choose from.
         vectors: of words; without, nothing is too near, and questions are compared by neighbours alone.
-        pools: synonyms and antonyms of a lemma.
         threshold: cosine above which a word is too near to another.
         seed: of all draws. An item's draws depend on its id and the set, not on the order of rows.
 
@@ -89,16 +84,21 @@ def choose_balanced(
     Raises:
         BadInput: two items have the same id.
     """
-    items, lexicon = build_lexicon(_prepare(items, seed), pools)
+    if repeated := items.filter(pl.col("item_id").is_duplicated())["item_id"].sort().to_list():
+        raise BadInput(f"items: field 'item_id' should differ between rows, found {repeated[0]!r} more than once")
+    hashes = pl.Series([hash_text(f"{seed} {item_id}") for item_id in items["item_id"]], dtype=pl.UInt64)
+    items = items.with_columns(pl.col("answer").str.to_lowercase(), passage=normalise(), draw=hashes)
+    ordered = items.sort("item_id")  # no result depends on the order of the rows
+    items, lexicon = build_lexicon(ordered)
     relations = relate_words(lexicon, vectors, threshold)
 
-    def weigh(kept: pl.DataFrame) -> _Weights:
-        named, untyped = read_candidates(kept, candidates, lexicon)
-        pool = build_pool(kept, named, lexicon, relations, fit_questions(kept, lexicon, vectors), seed)
+    def weigh(rows: pl.DataFrame) -> _Weights:
+        reader_words, untyped = read_candidates(rows, candidates, lexicon)
+        pool = build_pool(rows, reader_words, lexicon, relations, fit_questions(rows, lexicon, vectors), seed)
         draws = pool.filter(pool.code == CODE["not_drawn"])
-        is_in = np.bincount(draws.item, minlength=kept.height) >= MIN_CHOICES
+        is_in = np.bincount(draws.item, minlength=rows.height) >= MIN_CHOICES
         draws = draws.filter(is_in[draws.item])
-        gold = kept["type"].to_numpy()
+        gold = rows["type"].to_numpy()
         rates = draw_rates(gold[is_in], lexicon, seed)
         return _Weights(pool, untyped, draws, is_in, fit_probabilities(draws, is_in, gold, lexicon, rates, seed))
 
@@ -114,17 +114,17 @@ def choose_balanced(
     explained = explained.join(unfit, left_on="item_id", right_on="row_key", how="semi")
     fit_items, thinned_again = _split(fit_items, thin_items(fit_items, lexicon))
     weights = weigh(fit_items)
-    hashes = fit_items["draw"].to_numpy()
-    types, is_full = draw_words(weights.draws, weights.probabilities.drawn, hashes, lexicon, relations, seed)
-    became = pl.concat([explained, _explain(weights, fit_items, lexicon, np.where(is_full[:, None], types, -1))])
+    draw = fit_items["draw"].to_numpy()
+    types, is_full = draw_words(weights.draws, weights.probabilities.drawn, draw, lexicon, relations, seed)
+    explained = pl.concat([explained, _explain(weights, fit_items, lexicon, np.where(is_full[:, None], types, -1))])
     fit_items, too_few = _split(fit_items, np.where(is_full, "", "too_few_choices"))
     words = lexicon.words.gather(lexicon.word[types[is_full].ravel()]).to_list()
-    wrong = pl.Series("wrong", [words[i : i + WRONG] for i in range(0, len(words), WRONG)], dtype=pl.List(pl.String))
-    rows = fit_items.select("item_id", "article", "question", "answer", wrong).iter_rows(named=True)
+    wrong = [words[start : start + WRONG] for start in range(0, len(words), WRONG)]
+    rows = fit_items.with_columns(wrong=pl.Series(wrong, dtype=pl.List(pl.String))).iter_rows(named=True)
     return Choices(
         pl.DataFrame([place_options(row, seed) for row in rows], schema=SCHEMA),
         pl.concat([same_article, thinned, unfit, thinned_again, too_few]).sort("row_key"),
-        became.sort("item_id", pl.col("reason").is_not_null(), "best_rank", "word", nulls_last=True),
+        explained.sort("item_id", pl.col("reason").is_not_null(), "best_rank", "word", nulls_last=True),
     )
 
 
@@ -138,41 +138,26 @@ class _Weights(NamedTuple):
     probabilities: Probabilities
 
 
-def _prepare(items: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """Sort items by id and add `draw`, a hash of seed and id: no result depends on the order of the rows."""
-    rows = items.sort("item_id")
-    if repeated := rows.filter(pl.col("item_id").is_duplicated())["item_id"].to_list():
-        raise BadInput(f"items: field 'item_id' should differ between rows, found {repeated[0]!r} more than once")
-    hashes = [hash_text(f"{seed} {item_id}") for item_id in rows["item_id"]]
-    return rows.with_columns(
-        pl.col("answer").str.to_lowercase(),
-        normalise().alias("passage"),
-        pl.Series("draw", hashes, dtype=pl.UInt64),
-    )
-
-
 def _split(items: pl.DataFrame, reasons: npt.NDArray[Any]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Split items into those without a reason and the dropped ones (reason, row_key)."""
-    marked = items.with_columns(reason=pl.Series(reasons.astype(str), dtype=pl.String))
-    dropped = marked.filter(pl.col("reason") != "").select("reason", row_key="item_id")
-    return items.filter(marked["reason"] == ""), dropped
+    reason = pl.Series("reason", reasons.astype(str), dtype=pl.String)
+    dropped = items.select(reason, row_key="item_id").filter(pl.col("reason") != "")
+    return items.filter(reason == ""), dropped
 
 
 def _explain(weights: _Weights, items: pl.DataFrame, lexicon: Lexicon, types: Ids) -> pl.DataFrame:
     """Say why each word of a reader was not drawn, and list the drawn words (types [items, 4], -1 for none)."""
     pool = weights.pool
     width = np.int64(max(len(lexicon.word), 1))
-    rows, columns = np.nonzero(types >= 0)
-    is_drawn = is_among(pool.item.astype(np.int64) * width + pool.type, np.sort(rows * width + types[rows, columns]))
-    is_listed = (pool.times > 0) | is_drawn
-    words = pl.DataFrame(
-        {
-            "item_id": items["item_id"].gather(pool.item[is_listed]),
-            "word": lexicon.words.gather(lexicon.word[pool.type[is_listed]]),
-            "token_count": pool.times[is_listed].astype(np.int64),
-            "best_rank": pool.rank[is_listed].astype(np.int64),
-            "reason": pl.Series(REASONS, dtype=pl.String).gather(np.where(is_drawn, 0, pool.code)[is_listed]),
-        }
-    )
-    words = words.with_columns(best_rank=pl.when(pl.col("token_count") > 0).then("best_rank"))
+    row, place = np.nonzero(types >= 0)
+    is_drawn = np.isin(pool.item.astype(np.int64) * width + pool.type, row * width + types[row, place])
+    listed = pool._replace(code=np.where(is_drawn, 0, pool.code)).filter((pool.times > 0) | is_drawn)
+    columns = {
+        "item_id": items["item_id"].gather(listed.item),
+        "word": lexicon.words.gather(lexicon.word[listed.type]),
+        "token_count": listed.times.astype(np.int64),
+        "best_rank": listed.rank.astype(np.int64),
+        "reason": pl.Series(REASONS, dtype=pl.String).gather(listed.code),
+    }
+    words = pl.DataFrame(columns).with_columns(best_rank=pl.when(pl.col("token_count") > 0).then("best_rank"))
     return pl.concat([words, weights.untyped])

@@ -34,12 +34,8 @@ def relate_words(lexicon: Lexicon, vectors: Vectors | None, threshold: float) ->
             words_by_name[name].append(word)
 
     def list_keys(names_by_word: Sequence[Iterable[str]]) -> Keys:
-        keys = set()
-        for word, names in enumerate(names_by_word):
-            for name in names:
-                for other in words_by_name[name]:
-                    keys |= {word * count + other, other * count + word}
-        return np.array(sorted(keys), np.int64)
+        pairs = {(a, b) for a, names in enumerate(names_by_word) for name in names for b in words_by_name[name]}
+        return np.array(sorted({key for a, b in pairs for key in (a * count + b, b * count + a)}), np.int64)
 
     near: list[Keys] = [np.zeros(0, np.int64)]
     if vectors and count:
@@ -77,9 +73,10 @@ def _find_words(items: pl.DataFrame, lexicon: Lexicon) -> Iterator[tuple[slice, 
     from scipy.sparse import csr_array
 
     ids: dict[str, int] = {}
-    for names in (*lexicon.names, *lexicon.related):
-        for name in names:
-            ids.setdefault(name, len(ids))
+    forms, related = (
+        [[ids.setdefault(name, len(ids)) for name in names] for names in lists]
+        for lists in (lexicon.names, lexicon.related)
+    )
 
     def build_table(rows: Iterable[Iterable[int]]) -> Any:
         columns = [sorted(set(row)) for row in rows]
@@ -87,10 +84,7 @@ def _find_words(items: pl.DataFrame, lexicon: Lexicon) -> Iterator[tuple[slice, 
         flat = np.array([column for row in columns for column in row], np.int64)
         return csr_array((np.ones(len(flat), np.int32), flat, ends), shape=(len(columns), max(len(ids), 1)))
 
-    forms, related = (
-        build_table([ids[name] for name in names] for names in lists).T.tocsr()
-        for lists in (lexicon.names, lexicon.related)
-    )
+    form_table, related_table = (build_table(rows).T.tocsr() for rows in (forms, related))
     ids_by_token: dict[str, tuple[int, ...]] = {}
 
     def list_ids(text: str) -> Iterator[int]:
@@ -103,11 +97,9 @@ def _find_words(items: pl.DataFrame, lexicon: Lexicon) -> Iterator[tuple[slice, 
     for start in range(0, items.height, ROWS):
         part = items[start : start + ROWS]
         question, passage = (build_table(map(list_ids, part[name])) for name in ("question", "article"))
-        yield (
-            slice(start, start + part.height),
-            {
-                "in_question": (question @ forms).toarray() > 0,
-                "in_passage": (passage @ forms).toarray() > 0,
-                "related_in_passage": (passage @ related).toarray() > 0,
-            },
-        )
+        counts = {
+            "in_question": question @ form_table,
+            "in_passage": passage @ form_table,
+            "related_in_passage": passage @ related_table,
+        }
+        yield slice(start, start + part.height), {reason: table.toarray() > 0 for reason, table in counts.items()}

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.examples.recam.balance.lexicon import Floats, Hashes, Ids, Keys, Lexicon, Masks, draw_uniform, is_among
+from pipeline.examples.recam.balance.lexicon import Floats, Hashes, Ids, Keys, Lexicon, Masks, draw_uniform
 from pipeline.examples.recam.balance.pool import Pool
 from pipeline.examples.recam.items import OPTIONS
 
@@ -80,9 +80,9 @@ def _standardise(draws: Pool, counts: Keys, gold_counts: Keys, is_in: Masks) -> 
     level, gold_level = (np.log2(np.maximum(n, 0) + 1).round(0).astype(np.int64) for n in (counts, gold_counts))
     level_count = int(max(level.max(), gold_level.max())) + 1
     sizes = np.maximum(np.bincount(level, minlength=level_count), 1)
-    means = [np.bincount(level, weights=way, minlength=level_count) / sizes for way in draws.fits.T]
-    mean_table = np.stack(means, axis=1)
-    fits, golds = draws.fits - mean_table[level], draws.golds - mean_table[gold_level]
+    sums = [np.bincount(level, weights=way, minlength=level_count) for way in draws.fits.T]
+    means = np.stack([way / sizes for way in sums], axis=1)
+    fits, golds = draws.fits - means[level], draws.golds - means[gold_level]
     scale = np.maximum(golds[is_in].std(axis=0), 1e-6)
     return np.clip(fits / scale, -_FAR, _FAR), np.clip(golds / scale, -_FAR, _FAR)
 
@@ -105,12 +105,12 @@ def draw_words(
     types = np.full((len(item_hashes), WRONG), -1, np.int32)
     counts = np.zeros(len(item_hashes), np.int64)
     near = relations.tocoo()
-    near_keys = np.sort(near.row.astype(np.int64) * len(lexicon.words) + near.col)
+    near_keys = near.row.astype(np.int64) * len(lexicon.words) + near.col
     for column in candidates.T:
         is_free = (column >= 0) & (counts < WRONG)
         for other in types.T:
             keys = lexicon.word[column].astype(np.int64) * len(lexicon.words) + lexicon.word[other]
-            is_free &= (other < 0) | ~is_among(keys, near_keys)
+            is_free &= (other < 0) | ~np.isin(keys, near_keys)
         rows = np.flatnonzero(is_free)
         types[rows, counts[rows]] = column[rows]
         counts[rows] += 1

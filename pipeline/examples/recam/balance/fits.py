@@ -33,24 +33,14 @@ class Fit(NamedTuple):
 def fit_questions(items: pl.DataFrame, lexicon: Lexicon, vectors: Vectors | None) -> list[Fit]:
     """Fit by the one and two words on each side of the placeholder, by the whole question, and by vectors."""
     gold = lexicon.word[items["type"].to_numpy()]
-    questions = [question.partition(PLACEHOLDER) for question in items["question"]]
-    sides = [
-        (["^", *_PIECE.findall(text_before.lower())], [*_PIECE.findall(text_after.lower()), "$"])
-        for text_before, _, text_after in questions
-    ]
-    before, after = [text_before[-1:] for text_before, _ in sides], [text_after[:1] for _, text_after in sides]
+    halves = (map(str.lower, question.partition(PLACEHOLDER)) for question in items["question"])
+    sides = [(["^", *_PIECE.findall(left)], [*_PIECE.findall(right), "$"]) for left, _, right in halves]
+    before, after = [left[-1:] for left, _ in sides], [right[:1] for _, right in sides]
     far = [sorted({word for word in chain(*parts) if len(word) > 3}) for parts in sides]
-    around = [[f"{' '.join(text_before[-2:])} <", f"> {' '.join(text_after[:2])}"] for text_before, text_after in sides]
-    neighbours = [_list_neighbours(sides, lexicon, side) for side in (0, 1)]
-    features_and_pairs = (
-        (before, None),
-        (after, None),
-        (before, neighbours[0]),
-        (after, neighbours[1]),
-        (around, None),
-        (far, None),
-    )
-    fits = [_fit_features(gold, len(lexicon.words), features, pairs) for features, pairs in features_and_pairs]
+    around = [[f"{' '.join(left[-2:])} <", f"> {' '.join(right[:2])}"] for left, right in sides]
+    pairs_before, pairs_after = (_list_neighbours(sides, lexicon, side) for side in (0, 1))
+    tables = ((before, None), (after, None), (before, pairs_before), (after, pairs_after), (around, None), (far, None))
+    fits = [_fit_features(gold, len(lexicon.words), features, pairs) for features, pairs in tables]
     if vectors and sides:
         means = _average_vectors([[*chain(*parts)] for parts in sides], vectors)
         units = normalise(vectors(lexicon.words.to_list())).T

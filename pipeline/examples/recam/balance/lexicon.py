@@ -1,13 +1,12 @@
-"""The gold words of a set, their shapes and relatives, and random numbers that depend on names alone."""
+"""The gold words of a set, their shapes, relatives and rates (steps 1 and 2), and draws by names alone."""
 
-import hashlib
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pipeline.examples.recam.items import OPTIONS, hash_text
 from pipeline.text import wordnet
 
 Floats = npt.NDArray[np.float64]
@@ -16,17 +15,14 @@ Ids = npt.NDArray[np.int32]
 Keys = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
 Masks = npt.NDArray[np.bool_]
+SHARE = 1 / (OPTIONS + 1)  # most of a shape's gold words that may be one word: it is wrong four times as often
+UNSEEN = 1.3  # words never right, as a multiple of Chao's lower bound: the rates of rare words differ, too
 ROWS = 512  # items whose passages are in memory at a time
 _SUFFIXES = ("ing", "ed", "ly", "est", "er", "s")
 
 
-def hash_text(text: str) -> int:
-    """Hash a text to 64 bits."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
-
-
 class Lexicon(NamedTuple):
-    """The gold words of the set; a type is a word with a shape: "reads" in past and present are two types."""
+    """The gold words of the set; a type is a word with a shape: "reads" as noun and as verb are two types."""
 
     words: pl.Series  # in alphabetical order
     names: list[frozenset[str]]  # of each word: itself and its base forms
@@ -38,41 +34,30 @@ class Lexicon(NamedTuple):
     draw: Hashes  # of each word
 
 
-def build_lexicon(items: pl.DataFrame, pools: Callable[[str], wordnet.Pools]) -> tuple[pl.DataFrame, Lexicon]:
+def build_lexicon(items: pl.DataFrame) -> tuple[pl.DataFrame, Lexicon]:
     """Return the items with their shape and type, and their gold words."""
-    tags = [name for name in ("upos", "tag") if name in items.columns]
-    answers = items.select("answer", *tags).unique().sort(pl.all())
-    poses = answers["upos"].to_list() if "upos" in tags else [""] * answers.height
-    forms = [_describe_form(word, upos) for word, upos in zip(answers["answer"], poses, strict=True)]
-    labels = pl.concat_str(*(pl.col(name).fill_null("") for name in tags), "form", separator="\t")
-    answers = answers.with_columns(form=pl.Series(forms, dtype=pl.String)).with_columns(label=labels)
-    types = answers.select("label", "answer").unique().sort("label", "answer").with_row_index("type")
+    labels = [f"{upos}\t{_describe_form(word, upos)}" for word, upos in items.select("answer", "upos").iter_rows()]
+    items = items.with_columns(label=pl.Series(labels, dtype=pl.String))
+    types = items.select("label", "answer").unique().sort("label", "answer").with_row_index("type")
     types = types.with_columns(
         shape=pl.col("label").rank("dense").cast(pl.Int32) - 1, type=pl.col("type").cast(pl.Int32)
     )
-    typed = items.join(answers, on=["answer", *tags], how="left", nulls_equal=True, maintain_order="left").join(
-        types, on=["label", "answer"], how="left", maintain_order="left"
-    )
     words = types["answer"].unique().sort()
-    names, related, synonyms = [], [], []
-    for word in words:
-        word_names = {word, *(wordnet.lemmatize(word, upos) for upos in wordnet.POS)}
-        near = [pools(name) for name in word_names]
-        names.append(frozenset(word_names))
-        synonyms.append(frozenset(name for pool in near for name in pool.synonyms))
-        related.append(synonyms[-1] | frozenset(name for pool in near for name in pool.antonyms))
-    places = pl.Series(range(len(words)), dtype=pl.Int32)
-    word_ids = types["answer"].replace_strict(words, places, return_dtype=pl.Int32)
-    return typed, Lexicon(
-        words,
-        names,
-        related,
-        synonyms,
-        word_ids.cast(pl.Int32).to_numpy(),  # of no words, it is null
-        types["shape"].to_numpy(),
-        types.select("type", "shape", word="answer"),
-        np.array([hash_text(word) for word in words], np.uint64),
+    names = [frozenset({word, *(wordnet.lemmatize(word, upos) for upos in wordnet.POS)}) for word in words]
+    near = [[wordnet.find_pools(name) for name in word_names] for word_names in names]
+    synonyms = [frozenset(name for pool in pools_of_word for name in pool.synonyms) for pools_of_word in near]
+    antonyms = [frozenset(name for pool in pools_of_word for name in pool.antonyms) for pools_of_word in near]
+    lexicon = Lexicon(
+        words=words,
+        names=names,
+        related=[own_synonyms | own_antonyms for own_synonyms, own_antonyms in zip(synonyms, antonyms, strict=True)],
+        synonyms=synonyms,
+        word=np.searchsorted(words.to_numpy(), types["answer"].to_numpy()).astype(np.int32),
+        shape=types["shape"].to_numpy(),
+        types=types.select("type", "shape", word="answer"),
+        draw=np.array([hash_text(word) for word in words], np.uint64),
     )
+    return items.join(types, on=["label", "answer"], how="left", maintain_order="left"), lexicon
 
 
 def _describe_form(word: str, upos: str) -> str:
@@ -90,15 +75,6 @@ def normalise(vectors: npt.NDArray[np.floating[Any]]) -> Singles:
     return units.astype(np.float32)
 
 
-def is_among(keys: Keys, sorted_keys: Keys) -> Masks:
-    """Return which keys are among the sorted ones."""
-    if not len(sorted_keys):
-        return np.zeros(keys.shape, np.bool_)
-    places = np.minimum(np.searchsorted(sorted_keys, keys), len(sorted_keys) - 1)
-    matches: Masks = sorted_keys[places] == keys
-    return matches
-
-
 def draw_uniform(first: Hashes, second: Hashes, seed: int) -> Floats:
     """Draw numbers in (0, 1) that depend on the two hashes and the seed alone (splitmix64, twice)."""
 
@@ -111,3 +87,54 @@ def draw_uniform(first: Hashes, second: Hashes, seed: int) -> Floats:
     with np.errstate(over="ignore"):
         bits = mix(mix(first ^ np.uint64(seed)) ^ mix(second))
     return ((bits >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53
+
+
+def thin_items(items: pl.DataFrame, lexicon: Lexicon) -> npt.NDArray[np.object_]:
+    """Return why each item is dropped, or "": `too_frequent` or `never_right` [items]."""
+    reasons = np.full(items.height, "", object)
+    gold, draw = items["type"].to_numpy(), items["draw"].to_numpy()
+    order = np.argsort(draw, kind="stable")
+    while True:
+        remaining = order[reasons[order] == ""]
+        counts = np.bincount(gold[remaining], minlength=len(lexicon.word))
+        sizes = np.bincount(lexicon.shape, weights=counts)[lexicon.shape]
+        frequent = np.flatnonzero(counts > np.maximum(sizes * SHARE, 1))
+        if not len(frequent):
+            break
+        for word_type in frequent:
+            type_items = remaining[gold[remaining] == word_type]
+            reasons[type_items[int(max(sizes[word_type] * SHARE, 1)) :]] = "too_frequent"
+    shapes = lexicon.shape[gold[remaining]]
+    for shape in np.unique(shapes):
+        never, once, twice = (int(((counts == n) & (lexicon.shape == shape)).sum()) for n in range(3))
+        # the fewest words never seen if so many are seen once and twice (Chao, 1984; bias-corrected)
+        unseen = ((once - n) * (once - n - 1) / (2 * (twice + 1)) for n in range(once))
+        enough = (n for n, count in enumerate(unseen) if never + n >= UNSEEN * count)
+        single_items = remaining[(counts[gold[remaining]] == 1) & (shapes == shape)]
+        reasons[single_items[: next(enough, once)]] = "never_right"
+    return reasons
+
+
+def draw_rates(gold: Ids, lexicon: Lexicon, seed: int) -> Floats:
+    """Draw a rate for each type, given how often it is gold; the rates of a shape add up to its items [types].
+
+    The distribution of a shape's rates is that under which its counts are most likely, by EM on a grid (Laird, 1978).
+    """
+    counts = np.bincount(gold, minlength=len(lexicon.word))
+    uniform = draw_uniform(lexicon.draw[lexicon.word], lexicon.shape.astype(np.uint64), seed + 2)
+    rates = np.zeros(len(counts))
+    for shape in np.unique(lexicon.shape[gold]):
+        is_shape = lexicon.shape == shape
+        levels, level, times = np.unique(counts[is_shape], return_inverse=True, return_counts=True)
+        grid = np.geomspace(0.05, 1.5 * levels[-1] + 1, 80)
+        logs = levels[:, None] * np.log(grid) - grid  # without log n!, which is the same for all rates
+        likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
+        mix = np.full(len(grid), 1 / len(grid))
+        for _ in range(1000):
+            posterior = likelihood * mix
+            posterior /= posterior.sum(axis=1, keepdims=True)
+            mix = times @ posterior / times.sum()
+        places = (np.cumsum(posterior, axis=1)[level] < uniform[is_shape, None]).sum(axis=1)
+        grid_rates = grid[np.minimum(places, len(grid) - 1)]
+        rates[is_shape] = grid_rates * counts[is_shape].sum() / grid_rates.sum()
+    return rates

@@ -9,8 +9,7 @@ import polars as pl
 
 from pipeline.examples.recam.balance.barred import CODE, bar_words
 from pipeline.examples.recam.balance.fits import Fit
-from pipeline.examples.recam.balance.lexicon import Floats, Ids, Lexicon, Masks, Singles, draw_uniform
-from pipeline.examples.recam.balance.rates import draw_rates
+from pipeline.examples.recam.balance.lexicon import Floats, Ids, Lexicon, Masks, Singles, draw_rates, draw_uniform
 
 EXTRA = 120  # words besides the readers', by how often they are gold: readers name few of the rare ones
 _LEAST_FIT = 1e-4  # above it a word fits at all
@@ -29,8 +28,7 @@ class Pool(NamedTuple):
 
     def filter(self, mask: Masks) -> "Pool":
         """Return the rows for which the mask holds."""
-        item, word_type, rank, times = (column[mask] for column in (self.item, self.type, self.rank, self.times))
-        return Pool(item, word_type, rank, times, self.code[mask], self.fits[mask], self.golds)
+        return Pool._make((*(column[mask] for column in self[:-1]), self.golds))
 
 
 def read_candidates(
@@ -39,20 +37,17 @@ def read_candidates(
     """Return what readers name: item, type, rank, count; and the words that no type of the item's shape has."""
     rows = items.select("item_id", "shape").with_row_index("item").with_columns(pl.col("item").cast(pl.Int32))
     words = candidates.select("item_id", pl.col("word").str.to_lowercase(), "rank").join(rows, on="item_id")
-    words = words.group_by("item", "shape", "word").agg(
-        count=pl.len().cast(pl.Int32), rank=pl.col("rank").min().cast(pl.Int32)
-    )
+    words = words.group_by("item", "item_id", "shape", "word").agg(count=pl.len(), rank=pl.col("rank").min())
     words = words.join(lexicon.types, on=["shape", "word"], how="left")
     is_gold = pl.col("word").is_in(lexicon.words.implode())
-    untyped = words.filter(pl.col("type").is_null()).join(rows.select("item", "item_id"), on="item")
-    untyped = untyped.select(
+    untyped = words.filter(pl.col("type").is_null()).select(
         "item_id",
         "word",
         token_count=pl.col("count").cast(pl.Int64),
         best_rank=pl.col("rank").cast(pl.Int64),
         reason=pl.when(is_gold).then(pl.lit("other_shape")).otherwise(pl.lit("no_gold_word")),
     )
-    return words.filter(pl.col("type").is_not_null()).select("item", "type", "rank", "count"), untyped
+    return words.drop_nulls("type").select("item", "type", "rank", "count"), untyped
 
 
 def build_pool(
@@ -64,8 +59,10 @@ def build_pool(
     named_rows = reader_words.sort("item", "type").to_numpy().astype(np.int32).reshape(-1, 4)
     starts = np.searchsorted(named_rows[:, 0], np.arange(items.height + 1))
     way_count = sum(1 + fit.is_of_words for fit in fits)
-    tables, code_parts = [np.zeros((0, 4), np.int32)], [np.zeros(0, np.uint8)]
-    fit_parts, gold_parts = ([np.zeros((0, way_count), np.float32)] for _ in range(2))
+    no_fits = np.zeros((0, way_count), np.float32)
+    blocks: list[tuple[Ids, npt.NDArray[np.uint8], Singles, Singles]] = [
+        (np.zeros((0, 4), np.int32), np.zeros(0, np.uint8), no_fits, no_fits)
+    ]
     for rows, codes in bar_words(items, lexicon, relations):
         block = named_rows[starts[rows.start] : starts[rows.stop]]
         item, word_type, rank, _ = (block - [rows.start, 0, 0, 0]).T
@@ -76,20 +73,16 @@ def build_pool(
         extra_item, extra_type = np.nonzero(_mark_greatest(keys, EXTRA))
         last_rank = np.zeros(len(keys), np.int32)
         np.maximum.at(last_rank, item, rank.astype(np.int32))
-        extra_rank = last_rank[extra_item] + 1
-        extra = np.stack([extra_item + rows.start, extra_type, extra_rank, np.zeros_like(extra_item)], axis=1)
+        extra = np.stack([extra_item + rows.start, extra_type, last_rank[extra_item] + 1, 0 * extra_item], axis=1)
         table = np.concatenate([block, extra.astype(np.int32)])
         table = table[np.lexsort((table[:, 1], table[:, 0]))]
         row, word = table[:, 0] - rows.start, lexicon.word[table[:, 1]]
         code = codes[row, word]
-        word_fits, gold_fits = _centre(fits, rows, row, word, code == CODE["not_drawn"], lexicon.word[gold[rows]])
-        tables.append(table)
-        code_parts.append(code)
-        fit_parts.append(word_fits)
-        gold_parts.append(gold_fits)
-    item, word_type, rank, times = np.ascontiguousarray(np.concatenate(tables).T)
-    code, word_fits, gold_fits = np.concatenate(code_parts), np.concatenate(fit_parts), np.concatenate(gold_parts)
-    return Pool(item, word_type, rank, times, code, word_fits, gold_fits)
+        blocks.append(
+            (table, code, *_centre(fits, rows, row, word, code == CODE["not_drawn"], lexicon.word[gold[rows]]))
+        )
+    table, *columns = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    return Pool(*np.ascontiguousarray(table.T), *columns)
 
 
 def _mark_greatest(keys: Floats, count: int) -> Masks:
@@ -106,18 +99,18 @@ def _centre(
 ) -> tuple[Singles, Singles]:
     """Return how well words and gold words fit, and if at all, less the mean of the words open to the item."""
     count = len(gold)
-    ways, marks = [], []
+    ways: list[tuple[Singles, Floats]] = []
+    marks: list[tuple[Singles, Floats]] = []
     for fit in fits:
         values = fit(rows)
-        of_words, of_golds = values[row, word], values[np.arange(count), gold] - fit.gold_loss[rows]
-        ways.append((of_words, of_golds))
+        way = values[row, word], values[np.arange(count), gold] - fit.gold_loss[rows]
+        ways.append(way)
         if fit.is_of_words:
-            marks.append(((of_words > _LEAST_FIT).astype(np.float32), (of_golds > _LEAST_FIT).astype(np.float64)))
-    ways += marks
-    word_fits, gold_fits = np.empty((len(row), len(ways)), np.float32), np.empty((count, len(ways)), np.float32)
+            marks.append(((way[0] > _LEAST_FIT).astype(np.float32), (way[1] > _LEAST_FIT).astype(np.float64)))
     size = np.maximum(np.bincount(row, weights=is_open, minlength=count), 1)
-    for way, (of_words, of_golds) in enumerate(ways):
+    word_fits, gold_fits = [], []
+    for of_words, of_golds in ways + marks:
         mean = np.bincount(row, weights=of_words * is_open, minlength=count) / size
-        word_fits[:, way] = of_words - mean[row]
-        gold_fits[:, way] = of_golds - mean
-    return word_fits, gold_fits
+        word_fits.append((of_words - mean[row]).astype(np.float32))
+        gold_fits.append((of_golds - mean).astype(np.float32))
+    return np.stack(word_fits, axis=1), np.stack(gold_fits, axis=1)
