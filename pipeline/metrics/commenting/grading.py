@@ -89,10 +89,11 @@ def report(rows: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.Da
 
     def measure(times: Floats) -> list[float]:
         weights = times[groups]
-        ranks = [_rank(value_levels, weights) for value_levels in levels]
-        correlations = [_weighted_pearson(*sides, weights) for sides in (ranks, (target, score))]
-        ratios = [_divide(times @ right, times @ total) for right, total in ((error, sizes), *pairs.values())]
-        return correlations + ratios
+        target_ranks, ranks = (_rank(value_levels, weights) for value_levels in levels)
+        sides = ((target_ranks, ranks), (target, score))
+        correlations = [_weighted_pearson(first, second, weights) for first, second in sides]
+        sums = [(float(times @ right), float(times @ total)) for right, total in ((error, sizes), *pairs.values())]
+        return correlations + [total / count if count else math.nan for total, count in sums]
 
     values = np.array([*map(measure, iterate_counts(int(groups.max()) + 1, draws, seed))])
     counts = [len(target)] * 3 + [int(pair_counts.total.sum()) for pair_counts in pairs.values()]
@@ -134,10 +135,6 @@ def _weighted_pearson(first: Floats, second: Floats, weights: Floats) -> float:
     first_centred, second_centred = first - weights @ first / total, second - weights @ second / total
     spread = math.sqrt((weights @ first_centred**2) * (weights @ second_centred**2))
     return float((weights * first_centred) @ second_centred / spread) if spread > 1e-12 * total else math.nan
-
-
-def _divide(total: float, count: float) -> float:
-    return float(total / count) if count else math.nan
 
 
 def report_baselines(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
