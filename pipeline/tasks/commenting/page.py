@@ -39,7 +39,7 @@ def read_inputs(day: str) -> page.Commenting:
         grades=_read_grades(),
         kappa=_read_if_present(lambda: grades.measure_agreement("references")),
         systems=overlap.average_by_system(),
-        numbers=_read_evaluations(day, is_scorer),
+        numbers=_read_evaluations(day, is_scorer).with_columns(subset="kind"),
         history=_read_history(day),
         errata=commenting_claims.list_claims(),
         made_up=warehouse.scan("comment_grades", is_simulated).collect().height,
