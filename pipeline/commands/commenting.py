@@ -17,7 +17,7 @@ from pipeline.errors import BadInput
 from pipeline.slices import parse_day
 from pipeline.tasks.record.retry import retry
 
-Kind = Annotated[str, typer.Argument(help="references (real comments) or candidates (what commenters made).")]
+Kind = Annotated[str, typer.Argument(help="references (real comments) or candidates (generated comments).")]
 System = Annotated[str, typer.Option(help="ir_t, ir_tc, seq2seq, att or att_tc.")]
 Changes = Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the recipe; repeat it.")]
 Preset = Annotated[str, typer.Option(help="How grades become weights: s/5, (s-1)/4, s/max (of the article).")]
@@ -25,22 +25,22 @@ Preset = Annotated[str, typer.Option(help="How grades become weights: s/5, (s-1)
 
 def build(
     source: Annotated[str | None, typer.Option(help="Source of the articles; all by default.")] = None,
-    min_words: Annotated[int | None, typer.Option(min=0, help="Words of an article at least; 30 by default.")] = None,
+    min_words: Annotated[int | None, typer.Option(min=0, help="Least words of an article; 30 by default.")] = None,
     min_comments: Annotated[
-        int | None, typer.Option(min=1, help="Comments of an article at least; 20 by default.")
+        int | None, typer.Option(min=1, help="Least comments of an article; 20 by default.")
     ] = None,
     test_comments: Annotated[
-        int | None, typer.Option(min=1, help="Long enough comments of a test article; 30 by default.")
+        int | None, typer.Option(min=1, help="Long comments of a test article; default 30.")
     ] = None,
-    comment_words: Annotated[int | None, typer.Option(min=1, help="Words of such a comment; 6 by default.")] = None,
+    comment_words: Annotated[int | None, typer.Option(min=1, help="Words of a long comment; 6 by default.")] = None,
     min_likes: Annotated[
-        int | None, typer.Option(min=0, help="Upvotes of a test article at least; 201 by default.")
+        int | None, typer.Option(min=0, help="Least upvotes of a test article; 201 by default.")
     ] = None,
     references: Annotated[int | None, typer.Option(min=1, help="Drawn of a test article; 27 by default.")] = None,
     day: Day = "",
     as_json: Json = False,
 ) -> None:
-    """Divide articles with comments into parts and draw references (section 3 of the paper); prints what there is.
+    """Divide articles with comments into parts, draw references (section 3 of the paper) and print the counts.
 
     Examples: `undertone commenting build`;
     `undertone commenting build --test-comments 15 --min-likes 0 --references 12`
@@ -48,69 +48,59 @@ def build(
     from pipeline.tasks.commenting import corpus
 
     warehouse.create()
-    by = corpus.parse_rules({
-        "least_words": min_words, "least_comments": min_comments, "test_comments": test_comments,
-        "comment_words": comment_words, "likes": min_likes, "references": references,
-    })  # fmt: skip
-    with console.working("cutting and dividing"):
-        counts = retry(partial(corpus.build, day or today(), by, source, this_run()))
+    numbers = {"least_words": min_words, "least_comments": min_comments, "test_comments": test_comments}
+    numbers |= {"comment_words": comment_words, "likes": min_likes, "references": references}
+    with console.working("tokenizing and dividing"):
+        counts = retry(partial(corpus.build, day or today(), corpus.parse_rules(numbers), source, this_run()))
     console.say(", ".join(f"{name} {count:,}" for name, count in counts.items()))
-    _statistics(as_json)
+    stats(as_json)
 
 
 def stats(as_json: Json = False) -> None:
-    """What there is, beside the paper's table 2.
+    """Show statistics of the corpus beside the paper's table 2.
 
     Example: `undertone commenting stats`
     """
-    _statistics(as_json)
-
-
-def _statistics(as_json: bool) -> None:
     from pipeline.tasks.commenting import corpus
 
-    found = corpus.measure_corpus()
-    show(found if as_json else corpus.tabulate_statistics(found), as_json)
+    statistics = corpus.measure_corpus()
+    show(statistics if as_json else corpus.tabulate_statistics(statistics), as_json)
     if not as_json:
-        console.say("in brackets what the paper has")
+        console.say("numbers in brackets are the paper's")
 
 
 def generate(
     system: Annotated[
         list[str] | None, typer.Option(help="A commenter in force, or human for real comments; all by default.")
     ] = None,
-    pretrained: Annotated[
-        Path | None, typer.Option(help="Folder of a fitted encoder-decoder, which comments instead.")
-    ] = None,
+    pretrained: Annotated[Path | None, typer.Option(help="Or the folder of a fitted encoder-decoder.")] = None,
     day: Day = "",
     as_json: Json = False,
 ) -> None:
-    """Have commenters comment on the test articles, beside a real comment each, into `generated_comments`.
+    """Generate comments on the test articles, and add a real comment each, in `generated_comments`.
 
     Examples: `undertone commenting generate`; `undertone commenting generate --pretrained model/`
     """
     from pipeline.tasks.commenting import generated, writing
 
-    when, made = day or today(), []
-    ref = str(pretrained) if pretrained else None
-    for name in [writing.PRETRAINED] if ref else system or generated.list_systems(when):
+    day = day or today()
+    ref, counts = str(pretrained) if pretrained else None, []
+    for name in [writing.PRETRAINED] if ref else system or generated.list_systems(day):
         with console.working(f"{name} is commenting"):
-            count = retry(partial(generated.generate, when, name, ref=ref, run_id=this_run()))
-        made.append({"system": name, "comments": count})
-    show(pl.DataFrame(made), as_json)
+            count = retry(partial(generated.generate, day, name, ref=ref, run_id=this_run()))
+        counts.append({"system": name, "comments": count})
+    show(pl.DataFrame(counts), as_json)
 
 
 def rate(
     kind: Kind,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder; in UNDERTONE_LABELLING by default.")] = None,
     rater: Raters = None,
     lang: Annotated[Literal["zh", "en"], typer.Option(help="Language of guidelines and sheets.")] = "zh",
     tool: RatingTool = "files",
     day: Day = "",
 ) -> None:
-    """Give comments to people, two for each, who grade them from 1 to 5 (appendix A.1 of the paper).
+    """Give each comment to two people, who grade it from 1 to 5 (appendix A.1 of the paper).
 
     Examples: `undertone commenting rate references --rater anna --rater ben --rater chen --rater dora --rater eve`;
     `undertone commenting rate candidates --tool label_studio`
@@ -118,14 +108,12 @@ def rate(
     from pipeline.tasks.commenting import grades
     from pipeline.tasks.labelling import projects
 
-    name = grades.check_kind(kind)
+    name, day = grades.check_kind(kind), day or today()
     if tool == "label_studio":
-        count = retry(
-            partial(grades.give_tasks, name, day or today(), "label_studio", projects.find_studio(), this_run())
-        )
+        count = retry(partial(grades.give_tasks, name, day, "label_studio", projects.find_studio(), this_run()))
         console.say(f"{count:,} comments given to Label Studio")
         return
-    retry(partial(grades.select, name, day or today(), this_run()))
+    retry(partial(grades.select, name, day, this_run()))
     folder = out or grades.get_project(name).folder
     console.say(f"{folder}: {grades.export(name, folder, rater or [], lang):,} comments")
 
@@ -136,7 +124,7 @@ def ratings(
     tool: Tool = "files",
     as_json: Json = False,
 ) -> None:
-    """Take people's grades into `comment_grades`; prints how far they agree.
+    """Import people's grades into `comment_grades` and print their agreement.
 
     Examples: `undertone commenting ratings references anna.xlsx ben.xlsx`; `undertone commenting ratings candidates
     --tool simulated`
@@ -145,23 +133,24 @@ def ratings(
     from pipeline.tasks.labelling import projects
 
     name = grades.check_kind(kind)
-    at = projects.find_studio() if tool == "label_studio" else None
-    counts = retry(partial(grades.collect, name, paths or (), tool, at, this_run()))
+    studio = projects.find_studio() if tool == "label_studio" else None
+    counts = retry(partial(grades.collect, name, paths or (), tool, studio, this_run()))
     if tool == "simulated":
-        console.say("these raters are made up: their grades say nothing about the comments")
-    told = {**counts, **grades.summarize(name)._asdict()}
-    agreement = grades.measure_agreement(name)
-    tell(agreement, told, as_json)
+        console.say("these grades are simulated: they say nothing about the comments")
+    summary = {**counts, **grades.summarize(name)._asdict()}
+    tell(grades.measure_agreement(name), summary, as_json)
     if not as_json:
-        shown = {key: round(value, 3) if isinstance(value, float) else value for key, value in told.items()}
-        console.say(", ".join(f"{key} {value}" for key, value in shown.items() if value is not None))
+        texts = {key: round(value, 3) if isinstance(value, float) else value for key, value in summary.items()}
+        console.say(", ".join(f"{key} {value}" for key, value in texts.items() if value is not None))
 
 
 def grades(
     path: Annotated[Path, typer.Argument(help="thread_id, comment_id, grade[, source, rater_id]; a row a grade.")],
-    project: Annotated[str, typer.Option(help="Name to put them under; what is there by it is replaced.")] = "imported",
+    project: Annotated[
+        str, typer.Option(help="Project for the grades, whose earlier grades they replace.")
+    ] = "imported",
 ) -> None:
-    """Take over grades from 1 to 5 that others collected, as published data sets have them.
+    """Import grades from 1 to 5 that were collected elsewhere, such as a published data set.
 
     Example: `undertone commenting grades grades.csv`
     """
@@ -172,7 +161,7 @@ def grades(
 
 
 def measure(preset: Preset = "s/5", day: Day = "", as_json: Json = False) -> None:
-    """Measure what commenters made against the references, plain and weighted by their grades: the paper's table 7.
+    """Measure generated comments against the references, plain and weighted by their grades: the paper's table 7.
 
     Example: `undertone commenting measure`
     """
@@ -180,12 +169,12 @@ def measure(preset: Preset = "s/5", day: Day = "", as_json: Json = False) -> Non
 
     with console.working("measuring"):
         retry(partial(overlap.measure, day or today(), preset, run_id=this_run()))
-    found = overlap.average_by_system()
-    show(found if as_json else overlap.format_table_7(found), as_json)
+    scores = overlap.average_by_system()
+    show(scores if as_json else overlap.format_table_7(scores), as_json)
 
 
 def page(day: Day = "") -> None:
-    """Write the page about corpus, grades, metrics and commenters; prints its path.
+    """Write the page about corpus, grades, metrics and commenters; print its path.
 
     Example: `undertone commenting page`
     """
@@ -197,9 +186,7 @@ def page(day: Day = "") -> None:
 def overlap_(
     candidates: Annotated[Path, typer.Option(help="A candidate a line.")],
     references: Annotated[Path, typer.Option(help="A JSON list of references a line.")],
-    weights: Annotated[
-        Path | None, typer.Option(help="A JSON list of their weights in [0, 1] a line; all one by default.")
-    ] = None,
+    weights: Annotated[Path | None, typer.Option(help="A JSON list of weights in [0, 1] a line; 1 by default.")] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(help="bleu_1 … bleu_4, meteor, rouge_l, cider, cider_d, delta_bleu; the first seven by default."),
@@ -209,32 +196,30 @@ def overlap_(
     ] = "jieba",
     as_json: Json = False,
 ) -> None:
-    """Overlap of candidates with weighted references: W-BLEU, W-METEOR, W-ROUGE-L, W-CIDEr (section 4, appendix B).
+    """Measure the overlap of candidates with weighted references: W-BLEU, W-METEOR, W-ROUGE-L, W-CIDEr (section 4).
 
     Examples: `undertone commenting overlap --candidates c.txt --references r.jsonl --weights w.jsonl`;
     `undertone commenting overlap --candidates c.txt --references r.jsonl --metric bleu_4 --tokenize chars --json`
     """
     from pipeline.tasks.commenting import overlap
 
-    names = metric or list(overlap.NAMES)
-    found = overlap.measure_files(candidates, references, weights, names, tokenize)
-    shown = found if as_json else found.drop("signature")
-    tell(shown, {row["metric"]: row["score"] for row in found.iter_rows(named=True)}, as_json)
+    scores = overlap.measure_files(candidates, references, weights, metric or overlap.NAMES, tokenize)
+    tell(scores if as_json else scores.drop("signature"), dict(scores.select("metric", "score").iter_rows()), as_json)
     if not as_json:
-        for signature in found["signature"]:
+        for signature in scores["signature"]:
             console.say(signature)
 
 
 def correlate(
-    file: Annotated[
-        Path | None, typer.Argument(help="A table with a column of grades and columns of scores; else the tables'.")
-    ] = None,
+    file: Annotated[Path | None, typer.Argument(help="A table of grades and scores; else the tables'.")] = None,
     grade: Annotated[str, typer.Option(help="Column of the grades.")] = "grade",
-    by: Annotated[str | None, typer.Option("--group", help="Column that names the article, for the intervals.")] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", help="Column that names the article, for the intervals.")
+    ] = None,
     day: Day = "",
     as_json: Json = False,
 ) -> None:
-    """How far metrics go with people's grades: Spearman and Pearson with intervals (tables 3 and 4 of the paper).
+    """Correlate metrics with people's grades: Spearman and Pearson with intervals (tables 3 and 4 of the paper).
 
     Examples: `undertone commenting correlate`;
     `undertone commenting correlate scores.csv --grade human --group article_id`
@@ -242,16 +227,16 @@ def correlate(
     from pipeline.tasks.commenting import correlations
 
     if file:
-        found = correlations.correlate_table(file, grade, by)
+        table = correlations.correlate_table(file, grade, group)
     else:
         retry(partial(correlations.write_correlations, day or today(), this_run()))
-        found = correlations.read_correlations(day or today())
+        table = correlations.read_correlations(day or today())
         console.say(f"weights of references: {correlations.find_preset()}")
-    show(found if as_json else correlations.format_table_4(found), as_json)
-    if not found["value"].count():
-        console.say("nothing can be told: a correlation wants three rows, and scores and grades that differ")
-    elif not found["low"].count():
-        console.say(f"intervals want {correlations.MIN_ARTICLES} articles")
+    show(table if as_json else correlations.format_table_4(table), as_json)
+    if not table["value"].count():
+        console.say("no correlations: they need at least three rows, and scores and grades that vary")
+    elif not table["low"].count():
+        console.say(f"no intervals: they need at least {correlations.MIN_ARTICLES} articles")
 
 
 def train(
@@ -260,8 +245,7 @@ def train(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the model, with --data.")] = None,
     mapping: Annotated[str | None, typer.Option("--map", help="Our field=their column, of --data.")] = None,
     start: Annotated[
-        str | None,
-        typer.Option("--from", help="Encoder-decoder to fit instead: a folder, or NAME@COMMIT; with --data."),
+        str | None, typer.Option("--from", help="Encoder-decoder to fit instead: folder or NAME@COMMIT; with --data.")
     ] = None,
     changes: Changes = None,
     day: Day = "",
@@ -275,40 +259,39 @@ def train(
     from pipeline.collect import columns
     from pipeline.tasks.commenting import commenters
 
-    given = changes_of(changes or [])
+    numbers = changes_of(changes or [])
     if data is None and (out or mapping or start):
         raise BadInput("--out, --map and --from are about a file; give it by --data")
-    if data:
-        if out is None or day:
-            raise BadInput("--data wants --out, the folder of the model, and no --day")
-        with console.working("training"):
-            rows = commenters.read_file(data, columns.parse(mapping))
-            found = (
-                commenters.fit_pretrained(rows, out, start, given)
-                if start
-                else commenters.train_file(system, rows, out, given)
-            )
-        told = found.select(name for name in ("epoch", "metric", "split", "value", "train_loss", "validation_loss")
-                            if name in found.columns)  # fmt: skip
-        tell(told, {"model": str(out)}, as_json)
-        console.say(f"model {out}")
-        return
-    warehouse.create()
+    if data and (out is None or day):
+        raise BadInput("--data needs --out, the folder of the model, and no --day")
     with console.working("training"):
-        model_id = retry(partial(commenters.train, day or today(), system, changes=given, run_id=this_run()))
-    mine = (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day or today()))
-    found = warehouse.scan("evaluations", mine).select("epoch", "metric", "split", "value").sort("epoch").collect()
-    tell(found, {"model": model_id}, as_json)
-    console.say(f"model {model_id}")
+        if data and out:
+            examples, model = commenters.read_file(data, columns.parse(mapping)), str(out)
+            history = (
+                commenters.fit_pretrained(examples, out, start, numbers)
+                if start
+                else commenters.train_file(system, examples, out, numbers)
+            )
+        else:
+            warehouse.create()
+            model = retry(partial(commenters.train, day or today(), system, changes=numbers, run_id=this_run()))
+            history = read_evaluations(model, day or today()).sort("epoch")
+    names = ("epoch", "metric", "split", "value", "train_loss", "validation_loss")
+    tell(history.select(name for name in names if name in history.columns), {"model": model}, as_json)
+    console.say(f"model {model}")
+
+
+def read_evaluations(model_id: str, day: str) -> pl.DataFrame:
+    """Read the evaluations of a model of a day."""
+    condition = (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day))
+    return warehouse.scan("evaluations", condition).collect()
 
 
 def comment(
     title: Annotated[str | None, typer.Option(help="Title of an article.")] = None,
     content: Annotated[str, typer.Option(help="Its body.")] = "",
     file: Annotated[Path | None, typer.Option(help="Or a table with columns title and content.")] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", help="Folder or id of a commenter; that in force by default.")
-    ] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Folder or id; that in force by default.")] = None,
     system: System = "att_tc",
     method: Annotated[Literal["beam", "greedy", "sample"], typer.Option(help="How a comment is written.")] = "beam",
     temperature: Annotated[float, typer.Option(min=0.01, help="Of sampling.")] = 1.0,
@@ -323,21 +306,25 @@ def comment(
     Examples: `undertone commenting comment --model model/ --title "新桥通车" --content "……"`;
     `undertone commenting comment --file a.csv -o c.csv --method sample --count 3`
     """
+    from pipeline.examples.sources.files import read_table
+    from pipeline.models.decoding import Decoding
     from pipeline.tasks.commenting import writing
 
     if (title is None) == (file is None):
         raise BadInput("give either --title, with --content, or --file")
     writer = table_writer(out) if out else None
-    rows = writing.read_articles(file) if file else pl.DataFrame({"title": [title], "content": [content]})
-    decoding = writing.make_decoding(method=method, temperature=temperature, top_p=top_p, best=count, seed=seed)
-    said = writing.comment(rows, model, system=system, decoding=decoding, best=count)
+    articles = pl.DataFrame({"title": [title], "content": [content]})
+    if file:
+        articles = read_table([file], {"title": ("title",)}, {"content": ("content", "text")})
+    decoding = Decoding(method=method, temperature=temperature, top_p=top_p, best=count, seed=seed)
+    comments = writing.comment(articles, model, system=system, decoding=decoding)
     if writer:
         with writer:
-            writer.write(said)
+            writer.write(comments)
     elif as_json or file:
-        show(said, as_json)
+        show(comments, as_json)
     else:
-        for text in said["comment"].drop_nulls():
+        for text in comments["comment"].drop_nulls():
             typer.echo(text)
-        if said["comment"].null_count():
-            console.say("no comment was found: no article it learnt from has a word of this one")
+        if comments["comment"].null_count():
+            console.say("no comment: no training article shares a word with this one")

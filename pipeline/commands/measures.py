@@ -46,33 +46,33 @@ def score_implicitness(
         return
     from pipeline.tasks.impscore import scoring
 
-    blank = []
+    blank_count = 0
 
-    def scored() -> Iterator[pl.DataFrame]:
+    def score_chunks() -> Iterator[pl.DataFrame]:
+        nonlocal blank_count
         for frame, column in files.texts(file, text_column, encoding):
-            with track(f"scoring {file.name}", frame.height) as done:
-                found = scoring.add_scores(frame, column, model, done)
-            blank.append(found["implicitness"].null_count())
-            yield found
+            with track(f"scoring {file.name}", frame.height) as on_progress:
+                scores = scoring.add_scores(frame, column, model, on_progress)
+            blank_count += scores["implicitness"].null_count()
+            yield scores
 
-    files.put(scored(), out, as_json=as_json)
-    left_out.record_rows("score", {"no_text": sum(blank)})
+    files.put(score_chunks(), out, as_json=as_json)
+    left_out.record_rows("score", {"no_text": blank_count})
 
 
 def _score_day(day: str) -> None:
     from pipeline.tasks.daily import score
 
-    with track("scoring") as done:
-        rows = retry(partial(score.run, day, done))
-    if not rows:
-        raise Missing(f"there are no comments on {day}; `undertone tables` counts the days there are")
-    console.say(f"{rows:,} scores for {day}")
+    with track("scoring") as on_progress:
+        count = retry(partial(score.run, day, on_progress))
+    if not count:
+        raise Missing(f"there are no comments on {day}; `undertone tables` lists the days with comments")
+    console.say(f"{count:,} scores for {day}")
 
 
 def rank(
     groups: Annotated[
-        Path | None,
-        typer.Option(help="Graded groups as .jsonl; by default the shipped English ones kept apart from training."),
+        Path | None, typer.Option(help="Graded groups as .jsonl; by default shipped test groups.")
     ] = None,
     model: Model = None,
     as_json: Json = False,
@@ -86,22 +86,20 @@ def rank(
     from pipeline.examples.impscore.groups import read
     from pipeline.tasks.impscore import rank as work
 
-    sentences, learnt = (read(groups), None) if groups else _default_groups()
-    with track("ranking", sentences.height) as done:
-        found = work.rank(sentences, model, done, learnt)
-    tell(found, found.drop("by").row(0, named=True), as_json)
+    sentences, training_groups = (read(groups), None) if groups else _read_default_groups()
+    with track("ranking", sentences.height) as on_progress:
+        correlations = work.rank(sentences, model, on_progress, training_groups)
+    tell(correlations, correlations.drop("by").row(0, named=True), as_json)
 
 
 def agree(
-    ratings: Annotated[
-        Path, typer.Option(help="Raters' orders as .jsonl: rater, group, ranks (one a sentence, 1 the most explicit).")
-    ],
+    ratings: Annotated[Path, typer.Option(help="Orders as .jsonl: rater, group, ranks (1 is the most explicit).")],
     groups: Annotated[Path, typer.Option(help="The graded groups they ranked, as .jsonl.")],
     model: Model = None,
     figure: Annotated[Path | None, typer.Option(help="Also draw the matrix of Kendall's tau, as .svg.")] = None,
     as_json: Json = False,
 ) -> None:
-    """How far raters, the groups' own order and a model agree on the order of graded groups, each with each.
+    """Measure how far raters, the order of the groups and a model agree on graded groups, each with each.
 
     Example: `undertone groups agree --ratings ratings.jsonl --groups groups.jsonl`
     """
@@ -110,22 +108,19 @@ def agree(
     from pipeline.tasks.impscore import rank as work
 
     sentences = read(groups)
-    found = work.measure_agreement(sentences, read_ratings(ratings, sentences), model)
-    kendall = found["kendall"]
+    matrices = work.measure_agreement(sentences, read_ratings(ratings, sentences), model)
+    kendall, spearman = matrices["kendall"], matrices["spearman"]
     if figure:
-        drawn = model_figures.draw_matrix(kendall["by"].to_list(), kendall.drop("by").to_numpy(), "Kendall's tau")
-        figure.write_text(drawn, encoding="utf-8")
-    tell(kendall, {"spearman": found["spearman"].to_dicts()}, as_json)
+        svg = model_figures.draw_matrix(kendall["by"].to_list(), kendall.drop("by").to_numpy(), "Kendall's tau")
+        figure.write_text(svg, encoding="utf-8")
+    tell(kendall, {"spearman": spearman.to_dicts()}, as_json)
     if not as_json:
-        console.table(found["spearman"], "Spearman's rho")
+        console.table(spearman, "Spearman's rho")
 
 
 def choose(
     questions: Annotated[
-        Path | None,
-        typer.Option(
-            help="Choice questions as .jsonl; by default made of the shipped groups kept apart from training."
-        ),
+        Path | None, typer.Option(help="Choice questions as .jsonl; by default made of the shipped groups for tests.")
     ] = None,
     model: Model = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Also write every answer.")] = None,
@@ -140,28 +135,27 @@ def choose(
     from pipeline.examples.impscore.questions import from_groups, read
     from pipeline.tasks.impscore import rank as work
 
-    asked = read(questions) if questions else from_groups(_default_groups()[0]).drop("group")
-    with track("choosing") as done:
-        answered = work.choose(asked, model, done)
+    rows = read(questions) if questions else from_groups(_read_default_groups()[0]).drop("group")
+    with track("choosing") as on_progress:
+        answered = work.choose(rows, model, on_progress)
     if out:
         with files.Writer(out) as writer:
             writer.write(answered)
-    found = work.measure_accuracy(answered)
-    tell(found, found.drop("by").row(0, named=True), as_json)
+    accuracy = work.measure_accuracy(answered)
+    tell(accuracy, accuracy.drop("by").row(0, named=True), as_json)
 
 
 def distance(
     pairs: Annotated[Path, typer.Option(help="csv, tsv, jsonl, json, parquet or xlsx with two text columns.")],
     columns: Annotated[
-        str | None,
-        typer.Option(help="The two columns, comma-separated; implicit,explicit or the first two by default."),
+        str | None, typer.Option(help="Two columns, comma-separated; implicit,explicit or the first two by default.")
     ] = None,
     model: Model = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
 ) -> None:
-    """Pragmatic distance of the two sentences of each row: 0 means the same.
+    """Measure the pragmatic distance of the two sentences of each row: 0 means the same.
 
     Adds the column `pragmatic_distance`, empty where there is no text. Without --out, prints csv.
 
@@ -170,33 +164,32 @@ def distance(
     from pipeline.io.rows import read_chunks
     from pipeline.tasks.impscore import rank as work
 
-    def measured() -> Iterator[pl.DataFrame]:
+    def measure_chunks() -> Iterator[pl.DataFrame]:
         for chunk in read_chunks(pairs, encoding):
             frame = pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False)
-            one, other = _two(pairs, frame, columns)
-            with track(f"measuring {pairs.name}") as done:
-                found = work.add_distances(frame, one, other, model, done)
-            yield found
+            first, second = _choose_columns(pairs, frame, columns)
+            with track(f"measuring {pairs.name}") as on_progress:
+                distances = work.add_distances(frame, first, second, model, on_progress)
+            yield distances
 
-    files.put(measured(), out, as_json=as_json)
+    files.put(measure_chunks(), out, as_json=as_json)
 
 
-def _two(path: Path, frame: pl.DataFrame, columns: str | None) -> tuple[str, str]:
-    """The two text columns of a file."""
+def _choose_columns(path: Path, frame: pl.DataFrame, columns: str | None) -> list[str]:
+    """Choose the two text columns of a file."""
     texts = [name for name, kind in frame.schema.items() if kind == pl.String]
     usual = ["implicit", "explicit"]
     names = columns.split(",") if columns else usual if set(usual) <= set(texts) else texts[:2]
     if len(names) != 2 or not set(names) <= set(texts):
-        raise BadInput(
-            f"{path}: expected two text columns; there are {', '.join(texts) or 'none'}; name them by --columns"
-        )
-    return names[0], names[1]
+        existing = ", ".join(texts) or "none"
+        raise BadInput(f"{path}: expected two text columns; there are {existing}; name them by --columns")
+    return names
 
 
-def _default_groups() -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The shipped English groups that the shipped model was not trained on, and those it was."""
+def _read_default_groups() -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read the shipped English groups that the shipped model was not trained on, and those that it was trained on."""
     from pipeline.examples.impscore import groups
 
-    every = groups.add_split(groups.read(sample.GROUPS["en"]))
+    rows = groups.add_split(groups.read(sample.GROUPS["en"]))
     is_test = pl.col("split") == "test"
-    return every.filter(is_test), every.filter(~is_test)
+    return rows.filter(is_test), rows.filter(~is_test)

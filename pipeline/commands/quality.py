@@ -4,16 +4,14 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
-import polars as pl
 import typer
 
 from pipeline import warehouse
-from pipeline.commands.commenting import Changes
+from pipeline.commands.commenting import Changes, read_evaluations
 from pipeline.commands.models import changes_of
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Day, Encoding, Json, check_source, tell, this_run, today
 from pipeline.errors import BadInput
-from pipeline.slices import parse_day
 from pipeline.tasks.record.retry import retry
 
 Scores = Annotated[Literal["quality", "upvotes"], typer.Option("--target", help="Grades by people, or upvotes.")]
@@ -30,32 +28,30 @@ def train(
     day: Day = "",
     as_json: Json = False,
 ) -> None:
-    """Train a scorer of comments on grades by people, or on upvotes; the numbers stand beside their best baseline.
+    """Train a scorer of comments on grades by people, or on upvotes; print its evaluation and the best baselines.
 
     Examples: `undertone train quality`; `undertone train quality --data graded.csv -o scorer/`;
     `undertone train quality --target upvotes --data liked.jsonl -o scorer/`
     """
     from pipeline.tasks.commenting import scorer
 
-    given = changes_of(changes or [])
+    numbers = changes_of(changes or [])
     if (data is None) != (out is None):
         raise BadInput("--data, a file of comments, and --out, the folder of the model, go together")
-    if data and out:
-        with console.working("training"):
-            found = scorer.train_file(scorer.read(data, target), target, out, profile, given)
-        told: dict[str, object] = {"model": str(out)}
-    else:
-        warehouse.create()
-        with console.working("training"):
-            model_id = retry(
-                partial(scorer.train, day or today(), target, profile=profile, changes=given, run_id=this_run())
+    with console.working("training"):
+        if data and out:
+            evaluations = scorer.train_file(scorer.read(data, target), target, out, profile, numbers)
+            model = str(out)
+        else:
+            warehouse.create()
+            model = retry(
+                partial(scorer.train, day or today(), target, profile=profile, changes=numbers, run_id=this_run())
             )
-        mine = (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day or today()))
-        found, told = warehouse.scan("evaluations", mine).collect(), {"model": model_id}
-    tell(scorer.summarize(found), {**told, "numbers": found.to_dicts()}, as_json)
-    if not found.height:
-        console.say("it could not be measured: too few articles for a test part; of the tables, it is not in force")
-    console.say(f"model {told['model']}")
+            evaluations = read_evaluations(model, day or today())
+    tell(scorer.summarize(evaluations), {"model": model, "numbers": evaluations.to_dicts()}, as_json)
+    if not evaluations.height:
+        console.say("not measured: there are too few articles for a test part; a model of the tables is not in force")
+    console.say(f"model {model}")
 
 
 def evaluate(
@@ -70,14 +66,12 @@ def evaluate(
     """
     from pipeline.tasks.commenting import scorer
 
-    found = scorer.evaluate(scorer.read(data, target), target, model)
-    tell(scorer.summarize(found), {"numbers": found.to_dicts()}, as_json)
+    evaluations = scorer.evaluate(scorer.read(data, target), target, model)
+    tell(scorer.summarize(evaluations), {"numbers": evaluations.to_dicts()}, as_json)
 
 
 def score(
-    file: Annotated[
-        Path | None, typer.Argument(help="Comments with text and, if known, title and content; a day's by default.")
-    ] = None,
+    file: Annotated[Path | None, typer.Argument(help="text[, title, content]; a day's comments by default.")] = None,
     text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the comments.")] = None,
     target: Scores = "quality",
     day: Day = "",
@@ -99,5 +93,5 @@ def score(
         count = retry(partial(scorer.score_day, day or today(), target, model, this_run()))
         console.say(f"{count:,} comments scored")
         return
-    given = files.texts(file, text_column, encoding)
-    files.put((scorer.score_frame(frame, target, model, column) for frame, column in given), out, as_json=as_json)
+    frames = files.texts(file, text_column, encoding)
+    files.put((scorer.score_frame(frame, target, model, column) for frame, column in frames), out, as_json=as_json)

@@ -1,6 +1,6 @@
 """Articles and their comments: what is in, its train, validation and test, and references (commenting, section 3).
 
-In come articles and comments with their words counted (`counted`; the paper's words are jieba's, marks among them).
+In come articles and comments with their word counts (the paper's words are jieba's, marks among them).
 Out go all articles with their split, or why they have none (AAC-04), references that a comment is compared with
 (AAC-07), and statistics beside the paper's (AAC-05, AAC-06, AAC-31).
 
@@ -18,14 +18,14 @@ from pipeline.errors import BadInput
 from pipeline.papers.commenting import TABLE_2, Part
 
 THREADS: dict[str, pl.DataType] = {
-    "source": pl.String(), "thread_id": pl.String(), "category": pl.String(),
+    **dict.fromkeys(("source", "thread_id", "category"), pl.String()),
     **dict.fromkeys(("title_words", "content_words", "comment_count", "like_count"), pl.Int64()),
-    "split": pl.String(), "reason": pl.String(),
-}  # fmt: skip
+    **dict.fromkeys(("split", "reason"), pl.String()),
+}
 REFERENCES: dict[str, pl.DataType] = {
-    "source": pl.String(), "thread_id": pl.String(), "comment_id": pl.String(), "role": pl.String(),
+    **dict.fromkeys(("source", "thread_id", "comment_id", "role"), pl.String()),
     "place": pl.Int64(),
-}  # fmt: skip
+}
 DROPPED = dict.fromkeys(("source", "reason", "row_key"), pl.String())
 
 _KEY = ["source", "thread_id"]
@@ -59,7 +59,7 @@ class Corpus(NamedTuple):
 
 
 def build_corpus(articles: pl.DataFrame, comments: pl.DataFrame, rules: Rules = PAPER) -> Corpus:
-    """Which articles are in, how they are divided, and which comments are references (AAC-04, AAC-07).
+    """Select articles, divide them into splits, and draw references (AAC-04, AAC-07).
 
     An article is left out as `short_content` or `few_comments`, or `short_content+few_comments`: filters have no order.
     For the test it takes `test_comments` comments of `comment_words` (short ones are put aside first, then the others
@@ -77,13 +77,12 @@ def build_corpus(articles: pl.DataFrame, comments: pl.DataFrame, rules: Rules = 
         the real comment that is graded among generated ones (AAC-26).
 
     Raises:
-        BadInput: a column is missing, a number of words is null or negative, an article or comment is there twice, or
-            share is not in 0-0.5.
+        BadInput: a number of words is null or negative, an article or comment is repeated, or share is not in 0-0.5.
     """
     if not 0 <= rules.share <= 0.5:
         raise BadInput(f"share should be in 0-0.5, as test and validation both take it, found {rules.share}")
-    _check("articles", articles, _KEY, ["title_words", "content_words"], ["category"])
-    _check("comments", comments, _COMMENT, ["words"], ["like_count"])
+    _check("articles", articles, _KEY, "title_words", "content_words")
+    _check("comments", comments, _COMMENT, "words")
     is_fit = pl.col("words") >= rules.comment_words
     counts = comments.group_by(_KEY).agg(
         comment_count=pl.len().cast(pl.Int64), like_count=pl.col("like_count").sum(), fit_count=is_fit.sum()
@@ -94,22 +93,19 @@ def build_corpus(articles: pl.DataFrame, comments: pl.DataFrame, rules: Rules = 
     threads = _divide(counted_articles.sort(_KEY).with_columns(reason=_find_reason(rules)), rules)
     strays = comments.join(articles, on=_KEY, how="anti").sort(_COMMENT)
     dropped_articles = threads.filter(pl.col("reason").is_not_null()).select("source", "reason", row_key="thread_id")
-    dropped_comments = strays.select("source", reason=pl.lit("no_article"), row_key=_row_key())
+    row_key = pl.concat_str("thread_id", "comment_id", separator="/")
+    dropped_comments = strays.select("source", reason=pl.lit("no_article"), row_key=row_key)
     fit_comments = comments.filter(is_fit).join(threads.filter(split="test"), on=_KEY, how="semi")
     return Corpus(threads, _draw_references(fit_comments, rules), pl.concat([dropped_articles, dropped_comments]))
 
 
-def _check(name: str, rows: pl.DataFrame, key: list[str], counts: list[str], other_columns: list[str]) -> None:
-    if lacking := [column for column in (*key, *counts, *other_columns) if column not in rows.columns]:
-        raise BadInput(f"{name}: no column {', '.join(lacking)}; found {', '.join(rows.columns)}")
+def _check(name: str, rows: pl.DataFrame, key: list[str], *counts: str) -> None:
     for column in counts:
         if (faulty := rows.filter(~(pl.col(column) >= 0).fill_null(value=False))).height:
             place, value = "/".join(faulty.select(key).row(0)), faulty[column][0]
             raise BadInput(f"{name}, {place}: field {column!r} should be a number of words, found {value}")
-    ids = rows.select(key)
-    if ids.n_unique() < ids.height:
-        place = "/".join(ids.filter(ids.is_duplicated()).row(0))
-        raise BadInput(f"{name}: {place} is repeated, expected once")
+    if (repeated := rows.filter(rows.select(key).is_duplicated())).height:
+        raise BadInput(f"{name}: {'/'.join(repeated.select(key).row(0))} is repeated, expected once")
 
 
 def _find_reason(rules: Rules) -> pl.Expr:
@@ -117,22 +113,21 @@ def _find_reason(rules: Rules) -> pl.Expr:
         "short_content": pl.col("content_words") < rules.least_words,
         "few_comments": pl.col("comment_count") < rules.least_comments,
     }
-    told = pl.concat_str(
-        [pl.when(rule).then(pl.lit(name)) for name, rule in broken.items()], separator="+", ignore_nulls=True
-    )
-    return pl.when(told != "").then(told)
+    names = [pl.when(rule).then(pl.lit(name)) for name, rule in broken.items()]
+    reason = pl.concat_str(names, separator="+", ignore_nulls=True)
+    return pl.when(reason != "").then(reason)
 
 
 def _divide(articles: pl.DataFrame, rules: Rules) -> pl.DataFrame:
-    """Articles, in order, with `split`."""
+    """Add `split` to articles, which stay in order."""
     accepted = articles.filter(pl.col("reason").is_null())
     max_count = math.floor(rules.share * accepted.height + 1e-9)
     may_test = (pl.col("fit_count") >= rules.test_comments) & (pl.col("like_count") >= rules.likes)
-    test = _draw_first(accepted.filter(may_test), min(rules.test, max_count), f"{rules.seed}\ntest")
+    test = _draw(accepted.filter(may_test), f"{rules.seed}\ntest").head(min(rules.test, max_count))
     # by another hash: those that the test did not take would come last
     rest = accepted.join(test, on=_KEY, how="anti")
-    validation = _draw_first(rest, min(rules.validation, max_count), f"{rules.seed}\nvalidation")
-    parts = [part.with_columns(split=pl.lit(name)) for part, name in ((test, "test"), (validation, "validation"))]
+    validation = _draw(rest, f"{rules.seed}\nvalidation").head(min(rules.validation, max_count))
+    parts = [part.select(*_KEY, split=pl.lit(name)) for part, name in ((test, "test"), (validation, "validation"))]
     divided = articles.join(pl.concat(parts), on=_KEY, how="left", maintain_order="left")
     is_in = pl.col("reason").is_null()
     return divided.with_columns(split=pl.when(is_in).then(pl.col("split").fill_null("train"))).select(
@@ -140,34 +135,26 @@ def _divide(articles: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     )
 
 
-def _draw_first(rows: pl.DataFrame, count: int, salt: str) -> pl.DataFrame:
-    """The keys of the first articles by their draws."""
-    return (
-        rows.select(_KEY).with_columns(_hash_rows(rows.select(_KEY), salt)).sort("draw", *_KEY).head(count).drop("draw")
-    )
-
-
-def _hash_rows(ids: pl.DataFrame, salt: str) -> pl.Series:
-    """`draw`: a number for each row, by what is told and its ids alone."""
-    numbers = (hashlib.blake2b("\n".join((salt, *row)).encode(), digest_size=8).digest() for row in ids.iter_rows())
-    return pl.Series("draw", [int.from_bytes(number) for number in numbers], dtype=pl.UInt64)
+def _draw(rows: pl.DataFrame, salt: str, ids: list[str] = _KEY) -> pl.DataFrame:
+    """Select ids in the order of a hash of the salt and the ids alone."""
+    keys = rows.select(ids)
+    numbers = [
+        int.from_bytes(hashlib.blake2b("\n".join((salt, *row)).encode(), digest_size=8).digest())
+        for row in keys.iter_rows()
+    ]
+    return keys.with_columns(draw=pl.Series(numbers, dtype=pl.UInt64)).sort("draw", *ids).drop("draw")
 
 
 def _draw_references(fit: pl.DataFrame, rules: Rules) -> pl.DataFrame:
-    ids = fit.select(_COMMENT)
-    ordered = ids.with_columns(_hash_rows(ids, f"{rules.seed}\nreference")).sort(*_KEY, "draw", "comment_id")
+    ordered = _draw(fit, f"{rules.seed}\nreference", _COMMENT).sort(_KEY, maintain_order=True)
     placed = ordered.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64).over(_KEY))
     is_reference = pl.col("place") < rules.references
     role = pl.when(is_reference).then(pl.lit("reference")).otherwise(pl.lit("candidate"))
     return placed.filter(pl.col("place") <= rules.references).with_columns(role=role).select(list(REFERENCES))
 
 
-def _row_key() -> pl.Expr:
-    return pl.concat_str("thread_id", "comment_id", separator="/")
-
-
 def compute_statistics(threads: pl.DataFrame, comments: pl.DataFrame) -> pl.DataFrame:
-    """Table 2 of a corpus, beside the paper's (AAC-05, AAC-06, errata E12).
+    """Compute table 2 of a corpus, beside the paper's (AAC-05, AAC-06, errata E12).
 
     Args:
         threads: of a `Corpus`; those that are left out do not count.
@@ -177,7 +164,7 @@ def compute_statistics(threads: pl.DataFrame, comments: pl.DataFrame) -> pl.Data
     Returns:
         Rows train, validation, test and all: split, articles, comments, comments_per_article, likes_per_comment (of
         those whose likes are known), mean title_words, content_words and comment_words, null for what is undefined;
-        and of the fields of `Part` what the paper tells, as paper_*.
+        and of the fields of `Part` the paper's values, as paper_*.
     """
     split_threads = threads.filter(pl.col("split").is_not_null())
     split_comments = comments.join(split_threads.select(*_KEY, "split"), on=_KEY)
@@ -186,10 +173,8 @@ def compute_statistics(threads: pl.DataFrame, comments: pl.DataFrame) -> pl.Data
         for rows in (split_threads, split_comments)
     )
     articles = article_groups.agg(pl.col("title_words", "content_words").mean(), articles=pl.len().cast(pl.Int64))
-    comment_means = comment_groups.agg(
-        comments=pl.len().cast(pl.Int64), comment_words=pl.col("words").mean(),
-        likes_per_comment=pl.col("like_count").mean(),
-    )  # fmt: skip
+    means = {"comment_words": pl.col("words").mean(), "likes_per_comment": pl.col("like_count").mean()}
+    comment_means = comment_groups.agg(comments=pl.len().cast(pl.Int64), **means)
     schema = {name: pl.Int64 if name == "articles" else pl.Float64 for name in Part._fields}
     paper = pl.DataFrame([*TABLE_2.values()], schema, orient="row").select(pl.all().name.prefix("paper_"))
     rows = paper.with_columns(split=pl.Series([*TABLE_2]))
@@ -203,7 +188,7 @@ def compute_statistics(threads: pl.DataFrame, comments: pl.DataFrame) -> pl.Data
 
 
 def count_categories(threads: pl.DataFrame) -> pl.DataFrame:
-    """How many articles each category has (Figure 2; AAC-31).
+    """Count the articles of each category (Figure 2; AAC-31).
 
     Args:
         threads: of a `Corpus`; those that are left out do not count.

@@ -17,8 +17,11 @@ from pipeline.metrics.resample import Floats, Ints, Names, block_sizes, bounds, 
 
 Numbers = npt.NDArray[np.number] | pl.Series | Sequence[float]
 
+Coefficient = Callable[[Floats, Floats], Any]
+
 DRAWS = 1000
 SEED = 42
+_COEFFICIENTS: tuple[Coefficient, ...] = (stats.spearmanr, stats.pearsonr)
 
 
 class Correlation(NamedTuple):
@@ -43,7 +46,7 @@ class SplitHalf(NamedTuple):
     spearman: float | None
     pearson: float | None
     n: int  # items with two grades or more
-    left_out: int  # items with one
+    dropped: int  # items with one
 
 
 def correlate(
@@ -63,10 +66,8 @@ def correlate(
     Raises:
         ValueError: lengths that differ, or a value that is not finite.
     """
-    score_arrays, grade_values, units = _check_inputs([scores], grades, groups)
-    return _build_correlation(
-        score_arrays[0], grade_values, _resample(score_arrays, grade_values, units, draws, seed)[:, 0]
-    )
+    (values,), grade_values, units = _check_inputs([scores], grades, groups)
+    return _build_correlation(values, grade_values, _resample([values], grade_values, units, draws, seed)[:, 0])
 
 
 def compare(
@@ -85,19 +86,15 @@ def compare(
     """
     score_arrays, grade_values, units = _check_inputs([first, second], grades, groups)
     samples = _resample(score_arrays, grade_values, units, draws, seed)
-    fields: list[float | None] = []
-    for coefficient, differences in zip((_spearman, _pearson), (samples[:, 0] - samples[:, 1]).T, strict=True):
-        (first_value, _), (second_value, _) = (coefficient(score_values, grade_values) for score_values in score_arrays)
-        if first_value is None or second_value is None:
-            fields += [None] * 4
-            continue
-        fields += [first_value - second_value, p_value(differences), *_bounds_or_none(differences)]
-    return Correlation._make([*fields, len(grade_values)])
+    differences = samples[:, 0] - samples[:, 1]
+    values: list[tuple[float | None, float | None]] = []
+    for coefficient, column in zip(_COEFFICIENTS, differences.T, strict=True):
+        (one, _), (other, _) = (_correlate(coefficient, array, grade_values) for array in score_arrays)
+        values.append((None, None) if one is None or other is None else (one - other, p_value(column)))
+    return _add_bounds(values, differences, len(grade_values))
 
 
-def split_half(
-    ratings: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED, spearman_brown: bool = False
-) -> SplitHalf:
+def split_half(ratings: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> SplitHalf:
     """Correlate human grades with human grades: the "Human" row of tables 3 and 4 (AAC-27).
 
     The grades of each item are randomly divided into two halves, of which one has a grade more where they are odd; the
@@ -108,7 +105,6 @@ def split_half(
         ratings: item_id, rater_id, grade.
         draws: random divisions.
         seed: of the divisions.
-        spearman_brown: raise both to what twice as many grades would give, 2 r / (1 + r), as a half has half of them.
 
     Raises:
         ValueError: a null, or a rater who graded an item twice.
@@ -118,17 +114,17 @@ def split_half(
         raise ValueError("expected item_id, rater_id and grade in every row")
     if rows.select("item_id", "rater_id").is_duplicated().any():
         raise ValueError("expected a rater to grade an item once")
-    sized = rows.with_columns(count=pl.len().over("item_id")).sort("item_id", "rater_id")
-    left_out = sized.filter(pl.col("count") < 2).height
-    regraded = sized.filter(pl.col("count") > 1)
+    is_single = pl.len().over("item_id") < 2
+    regraded = rows.sort("item_id", "rater_id").filter(~is_single)
     sizes = regraded.group_by("item_id", maintain_order=True).len()["len"].cast(pl.Int64).to_numpy()
     coefficients = _correlate_halves(regraded["grade"].to_numpy(), sizes, draws, seed)
-    spearman, pearson = (_average_draws(column, spearman_brown=spearman_brown) for column in coefficients.T)
-    return SplitHalf(spearman, pearson, len(sizes), left_out)
+    defined = [column[np.isfinite(column)] for column in coefficients.T]
+    spearman, pearson = (float(column.mean()) if len(column) else None for column in defined)
+    return SplitHalf(spearman, pearson, len(sizes), rows.height - regraded.height)
 
 
-def normalise_scores(scores: Numbers, grades: Numbers, low: float = 1, high: float = 5) -> Floats:
-    """Scale scores to the mean and variance of the grades, then clip them (tables 5 and 6; AAC-29): [n].
+def normalise_scores(scores: Numbers, grades: Numbers) -> Floats:
+    """Scale scores to the mean and variance of the grades, then clip them to 1 to 5 (tables 5 and 6; AAC-29): [n].
 
     Constant scores all become the mean. Only what is normalised against the same grades may be compared.
 
@@ -139,7 +135,7 @@ def normalise_scores(scores: Numbers, grades: Numbers, low: float = 1, high: flo
     if not len(score):
         raise ValueError("expected at least one score")
     spread = 0.0 if _is_constant(score) else grade_values.std() / score.std()
-    clipped: Floats = np.clip(grade_values.mean() + (score - score.mean()) * spread, low, high)
+    clipped: Floats = np.clip(grade_values.mean() + (score - score.mean()) * spread, 1, 5)
     return clipped
 
 
@@ -162,10 +158,9 @@ def tabulate(rows: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.
         raise ValueError(f"expected no nulls, found some in {', '.join(nulls)}")
     metrics = rows["metric"].unique(maintain_order=True).to_list()
     items = rows.select("item_id", "group", "grade").unique(maintain_order=True)
-    if items["item_id"].is_duplicated().any():
-        raise ValueError(
-            f"item {items.filter(pl.col('item_id').is_duplicated())['item_id'][0]!r} has two grades or groups"
-        )
+    repeated = items["item_id"].filter(items["item_id"].is_duplicated())
+    if len(repeated):
+        raise ValueError(f"item {repeated[0]!r} has two grades or groups")
     if rows.select("item_id", "metric").is_duplicated().any() or rows.height != items.height * len(metrics):
         raise ValueError(f"expected each of {items.height} items once for each of {', '.join(map(str, metrics))}")
     values = [
@@ -174,13 +169,10 @@ def tabulate(rows: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.
     ]
     score_arrays, grade_values, units = _check_inputs(values, items["grade"], items["group"])
     samples = _resample(score_arrays, grade_values, units, draws, seed)
-    correlations = [
-        _build_correlation(value, grade_values, samples[:, i])._asdict() for i, value in enumerate(score_arrays)
-    ]
+    correlations = [_build_correlation(value, grade_values, samples[:, i]) for i, value in enumerate(score_arrays)]
     schema = dict.fromkeys(Correlation._fields[:-1], pl.Float64) | {"n": pl.Int64}
-    return pl.DataFrame(correlations, schema=schema).insert_column(
-        0, pl.Series("metric", metrics, rows["metric"].dtype)
-    )
+    columns = pl.DataFrame(correlations, schema=schema, orient="row")
+    return columns.insert_column(0, pl.Series("metric", metrics, rows["metric"].dtype))
 
 
 def _check_inputs(
@@ -193,30 +185,16 @@ def _check_inputs(
     if not all(np.isfinite(array).all() for array in arrays):
         raise ValueError("expected finite numbers; leave out what has no score or no grade")
     count = len(arrays[0])
-    if groups is None:
-        return arrays[:-1], arrays[-1], np.arange(count)
-    return arrays[:-1], arrays[-1], number_units(groups, count)
+    return arrays[:-1], arrays[-1], np.arange(count) if groups is None else number_units(groups, count)
 
 
 def _is_constant(values: Floats) -> bool:
     """Check whether all values are equal, up to the rounding error from which scipy warns."""
-    if not np.ptp(values):
-        return True
-    return bool(np.linalg.norm(values - values.mean()) < 1e-13 * abs(values.mean()))
+    return bool(not np.ptp(values) or np.linalg.norm(values - values.mean()) < 1e-13 * abs(values.mean()))
 
 
-def _spearman(scores: Floats, grades: Floats) -> tuple[float | None, float | None]:
-    """Compute Spearman's coefficient and its p; None where they are undefined."""
-    return _correlate_or_none(stats.spearmanr, scores, grades)
-
-
-def _pearson(scores: Floats, grades: Floats) -> tuple[float | None, float | None]:
-    return _correlate_or_none(stats.pearsonr, scores, grades)
-
-
-def _correlate_or_none(
-    coefficient: Callable[[Floats, Floats], Any], scores: Floats, grades: Floats
-) -> tuple[float | None, float | None]:
+def _correlate(coefficient: Coefficient, scores: Floats, grades: Floats) -> tuple[float | None, float | None]:
+    """Compute a coefficient and its p; None where they are undefined."""
     if len(scores) < 3 or _is_constant(scores) or _is_constant(grades):
         return None, None
     result = coefficient(scores, grades)
@@ -225,16 +203,18 @@ def _correlate_or_none(
 
 def _build_correlation(scores: Floats, grades: Floats, samples: Floats) -> Correlation:
     """Build a row from scores, grades and the coefficients of the samples, [draws, 2]."""
-    spearman, pearson = _spearman(scores, grades), _pearson(scores, grades)
-    if spearman[0] is None:
-        return Correlation._make([*[None] * 8, len(grades)])
-    spearman_bounds, pearson_bounds = (_bounds_or_none(column) for column in samples.T)
-    return Correlation(*spearman, *spearman_bounds, *pearson, *pearson_bounds, len(grades))
+    values = [_correlate(coefficient, scores, grades) for coefficient in _COEFFICIENTS]
+    return _add_bounds(values, samples, len(grades))
 
 
-def _bounds_or_none(samples: Floats) -> tuple[float | None, float | None]:
-    low, high = bounds(samples)
-    return (None, None) if np.isnan(low) else (low, high)
+def _add_bounds(values: Sequence[tuple[float | None, float | None]], samples: Floats, count: int) -> Correlation:
+    """Add the intervals of the samples, [draws, 2], to coefficients and their p."""
+    fields: list[float | None] = []
+    for (value, p), column in zip(values, samples.T, strict=True):
+        low, high = (None, None) if value is None else bounds(column)
+        is_bounded = low is not None and not np.isnan(low)
+        fields += [value, p, *((low, high) if is_bounded else (None, None))]
+    return Correlation._make([*fields, count])
 
 
 def _resample(scores: Sequence[Floats], grades: Floats, units: Ints, draws: int, seed: int) -> Floats:
@@ -254,12 +234,8 @@ def _resample(scores: Sequence[Floats], grades: Floats, units: Ints, draws: int,
         grade_ranks, is_graded = _rank_samples(item_counts, *grade_levels)
         for i, (values, levels) in enumerate(metrics):
             ranks, is_varied = _rank_samples(item_counts, *levels)
-            coefficients = np.column_stack(
-                [
-                    _weighted_pearson(item_counts, ranks, grade_ranks),
-                    _weighted_pearson(item_counts, values, centred_grades),
-                ]
-            )
+            pairs = ((ranks, grade_ranks), (values, centred_grades))
+            coefficients = np.column_stack([_weighted_pearson(item_counts, *pair) for pair in pairs])
             block[:, i] = np.where((is_varied & is_graded)[:, None], coefficients, np.nan)
         blocks.append(block)
     return np.concatenate(blocks)
@@ -268,10 +244,8 @@ def _resample(scores: Sequence[Floats], grades: Floats, units: Ints, draws: int,
 def _index_levels(values: Floats) -> tuple[Ints, Ints, Ints]:
     """Return the order of items by value, where each value starts in it, and each item's value number."""
     order = np.argsort(values, kind="stable")
-    _, starts, level = np.unique(values[order], return_index=True, return_inverse=True)
-    levels = np.empty_like(order)
-    levels[order] = level
-    return order, starts, levels
+    distinct, levels = np.unique(values, return_inverse=True)
+    return order, np.searchsorted(values[order], distinct), levels
 
 
 def _rank_samples(item_counts: Floats, order: Ints, starts: Ints, levels: Ints) -> tuple[Floats, npt.NDArray[np.bool_]]:
@@ -294,17 +268,6 @@ def _weighted_pearson(weights: Floats, first: Floats, second: Floats) -> Floats:
     return coefficients
 
 
-def _average_draws(coefficients: Floats, *, spearman_brown: bool) -> float | None:
-    """Average the coefficients of the draws where they are defined."""
-    defined = coefficients[np.isfinite(coefficients)]
-    if not len(defined):
-        return None
-    mean = float(defined.mean())
-    if not spearman_brown:
-        return mean
-    return 2 * mean / (1 + mean) if mean > -1 else None
-
-
 def _correlate_halves(grades: Floats, sizes: Ints, draws: int, seed: int) -> Floats:
     """Correlate random halves of the grades, sorted by item: [draws, 2], NaN where undefined."""
     if len(sizes) < 3:
@@ -317,18 +280,13 @@ def _correlate_halves(grades: Floats, sizes: Ints, draws: int, seed: int) -> Flo
         order = np.argsort(item_index + rng.random((rows, len(item_index))), axis=1)  # within items
         # every other one, from the first or the second on
         is_first = (position + rng.integers(2, size=(rows, len(sizes)))[:, item_index]) % 2 == 0
-        halves = [
-            np.add.reduceat(grades[order] * half, starts, axis=1)
-            / np.add.reduceat(half, starts, axis=1, dtype=np.int64)
-            for half in (is_first, ~is_first)
-        ]
-        first_means, second_means = (
-            half.round(12) for half in halves
-        )  # equal means are equal, however they were added up
-        weights = np.ones_like(first_means)
-        is_varied = (np.ptp(first_means, axis=1) > 0) & (np.ptp(second_means, axis=1) > 0)
-        ranked = (stats.rankdata(half, axis=1) - (len(sizes) + 1) / 2 for half in (first_means, second_means))
-        centred = (half - half.mean(axis=1, keepdims=True) for half in (first_means, second_means))
+        sums = [np.add.reduceat(grades[order] * half, starts, axis=1) for half in (is_first, ~is_first)]
+        counts = [np.add.reduceat(half, starts, axis=1, dtype=np.int64) for half in (is_first, ~is_first)]
+        halves = [(total / count).round(12) for total, count in zip(sums, counts, strict=True)]  # equal means are equal
+        weights = np.ones_like(halves[0])
+        is_varied = (np.ptp(halves[0], axis=1) > 0) & (np.ptp(halves[1], axis=1) > 0)
+        ranked = (stats.rankdata(half, axis=1) - (len(sizes) + 1) / 2 for half in halves)
+        centred = (half - half.mean(axis=1, keepdims=True) for half in halves)
         coefficients = np.column_stack([_weighted_pearson(weights, *ranked), _weighted_pearson(weights, *centred)])
         blocks.append(np.where(is_varied[:, None], coefficients, np.nan))
     return np.concatenate(blocks)

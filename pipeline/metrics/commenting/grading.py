@@ -6,7 +6,7 @@ every scorer stand baselines (`report_baselines`), and pairs of comments of abou
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,16 +45,12 @@ def count_pairs(groups: IndexArray, target: Floats, score: Floats, lengths: Floa
         score: [n].
         lengths: if given, only pairs whose lengths are the same but for a factor `NEAR`, [n].
     """
-    count = int(groups.max()) + 1 if len(groups) else 0
-    right, total = np.zeros(count), np.zeros(count, np.int64)
-    for group, article_rows in enumerate(
-        np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
-    ):
-        for block in np.array_split(
-            article_rows, math.ceil(len(article_rows) ** 2 / _BLOCK) or 1
-        ):  # a block of rows against the article
-            grade_signs = np.sign(np.subtract.outer(target[block], target[article_rows]))
-            is_counted = grade_signs > 0  # each pair once: from its better comment
+    parts = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1]) if len(groups) else []
+    right, total = np.zeros(len(parts)), np.zeros(len(parts), np.int64)
+    for group, article_rows in enumerate(parts):
+        block_count = math.ceil(len(article_rows) ** 2 / _BLOCK) or 1
+        for block in np.array_split(article_rows, block_count):  # a block of rows against the article
+            is_counted = np.subtract.outer(target[block], target[article_rows]) > 0  # from the better comment of a pair
             if lengths is not None:
                 ratio = (lengths[block] + 1)[:, None] / (lengths[article_rows] + 1)[None]
                 is_counted &= (ratio <= NEAR) & (ratio >= 1 / NEAR)
@@ -64,7 +60,7 @@ def count_pairs(groups: IndexArray, target: Floats, score: Floats, lengths: Floa
     return PairCounts(right, total)
 
 
-def report(rows: pl.DataFrame, *, cutoff: int | None = None, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
+def report(rows: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
     """Measure a scorer, with percentile bootstrap intervals of 95 % over articles.
 
     Spearman and Pearson over all comments; the mean absolute error, which means something only if the score is in the
@@ -73,44 +69,38 @@ def report(rows: pl.DataFrame, *, cutoff: int | None = None, draws: int = DRAWS,
 
     Args:
         rows: article_id, target, score; text for pairs of one length. A null article_id is a separate article.
-        cutoff: k of NDCG@k, the mean over articles with two or more comments and a grade above 0 (the gain is the
-            grade); none by default.
         draws: samples drawn with replacement; with 0 no interval, null.
         seed: of the draws.
 
     Returns:
-        metric, value, low, high, n (comments, pairs or articles that it is of); value null where nothing is measured:
-        a correlation with what is constant, or no pairs.
+        metric, value, low, high, n (comments or pairs that it is of); value null where nothing is measured: a
+        correlation with what is constant, or no pairs.
 
     Raises:
         BadInput: a column is missing, there are no rows, or a target or score is no number.
     """
     groups, target, score = _read_columns(rows)
-    lengths = rows["text"].str.len_chars().to_numpy().astype(np.float64) if "text" in rows.columns else None
-    ranks = _Ranks(target), _Ranks(score)
-    error = np.bincount(groups, np.abs(target - score)).astype(np.float64)
-    sizes = np.bincount(groups).astype(np.int64)
-    measures: dict[str, tuple[Callable[[Floats], float], int]] = {
-        "spearman": (lambda times: _spearman(*ranks, times[groups]), len(target)),
-        "pearson": (lambda times: _weighted_pearson(target, score, times[groups]), len(target)),
-        "mae": (_build_ratio(error, sizes), len(target)),
-    }
-    for name, pair_lengths in (("pairwise_accuracy", None), ("pairwise_accuracy_near", lengths)):
-        if pair_lengths is not None or name == "pairwise_accuracy":
-            right, count = count_pairs(groups, target, score, pair_lengths)
-            measures[name] = _build_ratio(right, count), int(count.sum())
-    if cutoff is not None:
-        gains = ndcg(groups, target, score, cutoff)
-        is_defined = ~np.isnan(gains)
-        measures[f"ndcg@{cutoff}"] = (
-            _build_ratio(np.nan_to_num(gains), is_defined.astype(np.int64)),
-            int(is_defined.sum()),
-        )
-    samples = iterate_counts(int(groups.max()) + 1, draws, seed)
-    values = np.array([[measure(weights) for measure, _ in measures.values()] for weights in samples])
+    levels = [np.unique(values, return_inverse=True)[1] for values in (target, score)]
+    error, sizes = np.bincount(groups, np.abs(target - score)), np.bincount(groups)
+    pairs = {"pairwise_accuracy": count_pairs(groups, target, score)}
+    if "text" in rows.columns:
+        lengths = rows["text"].str.len_chars().to_numpy().astype(np.float64)
+        pairs["pairwise_accuracy_near"] = count_pairs(groups, target, score, lengths)
+
+    def measure(times: Floats) -> list[float]:
+        weights = times[groups]
+        target_ranks, ranks = (_rank(value_levels, weights) for value_levels in levels)
+        sides = ((target_ranks, ranks), (target, score))
+        correlations = [_weighted_pearson(first, second, weights) for first, second in sides]
+        sums = [(float(times @ right), float(times @ total)) for right, total in ((error, sizes), *pairs.values())]
+        return correlations + [total / count if count else math.nan for total, count in sums]
+
+    values = np.array([*map(measure, iterate_counts(int(groups.max()) + 1, draws, seed))])
+    counts = [len(target)] * 3 + [int(pair_counts.total.sum()) for pair_counts in pairs.values()]
+    names = ("spearman", "pearson", "mae", *pairs)
     metric_rows = [
         (name, column[0], *bounds(column[1:]), count)
-        for (name, (_, count)), column in zip(measures.items(), values.T, strict=True)
+        for name, column, count in zip(names, values.T, counts, strict=True)
     ]
     return pl.DataFrame(metric_rows, schema=SCHEMA, orient="row").fill_nan(None)
 
@@ -132,21 +122,11 @@ def _read_columns(rows: pl.DataFrame) -> tuple[IndexArray, Floats, Floats]:
     return names.rank("dense").to_numpy().astype(np.int64) - 1, target, score
 
 
-class _Ranks:
-    """Ranks of values in samples that hold each value some times; sorted once."""
-
-    def __init__(self, values: Floats) -> None:
-        _, self.place = np.unique(values, return_inverse=True)
-
-    def __call__(self, weights: Floats) -> Floats:
-        """Compute mean ranks of equal values, as `scipy.stats.rankdata` does for the repeated values: [n]."""
-        equal = np.bincount(self.place, weights)
-        ranks: Floats = (np.cumsum(equal) - (equal - 1) / 2)[self.place]
-        return ranks
-
-
-def _spearman(first: _Ranks, second: _Ranks, weights: Floats) -> float:
-    return _weighted_pearson(first(weights), second(weights), weights)
+def _rank(levels: IndexArray, weights: Floats) -> Floats:
+    """Compute mean ranks, as `scipy.stats.rankdata` does where each value stands `weights` times: [n]."""
+    equal = np.bincount(levels, weights)
+    ranks: Floats = (np.cumsum(equal) - (equal - 1) / 2)[levels]
+    return ranks
 
 
 def _weighted_pearson(first: Floats, second: Floats, weights: Floats) -> float:
@@ -157,46 +137,14 @@ def _weighted_pearson(first: Floats, second: Floats, weights: Floats) -> float:
     return float((weights * first_centred) @ second_centred / spread) if spread > 1e-12 * total else math.nan
 
 
-def _build_ratio(sums: Floats, counts: IndexArray) -> Callable[[Floats], float]:
-    """Build a function that computes a mean from sums and counts by article."""
-
-    def measure(times: Floats) -> float:
-        count = float(times @ counts)
-        return float(times @ sums) / count if count else math.nan
-
-    return measure
-
-
-def ndcg(groups: IndexArray, target: Floats, score: Floats, cutoff: int) -> Floats:
-    """Compute the normalised discounted cumulative gain of the first `cutoff` comments of each article: [articles].
-
-    The gain of a comment is its grade; ties of scores are averaged over (scikit-learn's `ndcg_score`). NaN where an
-    article has one comment, no grade above 0, or one below.
-    """
-    from sklearn.metrics import ndcg_score
-
-    if cutoff < 1:
-        raise ValueError(f"expected k of 1 or more, got {cutoff}")
-    parts = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
-    gains = np.full(len(parts), np.nan)
-    for group, rows in enumerate(parts):
-        if len(rows) > 1 and target[rows].max() > 0 and target[rows].min() >= 0:
-            gains[group] = ndcg_score(target[rows][None], score[rows][None], k=cutoff)
-    return gains
-
-
-def report_baselines(
-    rows: pl.DataFrame, *, cutoff: int | None = None, draws: int = DRAWS, seed: int = SEED
-) -> pl.DataFrame:
+def report_baselines(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     """Measure the baselines that a scorer must beat: constant mean, length, log length, surface, bag of words.
 
     Each is a ridge regression on the split `train`, measured on `test`.
 
     Args:
         rows: text, article_id, target, split.
-        cutoff: as of `report`.
         draws: as of `report`.
-        seed: as of `report`.
 
     Returns:
         baseline, and the columns of `report`.
@@ -206,9 +154,9 @@ def report_baselines(
     """
     train, test = _split_rows(rows)
     reports = [
-        report(
-            test.with_columns(score=pl.Series(predictions, dtype=pl.Float64)), cutoff=cutoff, draws=draws, seed=seed
-        ).select(pl.lit(name).alias("baseline"), pl.all())
+        report(test.with_columns(score=pl.Series(predictions)), draws=draws).select(
+            pl.lit(name).alias("baseline"), *SCHEMA
+        )
         for name, predictions in _predict_baselines(train, test).items()
     ]
     return pl.concat(reports)

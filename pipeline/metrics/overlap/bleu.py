@@ -7,11 +7,11 @@ With all s_j = 1 this is the BLEU of Papineni et al. (2002), of sacrebleu and nl
 """
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from pipeline.metrics.overlap.metric import Floats, Metric, signature
+from pipeline.metrics.overlap.metric import Floats, Metric, divide, signature
 from pipeline.metrics.overlap.ngrams import Grams, find_matches
 from pipeline.metrics.overlap.segments import Batch, Ints, list_starts
 
@@ -31,7 +31,7 @@ def bleu(
     counts_zero_weight_lengths: bool = True,
     effective_order: bool = False,
 ) -> Metric:
-    """W-BLEU of n-grams up to `order`, in [0, 1]; 0 for an empty candidate and where no word matches.
+    """Build W-BLEU of n-grams up to `order`, in [0, 1]; 0 for an empty candidate and where no word matches.
 
     Args:
         order: N; the paper has 1 to 4.
@@ -51,18 +51,10 @@ def bleu(
     Raises:
         ValueError: an order below 1, an unknown option, or a value for a smoothing that accepts none or not above 0.
     """
-    value = _check_options(order, smoothing, smooth_value, length)
-
-    def stats(batch: Batch) -> Floats:
-        columns = [*zip(*(_count_precision(grams, batch) for grams in find_matches(batch, order)), strict=True)]
-        lengths = _measure_lengths(batch, length, counts_zero_weight_lengths)
-        return np.column_stack([*columns[0], *columns[1], *lengths])
-
-    options = {"length": length, "counts_zero_weight_lengths": counts_zero_weight_lengths}
-    metric_signature = signature(
-        order=order, effective_order=effective_order, **_describe_smoothing(smoothing, value), **options
-    )
-    return Metric(f"BLEU-{order}", stats, _build_score(order, smoothing, value, effective_order), metric_signature)
+    options = _check_options(order, smoothing, smooth_value, length, effective_order)
+    stats = _build_stats(_count_precision, options, counts_zero_weight_lengths)
+    metric_signature = signature(counts_zero_weight_lengths=counts_zero_weight_lengths, **options.describe())
+    return Metric(f"BLEU-{order}", stats, options.score, metric_signature)
 
 
 def delta_bleu(
@@ -73,7 +65,7 @@ def delta_bleu(
     length: Length = "closest",
     effective_order: bool = False,
 ) -> Metric:
-    """ΔBLEU (Galley et al., 2015), whose weights are in [-1, 1]; arguments as of `bleu`.
+    """Build ΔBLEU (Galley et al., 2015), whose weights are in [-1, 1]; arguments as of `bleu`.
 
     An n-gram counts max_j w_j min(Count(c), Count(r_j)) over the references that have it, of max_j w_j Count(c) over
     all. So a match in bad references alone costs, and the best reference is the measure of what can be had. The weight
@@ -83,55 +75,89 @@ def delta_bleu(
     Raises:
         ValueError: as of `bleu`.
     """
-    value = _check_options(order, smoothing, smooth_value, length)
-
-    def stats(batch: Batch) -> Floats:
-        columns = [*zip(*(_count_delta(grams, batch) for grams in find_matches(batch, order)), strict=True)]
-        return np.column_stack([*columns[0], *columns[1], *_measure_lengths(batch, length, counts_zero=True)])
-
-    metric_signature = signature(
-        order=order, effective_order=effective_order, **_describe_smoothing(smoothing, value), length=length
-    )
-    return Metric(
-        f"DeltaBLEU-{order}",
-        stats,
-        _build_score(order, smoothing, value, effective_order),
-        metric_signature,
-        lowest=-1.0,
-    )
+    options = _check_options(order, smoothing, smooth_value, length, effective_order)
+    stats = _build_stats(_count_delta, options, counts_zero=True)
+    return Metric(f"DeltaBLEU-{order}", stats, options.score, signature(**options.describe()), lowest=-1.0)
 
 
-def _check_options(order: int, smoothing: str, value: float | None, length: str) -> float:
-    """The value to smooth with; 0 where none is needed."""
+def _check_options(
+    order: int, smoothing: Smoothing, value: float | None, length: Length, effective_order: bool
+) -> "_Options":
     if order < 1:
         raise ValueError(f"order should be at least 1, not {order}")
-    for name, choice, choices in (("smoothing", smoothing, get_args(Smoothing)), ("length", length, get_args(Length))):
-        if choice not in choices:
-            raise ValueError(f"{name} should be one of {', '.join(choices)}, not {choice!r}")
-    if smoothing not in VALUES:
-        if value is not None:
-            raise ValueError(f"smoothing {smoothing} accepts no value, found {value}")
-        return 0.0
-    checked_value = VALUES[smoothing] if value is None else value
-    if not 0 < checked_value < np.inf:
-        raise ValueError(f"the value of smoothing should be above 0, not {checked_value}")
-    return checked_value
+    for name, choice, kind in (("smoothing", smoothing, Smoothing), ("length", length, Length)):
+        if choice not in get_args(kind):
+            raise ValueError(f"{name} should be one of {', '.join(get_args(kind))}, not {choice!r}")
+    if smoothing not in VALUES and value is not None:
+        raise ValueError(f"smoothing {smoothing} accepts no value, found {value}")
+    if value is not None and not 0 < value < np.inf:
+        raise ValueError(f"the value of smoothing should be above 0, not {value}")
+    smooth_value = VALUES.get(smoothing, 0.0) if value is None else value
+    return _Options(order, smoothing, smooth_value, length, effective_order)
 
 
-def _describe_smoothing(smoothing: str, value: float) -> dict[str, str]:
-    """The smoothing as it stands in the signature."""
-    return {"smoothing": f"{smoothing}[{value:g}]" if smoothing in VALUES else smoothing}
+class _Options(NamedTuple):
+    """What both metrics have in common."""
+
+    order: int
+    smoothing: Smoothing
+    smooth_value: float  # 0 where none is needed
+    length: Length
+    effective_order: bool
+
+    def describe(self) -> dict[str, str | float]:
+        """Name the options for the signature."""
+        smoothing = f"{self.smoothing}[{self.smooth_value:g}]" if self.smoothing in VALUES else self.smoothing
+        texts = {"smoothing": smoothing, "length": self.length}
+        return {"order": self.order, "effective_order": self.effective_order, **texts}
+
+    def score(self, stats: Floats) -> Floats:
+        """Compute BLEU from statistics, [..., 2 N + 2] -> [...], as sacrebleu has it."""
+        matches, totals = stats[..., : self.order], stats[..., self.order : 2 * self.order]
+        candidate_length, reference_length = stats[..., -2], stats[..., -1]
+        has_match = (matches > 0).any(axis=-1)
+        if self.smoothing == "add_k":
+            added = self.smooth_value * (np.arange(self.order) > 0)
+            matches, totals = matches + added, totals + added
+        has_ngrams = totals > 0
+        is_zero = has_ngrams & (matches <= 0)
+        if self.smoothing == "floor":
+            matches = np.where(is_zero, self.smooth_value, matches)
+        elif self.smoothing == "exp":
+            matches = np.where(is_zero, 0.5 ** np.cumsum(is_zero, axis=-1), matches)
+        usable = has_ngrams & (matches > 0)
+        logs = np.log(np.divide(matches, totals, out=np.ones_like(totals), where=usable))
+        all_orders = np.full(candidate_length.shape, self.order)
+        orders = has_ngrams.sum(axis=-1) if self.effective_order else all_orders
+        is_scored = has_match & (usable.sum(axis=-1) == orders) & (orders > 0)
+        # exp(1 - r / c) is at most 1 where c < r; elsewhere nothing is taken off
+        penalty = np.minimum(0.0, 1 - divide(reference_length, candidate_length))
+        return np.where(is_scored, np.exp(penalty + logs.sum(axis=-1) / np.maximum(orders, 1)), 0.0)
+
+
+def _build_stats(
+    count_ngrams: Callable[[Grams, Batch], tuple[Floats, Floats]], options: _Options, counts_zero: bool
+) -> Callable[[Batch], Floats]:
+    """Build the function that computes the statistics of a batch."""
+
+    def stats(batch: Batch) -> Floats:
+        counts = [count_ngrams(grams, batch) for grams in find_matches(batch, options.order)]
+        matches, totals = zip(*counts, strict=True)
+        reference_lengths = _measure_references(batch, options.length, counts_zero)
+        return np.column_stack([*matches, *totals, np.diff(batch.ends), reference_lengths])
+
+    return stats
 
 
 def _count_precision(grams: Grams, batch: Batch) -> tuple[Floats, Floats]:
-    """Numerator and denominator of PRC_n (B.2) of each candidate."""
+    """Compute numerator and denominator of PRC_n (B.2) of each candidate."""
     best = np.zeros(len(grams.segment))
     np.maximum.at(best, grams.shared, batch.weights[grams.reference] * grams.reference_times)
     return _sum_by_candidate(np.minimum(grams.times, best), grams, batch), _sum_by_candidate(grams.times, grams, batch)
 
 
 def _count_delta(grams: Grams, batch: Batch) -> tuple[Floats, Floats]:
-    """Numerator and denominator of ΔBLEU's precision of each candidate."""
+    """Compute numerator and denominator of ΔBLEU's precision of each candidate."""
     best = np.full(len(grams.segment), -np.inf)
     worth = batch.weights[grams.reference] * np.minimum(grams.times[grams.shared], grams.reference_times)
     np.maximum.at(best, grams.shared, worth)
@@ -146,57 +172,16 @@ def _sum_by_candidate(values: Floats | Ints, grams: Grams, batch: Batch) -> Floa
     return sums.astype(np.float64)  # without any value they are integers
 
 
-def _measure_lengths(batch: Batch, length: Length, counts_zero: bool) -> tuple[Floats, Floats]:
-    """Return the length of each candidate and its reference length."""
-    candidate_lengths, reference_lengths, start = np.diff(batch.ends), np.diff(batch.ref_ends), list_starts(batch.owner)
-    is_weighted = np.logical_or.reduceat(batch.weights != 0, start)
+def _measure_references(batch: Batch, length: Length, counts_zero: bool) -> Floats:
+    """Measure the reference length of each candidate."""
+    lengths, starts = np.diff(batch.ref_ends), list_starts(batch.owner)
+    is_weighted = np.logical_or.reduceat(batch.weights != 0, starts)
     counts = counts_zero | (batch.weights != 0) | ~is_weighted[batch.owner]
     if length == "average":
-        total, count = (
-            np.add.reduceat(values, start) for values in (reference_lengths * counts, counts.astype(np.int64))
-        )
-        return candidate_lengths.astype(np.float64), total / count
-    distance = (
-        np.abs(reference_lengths - candidate_lengths[batch.owner])
-        if length == "closest"
-        else np.zeros_like(reference_lengths)
-    )
-    base = reference_lengths.max() + 1
-    order = np.where(counts, distance * base + reference_lengths, np.iinfo(np.int64).max)  # by distance, then by length
-    return candidate_lengths.astype(np.float64), (np.minimum.reduceat(order, start) % base).astype(np.float64)
-
-
-def _build_score(order: int, smoothing: Smoothing, value: float, effective_order: bool) -> Callable[[Floats], Floats]:
-    """Build BLEU from statistics, [..., 2 N + 2] -> [...], as sacrebleu has it."""
-
-    def score(stats: Floats) -> Floats:
-        matches, totals = stats[..., :order], stats[..., order : 2 * order]
-        candidate_length, reference_length = stats[..., -2], stats[..., -1]
-        has_match = (matches > 0).any(axis=-1)
-        if smoothing == "add_k":
-            added = value * (np.arange(order) > 0)
-            matches, totals = matches + added, totals + added
-        has_ngrams = totals > 0
-        is_zero = has_ngrams & (matches <= 0)
-        if smoothing == "floor":
-            matches = np.where(is_zero, value, matches)
-        elif smoothing == "exp":
-            matches = np.where(is_zero, 0.5 ** np.cumsum(is_zero, axis=-1), matches)
-        usable = has_ngrams & (matches > 0)
-        logs = np.log(np.divide(matches, totals, out=np.ones_like(totals), where=usable))
-        orders = has_ngrams.sum(axis=-1) if effective_order else np.full(candidate_length.shape, order)
-        is_scored = has_match & (usable.sum(axis=-1) == orders) & (orders > 0)
-        # exp(1 - r / c) is at most 1 where c < r; elsewhere nothing is taken off
-        penalty = np.minimum(
-            0.0,
-            1
-            - np.divide(
-                reference_length,
-                candidate_length,
-                out=np.full_like(candidate_length, np.inf),
-                where=candidate_length > 0,
-            ),
-        )
-        return np.where(is_scored, np.exp(penalty + logs.sum(axis=-1) / np.maximum(orders, 1)), 0.0)
-
-    return score
+        total, count = (np.add.reduceat(values, starts) for values in (lengths * counts, counts.astype(np.int64)))
+        return np.asarray(total / count, np.float64)
+    is_closest = int(length == "closest")
+    distance = np.abs(lengths - np.diff(batch.ends)[batch.owner]) * is_closest
+    base = lengths.max() + 1
+    order = np.where(counts, distance * base + lengths, np.iinfo(np.int64).max)  # by distance, then by length
+    return np.asarray(np.minimum.reduceat(order, starts) % base, np.float64)

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from pipeline.metrics.overlap.frequencies import Frequencies, Hashes, build_idf, hash_ngrams
-from pipeline.metrics.overlap.metric import Floats, Metric, add_count, mean, signature
+from pipeline.metrics.overlap.metric import Floats, Metric, add_count, divide, mean, signature
 from pipeline.metrics.overlap.ngrams import find_matches
 from pipeline.metrics.overlap.segments import Batch, Ints, count_remaining, list_owners
 
@@ -20,7 +20,7 @@ def cider(frequencies: Frequencies, order: int = 4, variant: Variant = "plain", 
     """Build W-CIDEr; 0 for an empty candidate. The corpus score is the mean of the segments'.
 
     Args:
-        frequencies: of `document_frequencies`, of n-grams up to `order` or longer. Of one document all scores are 0.
+        frequencies: of `count_documents`, of n-grams up to `order` or longer. Of one document all scores are 0.
         order: N, the longest n-grams.
         variant: `plain`: (B.5), (1/K) sum_n (1/N) sum_j s_j cos(c, r_j), in [0, 1]; with all s_j = 1 the CIDEr of the
             article. `d`: what is called CIDEr in most code (pycocoevalcap 1.2), in [0, 10]: the candidate's weights
@@ -42,10 +42,8 @@ def cider(frequencies: Frequencies, order: int = 4, variant: Variant = "plain", 
     def stats(batch: Batch) -> Floats:
         similar = sum(_compute_cosines(batch, order, look_up, is_clipped=is_d), np.zeros(len(batch.owner))) / order
         if is_d:
-            candidate_bigrams, reference_bigrams = (
-                np.maximum(np.diff(ends) - 1, 0) for ends in (batch.ends, batch.ref_ends)
-            )
-            similar *= 10 * np.exp(-((candidate_bigrams[batch.owner] - reference_bigrams) ** 2) / (2 * sigma**2))
+            sizes, ref_sizes = (np.maximum(np.diff(ends) - 1, 0) for ends in (batch.ends, batch.ref_ends))  # in bigrams
+            similar *= 10 * np.exp(-((sizes[batch.owner] - ref_sizes) ** 2) / (2 * sigma**2))
         total = np.bincount(batch.owner, weights=batch.weights * similar)
         return add_count(total / np.bincount(batch.owner))
 
@@ -60,31 +58,25 @@ def _compute_cosines(batch: Batch, order: int, look_up: Idf, *, is_clipped: bool
     words = np.concatenate([batch.ref_words, batch.words])
     ends = np.concatenate([batch.ref_ends, offset + batch.ends[1:]])
     text = list_owners(ends)  # references, then candidates
-    orders = zip(
-        find_matches(batch, order),
-        hash_ngrams(words, ends, batch.types, order),
-        _count_occurrences(words, ends, order),
-        strict=True,
-    )
-    for grams, (hashes, places), occurrences in orders:
+    ngrams = hash_ngrams(words, ends, batch.types, order)
+    counts = _count_occurrences(words, ends, order)
+    for grams, (hashes, places), occurrences in zip(find_matches(batch, order), ngrams, counts, strict=True):
         rarity = np.zeros(len(words))
         rarity[places] = look_up(hashes)
         # of an n-gram that a text has t times, each of the t places adds t idf², in all (t idf)²
         squares = np.bincount(text, weights=occurrences * rarity**2, minlength=len(ends) - 1)
         norm = np.sqrt(squares[:references] * squares[references:][batch.owner])
-        candidate_counts = grams.times[grams.shared]
-        shared = (
-            np.minimum(candidate_counts, grams.reference_times) if is_clipped else candidate_counts
-        ) * grams.reference_times
-        weights = shared * rarity[offset + grams.first[grams.shared]] ** 2
+        times = grams.times[grams.shared]
+        times = (np.minimum(times, grams.reference_times) if is_clipped else times) * grams.reference_times
+        weights = times * rarity[offset + grams.first[grams.shared]] ** 2
         dot = np.bincount(grams.reference, weights=weights, minlength=references)
-        yield np.divide(dot, norm, out=np.zeros(references), where=norm > 0)
+        yield divide(dot, norm)
 
 
 def _count_occurrences(words: Ints, ends: Ints, order: int) -> Iterator[Ints]:
     """Yield how often a text has the n-gram that starts at each token: [W], by order.
 
-    After n = 1 few places are left: an n-gram repeats only where its first n - 1 words do.
+    After n = 1 few places remain: an n-gram repeats only where its first n - 1 words do.
     """
     places, prefix, room = np.arange(len(words)), list_owners(ends), count_remaining(ends)
     kinds = words.max(initial=0) + 1

@@ -7,11 +7,13 @@ as much as one in none, log N, so only those in two or more are kept.
 import hashlib
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from itertools import tee
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.metrics.overlap import segments
@@ -19,11 +21,9 @@ from pipeline.metrics.overlap.metric import Floats
 from pipeline.metrics.overlap.segments import Batch, Ints, Tokens, count_remaining, list_owners
 
 Hashes = npt.NDArray[np.uint64]
-Marks = npt.NDArray[np.bool_]  # [buckets]
 References = Iterable[Sequence[Tokens]] | Callable[[], Iterable[Sequence[Tokens]]]
 
-BUCKETS = 1 << 24
-_PENDING = 1 << 20  # n-grams counted apart before they are added up
+_FILE_BITS = 7  # so many first bits of a hash number the file that counts it
 
 
 class Frequencies(NamedTuple):
@@ -40,168 +40,65 @@ class Frequencies(NamedTuple):
         return hashlib.sha256(b"".join(bytes(part) for part in parts)).hexdigest()[:12]
 
 
-def count_documents(
-    references: References, order: int = 4, *, size: int = segments.SIZE, buckets: int = BUCKETS
-) -> Frequencies:
-    """Count the documents of each n-gram, in memory that does not grow with the text.
+def count_documents(references: References, order: int = 4, *, size: int = segments.SIZE) -> Frequencies:
+    """Count the documents of each n-gram.
 
-    Short n-grams come first: an n-gram in two documents begins with one that is, so few long ones are counted. The
-    counts of a batch go to a file; meanwhile the hash buckets seen twice are marked, and only their n-grams are added
-    up. The files take 24 bytes a token and 16 an n-gram of each batch.
+    The counts of a batch go to files by the first bits of their hashes, and the files are added up one by one. So
+    memory holds a batch, a share of all n-grams, and the result. The files take 16 bytes an n-gram of each batch.
 
     Args:
         references: the reference set of each segment, a stream or a callable that starts one. The corpus is part of
             the metric: the code of Vedantam et al. uses those of the given candidates, where an article with six
             candidates is six documents (its set is given six times).
         order: the longest n-grams.
-        size: documents read at a time; the result does not depend on it, nor on `buckets`.
-        buckets: 3 bytes each; more than there are n-grams leave less to add up.
+        size: documents read at a time; the result does not depend on it.
 
     Raises:
         BadInput: no documents, or one without references; it names the row.
-        ValueError: an order or buckets below 1.
+        ValueError: an order below 1.
     """
-    if order < 1 or buckets < 1:
-        raise ValueError(f"order and buckets should be at least 1, not {order} and {buckets}")
-    documents, batches = 0, 0
-    is_shared, is_seen, is_twice = (np.zeros(buckets, np.bool_) for _ in range(3))  # the first by all orders
-    order_counts = [_NONE]
-    with tempfile.TemporaryFile() as text:
-        for batch in _read_documents(references() if callable(references) else references, size):
-            documents, batches = documents + len(batch.ends) - 1, batches + 1
-            _save(text, hash_tokens(batch.types)[batch.ref_words])
-            _save(text, count_remaining(batch.ref_ends))
-            _save(text, batch.owner[list_owners(batch.ref_ends)])
+    if order < 1:
+        raise ValueError(f"order should be at least 1, not {order}")
+    documents, first, second = 0, *tee(references() if callable(references) else references)
+    edges = np.arange(1, 1 << _FILE_BITS, dtype=np.uint64) << np.uint64(64 - _FILE_BITS)
+    with ExitStack() as stack:
+        files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(len(edges) + 1)]
+        for batch in segments.read_batches((() for _ in first), second, size=size):  # without candidates
+            documents += len(batch.ends) - 1
+            counts = _count_batch(batch, order)
+            for file, part in zip(files, np.split(counts, np.searchsorted(counts["hash"], edges)), strict=True):
+                file.write(part.tobytes())
         if not documents:
             raise BadInput("references: expected at least one document, found none")
-        for n in range(1, order + 1):
-            text.seek(0)
-            candidates = (_list_candidates(_load(text), _load(text), _load(text), n, is_shared) for _ in range(batches))
-            is_seen.fill(False)
-            is_twice.fill(False)
-            hashes, counts = _sum_batches(candidates, is_seen, is_twice)
-            order_counts.append((hashes[counts > 1], counts[counts > 1]))
-            is_shared[_bucket(order_counts[-1][0], buckets)] = True
-    hashes, counts = _merge_parts(order_counts)
-    return Frequencies(documents, order, hashes, counts)
+        rows = pl.concat(map(_sum_counts, files))
+    return Frequencies(documents, order, rows["hash"].to_numpy(), rows["documents"].to_numpy())
 
 
-def _list_candidates(token: Hashes, room: Ints, document: Ints, order: int, is_shared: Marks) -> tuple[Hashes, Ints]:
-    """List the n-grams of a batch that may be in two documents, and their documents.
-
-    Their first n - 1 words and their last one are in two documents.
-    """
-    hashes, places = token, np.arange(len(token))
-    for n in range(2, order + 1):
-        is_candidate = (room[places] >= n) & is_shared[_bucket(hashes, len(is_shared))]
-        places, hashes = places[is_candidate], hashes[is_candidate]
-        last = token[places + n - 1]
-        is_candidate = is_shared[_bucket(last, len(is_shared))]
-        places, hashes = places[is_candidate], _mix(hashes[is_candidate] + last[is_candidate] * _ODD)
-    return hashes, document[places]
+def _count_batch(batch: Batch, order: int) -> npt.NDArray[np.void]:
+    """Count the documents of each n-gram of a batch: rows of hash and documents, by hash."""
+    document = batch.owner[list_owners(batch.ref_ends)]
+    ngrams = hash_ngrams(batch.ref_words, batch.ref_ends, batch.types, order)
+    rows = pl.concat(pl.DataFrame({"hash": hashes, "document": document[places]}) for hashes, places in ngrams)
+    counts = rows.unique().group_by("hash").agg(documents=pl.len().cast(pl.Int64))
+    return counts.sort("hash").to_numpy(structured=True)
 
 
-def _sum_batches(candidates: Iterator[tuple[Hashes, Ints]], is_seen: Marks, is_twice: Marks) -> tuple[Hashes, Ints]:
-    """Sum the counts of batches, of all n-grams in two documents and some in one; the marks come empty."""
-    batches, buckets = 0, len(is_seen)
-    with tempfile.TemporaryFile() as spill:
-        for hashes, document in candidates:
-            grams, counts = _count_batch(hashes, document)
-            bucket = _bucket(grams, buckets)
-            is_twice[bucket[is_seen[bucket] | (counts > 1)]] = True
-            is_seen[bucket] = True
-            batches += 1
-            _save(spill, grams)
-            _save(spill, counts)
-        spill.seek(0)
-        total, parts = _NONE, [_NONE]
-        for _ in range(batches):
-            grams, counts = _load(spill), _load(spill)
-            is_candidate = is_twice[_bucket(grams, buckets)]
-            parts.append((grams[is_candidate], counts[is_candidate]))
-            if sum(len(part[0]) for part in parts) > _PENDING:
-                total, parts = _insert_part(total, _merge_parts(parts)), [_NONE]
-    return _insert_part(total, _merge_parts(parts))
-
-
-def _save(file: IO[bytes], values: Hashes | Ints) -> None:
-    np.save(file, values, allow_pickle=False)
-
-
-def _load(file: IO[bytes]) -> Any:
-    return np.load(file, allow_pickle=False)
-
-
-_NONE = (np.empty(0, np.uint64), np.empty(0, np.int64))
-
-
-def _bucket(hashes: Hashes, buckets: int) -> Ints:
-    return (hashes % np.uint64(buckets)).astype(np.int64)
-
-
-def _read_documents(references: Iterable[Sequence[Tokens]], size: int) -> Iterator[Batch]:
-    """Read reference sets without candidates."""
-    first, second = tee(references)
-    return segments.read_batches((() for _ in first), second, size=size)
-
-
-def _count_batch(hashes: Hashes, document: Ints) -> tuple[Hashes, Ints]:
-    """Count the documents of each n-gram; a stable sort keeps documents in order within an n-gram."""
-    order = np.argsort(hashes, kind="stable")
-    hashes, document = hashes[order], document[order]
-    is_first = np.ones(len(hashes), np.bool_)
-    is_first[1:] = (hashes[1:] != hashes[:-1]) | (document[1:] != document[:-1])
-    hashes = hashes[is_first]
-    start = _find_runs(hashes)
-    return hashes[start], np.diff(start, append=len(hashes))
-
-
-def _merge_parts(parts: list[tuple[Hashes, Ints]]) -> tuple[Hashes, Ints]:
-    """Sum the counts of parts."""
-    hashes, counts = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.argsort(hashes, kind="stable")
-    hashes = hashes[order]
-    start = _find_runs(hashes)
-    return hashes[start], np.add.reduceat(counts[order], start) if len(start) else counts
-
-
-def _insert_part(total: tuple[Hashes, Ints], part: tuple[Hashes, Ints]) -> tuple[Hashes, Ints]:
-    """Add the counts of a part to the total; sorting all of it again would take several times its memory."""
-    (known_hashes, counts), (hashes, new_counts) = total, part
-    place = np.searchsorted(known_hashes, hashes)
-    is_known = place < len(known_hashes)
-    is_known[is_known] = known_hashes[place[is_known]] == hashes[is_known]
-    counts[place[is_known]] += new_counts[is_known]
-    is_new = ~is_known
-    return np.insert(known_hashes, place[is_new], hashes[is_new]), np.insert(counts, place[is_new], new_counts[is_new])
-
-
-def _find_runs(hashes: Hashes) -> Ints:
-    """Find where each value starts among sorted values."""
-    return np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])[: len(hashes)])
+def _sum_counts(file: IO[bytes]) -> pl.DataFrame:
+    """Sum the counts of each hash in a file, and keep those of two documents or more."""
+    file.seek(0)
+    counts = pl.DataFrame(np.frombuffer(file.read(), np.dtype([("hash", np.uint64), ("documents", np.int64)])))
+    return counts.group_by("hash").sum().filter(pl.col("documents") > 1).sort("hash")
 
 
 def build_idf(frequencies: Frequencies) -> Callable[[Hashes], Floats]:
-    """Build the lookup of log(N / max(1, documents)); a table of first bits narrows the search."""
-    sorted_hashes, bits = frequencies.hashes, max(1, (2 * len(frequencies.hashes)).bit_length())
-    shift = np.uint64(64 - bits)
-    starts = np.searchsorted(sorted_hashes >> shift, np.arange((1 << bits) + 1, dtype=np.uint64))
+    """Build the lookup of log(N / max(1, documents))."""
+    sorted_hashes = np.append(frequencies.hashes, np.uint64(0))  # the last one stands for all others
     rare_idf = np.log(frequencies.documents)
-    known_idf = rare_idf - np.log(frequencies.counts)
+    idf = np.append(rare_idf - np.log(frequencies.counts), rare_idf)
 
     def look_up(hashes: Hashes) -> Floats:
-        values = np.full(len(hashes), rare_idf)
-        prefix = (hashes >> shift).astype(np.int64)
-        place, end = starts[prefix], starts[prefix + 1]
-        pending = np.flatnonzero(place < end)
-        while len(pending):
-            is_match = sorted_hashes[place[pending]] == hashes[pending]
-            matched = pending[is_match]
-            values[matched] = known_idf[place[matched]]
-            pending = pending[~is_match]
-            place[pending] += 1
-            pending = pending[place[pending] < end[pending]]
-        return values
+        place = np.searchsorted(frequencies.hashes, hashes)
+        return np.where(sorted_hashes[place] == hashes, idf[place], rare_idf)
 
     return look_up
 

@@ -9,19 +9,21 @@ METEORs differ by tens of points (nltk#2655: 0.42 and 0.68 for one pair), so the
 """
 
 import heapq
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.metrics.overlap.metric import Floats, Metric, add_count, divide, mean, signature
-from pipeline.metrics.overlap.segments import Batch, Ints, count_remaining, list_owners, list_starts
+from pipeline.metrics.overlap.ngrams import find_matches
+from pipeline.metrics.overlap.segments import Batch, Ints, list_owners, list_starts
 
 Penalty = Literal["inside", "argmax"]
 Alignment = Literal["greedy", "fewest_chunks"]
 Corpus = Literal["mean", "aggregate"]
+Numbers = npt.NDArray[np.number]
 
 STATES = 128
 """Partial alignments kept at a time; METEOR 1.5 keeps 40."""
@@ -30,10 +32,10 @@ STATES = 128
 class PairCounts(NamedTuple):
     """What METEOR counts of each candidate with one reference: [m], or sums of them."""
 
-    matches: Floats
-    candidate_sizes: Floats  # tokens of the candidate
-    reference_sizes: Floats  # and of the reference
-    chunks: Floats
+    matches: Numbers
+    candidate_sizes: Numbers  # tokens of the candidate
+    reference_sizes: Numbers  # and of the reference
+    chunks: Numbers
 
 
 class Parameters(NamedTuple):
@@ -99,11 +101,8 @@ def meteor(
     def stats(batch: Batch) -> Floats:
         pairs = _count_pairs(batch, align_greedily(batch))
         if parameters.spares_equal:
-            is_equal = (
-                (pairs.candidate_sizes == pairs.reference_sizes)
-                & (pairs.candidate_sizes == pairs.matches)
-                & (pairs.chunks == 1)
-            )
+            longest = np.maximum(pairs.candidate_sizes, pairs.reference_sizes)
+            is_equal = (pairs.matches == longest) & (pairs.chunks == 1)
             pairs = pairs._replace(chunks=np.where(is_equal, 0.0, pairs.chunks))
         if alignment == "fewest_chunks":
             pairs = _minimise_chunks(batch, pairs, parameters, penalty)
@@ -131,23 +130,31 @@ def align_greedily(batch: Batch) -> Ints:
     The last occurrence of a word in the candidate goes with its last in the reference, the one before with the one
     before (`nltk.translate.meteor_score`).
     """
-    segment, pair = list_owners(batch.ends), list_owners(batch.ref_ends)
-    keys = _build_keys(batch, segment, batch.words)
-    order = np.argsort(keys, kind="stable")
-    distinct, start, times = np.unique(keys[order], return_index=True, return_counts=True)
-    reference_keys = _build_keys(batch, batch.owner[pair], batch.ref_words)
-    word_index = np.searchsorted(distinct, reference_keys)
-    candidates = np.flatnonzero(
-        np.append(distinct, -1)[word_index] == reference_keys
-    )  # few, so that only they are ranked
-    word_index = word_index[candidates]
-    rank = _rank_words(pair[candidates], word_index)
-    is_match = rank < times[word_index]
-    word_index, candidates, rank = word_index[is_match], candidates[is_match], rank[is_match]
-    match_index = order[start[word_index] + times[word_index] - 1 - rank]
+    segment, pair, kinds = list_owners(batch.ends), list_owners(batch.ref_ends), len(batch.types)
+    keys, reference_keys = segment * kinds + batch.words, batch.owner[pair] * kinds + batch.ref_words
     matches = np.full(len(reference_keys), -1, np.int64)
-    matches[candidates] = match_index - batch.ends[segment[match_index]]
+    shared = np.flatnonzero(np.isin(reference_keys, keys))  # few, so that only they are ranked
+    if not len(shared):
+        return matches
+    longest = 1 + max(np.diff(batch.ends).max(), np.diff(batch.ref_ends).max())
+    numbered = keys * longest + _count_later(keys)
+    later_count = _count_later(pair[shared] * kinds + batch.ref_words[shared])
+    reference_numbered = reference_keys[shared] * longest + later_count
+    order = np.argsort(numbered)
+    nearest = np.searchsorted(numbered, reference_numbered, sorter=order).clip(max=len(order) - 1)
+    is_match = numbered[order[nearest]] == reference_numbered
+    match_index = order[nearest[is_match]]
+    matches[shared[is_match]] = match_index - batch.ends[segment[match_index]]
     return matches
+
+
+def _count_later(keys: Ints) -> Ints:
+    """Count the later occurrences of each key."""
+    order = np.argsort(keys, kind="stable")
+    run_ends = np.flatnonzero(np.diff(keys[order], append=-1)) + 1
+    later_count = np.empty_like(order)
+    later_count[order] = np.repeat(run_ends, np.diff(run_ends, prepend=0)) - 1 - np.arange(len(order))
+    return later_count
 
 
 def count_fewest_chunks(candidate: Sequence[int], reference: Sequence[int], states: int = STATES) -> int:
@@ -159,15 +166,14 @@ def count_fewest_chunks(candidate: Sequence[int], reference: Sequence[int], stat
     """
     remaining = Counter(candidate)  # occurrences that are still to come
     match_counts = remaining & Counter(reference)
-    places_by_word: dict[int, list[int]] = {word: [] for word in match_counts}
+    places_by_word: defaultdict[int, list[int]] = defaultdict(list)
     for place, word in enumerate(reference):
-        if word in places_by_word:
-            places_by_word[word].append(place)
+        places_by_word[word].append(place)
     # bits of the reference tokens in use: chunks, and the bits of the tokens next to a match just made
     alignments = {0: (0, 0)}
     for word in candidate:
         remaining[word] -= 1
-        places = places_by_word.get(word, [])
+        places = places_by_word[word]
         extended: dict[int, tuple[int, int]] = {}
         for used, (chunks, joins) in alignments.items():
             free = [place for place in places if not used >> place & 1]
@@ -182,9 +188,9 @@ def count_fewest_chunks(candidate: Sequence[int], reference: Sequence[int], stat
 
 
 def _record_state(alignments: dict[int, tuple[int, int]], used: int, chunks: int, joins: int) -> None:
-    best, known_joins = alignments.get(used, (chunks, 0))
+    best, best_joins = alignments.get(used, (chunks, 0))
     if chunks <= best:
-        alignments[used] = (chunks, joins | known_joins if chunks == best else joins)
+        alignments[used] = (chunks, joins | best_joins if chunks == best else joins)
 
 
 def _choose_parameters(preset: str, **overrides: float | None) -> Parameters:
@@ -202,13 +208,9 @@ def _count_pairs(batch: Batch, places: Ints) -> PairCounts:
     pair, is_match = list_owners(batch.ref_ends), places >= 0
     is_joined = is_match[:-1] & (places[1:] == places[:-1] + 1) & (pair[1:] == pair[:-1])
     matches, joints = (
-        np.bincount(index, minlength=len(batch.owner)).astype(np.float64)
-        for index in (pair[is_match], pair[1:][is_joined])
+        np.bincount(index, minlength=len(batch.owner)) for index in (pair[is_match], pair[1:][is_joined])
     )
-    candidate_sizes, reference_sizes = (
-        sizes.astype(np.float64) for sizes in (np.diff(batch.ends)[batch.owner], np.diff(batch.ref_ends))
-    )
-    return PairCounts(matches, candidate_sizes, reference_sizes, matches - joints)
+    return PairCounts(matches, np.diff(batch.ends)[batch.owner], np.diff(batch.ref_ends), matches - joints)
 
 
 def _minimise_chunks(batch: Batch, pairs: PairCounts, parameters: Parameters, penalty: str) -> PairCounts:
@@ -217,43 +219,26 @@ def _minimise_chunks(batch: Batch, pairs: PairCounts, parameters: Parameters, pe
     Two words are in one chunk where they are neighbours in both texts, so there are at least as many chunks as matches
     less common bigrams. Where that is what greedy has, or not enough to be the best, nothing is searched.
     """
-    chunks = pairs.chunks.copy()
-    lower_bound = np.maximum(pairs.matches - _count_common_bigrams(batch), np.minimum(pairs.matches, 1))
+    chunks = pairs.chunks.astype(np.float64)
+    bigrams = find_matches(batch, 2)[1]
+    times = np.minimum(bigrams.times[bigrams.shared], bigrams.reference_times)
+    common = np.bincount(bigrams.reference, times, len(batch.owner))
+    lower_bound = np.maximum(pairs.matches - common, np.minimum(pairs.matches, 1))
     while True:
-        best = np.maximum.reduceat(
-            _score_pairs(batch, pairs._replace(chunks=chunks), parameters, penalty), list_starts(batch.owner)
+        scores, upper_scores = (
+            _score_pairs(batch, pairs._replace(chunks=values), parameters, penalty) for values in (chunks, lower_bound)
         )
-        upper_scores = _score_pairs(batch, pairs._replace(chunks=lower_bound), parameters, penalty)
-        may_win = np.flatnonzero((lower_bound < chunks) & (upper_scores > 0) & (upper_scores >= best[batch.owner]))
+        best = np.maximum.reduceat(scores, list_starts(batch.owner))[batch.owner]
+        may_win = np.flatnonzero((lower_bound < chunks) & (upper_scores > 0) & (upper_scores >= best))
         if not len(may_win):
             return pairs._replace(chunks=chunks)
         may_win = may_win[np.argsort(-upper_scores[may_win], kind="stable")]
         _, first = np.unique(batch.owner[may_win], return_index=True)
         for pair in may_win[first]:  # of each candidate the most promising
-            chunks[pair] = lower_bound[pair] = count_fewest_chunks(*_pair_texts(batch, pair))
-
-
-def _count_common_bigrams(batch: Batch) -> Floats:
-    """Count the bigrams that each reference shares with its candidate, each as often as in both: [m]."""
-    span = 1 + max(batch.words.max(initial=0), batch.ref_words.max(initial=0))
-    texts, ends = [], []
-    for words, text_ends in ((batch.words, batch.ends), (batch.ref_words, batch.ref_ends)):
-        texts.append((words * span + np.append(words[1:], 0))[count_remaining(text_ends) > 1])
-        ends.append(np.append(0, np.cumsum(np.maximum(np.diff(text_ends) - 1, 0))))
-    # renumbered, so that their products stay small
-    numbers = np.unique(np.concatenate(texts), return_inverse=True)[1]
-    candidate_bigrams, reference_bigrams = np.split(numbers, [len(texts[0])])
-    bigrams = replace(batch, words=candidate_bigrams, ends=ends[0], ref_words=reference_bigrams, ref_ends=ends[1])
-    return _count_pairs(bigrams, align_greedily(bigrams)).matches
-
-
-def _pair_texts(batch: Batch, pair: int) -> tuple[list[int], list[int]]:
-    """Return the candidate and the reference of a pair."""
-    owner = batch.owner[pair]
-    return (
-        batch.words[batch.ends[owner] : batch.ends[owner + 1]].tolist(),
-        batch.ref_words[batch.ref_ends[pair] : batch.ref_ends[pair + 1]].tolist(),
-    )
+            owner = batch.owner[pair]
+            candidate = batch.words[batch.ends[owner] : batch.ends[owner + 1]].tolist()
+            reference = batch.ref_words[batch.ref_ends[pair] : batch.ref_ends[pair + 1]].tolist()
+            chunks[pair] = lower_bound[pair] = count_fewest_chunks(candidate, reference)
 
 
 def _score_pairs(batch: Batch, pairs: PairCounts, parameters: Parameters, penalty: str) -> Floats:
@@ -270,20 +255,3 @@ def _compute_factors(pairs: PairCounts, parameters: Parameters) -> tuple[Floats,
     precision, recall = divide(pairs.matches, pairs.candidate_sizes), divide(pairs.matches, pairs.reference_sizes)
     harmonic = divide(precision * recall, parameters.alpha * precision + (1 - parameters.alpha) * recall)
     return harmonic, 1 - parameters.gamma * divide(pairs.chunks, pairs.matches) ** parameters.beta
-
-
-def _build_keys(batch: Batch, segment: Ints, words: Ints) -> Ints:
-    """Combine segment and word into one number."""
-    span = 1 + int(max(batch.words.max(initial=0), batch.ref_words.max(initial=0)))
-    return segment * span + words
-
-
-def _rank_words(group: Ints, words: Ints) -> Ints:
-    """Count how often each token's word follows it in its list."""
-    keys = group * (1 + words.max(initial=0)) + words
-    order = np.argsort(keys, kind="stable")
-    run_ends = np.flatnonzero(np.diff(keys[order], append=-1)) + 1
-    times = np.diff(run_ends, prepend=0)
-    ranks = np.empty_like(order)
-    ranks[order] = np.repeat(run_ends, times) - 1 - np.arange(len(order))
-    return ranks

@@ -1,11 +1,11 @@
 """Scores of candidates by overlap metrics: of a corpus with a bootstrap interval, of each candidate, and of two systems
 on the same references.
 
-In: streams of tokens as `segments.batches` reads them. Besides one batch only the statistics are held, a few numbers
-a segment. Statistics add up, so a bootstrap sample is how often each segment is drawn times its statistics.
+In: streams of tokens as `segments.read_batches` reads them. Besides one batch only the statistics are held, a few
+numbers a segment. Statistics add up, so a bootstrap sample is how often each segment is drawn times its statistics.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import tee
 
 import numpy as np
@@ -13,7 +13,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.metrics.overlap.metric import Floats, Metric
-from pipeline.metrics.overlap.segments import SIZE, Batch, Tokens, read_batches
+from pipeline.metrics.overlap.segments import SIZE, Tokens, read_batches
 from pipeline.metrics.resample import (
     Names,
     bounds,
@@ -28,6 +28,7 @@ from pipeline.metrics.resample import (
 Candidates = Iterable[Tokens]
 References = Iterable[Sequence[Tokens]]
 Weights = Iterable[Sequence[float]]
+Streams = tuple[Candidates, References, Weights | None]
 
 DRAWS = 1000
 SEED = 42
@@ -63,12 +64,10 @@ def measure(
         is another number), segments, signature.
 
     Raises:
-        BadInput: no candidates, or as of `segments.batches`.
+        BadInput: no candidates, or as of `segments.read_batches`.
         ValueError: two metrics of one name, not a group for each candidate, draws below 1, confidence outside (0, 1).
     """
-    stats = _collect_stats(
-        metrics, read_batches(candidates, references, weights, size=size, low=_find_lowest_weight(metrics))
-    )
+    stats = _collect_stats(metrics, size, (candidates, references, weights))
     samples = _sample_stats(stats, groups, draws, seed)
     rows = []
     for metric, segment_stats, sample_stats in zip(metrics, stats, samples, strict=True):
@@ -93,12 +92,8 @@ def score_segments(
         BadInput: as of `measure`.
         ValueError: two metrics of one name.
     """
-    stats = _collect_stats(
-        metrics, read_batches(candidates, references, weights, size=size, low=_find_lowest_weight(metrics))
-    )
-    return pl.DataFrame(
-        {metric.name: metric.score(segment_stats) for metric, segment_stats in zip(metrics, stats, strict=True)}
-    )
+    stats = _collect_stats(metrics, size, (candidates, references, weights))
+    return pl.DataFrame({metric.name: metric.score(rows) for metric, rows in zip(metrics, stats, strict=True)})
 
 
 def compare(
@@ -129,55 +124,29 @@ def compare(
         ValueError: as of `measure`.
     """
     reference_streams, weight_streams = tee(references), (None, None) if weights is None else tee(weights)
-    systems = [
-        read_batches(candidates, system_references, system_weights, size=size, low=_find_lowest_weight(metrics))
-        for candidates, system_references, system_weights in zip(
-            (first, second), reference_streams, weight_streams, strict=True
-        )
-    ]
-    stats = _collect_stats(metrics, *systems)
+    streams = zip((first, second), reference_streams, weight_streams, strict=True)
+    stats = _collect_stats(metrics, size, *streams)
     samples = _sample_stats(stats, groups, draws, seed)
     rows = []
-    for position, metric in enumerate(metrics):
-        metric_index = slice(position, None, len(metrics))  # statistics of the first system, then of the second
-        first_score, second_score = (
-            float(metric.score(system_stats.sum(axis=0))) for system_stats in stats[metric_index]
-        )
-        first_samples, second_samples = (metric.score(sample_stats) for sample_stats in samples[metric_index])
-        differences = first_samples - second_samples
-        low, high = bounds(differences, tail_shares(confidence))
-        p = p_value(differences)
-        rows.append(
-            (
-                metric.name,
-                first_score,
-                second_score,
-                first_score - second_score,
-                low,
-                high,
-                p,
-                len(stats[0]),
-                metric.signature,
-            )
-        )
+    for i, metric in enumerate(metrics):
+        both = slice(i, None, len(metrics))  # statistics of the first system, then of the second
+        one, other = (float(metric.score(system_stats.sum(axis=0))) for system_stats in stats[both])
+        differences = np.subtract(*map(metric.score, samples[both]))
+        interval = bounds(differences, tail_shares(confidence))
+        numbers = (one, other, one - other, *interval, p_value(differences), len(stats[0]))
+        rows.append((metric.name, *numbers, metric.signature))
     names = ["metric", "one", "other", "difference", "low", "high", "p", "segments", "signature"]
     return pl.DataFrame(rows, schema=names, orient="row")
 
 
-def _find_lowest_weight(metrics: Sequence[Metric]) -> float:
-    """Find the lowest weight for which all metrics are defined."""
+def _collect_stats(metrics: Sequence[Metric], size: int, *systems: Streams) -> list[Floats]:
+    """Collect statistics by system, then by metric, each [segments, k]; systems are read in step."""
     names = [metric.name for metric in metrics]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"expected at least one metric, with distinct names (metric._replace(name=...)), got {names}")
-    return max(metric.lowest for metric in metrics)
-
-
-def _collect_stats(metrics: Sequence[Metric], *systems: Iterator[Batch]) -> list[Floats]:
-    """Collect statistics by system, then by metric, each [segments, k]; systems are read in step."""
-    parts = [
-        [metric.stats(batch) for batch in batch_group for metric in metrics]
-        for batch_group in zip(*systems, strict=True)
-    ]
+    low = max(metric.lowest for metric in metrics)
+    batches = zip(*(read_batches(*streams, size=size, low=low) for streams in systems), strict=True)
+    parts = [[metric.stats(batch) for batch in batch_group for metric in metrics] for batch_group in batches]
     if not parts:
         raise BadInput("candidates: expected at least one, found none")
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
@@ -185,9 +154,9 @@ def _collect_stats(metrics: Sequence[Metric], *systems: Iterator[Batch]) -> list
 
 def _sample_stats(stats: list[Floats], groups: Names | None, draws: int, seed: int) -> list[Floats]:
     """Sum statistics over the same samples, each [draws, k]."""
-    widths = [metric_stats.shape[1] for metric_stats in stats]
     all_stats = np.concatenate(stats, axis=1)
+    ends = np.cumsum([metric_stats.shape[1] for metric_stats in stats])
     if groups is not None:
         all_stats = sum_units(all_stats, number_units(groups, len(all_stats), "candidates"))
     samples = sum_samples(all_stats, draw_picks(len(all_stats), draws, seed))
-    return np.split(samples, np.cumsum(widths)[:-1], axis=1)
+    return np.split(samples, ends[:-1], axis=1)

@@ -4,11 +4,10 @@ In: streams with an entry a segment: the candidate's tokens, the references' tok
 section 4). Out: batches, in which a token is a number that holds for this batch alone.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count, zip_longest
+from itertools import chain, count, islice, zip_longest
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -34,7 +33,7 @@ class Batch:
     owner: Ints  # [m] the candidate of each reference, non-decreasing; every candidate owns at least one
     weights: npt.NDArray[np.float64]  # [m] s_j
     types: list[str]  # the token of each number
-    grams: list[Any] = field(default_factory=list, init=False)  # what `ngrams.matches` made, for the next who asks
+    grams: list[Any] = field(default_factory=list, init=False)  # a cache of `ngrams.find_matches`
 
 
 class _Row(NamedTuple):
@@ -51,7 +50,6 @@ def read_batches(
     *,
     size: int = SIZE,
     low: float = 0.0,
-    high: float = 1.0,
 ) -> Iterator[Batch]:
     """Read segments in batches; at most one is held.
 
@@ -61,26 +59,21 @@ def read_batches(
     Args:
         candidates: tokens of each candidate.
         references: of each candidate at least one reference, as tokens.
-        weights: of each candidate a weight of each reference (AAC-18); all 1 by default.
+        weights: of each candidate a weight of each reference, at most 1 (AAC-18); all 1 by default.
         size: segments of a batch, at least 1; no score depends on it.
         low: the lowest weight; ΔBLEU has -1.
-        high: the highest weight.
 
     Raises:
         BadInput: more entries of one stream than of another, no references, text that is not in tokens, weights that
-            are not as many as references or not between `low` and `high`; it names the row, from 1.
+            are not as many as references or not between `low` and 1; it names the row, from 1.
         ValueError: a size below 1.
     """
     if size < 1:
         raise ValueError(f"size should be at least 1, not {size}")
-    pending: list[_Row] = []
-    for row in _read_rows(candidates, references, weights, low, high):
-        pending.append(row)
-        if len(pending) == size:
-            yield _build_batch(pending)
-            pending = []
-    if pending:
-        yield _build_batch(pending)
+    streams: dict[str, Iterable[Any]] = {"candidate": candidates, "references": references}
+    rows = _read_rows(streams if weights is None else streams | {"weights": weights}, low)
+    while batch_rows := [*islice(rows, size)]:
+        yield _build_batch(batch_rows)
 
 
 def list_owners(ends: Ints) -> Ints:
@@ -98,61 +91,42 @@ def list_starts(owner: Ints) -> Ints:
     return np.flatnonzero(np.diff(owner, prepend=-1))
 
 
-def _read_rows(
-    candidates: Iterable[Tokens],
-    references: Iterable[Sequence[Tokens]],
-    weights: Iterable[Sequence[float]] | None,
-    low: float,
-    high: float,
-) -> Iterator[_Row]:
+def _read_rows(streams: dict[str, Iterable[Any]], low: float) -> Iterator[_Row]:
     """Yield checked rows."""
-    streams: dict[str, Iterable[Any]] = {"candidate": candidates, "references": references}
-    streams |= {} if weights is None else {"weights": weights}
     end = object()  # not None, which a stream may hold by mistake
     for number, entries in enumerate(zip_longest(*streams.values(), fillvalue=end), 1):
         if missing := [name for name, entry in zip(streams, entries, strict=True) if entry is end]:
-            present_names = [name for name in streams if name not in missing]
-            raise BadInput(
-                f"row {number}: no {' and no '.join(missing)}, but {' and '.join(present_names)}; expected as many"
-            )
-        candidate, row_references, *row_weights = entries
+            existing = " and ".join(name for name in streams if name not in missing)
+            raise BadInput(f"row {number}: no {' and no '.join(missing)}, but {existing}; expected as many")
+        candidate, references, *row_weights = entries
         _check_tokens(number, "candidate", candidate)
-        if isinstance(row_references, str) or not isinstance(row_references, Sequence) or not len(row_references):
-            raise BadInput(
-                f"row {number}, references: expected a list of at least one, found {_format_value(row_references)}"
-            )
-        for reference in row_references:
+        if isinstance(references, str) or not isinstance(references, Sequence) or not len(references):
+            raise _describe_problem(number, "references", "a list of at least one", references)
+        for reference in references:
             if type(reference) is not list:  # a call for each of 27 references is a third of the reading
                 _check_tokens(number, "references", reference)
-        weight_values = (
-            _check_weights(number, row_weights[0], len(row_references), low, high)
-            if row_weights
-            else [1.0] * len(row_references)
-        )
-        yield _Row(number, candidate, row_references, weight_values)
+        count = len(references)
+        weights = _check_weights(number, row_weights[0], count, low) if row_weights else [1.0] * count
+        yield _Row(number, candidate, references, weights)
 
 
 def _check_tokens(number: int, field: str, tokens: object) -> None:
     """Reject plain text, which would be read as a list of characters."""
     if isinstance(tokens, str) or not isinstance(tokens, Sequence):
-        raise BadInput(f"row {number}, {field}: expected a list of tokens, found {_format_value(tokens)}")
+        raise _describe_problem(number, field, "a list of tokens", tokens)
 
 
-def _check_weights(number: int, weights: object, expected: int, low: float, high: float) -> list[float]:
+def _check_weights(number: int, weights: object, count: int, low: float) -> list[float]:
     """Return the weights of a row as floats."""
     values = weights.tolist() if isinstance(weights, np.ndarray) else weights
-    if not isinstance(values, Sequence) or isinstance(values, str) or len(values) != expected:
-        raise BadInput(
-            f"row {number}, weights: expected a list of {expected}, as of references, found {_format_value(values)}"
-        )
-    if set(map(type, values)) == {float} and all(low <= weight <= high for weight in values):
+    if not isinstance(values, Sequence) or isinstance(values, str) or len(values) != count:
+        raise _describe_problem(number, "weights", f"a list of {count}, as of references", values)
+    if set(map(type, values)) == {float} and all(low <= weight <= 1 for weight in values):
         return list(values)  # as nearly all are, so that the rest may take its time
     for weight in values:
         is_number = isinstance(weight, Real) and not isinstance(weight, bool)
-        if not is_number or not math.isfinite(weight) or not low <= weight <= high:
-            raise BadInput(
-                f"row {number}, weights: expected numbers between {low:g} and {high:g}, found {_format_value(weight)}"
-            )
+        if not is_number or not low <= weight <= 1:
+            raise _describe_problem(number, "weights", f"numbers between {low:g} and 1", weight)
     return [float(weight) for weight in values]
 
 
@@ -180,21 +154,18 @@ def _number_tokens(texts: list[Tokens], numbers: defaultdict[str, int]) -> tuple
 
 
 def _find_non_text(rows: list[_Row]) -> BadInput:
-    """Find the first token that is no text."""
-    for row in rows:
-        fields: dict[str, Iterable[object]] = {
-            "candidate": row.candidate, "references": chain.from_iterable(row.references)
-        }  # fmt: skip
-        for name, tokens in fields.items():
-            for token in tokens:
-                if not isinstance(token, str):
-                    return BadInput(
-                        f"row {row.number}, {name}: expected tokens that are text, found {_format_value(token)}"
-                    )
-    raise AssertionError("every token is text")
+    """Find the first token that is not text."""
+    number, field, token = next(
+        (row.number, field, token)
+        for row in rows
+        for field, texts in (("candidate", [row.candidate]), ("references", row.references))
+        for token in chain.from_iterable(texts)
+        if not isinstance(token, str)
+    )
+    return _describe_problem(number, field, "tokens that are text", token)
 
 
-def _format_value(value: object) -> str:
-    """Shorten a value for a message."""
+def _describe_problem(number: int, field: str, expected: str, value: object) -> BadInput:
     text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}…"
+    text = text if len(text) <= 60 else f"{text[:60]}…"
+    return BadInput(f"row {number}, {field}: expected {expected}, found {text}")

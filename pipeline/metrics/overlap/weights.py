@@ -13,19 +13,18 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.metrics.overlap.metric import Floats
-from pipeline.metrics.overlap.segments import Ints
 
 LOWEST, HIGHEST = 1, 5
 DEFAULT = "s/5"
 
-PRESETS: dict[str, Callable[[Floats, Ints], Floats]] = {
+PRESETS: dict[str, Callable[[Floats, Floats], Floats]] = {
     "s/5": lambda grades, _: grades / HIGHEST,
     "(s-1)/4": lambda grades, _: (grades - LOWEST) / (HIGHEST - LOWEST),
-    "s/max": lambda grades, article: grades / _find_highest(grades, article),
+    "s/max": lambda grades, highest: grades / highest,
     "none": lambda grades, _: np.ones_like(grades),
 }
-"""Grades [m] and the number of each one's article [m] -> weights [m]. Only `(s-1)/4` gives the lowest grade no weight;
-`s/max` gives the best references of every article 1."""
+"""Grades [m] and the highest grade of each one's article [m] -> weights [m]. Only `(s-1)/4` gives the lowest grade no
+weight; `s/max` gives the best references of every article 1."""
 
 
 def normalise(
@@ -54,11 +53,5 @@ def normalise(
     names = pl.Series("article", [0] * len(values) if articles is None else articles, strict=False)
     if len(names) != len(values):
         raise ValueError(f"expected an article for each of {len(values)} grades, got {len(names)}")
-    return PRESETS[preset](values, names.rank("dense").fill_null(0).to_numpy().astype(np.int64))
-
-
-def _find_highest(grades: Floats, article: Ints) -> Floats:
-    """Find the highest grade of each grade's article."""
-    maxima = np.zeros(article.max(initial=0) + 1)
-    np.maximum.at(maxima, article, grades)
-    return maxima[article]
+    graded = pl.DataFrame({"grade": values, "article": names})
+    return PRESETS[preset](values, graded.select(pl.col("grade").max().over("article")).to_series().to_numpy())

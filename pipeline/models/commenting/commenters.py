@@ -12,11 +12,10 @@ of a direction, so states h are twice as wide.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
@@ -62,7 +61,7 @@ class Network(nn.Module):
         self.out = nn.Linear(shape.embedding, shape.words)
 
     def read(self, source: Tensor) -> "tuple[Memory, State]":
-        """What an article leaves: states to attend to, and the decoder's first state, tensors [n, ...].
+        """Read an article: states to attend to, and the decoder's first state, tensors [n, ...].
 
         Args:
             source: token ids [n, t], filled up with <pad>; each row holds one at least.
@@ -71,15 +70,15 @@ class Network(nn.Module):
         states = self.encoder(self._drop_out(self.heard(source)), lengths)
         rows, hidden = torch.arange(len(source), device=source.device), self.shape.hidden
         final = torch.cat([states[rows, lengths - 1, :hidden], states[:, 0, hidden:]], dim=1)
-        first = self.bridge(final)
-        start = (first[:, :hidden].tanh(), *((first[:, hidden:],) if self.shape.unit == "lstm" else ()))
+        output, *cell = self.bridge(final).split(hidden, dim=1)
+        start = (output.tanh(), *cell)
         if not self.shape.has_attention:
             return Memory(states, states, lengths), start
         memory = Memory(states, self.keys(states), lengths)
         return memory, (*start, self._compute_context(start[0].unsqueeze(1), memory).squeeze(1))
 
     def forward(self, source: Tensor, words: Tensor) -> Tensor:
-        """What the last layer reads before each next word [n, u, embedding]; `out` of it are logits.
+        """Compute the input of the last layer before each next word [n, u, embedding]; `out` of it are logits.
 
         Args:
             source: as of `read`.
@@ -97,16 +96,14 @@ class Network(nn.Module):
         return self._read_out(torch.cat(steps, dim=1))
 
     def step(self, memory: "Memory", last: Tensor, state: State) -> tuple[Tensor, State]:
-        """Log probabilities of the next word [n, k, words] after the last [n, k], and the next state [n, k, ...]."""
+        """Compute log probabilities of the next word [n, k, words] after the last [n, k], and the next state."""
         vectors = self.said(last)
-        if self.shape.has_attention:
-            output, state = self._attend(vectors, state, memory)
-        else:
-            output, state = self._advance(vectors, state)
+        has_attention = self.shape.has_attention
+        output, state = self._attend(vectors, state, memory) if has_attention else self._advance(vectors, state)
         return self.out(self._read_out(output)).float().log_softmax(dim=2), state
 
     def _advance(self, vectors: Tensor, state: State) -> tuple[Tensor, State]:
-        """The decoder's state after one more input [n, k, d]."""
+        """Compute the decoder's state after one more input [n, k, d]."""
         shape = vectors.shape[:2]
         flat_state = _stack_layers(tuple(value.reshape(-1, value.shape[2]) for value in state))
         out, after = self.decoder(vectors.reshape(-1, 1, vectors.shape[2]), flat_state)
@@ -114,14 +111,14 @@ class Network(nn.Module):
         return out.reshape(*shape, -1), tuple(value.reshape(*shape, -1) for value in after)
 
     def _attend(self, vectors: Tensor, state: State, memory: "Memory") -> tuple[Tensor, State]:
-        """The decoder's state with what it attends to [n, k, 3 hidden], after one more word [n, k, d]."""
-        *inner, before = state
-        output, after = self._advance(torch.cat([vectors, before], dim=2), tuple(inner))
+        """Compute the decoder's state with its context [n, k, 3 hidden], after one more word [n, k, d]."""
+        *inner, last_context = state
+        output, after = self._advance(torch.cat([vectors, last_context], dim=2), tuple(inner))
         context = self._compute_context(output, memory)
         return torch.cat([output, context], dim=2), (*after, context)
 
     def _compute_context(self, states: Tensor, memory: "Memory") -> Tensor:
-        """What states [n, k, hidden] attend to: [n, k, 2 hidden]."""
+        """Compute the context of states [n, k, hidden]: [n, k, 2 hidden]."""
         scores = self.weigh(torch.tanh(self.ask(states).unsqueeze(2) + memory.keys.unsqueeze(1))).squeeze(3)
         return readers.masked_softmax(scores, memory.lengths.unsqueeze(1)) @ memory.states
 
@@ -141,7 +138,7 @@ class Memory(NamedTuple):
 
 
 def _stack_layers(state: State) -> Any:
-    """States [n, hidden] as torch's recurrent networks take them."""
+    """Stack states [n, hidden] as torch's recurrent networks take them."""
     layered = tuple(value.unsqueeze(0).contiguous() for value in state)
     return layered if len(layered) == 2 else layered[0]
 
@@ -159,24 +156,23 @@ class Commenter:
     title_words: int  # read at most
     content_words: int
     comment_words: int  # of the comments it learnt from, at most
-    place: dict[str, int]  # token ids of words that are no special ones
+    place: dict[str, int]  # token ids of words that are not special
     device: str
 
 
-def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str | None = None) -> Commenter:
-    """A commenter of what `training.commenting.commenters.fit` gave or `training.registry.read` read.
+def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu") -> Commenter:
+    """Load the commenter that `training.commenting.commenters.fit` returned or `training.registry.read` read.
 
     Args:
         tensors: the network's.
         config: kind, words, source, title_words, content_words, comment_words, embedding, hidden, unit, has_attention.
-        device: cuda or cpu; by default a GPU if there is one.
+        device: cuda or cpu.
 
     Raises:
         BadInput: it is no commenter.
     """
     if config.get("kind") != "commenter":
         raise BadInput(f"the model is of kind {config.get('kind')!r}, not 'commenter'")
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     sizes = {name: config[name] for name in Shape._fields if name not in {"words", "dropout"}}
     network = Network(Shape(len(config["words"]), **sizes))
     network.load_state_dict(tensors)
@@ -184,30 +180,27 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str | None 
 
 
 def make_commenter(network: Network, config: dict[str, Any], device: str) -> Commenter:
-    """A network with what its configuration says of words and articles."""
+    """Make a commenter of a network and the words and sizes of its configuration."""
     sizes = (config["title_words"], config["content_words"], config["comment_words"])
-    return Commenter(network, config["words"], config["source"], *sizes, number_words(config["words"]), device)
+    # a comment that holds "</s>" as a word ends nothing: that is unknown
+    place = {word: number for number, word in enumerate(config["words"]) if number >= len(SPECIAL)}
+    return Commenter(network, config["words"], config["source"], *sizes, place, device)
 
 
 def build_vocabulary(counts: Counter[str], size: int) -> list[str]:
-    """The special words, then the `size` most frequent ones (AAC-22); of equally frequent ones the first by code."""
+    """List the special words, then the `size` most frequent ones, of equally frequent ones by code (AAC-22)."""
     words = [word for word in counts if word not in SPECIAL]
     return [*SPECIAL, *sorted(words, key=lambda word: (-counts[word], word))[:size]]
 
 
-def number_words(words: Sequence[str]) -> dict[str, int]:
-    """Token ids of words; a comment that holds "</s>" as a word ends nothing: that is unknown."""
-    return {word: number for number, word in enumerate(words) if number >= len(SPECIAL)}
-
-
-def pad_rows(rows: Sequence[Sequence[int] | npt.NDArray[np.int32]]) -> Tensor:
-    """Token ids [n, t] of rows of different lengths, filled up with <pad>."""
+def pad_rows(rows: Sequence[Sequence[int]]) -> Tensor:
+    """Stack token ids of rows of different lengths, filled up with <pad>: [n, t]."""
     ids = [torch.as_tensor(row, dtype=torch.int64) for row in rows]
     return nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=PAD)
 
 
 def encode_article(model: Commenter, title: Sequence[str], content: Sequence[str] | None = None) -> list[int]:
-    """What is read of an article: its title, </s>, and where the commenter reads it the beginning of its content."""
+    """Encode the title, </s>, and for a commenter that reads it the beginning of the content."""
     if isinstance(title, str) or isinstance(content, str):  # its letters would be taken for words
         raise BadInput("title and content should be lists of words; found a text")
     ids = [model.place.get(word, UNKNOWN) for word in title[: model.title_words]] + [END]
@@ -217,63 +210,47 @@ def encode_article(model: Commenter, title: Sequence[str], content: Sequence[str
 
 
 def encode_comment(model: Commenter, comment: Sequence[str]) -> list[int]:
-    """What is learnt of a comment: its words and </s>; of one that is too long the beginning, without an end."""
+    """Encode the words and </s>; of a comment that is too long the beginning, without an end."""
     ids = [model.place.get(word, UNKNOWN) for word in comment[: model.comment_words]]
     return ids if len(comment) > model.comment_words else [*ids, END]
 
 
 class Comment(NamedTuple):
-    """A comment that was written."""
+    """A generated comment."""
 
     words: list[str]
-    log_probability: float  # natural, as the model has it, whatever it was drawn by
+    log_probability: float  # natural, of the model itself, whatever the decoding
 
 
 def generate_candidates(
-    model: Commenter, titles: Sequence[Sequence[str]], contents: Sequence[Sequence[str] | None] | None,
-    decoding: Decoding, batch: int = 32, first: int = 0,
-) -> list[list[Comment]]:  # fmt: skip
-    """Comments on each article, as many as `decoding.best` says; by beam search the best first.
+    model: Commenter,
+    titles: Sequence[Sequence[str]],
+    contents: Sequence[Sequence[str] | None],
+    decoding: Decoding,
+    batch: int = 32,
+    first: int = 0,
+) -> list[list[Comment]]:
+    """Generate `decoding.best` comments on each article; by beam search the best first.
 
     Args:
         model: of `load`.
         titles: words of each article's title.
-        contents: words of each article's content; a commenter that reads titles alone needs none.
-        decoding: how it is written.
+        contents: words of each article's content; only a commenter with source `title_and_content` reads them.
+        decoding: how comments are written.
         batch: articles at a time; it changes nothing but time and memory.
-        first: number of the first article, by which chance is drawn, see `decoding.decode`.
-
-    Raises:
-        BadInput: there are not as many contents as titles, or none where they are read.
+        first: number of the first article, which seeds its samples, see `decoding.decode`.
     """
-    if contents is None and model.source == "title_and_content":
-        raise BadInput("contents: this commenter reads title and content; found none")
-    if contents is not None and len(contents) != len(titles):
-        raise BadInput(f"contents: expected {len(titles)}, one a title; found {len(contents)}")
-    sources = [encode_article(model, title, contents[i] if contents else None) for i, title in enumerate(titles)]
-    return [comments for i in range(0, len(sources), batch)
-            for comments in _write(model, sources[i : i + batch], decoding, first + i)]  # fmt: skip
+    sources = [encode_article(model, *article) for article in zip(titles, contents, strict=True)]
+    starts = range(0, len(sources), batch)
+    parts = [_generate_batch(model, sources[start : start + batch], decoding, first + start) for start in starts]
+    return [comments for part in parts for comments in part]
 
 
 @torch.inference_mode()
-def _write(model: Commenter, sources: list[list[int]], decoding: Decoding, first: int) -> list[list[Comment]]:
+def _generate_batch(model: Commenter, sources: list[list[int]], decoding: Decoding, first: int) -> list[list[Comment]]:
     memory, state = model.network.read(pad_rows(sources).to(model.device))
-
-    def step(last: Tensor, state: State) -> tuple[Tensor, State]:
-        return model.network.step(memory, last, state)
-
+    step = partial(model.network.step, memory)
     decoded = decode(step, state, len(sources), decoding, MARKS, model.device, first)
     return [
         [Comment([model.words[token] for token in ids], value) for ids, value in candidates] for candidates in decoded
-    ]
-
-
-def generate(
-    model: Commenter, titles: Sequence[Sequence[str]], contents: Sequence[Sequence[str] | None] | None,
-    decoding: Decoding, batch: int = 32, first: int = 0,
-) -> list[Comment]:  # fmt: skip
-    """The best comment on each article, or the first that was drawn; see `generate_candidates` for more of each."""
-    return [
-        comments[0]
-        for comments in generate_candidates(model, titles, contents, replace(decoding, best=1), batch, first)
     ]

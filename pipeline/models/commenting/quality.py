@@ -6,9 +6,9 @@
 
 The families are n-grams of characters and of words, hashed, in TF-IDF of length one; the surface of the comment; its
 sentence embedding; and its relation to the article. The numbers of the last three are standardised and each family has
-mean squared length one, so that one penalty fits all and a family counts by what it tells, not by its width.
+mean squared length one, so that one penalty fits all and a family counts by what it says, not by its width.
 
-What says nothing of a comment (no article, or a part of it) has the mean of the comments learnt from.
+A missing number (no article, or only a part of it) is the mean of the comments learnt from.
 """
 
 import logging
@@ -36,7 +36,7 @@ KINDS = {"grade": "quality", "upvotes": "upvotes"}
 
 ROWS = 1024  # comments scored at a time
 ARTICLE = ("title", "content")
-_BENDS = (8, 16, 32, 64, 128, 256, 512, 1024)  # characters at which what length tells may change
+_BENDS = (8, 16, 32, 64, 128, 256, 512, 1024)  # characters at which the weight of length may change
 _WEIGHT = {"surface": 10.0}  # few numbers, of which little can be overfitted, are hardly held back
 _FARTHEST = 4.0  # deviations from the mean that a number counts at most
 
@@ -113,32 +113,32 @@ class Features(NamedTuple):
 
 
 def make_features(rows: pl.DataFrame, design: Design, embed: Embed | None = None) -> Features:
-    """The features of comments: the same way when a scorer learns and when it is asked.
+    """Make the features of comments, in training and in scoring alike.
 
     Args:
         rows: text; title and content of the article, null or absent where there is none.
         design: which features.
-        embed: gives embeddings of texts, where the design has them.
+        embed: embeds texts, where the design has embeddings.
     """
     texts = rows["text"].to_list()
     split_words = _make_word_splitter(design.tokenizer)
     counts = [_count_grams(kind, design, split_words, texts) for kind in design.grams()]
-    parts = []
-    vectors = embed(texts).astype(np.float64) if design.dim and embed else None
+    columns = [np.empty((len(texts), 0))]
     if design.has_surface:
-        parts.append(rows.select(**SURFACE).cast(pl.Float64).to_numpy())
-    if vectors is not None:
-        parts.append(vectors)
+        columns.append(rows.select(**SURFACE).cast(pl.Float64).to_numpy())
+    if embed:
+        vectors = embed(texts).astype(np.float64)
+        columns.append(vectors)
     if design.has_relation:
         articles = [_read_column(rows, part) for part in ARTICLE]
-        parts += [_share_words(texts, article, split_words)[:, None] for article in articles]
-        if vectors is not None and embed:
-            parts += [_compare_articles(vectors, article, embed)[:, None] for article in articles]
-    return Features(counts, np.hstack([np.empty((len(texts), 0)), *parts]))
+        columns += [_share_words(texts, article, split_words)[:, None] for article in articles]
+        if embed:
+            columns += [_compare_articles(vectors, article, embed)[:, None] for article in articles]
+    return Features(counts, np.hstack(columns))
 
 
 def check_comments(rows: pl.DataFrame, numbers: pl.Series | None = None) -> None:
-    """BadInput if there is no column text, or a comment without text; rows are called by their numbers, from 1."""
+    """Raise BadInput if there is no column text, or a comment without text; rows have numbers, by default from 1."""
     if rows.schema.get("text") != pl.String:
         kind = rows.schema.get("text") or f"columns {', '.join(rows.columns) or 'none'}"
         raise BadInput(f"expected a column 'text' of strings, found {kind}")
@@ -149,7 +149,7 @@ def check_comments(rows: pl.DataFrame, numbers: pl.Series | None = None) -> None
 
 
 def _read_column(rows: pl.DataFrame, name: str) -> list[str]:
-    """A text of the article; empty where there is none."""
+    """Read a text of the article; empty where there is none."""
     return rows[name].cast(pl.String).fill_null("").to_list() if name in rows.columns else [""] * rows.height
 
 
@@ -172,18 +172,18 @@ def _count_grams(kind: str, design: Design, split_words: Callable[[str], list[st
 
 
 def _share_words(texts: list[str], articles: list[str], split_words: Callable[[str], list[str]]) -> Floats:
-    """Share of a comment's distinct words that stand in the article too: [n], NaN where there is none."""
-    words_of = {article: set(split_words(article)) for article in set(articles)}
+    """Compute the share of a comment's distinct words that stand in the article: [n], NaN where there is none."""
+    article_words = {article: set(split_words(article)) for article in set(articles)}
     shares = np.full(len(texts), np.nan)
     for row, (text, article) in enumerate(zip(texts, articles, strict=True)):
         if article:
             words = set(split_words(text))
-            shares[row] = len(words & words_of[article]) / max(1, len(words))
+            shares[row] = len(words & article_words[article]) / max(1, len(words))
     return shares
 
 
 def _compare_articles(vectors: Floats, articles: list[str], embed: Embed) -> Floats:
-    """Cosine of each comment with its article: [n], NaN where there is none."""
+    """Compute the cosine of each comment with its article: [n], NaN where there is none."""
     cosines = np.full(len(articles), np.nan)
     if rows := [row for row, article in enumerate(articles) if article]:
         article_vectors = embed([articles[row] for row in rows]).astype(np.float64)
@@ -201,7 +201,7 @@ class Scale(NamedTuple):
 
 
 def measure_scale(features: Features) -> Scale:
-    """Rarity log((1 + n) / (1 + df)) + 1, as scikit-learn has it, and mean and deviation of the numbers."""
+    """Compute rarity log((1 + n) / (1 + df)) + 1, as in scikit-learn, and mean and deviation of the numbers."""
     rarity = [
         (np.log((1 + len(features.numbers)) / (1 + counts.getnnz(axis=0))) + 1).astype(np.float32)
         for counts in features.counts
@@ -215,7 +215,7 @@ def measure_scale(features: Features) -> Scale:
 
 
 def scale_features(features: Features, scale: Scale, design: Design) -> "tuple[csr_matrix, Floats]":
-    """Features on their scale: n-grams [n, kinds × buckets] and numbers [n, d]."""
+    """Scale features: n-grams [n, kinds × buckets] and numbers [n, d]."""
     from scipy.sparse import csr_matrix, hstack
     from sklearn.preprocessing import normalize
 
@@ -233,20 +233,19 @@ def scale_features(features: Features, scale: Scale, design: Design) -> "tuple[c
 
 
 class Scorer(NamedTuple):
-    """A scorer that can be asked."""
+    """A loaded scorer."""
 
     design: Design
     scale: Scale
     weights: tuple[Floats, Floats]  # of the n-grams [kinds × buckets] and of the numbers [d]
     bias: float
     bounds: tuple[float, float]  # least and largest target of the training part
-    quantiles: Floats  # of scores of comments not learnt from, where there were some
     encoder: Encoder | None
     target: str  # grade: in its own unit; upvotes: log(1 + likes)
 
 
 def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | None = None) -> Scorer:
-    """A scorer of what `training.commenting.quality.fit` gave or `training.registry.read` read.
+    """Load the scorer that `training.commenting.quality.fit` returned or `training.registry.read` read.
 
     Args:
         tensors: its weights.
@@ -265,20 +264,14 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | 
     arrays = {name: value.numpy() for name, value in tensors.items()}
     rarity = [arrays[f"rarity.{kind}"] for kind in design.grams()]
     grams = [arrays[f"weights.{kind}"] for kind in design.grams()]
-    return Scorer(
-        design,
-        Scale(rarity, arrays["mean"], arrays["spread"]),
-        (np.concatenate([np.empty(0), *grams]), arrays["weights.numbers"].astype(np.float64)),
-        config["bias"],
-        (config["low"], config["high"]),
-        arrays["quantiles"].astype(np.float64),
-        encoder if config["encoder"] else None,
-        config["target"],
-    )
+    weights = (np.concatenate([np.empty(0), *grams]), arrays["weights.numbers"].astype(np.float64))
+    scale, bounds = Scale(rarity, arrays["mean"], arrays["spread"]), (config["low"], config["high"])
+    used_encoder = encoder if config["encoder"] else None
+    return Scorer(design, scale, weights, config["bias"], bounds, used_encoder, config["target"])
 
 
 def score_comments(scorer: Scorer, rows: pl.DataFrame, batch: int = ROWS) -> Floats:
-    """Grades of comments in the unit they were given in, or expected log(1 + likes); [n].
+    """Score comments in the unit of their grades, or as expected log(1 + likes), within the targets learnt from: [n].
 
     What is in memory beside the rows is a batch; a score differs by about 1e-6 with the batch it falls in, as the
     encoder's embeddings do, and not at all without one.
@@ -291,40 +284,20 @@ def score_comments(scorer: Scorer, rows: pl.DataFrame, batch: int = ROWS) -> Flo
     Raises:
         BadInput: there is no column text, or a comment without text.
     """
-    if batch < 1:
-        raise ValueError(f"expected a batch of at least one comment, got {batch}")
-    check_comments(rows)
-    embed = partial(encode, scorer.encoder) if scorer.encoder else None
-    if scorer.design.has_relation and (alone_count := _count_without_article(rows)):
-        log.info("%d of %d comments have no article: they are scored by themselves", alone_count, rows.height)
-    parts = [np.empty(0)]
-    for start in range(0, rows.height, batch):
-        grams, numbers = scale_features(
-            make_features(rows[start : start + batch], scorer.design, embed), scorer.scale, scorer.design
-        )
-        # summed by row: a matrix product rounds otherwise for another number of rows
-        parts.append(scorer.bias + grams @ scorer.weights[0] + (numbers * scorer.weights[1]).sum(axis=1))
-    return convert_scores(np.concatenate(parts), scorer.target, scorer.bounds)
-
-
-def convert_scores(values: Floats, target: str, bounds: tuple[float, float]) -> Floats:
-    """What s(x) comes to in the unit of the target, `grade` or `upvotes`, within its bounds: [n]."""
     from scipy.special import expit
 
-    low, high = bounds
-    return np.asarray(low + (high - low) * expit(values) if target == "grade" else values.clip(low, high), np.float64)
-
-
-def _count_without_article(rows: pl.DataFrame) -> int:
-    """Comments without any text of an article."""
-    has_text = [pl.col(part).cast(pl.String).fill_null("") != "" for part in ARTICLE if part in rows.columns]
-    return rows.height - (rows.select(pl.any_horizontal(has_text).sum()).item() if has_text else 0)
-
-
-def rank_scores(scorer: Scorer, values: Floats) -> Floats:
-    """Share of known comments that are scored lower, in [0, 1], a tie half: [n] of what `score_comments` gave.
-
-    Likes have a long tail and differ by audience: where a comment stands among others says more than their number.
-    """
-    below, upto = (np.searchsorted(scorer.quantiles, values, side) for side in ("left", "right"))
-    return np.asarray((below + upto) / (2 * len(scorer.quantiles)), np.float64)
+    check_comments(rows)
+    embed = partial(encode, scorer.encoder) if scorer.encoder else None
+    has_article = [pl.col(part).cast(pl.String).fill_null("") != "" for part in ARTICLE if part in rows.columns]
+    missing_count = rows.height - (rows.select(pl.any_horizontal(has_article).sum()).item() if has_article else 0)
+    if scorer.design.has_relation and missing_count:
+        log.info("%d of %d comments have no article: they are scored by themselves", missing_count, rows.height)
+    parts = [np.empty(0)]
+    for start in range(0, rows.height, batch):
+        features = make_features(rows[start : start + batch], scorer.design, embed)
+        grams, numbers = scale_features(features, scorer.scale, scorer.design)
+        # summed by row: a matrix product rounds otherwise for another number of rows
+        parts.append(scorer.bias + grams @ scorer.weights[0] + (numbers * scorer.weights[1]).sum(axis=1))
+    values, (low, high) = np.concatenate(parts), scorer.bounds
+    scores = low + (high - low) * expit(values) if scorer.target == "grade" else values.clip(low, high)
+    return np.asarray(scores, np.float64)

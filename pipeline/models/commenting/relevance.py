@@ -33,7 +33,7 @@ class Shape(NamedTuple):
 
     words: int  # of the vocabulary
     embedding: int = 128
-    hidden: int = 256  # filters, shared out among the widths
+    hidden: int = 256  # filters, as many of each width
     widths: tuple[int, ...] = (1, 2, 3, 4)
     dropout: float = 0.3  # of word vectors, and of what filters give
 
@@ -59,16 +59,10 @@ class Filters(nn.Module):
 
 
 class Relevance(nn.Module):
-    """The network. Weights are drawn from torch's global source.
-
-    Raises:
-        ValueError: the filters cannot be shared out among the widths.
-    """
+    """The network. Weights are drawn from torch's global source."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        if shape.hidden % len(shape.widths):
-            raise ValueError(f"expected a multiple of {len(shape.widths)} widths as hidden size, got {shape.hidden}")
         self.shape = shape
         self.embedding = nn.Embedding(shape.words + _UNKNOWN + 1, shape.embedding, padding_idx=_PADDING)
         with torch.no_grad():
@@ -81,20 +75,17 @@ class Relevance(nn.Module):
 
     def encode_articles(self, texts: Padded) -> Tensor:
         """Encode articles as the vector sought in their comments, M v(x) + u: [n, hidden]."""
-        return self.look_for(self._pool(texts))  # type: ignore[no-any-return]
+        return self.look_for(self.encode_comments(texts))  # type: ignore[no-any-return]
 
     def encode_comments(self, texts: Padded) -> Tensor:
         """Encode comments as vectors v(c), independent of the article: [m, hidden]."""
-        return self._pool(texts)
+        rows, lengths = texts
+        vectors = dropout(self.embedding(rows), self.shape.dropout, self.training)
+        return dropout(self.filters(vectors, lengths), self.shape.dropout, self.training)
 
     def score(self, articles: Tensor, comments: Tensor) -> Tensor:
         """Compute conv(x, c) of encoded articles and comments [..., hidden], row by row: [...]."""
         return (articles * comments).sum(dim=-1) + self.bias
-
-    def _pool(self, texts: Padded) -> Tensor:
-        rows, lengths = texts
-        vectors = dropout(self.embedding(rows), self.shape.dropout, self.training)
-        return dropout(self.filters(vectors, lengths), self.shape.dropout, self.training)
 
 
 class Texts(NamedTuple):
@@ -102,6 +93,10 @@ class Texts(NamedTuple):
 
     rows: npt.NDArray[np.int32]  # of all words
     starts: IndexArray  # [n + 1]: text i has rows[starts[i] : starts[i + 1]], one or more
+
+    def lengths(self) -> IndexArray:
+        """Count the words of each text: [n]."""
+        return np.diff(self.starts)
 
     def pad(self, texts: IndexArray, device: torch.device | str = "cpu") -> Padded:
         """Return some of the texts, padded to the longest of them."""
@@ -122,12 +117,9 @@ def build_vocabulary(texts: Sequence[pl.Series], size: int) -> list[str]:
 def number_words(texts: pl.Series, words: Sequence[str], longest: int) -> Texts:
     """Return the first words of each text as rows; a word not in `words` and an empty text are the unknown word."""
     head = pl.col("text").list.head(longest)
-    first_words = texts.to_frame("text").select(pl.when(head.list.len() == 0).then([""]).otherwise(head).alias("text"))[
-        "text"
-    ]
-    rows = first_words.explode().replace_strict(
-        list(words), np.arange(len(words)) + _UNKNOWN + 1, default=_UNKNOWN, return_dtype=pl.Int32
-    )
-    return Texts(
-        rows.to_numpy(writable=True), np.concatenate([[0], first_words.list.len().cast(pl.Int64).cum_sum().to_numpy()])
-    )
+    first_words = pl.when(head.list.len() == 0).then([""]).otherwise(head)
+    lists = texts.to_frame("text").select(first_words.alias("text"))["text"]
+    numbers = np.arange(len(words)) + _UNKNOWN + 1
+    rows = lists.explode().replace_strict(list(words), numbers, default=_UNKNOWN, return_dtype=pl.Int32)
+    ends = lists.list.len().cast(pl.Int64).cum_sum().to_numpy()
+    return Texts(rows.to_numpy(writable=True), np.concatenate([[0], ends]))

@@ -3,10 +3,9 @@
     g(x)_w = n(w, x) (ln((1 + n) / (1 + n_w)) + 1) / norm        scikit-learn's weights, of norm 1
 
 n articles are indexed, n_w of them hold the word w. The paper states no weights; words no indexed article holds count
-for nothing. The index is kept word by word, so that a question reads only the rows of its own words.
+for nothing. The index is stored word by word, so that a query reads only the rows of its own words.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,15 +69,13 @@ def _make_vectorizer(**options: Any) -> Any:
 
 
 class Nearest(NamedTuple):
-    """The articles most like each question, the nearest first."""
+    """The articles most like each text, the nearest first."""
 
     places: IndexArray  # [n, k]; -1 where fewer than k share a word
     cosines: Floats  # [n, k], in [0, 1]; 0 there
 
 
-def find_nearest(
-    index: Index, texts: pl.Series, k: int, *, excluded: Sequence[int] | None = None, batch: int = 64
-) -> Nearest:
+def find_nearest(index: Index, texts: pl.Series, k: int, *, batch: int = 64) -> Nearest:
     """Find the k indexed articles with the highest cosine to each text; ties are in the order of the index.
 
     An article that shares no word with a text is not a neighbour, so that there may be fewer than k. A batch needs at
@@ -88,14 +85,13 @@ def find_nearest(
         index: of `build_index`.
         texts: lists of words, one a text.
         k: 1 or more.
-        excluded: for each text the place of an article that is not asked for, as of itself; -1 where there is none.
         batch: texts at a time.
 
     Raises:
-        ValueError: k is below 1, or `excluded` is not as long as the texts.
+        ValueError: k is below 1.
     """
-    if k < 1 or (excluded is not None and len(excluded) != len(texts)):
-        raise ValueError(f"expected k from 1 and a place for each of {len(texts)} texts, got {k} and {excluded!r:.60}")
+    if k < 1:
+        raise ValueError(f"expected k from 1, got {k}")
     places, cosines = np.full((len(texts), k), -1, np.int64), np.zeros((len(texts), k), np.float32)
     vectorizer = _make_vectorizer(vocabulary={word: place for place, word in enumerate(index.words)})
     vectorizer.idf_ = index.idf
@@ -103,10 +99,6 @@ def find_nearest(
     for start in range(0, len(texts), batch):
         part = slice(start, start + batch)
         similarities = (vectorizer.transform(texts[part]) @ index.holders).toarray()
-        if excluded is not None:
-            excluded_articles = np.asarray(excluded[part], np.int64)
-            rows = np.flatnonzero(excluded_articles >= 0)
-            similarities[rows, excluded_articles[rows]] = 0
         order = _find_largest(similarities, width)
         best = np.take_along_axis(similarities, order, axis=1)
         places[part, :width], cosines[part, :width] = np.where(best > 0, order, -1), np.minimum(best, 1)

@@ -1,8 +1,8 @@
 """Figures of article commenting, as inline SVG: what the corpus is made of, and whether metrics grade as people do.
 
 In: frames with a row at least; without rows a figure raises ValueError. Rows may come in any order, and what is null is
-left out. Nothing is told by colour alone: there are markers and numbers. Metrics have their plain names (`meteor`,
-`bleu_1`, `human`), and `is_weighted` tells METEOR from W-METEOR.
+not drawn. Nothing is shown by colour alone: there are markers and numbers. Metrics have their plain names (`meteor`,
+`bleu_1`, `human`), and `is_weighted` distinguishes W-METEOR from METEOR.
 """
 
 import re
@@ -23,10 +23,8 @@ from pipeline.report import figures as plot
 from pipeline.report.sections import format_number, format_signed, index_rows, order_names
 
 HUMAN = "human"
-METRICS = {
-    "meteor": "METEOR", "rouge_l": "ROUGE-L", "cider": "CIDEr", "cider_d": "CIDEr-D",
-    **{f"bleu_{n}": f"BLEU-{n}" for n in range(1, 5)},
-}  # fmt: skip
+METRICS = {"meteor": "METEOR", "rouge_l": "ROUGE-L", "cider": "CIDEr", "cider_d": "CIDEr-D"}
+METRICS |= {f"bleu_{n}": f"BLEU-{n}" for n in range(1, 5)}
 """In the order of Table 4; others come after them, people last."""
 COEFFICIENTS = {"spearman": "Spearman's\u00a0ρ", "pearson": "Pearson's\u00a0r"}
 TOP = 15  # categories that are drawn, as in figure 2
@@ -35,110 +33,100 @@ JITTER = 0.05  # standard deviation, in grades (AAC-28)
 POINTS = 1000  # drawn in a panel
 
 Metric = tuple[str, bool]  # plain name, and whether references are weighted
+Cells = Mapping[tuple[str, bool, str], float | None]  # by metric and folded name of the system
+
+
+def fold_name(system: str) -> str:
+    """Fold case and kind of dash of a system's name, so that `ir_tc` is the paper's IR-TC."""
+    return system.lower().replace("_", "-")
+
+
+def _split_name(name: str) -> Metric:
+    return name.removeprefix("w_"), name.startswith("w_")
+
+
 PAPER_CORRELATIONS = {
-    (name.removeprefix("w_"), name.startswith("w_"), kind): value
-    for name, row in TABLE_4.items()
-    for kind, value in row._asdict().items()
+    (*_split_name(name), kind): value for name, row in TABLE_4.items() for kind, value in row._asdict().items()
 }
 """Table 4 by (metric, is_weighted, coefficient)."""
-PAPER_SYSTEMS = {
-    (name.removeprefix("w_"), name.startswith("w_"), system): value
+PAPER_CELLS: Cells = {
+    (*_split_name(name), fold_name(system)): value
     for name, row in TABLE_7.items()
     for system, value in zip(SYSTEMS, row, strict=True)
 }
-"""Table 7 by (metric, is_weighted, system)."""
+"""Table 7."""
 
-_MEAN: dict[str, Any] = {
-    "marker": "v",
-    "color": plot.WARM,
-    "markersize": 8,
-    "markeredgecolor": "white",
-    "linestyle": "",
-}
+_MEAN: dict[str, Any] = {"marker": "v", "color": plot.WARM, "markersize": 8}
+_MEAN |= {"markeredgecolor": "white", "linestyle": ""}
 _CURVES: tuple[Any, ...] = ("-", (0, (4, 2)))  # of a loss on what is learnt, and on the validation split
-_CELL = ("metric", "is_weighted", "system")
+_POINT: dict[str, Any] = {"markersize": 5, "markeredgecolor": "white"}
+_SYSTEM_NAMES = {fold_name(name): name for name in SYSTEMS}
 
 
 def name_metric(metric: str, is_weighted: bool = False) -> str:
-    """What the paper calls a metric; a name that it has not stays as it is."""
+    """Return the paper's name of a metric; a metric that it does not have keeps its name."""
     name = "human grades" if metric == HUMAN else METRICS.get(metric, metric)
     return f"W-{name}" if is_weighted else name
 
 
 def list_metrics(metrics: Iterable[str]) -> list[str]:
-    """The different metrics in the order of Table 4."""
-    names = order_names(metrics, METRICS)
-    return sorted(names, key=lambda name: name == HUMAN)
+    """List the different metrics in the order of Table 4."""
+    return sorted(order_names(metrics, METRICS), key=lambda name: name == HUMAN)
 
 
 def list_rows(frame: pl.DataFrame) -> list[Metric]:
-    """The different (metric, is_weighted), each metric's plain form before its weighted one."""
-    present = set(frame.select("metric", "is_weighted").iter_rows())
-    return [
-        (name, is_weighted)
-        for name in list_metrics(frame["metric"])
-        for is_weighted in (False, True)
-        if (name, is_weighted) in present
-    ]
+    """List the different (metric, is_weighted), each metric's plain form before its weighted one."""
+    existing = set(frame.select("metric", "is_weighted").iter_rows())
+    rows = [(name, is_weighted) for name in list_metrics(frame["metric"]) for is_weighted in (False, True)]
+    return [row for row in rows if row in existing]
 
 
 def list_systems(systems: Iterable[str]) -> list[str]:
-    """The different systems, the paper's first, in the order of Table 7."""
-    known_systems = [*map(fold_name, SYSTEMS)]
-    return sorted(
-        set(systems),
-        key=lambda name: (
-            known_systems.index(fold_name(name)) if fold_name(name) in known_systems else len(known_systems),
-            name,
-        ),
-    )
-
-
-def fold_name(system: str) -> str:
-    """A system's name without case and kind of dash, so that `ir_tc` is the paper's IR-TC."""
-    return system.lower().replace("_", "-")
+    """List the different systems, the paper's first, in the order of Table 7."""
+    places = {name: place for place, name in enumerate(_SYSTEM_NAMES)}
+    return sorted(set(systems), key=lambda name: (places.get(fold_name(name), len(places)), name))
 
 
 def name_system(system: str) -> str:
-    """What the paper calls a system; a name that it has not stays as it is."""
-    return {fold_name(name): name for name in SYSTEMS}.get(fold_name(system), system)
+    """Return the paper's name of a system; a system that it does not have keeps its name."""
+    return _SYSTEM_NAMES.get(fold_name(system), system)
 
 
-def index_cells(frame: pl.DataFrame) -> dict[tuple[str, bool, str], float | None]:
-    """Values by (metric, is_weighted, system)."""
-    return {(row[0], row[1], row[2]): row[3] for row in frame.select(*_CELL, "value").iter_rows()}
+def select_metric(frame: pl.DataFrame, metric: Metric) -> pl.DataFrame:
+    """Select the rows of a metric."""
+    return frame.filter((pl.col("metric") == metric[0]) & (pl.col("is_weighted") == metric[1]))
 
 
-def build_values(
-    rows: Sequence[Metric], systems: Sequence[str], values: Mapping[tuple[str, bool, str], float | None]
-) -> plot.Floats:
-    """Values as [metric, system], NaN where there is none; systems are looked up by their folded names."""
-    by_folded_name = {
-        (metric, is_weighted, fold_name(system)): value for (metric, is_weighted, system), value in values.items()
-    }
-    grid = [[by_folded_name.get((*row, fold_name(system))) for system in systems] for row in rows]
+def index_cells(frame: pl.DataFrame) -> Cells:
+    """Index values by metric and system."""
+    rows = frame.select("metric", "is_weighted", "system", "value").iter_rows()
+    return {(metric, is_weighted, fold_name(system)): value for metric, is_weighted, system, value in rows}
+
+
+def build_values(rows: Sequence[Metric], systems: Sequence[str], cells: Cells) -> plot.Floats:
+    """Build the table of values, [metric, system], NaN where there is none."""
+    grid = [[cells.get((*row, fold_name(system))) for system in systems] for row in rows]
     return np.array(grid, float).reshape(len(rows), len(systems))
 
 
 def compute_tau(values: plot.Floats, people: plot.Floats) -> float | None:
-    """Kendall's tau of two rankings of systems over those that both rank; None of fewer than two."""
+    """Compute Kendall's tau of two rankings of systems over those that both rank; None of fewer than two."""
     is_ranked = np.isfinite(values) & np.isfinite(people)
     return kendall_tau(people[is_ranked].tolist(), values[is_ranked].tolist()) if is_ranked.sum() > 1 else None
 
 
 def rank_values(values: plot.Floats) -> plot.Floats:
-    """Places of values from the highest, 1, tied ones alike; NaN stays."""
+    """Rank values from the highest, 1, tied ones alike; NaN stays."""
     return np.array([np.nan if np.isnan(value) else 1 + np.sum(values > value) for value in values], float)
 
 
 def draw_categories(frame: pl.DataFrame) -> str:
-    """Figure 2: the most frequent categories. Columns: category (null: not known), n, share (in [0, 1])."""
+    """Draw figure 2, the most frequent categories. Columns: category (null: not known), n, share (in [0, 1])."""
     frame = plot.require_rows(frame).sort(-pl.col("n").cast(pl.Int64), "category", nulls_last=True)
     top = frame.head(TOP)
+    names = ["not known" if name is None else _truncate(name) for name in top["category"]]
     with plot.use_style():
-        figure, axis = plot.create_row_figure(
-            ["not known" if name is None else _truncate(name) for name in top["category"]], 0.3
-        )
+        figure, axis = plot.create_row_figure(names, 0.3)
         axis.barh(range(top.height), 100 * top["share"].cast(pl.Float64).to_numpy(), color=plot.ACCENT, height=0.62)
         for y, row in enumerate(top.iter_rows(named=True)):
             share = "" if row["share"] is None else f" ({100 * row['share']:.1f} %)"
@@ -150,13 +138,13 @@ def draw_categories(frame: pl.DataFrame) -> str:
 
 
 def _truncate(name: str) -> str:
-    """A name that fits two lines; Chinese letters are twice as wide."""
+    """Truncate a name to two lines; Chinese letters are twice as wide."""
     room = 20 if re.search(r"[\u2e80-\uffef]", name) else 40
     return name if len(name) <= room else name[: room - 1] + "…"
 
 
 def draw_grades(frame: pl.DataFrame, paper: float | None = None) -> str:
-    """How grades of items are distributed. Columns: item_id, grade; the mean is taken over the grades of an item."""
+    """Draw the distribution of grades. Columns: item_id, grade; the mean is over the grades of an item."""
     values = plot.require_rows(frame).group_by("item_id").agg(pl.col("grade").mean())["grade"].drop_nulls().to_numpy()
     if not len(values):
         raise ValueError("expected at least one grade")
@@ -185,22 +173,34 @@ def draw_grades(frame: pl.DataFrame, paper: float | None = None) -> str:
 
 
 def draw_correlations(frame: pl.DataFrame) -> str:
-    """Tables 3 and 4: how metrics go with human grades, without and with weights, the paper's numbers as ticks.
+    """Draw tables 3 and 4: metrics with human grades, without and with weights, the paper's numbers as ticks.
 
     Args:
         frame: metric, is_weighted, coefficient (spearman or pearson), value, low, high, n.
     """
-    kinds = {kind: name for kind, name in COEFFICIENTS.items() if kind in set(plot.require_rows(frame)["coefficient"])}
+    kinds = list_kinds(plot.require_rows(frame))
     forms = {"plain": "plain", "weighted": "weighted by the grades of the references"}
     frame = frame.with_columns(form=pl.when("is_weighted").then(pl.lit("weighted")).otherwise(pl.lit("plain")))
     rows_by_key = index_rows(frame, "coefficient", "metric", "form")
-    paper = {(kind, metric, "weighted" if is_weighted else "plain"): value
-             for (metric, is_weighted, kind), value in PAPER_CORRELATIONS.items()}  # fmt: skip
-    printed = {key: value for key, value in paper.items() if key in rows_by_key}
+    paper = {
+        (kind, metric, "weighted" if is_weighted else "plain"): value
+        for (metric, is_weighted, kind), value in PAPER_CORRELATIONS.items()
+    }
     return plot.draw_dots(
-        rows_by_key, kinds, _name_metrics(frame), forms, printed=printed, paper="printed in the paper, of its own data",
-        chance=dict.fromkeys(kinds, 0), x="with 95 % interval",
-    )  # fmt: skip
+        rows_by_key,
+        kinds,
+        _name_metrics(frame),
+        forms,
+        printed={key: value for key, value in paper.items() if key in rows_by_key},
+        paper="printed in the paper, of its own data",
+        chance=dict.fromkeys(kinds, 0),
+        x="with 95 % interval",
+    )
+
+
+def list_kinds(frame: pl.DataFrame) -> dict[str, str]:
+    """List the coefficients of a frame with their names."""
+    return {kind: name for kind, name in COEFFICIENTS.items() if kind in set(frame["coefficient"])}
 
 
 def _name_metrics(frame: pl.DataFrame) -> dict[str, str]:
@@ -208,43 +208,40 @@ def _name_metrics(frame: pl.DataFrame) -> dict[str, str]:
 
 
 def draw_sensitivity(frame: pl.DataFrame) -> str:
-    """How far the correlation depends on how grades become weights (AAC-18).
+    """Draw how far the correlation depends on how grades become weights (AAC-18).
 
     Args:
         frame: preset, metric, coefficient (spearman or pearson), value.
     """
-    kinds = {kind: name for kind, name in COEFFICIENTS.items() if kind in set(plot.require_rows(frame)["coefficient"])}
+    kinds = list_kinds(plot.require_rows(frame))
     presets = {preset: preset for preset in sorted(set(frame["preset"]))}
     rows_by_key = index_rows(frame, "coefficient", "metric", "preset")
     return plot.draw_dots(rows_by_key, kinds, _name_metrics(frame), presets, chance=dict.fromkeys(kinds, 0))
 
 
-def draw_scatter(
-    frame: pl.DataFrame, panels: Sequence[Metric] = PANELS, *, jitter: float = JITTER, seed: int = 0
-) -> str:
-    """Figure 1: a metric against human grades, a panel each, and the least-squares line.
+def draw_scatter(frame: pl.DataFrame, *, jitter: float = JITTER, seed: int = 0) -> str:
+    """Draw figure 1: metrics against human grades, with the least-squares line; `PANELS`, or else three others.
 
     Only the grades that are drawn have noise: line and r are of the grades as they are, and of all rows, of which at
     most `POINTS` drawn at random are shown.
 
     Args:
         frame: metric, is_weighted, value, grade.
-        panels: (metric, is_weighted) to draw; the first three that are there where none of them is.
         jitter: standard deviation of the noise, in grades (AAC-28).
         seed: of noise and choice.
     """
     metrics = list_rows(plot.require_rows(frame))
-    panels = [panel for panel in panels if panel in metrics] or metrics[:3]
+    panels = [panel for panel in PANELS if panel in metrics] or metrics[:3]
     with plot.use_style():
         figure = Figure(figsize=(min(2.4 * len(panels), 7.2), 2.7), layout="constrained")
         axes = figure.subplots(1, len(panels), squeeze=False).ravel()
         longest = 0
-        for axis, (metric, weighted) in zip(axes, panels, strict=True):
-            points = frame.filter((pl.col("metric") == metric) & (pl.col("is_weighted") == weighted))
-            points = points.select(pl.col("grade", "value").cast(pl.Float64)).drop_nulls().sort("grade", "value")
+        for axis, panel in zip(axes, panels, strict=True):
+            points = select_metric(frame, panel).select(pl.col("grade", "value").cast(pl.Float64))
+            points = points.drop_nulls().sort("grade", "value")
             longest = max(longest, points.height)
             fit_text = _draw_fit(axis, points["grade"].to_numpy(), points["value"].to_numpy(), jitter, seed)
-            axis.set_title(f"{plot.wrap_name(name_metric(metric, weighted), 24, 2)}\n{fit_text}", fontsize=9)
+            axis.set_title(f"{plot.wrap_name(name_metric(*panel), 24, 2)}\n{fit_text}", fontsize=9)
             axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
             axis.yaxis.set_major_locator(MaxNLocator(5))
         note = f"human grade, with noise of {jitter:g} grades (s.d.)"
@@ -254,7 +251,7 @@ def draw_scatter(
 
 
 def _draw_fit(axis: Axes, grades: plot.Floats, values: plot.Floats, jitter: float, seed: int) -> str:
-    """Points and their line; n and Pearson's r in words."""
+    """Draw points and their line; return n and Pearson's r as text."""
     random = np.random.default_rng(seed)
     sample = random.permutation(len(grades))[:POINTS]
     noisy = grades[sample] + random.normal(0, jitter, len(sample))
@@ -269,14 +266,14 @@ def _draw_fit(axis: Axes, grades: plot.Floats, values: plot.Floats, jitter: floa
 
 
 def draw_systems(frame: pl.DataFrame) -> str:
-    """Table 7: systems by metrics and people, cells by rank, the best framed; the paper's numbers beside, pale.
+    """Draw table 7: systems by metrics and people, cells by rank, the best framed; the paper's numbers beside, pale.
 
     Args:
         frame: metric (`human` for grades), is_weighted, system, value.
     """
     rows, names = list_rows(plot.require_rows(frame)), list_systems(frame["system"])
     values = build_values(rows, names, index_cells(frame))
-    printed = build_values(rows, names, PAPER_SYSTEMS)
+    printed = build_values(rows, names, PAPER_CELLS)
     printed_columns = [i for i, column in enumerate(printed.T) if np.isfinite(column).any()]
     is_tight = len(names) + len(printed_columns) > 2 * len(SYSTEMS)
     people = values[rows.index((HUMAN, False))] if (HUMAN, False) in rows else np.full(len(names), np.nan)
@@ -306,7 +303,7 @@ def draw_systems(frame: pl.DataFrame) -> str:
 def _draw_ranks(
     axis: Axes, rows: Sequence[str], columns: Sequence[str], values: plot.Floats, colour: str = plot.INK
 ) -> None:
-    """Cells with their value and place in the row, the first place framed; coloured by place in ink alone."""
+    """Draw cells with their value and place in the row, the first place framed; coloured by place in ink alone."""
     order = np.array([rank_values(row) for row in values])
     coloured = -order if colour == plot.INK else np.full_like(order, np.nan)
     names = [plot.wrap_name(name_system(name), 10) for name in columns]
@@ -322,28 +319,22 @@ def _draw_ranks(
 
 
 def draw_history(frame: pl.DataFrame) -> str:
-    """Loss by epoch as commenters learn, a panel each. Columns: system, epoch, train_loss, validation_loss."""
+    """Draw the loss by epoch, a panel a commenter. Columns: system, epoch, train_loss, validation_loss."""
     names = list_systems(plot.require_rows(frame)["system"])
     lines = {"train_loss": "on what it learns from", "validation_loss": "on the validation split"}
+    looks = [(*plot.pick_look(i), style) for i, style in enumerate(_CURVES)]
     with plot.use_style():
         figure, axes = plot.create_panels(len(names), 3, (2.0, 0.8), sharey=False)
         for axis, name in zip(axes, names, strict=True):
             part = frame.filter(pl.col("system") == name).sort("epoch")
-            for i, column in enumerate(lines):
-                colour, marker = plot.pick_look(i)
-                values = part[column].cast(pl.Float64).to_numpy()
-                axis.plot(
-                    part["epoch"], values, color=colour, marker=marker, markersize=5, markeredgecolor="white",
-                    linewidth=1.4, linestyle=_CURVES[i],
-                )  # fmt: skip
+            for column, (colour, marker, style) in zip(lines, looks, strict=True):
+                values, options = part[column].cast(pl.Float64).to_numpy(), {"color": colour, "marker": marker}
+                axis.plot(part["epoch"], values, **options, **_POINT, linewidth=1.4, linestyle=style)
             axis.set_title(plot.wrap_name(name_system(name), 26, 2), fontsize=9)
             axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
             axis.grid(axis="y", color=plot.PALE, linewidth=0.6)
         figure.supxlabel("epoch", fontsize=9)
         figure.supylabel("loss", fontsize=9)
-        keys = [
-            Line2D([], [], color=plot.pick_look(i)[0], marker=plot.pick_look(i)[1], linewidth=1.4, linestyle=style)
-            for i, style in enumerate(_CURVES)
-        ]
+        keys = [Line2D([], [], color=c, marker=m, linewidth=1.4, linestyle=style) for c, m, style in looks]
         plot.draw_legend(figure, keys, [*lines.values()])
         return plot.render_svg(figure)

@@ -8,20 +8,10 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.papers.commenting import SYSTEMS
+from pipeline.report import sections
 from pipeline.report.commenting import figures
 from pipeline.report.figures import Floats
-from pipeline.report.sections import (
-    BEST,
-    Section,
-    format_count,
-    format_interval,
-    format_number,
-    format_p,
-    format_range,
-    format_signed,
-    index_rows,
-    shorten,
-)
+from pipeline.report.sections import Section, format_count, format_interval, format_number, index_rows
 
 PAIRS: Sequence[tuple[figures.Metric, figures.Metric]] = (
     (("meteor", False), ("bleu_1", False)),
@@ -34,24 +24,23 @@ LONG = 300  # characters of a comment that the page shows
 
 def build_correlations(frame: pl.DataFrame) -> Section:
     rows_by_key = index_rows(frame, "metric", "is_weighted", "coefficient")
-    kinds = [kind for kind in figures.COEFFICIENTS if kind in set(frame["coefficient"])]
     rows, gains = [], []
-    for kind in kinds:
+    for kind, coefficient in figures.list_kinds(frame).items():
         differences = []
         for metric in figures.list_metrics(frame["metric"]):
-            plain, weighted = (rows_by_key.get((metric, is_weighted, kind), {}) for is_weighted in (False, True))
-            if not plain and not weighted:
-                continue
-            difference = _get_difference(plain, weighted)
-            differences.append(difference)
-            printed = (
-                format_number(figures.PAPER_CORRELATIONS.get((metric, is_weighted, kind)), 4)
-                for is_weighted in (False, True)
-            )
-            cells = [text for row in (plain, weighted) for text in (format_interval(row), format_p(row.get("p")))]
-            name, n = figures.name_metric(metric), format_count((plain or weighted)["n"])
-            rows.append([name, figures.COEFFICIENTS[kind], *cells, format_interval(difference), *printed, n])
-        gains += _describe_gains(figures.COEFFICIENTS[kind], differences)
+            keys = [(metric, is_weighted, kind) for is_weighted in (False, True)]
+            plain, weighted = (rows_by_key.get(key, {}) for key in keys)
+            if plain or weighted:
+                differences.append(_get_difference(plain, weighted))
+                cells = [
+                    text
+                    for row in (plain, weighted)
+                    for text in (format_interval(row), sections.format_p(row.get("p")))
+                ]
+                printed = [format_number(figures.PAPER_CORRELATIONS.get(key), 4) for key in keys]
+                name, n = figures.name_metric(metric), format_count((plain or weighted)["n"])
+                rows.append([name, coefficient, *cells, format_interval(differences[-1]), *printed, n])
+        gains += _describe_gains(coefficient, differences)
     return Section(
         "Whether metrics grade as people do",
         f"{'Weights raise ' + ', '.join(gains) if gains else 'No metric is here with weights and without'}. Beyond "
@@ -66,7 +55,7 @@ def build_correlations(frame: pl.DataFrame) -> Section:
 
 
 def _describe_gains(coefficient: str, differences: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What weights do to a coefficient, in words; nothing where no metric has both forms."""
+    """Describe what weights do to a coefficient; nothing where no metric has both forms."""
     compared = [row for row in differences if row.get("value") is not None]
     bounded = [row for row in compared if None not in {row.get("low"), row.get("high")}]
     gain_count, loss_count = sum(row["low"] > 0 for row in bounded), sum(row["high"] < 0 for row in bounded)
@@ -93,21 +82,15 @@ def build_scatter(frame: pl.DataFrame) -> Section:
     if frame.is_empty():
         raise BadInput("scatter: expected a row with value and grade, found none")
     rows = []
-    for metric, weighted in figures.list_rows(frame):
-        part = frame.filter((pl.col("metric") == metric) & (pl.col("is_weighted") == weighted))
-        spread = [f for name in ("value", "grade") for f in (part[name].mean(), part[name].std())]
-        rows.append(
-            [
-                figures.name_metric(metric, weighted),
-                *(format_number(value) for value in spread),
-                format_count(part.height),
-            ]
-        )
-    panels = [figures.name_metric(*panel) for panel in figures.PANELS]
+    for metric in figures.list_rows(frame):
+        part = figures.select_metric(frame, metric)
+        moments = [number for name in ("value", "grade") for number in (part[name].mean(), part[name].std())]
+        rows.append([figures.name_metric(*metric), *map(format_number, moments), format_count(part.height)])
+    panels = ", ".join(figures.name_metric(*panel) for panel in figures.PANELS)
     return Section(
         "Metrics and grades of the same comments",
-        f"Each point is a comment; the line is the least-squares fit. Panels as in figure 1 of the paper: "
-        f"{', '.join(panels)}. Noise with a standard deviation of {figures.JITTER} "
+        "Each point is a comment; the line is the least-squares fit. Panels as in figure 1 of the paper: "
+        f"{panels}. Noise with a standard deviation of {figures.JITTER} "
         "grades shows where points lie on each other; the paper leaves open whether its 0.05 is that or the variance.",
         figures.draw_scatter(frame),
         ("metric", "mean", "s.d.", "mean grade", "s.d.", "comments"),
@@ -123,10 +106,9 @@ def build_sensitivity(frame: pl.DataFrame) -> Section:
             coefficient_rows = [rows_by_key.get((preset, metric, kind), {}) for kind in figures.COEFFICIENTS]
             if any(coefficient_rows):
                 ratio = next((row["ratio"] for row in coefficient_rows if row.get("ratio") is not None), None)
-                values = (format_number(row.get("value")) for row in coefficient_rows)
-                rows.append(
-                    [figures.name_metric(metric), preset, *values, format_number(ratio), _format_ratios(metric)]
-                )
+                numbers = (*(row.get("value") for row in coefficient_rows), ratio)
+                name = figures.name_metric(metric)
+                rows.append([name, preset, *map(format_number, numbers), _format_ratios(metric)])
     return Section(
         "How grades become weights",
         "The paper wants weights in [0, 1] and does not say how it makes them of grades (section 4). The ratio is that "
@@ -139,34 +121,31 @@ def build_sensitivity(frame: pl.DataFrame) -> Section:
 
 
 def _format_ratios(metric: str) -> str:
-    """Weighted to plain scores of the systems of table 7, from the least to the most."""
-    pairs = [
-        (figures.PAPER_SYSTEMS.get((metric, True, name)), figures.PAPER_SYSTEMS.get((metric, False, name)))
-        for name in SYSTEMS
-    ]
-    ratios = [f"{weighted / plain:.2f}" for weighted, plain in pairs if weighted is not None and plain]
-    return "–" if not ratios else ratios[0] if len(set(ratios)) == 1 else f"{min(ratios)} to {max(ratios)}"
+    """Format the ratios of weighted to plain scores of the systems of table 7, from the least to the most."""
+    plain, weighted = figures.build_values([(metric, False), (metric, True)], SYSTEMS, figures.PAPER_CELLS)
+    ratios = sorted({f"{ratio:.2f}" for ratio in weighted / plain if np.isfinite(ratio)})
+    return " to ".join(dict.fromkeys((ratios[0], ratios[-1]))) if ratios else "–"
 
 
 def build_systems(frame: pl.DataFrame) -> Section:
     names, metrics = figures.list_systems(frame["system"]), figures.list_rows(frame)
     tables = {
         "here": figures.build_values(metrics, names, figures.index_cells(frame)),
-        "in the paper": figures.build_values(metrics, names, figures.PAPER_SYSTEMS),
+        "in the paper": figures.build_values(metrics, names, figures.PAPER_CELLS),
     }
-    counts = {key: part["n"] for key, part in frame.group_by("metric", "is_weighted")}
+    people = (figures.HUMAN, False)
     rows = []
     for y, metric in enumerate(metrics):
+        counts = figures.select_metric(frame, metric)["n"]
         for origin, values in tables.items():
-            if origin == "here" or np.isfinite(values[y]).any():
-                first = figures.rank_values(values[y]) == 1
-                cells = [
-                    f"{BEST if is_first else ''}{format_number(value)}"
-                    for value, is_first in zip(values[y], first, strict=True)
-                ]
-                tau = format_signed(_compute_tau(metrics, values, y), 2)
-                n = format_range(counts[metric]) if origin == "here" else "–"
-                rows.append([figures.name_metric(*metric), origin, *cells, tau, n])
+            is_here = origin == "here"
+            if is_here or np.isfinite(values[y]).any():
+                ranks = zip(values[y], figures.rank_values(values[y]), strict=True)
+                cells = [f"{sections.BEST if rank == 1 else ''}{format_number(value)}" for value, rank in ranks]
+                is_compared = people in metrics and metric != people
+                tau = figures.compute_tau(values[y], values[metrics.index(people)]) if is_compared else None
+                n = sections.format_range(counts) if is_here else "–"
+                rows.append([figures.name_metric(*metric), origin, *cells, sections.format_signed(tau, 2), n])
     return Section(
         "How commenters fare",
         f"{_describe_winners(metrics, names, tables['here'])}. τ is Kendall's, of a metric's order of the commenters "
@@ -179,51 +158,38 @@ def build_systems(frame: pl.DataFrame) -> Section:
     )
 
 
-def _compute_tau(metrics: Sequence[figures.Metric], values: Floats, row: int) -> float | None:
-    people = (figures.HUMAN, False)
-    if people not in metrics or metrics[row] == people:
-        return None
-    return figures.compute_tau(values[row], values[metrics.index(people)])
-
-
 def _describe_winners(metrics: Sequence[figures.Metric], names: Sequence[str], values: Floats) -> str:
-    """Which systems metrics and people put first, and how often."""
+    """Describe which systems metrics and people put first, and how often."""
     findings = []
-    for kind, is_people in (("metrics", False), ("people", True)):
-        ranked = values[[y for y, (metric, _) in enumerate(metrics) if (metric == figures.HUMAN) == is_people]]
-        wins = (np.array([figures.rank_values(row) for row in ranked]).reshape(len(ranked), len(names)) == 1).sum(
-            axis=0
-        )
-        order = sorted(range(len(names)), key=lambda x: -wins[x])
-        firsts = [f"{figures.name_system(names[x])}{'' if is_people else f' ({wins[x]})'}" for x in order if wins[x]]
+    for is_people in (False, True):
+        ranks = [
+            figures.rank_values(values[y]) for y, row in enumerate(metrics) if (row[0] == figures.HUMAN) == is_people
+        ]
+        wins = (np.array(ranks).reshape(-1, len(names)) == 1).sum(axis=0)
+        order = sorted(np.flatnonzero(wins).tolist(), key=lambda x: -wins[x])
+        firsts = [f"{figures.name_system(names[x])}{'' if is_people else f' ({wins[x]})'}" for x in order]
         if firsts:
-            group = "people" if is_people else f"{len(ranked)} {kind}"
+            group = "people" if is_people else f"{len(ranks)} metrics"
             findings.append(f"{group} put first {', '.join(firsts)}")
     return "; ".join(findings) or "Nothing ranks them"
 
 
 def build_examples(frame: pl.DataFrame) -> Section:
-    # a comment may stand under an article twice
     items: dict[tuple[Any, ...], dict[figures.Metric, Mapping[str, Any]]] = {}
-    for row in frame.iter_rows(named=True):
+    for row in frame.iter_rows(named=True):  # a comment may stand under an article twice
         items.setdefault((row["title"], row["text"], row["grade"]), {})[row["metric"], row["is_weighted"]] = row
-    metrics = [row for row in figures.list_rows(frame) if any(row in pair for pair in PAIRS)]
+    metrics = [metric for metric in figures.list_rows(frame) if any(metric in pair for pair in PAIRS)]
     rows = []
     for pair in PAIRS:
-        scores = {
-            key: [scores_by_metric.get(metric, {}).get("normalised") for metric in pair]
-            for key, scores_by_metric in items.items()
-        }
-        distances = {
-            key: abs(first - second)
-            for key, (first, second) in scores.items()
-            if first is not None and second is not None
-        }
-        names = " / ".join(figures.name_metric(*metric) for metric in pair)
+        pair_name = " / ".join(figures.name_metric(*metric) for metric in pair)
+        scores = {key: [item.get(metric, {}).get("normalised") for metric in pair] for key, item in items.items()}
+        differences = {key: subtract(*values) for key, values in scores.items()}
+        distances = {key: abs(value) for key, value in differences.items() if value is not None}
         for key in sorted(distances, key=lambda key: (-distances[key], str(key)))[:EXAMPLES]:
-            texts = ["–" if text is None else shorten(text, LONG) for text in key[:2]]
+            texts = ["–" if text is None else sections.shorten(text, LONG) for text in key[:2]]
             score_texts = [_format_score(items[key].get(metric, {})) for metric in metrics]
-            rows.append([names, *texts, format_number(key[2], 1), *score_texts, format_number(distances[key], 1)])
+            numbers = [format_number(key[2], 1), *score_texts, format_number(distances[key], 1)]
+            rows.append([pair_name, *texts, *numbers])
     return Section(
         "Where metrics disagree",
         "Comments on which two metrics are furthest apart: METEOR and BLEU-1 as in table 5 of the paper, METEOR with "

@@ -13,20 +13,11 @@ from pipeline.errors import BadInput
 from pipeline.papers.commenting import CATEGORIES, COMMENTS_TOLD, GRADES, KAPPA, TABLE_2
 from pipeline.report import sections
 from pipeline.report.commenting import figures, metric_sections
-from pipeline.report.sections import (
-    Part,
-    Section,
-    format_count,
-    format_interval,
-    format_number,
-    format_signed,
-    index_rows,
-    order_names,
-)
+from pipeline.report.sections import Part, Section, format_count, format_interval, format_number, index_rows
 
 
 class Commenting(NamedTuple):
-    """What the page shows; frames that are None or without rows are parts that are left out.
+    """What the page shows, without the parts whose frames are None or have no rows.
 
     Metrics have their plain names (`meteor`, `bleu_1`, `human`); `is_weighted` is true of W-METEOR, whose references
     are weighted by their grades. `PARTS` has the columns.
@@ -49,7 +40,7 @@ class Commenting(NamedTuple):
 
 
 def render(day: str, data: Commenting) -> str:
-    """The page as text.
+    """Render the page.
 
     Args:
         day: that the page is of.
@@ -61,14 +52,18 @@ def render(day: str, data: Commenting) -> str:
     rows = sections.check_rows(PARTS, data._asdict())
     for name in {"correlations", "sensitivity"} & set(rows):
         if unknown := set(rows[name]["coefficient"]) - set(figures.COEFFICIENTS):
-            raise BadInput(
-                f"{name}: expected a coefficient of {', '.join(figures.COEFFICIENTS)}, found {min(unknown)[:40]}"
-            )
+            names = ", ".join(figures.COEFFICIENTS)
+            raise BadInput(f"{name}: expected a coefficient of {names}, found {min(unknown)[:40]}")
+    metrics = figures.list_rows(rows["correlations"]) if "correlations" in rows else []
     counts = {
         "graded comments": rows["grades"]["item_id"].n_unique() if "grades" in rows else None,
-        "metrics against people": len(_list_measured(rows["correlations"])) if "correlations" in rows else None,
+        "metrics against people": len([m for m in metrics if m[0] != figures.HUMAN]) if metrics else None,
         "commenters": rows["systems"]["system"].n_unique() if "systems" in rows else None,
     }
+    warning = (
+        f"Warning: {data.made_up:,} comments were graded by simulated raters. A program made their grades up, so "
+        "nothing that stands on grades here says anything about comments, metrics or commenters."
+    )
     return sections.render(
         f"article commenting, {day}",
         "Article commenting",
@@ -76,23 +71,9 @@ def render(day: str, data: Commenting) -> str:
         f"Article Commenting), {day}.",
         **sections.build_sections(PARTS, rows),
         counts=counts,
-        warning=_format_warning(data.made_up),
+        warning=warning if data.made_up else "",
         signatures=data.signatures,
     )
-
-
-def _format_warning(simulated_count: int) -> str:
-    if not simulated_count:
-        return ""
-    return (
-        f"Warning: {simulated_count:,} comments were graded by simulated raters. A program made their grades up, so "
-        "nothing that stands on grades here says anything about comments, metrics or commenters."
-    )
-
-
-def _list_measured(correlations: pl.DataFrame) -> list[figures.Metric]:
-    """The metrics that are no people."""
-    return [row for row in figures.list_rows(correlations) if row[0] != figures.HUMAN]
 
 
 def _format_value(value: float | None) -> str:
@@ -102,16 +83,16 @@ def _format_value(value: float | None) -> str:
 
 
 def _build_statistics(frame: pl.DataFrame) -> Section:
-    splits = order_names(frame["split"], ("train", "validation", "dev", "test", "all"))
+    splits = sections.order_names(frame["split"], ("train", "validation", "dev", "test", "all"))
     rows_by_key = index_rows(frame, "metric", "split")
     paper = TABLE_2["all"]
     rows = []
     for metric in frame["metric"].unique(maintain_order=True):
         split_rows = [rows_by_key.get((metric, split), {}) for split in splits]
-        name = metric.replace("_", " ")
-        rows.append([name, "here", *(_format_value(row.get("value")) for row in split_rows)])
-        if any(row.get("paper") is not None for row in split_rows):
-            rows.append([name, "in the paper", *(_format_value(row.get("paper")) for row in split_rows)])
+        for origin, column in (("here", "value"), ("in the paper", "paper")):
+            numbers = [row.get(column) for row in split_rows]
+            if origin == "here" or any(number is not None for number in numbers):
+                rows.append([metric.replace("_", " "), origin, *map(_format_value, numbers)])
     return Section(
         "What the corpus is made of",
         "The paper takes articles with at least 30 words and 20 comments, and for the test those with at least 30 "
@@ -126,24 +107,21 @@ def _build_statistics(frame: pl.DataFrame) -> Section:
 
 
 def _build_categories(frame: pl.DataFrame) -> Section:
+    svg = figures.draw_categories(frame)
     frame = frame.sort(-pl.col("n").cast(pl.Int64), "category", nulls_last=True)
-    first = frame.row(0, named=True)
+    frame = frame.with_columns(pl.col("category").fill_null("not known"))
     limit = f", of which the {figures.TOP} most frequent are drawn" if frame.height > figures.TOP else ""
-    name = "not known" if first["category"] is None else first["category"]
+    rows = [
+        [name, format_count(count), format_number(None if share is None else 100 * share, 1)]
+        for name, count, share in frame.select("category", "n", "share").iter_rows()
+    ]
     return Section(
         "What the articles are about",
-        f"{frame.height} categories of {format_count(int(frame['n'].sum()))} articles{limit}; most are of {name} "
-        f"({format_count(first['n'])}). The paper has {CATEGORIES} (figure 2).",
-        figures.draw_categories(frame),
+        f"{frame.height} categories of {format_count(int(frame['n'].sum()))} articles{limit}; most are of {rows[0][0]} "
+        f"({rows[0][1]}). The paper has {CATEGORIES} (figure 2).",
+        svg,
         ("category", "articles", "% of all"),
-        [
-            [
-                "not known" if row["category"] is None else row["category"],
-                format_count(row["n"]),
-                format_number(None if row["share"] is None else 100 * row["share"], 1),
-            ]
-            for row in frame.iter_rows(named=True)
-        ],
+        rows,
     )
 
 
@@ -156,6 +134,14 @@ def _build_grades(frame: pl.DataFrame) -> Section:
         pl.col("least").min(), pl.col("best").max().alias("high"), share=100 * (pl.col("best") >= 5).mean()
     ).row(0)
     has_paper_scale = high > 1  # on another scale than 1 to 5 the paper's numbers say nothing
+    counts = (items.height, frame["grade"].count(), GRADES.items, 2 * GRADES.items)
+    here_counts, paper_counts = [*map(format_count, counts[:2])], [*map(format_count, counts[2:])]
+    moments = [format_number(number, 2) for number in (items["grade"].mean(), items["grade"].std())]
+    paper_moments = [format_number(number, 1) for number in (GRADES.mean, GRADES.sd)]
+    rows = [
+        ["here", *here_counts, *moments, format_number(share if has_paper_scale else None, 1)],
+        ["in the paper", *paper_counts, *paper_moments, format_number(100 * GRADES.five_share, 0)],
+    ]
     return Section(
         "How good people find the comments",
         f"Grades run from {low:g} to {high:g}; mean and standard deviation are over comments, each with the mean of "
@@ -163,67 +149,45 @@ def _build_grades(frame: pl.DataFrame) -> Section:
         "have a 5 from one at least (section 3).",
         figures.draw_grades(frame, GRADES.mean if has_paper_scale else None),
         ("where", "comments", "grades", "mean", "s.d.", "% with a 5"),
-        [
-            [
-                "here",
-                format_count(items.height),
-                format_count(frame["grade"].count()),
-                format_number(items["grade"].mean(), 2),
-                format_number(items["grade"].std(), 2),
-                format_number(share if has_paper_scale else None, 1),
-            ],
-            [
-                "in the paper",
-                format_count(GRADES.items),
-                format_count(2 * GRADES.items),
-                format_number(GRADES.mean, 1),
-                format_number(GRADES.sd, 1),
-                format_number(100 * (GRADES.five_share), 0),
-            ],
-        ],
+        rows,
     )
 
 
 def _build_kappa(frame: pl.DataFrame) -> Section:
     frame = frame.sort("weights")
-    finding = " and ".join(
-        f"{format_number(row['value'])} with {row['weights']} weights" for row in frame.iter_rows(named=True)
-    )
+    rows = [
+        [row["weights"], format_interval(row), f"{KAPPA:.2f}", format_count(row["n"])]
+        for row in frame.iter_rows(named=True)
+    ]
+    values = frame.select("weights", "value").iter_rows()
+    finding = " and ".join(f"{format_number(value)} with {weights} weights" for weights, value in values)
     return Section(
         "Whether people agree on the grades",
         f"Cohen's weighted κ is {finding}. The paper has {KAPPA} and does not say with which weights (section 3): "
         "quadratic ones give more where grades lie near each other.",
         "",
         ("weights", "κ", "paper, weights not told", "n"),
-        [
-            [row["weights"], format_interval(row), f"{KAPPA:.2f}", format_count(row["n"])]
-            for row in frame.iter_rows(named=True)
-        ],
+        rows,
     )
 
 
 def _build_numbers(frame: pl.DataFrame) -> Section:
     frame = frame.sort("metric", "subset", "split", "baseline_name", nulls_last=True)
     compared = frame.drop_nulls(["value", "baseline"])
+    rows = []
+    for row in frame.iter_rows(named=True):
+        names = [row["metric"].replace("_", " "), row["subset"] or "all", row["split"], row["baseline_name"] or "–"]
+        value, baseline = row["value"], row["baseline"]
+        difference = sections.format_signed(metric_sections.subtract(value, baseline))
+        count = format_count(row["pair_count"])
+        rows.append([*names, format_number(value), format_number(baseline), difference, count])
     return Section(
         "How well grades can be predicted",
         f"{compared.filter(pl.col('value') > pl.col('baseline')).height} of {compared.height} numbers are above their "
         "baseline; of an error the lower one is the better. The paper has no such scorer.",
         "",
         ("measure", "of", "split", "baseline", "value", "baseline", "apart", "n"),
-        [
-            [
-                row["metric"].replace("_", " "),
-                row["subset"] or "all",
-                row["split"],
-                row["baseline_name"] or "–",
-                format_number(row["value"]),
-                format_number(row["baseline"]),
-                format_signed(metric_sections.subtract(row["value"], row["baseline"])),
-                format_count(row["pair_count"]),
-            ]
-            for row in frame.iter_rows(named=True)
-        ],
+        rows,
         text_count=4,
     )
 
@@ -232,18 +196,11 @@ def _build_history(frame: pl.DataFrame) -> Section:
     rows = []
     for name in figures.list_systems(frame["system"]):
         part = frame.filter(pl.col("system") == name).sort("epoch")
-        best = part.drop_nulls("validation_loss").sort("validation_loss", "epoch").head(1)
-        best_row = best.row(0, named=True) if best.height else {}
+        best = part.drop_nulls("validation_loss").sort("validation_loss", "epoch").to_dicts()[:1] or [{}]
         last = part.row(-1, named=True)
-        losses = last["train_loss"], last["validation_loss"], best_row.get("validation_loss")
-        rows.append(
-            [
-                figures.name_system(name),
-                format_count(part.height),
-                *map(format_number, losses),
-                format_count(best_row.get("epoch")),
-            ]
-        )
+        losses = last["train_loss"], last["validation_loss"], best[0].get("validation_loss")
+        epoch = format_count(best[0].get("epoch"))
+        rows.append([figures.name_system(name), format_count(part.height), *map(format_number, losses), epoch])
     return Section(
         "How commenters learn",
         "A validation loss that rises while the other falls means that the commenter learns its articles by heart.",
@@ -254,16 +211,17 @@ def _build_history(frame: pl.DataFrame) -> Section:
 
 
 def _build_errata(frame: pl.DataFrame) -> Section:
-    holds = {True: "yes", False: "no", None: "cannot be told"}
+    answers = {True: "yes", False: "no", None: "cannot be told"}
     yes, no = ((frame["holds"] == answer).sum() for answer in (True, False))
+    claims = frame.select("system", "place", "claim", "found", "holds").iter_rows()
     return Section(
         "What the paper says and what is found",
         f"{yes} of {frame.height} claims hold, {no} do not (errata E11 and E12).",
         "",
         ("paper", "place", "claim", "found", "holds"),
         [
-            [row["system"], row["place"] or "–", row["claim"], row["found"] or "–", holds[row["holds"]]]
-            for row in frame.iter_rows(named=True)
+            [system, place or "–", claim, finding or "–", answers[holds]]
+            for system, place, claim, finding, holds in claims
         ],
         text_count=5,
     )
@@ -283,8 +241,7 @@ PARTS = {
     "scatter": Part(
         "how metrics and grades of the same comments lie",
         metric_sections.build_scatter,
-        "",
-        "metric is_weighted value? grade?",
+        columns="metric is_weighted value? grade?",
     ),
     "sensitivity": Part(
         "how much the way from grades to weights changes",
@@ -296,8 +253,7 @@ PARTS = {
     "examples": Part(
         "where metrics disagree",
         metric_sections.build_examples,
-        "",
-        "title? text grade? metric is_weighted value? normalised?",
+        columns="title? text grade? metric is_weighted value? normalised?",
     ),
     "numbers": Part(
         "how well grades can be predicted",

@@ -16,9 +16,9 @@ from pipeline.collect import importers
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import draw_uniform
 from pipeline.tasks.commenting import corpus
-from pipeline.tasks.commenting.corpus import COMMENT, THREAD
+from pipeline.tasks.commenting.corpus import COMMENT_ID, THREAD_ID
 from pipeline.tasks.recam.readers import choose_device
-from pipeline.tasks.record import day_texts, model_registry
+from pipeline.tasks.record import model_registry
 from pipeline.tasks.record.model_registry import TrainedModel, select_scalars
 from pipeline.tasks.subtext import recovery
 
@@ -31,16 +31,18 @@ SYSTEMS = (*RETRIEVING, *WRITING)
 """The five of the paper (section 5)."""
 
 _COLUMNS = {
-    "train_loss": ("loss", "train"), "loss": ("loss", "train"), "validation_loss": ("loss", "validation"),
+    "train_loss": ("loss", "train"),
+    "loss": ("loss", "train"),
+    "validation_loss": ("loss", "validation"),
     "mrr": ("mrr", "validation"),
-}  # fmt: skip
+}
 """Metric and split of the results of an epoch."""
 
 
 class Data(NamedTuple):
     """Articles and their comments, tokenized."""
 
-    articles: pl.DataFrame  # article_id, title, content (lists of words), split; of a file said_title, said_content
+    articles: pl.DataFrame  # article_id, title, content (lists of words), split; of a file title_text, content_text
     comments: pl.DataFrame  # article_id, comment_id, text, words
 
 
@@ -58,15 +60,10 @@ def get_kind(system: str) -> str:
 
 def read_tables() -> Data:
     """Read the training and validation splits of the corpus."""
-    article_rows = corpus.read_threads("train", "validation").select(
-        pl.concat_str(THREAD, separator="/").alias("article_id"), "split", title="title_tokens",
-        content="content_tokens",
-    )  # fmt: skip
-    comment_rows = corpus.read_thread_comments("train", "validation").select(
-        pl.concat_str(THREAD, separator="/").alias("article_id"), "text",
-        comment_id=pl.concat_str(COMMENT, separator="/"), words="tokens",
-    )  # fmt: skip
-    return Data(article_rows, comment_rows)
+    articles = corpus.read_threads("train", "validation")
+    articles = articles.select("split", title="title_tokens", content="content_tokens", article_id=THREAD_ID)
+    comments = corpus.read_thread_comments("train", "validation")
+    return Data(articles, comments.select("text", words="tokens", article_id=THREAD_ID, comment_id=COMMENT_ID))
 
 
 def read_file(path: Path, mapping: Mapping[str, str] | None = None, share: float = 0.1) -> Data:
@@ -75,33 +72,28 @@ def read_file(path: Path, mapping: Mapping[str, str] | None = None, share: float
     Raises:
         BadInput: naming file, row and field; or the file holds no articles with comments.
     """
-    articles: list[tuple[str, str, str]] = []
-    comments: list[tuple[str, str, str]] = []
+    article_rows: list[tuple[str, str, str]] = []
+    comment_rows: list[tuple[str, str, str]] = []
     for batch in importers.read(path, "own", mapping or {}, None):
-        articles += [(row.thread_id, row.title or "", row.text) for row in batch.page.articles]
-        comments += [(row.thread_id, row.comment_id, row.text) for row in batch.page.comments]
-    article_rows = _make_frame(articles, "article_id", "said_title", "said_content")
-    article_rows = article_rows.sort(pl.col("said_content").str.len_chars()).unique(
-        "article_id", keep="last"
-    )  # as the tables do
-    comment_rows = _make_frame(comments, "article_id", "comment_id", "text").filter(
-        pl.col("text").str.strip_chars() != ""
+        article_rows += [(row.thread_id, row.title or "", row.text) for row in batch.page.articles]
+        comment_rows += [(row.thread_id, row.comment_id, row.text) for row in batch.page.comments]
+    all_articles = _make_frame(article_rows, "article_id", "title_text", "content_text")
+    comments = _make_frame(comment_rows, "article_id", "comment_id", "text")
+    comments = comments.filter(pl.col("text").str.strip_chars() != "")
+    by_length = all_articles.sort(pl.col("content_text").str.len_chars())  # as the tables do
+    articles = by_length.unique("article_id", keep="last")
+    articles = articles.join(comments, on="article_id", how="semi").sort("article_id")
+    if not articles.height:
+        counts = f"{all_articles.height} articles, {comments.height} comments"
+        raise BadInput(f"{path}: expected articles with comments, found {counts}")
+    comments = comments.join(articles, on="article_id", how="semi")
+    is_held = draw_uniform(articles["article_id"]) < share
+    articles = articles.with_columns(
+        split=pl.when(is_held).then(pl.lit("validation")).otherwise(pl.lit("train")),
+        title=corpus.tokenize_column(articles, "title_text"),
+        content=corpus.tokenize_column(articles, "content_text"),
     )
-    article_rows = article_rows.join(comment_rows, on="article_id", how="semi").sort("article_id")
-    if not article_rows.height:
-        raise BadInput(
-            f"{path}: expected articles with comments, found {len(articles)} articles, {comment_rows.height} comments"
-        )
-    comment_rows = comment_rows.join(article_rows, on="article_id", how="semi")
-    split = (
-        pl.when(draw_uniform(article_rows["article_id"]) < share).then(pl.lit("validation")).otherwise(pl.lit("train"))
-    )
-    article_rows = article_rows.with_columns(
-        split.alias("split"),
-        title=corpus.tokenize_column(article_rows, "said_title"),
-        content=corpus.tokenize_column(article_rows, "said_content"),
-    )
-    return Data(article_rows, comment_rows.with_columns(words=corpus.tokenize_column(comment_rows, "text")))
+    return Data(articles, comments.with_columns(words=corpus.tokenize_column(comments, "text")))
 
 
 def _make_frame(rows: list[tuple[str, str, str]], *names: str) -> pl.DataFrame:
@@ -116,13 +108,17 @@ def fit(system: str, data: Data, texts: pl.Series, changes: Mapping[str, Any] | 
     recipe = recipes.make_recipe(system, **(changes or {}))
     data_hash = model_registry.hash_rows(data.articles, data.comments)
     state = model_registry.locate_state(data_hash, asdict(recipe))
-    fitted_model = module.fit(data.articles, data.comments, recipe, state, device=choose_device())
-    config = {**fitted_model.config, "system": system, "data_hash": data_hash}
-    history = fitted_model.history.with_columns(count=pl.lit(data.comments.height))
+    result = module.fit(data.articles, data.comments, recipe, state, device=choose_device())
+    config = {**result.config, "system": system, "data_hash": data_hash}
+    history = result.history.with_columns(count=pl.lit(data.comments.height))
     return TrainedModel(
-        kind=get_kind(system), tensors=fitted_model.tensors, config=config, summary=select_scalars(config),
-        evaluations=model_registry.build_epoch_rows(history, _COLUMNS), texts=pl.concat([data.comments["text"], texts]),
-    )  # fmt: skip
+        kind=get_kind(system),
+        tensors=result.tensors,
+        config=config,
+        summary=select_scalars(config),
+        evaluations=model_registry.build_epoch_rows(history, _COLUMNS),
+        texts=pl.concat([data.comments["text"], texts]),
+    )
 
 
 def get_modules(system: str) -> tuple[ModuleType, ModuleType]:
@@ -138,7 +134,7 @@ def get_modules(system: str) -> tuple[ModuleType, ModuleType]:
 
 def train_file(system: str, data: Data, out: Path, changes: Mapping[str, Any] | None = None) -> pl.DataFrame:
     """Train into a folder; return the results of the epochs."""
-    texts = pl.concat([data.articles[name].alias("text") for name in ("said_title", "said_content")])
+    texts = pl.concat([data.articles[name].alias("text") for name in ("title_text", "content_text")])
     return model_registry.train_into(out, lambda: fit(system, data, texts, changes))[1]
 
 
@@ -147,10 +143,10 @@ def train(day: str, system: str, *, changes: Mapping[str, Any] | None = None, ru
 
     def fit_corpus() -> TrainedModel:
         data = read_tables()
-        articles = day_texts.scan_articles(pl.lit(value=True)).select(
-            "title", "text", article_id=pl.concat_str(THREAD, separator="/")
-        ).collect().join(data.articles, on="article_id", how="semi")  # fmt: skip
-        return fit(system, data, pl.concat([articles["text"], articles["title"].alias("text")]), changes)
+        articles = corpus.scan_articles().select("title", "content", article_id=THREAD_ID).collect()
+        articles = articles.join(data.articles, on="article_id", how="semi")
+        texts = pl.concat([articles[name].alias("text") for name in ("content", "title")])
+        return fit(system, data, texts, changes)
 
     return model_registry.train(day, fit_corpus, run_id)
 
@@ -171,9 +167,9 @@ def fit_pretrained(data: Data, out: Path, start: str, changes: Mapping[str, Any]
     Args:
         data: of `read_file`.
         out: folder, which must not exist.
-        start: model to start from, a folder or a hub name with @revision.
+        start: pretrained model, a folder or a hub name with @revision.
         changes: to the recipe of `training.subtext.seq2seq`.
     """
-    article_rows = data.articles.select("article_id", "split", text="said_title", context="said_content")
+    article_rows = data.articles.select("article_id", "split", text="title_text", context="content_text")
     rows = data.comments.select("article_id", meaning="text").join(article_rows, on="article_id", how="inner")
     return recovery.train(rows, out, start=start, changes={"keep": "start", **(changes or {})})

@@ -25,6 +25,9 @@ _CHUNK = 1_000  # articles whose words are in memory at once
 
 THREAD = ["source", "thread_id"]
 COMMENT = [*THREAD, "comment_id"]
+THREAD_ID, COMMENT_ID, GENERATED_ID = (
+    pl.concat_str(key, separator="/") for key in (THREAD, COMMENT, [*THREAD, "generated_id"])
+)
 
 
 def parse_rules(values: Mapping[str, Any]) -> Rules:
@@ -49,14 +52,19 @@ def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[
         Missing: there are none.
     """
     snapshot = warehouse.snapshot("articles")
-    parts = day_texts.plan_articles(_scan_articles(only, snapshot), rows_per_shard, snapshot)
+    parts = day_texts.plan_articles(_scan_commented(only, snapshot), rows_per_shard, snapshot)
     if not parts:
         of_source = f" of {only}" if only else ""
         raise Missing(f"no article{of_source} has comments; import some: `undertone import archive.jsonl`")
     return parts
 
 
-def _scan_articles(source: str | None, snapshot: int | None) -> pl.LazyFrame:
+def scan_articles() -> pl.LazyFrame:
+    """Scan the articles of all days: source, thread_id, title, content, lang."""
+    return day_texts.scan_articles(pl.lit(value=True)).select(*THREAD, "title", "lang", content="text")
+
+
+def _scan_commented(source: str | None, snapshot: int | None) -> pl.LazyFrame:
     """Scan the articles that have comments."""
     condition = pl.lit(value=True) if source is None else pl.col("source") == source
     commented = warehouse.scan("comments", condition).select(THREAD).unique()
@@ -66,7 +74,7 @@ def _scan_articles(source: str | None, snapshot: int | None) -> pl.LazyFrame:
 def stage_words(part: ArticlePart) -> Staged:
     """Tokenize the articles of a part and stage their words."""
     timer = runs.start()
-    articles = day_texts.read_part(_scan_articles(part["source"], part["snapshot"]), part)
+    articles = day_texts.read_part(_scan_commented(part["source"], part["snapshot"]), part)
     tokenizers = load_tokenizers()
     names = {lang: format_tokenizer(tokenizer) for lang, tokenizer in tokenizers.items()}
     columns = [*THREAD, "category", "lang", "title_tokens", "content_tokens", "tokenizer"]
@@ -147,7 +155,7 @@ def publish(
         day: of the run.
         rules: the paper's by default.
         run_id: of Airflow.
-        only: the source of the parts; without it, a source that has no articles any more is emptied.
+        only: the source of the parts; without it, a source that no longer has articles is emptied.
 
     Raises:
         Missing: some comments are not tokenized.
@@ -156,11 +164,10 @@ def publish(
     timer = runs.start(staged)
     rules = rules or Rules()
     tokenized = warehouse.staged_rows("threads", staged) if staged else empty("threads").lazy()
-    word_counts = {"title_words": _count_list("title_tokens"), "content_words": _count_list("content_tokens")}
-    articles = tokenized.select(*THREAD, "category", **word_counts).collect()
+    articles = tokenized.select(*THREAD, "category", **_WORD_COUNTS).collect()
     corpus = commenting.build_corpus(articles, _count_words(articles), rules)
     columns = TABLES["threads"].schema.column_names()
-    for source in [only] if only else _list_sources(articles["source"]):
+    for source in [only] if only else list_sources("threads", articles["source"]):
         is_source = pl.col("source") == source
         threads = corpus.threads.filter(is_source).select(*THREAD, "comment_count", "like_count", "split", "reason")
         rows = tokenized.filter(is_source).join(threads.lazy(), on=THREAD, how="inner")
@@ -178,6 +185,9 @@ def _count_list(column: str) -> pl.Expr:
     return pl.col(column).list.len().cast(pl.Int64)
 
 
+_WORD_COUNTS = {"title_words": _count_list("title_tokens"), "content_words": _count_list("content_tokens")}
+
+
 def _count_words(articles: pl.DataFrame) -> pl.DataFrame:
     """Count the words of the comments of some sources: source, thread_id, comment_id, words, like_count."""
     rows = join_tokens(scan_comments(articles.lazy().select("source").unique()))
@@ -186,9 +196,9 @@ def _count_words(articles: pl.DataFrame) -> pl.DataFrame:
     return comments.drop("day").rename({"tokens": "words"})
 
 
-def _list_sources(sources: pl.Series) -> list[str]:
-    """List some sources and those of the table."""
-    existing = warehouse.scan("threads").select(pl.col("source").unique()).collect()["source"]
+def list_sources(table: str, sources: pl.Series, condition: pl.Expr | None = None) -> list[str]:
+    """List some sources, and those of rows in a table."""
+    existing = warehouse.scan(table, condition).select("source").unique().collect()["source"]
     return pl.concat([sources, existing]).unique().sort().to_list()
 
 
@@ -230,8 +240,7 @@ def read_thread_comments(*splits: str) -> pl.DataFrame:
 def measure_corpus() -> pl.DataFrame:
     """Measure the corpus beside the paper's (table 2); of the test split the references count, as there."""
     columns = [*THREAD, "category", "comment_count", "like_count", "split", "reason"]
-    word_counts = {"title_words": _count_list("title_tokens"), "content_words": _count_list("content_tokens")}
-    threads = warehouse.scan("threads").select(*columns, **word_counts).collect()
+    threads = warehouse.scan("threads").select(*columns, **_WORD_COUNTS).collect()
     if not threads.height:
         raise Missing("there is no corpus; make it: `undertone commenting build`")
     references = warehouse.scan("reference_comments", pl.col("role") == "reference").select(COMMENT).collect()
@@ -253,20 +262,13 @@ def count_vocabulary() -> int:
 
 def list_statistics(statistics: pl.DataFrame) -> pl.DataFrame:
     """List statistics and the vocabulary as rows: split, metric, value, paper (null where the paper has none)."""
-    parts = []
-    for name in statistics.columns:
-        if name == "split" or name.startswith("paper_"):
-            continue
-        paper = pl.col(f"paper_{name}") if f"paper_{name}" in statistics.columns else pl.lit(None)
-        numbers = {"value": pl.col(name).cast(pl.Float64), "paper": paper.cast(pl.Float64)}
-        parts.append(statistics.select("split", metric=pl.lit(name), **numbers))
-    vocabulary = {
-        "split": "all",
-        "metric": "vocabulary",
-        "value": float(count_vocabulary()),
-        "paper": float(VOCABULARY),
-    }
-    return pl.concat([*parts, pl.DataFrame([vocabulary])])
+    rows = statistics.with_columns(pl.exclude("split").cast(pl.Float64)).unpivot(index="split", variable_name="metric")
+    is_paper = pl.col("metric").str.starts_with("paper_")
+    paper = rows.filter(is_paper).select("split", pl.col("metric").str.strip_prefix("paper_"), paper="value")
+    values = rows.filter(~is_paper).join(paper, on=["split", "metric"], how="left", maintain_order="left")
+    vocabulary = ("all", "vocabulary", float(count_vocabulary()), float(VOCABULARY))
+    columns = values.select("split", "metric", "value", "paper")
+    return columns.vstack(pl.DataFrame([vocabulary], schema=columns.schema, orient="row"))
 
 
 def tabulate_statistics(statistics: pl.DataFrame) -> pl.DataFrame:

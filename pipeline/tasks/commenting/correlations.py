@@ -15,7 +15,7 @@ from pipeline.metrics.overlap import weights
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.commenting import grades, overlap
-from pipeline.tasks.commenting.corpus import COMMENT, THREAD
+from pipeline.tasks.commenting.corpus import COMMENT, COMMENT_ID, GENERATED_ID, THREAD, THREAD_ID
 from pipeline.tasks.commenting.overlap import DECIMALS, NAMES, format_name
 from pipeline.tasks.record import runs
 
@@ -23,17 +23,19 @@ STUDY = "correlation"
 MIN_ARTICLES = 10  # for an interval over them
 COEFFICIENTS = ("spearman", "pearson")
 _DIFFERENCE = ("difference", "difference_low", "difference_high")
+_NUMBERS = ("value", "low", "high")
 CORRELATED = {
     "metric": pl.String,
     "is_weighted": pl.Boolean,
     "coefficient": pl.String,
-    **dict.fromkeys(("value", "low", "high", "p"), pl.Float64),
+    **dict.fromkeys((*_NUMBERS, "p"), pl.Float64),
     "n": pl.Int64,
     **dict.fromkeys(_DIFFERENCE, pl.Float64),
 }
-SENSITIVITY = dict.fromkeys(("preset", "metric", "coefficient"), pl.String) | dict.fromkeys(
-    ("value", "ratio"), pl.Float64
-)
+SENSITIVITY = {
+    **dict.fromkeys(("preset", "metric", "coefficient"), pl.String),
+    **dict.fromkeys(("value", "ratio"), pl.Float64),
+}
 
 
 def read_judged() -> pl.DataFrame:
@@ -48,9 +50,8 @@ def read_judged() -> pl.DataFrame:
     key = [*THREAD, "generated_id"]
     mean_grades = _read_generated_grades().group_by(key).agg(pl.col("grade").mean()).lazy()
     rows = warehouse.scan("metric_scores").join(mean_grades, on=key, how="inner")
-    ids = {"item_id": pl.concat_str(key, separator="/"), "group": pl.concat_str(THREAD, separator="/")}
-    rows = rows.select("grade", "metric", "is_weighted", "value", **ids).sort("metric", "is_weighted", "item_id")
-    judged = rows.collect()
+    rows = rows.select("grade", "metric", "is_weighted", "value", item_id=GENERATED_ID, group=THREAD_ID)
+    judged = rows.sort("metric", "is_weighted", "item_id").collect()
     if not judged.height:
         raise Missing("no measured comment was graded; see `undertone commenting rate candidates` and `measure`")
     weighted = judged.filter("is_weighted").select("item_id").unique()
@@ -59,20 +60,20 @@ def read_judged() -> pl.DataFrame:
 
 def read_ratings() -> pl.DataFrame:
     """Read the single grades of the commenters' comments: item_id, rater_id, grade."""
-    item_id = pl.concat_str(*THREAD, "generated_id", separator="/").alias("item_id")
-    rows = _read_generated_grades().select(item_id, "project", "grades", "raters").explode("grades", "raters")
-    return rows.select("item_id", rater_id=pl.concat_str("project", "raters", separator="/"), grade="grades")
+    rows = _read_generated_grades().select("project", "grades", "raters", item_id=GENERATED_ID)
+    rater_id = pl.concat_str("project", "raters", separator="/")
+    return rows.explode("grades", "raters").select("item_id", rater_id=rater_id, grade="grades")
 
 
 def _read_generated_grades() -> pl.DataFrame:
     """Read the grades of the commenters' comments; a human comment has also its grades as a comment of the table."""
     generated = warehouse.scan("generated_comments").select(*THREAD, "generated_id", "system", "found_in").collect()
     all_grades = grades.scan_grades().collect()
-    own = generated.join(all_grades, left_on=[*THREAD, "generated_id"], right_on=COMMENT, how="inner", coalesce=False)
-    by_place = all_grades.with_columns(found_in=pl.concat_str(COMMENT, separator="/")).drop(THREAD)
-    of_human = generated.filter(pl.col("system") == "human").join(by_place, on="found_in", how="inner")
+    graded = generated.join(all_grades, left_on=[*THREAD, "generated_id"], right_on=COMMENT, coalesce=False)
+    by_place = all_grades.with_columns(found_in=COMMENT_ID).drop(THREAD)
+    human = generated.filter(pl.col("system") == "human").join(by_place, on="found_in", how="inner")
     columns = [*THREAD, "generated_id", "project", "grade", "grades", "raters"]
-    return pl.concat([own.select(columns), of_human.select(columns)])
+    return pl.concat([graded.select(columns), human.select(columns)])
 
 
 def correlate(judged: pl.DataFrame, ratings: pl.DataFrame | None = None) -> pl.DataFrame:
@@ -88,19 +89,21 @@ def correlate(judged: pl.DataFrame, ratings: pl.DataFrame | None = None) -> pl.D
         correlate than the plain ones: difference, difference_low, difference_high. With fewer than `MIN_ARTICLES`
         articles there are no intervals.
     """
-    named = judged.with_columns(format_name())
-    keys = dict(judged.select(format_name().alias("name"), pl.struct("metric", "is_weighted")).unique().iter_rows())
-    scores_by_name = {str(name): rows for (name,), rows in named.partition_by("metric", as_dict=True).items()}
+    named = judged.with_columns(pl.struct("metric", "is_weighted").alias("key"), format_name())
+    keys = dict(named.select("metric", "key").unique().iter_rows())
+    metric_scores = {str(name): rows for (name,), rows in named.partition_by("metric", as_dict=True).items()}
     rows: list[dict[str, Any]] = []
     for row in correlation.tabulate(named).iter_rows(named=True):
         key = keys[row["metric"]]
         difference: dict[str, Any] = {}
-        if key["is_weighted"] and key["metric"] in scores_by_name:
-            difference = _compare_with_plain(scores_by_name[row["metric"]], scores_by_name[key["metric"]])
+        if key["is_weighted"] and key["metric"] in metric_scores:
+            plain = metric_scores[key["metric"]].select("item_id", plain="value")
+            both = metric_scores[row["metric"]].join(plain, on="item_id", maintain_order="left")
+            difference = correlation.compare(both["value"], both["plain"], both["grade"], both["group"])._asdict()
         for coefficient in COEFFICIENTS:
             names = (coefficient, f"{coefficient}_low", f"{coefficient}_high")
-            numbers = dict(zip(("value", "low", "high"), (row[name] for name in names), strict=True))
-            numbers |= dict(zip(_DIFFERENCE, (difference.get(name) for name in names), strict=True))
+            numbers = {column: row[name] for column, name in zip(_NUMBERS, names, strict=True)}
+            numbers |= {column: difference.get(name) for column, name in zip(_DIFFERENCE, names, strict=True)}
             rows.append({**key, "coefficient": coefficient, **numbers, "p": row[f"{coefficient}_p"], "n": row["n"]})
     if ratings is not None and ratings.height:
         halves = correlation.split_half(ratings)
@@ -113,11 +116,6 @@ def correlate(judged: pl.DataFrame, ratings: pl.DataFrame | None = None) -> pl.D
     return correlations.with_columns(pl.lit(None, pl.Float64).alias(name) for name in bounds)
 
 
-def _compare_with_plain(weighted: pl.DataFrame, plain: pl.DataFrame) -> dict[str, Any]:
-    both = weighted.join(plain.select("item_id", plain="value"), on="item_id", maintain_order="left")
-    return correlation.compare(both["value"], both["plain"], both["grade"], both["group"])._asdict()
-
-
 def write_correlations(day: str, run_id: str = "cli") -> int:
     """Write the correlations of the tables to `studies`; return the row count, 0 without grades."""
     timer = runs.start()
@@ -126,38 +124,28 @@ def write_correlations(day: str, run_id: str = "cli") -> int:
         correlations = correlate(read_judged(), read_ratings())
     except Missing:
         return warehouse.overwrite("studies", partition, empty("studies"), run_id)
-    parts = [
-        _make_study_rows(correlations, "", "value", "low", "high"),
-        _make_study_rows(correlations, "_p", "p"),
-        _make_study_rows(correlations, "_difference", *_DIFFERENCE),
-    ]
-    rows = pl.concat(parts).with_columns(
-        study=pl.lit(STUDY),
-        day=pl.lit(parse_day(day)),
+    parts = {"": _NUMBERS, "_p": ("p",), "_difference": _DIFFERENCE}
+    rows = pl.concat([_make_study_rows(correlations, suffix, *names) for suffix, names in parts.items()])
+    facts = {"study": STUDY, "day": parse_day(day), "run": 0, "setting": json.dumps({"weights": find_preset()})}
+    rows = rows.with_columns(
+        **{name: pl.lit(value) for name, value in facts.items()},
         model_id=pl.lit(None, pl.String),
-        run=pl.lit(0, pl.Int64),
-        setting=pl.lit(json.dumps({"weights": find_preset()})),
         effective_count=pl.lit(None, pl.Int64),
     )
-    count = warehouse.overwrite("studies", partition, rows.select(TABLES["studies"].schema.column_names()), run_id)
+    schema = TABLES["studies"].schema.create_empty().schema
+    rows = rows.select(pl.col(name).cast(kind) for name, kind in schema.items())
+    count = warehouse.overwrite("studies", partition, rows, run_id)
     runs.record_step(STUDY, day, "studies", "study", count, None, {}, run_id, timer)
     return count
 
 
-def _make_study_rows(
-    correlations: pl.DataFrame, suffix: str, value: str, low: str | None = None, high: str | None = None
-) -> pl.DataFrame:
-    bounds = {
-        name: pl.col(column).round(DECIMALS) if column else pl.lit(None, pl.Float64)
-        for name, column in (("low", low), ("high", high))
-    }
-    return correlations.filter(pl.col(value).is_not_null()).select(
-        subset=format_name(),
-        metric=pl.format("{}{}", "coefficient", pl.lit(suffix)),
-        value=pl.col(value).round(DECIMALS),
-        row_count="n",
-        **bounds,
-    )
+def _make_study_rows(correlations: pl.DataFrame, suffix: str, *names: str) -> pl.DataFrame:
+    """Make rows of `studies` from a number, and perhaps the two bounds of its interval."""
+    numbers = {column: pl.col(name).round(DECIMALS) for column, name in zip(_NUMBERS, names, strict=False)}
+    nulls = {column: pl.lit(None, pl.Float64) for column in _NUMBERS}
+    metric = pl.format("{}{}", "coefficient", pl.lit(suffix))
+    rows = correlations.filter(pl.col(names[0]).is_not_null())
+    return rows.select(subset=format_name(), metric=metric, row_count="n", **nulls | numbers)
 
 
 def find_preset() -> str:
@@ -174,33 +162,29 @@ def read_correlations(day: str) -> pl.DataFrame:
         Missing: there are none.
     """
     condition = (pl.col("study") == STUDY) & (pl.col("day") == parse_day(day))
-    numbers = ("value", "low", "high")
-    rows = warehouse.scan("studies", condition).select("subset", "metric", *numbers, n="row_count").collect()
+    rows = warehouse.scan("studies", condition).select("subset", "metric", *_NUMBERS, n="row_count").collect()
     if not rows.height:
         raise Missing(f"there are no correlations of {day}; nothing that was measured was graded")
     parts = pl.col("metric").str.splitn("_", 2).struct
     rows = rows.with_columns(coefficient=parts.field("field_0"), part=parts.field("field_1"))
     key = ["subset", "coefficient"]
-    values = rows.filter(pl.col("part").is_null()).select(*key, *numbers, "n")
+    values = rows.filter(pl.col("part").is_null()).select(*key, *_NUMBERS, "n")
     p_values = rows.filter(pl.col("part") == "p").select(*key, p="value")
-    differences = rows.filter(pl.col("part") == "difference").select(
-        *key, **dict(zip(_DIFFERENCE, numbers, strict=True))
-    )
+    names = dict(zip(_DIFFERENCE, _NUMBERS, strict=True))
+    differences = rows.filter(pl.col("part") == "difference").select(*key, **names)
     wide = values.join(p_values, on=key, how="left").join(differences, on=key, how="left")
-    named = wide.with_columns(
-        metric=pl.col("subset").str.strip_prefix("w_"), is_weighted=pl.col("subset").str.starts_with("w_")
-    )
-    return named.select(list(CORRELATED)).sort("coefficient", "metric", "is_weighted", descending=[True, False, False])
+    metric, is_weighted = pl.col("subset").str.strip_prefix("w_"), pl.col("subset").str.starts_with("w_")
+    wide = wide.with_columns(metric=metric, is_weighted=is_weighted).select(list(CORRELATED))
+    return wide.sort("coefficient", "metric", "is_weighted", descending=[True, False, False])
 
 
 def format_table_4(correlations: pl.DataFrame) -> pl.DataFrame:
     """Format correlations for display: a row for each metric."""
     value, difference = (
         pl.format("{} [{}, {}]", *(pl.col(column).round(3) for column in columns))
-        for columns in (("value", "low", "high"), _DIFFERENCE)
+        for columns in (_NUMBERS, _DIFFERENCE)
     )
-    without_interval = pl.col("value").round(3).cast(pl.String)
-    texts = {"value": pl.coalesce(value, without_interval), "difference": difference}
+    texts = {"value": pl.coalesce(value, pl.col("value").round(3).cast(pl.String)), "difference": difference}
     rows = correlations.select(format_name(), "coefficient", "n", **texts)
     wide = rows.pivot("coefficient", index=["metric", "n"], values=list(texts), maintain_order=True)
     names = {f"value_{name}": name for name in COEFFICIENTS}
@@ -216,30 +200,24 @@ def measure_sensitivity(names: Sequence[str] = NAMES) -> pl.DataFrame:
         preset, metric, coefficient, value, ratio (mean of the weighted scores over that of the plain).
     """
     graded = read_judged().select("item_id", "group", "grade").unique()
-    item_id = pl.concat_str(*THREAD, "generated_id", separator="/").alias("item_id")
     results = []
     for preset in weights.PRESETS:
         rows, metrics = overlap.read_material(preset, names)
-        rows = rows.filter(pl.col("weights").is_not_null()).with_columns(item_id)
+        rows = rows.filter(pl.col("weights").is_not_null()).with_columns(item_id=GENERATED_ID)
         rows = rows.join(graded, on="item_id", how="semi", maintain_order="left")
         if not rows.height:
-            return pl.DataFrame(schema=SENSITIVITY)
+            break
         plain, weighted = (
-            overlap.score(metrics, rows, is_weighted).with_columns(item_id) for is_weighted in (False, True)
+            overlap.score(metrics, rows, is_weighted).with_columns(item_id=GENERATED_ID)
+            for is_weighted in (False, True)
         )
-        ratios = _divide_means(weighted, plain)
+        means, plain_means = (part.group_by("metric").agg(pl.col("value").mean()) for part in (weighted, plain))
+        ratio = pl.when(pl.col("plain") > 0).then(pl.col("value") / pl.col("plain"))
+        both = means.join(plain_means.rename({"value": "plain"}), on="metric")
+        ratios = dict(both.select("metric", ratio).iter_rows())
         for row in correlation.tabulate(weighted.join(graded, on="item_id"), draws=1).iter_rows(named=True):
-            metric = row["metric"]
-            results += [(preset, metric, name, row[name], ratios[metric]) for name in COEFFICIENTS]
+            results += [(preset, row["metric"], name, row[name], ratios[row["metric"]]) for name in COEFFICIENTS]
     return pl.DataFrame(results, schema=SENSITIVITY, orient="row")
-
-
-def _divide_means(scores: pl.DataFrame, baseline: pl.DataFrame) -> dict[str, float | None]:
-    """Divide the mean value of scores by that of a baseline, by metric; None where the baseline has none."""
-    means, baseline_means = (rows.group_by("metric").agg(pl.col("value").mean()) for rows in (scores, baseline))
-    both = means.join(baseline_means, on="metric", suffix="_baseline")
-    ratio = pl.when(pl.col("value_baseline") > 0).then(pl.col("value") / pl.col("value_baseline"))
-    return dict(both.select("metric", ratio).iter_rows())
 
 
 def correlate_table(path: Path, grade: str = "grade", group: str | None = None) -> pl.DataFrame:
@@ -272,10 +250,10 @@ def correlate_table(path: Path, grade: str = "grade", group: str | None = None) 
             raise BadInput(f"{path}, row {invalid[0] + 1}, field {column!r}: expected a number, found {value}")
     numbering = pl.int_range(rows.height, eager=True)
     groups = rows[group].cast(pl.String).fill_null("") if group else numbering.cast(pl.String)
-    items = {"item_id": numbering, "group": groups, "grade": grade_values}
+    items = pl.DataFrame({"item_id": numbering, "group": groups, "grade": grade_values})
     parts = [
-        pl.DataFrame({**items, "value": values}).with_columns(
-            metric=pl.lit(column.removeprefix("w_")), is_weighted=pl.lit(column.startswith("w_"))
+        items.with_columns(
+            metric=pl.lit(column.removeprefix("w_")), is_weighted=pl.lit(column.startswith("w_")), value=values
         )
         for column, values in metrics.items()
     ]

@@ -6,9 +6,9 @@ metrics; and `candidates`, generated comments and one human comment, on which th
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import polars as pl
 
@@ -18,10 +18,10 @@ from pipeline.io.rows import read_chunks
 from pipeline.label import assignment, grading, quality, simulated
 from pipeline.tables import empty
 from pipeline.tasks.commenting import corpus
-from pipeline.tasks.commenting.corpus import COMMENT, THREAD
+from pipeline.tasks.commenting.corpus import COMMENT, COMMENT_ID, THREAD
 from pipeline.tasks.labelling import projects
 from pipeline.tasks.labelling.projects import Project, Studio, Tool
-from pipeline.tasks.record import day_texts, runs
+from pipeline.tasks.record import runs
 
 log = logging.getLogger(__name__)
 
@@ -29,15 +29,14 @@ STEP = "grades"
 LOW, HIGH = 1, 5  # grades
 
 Kind = Literal["references", "candidates"]
-KINDS: tuple[Kind, ...] = ("references", "candidates")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 def check_kind(kind: str) -> Kind:
     """Check the name of a set of comments and return it."""
-    for name in KINDS:
-        if kind == name:
-            return name
-    raise BadInput(f"no comments {kind!r}; there are {' and '.join(KINDS)}")
+    if kind not in KINDS:
+        raise BadInput(f"no comments {kind!r}; there are {' and '.join(KINDS)}")
+    return KINDS[KINDS.index(kind)]
 
 
 def get_project(kind: Kind) -> Project:
@@ -59,13 +58,11 @@ def read_comments(kind: Kind) -> pl.DataFrame:
         rows = rows.join(corpus.scan_comments(rows).select(*COMMENT, "text"), on=COMMENT, how="inner")
     else:
         rows = warehouse.scan("generated_comments").select(*THREAD, "text", comment_id="generated_id")
-    articles = day_texts.scan_articles(pl.lit(value=True)).select(*THREAD, "title", "lang", content="text")
-    rows_with_articles = rows.join(articles, on=THREAD, how="inner").sort(COMMENT).collect()
+    rows_with_articles = rows.join(corpus.scan_articles(), on=THREAD, how="inner").sort(COMMENT).collect()
     if not rows_with_articles.height:
         command = "undertone commenting build" if kind == "references" else "undertone commenting generate"
         raise Missing(f"there are no {kind} to grade; make some: `{command}`")
-    item_id = pl.concat_str(COMMENT, separator="/").alias("item_id")
-    return rows_with_articles.select(*COMMENT, item_id, "title", "content", "text", "lang")
+    return rows_with_articles.select(*COMMENT, "title", "content", "text", "lang", item_id=COMMENT_ID)
 
 
 def select(kind: Kind, day: str, run_id: str = "cli") -> int:
@@ -73,11 +70,11 @@ def select(kind: Kind, day: str, run_id: str = "cli") -> int:
 
     Existing tasks stay. A withdrawn comment does not come back.
     """
-    started_at = runs.start()
+    timer = runs.start()
     rows = read_comments(kind)
     tasks = quality.build_tasks(rows.select("item_id", "title", "content", "text")).drop("text", "lang")
     tasks = tasks.join(rows, on="item_id", how="inner", maintain_order="left")
-    return projects.select(get_project(kind).name, day, tasks, {"kind": kind}, run_id, started_at)
+    return projects.select(get_project(kind).name, day, tasks, {"kind": kind}, run_id, timer)
 
 
 def read_tasks(kind: Kind) -> pl.DataFrame:
@@ -87,9 +84,8 @@ def read_tasks(kind: Kind) -> pl.DataFrame:
         Missing: the set has no tasks.
     """
     current_tasks = quality.build_tasks(read_comments(kind).select("item_id", "title", "content", "text"))
-    return _read_all_tasks(kind).join(
-        current_tasks.select("task_id", "item_id"), on="task_id", how="inner", maintain_order="left"
-    )
+    ids = current_tasks.select("task_id", "item_id")
+    return _read_all_tasks(kind).join(ids, on="task_id", how="inner", maintain_order="left")
 
 
 def _read_all_tasks(kind: Kind) -> pl.DataFrame:
@@ -113,9 +109,10 @@ def export(kind: Kind, folder: Path, raters: Sequence[str] = (), lang: str = "zh
         assigned = projects.update_assignment(
             get_project(kind), lambda before: assignment.assign(tasks["task_id"], raters, assigned=before)
         )
-        for rater in raters:
-            rater_tasks = assigned.filter(rater_id=rater)
-            sheets[rater] = tasks.join(rater_tasks, on="task_id", how="semi", maintain_order="left")
+        sheets = {
+            rater: tasks.join(assigned.filter(rater_id=rater), on="task_id", how="semi", maintain_order="left")
+            for rater in raters
+        }
     guidelines = {"guidelines.md": grading.read_guidelines("quality", lang)}
     (folder / "labels").mkdir(parents=True, exist_ok=True)
     return projects.export(folder, tasks, quality.FORM, guidelines, sheets, lang)
@@ -163,20 +160,18 @@ def collect(
     Raises:
         BadInput: with file, row and field.
     """
-    tasks = read_tasks(kind)
-    fetched = projects.fetch(
-        get_project(kind), _read_all_tasks(kind), tool, lambda: _simulate(kind, tasks), paths, studio
-    )
-    projects.add_labels(get_project(kind).name, fetched.labels, run_id)
+    tasks, project = read_tasks(kind), get_project(kind)
+
+    def simulate() -> pl.DataFrame:
+        """Make grades of simulated raters, who keep the tasks that they had."""
+        before = projects.read_simulated_assignment(project.name, tasks, f"these {kind}")
+        assigned = assignment.assign(tasks["task_id"], simulated.GRADERS, assigned=before)
+        return simulated.grade(tasks, simulated.GRADERS, assigned)
+
+    fetched = projects.fetch(project, _read_all_tasks(kind), tool, simulate, paths, studio)
+    projects.add_labels(project.name, fetched.labels, run_id)
     graded = publish(kind, run_id)
     return {"tasks": tasks.height, "graded": graded, "waiting": tasks.height - graded}
-
-
-def _simulate(kind: Kind, tasks: pl.DataFrame) -> pl.DataFrame:
-    """Make grades of simulated raters, who keep the tasks that they had."""
-    before = projects.read_simulated_assignment(get_project(kind).name, tasks, f"these {kind}")
-    assigned = assignment.assign(tasks["task_id"], simulated.GRADERS, assigned=before)
-    return simulated.grade(tasks, simulated.GRADERS, assigned)
 
 
 def publish(kind: Kind, run_id: str = "cli") -> int:
@@ -186,34 +181,31 @@ def publish(kind: Kind, run_id: str = "cli") -> int:
     """
     tasks, name = read_tasks(kind), get_project(kind).name
     labels, simulated_labels = projects.prefer_people(projects.read_labels(name))
-    existing_grades = warehouse.scan("comment_grades", pl.col("project") == name).collect()
-    existing_grades = existing_grades.join(tasks.select("task_id", *COMMENT), on=COMMENT, how="inner")
-    quality_grades = quality.collect_grades(
-        labels, tasks, first=existing_grades.select("task_id", rater_id="raters").explode("rater_id")
-    )
+    existing = warehouse.scan("comment_grades", pl.col("project") == name).collect()
+    existing = existing.join(tasks.select("task_id", *COMMENT), on=COMMENT, how="inner")
+    first = existing.select("task_id", rater_id="raters").explode("rater_id")
+    collected = quality.collect_grades(labels, tasks, first=first)
     tools = labels.group_by("task_id", "rater_id").agg(pl.col("tool").first())
-    rater_rows = quality_grades.grades.select("item_id", rater_id="raters").explode("rater_id").drop_nulls()
-    tools_of_items = rater_rows.join(tasks.select("item_id", "task_id"), on="item_id").join(
+    item_raters = collected.grades.select("item_id", rater_id="raters").explode("rater_id").drop_nulls()
+    item_tools = item_raters.join(tasks.select("item_id", "task_id"), on="item_id").join(
         tools, on=["task_id", "rater_id"]
     )
-    tools_of_items = tools_of_items.group_by("item_id").agg(tool=pl.col("tool").unique().sort().str.join(","))
-    complete = quality_grades.grades.filter(pl.col("n") >= assignment.PER_TASK).join(
-        tools_of_items, on="item_id", how="inner"
-    )
+    item_tools = item_tools.group_by("item_id").agg(tool=pl.col("tool").unique().sort().str.join(","))
+    complete = collected.grades.filter(pl.col("n") >= assignment.PER_TASK).join(item_tools, on="item_id", how="inner")
     rows = complete.join(tasks.select("item_id", *COMMENT), on="item_id", how="inner").sort(COMMENT)
     rows = rows.with_columns(pl.col("grades").cast(pl.List(pl.Float64)))
     row_key = pl.concat_str("task_id", "rater_id", separator="/")
-    dropped = [quality_grades.dropped, simulated_labels.with_columns(reason=pl.lit("simulated"))]
+    dropped = [collected.dropped, simulated_labels.with_columns(reason=pl.lit("simulated"))]
     dropped_rows = pl.concat([frame.select("reason", row_key=row_key) for frame in dropped])
-    projects.publish(
-        "comment_grades", COMMENT, name, rows, STEP, int(quality_grades.grades["n"].sum()), dropped_rows, run_id
-    )
+    grade_count = int(collected.grades["n"].sum())
+    projects.publish("comment_grades", COMMENT, name, rows, STEP, grade_count, dropped_rows, run_id)
     return rows.height
 
 
-def _read_valid_labels(kind: Kind) -> pl.DataFrame:
-    """Read the labels of a set that count: where people graded, only theirs."""
-    return projects.prefer_people(projects.read_labels(get_project(kind).name))[0]
+def _collect_valid_grades(kind: Kind) -> pl.DataFrame:
+    """Collect the grades of a set that count: where people graded, only theirs."""
+    labels, _ = projects.prefer_people(projects.read_labels(get_project(kind).name))
+    return quality.collect_grades(labels, read_tasks(kind)).grades
 
 
 def scan_grades() -> pl.LazyFrame:
@@ -227,15 +219,13 @@ def prune(run_id: str = "cli") -> None:
     comments = warehouse.scan("comments").select(COMMENT)
     generated = warehouse.scan("generated_comments").select(*THREAD, comment_id="generated_id")
     existing = pl.concat([comments, generated]).unique()
-    rows = warehouse.scan("comment_grades")
-    for name in (
-        rows.join(existing, on=COMMENT, how="anti").select(pl.col("project").unique().sort()).collect()["project"]
-    ):
+    orphans = warehouse.scan("comment_grades").join(existing, on=COMMENT, how="anti")
 
-        def keep_existing(present: pl.LazyFrame) -> pl.LazyFrame:
-            columns = present.collect_schema().names()
-            return present.join(existing, on=COMMENT, how="semi").select(columns)
+    def keep_existing(current: pl.LazyFrame) -> pl.LazyFrame:
+        columns = current.collect_schema().names()
+        return current.join(existing, on=COMMENT, how="semi").select(columns)
 
+    for name in orphans.select(pl.col("project").unique().sort()).collect()["project"]:
         warehouse.replace("comment_grades", warehouse.slice_of(project=name), keep_existing, run_id)
 
 
@@ -252,15 +242,17 @@ def import_grades(path: Path, name: str, run_id: str = "cli") -> int:
     """
     if name in [get_project(kind).name for kind in KINDS]:
         raise BadInput(f"{name!r} is the project that raters' own grades are in; choose another name")
-    rows = [_parse_row(row, f"{path}, row {chunk.first + n}") for chunk in read_chunks(path, "utf-8-sig")
-            for n, row in enumerate(chunk.rows)]  # fmt: skip
-    grades = pl.DataFrame(rows, schema=["source", "thread_id", "comment_id", "rater_id", "grade"], orient="row")
+    rows = [
+        _parse_row(row, f"{path}, row {number}")
+        for chunk in read_chunks(path, "utf-8-sig")
+        for number, row in enumerate(chunk.rows, chunk.first)
+    ]
+    grades = pl.DataFrame(rows, schema=[*COMMENT, "rater_id", "grade"], orient="row")
     comments = warehouse.scan("comments").select(COMMENT).unique().collect()
-    if (repeated := grades.filter(pl.struct("source", "thread_id", "comment_id", "rater_id").is_duplicated())).height:
-        key = "/".join(repeated.select("thread_id", "comment_id").row(0))
-        raise BadInput(
-            f"{path}: rater {repeated['rater_id'][0]!r} graded {key} twice; expected a row for each `rater_id`"
-        )
+    if (repeated := grades.filter(pl.struct(*COMMENT, "rater_id").is_duplicated())).height:
+        _, thread_id, comment_id, rater, _ = repeated.row(0)
+        place = f"{thread_id}/{comment_id}"
+        raise BadInput(f"{path}: rater {rater!r} graded {place} twice; expected a row for each `rater_id`")
     if grades["source"].null_count():
         sources = comments.join(grades, on=["thread_id", "comment_id"], how="semi")["source"].unique().sort().to_list()
         if len(sources) > 1:
@@ -270,33 +262,45 @@ def import_grades(path: Path, name: str, run_id: str = "cli") -> int:
     if unknown.height:
         key = "/".join(unknown.row(0)[1:3])
         raise BadInput(f"{path}: {unknown.height} grades are of comments that are not there; the first is of {key}")
-    grouped = grades.group_by(COMMENT).agg(
-        grade_=pl.col("grade").mean(), grades="grade", raters="rater_id", project=pl.lit(name), tool=pl.lit("file")
-    )
-    comment_grades = grouped.with_columns(grade="grade_").select(empty("comment_grades").columns)
-    return warehouse.overwrite("comment_grades", warehouse.slice_of(project=name), comment_grades.sort(COMMENT), run_id)
+    facts = {"project": pl.lit(name), "tool": pl.lit("file")}
+    grouped = grades.group_by(COMMENT).agg(mean=pl.col("grade").mean(), grades="grade", raters="rater_id", **facts)
+    rows_by_comment = grouped.rename({"mean": "grade"}).select(empty("comment_grades").columns).sort(COMMENT)
+    return warehouse.overwrite("comment_grades", warehouse.slice_of(project=name), rows_by_comment, run_id)
 
 
 def _parse_row(row: dict[str, Any], place: str) -> tuple[str | None, str, str, str, float]:
-    for name in ("thread_id", "comment_id", "grade"):
-        if name not in row:
-            raise BadInput(f"{place}: no column {name!r}; there are {', '.join(row)}")
-        if row.get(name) in (None, ""):
-            raise BadInput(f"{place}, field {name!r}: expected a value, found none")
+    grade = parse_number(row, "grade", place, (LOW, HIGH), "thread_id", "comment_id")
+    source, rater = row.get("source"), str(row.get("rater_id") or "unnamed")
+    return str(source) if source else None, str(row["thread_id"]), str(row["comment_id"]), rater, grade
+
+
+def parse_number(row: Mapping[str, Any], name: str, place: str, limits: tuple[float, float], *required: str) -> float:
+    """Parse a number in a row of a file.
+
+    Args:
+        row: of the file.
+        name: of the field.
+        place: of the row, for messages.
+        limits: least and largest value; the latter may be infinite.
+        required: names of other fields that the row should have.
+
+    Raises:
+        BadInput: a field is missing, or the number is outside the limits.
+    """
+    for field in (*required, name):
+        if field not in row:
+            raise BadInput(f"{place}: no column {field!r}; there are {', '.join(row)}")
+        if row[field] in (None, ""):
+            raise BadInput(f"{place}, field {field!r}: expected a value, found none")
+    low, high = limits
     try:
-        grade = float(row["grade"])
+        value = float(row[name])
     except (TypeError, ValueError):
-        grade = math.nan
-    if not LOW <= grade <= HIGH:
-        raise BadInput(f"{place}, field 'grade': expected a number from {LOW} to {HIGH}, found {row['grade']!r:.40}")
-    source, rater = row.get("source"), row.get("rater_id")
-    return (
-        str(source) if source else None,
-        str(row["thread_id"]),
-        str(row["comment_id"]),
-        str(rater or "unnamed"),
-        grade,
-    )
+        value = math.nan
+    if not low <= value <= high:
+        expected = f"from {low:g} to {high:g}" if math.isfinite(high) else f"of {low:g} or more"
+        raise BadInput(f"{place}, field {name!r}: expected a number {expected}, found {row[name]!r:.40}")
+    return value
 
 
 def measure_agreement(kind: Kind) -> pl.DataFrame:
@@ -307,8 +311,7 @@ def measure_agreement(kind: Kind) -> pl.DataFrame:
     """
     from pipeline.metrics.labelling import agreement
 
-    quality_grades = quality.collect_grades(_read_valid_labels(kind), read_tasks(kind)).grades
-    codes = quality.encode_grades(quality_grades.filter(pl.col("n") >= assignment.PER_TASK))
+    codes = quality.encode_grades(_collect_valid_grades(kind).filter(pl.col("n") >= assignment.PER_TASK))
     rows = []
     for name in ("linear", "quadratic"):
         interval = agreement.estimate_interval(f"weighted_kappa_{name}", codes)
@@ -319,4 +322,4 @@ def measure_agreement(kind: Kind) -> pl.DataFrame:
 
 def summarize(kind: Kind) -> quality.Summary:
     """Summarize the grades of a set as the paper does (AAC-10)."""
-    return quality.summarise(quality.collect_grades(_read_valid_labels(kind), read_tasks(kind)).grades)
+    return quality.summarise(_collect_valid_grades(kind))

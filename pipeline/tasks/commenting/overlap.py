@@ -20,7 +20,7 @@ from pipeline.slices import parse_day
 from pipeline.tables import TABLES
 from pipeline.tasks.commenting import corpus
 from pipeline.tasks.commenting import grades as grading
-from pipeline.tasks.commenting.corpus import COMMENT, THREAD
+from pipeline.tasks.commenting.corpus import COMMENT, THREAD, THREAD_ID
 from pipeline.tasks.record import runs
 from pipeline.text import segment
 
@@ -47,19 +47,19 @@ def load_tokenizer(tokenize: str) -> Cut:
     return str.split if tokenize == "none" else partial(segment.split_words, cut=segment.load_tokenizer("jieba").cut)
 
 
-# ------------------------------------------------------------------------------------------------------------ files
-
-
 def measure_files(
-    candidates: Path, references: Path, weights_: Path | None = None, names: Sequence[str] = NAMES,
+    candidates: Path,
+    references: Path,
+    weights_file: Path | None = None,
+    names: Sequence[str] = NAMES,
     tokenize: str = "jieba",
-) -> pl.DataFrame:  # fmt: skip
+) -> pl.DataFrame:
     """Measure the corpus scores of a file of candidates, with intervals.
 
     Args:
         candidates: file with one candidate in each line.
         references: file with a JSON list of references in each line.
-        weights_: file with a JSON list of their weights in [0, 1] in each line; all one by default.
+        weights_file: file with a JSON list of their weights in [0, 1] in each line; all one by default.
         names: of `overlap.METRICS`.
         tokenize: jieba, chars or none.
 
@@ -69,41 +69,40 @@ def measure_files(
     Raises:
         BadInput: with file and line.
     """
-    tokenizer_function = load_tokenizer(tokenize)
-    rows = partial(_read_references, references, tokenizer_function)
-    weight_rows = _read_weights(weights_) if weights_ else None
+    cut = load_tokenizer(tokenize)
+    rows = partial(_read_references, references, cut)
+    weight_rows = _read_lists(weights_file, "weights") if weights_file else None
     try:
         metrics = build_metrics(names, rows)
-        scores = scoring.measure(metrics, _read_candidates(candidates, tokenizer_function), rows(), weight_rows)
+        texts = (cut(line) for _, line in _read_lines(candidates))
+        scores = scoring.measure(metrics, texts, rows(), weight_rows)
     except BadInput as error:
         if not str(error).startswith("row "):
             raise
-        files = ", ".join(map(str, filter(None, (candidates, references, weights_))))
+        files = ", ".join(map(str, filter(None, (candidates, references, weights_file))))
         raise BadInput(f"{files}: {error}") from error
-    tokenizer = tokenize if tokenize != "jieba" else "jieba-{}".format(segment.load_tokenizer("jieba").version)
-    settings_text = f"weights:{'file' if weights_ else 'none'}|tokenizer:{tokenizer}"
-    return scores.with_columns(signature=pl.format("{}|{}|{}", "metric", "signature", pl.lit(settings_text)))
+    tokenizer = tokenize if tokenize != "jieba" else f"jieba-{segment.load_tokenizer('jieba').version}"
+    facts = f"weights:{'file' if weights_file else 'none'}|tokenizer:{tokenizer}"
+    return scores.with_columns(signature=pl.format("{}|{}|{}", "metric", "signature", pl.lit(facts)))
 
 
-def _read_candidates(path: Path, tokenizer_function: Cut) -> Iterator[list[str]]:
-    for _, line in _read_lines(path):
-        yield tokenizer_function(line)
+def _read_references(path: Path, cut: Cut) -> Iterator[list[list[str]]]:
+    for texts in _read_lists(path, "references", lambda values: values and {*map(type, values)} == {str}):
+        yield [cut(text) for text in texts]
 
 
-def _read_references(path: Path, tokenizer_function: Cut) -> Iterator[list[list[str]]]:
+def _read_lists(
+    path: Path, items: str, is_valid: Callable[[list[Any]], object] = lambda _: True
+) -> Iterator[list[Any]]:
+    """Yield the JSON list in each line."""
     for number, line in _read_lines(path):
-        texts = _parse_json(path, number, line)
-        if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
-            raise BadInput(f"{path}, line {number}: expected a JSON list of references, found {line[:60]}")
-        yield [tokenizer_function(text) for text in texts]
-
-
-def _read_weights(path: Path) -> Iterator[list[float]]:
-    for number, line in _read_lines(path):
-        line_weights = _parse_json(path, number, line)
-        if not isinstance(line_weights, list):
-            raise BadInput(f"{path}, line {number}: expected a JSON list of weights, found {line[:60]}")
-        yield line_weights
+        try:
+            values = json.loads(line)
+        except (json.JSONDecodeError, RecursionError) as error:  # RecursionError: a thousand brackets
+            raise BadInput(f"{path}, line {number}: expected JSON, found {line[:60]!r}") from error
+        if not isinstance(values, list) or not is_valid(values):
+            raise BadInput(f"{path}, line {number}: expected a JSON list of {items}, found {line[:60]}")
+        yield values
 
 
 def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -116,16 +115,6 @@ def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, line.rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: expected UTF-8, found {error.reason} at byte {error.start}") from error
-
-
-def _parse_json(path: Path, number: int, line: str) -> Any:
-    try:
-        return json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:  # RecursionError: a thousand brackets
-        raise BadInput(f"{path}, line {number}: expected JSON, found {line[:60]!r}") from error
-
-
-# ----------------------------------------------------------------------------------------------------------- tables
 
 
 def read_references(preset: str = PRESET) -> pl.DataFrame:
@@ -145,10 +134,10 @@ def read_references(preset: str = PRESET) -> pl.DataFrame:
     references = rows.collect().join(comments, on=COMMENT, how="inner").join(grades, on=COMMENT, how="left")
     ordered = references.sort(*THREAD, "place")
     graded = ordered.drop_nulls("grade")
-    key = graded.select(pl.concat_str(THREAD, separator="/")).to_series().to_list()
+    key = graded.select(THREAD_ID).to_series()
     weighted = graded.with_columns(weight=pl.Series(weights.normalise(graded["grade"].to_numpy(), preset, key)))
-    all_references = ordered.join(weighted.select(*COMMENT, "weight"), on=COMMENT, how="left", maintain_order="left")
-    by_article = all_references.group_by(THREAD, maintain_order=True).agg(
+    rows_with_weights = ordered.join(weighted.select(*COMMENT, "weight"), on=COMMENT, how="left", maintain_order="left")
+    by_article = rows_with_weights.group_by(THREAD, maintain_order=True).agg(
         "tokens", comment_ids="comment_id", weights="weight"
     )
     has_gap = pl.col("weights").list.eval(pl.element().is_null()).list.any()
@@ -168,13 +157,12 @@ def measure(
     grading.prune(run_id)
     rows, metrics = read_material(preset, names)
     counts = {}
-    existing_sources = warehouse.scan("metric_scores").select(pl.col("source").unique()).collect()["source"]
-    for name in [source] if source else pl.concat([rows["source"], existing_sources]).unique().sort():
+    for name in [source] if source else corpus.list_sources("metric_scores", rows["source"]):
         part = rows.filter(pl.col("source") == name)
-        scored_rows = pl.concat(
-            [_sign(score(metrics, part, weighted), metrics, weighted, preset) for weighted in (False, True)]
-        )
-        counts[name] = warehouse.overwrite("metric_scores", warehouse.slice_of(source=name), scored_rows, run_id)
+        scored = [
+            _sign(score(metrics, part, is_weighted), metrics, is_weighted, preset) for is_weighted in (False, True)
+        ]
+        counts[name] = warehouse.overwrite("metric_scores", warehouse.slice_of(source=name), pl.concat(scored), run_id)
         runs.record_step(name, day, "generated", "measure", counts[name], None, {"weights": preset}, run_id, timer)
         timer = runs.start()  # the first source has the time of what all sources share
     if not rows.height:
@@ -187,53 +175,51 @@ def read_material(preset: str, names: Sequence[str]) -> tuple[pl.DataFrame, list
     references = read_references(preset)
     generated = warehouse.scan("generated_comments").select(*THREAD, "generated_id", "tokens").collect()
     rows = generated.join(references, on=THREAD, how="inner", suffix="_of").sort(*THREAD, "generated_id")
-    return rows, build_metrics(names, _repeat(references["tokens"])) if rows.height else []
+    return rows, build_metrics(names, partial(_iterate, references["tokens"])) if rows.height else []
 
 
-def build_metrics(names: Sequence[str], references_: Callable[[], Iterable[Any]]) -> list[Metric]:
+def build_metrics(names: Sequence[str], references: Callable[[], Iterable[Any]]) -> list[Metric]:
     """Build metrics under the names that were asked for.
 
     Raises:
         BadInput: there is no such metric.
     """
-    if unknown := [format_name for format_name in names if format_name not in overlap.METRICS]:
+    if unknown := [name for name in names if name not in overlap.METRICS]:
         raise BadInput(f"no metric {unknown[0]!r}; there are {', '.join(overlap.METRICS)}")
     if len(set(names)) < len(names):
         raise BadInput(f"metrics should be named once, found {', '.join(names)}")
-    return [
-        metric._replace(name=name)
-        for name, metric in zip(names, overlap.build_metrics(names, references_), strict=True)
-    ]
+    metrics = overlap.build_metrics(names, references)
+    return [metric._replace(name=name) for name, metric in zip(names, metrics, strict=True)]
 
 
-def _repeat(values: pl.Series) -> Callable[[], Iterable[Any]]:
-    """Make a function that iterates over the values from the start each time."""
-    return lambda: (value.to_list() for value in values)
+def _iterate(values: pl.Series) -> Iterator[Any]:
+    return (value.to_list() for value in values)
 
 
-def score(metrics: Sequence[Metric], rows: pl.DataFrame, weighted: bool) -> pl.DataFrame:
+def score(metrics: Sequence[Metric], rows: pl.DataFrame, is_weighted: bool) -> pl.DataFrame:
     """Score each comment: source, thread_id, generated_id, metric, value; weighted only where all weights are known."""
-    rows = rows.filter(pl.col("weights").is_not_null()) if weighted else rows
+    rows = rows.filter(pl.col("weights").is_not_null()) if is_weighted else rows
     key = [*THREAD, "generated_id"]
     if not rows.height:
         return pl.DataFrame(schema=dict.fromkeys([*key, "metric"], pl.String) | {"value": pl.Float64})
-    weights_ = rows["weights"].to_list() if weighted else None
-    metric_scores = scoring.score_segments(metrics, rows["tokens"].to_list(), _repeat(rows["tokens_of"])(), weights_)
-    score_columns = rows.select(key).hstack(metric_scores)
-    return score_columns.unpivot(metric_scores.columns, index=key, variable_name="metric", value_name="value")
+    row_weights = rows["weights"].to_list() if is_weighted else None
+    scores = scoring.score_segments(metrics, rows["tokens"].to_list(), _iterate(rows["tokens_of"]), row_weights)
+    return (
+        rows.select(key).hstack(scores).unpivot(scores.columns, index=key, variable_name="metric", value_name="value")
+    )
 
 
-def _sign(rows: pl.DataFrame, metrics: Sequence[Metric], weighted: bool, preset: str) -> pl.DataFrame:
+def _sign(rows: pl.DataFrame, metrics: Sequence[Metric], is_weighted: bool, preset: str) -> pl.DataFrame:
     """Make rows of `metric_scores` with their signatures."""
-    tokenizer_names = "+".join(
+    tokenizers = "+".join(
         sorted({corpus.format_tokenizer(tokenizer) for tokenizer in corpus.load_tokenizers().values()})
     )
-    settings_text = f"weights:{preset if weighted else 'none'}|tokens:{tokenizer_names}"
-    signatures = {metric.name: f"{metric.name}|{metric.signature}|{settings_text}" for metric in metrics}
-    return rows.with_columns(
-        pl.col("value").round(DECIMALS), is_weighted=pl.lit(weighted),
-        signature=pl.col("metric").replace_strict(signatures, return_dtype=pl.String),
-    ).select(TABLES["metric_scores"].schema.column_names())  # fmt: skip
+    facts = f"weights:{preset if is_weighted else 'none'}|tokens:{tokenizers}"
+    signatures = {metric.name: f"{metric.name}|{metric.signature}|{facts}" for metric in metrics}
+    signature = pl.col("metric").replace_strict(signatures, return_dtype=pl.String)
+    value = pl.col("value").round(DECIMALS)
+    rows = rows.with_columns(value, is_weighted=pl.lit(is_weighted), signature=signature)
+    return rows.select(TABLES["metric_scores"].schema.column_names())
 
 
 def average_by_system() -> pl.DataFrame:
@@ -253,5 +239,5 @@ def format_table_7(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def format_name() -> pl.Expr:
-    """Put `w_` before the name of a weighted metric."""
+    """Format the name of a metric, with `w_` before that of a weighted one."""
     return pl.when("is_weighted").then(pl.format("w_{}", "metric")).otherwise("metric").alias("metric")

@@ -13,8 +13,8 @@ from pipeline.papers import commenting as commenting_claims
 from pipeline.report.commenting import page
 from pipeline.slices import parse_day
 from pipeline.tasks.commenting import commenters, corpus, correlations, grades, overlap
-from pipeline.tasks.commenting.corpus import COMMENT, THREAD
-from pipeline.tasks.record import day_texts, pages
+from pipeline.tasks.commenting.corpus import COMMENT_ID, GENERATED_ID, THREAD
+from pipeline.tasks.record import pages
 
 SHOWN = ("bleu_1", "meteor")  # metrics of the examples, plain and weighted
 
@@ -29,24 +29,29 @@ def read_inputs(day: str) -> page.Commenting:
     """Read what the page shows; missing parts are None."""
     judged = _read_if_present(correlations.read_judged)
     threads = warehouse.scan("threads").select("category", "split").collect()
+    categories = commenting.count_categories(threads).rename({"count": "n"}) if threads["category"].count() else None
     signatures = warehouse.scan("generated_comments").select(pl.col("signature").unique().sort()).collect()
-    return page.Commenting(
+    is_simulated = pl.col("tool").str.contains(simulated.TOOL, literal=True)
+    is_scorer = pl.col("kind").is_in(["quality", "upvotes"]) & (pl.col("split") == "test")
+    inputs = page.Commenting(
         statistics=_read_if_present(lambda: corpus.list_statistics(corpus.measure_corpus())),
-        categories=commenting.count_categories(threads).rename({"count": "n"}) if threads["category"].count() else None,
+        categories=categories,
         grades=_read_grades(),
         kappa=_read_if_present(lambda: grades.measure_agreement("references")),
-        correlations=None if judged is None else correlations.correlate(judged, correlations.read_ratings()),
-        scatter=None if judged is None else judged.select("metric", "is_weighted", "value", "grade"),
-        sensitivity=None if judged is None else correlations.measure_sensitivity(),
         systems=overlap.average_by_system(),
-        examples=None if judged is None else _list_examples(judged),
-        numbers=_read_evaluations(day, pl.col("kind").is_in(["quality", "upvotes"]) & (pl.col("split") == "test")),
+        numbers=_read_evaluations(day, is_scorer).with_columns(subset="kind"),
         history=_read_history(day),
         errata=commenting_claims.list_claims(),
-        made_up=warehouse.scan("comment_grades", pl.col("tool").str.contains(simulated.TOOL, literal=True))
-        .collect()
-        .height,
+        made_up=warehouse.scan("comment_grades", is_simulated).collect().height,
         signatures=signatures["signature"].to_list(),
+    )
+    if judged is None:
+        return inputs
+    return inputs._replace(
+        correlations=correlations.correlate(judged, correlations.read_ratings()),
+        scatter=judged.select("metric", "is_weighted", "value", "grade"),
+        sensitivity=correlations.measure_sensitivity(),
+        examples=_list_examples(judged),
     )
 
 
@@ -61,31 +66,23 @@ def _read_if_present(read: Callable[[], pl.DataFrame]) -> pl.DataFrame | None:
 def _read_grades() -> pl.DataFrame:
     """Read the single grades of the references: item_id, grade."""
     is_reference = pl.col("project") == grades.get_project("references").name
-    rows = warehouse.scan("comment_grades", is_reference).select(
-        "grades", item_id=pl.concat_str(COMMENT, separator="/")
-    )  # fmt: skip
-    return rows.explode("grades").rename({"grades": "grade"}).sort("item_id").collect()
+    rows = warehouse.scan("comment_grades", is_reference).select(item_id=COMMENT_ID, grade="grades")
+    return rows.explode("grade").sort("item_id").collect()
 
 
 def _list_examples(judged: pl.DataFrame) -> pl.DataFrame:
     """List judged comments with titles, and scores on the scale of grades (tables 5 and 6; AAC-29)."""
-    generated = warehouse.scan("generated_comments").select(
-        *THREAD, "text", item_id=pl.concat_str(*THREAD, "generated_id", separator="/")
-    )
-    titles = day_texts.scan_articles(pl.lit(value=True)).select(*THREAD, "title")
-    texts = generated.join(titles, on=THREAD, how="left").drop(THREAD).collect()
-    examples = judged.filter(pl.col("metric").is_in(SHOWN)).join(
-        texts, on="item_id", how="inner", maintain_order="left"
-    )
+    generated = warehouse.scan("generated_comments").select(*THREAD, "text", item_id=GENERATED_ID)
+    titles = corpus.scan_articles().select(*THREAD, "title")
+    texts = generated.join(titles, on=THREAD, how="left").collect()
+    examples = judged.filter(pl.col("metric").is_in(SHOWN))
+    examples = examples.join(texts, on="item_id", how="inner", maintain_order="left")
     parts = [
-        part.with_columns(
-            normalised=pl.Series(correlation.normalise_scores(part["value"], part["grade"])),
-            title=pl.col("title").fill_null(""),
-        )
+        part.with_columns(normalised=pl.Series(correlation.normalise_scores(part["value"], part["grade"])))
         for part in examples.partition_by("metric", "is_weighted", maintain_order=True)
     ]
     columns = ("title", "text", "grade", "metric", "is_weighted", "value", "normalised")
-    return pl.concat(parts).select(columns) if parts else pl.DataFrame()
+    return pl.concat(parts).select(columns).with_columns(pl.col("title").fill_null("")) if parts else pl.DataFrame()
 
 
 def _read_evaluations(day: str, condition: pl.Expr) -> pl.DataFrame:
@@ -99,11 +96,6 @@ def _read_history(day: str) -> pl.DataFrame:
     """Read the losses of the commenters by epoch."""
     kinds = {commenters.get_kind(system): system for system in commenters.SYSTEMS}
     rows = _read_evaluations(day, pl.col("kind").is_in(list(kinds)) & (pl.col("metric") == "loss"))
-    if not rows.height:
-        return rows
-    wide = rows.pivot("split", index=["kind", "epoch"], values="value")
-    absent = [pl.lit(None, pl.Float64).alias(name) for name in ("train", "validation") if name not in wide.columns]
-    return wide.with_columns(absent).select(
-        "epoch", system=pl.col("kind").replace_strict(kinds, return_dtype=pl.String), train_loss="train",
-        validation_loss="validation",
-    ).sort("system", "epoch")  # fmt: skip
+    losses = {f"{split}_loss": pl.col("value").filter(split=split).first() for split in ("train", "validation")}
+    wide = rows.group_by("kind", "epoch").agg(**losses)
+    return wide.select("epoch", *losses, system=pl.col("kind").replace_strict(kinds)).sort("system", "epoch")

@@ -14,13 +14,14 @@ from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import NAMES, draw_uniform
 from pipeline.io.rows import read_chunks
 from pipeline.tables import TABLES
-from pipeline.tasks.commenting.corpus import COMMENT, THREAD
+from pipeline.tasks.commenting import corpus, grades
+from pipeline.tasks.commenting.corpus import COMMENT, THREAD, THREAD_ID
 from pipeline.tasks.commenting.correlations import MIN_ARTICLES
 from pipeline.tasks.record import day_texts, model_registry, runs
 from pipeline.tasks.record.model_registry import TrainedModel, select_scalars
 
 if TYPE_CHECKING:
-    from pipeline.training.commenting.quality import Scorer
+    from pipeline.models.commenting.quality import Scorer
     from pipeline.training.registry import Model
 
 Target = Literal["grade", "upvotes"]
@@ -50,48 +51,22 @@ def read(path: Path, kind: str) -> pl.DataFrame:
     Raises:
         BadInput: with file, row and field.
     """
-    target_name = TARGETS[check_kind(kind)]
+    target, columns = TARGETS[check_kind(kind)], ("text", "title", "content", "article_id", "split")
     rows = []
     for chunk in read_chunks(path, "utf-8-sig"):
         for number, row in enumerate(chunk.rows, chunk.first):
-            for name in ("text", target_name):
-                if name not in row:
-                    raise BadInput(f"{path}, row {number}: no column {name!r}; there are {', '.join(row)}")
-                if row.get(name) in (None, ""):
-                    raise BadInput(f"{path}, row {number}, field {name!r}: expected a value, found none")
-            target = _parse_number(row[target_name])
-            low, high = RANGES[target_name]
-            if not low <= target <= high:
-                value_text = f"{row[target_name]!r:.40}"
-                range_text = (
-                    f"a number from {low:g} to {high:g}" if math.isfinite(high) else f"a number of {low:g} or more"
-                )
-                raise BadInput(
-                    f"{path}, row {number}, field {target_name!r}: expected {range_text}, found {value_text}"
-                )
+            place = f"{path}, row {number}"
+            value = grades.parse_number(row, target, place, RANGES[target], "text")
             if row.get("split") not in (None, "", *NAMES):
-                raise BadInput(
-                    f"{path}, row {number}, field 'split': expected {', '.join(NAMES)}, found {row['split']!r:.40}"
-                )
-            optional_values = (row.get(name) for name in ("title", "content", "article_id", "split"))
-            rows.append(
-                (str(row["text"]), *(None if value in (None, "") else str(value) for value in optional_values), target)
-            )
-    schema = {**dict.fromkeys(("text", "title", "content", "article_id", "split"), pl.String), "target": pl.Float64}
+                raise BadInput(f"{place}, field 'split': expected {', '.join(NAMES)}, found {row['split']!r:.40}")
+            texts = [None if row.get(name) in (None, "") else str(row[name]) for name in columns]
+            rows.append((*texts, value))
+    schema = {**dict.fromkeys(columns, pl.String), "target": pl.Float64}
     return _split_rows(pl.DataFrame(rows, schema=schema, orient="row"))
-
-
-def _parse_number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return math.nan
 
 
 def _split_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Give rows without a split one, by article, or by text where there is no article."""
-    if not rows["split"].null_count():
-        return rows
     draw = draw_uniform(rows.select(pl.coalesce("article_id", "text")).to_series())
     split = pl.when(draw < SHARES[0]).then(pl.lit("train")).when(draw < SHARES[1]).then(pl.lit("validation"))
     return rows.with_columns(split=pl.coalesce("split", split.otherwise(pl.lit("test"))))
@@ -105,20 +80,18 @@ def read_tables(kind: str) -> pl.DataFrame:
     Raises:
         Missing: there are none.
     """
-    articles = day_texts.scan_articles(pl.lit(value=True)).select(*THREAD, "title", content="text")
-    comments = warehouse.scan("comments").sort("day").unique(COMMENT, keep="last")
+    comments = corpus.scan_comments()
     if check_kind(kind) == "quality":
         is_human = ~pl.col("tool").str.contains("simulated", literal=True)
-        grades = warehouse.scan("comment_grades", is_human).group_by(COMMENT).agg(target=pl.col("grade").mean())
+        targets = warehouse.scan("comment_grades", is_human).group_by(COMMENT).agg(target=pl.col("grade").mean())
         generated = warehouse.scan("generated_comments").select(*THREAD, "text", comment_id="generated_id")
         all_comments = pl.concat([comments.select(*COMMENT, "text"), generated.select(*COMMENT, "text")])
-        rows = all_comments.join(grades, on=COMMENT, how="inner")
+        rows = all_comments.join(targets, on=COMMENT, how="inner")
     else:
         rows = comments.drop_nulls("like_count").select(*COMMENT, "text", target=pl.col("like_count").cast(pl.Float64))
-    examples = rows.join(articles, on=THREAD, how="left").sort(COMMENT).select(
-        "text", "title", "content", "target", article_id=pl.concat_str(THREAD, separator="/"),
-        split=pl.lit(None, pl.String),
-    ).collect()  # fmt: skip
+    columns = {"article_id": THREAD_ID, "split": pl.lit(None, pl.String)}
+    rows = rows.join(corpus.scan_articles(), on=THREAD, how="left").sort(COMMENT)
+    examples = rows.select("text", "title", "content", "target", **columns).collect()
     if not examples.height:
         condition = "graded by people" if kind == "quality" else "with upvotes"
         raise Missing(f"no comment is {condition}; see `undertone commenting ratings --help`, or give a file by --data")
@@ -131,25 +104,22 @@ def fit(
     """Fit a scorer and measure it; it is promoted unless it could not be measured."""
     from pipeline.training.commenting import quality
 
-    recipe = quality.make_recipe(profile or _profile(kind), **(changes or {}))
+    recipe = quality.make_recipe(profile or ("upvotes" if kind == "upvotes" else "undertone"), **(changes or {}))
     if recipe.target != TARGETS[check_kind(kind)]:
         raise BadInput(f"profile {profile!r} learns {recipe.target}, not {TARGETS[kind]}")
-    fitted_scorer = quality.fit(
-        rows, recipe, _load_encoder() if recipe.has_embedding else None, settings.scratch("embeddings")
-    )
-    data_hash = model_registry.hash_rows(rows.select(_ROWS))
-    config = {**fitted_scorer.config, "kind": kind, "data_hash": data_hash}
-    evaluations = measure(rows, kind, _load_scorer(fitted_scorer.tensors, config))
+    encoder = _load_encoder() if recipe.has_embedding else None
+    result = quality.fit(rows, recipe, encoder, settings.scratch("embeddings"))
+    config = {**result.config, "kind": kind, "data_hash": model_registry.hash_rows(rows.select(_ROWS))}
+    evaluations = measure(rows, kind, _load_scorer(result.tensors, config))
     return TrainedModel(
-        kind=kind, tensors=fitted_scorer.tensors, config=config, evaluations=evaluations,
+        kind=kind,
+        tensors=result.tensors,
+        config=config,
+        evaluations=evaluations,
         is_promoted=not evaluations.is_empty(),
         texts=pl.concat([rows[name].alias("text") for name in ("text", "title", "content")]),
         summary=select_scalars(config),
-    )  # fmt: skip
-
-
-def _profile(kind: str) -> str:
-    return "upvotes" if kind == "upvotes" else "undertone"
+    )
 
 
 def _load_encoder() -> Any:
@@ -159,7 +129,7 @@ def _load_encoder() -> Any:
 
 
 def _load_scorer(tensors: dict[str, Any], config: dict[str, Any]) -> "Scorer":
-    from pipeline.training.commenting import quality
+    from pipeline.models.commenting import quality
 
     return quality.load(tensors, config, _load_encoder() if config.get("encoder") else None)
 
@@ -167,36 +137,26 @@ def _load_scorer(tensors: dict[str, Any], config: dict[str, Any]) -> "Scorer":
 def measure(rows: pl.DataFrame, kind: str, scorer: "Scorer") -> pl.DataFrame:
     """Measure the scores of the test part, with intervals over articles and the best baseline for each metric."""
     from pipeline.metrics.commenting import grading
-    from pipeline.training.commenting import quality
+    from pipeline.models.commenting import quality
 
-    test = rows.filter(pl.col("split") == "test")
+    unit = pl.col("target").log1p() if TARGETS[kind] == "upvotes" else pl.col("target")
+    test = rows.filter(pl.col("split") == "test").with_columns(unit)
     if not test.height:
         return model_registry.complete_evaluations(pl.DataFrame(schema={"metric": pl.String}))
-    unit = pl.col("target").log1p() if TARGETS[kind] == "upvotes" else pl.col("target")
-    scores_report = grading.report(test.with_columns(unit, score=pl.Series(quality.score_comments(scorer, test))))
-    best = (
-        _select_best(grading.report_baselines(rows.with_columns(unit), draws=0))
-        if (rows["split"] == "train").any()
-        else _NO_BEST
-    )
-    report = scores_report.join(best, on="metric", how="left", maintain_order="left")
+    report = grading.report(test.with_columns(score=pl.Series(quality.score_comments(scorer, test))))
+    best = pl.DataFrame(schema={"metric": pl.String, "baseline": pl.Float64, "baseline_name": pl.String})
+    if (rows["split"] == "train").any():
+        best = _select_best(grading.report_baselines(rows.with_columns(unit), draws=0))
+    report = report.join(best, on="metric", how="left", maintain_order="left")
     parts = [report.select("metric", "value", "baseline", "baseline_name", pair_count="n")]
-    has_interval = test["article_id"].n_unique() >= MIN_ARTICLES or test["article_id"].null_count() >= MIN_ARTICLES
-    parts += (
-        []
-        if not has_interval
-        else [
+    if test["article_id"].n_unique() >= MIN_ARTICLES or test["article_id"].null_count() >= MIN_ARTICLES:
+        parts += [
             report.select(metric=pl.format("{}_{}", "metric", pl.lit(end)), value=end, pair_count="n")
             for end in ("low", "high")
         ]
-    )
     all_rows = pl.concat(parts, how="diagonal").drop_nulls("value")
-    return model_registry.complete_evaluations(
-        all_rows.with_columns(split=pl.lit("test"), subset=pl.lit("all"), epoch=pl.lit(0, pl.Int64))
-    )
-
-
-_NO_BEST = pl.DataFrame(schema={"metric": pl.String, "baseline": pl.Float64, "baseline_name": pl.String})
+    facts = {"split": pl.lit("test"), "subset": pl.lit("all"), "epoch": pl.lit(0, pl.Int64)}
+    return model_registry.complete_evaluations(all_rows.with_columns(**facts))
 
 
 def _select_best(baselines: pl.DataFrame) -> pl.DataFrame:
@@ -254,40 +214,32 @@ def score_frame(
         ref: folder or id of a scorer; by default the one in force.
         column: of the comments.
     """
-    from pipeline.training.commenting import quality
+    from pipeline.models.commenting import quality
 
     model = load_model(kind, ref)
     missing_columns = {name: pl.lit(None, pl.String) for name in ("title", "content") if name not in rows.columns}
     texts = rows.with_columns(text=pl.col(column).fill_null("").str.strip_chars(), **missing_columns)
     has_text = texts["text"] != ""
     values = np.full(rows.height, np.nan)
-    scored_rows = texts.filter(has_text)
-    if scored_rows.height:
-        values[has_text.to_numpy()] = quality.score_comments(model.build(_load_scorer), scored_rows)
-    score_column = pl.Series(kind, values.round(DECIMALS)).fill_nan(None)
-    signature_column = pl.when(has_text).then(pl.lit(format_signature(kind, model)))
-    return rows.drop(kind, "signature", strict=False).hstack([score_column]).with_columns(signature=signature_column)
-
-
-def format_signature(kind: str, model: "Model") -> str:
-    """Format the model that made a score."""
+    if has_text.any():
+        values[has_text.to_numpy()] = quality.score_comments(model.build(_load_scorer), texts.filter(has_text))
+    scores = pl.Series(kind, values.round(DECIMALS)).fill_nan(None)
     encoder = model.config.get("encoder") or "none"
-    return f"{kind}|model:{model.model_id[:12]}|encoder:{encoder}|undertone:{__version__}"
+    signature = f"{kind}|model:{model.model_id[:12]}|encoder:{encoder}|undertone:{__version__}"
+    scored_rows = rows.drop(kind, "signature", strict=False).hstack([scores])
+    return scored_rows.with_columns(signature=pl.when(has_text).then(pl.lit(signature)))
 
 
 def score_day(day: str, kind: str = "quality", ref: str | None = None, run_id: str = "cli") -> int:
     """Score a day's comments with their articles into `scores`, replacing those by the same model; return the count."""
     timer = runs.start()
     model = load_model(kind, ref, day)
-    columns = ("source", "day", "thread_id", "comment_id", "text_hash", "text")
-    articles = day_texts.scan_articles(pl.lit(value=True)).select(*THREAD, "title", content="text")
-    comments = day_texts.scan_comments(day, warehouse.snapshot("comments"), *columns).join(
-        articles, on=THREAD, how="left"
-    )
-    scores = score_frame(comments.sort(COMMENT).collect(), kind, ref or model.model_id).drop_nulls(kind).select(
-        "source", "day", "thread_id", "comment_id", "text_hash", "signature", metric=pl.lit(kind),
-        model_id=pl.lit(model.model_id), value=kind,
-    )  # fmt: skip
+    columns = ("source", "day", "thread_id", "comment_id", "text_hash")
+    comments = day_texts.scan_comments(day, warehouse.snapshot("comments"), *columns, "text")
+    rows = comments.join(corpus.scan_articles(), on=THREAD, how="left").sort(COMMENT).collect()
+    scored_rows = score_frame(rows, kind, ref or model.model_id).drop_nulls(kind)
+    facts = {"metric": pl.lit(kind), "model_id": pl.lit(model.model_id)}
+    scores = scored_rows.select(*columns, "signature", value=kind, **facts)
     partition = {**warehouse.slice_of(day=day), "metric": kind, "model_id": model.model_id}
     count = warehouse.overwrite("scores", partition, scores.select(TABLES["scores"].schema.column_names()), run_id)
     runs.record_scores(scores, day, f"score_{kind}", kind, [model.model_id], run_id, timer)
@@ -305,13 +257,9 @@ def evaluate(rows: pl.DataFrame, kind: str, ref: str | None = None) -> pl.DataFr
 def summarize(evaluations: pl.DataFrame) -> pl.DataFrame:
     """Summarize evaluations for display: metric, value with its interval, the best baseline, n."""
     rows = evaluations.filter(pl.col("split") == "test")
-    bounds = {
-        end: rows.filter(pl.col("metric").str.ends_with(f"_{end}")).select(
-            pl.col("metric").str.strip_suffix(f"_{end}"), pl.col("value").alias(end)
-        )
-        for end in ("low", "high")
-    }
     wide = rows.filter(~pl.col("metric").str.contains("_(low|high)$"))
-    for bound_rows in bounds.values():
-        wide = wide.join(bound_rows, on="metric", how="left", maintain_order="left")
+    for end in ("low", "high"):
+        bounds = rows.filter(pl.col("metric").str.ends_with(f"_{end}"))
+        bounds = bounds.select(pl.col("metric").str.strip_suffix(f"_{end}"), pl.col("value").alias(end))
+        wide = wide.join(bounds, on="metric", how="left", maintain_order="left")
     return wide.select("metric", "value", "low", "high", "baseline", by="baseline_name", n="pair_count")

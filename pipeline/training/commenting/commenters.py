@@ -6,16 +6,15 @@ comments of 17 words and 200,000 articles of 400 take 0.6 GB.
 """
 
 import logging
-import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import torch
 from torch import Tensor
@@ -23,40 +22,17 @@ from torch.nn.functional import cross_entropy
 
 from pipeline.errors import BadInput
 from pipeline.models.commenting import commenters as models
-from pipeline.models.commenting.commenters import (
-    BEGIN,
-    PAD,
-    Comment,
-    Commenter,
-    Network,
-    Shape,
-    Source,
-    generate,
-    generate_candidates,
-    load,
-)
+from pipeline.models.commenting.commenters import BEGIN, PAD, Commenter, Network, Shape, Source
+from pipeline.models.commenting.relevance import IndexArray, Texts
 from pipeline.models.recam.readers import Unit
 from pipeline.training import loop, recipes
 from pipeline.training.batches import shuffle_batches, sort_batches
 from pipeline.training.commenting.relevance import check_frames
 from pipeline.training.loop import TrainingResult
 
-__all__ = [
-    "PROFILES",
-    "Comment",
-    "Commenter",
-    "Recipe",
-    "fit",
-    "generate",
-    "generate_candidates",
-    "load",
-    "make_recipe",
-    "perplexity",
-]  # fmt: skip
-
 log = logging.getLogger(__name__)
 
-IndexArray = npt.NDArray[np.int64]
+Descend = Callable[[Tensor], object]
 
 _SLICE = 4096  # rows that are Python objects at a time
 
@@ -93,37 +69,34 @@ PROFILES = {
 
 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
-    """A profile with some numbers changed; those that are None stay."""
+    """Return a profile with some numbers changed; those that are None stay."""
     return recipes.change_profile(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"clip", "learning_rate"})
 
 
 def fit(
-    articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, state: Path | None = None, *,
-    device: str | None = None,
-) -> TrainingResult:  # fmt: skip
+    articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, state: Path | None = None, *, device: str = "cpu"
+) -> TrainingResult:
     """Train a commenter and keep the epoch with the least loss on the split `validation`.
 
     Without a validation part, the training part decides. On a CPU the same rows and recipe give the same bits.
 
     Args:
-        articles: article_id, each once; title and content, lists of words; split (others than train and validation
-            are let be).
+        articles: article_id, each once; title and content, lists of words; split (other splits than train and
+            validation are ignored).
         comments: article_id, one of the articles'; words, a list.
         recipe: hyperparameters.
-        state: file that keeps the state after each epoch; an interrupted training goes on from it and ends with the
-            same model on a CPU. More epochs may be asked for.
-        device: cuda or cpu; by default a GPU if there is one.
+        state: file for the state after each epoch; an interrupted training resumes from it and ends with the same model
+            on a CPU. The recipe may have more epochs then.
+        device: cuda or cpu.
 
     Raises:
-        BadInput: a column or a value is missing, an article is there twice or a comment's is not, there is nothing to
+        BadInput: a column or a value is missing, an article is repeated or a comment's is missing, there is nothing to
             learn from, the loss is no number, or `state` is of another training.
     """
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     check_frames(articles, comments)
     articles = articles.filter(pl.col("split").is_in(["train", "validation"]))
-    comments, too_long = _select_comments(
-        comments.join(articles, on="article_id", how="semi", maintain_order="left"), recipe
-    )
+    comments = comments.join(articles, on="article_id", how="semi", maintain_order="left")
+    comments, too_long = _select_comments(comments, recipe)
     articles = articles.join(comments, on="article_id", how="semi", maintain_order="left")
     if not (articles["split"] == "train").any():
         raise BadInput("comments on articles of the split 'train': expected at least one, found none")
@@ -137,12 +110,14 @@ def fit(
     learner = loop.make_learner(model.network, optimiser, generator, recipe.clip)
     is_train = (articles["split"] == "train").to_numpy()[pairs.article]
     train = np.flatnonzero(is_train)
-    validation, lengths = train if is_train.all() else np.flatnonzero(~is_train), pairs.lengths()
+    validation = train if is_train.all() else np.flatnonzero(~is_train)
+    lengths = pairs.sources.lengths()[pairs.article] + pairs.comments.lengths()  # words read and written
 
     def epoch(number: int) -> tuple[float, float]:
         model.network.train()
         batches = shuffle_batches(lengths, train, recipe.batch, generator)
-        train_loss = _measure_loss(model, pairs, batches, recipe.precision, learner, number)
+        descend = partial(loop.descend, learner=learner, epoch=number)
+        train_loss = _measure_loss(model, pairs, batches, recipe.precision, descend)
         model.network.eval()
         loss = _measure_loss(model, pairs, sort_batches(lengths, validation, recipe.batch), recipe.precision)
         loop.check_loss(loss, number)
@@ -152,30 +127,10 @@ def fit(
     return TrainingResult(outcome.weights, config | {"best_epoch": outcome.best_epoch}, outcome.history)
 
 
-def perplexity(model: Commenter, articles: pl.DataFrame, comments: pl.DataFrame, batch: int = 64) -> float:
-    """The perplexity of comments given their articles, a word, </s> among the words; <unk> is one word.
-
-    Args:
-        model: of `load`.
-        articles: as of `fit`, of any split.
-        comments: as of `fit`; all are judged.
-        batch: comments read at a time.
-
-    Raises:
-        BadInput: there are no comments, or they are not as `fit` takes them.
-    """
-    check_frames(articles, comments)
-    if not comments.height:
-        raise BadInput("comments to judge by: expected at least one, found none")
-    model.network.eval()
-    pairs = _make_pairs(articles, comments, model)
-    return math.exp(_measure_loss(model, pairs, sort_batches(pairs.lengths(), np.arange(comments.height), batch)))
-
-
 def _select_comments(comments: pl.DataFrame, recipe: Recipe) -> tuple[pl.DataFrame, int]:
-    """The comments to learn from and to choose the epoch by, and how many were too long."""
-    is_long = pl.col("words").list.len() > recipe.comment_words
-    too_long = comments.filter(is_long).height
+    """Select the comments to learn from and to choose the epoch by; count those that are too long."""
+    is_long = comments["words"].list.len() > recipe.comment_words
+    too_long = int(is_long.sum())
     if too_long:
         share = f"{too_long} of {comments.height}"
         log.info("%s comments have over %d words: %s", share, recipe.comment_words, recipe.long_comments)
@@ -183,7 +138,7 @@ def _select_comments(comments: pl.DataFrame, recipe: Recipe) -> tuple[pl.DataFra
 
 
 def _build_vocabulary(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe) -> list[str]:
-    """The most frequent words of what is read and learnt in the training part."""
+    """List the most frequent words of what is read and learnt in the training part."""
     articles = articles.filter(pl.col("split") == "train")
     comments = comments.join(articles, on="article_id", how="semi")
     sources = [(articles, "title", recipe.title_words), (comments, "words", recipe.comment_words)]
@@ -195,39 +150,12 @@ def _build_vocabulary(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Re
     return models.build_vocabulary(counts, recipe.vocabulary)
 
 
-class Ragged(NamedTuple):
-    """Rows of word ids, end to end."""
-
-    ids: npt.NDArray[np.int32]
-    starts: IndexArray  # [n + 1]
-
-    def lengths(self) -> IndexArray:
-        """Of each row: [n]."""
-        return np.diff(self.starts)
-
-    def pad(self, rows: IndexArray) -> Tensor:
-        """Some rows, filled up with <pad>: [len(at), t]."""
-        return models.pad_rows([self.ids[self.starts[i] : self.starts[i + 1]] for i in rows])
-
-
-def _pack(rows: Iterable[Sequence[int]]) -> Ragged:
-    ids, starts = array("i"), array("q", [0])
-    for row in rows:
-        ids.extend(row)
-        starts.append(len(ids))
-    return Ragged(np.array(ids, np.int32), np.array(starts, np.int64))
-
-
 class Pairs(NamedTuple):
     """Articles, each once, and comments with the number of theirs."""
 
-    sources: Ragged
+    sources: Texts
     article: IndexArray  # of each pair
-    comments: Ragged
-
-    def lengths(self) -> IndexArray:
-        """Words read and written of each pair."""
-        return self.sources.lengths()[self.article] + self.comments.lengths()
+    comments: Texts
 
 
 def _make_pairs(articles: pl.DataFrame, comments: pl.DataFrame, model: Commenter) -> Pairs:
@@ -240,43 +168,44 @@ def _make_pairs(articles: pl.DataFrame, comments: pl.DataFrame, model: Commenter
     )
 
 
+def _pack(rows: Iterable[Sequence[int]]) -> Texts:
+    ids, starts = array("i"), array("q", [0])
+    for row in rows:
+        ids.extend(row)
+        starts.append(len(ids))
+    return Texts(np.array(ids, np.int32), np.array(starts, np.int64))
+
+
 def _iterate_rows(rows: pl.DataFrame) -> Iterator[tuple[list[str], ...]]:
-    """Rows as Python's lists, a few at a time."""
+    """Yield rows as Python's lists, a few at a time."""
     for part in rows.iter_slices(_SLICE):
         yield from part.iter_rows()
 
 
 def _measure_loss(
-    model: Commenter, pairs: Pairs, batches: Iterable[IndexArray], precision: str = "float32",
-    learner: loop.Learner | None = None, epoch: int = 0,
-) -> float:  # fmt: skip
-    """Mean loss a word over batches of pairs, which are learnt from where there is a learner.
+    model: Commenter, pairs: Pairs, batches: Iterable[IndexArray], precision: str, descend: Descend | None = None
+) -> float:
+    """Compute the mean cross entropy a word over batches of pairs; descend after each batch in training.
 
     Batches are of about one length, so that a batch's own mean would make words of short comments count for more.
     """
     total, count, usual = 0.0, 0, float(pairs.comments.lengths().mean())
     for rows in batches:
-        source, target = pairs.sources.pad(pairs.article[rows]), pairs.comments.pad(rows)
-        with torch.set_grad_enabled(learner is not None):
-            loss, words = _compute_batch_loss(model, source.to(model.device), target.to(model.device), precision)
-        if learner:
-            loop.descend(loss / (usual * len(rows)), learner, epoch)
-        total, count = total + loss.item(), count + words
+        source, _ = pairs.sources.pad(pairs.article[rows], model.device)
+        target, _ = pairs.comments.pad(rows, model.device)
+        inputs, is_word = target.roll(1, dims=1), target != PAD  # padding costs and counts nothing
+        inputs[:, 0] = BEGIN
+        with torch.set_grad_enabled(descend is not None):
+            with torch.autocast(model.device.partition(":")[0], torch.bfloat16, enabled=precision == "bfloat16"):
+                logits = model.network.out(model.network(source, inputs)[is_word])
+            loss = cross_entropy(logits.float(), target[is_word], reduction="sum")
+        if descend:
+            descend(loss / (usual * len(rows)))
+        total, count = total + loss.item(), count + int(is_word.sum())
     return total / max(count, 1)
-
-
-def _compute_batch_loss(model: Commenter, source: Tensor, target: Tensor, precision: str) -> tuple[Tensor, int]:
-    """Summed cross entropy of the comments' words, and how many they are; what fills up costs and counts nothing."""
-    inputs, is_word = target.roll(1, dims=1), target != PAD
-    inputs[:, 0] = BEGIN
-    with torch.autocast(model.device.partition(":")[0], torch.bfloat16, enabled=precision == "bfloat16"):
-        logits = model.network.out(model.network(source, inputs)[is_word])
-    return cross_entropy(logits.float(), target[is_word], reduction="sum"), int(is_word.sum())
 
 
 def _fingerprint(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe) -> str:
     columns = ["title", "content"] if recipe.source == "title_and_content" else ["title"]
-    return loop.fingerprint(
-        asdict(recipe) | {"epochs": None}, articles.select("article_id", "split", *columns),
-        comments.select("article_id", "words"),
-    )  # fmt: skip
+    frames = (articles.select("article_id", "split", *columns), comments.select("article_id", "words"))
+    return loop.fingerprint(asdict(recipe) | {"epochs": None}, *frames)

@@ -14,13 +14,12 @@ import math
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import torch
-from torch import Tensor
 
 from pipeline.errors import BadInput
 from pipeline.models.commenting.quality import (
@@ -29,31 +28,15 @@ from pipeline.models.commenting.quality import (
     Design,
     Features,
     Scale,
-    Scorer,
     check_comments,
-    convert_scores,
-    load,
     make_features,
     measure_scale,
-    rank_scores,
     scale_features,
-    score_comments,
 )
 from pipeline.models.encoder import Encoder, encode
 from pipeline.models.vectors import load_or_encode
 from pipeline.training import recipes
-
-__all__ = [
-    "PROFILES",
-    "Recipe",
-    "Scorer",
-    "TrainingResult",
-    "fit",
-    "load",
-    "make_recipe",
-    "rank_scores",
-    "score_comments",
-]
+from pipeline.training.loop import TrainingResult
 
 log = logging.getLogger(__name__)
 
@@ -98,17 +81,9 @@ splits), which the few comments of very many likes keep a regression from learni
 
 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
-    """A profile with some numbers changed; those that are None stay."""
+    """Return a profile with some numbers changed; those that are None stay."""
     from_zero = {"characters", "words", "seed"}
     return recipes.change_profile(PROFILES, profile, changes, from_zero=from_zero, above_zero={"penalty"})
-
-
-class TrainingResult(NamedTuple):
-    """What training gives: tensors and configuration, which together are the model, and how λ was chosen."""
-
-    tensors: dict[str, Tensor]
-    config: dict[str, Any]  # the recipe; features by name, encoder, penalty chosen, unit and bounds of the target
-    history: pl.DataFrame  # penalty, train_loss, validation_loss (null without a validation part)
 
 
 def fit(
@@ -124,38 +99,37 @@ def fit(
             null where a row is in neither part), split; title and content where the article is known.
         recipe: hyperparameters.
         encoder: of sentences; without one there are no embeddings.
-        state: folder where embeddings are kept, so that an interrupted or second training need not make them again.
+        state: folder where embeddings are stored, so that an interrupted or second training need not make them again.
+
+    Returns:
+        The configuration has the recipe, features by name, encoder, the chosen penalty, unit and bounds of the target;
+        the history has penalty, train_loss and validation_loss (null without a validation part).
 
     Raises:
         BadInput: a column is missing, a row has no text or no number as its target, likes below 0, nothing to learn
             from (fewer than two comments, one grade for all, or no article with two grades where order is learnt).
     """
     parts = _split_rows(rows, recipe)
-    has_article = any(
-        part in rows.columns and (rows[part].cast(pl.String).fill_null("") != "").any() for part in ARTICLE
-    )
+    article_parts = [part for part in ARTICLE if part in rows.columns]
+    has_article = any((rows[part].cast(pl.String).fill_null("") != "").any() for part in article_parts)
     if recipe.has_relation and not has_article:
         log.info("no comment has an article: the scorer looks at comments alone")
-    used_encoder = encoder if recipe.has_embedding else None
-    design = Design(
-        recipe.characters, recipe.words, recipe.buckets, recipe.tokenizer, recipe.has_surface,
-        recipe.has_relation and has_article, used_encoder.dim if used_encoder else 0,
-    )  # fmt: skip
+    encoder = encoder if recipe.has_embedding else None
+    sizes = (recipe.characters, recipe.words, recipe.buckets, recipe.tokenizer)
+    dim = encoder.dim if encoder else 0
+    design = Design(*sizes, recipe.has_surface, recipe.has_relation and has_article, dim)
     if not design.grams() and not design.families():
         raise BadInput("the recipe leaves no features to learn from; expected n-grams, surface, embedding or relation")
-    embed = (
-        (partial(load_or_encode, state, used_encoder) if state else partial(encode, used_encoder))
-        if used_encoder
-        else None
-    )
+    encode_texts = partial(load_or_encode, state) if state else encode
+    embed = partial(encode_texts, encoder) if encoder else None
     features = {name: make_features(part, design, embed) for name, part in parts.items()}
     scale = measure_scale(features["train"])
     data = {name: _Data(features[name], parts[name], scale, design, recipe) for name in parts}
-    return _train(data, scale, design, recipe, used_encoder)
+    return _train(data, scale, design, recipe, encoder)
 
 
 def _split_rows(rows: pl.DataFrame, recipe: Recipe) -> dict[str, pl.DataFrame]:
-    """The training and validation rows with their target as it is learnt."""
+    """Select the training and validation rows with their target as it is learnt."""
     if absent := sorted({"text", "article_id", "target", "split"} - set(rows.columns)):
         raise BadInput(f"expected columns text, article_id, target and split; missing {', '.join(absent)}")
     is_learnt = rows["split"].is_in(["train", "validation"])
@@ -163,11 +137,11 @@ def _split_rows(rows: pl.DataFrame, recipe: Recipe) -> dict[str, pl.DataFrame]:
     check_comments(used_rows, numbers)
     is_likes = recipe.target == "upvotes"
     value = pl.col("target").cast(pl.Float64)
-    fits = (value.is_finite() & (value >= 0 if is_likes else pl.lit(value=True))).fill_null(value=False)
-    invalid = used_rows.select(wrong=~fits)["wrong"].arg_true()
+    is_valid = value.is_finite() & (value >= (0 if is_likes else -math.inf))
+    invalid = used_rows.select(~is_valid.fill_null(value=False)).to_series().arg_true()
     if len(invalid):
-        target, expected = used_rows["target"][int(invalid[0])], "likes, 0 or more" if is_likes else "a number"
-        raise BadInput(f"row {numbers[int(invalid[0])]}: field 'target' is {target!r}; expected {expected}")
+        target, expected = used_rows["target"][invalid[0]], "likes, 0 or more" if is_likes else "a number"
+        raise BadInput(f"row {numbers[invalid[0]]}: field 'target' is {target!r}; expected {expected}")
     used_rows = used_rows.with_columns(target=value.log1p() if is_likes else value)
     parts = {name: used_rows.filter(pl.col("split") == name) for name in ("train", "validation")}
     if parts["train"]["target"].n_unique() < 2:
@@ -176,7 +150,7 @@ def _split_rows(rows: pl.DataFrame, recipe: Recipe) -> dict[str, pl.DataFrame]:
 
 
 def _sample_rows(part: pl.DataFrame, name: str, recipe: Recipe) -> pl.DataFrame:
-    """As many rows as the recipe takes, in their order."""
+    """Draw as many rows as the recipe takes, in their order."""
     if part.height <= recipe.most:
         return part
     log.info("%d of %d comments of the %s part are drawn", recipe.most, part.height, name)
@@ -194,29 +168,29 @@ class _Data:
         self.better, self.worse = _draw_pairs(rows, recipe)
 
     def measure_unit(self) -> tuple[float, float]:
-        """Where the target has 0 and how far from there 1 is, on the scale it is learnt on."""
+        """Return the target that is learnt as 0, and how far above it the one is that is learnt as 1."""
         if self.is_grade:
             return float(self.target.min()), float(np.ptp(self.target))
         return float(self.target.mean()), float(self.target.std())
 
     def scale_target(self, train: "_Data") -> Floats:
-        """The target on the scale of the training part; no grade is outside of that part's."""
+        """Scale the target as the training part's; no grade is outside of that part's."""
         origin, size = train.measure_unit()
         scaled: Floats = (self.target - origin) / size
         return scaled.clip(0, 1) if self.is_grade else scaled
 
     def compute_scores(self, weights: Floats) -> Floats:
-        """Scores [n] by weights of n-grams, of numbers and the bias in one row."""
+        """Compute scores [n] by weights of n-grams, of numbers and the bias in one row."""
         width = self.grams.shape[1]
         scores: Floats = self.grams @ weights[:width] + self.numbers @ weights[width:-1] + weights[-1]
         return scores
 
     def gradient(self, slopes: Floats) -> Floats:
-        """What slopes by the scores [n] are by the weights."""
+        """Convert slopes by the scores [n] to slopes by the weights."""
         return np.concatenate([self.grams.T @ slopes, self.numbers.T @ slopes, [slopes.sum()]])
 
     def loss(self, scores: Floats, target: Floats, rank: float) -> tuple[float, Floats]:
-        """The loss without its penalty, and its slopes by the scores [n]."""
+        """Compute the loss without its penalty, and its slopes by the scores [n]."""
         from scipy.special import expit
 
         count = len(target)
@@ -234,23 +208,18 @@ class _Data:
 
 
 def _draw_pairs(rows: pl.DataFrame, recipe: Recipe) -> tuple[IndexArray, IndexArray]:
-    """Rows of comments of one article, the first with the higher target: each comment meets some drawn at random."""
-    nothing = np.empty(0, np.int64)
+    """Pair rows of one article, the first with the higher target: each comment meets some drawn at random."""
     if not _RANK[recipe.objective]:
-        return nothing, nothing
-    rated = rows.select("article_id", "target").with_row_index("at").filter(pl.col("article_id").is_not_null())
-    rated = rated.sort("article_id", "at", maintain_order=True)
-    row_ids, target = rated["at"].to_numpy().astype(np.int64), rated["target"].to_numpy()
-    if not len(row_ids):
-        return nothing, nothing
-    _, start, group, size = np.unique(
-        rated["article_id"].rank("dense").to_numpy(), return_index=True, return_inverse=True, return_counts=True
-    )
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    rated = rows.select("article_id", "target").with_row_index("row").drop_nulls("article_id").sort("article_id", "row")
+    row_ids, target = rated["row"].to_numpy().astype(np.int64), rated["target"].to_numpy()
+    articles = rated["article_id"].rank("dense").to_numpy()
+    _, start, group, size = np.unique(articles, return_index=True, return_inverse=True, return_counts=True)
     random_values = np.random.default_rng(recipe.seed).random((len(row_ids), recipe.pairs))
     second = (start[group][:, None] + (random_values * size[group][:, None]).astype(np.int64)).ravel()
     first = np.repeat(np.arange(len(row_ids)), recipe.pairs)
-    rises = target[first] != target[second]
-    first, second = first[rises], second[rises]
+    differs = target[first] != target[second]
+    first, second = first[differs], second[differs]
     is_better = target[first] > target[second]
     return row_ids[np.where(is_better, first, second)], row_ids[np.where(is_better, second, first)]
 
@@ -273,29 +242,28 @@ def _train(
         slope, offset = _fit_line(evaluation, evaluation.compute_scores(weights), evaluation.scale_target(train))
     weights = weights * slope * size
     weights[-1] += offset * size + origin
-    low, high = float(train.target.min()), float(train.target.max())
-    width = len(design.grams()) * design.buckets
+    kinds, families = design.grams(), design.families()
+    grams = np.split(weights[: len(kinds) * design.buckets], len(kinds)) if kinds else []
     tensors = {
-        "weights.numbers": weights[width:-1],
-        "quantiles": np.quantile(
-            convert_scores(evaluation.compute_scores(weights), recipe.target, (low, high)), np.linspace(0, 1, 1001)
-        ),
+        "weights.numbers": weights[len(kinds) * design.buckets : -1],
         "mean": scale.mean,
         "spread": scale.spread,
+        **{f"rarity.{kind}": rarity for kind, rarity in zip(kinds, scale.rarity, strict=True)},
+        **{f"weights.{kind}": values for kind, values in zip(kinds, grams, strict=True)},
     }
-    for number, kind in enumerate(design.grams()):
-        tensors[f"rarity.{kind}"] = scale.rarity[number]
-        tensors[f"weights.{kind}"] = weights[number * design.buckets : (number + 1) * design.buckets]
+    features = {f"ngrams of {kind}": design.buckets for kind in kinds} | {
+        family: len(names) if family == "embedding" else names for family, names in families.items()
+    }
     config = {
         **asdict(recipe),
         **design._asdict(),
         "kind": KINDS[recipe.target],
         "unit": "grade" if recipe.target == "grade" else "log(1 + likes)",
-        "low": low,
-        "high": high,
+        "low": float(train.target.min()),
+        "high": float(train.target.max()),
         "bias": float(weights[-1]),
         "penalty": penalty,
-        "features": {**{f"ngrams of {kind}": design.buckets for kind in design.grams()}, **_describe_features(design)},
+        "features": features,
         "row_counts": {name: len(part.target) for name, part in data.items()},
         "encoder": encoder.name if encoder else None,
         "encoder_revision": encoder.revision if encoder else None,
@@ -305,14 +273,8 @@ def _train(
     return TrainingResult(arrays, config, history)
 
 
-def _describe_features(design: Design) -> dict[str, Any]:
-    """The names of each family, of an embedding how many there are."""
-    families = design.families()
-    return {family: len(names) if family == "embedding" else names for family, names in families.items()}
-
-
 def _choose_penalty(data: dict[str, _Data], recipe: Recipe) -> tuple[Floats, float, pl.DataFrame]:
-    """Weights under the best penalty, that penalty, and the losses under each. Each one starts where the last ended."""
+    """Return the weights under the best penalty, it, and the losses under each. Each starts where the last ended."""
     train, rank = data["train"], _RANK[recipe.objective]
     targets = {name: part.scale_target(train) for name, part in data.items()}
     is_common = np.ones(train.grams.shape[1] + train.numbers.shape[1] + 1, bool)
@@ -336,7 +298,7 @@ def _choose_penalty(data: dict[str, _Data], recipe: Recipe) -> tuple[Floats, flo
 def _minimise(
     train: _Data, target: Floats, rank: float, penalty: float, start: Floats, is_common: npt.NDArray[np.bool_]
 ) -> Floats:
-    """The weights of least loss; those of rare n-grams stay 0."""
+    """Find the weights of least loss; those of rare n-grams stay 0."""
     from scipy.optimize import minimize
 
     def objective(weights: Floats) -> tuple[float, Floats]:
@@ -346,16 +308,15 @@ def _minimise(
         decay = np.append(weights[:-1], 0.0) * penalty  # the bias is free
         return value + float(decay @ weights) / 2, train.gradient(slopes)[is_common] + decay
 
-    solution = minimize(
-        objective, start[is_common], jac=True, method="L-BFGS-B", options={"maxiter": 300, "ftol": 1e-7}
-    )
-    out = np.zeros(len(is_common))
-    out[is_common] = solution.x
-    return out
+    options = {"maxiter": 300, "ftol": 1e-7}
+    solution = minimize(objective, start[is_common], jac=True, method="L-BFGS-B", options=options)
+    all_weights = np.zeros(len(is_common))
+    all_weights[is_common] = solution.x
+    return all_weights
 
 
 def _fit_line(part: _Data, scores: Floats, target: Floats) -> tuple[float, float]:
-    """Slope and offset that put scores on the scale of the target: those of least loss, and a slope that rises."""
+    """Find slope and offset of least loss between scores and target; the slope rises."""
     from scipy.optimize import minimize
 
     def objective(line: Floats) -> tuple[float, Floats]:

@@ -8,8 +8,8 @@ A union: a text that stands below several of them is one candidate, in the name 
 Stage 1 reads all words, stage 2 the first ones of an article and the 30,000 most frequent.
 
 A fitted commenter is tensors and JSON: the index of the training articles that have comments, the relevance model, and
-those comments as they were written, each distinct text once. Candidates are encoded when they are asked for, each once
-a batch: as words they take a fifteenth of what their vectors would.
+those comments as they were written, each distinct text once. Candidates are encoded when a batch needs them: as words
+they take a fifteenth of what their vectors would.
 """
 
 import logging
@@ -28,21 +28,24 @@ from pipeline.errors import BadInput
 from pipeline.models.commenting import similar_articles
 from pipeline.models.commenting.relevance import IndexArray, Relevance, Texts, number_words
 from pipeline.training.commenting import relevance
-from pipeline.training.commenting.relevance import PROFILES, Recipe, make_recipe
+from pipeline.training.commenting.relevance import Recipe
 from pipeline.training.loop import TrainingResult
-
-__all__ = ["PROFILES", "Commenter", "Recipe", "comment", "fit", "load", "make_recipe"]
 
 log = logging.getLogger(__name__)
 
 _ROWS = 512  # candidates encoded at a time
-RESULT_SCHEMA = {"row": pl.Int64, "rank": pl.Int64, "comment_id": pl.String, "text": pl.String, "relevance": pl.Float64,
-         "article_id": pl.String, "cosine": pl.Float64}  # fmt: skip
-"""What `comment` gives."""
+RESULT_SCHEMA = {
+    **dict.fromkeys(("row", "rank"), pl.Int64),
+    **dict.fromkeys(("comment_id", "text"), pl.String),
+    "relevance": pl.Float64,
+    "article_id": pl.String,
+    "cosine": pl.Float64,
+}
+"""Columns of `comment`."""
 
 
 class Commenter(NamedTuple):
-    """A fitted commenter, ready to be asked."""
+    """A fitted commenter."""
 
     recipe: Recipe
     words: list[str]  # of the relevance model
@@ -70,32 +73,26 @@ def fit(
         BadInput: as `relevance.fit`, or a comment without id or text.
     """
     relevance.check_frames(articles, comments, "comment_id", "text")
-    relevance_result = relevance.fit(articles, comments, recipe, state, device=device)
-    train = articles.filter(pl.col("split") == "train").join(
-        comments, on="article_id", how="semi", maintain_order="left"
-    )
+    result = relevance.fit(articles, comments, recipe, state, device=device)
+    train = articles.filter(pl.col("split") == "train")
+    train = train.join(comments, on="article_id", how="semi", maintain_order="left")
     index = similar_articles.build_index(relevance.list_words(train, recipe))
-    tensors = {f"relevance.{name}": value for name, value in relevance_result.tensors.items()}
-    tensors |= {f"index.{name}": value for name, value in index.tensors.items()}
-    tensors |= {
-        f"bank.{name}": value
-        for name, value in _make_bank(train, comments, recipe, relevance_result.config["words"]).items()
-    }
-    config = relevance_result.config | {"kind": "retrieval", "index_words": index.words}
-    return TrainingResult(tensors, config, relevance_result.history)
+    bank = _make_bank(train, comments, recipe, result.config["words"])
+    parts = {"relevance": result.tensors, "index": index.tensors, "bank": bank}
+    tensors = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
+    return TrainingResult(tensors, result.config | {"kind": "retrieval", "index_words": index.words}, result.history)
 
 
 def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu") -> Commenter:
-    """The commenter of such tensors and configuration.
+    """Load a commenter that retrieves.
 
     Raises:
-        BadInput: they are not those of a commenter that retrieves.
+        BadInput: the model is of another kind.
     """
     if config.get("kind") != "retrieval":
         raise BadInput(f"a model of the kind {config.get('kind')!r}: expected retrieval")
-    recipe = Recipe(
-        **{field.name: config[field.name] for field in fields(Recipe)} | {"widths": tuple(config["widths"])}
-    )
+    numbers = {field.name: config[field.name] for field in fields(Recipe)}
+    recipe = Recipe(**numbers | {"widths": tuple(config["widths"])})
     model = Relevance(relevance.make_shape(recipe, len(config["words"])))
     parts: dict[str, dict[str, Tensor]] = {"relevance": {}, "index": {}, "bank": {}}
     for key, value in tensors.items():
@@ -107,36 +104,25 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu"
 
 
 def _make_bank(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, words: list[str]) -> dict[str, Tensor]:
-    """The comments on the articles, in their order, as tensors: those of article a begin at of_article[a].
+    """Store the comments on the articles, in their order, as tensors: those of article a begin at of_article[a].
 
     Strings are UTF-8 bytes with offsets; `rows` are the words of each distinct text as the relevance model reads them.
     """
-    numbered_articles = articles.select("article_id").with_row_index("article")
-    bank_comments = comments.join(numbered_articles, on="article_id", how="inner", maintain_order="left").sort(
-        "article", maintain_order=True
-    )
-    distinct = (
-        bank_comments.select("text", "words").unique("text", keep="first", maintain_order=True).with_row_index("number")
-    )
-    number = bank_comments.join(distinct.select("text", "number"), on="text", how="left", maintain_order="left")[
-        "number"
-    ]
-    rows = number_words(distinct["words"], words, recipe.comment)
-    starts = np.searchsorted(bank_comments["article"].to_numpy(), np.arange(articles.height + 1))
-    arrays = {"rows": rows.rows, "rows_at": rows.starts, "text_of": number.to_numpy().astype(np.int32)}
-    for name, strings in (
-        ("text", distinct["text"]),
-        ("comment", bank_comments["comment_id"]),
-        ("article", numbered_articles["article_id"]),
-    ):
-        arrays |= _pack_strings(name, strings.cast(pl.String))
+    numbered = articles.select("article_id").with_row_index("article")
+    rows = comments.join(numbered, on="article_id", how="inner", maintain_order="left")
+    rows = rows.sort("article", maintain_order=True)
+    distinct = rows.unique("text", keep="first", maintain_order=True).select("text", "words").with_row_index("number")
+    rows = rows.join(distinct.select("text", "number"), on="text", how="left", maintain_order="left")
+    texts = number_words(distinct["words"], words, recipe.comment)
+    starts = np.searchsorted(rows["article"].to_numpy(), np.arange(articles.height + 1))
+    arrays = {"rows": texts.rows, "rows_at": texts.starts, "text_of": rows["number"].to_numpy().astype(np.int32)}
+    strings = {"text": distinct["text"], "comment": rows["comment_id"], "article": numbered["article_id"]}
+    for name, values in strings.items():
+        text = values.cast(pl.String)
+        arrays[name] = np.frombuffer(bytearray("".join(text).encode()), np.uint8)
+        ends = text.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy()
+        arrays[f"{name}_at"] = np.concatenate([[0], ends])
     return {name: torch.from_numpy(value) for name, value in (arrays | {"of_article": starts.astype(np.int64)}).items()}
-
-
-def _pack_strings(name: str, strings: pl.Series) -> dict[str, npt.NDArray[Any]]:
-    ends = strings.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy()
-    data = np.frombuffer(bytearray("".join(strings).encode()), np.uint8)
-    return {name: data, f"{name}_at": np.concatenate([[0], ends])}
 
 
 def _read_strings(bank: dict[str, Tensor], name: str, places: Iterable[int]) -> list[str]:
@@ -147,48 +133,34 @@ def _read_strings(bank: dict[str, Tensor], name: str, places: Iterable[int]) -> 
 def comment(
     commenter: Commenter,
     titles: Sequence[Sequence[str]],
-    contents: Sequence[Sequence[str]] | None = None,
+    contents: Sequence[Sequence[str]],
     k: int = 10,
     best: int = 1,
     *,
-    article_ids: Sequence[str] | None = None,
     batch: int = 64,
 ) -> pl.DataFrame:
-    """The comments of similar articles that are most relevant to each article.
+    """Find the comments of similar articles that are most relevant to each article.
 
-    An article that shares no word with a training article gets none: its row is not there, and a warning counts such.
+    An article that shares no word with a training article gets none: its row is missing, and a warning has the count.
     Words the relevance model does not know are one unknown word to it.
 
     Args:
         commenter: of `load`.
-        titles: the words of each article's title, cut as those of the training were.
-        contents: of its content; read by IR-TC alone.
+        titles: the words of each article's title, tokenized as in the training.
+        contents: of its content; only IR-TC reads them.
         k: similar articles whose comments are candidates, at most; the paper names no number.
         best: comments a row, at most; no text twice.
-        article_ids: of the articles, so that one that was trained on is not its own neighbour.
-        batch: articles at a time; memory grows with it, and what is found does not depend on it.
+        batch: articles at a time; memory grows with it, and the results do not depend on it.
 
     Returns:
         row (place of the article, from 0), rank (from 1), comment_id, text, relevance (natural log of P(c|x), equation
         C.2, over all candidates of the row), article_id (whose comment it was), cosine (of that article, C.1).
-
-    Raises:
-        BadInput: contents are missing where they are read, or there are not as many as titles.
     """
     recipe, bank = commenter.recipe, commenter.bank
-    if (contents is None and recipe.reads == "both") or (contents is not None and len(contents) != len(titles)):
-        content_count = "none" if contents is None else len(contents)
-        raise BadInput(f"articles to comment on: expected the contents of {len(titles)}, found {content_count}")
-    words_type = pl.List(pl.String)
-    articles = pl.DataFrame(
-        {"title": titles, "content": titles if contents is None else contents},
-        schema={"title": words_type, "content": words_type},
-    )
-    texts = relevance.list_first_words(articles, recipe)
-    own_places = _find_places(bank, article_ids) if article_ids is not None else None
-    neighbours = similar_articles.find_nearest(
-        commenter.articles, relevance.list_words(articles, recipe), k, excluded=own_places, batch=batch
-    )
+    schema = dict.fromkeys(("title", "content"), pl.List(pl.String))
+    articles = pl.DataFrame({"title": titles, "content": contents}, schema=schema)
+    texts, all_words = relevance.list_first_words(articles, recipe), relevance.list_words(articles, recipe)
+    neighbours = similar_articles.find_nearest(commenter.articles, all_words, k, batch=batch)
     if missing := int((neighbours.places[:, 0] < 0).sum()):
         log.warning("%d of %d articles share no word with a training article and get no comment", missing, len(titles))
     frames = [pl.DataFrame(schema=RESULT_SCHEMA)]
@@ -198,12 +170,6 @@ def comment(
         best_rows = _rank_candidates(candidates, scores, best)
         frames.append(_make_rows(bank, best_rows.with_columns(pl.col("row") + start), neighbours))
     return pl.concat(frames)
-
-
-def _find_places(bank: dict[str, Tensor], article_ids: Sequence[str]) -> list[int]:
-    bank_ids = _read_strings(bank, "article", range(len(bank["article_at"]) - 1))
-    place_of = {article_id: place for place, article_id in enumerate(bank_ids)}
-    return [place_of.get(article_id, -1) for article_id in article_ids]
 
 
 class _Candidates(NamedTuple):
@@ -217,49 +183,45 @@ class _Candidates(NamedTuple):
 
 def _list_candidates(bank: dict[str, Tensor], places: IndexArray) -> _Candidates:
     row, neighbour = np.nonzero(places >= 0)
-    starts = bank["of_article"].numpy()
-    first, count = starts[places[row, neighbour]], np.diff(starts)[places[row, neighbour]]
-    before = np.repeat(np.cumsum(count) - count, count)
-    comments = np.repeat(first, count) + np.arange(count.sum()) - before
-    candidates = _Candidates(
-        np.repeat(row, count), np.repeat(neighbour, count), comments, bank["text_of"].numpy()[comments]
-    )
-    keys = candidates.row * len(bank["text_at"]) + candidates.text
+    articles, starts = places[row, neighbour], bank["of_article"].numpy()
+    count = np.diff(starts)[articles]
+    offsets = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    comments = np.repeat(starts[articles], count) + offsets
+    texts = bank["text_of"].numpy()[comments]
+    candidates = (np.repeat(row, count), np.repeat(neighbour, count), comments, texts)
+    keys = candidates[0] * len(bank["text_at"]) + texts
     first_rows = np.sort(np.unique(keys, return_index=True)[1])  # the first of each key
     return _Candidates(*(part[first_rows].astype(np.int64) for part in candidates))
 
 
 @torch.inference_mode()
 def _score_candidates(commenter: Commenter, texts: pl.Series, candidates: _Candidates) -> npt.NDArray[np.float32]:
-    """conv(x, c) of each candidate; distinct texts are encoded a block at a time, and let go."""
+    """Compute conv(x, c) of each candidate; distinct texts are encoded a block at a time."""
     model, recipe, bank = commenter.model, commenter.recipe, commenter.bank
     device = model.bias.device
     article_texts = number_words(texts, commenter.words, recipe.title + recipe.content)
     queries = model.encode_articles(article_texts.pad(np.arange(len(texts)), device))
     bank_texts = Texts(bank["rows"].numpy(), bank["rows_at"].numpy())
-    lengths = np.diff(bank_texts.starts)[candidates.text]
+    lengths = bank_texts.lengths()[candidates.text]
     order = np.lexsort((candidates.text, lengths))  # texts of about one length together: little is padded
-    distinct, starts = _find_runs(candidates.text[order])
-    out = np.empty(len(order), np.float32)
+    sorted_texts = candidates.text[order]
+    starts = np.flatnonzero(np.diff(sorted_texts, prepend=-1, append=-1))  # of each distinct text, and the end
+    distinct = sorted_texts[starts[:-1]]
+    scores = np.empty(len(order), np.float32)
     for start in range(0, len(distinct), _ROWS):
         ends = starts[start : start + _ROWS + 1]
         part = order[ends[0] : ends[-1]]
         vectors = model.encode_comments(bank_texts.pad(distinct[start : start + _ROWS], device))
         candidate_rows = torch.from_numpy(np.repeat(np.arange(len(ends) - 1), np.diff(ends)))
-        out[part] = model.score(queries[torch.from_numpy(candidates.row[part])], vectors[candidate_rows]).cpu().numpy()
-    return out
-
-
-def _find_runs(values: IndexArray) -> tuple[IndexArray, IndexArray]:
-    """Values of runs of equal ones, and where each begins, and the last ends."""
-    starts = np.flatnonzero(np.diff(values, prepend=-1))
-    return values[starts], np.append(starts, len(values))
+        part_queries = queries[torch.from_numpy(candidates.row[part])]
+        scores[part] = model.score(part_queries, vectors[candidate_rows]).cpu().numpy()
+    return scores
 
 
 def _rank_candidates(candidates: _Candidates, scores: npt.NDArray[np.float32], best: int) -> pl.DataFrame:
-    """row, rank, neighbour, comment, text, relevance of the best candidates of each row; equal ones in their order.
+    """Add relevance and rank to candidates and select the best of each row; equal ones stay in their order.
 
-    They are ordered by four decimals: what differs by less does so by how it was batched.
+    They are ordered by four decimals: smaller differences come from the batches.
     """
     score = pl.col("score")
     total = (score - score.max()).exp().sum().log() + score.max()
@@ -274,12 +236,13 @@ def _rank_candidates(candidates: _Candidates, scores: npt.NDArray[np.float32], b
 
 def _make_rows(bank: dict[str, Tensor], best_rows: pl.DataFrame, neighbours: similar_articles.Nearest) -> pl.DataFrame:
     index = (best_rows["row"].to_numpy(), best_rows["neighbour"].to_numpy())
-    return pl.DataFrame(
-        {
-            "row": best_rows["row"], "rank": best_rows["rank"],
-            "comment_id": _read_strings(bank, "comment", best_rows["comment"]),
-            "text": _read_strings(bank, "text", best_rows["text"]), "relevance": best_rows["relevance"],
-            "article_id": _read_strings(bank, "article", neighbours.places[index].tolist()),
-            "cosine": neighbours.cosines[index].astype(np.float64),
-        }, schema=RESULT_SCHEMA
-    )  # fmt: skip
+    strings = {
+        "comment_id": _read_strings(bank, "comment", best_rows["comment"]),
+        "text": _read_strings(bank, "text", best_rows["text"]),
+        "article_id": _read_strings(bank, "article", neighbours.places[index].tolist()),
+    }
+    cosine = neighbours.cosines[index].astype(np.float64)
+    columns = {name: best_rows[name] for name in ("row", "rank", "relevance")}
+    return pl.DataFrame({**columns, **strings, "cosine": cosine}).select(
+        pl.col(n).cast(k) for n, k in RESULT_SCHEMA.items()
+    )

@@ -13,64 +13,69 @@ from polars.testing import assert_frame_equal
 
 from pipeline.errors import BadInput
 from pipeline.examples.commenting import threads as commenting
-from pipeline.examples.commenting.threads import PAPER, Corpus, Rules, build_corpus
+from pipeline.examples.commenting.threads import PAPER, Rules, build_corpus
 from pipeline.papers.commenting import COMMENTS_TOLD, TABLE_2, Part
 from pipeline.text.segment import load_tokenizer, split_words
 
 SMALL = Rules(least_words=2, least_comments=2, test_comments=3, references=2, likes=5, test=4, validation=3, share=0.5)
-ARTICLE = {"source": pl.String, "thread_id": pl.String, "title_words": pl.Int64, "content_words": pl.Int64,
-           "category": pl.String}  # fmt: skip
-COMMENT = {"source": pl.String, "thread_id": pl.String, "comment_id": pl.String, "words": pl.Int64,
-           "like_count": pl.Int64}  # fmt: skip
-
-Said = tuple[int, list[tuple[int, int | None]]]
+ARTICLE = {
+    **dict.fromkeys(("source", "thread_id"), pl.String),
+    **dict.fromkeys(("title_words", "content_words"), pl.Int64),
+    "category": pl.String,
+}
+COMMENT = {
+    **dict.fromkeys(("source", "thread_id", "comment_id"), pl.String),
+    **dict.fromkeys(("words", "like_count"), pl.Int64),
+}
+Thread = tuple[int, list[tuple[int, int | None]]]
 """Words of an article's content, and words and likes of its comments."""
 
 
-def made(*said: Said) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Articles t000, t001, … and their comments c0, c1, …."""
-    articles = [("news", f"t{n:03}", 3, content, "sport" if n % 3 else None) for n, (content, _) in enumerate(said)]
-    comments = [("news", f"t{n:03}", f"c{k}", *one) for n, (_, given_here) in enumerate(said)
-                for k, one in enumerate(given_here)]  # fmt: skip
+def make_frames(*threads: Thread) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Make articles t000, t001, … and their comments c0, c1, …."""
+    articles = [("news", f"t{n:03}", 3, content, "sport" if n % 3 else None) for n, (content, _) in enumerate(threads)]
+    comments = [
+        ("news", f"t{n:03}", f"c{k}", *numbers)
+        for n, (_, thread_comments) in enumerate(threads)
+        for k, numbers in enumerate(thread_comments)
+    ]
     return pl.DataFrame(articles, ARTICLE, orient="row"), pl.DataFrame(comments, COMMENT, orient="row")
-
-
-def split(content: int, comments: list[tuple[int, int | None]], rules: Rules) -> tuple[str | None, str | None]:
-    """Split and reason of the first of two articles that are the same."""
-    found = build_corpus(*made((content, comments), (content, comments)), rules).threads
-    return found.row(0, named=True)["split"], found.row(0, named=True)["reason"]
 
 
 # ------------------------------------------------------------------------------------------------------------- rules
 
 
 @pytest.mark.parametrize(
-    ("content", "comments", "reason"),
+    ("content", "comment_count", "reason"),
     [
-        (30, 20, None), (29, 20, "short_content"), (30, 19, "few_comments"), (0, 0, "short_content+few_comments"),
+        (30, 20, None),
+        (29, 20, "short_content"),
+        (30, 19, "few_comments"),
         (29, 19, "short_content+few_comments"),
     ],
-)  # fmt: skip
-def test_what_is_in(content: int, comments: int, reason: str | None) -> None:
-    """An article takes 30 words of content and 20 comments of any length; both reasons are told (AAC-04)."""
-    assert split(content, [(1, None)] * comments, PAPER) == (None if reason else "train", reason)
+)
+def test_what_is_in(content: int, comment_count: int, reason: str | None) -> None:
+    """An article takes 30 words of content and 20 comments of any length; both reasons are given (AAC-04)."""
+    threads = build_corpus(*make_frames(*[(content, [(1, None)] * comment_count)] * 2)).threads
+    assert threads.select("split", "reason").row(0) == (None if reason else "train", reason)
 
 
 @pytest.mark.parametrize(
-    ("comments", "of_test"),
+    ("comments", "is_fit"),
     [
-        ([(6, 7)] * 30, True), ([(6, 7)] * 29 + [(5, 7)] * 9, False), ([(6, 7)] * 29 + [(6, 0)], True),
-        ([(6, 6)] * 30 + [(1, 21)], True), ([(6, 6)] * 30 + [(1, 20), (99, None)], False),
+        pytest.param([(6, 7)] * 30, True, id="30 of 6 words"),
+        pytest.param([(6, 7)] * 29 + [(5, 7)] * 9, False, id="29 and short ones"),
+        pytest.param([(6, 7)] * 29 + [(6, 0)], True, id="203 likes"),
+        pytest.param([(6, 6)] * 30 + [(1, 21)], True, id="201 likes, short ones' too"),
+        pytest.param([(6, 6)] * 30 + [(1, 20), (99, None)], False, id="200 likes"),
     ],
-    ids=["30 of 6 words", "29 and short ones", "203 likes", "201 likes, short ones' too", "200 likes"],
-)  # fmt: skip
-def test_what_may_be_of_the_test(comments: list[tuple[int, int | None]], of_test: bool) -> None:
+)
+def test_what_may_be_of_the_test(comments: list[tuple[int, int | None]], is_fit: bool) -> None:
     """30 comments of more than 5 words, counted without the short ones, and over 200 likes in total (AAC-07)."""
     rules = PAPER._replace(test=2, validation=0, share=0.5)
-    found = build_corpus(*made((30, comments), (30, comments)), rules)
-    assert (found.threads["split"] == "test").sum() == of_test
-    roles = found.references["role"].to_list()
-    assert roles == (["reference"] * 27 + ["candidate"]) * of_test
+    corpus = build_corpus(*make_frames((30, comments), (30, comments)), rules)
+    assert (corpus.threads["split"] == "test").sum() == is_fit
+    assert corpus.references["role"].to_list() == (["reference"] * 27 + ["candidate"]) * is_fit
 
 
 some_articles = st.lists(
@@ -81,66 +86,66 @@ some_articles = st.lists(
 
 @settings(deadline=None, max_examples=60)
 @given(some_articles, st.integers(0, 3), st.randoms(use_true_random=False))
-def test_each_article_has_a_split_or_a_reason(said: list[Said], seed: int, random: Any) -> None:
+def test_each_article_has_a_split_or_a_reason(threads: list[Thread], seed: int, random: Any) -> None:
     """Nothing is lost, the parts keep to their sizes and rules, and no order of rows makes a difference."""
-    articles, comments = made(*said)
-    found = build_corpus(articles, comments, SMALL._replace(seed=seed))
-    threads = found.threads
-    assert threads.schema == pl.Schema(commenting.THREADS)
-    assert threads["thread_id"].to_list() == articles["thread_id"].to_list()
-    assert (threads["split"].is_null() != threads["reason"].is_null()).all()
-    assert threads["comment_count"].to_list() == [len(c) for _, c in said]
-    assert threads["like_count"].to_list() == [sum(likes or 0 for _, likes in c) for _, c in said]
-    assert found.dropped["row_key"].to_list() == threads.filter(pl.col("split").is_null())["thread_id"].to_list()
-    kept = [number for number, name in enumerate(threads["split"]) if name]
-    may = [number for number in kept if sum(split_words > 5 for split_words, _ in said[number][1]) >= 3
-           and threads["like_count"][number] >= 5]  # fmt: skip
-    count = dict(threads["split"].value_counts().iter_rows())
-    assert count.get("test", 0) == min(4, len(kept) // 2, len(may))
-    assert count.get("validation", 0) == min(3, len(kept) // 2)
-    assert {n for n in kept if threads["split"][n] == "test"} <= {*may}
-    mixed = [frame.sample(fraction=1, shuffle=True, seed=random.randrange(99)) for frame in (articles, comments)]
-    for one, other in zip(build_corpus(*mixed, SMALL._replace(seed=seed)), found, strict=True):
-        assert_frame_equal(one, other)
+    articles, comments = make_frames(*threads)
+    corpus = build_corpus(articles, comments, SMALL._replace(seed=seed))
+    rows = corpus.threads
+    assert rows.schema == pl.Schema(commenting.THREADS)
+    assert rows["thread_id"].to_list() == articles["thread_id"].to_list()
+    assert (rows["split"].is_null() != rows["reason"].is_null()).all()
+    assert rows["comment_count"].to_list() == [len(c) for _, c in threads]
+    assert rows["like_count"].to_list() == [sum(likes or 0 for _, likes in c) for _, c in threads]
+    assert corpus.dropped["row_key"].to_list() == rows.filter(pl.col("split").is_null())["thread_id"].to_list()
+    accepted = [number for number, split in enumerate(rows["split"]) if split]
+    is_fit = [sum(words > 5 for words, _ in c) >= 3 and sum(likes or 0 for _, likes in c) >= 5 for _, c in threads]
+    fit = {number for number in accepted if is_fit[number]}
+    counts = dict(rows["split"].value_counts().iter_rows())
+    assert counts.get("test", 0) == min(4, len(accepted) // 2, len(fit))
+    assert counts.get("validation", 0) == min(3, len(accepted) // 2)
+    assert {n for n in accepted if rows["split"][n] == "test"} <= fit
+    shuffled = [frame.sample(fraction=1, shuffle=True, seed=random.randrange(99)) for frame in (articles, comments)]
+    for frame, other in zip(build_corpus(*shuffled, SMALL._replace(seed=seed)), corpus, strict=True):
+        assert_frame_equal(frame, other)
 
 
 @settings(deadline=None, max_examples=40)
 @given(some_articles.filter(bool), st.integers(1, 4))
-def test_references_are_drawn_of_fit_comments(said: list[Said], count: int) -> None:
+def test_references_are_drawn_of_fit_comments(threads: list[Thread], count: int) -> None:
     """Each test article has so many different fit comments, and one more as candidate where one is left (AAC-26)."""
-    found = build_corpus(*made(*said), SMALL._replace(references=count))
-    assert found.references.schema == pl.Schema(commenting.REFERENCES)
-    of_test = found.threads.filter(split="test")["thread_id"].to_list()
-    assert set(found.references["thread_id"]) == set(of_test)
-    for thread in of_test:
-        rows = found.references.filter(thread_id=thread)
-        fit = {f"c{k}" for k, (split_words, _) in enumerate(said[int(thread[1:])][1]) if split_words > 5}
+    corpus = build_corpus(*make_frames(*threads), SMALL._replace(references=count))
+    assert corpus.references.schema == pl.Schema(commenting.REFERENCES)
+    tested = corpus.threads.filter(split="test")["thread_id"].to_list()
+    assert set(corpus.references["thread_id"]) == set(tested)
+    for thread in tested:
+        rows = corpus.references.filter(thread_id=thread)
+        fit = {f"c{k}" for k, (words, _) in enumerate(threads[int(thread[1:])][1]) if words > 5}
         assert set(rows["comment_id"]) <= fit
         assert rows["comment_id"].n_unique() == rows.height == min(count + 1, len(fit))
         assert rows["place"].to_list() == [*range(rows.height)]
         assert rows["role"].to_list() == (["reference"] * count + ["candidate"])[: rows.height]
 
 
-MANY = made(*[(50, [(9, n % 5) for n in range(8)]) for _ in range(400)])
+MANY = make_frames(*[(50, [(9, n % 5) for n in range(8)]) for _ in range(400)])
 
 
 def test_draws_are_at_random() -> None:
     """Another seed draws others; parts have their sizes, in any half of the ids; places fall on all comments."""
     rules = SMALL._replace(test=100, validation=150)
-    found, other = build_corpus(*MANY, rules), build_corpus(*MANY, rules._replace(seed=1))
-    assert {*found.threads["split"].value_counts().rows()} == {("validation", 150), ("train", 150), ("test", 100)}
-    assert not found.threads.equals(other.threads)
-    halves = found.threads["split"].head(200) == "test"
-    assert 30 <= halves.sum() <= 70  # 50 expected; 4 standard deviations are 17
-    first = found.references.filter(place=0)["comment_id"].value_counts()
+    corpus, other = build_corpus(*MANY, rules), build_corpus(*MANY, rules._replace(seed=1))
+    assert {*corpus.threads["split"].value_counts().rows()} == {("validation", 150), ("train", 150), ("test", 100)}
+    assert not corpus.threads.equals(other.threads)
+    first_half = corpus.threads["split"].head(200) == "test"
+    assert 30 <= first_half.sum() <= 70  # 50 expected; 4 standard deviations are 17
+    first = corpus.references.filter(place=0)["comment_id"].value_counts()
     assert first.height == 8
     assert first["count"].max() < 30  # 12.5 expected; 4 standard deviations are 13
 
 
 def test_validation_is_like_train() -> None:
     """Articles fit for the test are in validation as often as in train: what the test left over does not come last."""
-    said: list[Said] = [(50, [(9, 9)] * 3 if n % 2 else [(9, 0)] * 3) for n in range(400)]
-    threads = build_corpus(*made(*said), SMALL._replace(test=100, validation=100)).threads
+    articles: list[Thread] = [(50, [(9, 9)] * 3 if n % 2 else [(9, 0)] * 3) for n in range(400)]
+    threads = build_corpus(*make_frames(*articles), SMALL._replace(test=100, validation=100)).threads
     fit = threads.filter(split="validation").select((pl.col("like_count") > 0).sum()).item()
     assert 17 <= fit <= 50  # 100 of 300 left are fit, so 33 expected; 4 standard deviations are 16
 
@@ -161,27 +166,24 @@ def test_an_article_that_comes_in_changes_little() -> None:
 def test_a_small_corpus_keeps_its_train() -> None:
     """Neither part takes more than a tenth of the articles that are in; of nine there is no test."""
     for count, part in ((9, 0), (10, 1), (35, 3)):
-        found = build_corpus(*made(*[(30, [(9, 9)] * 30)] * count, (1, [(9, 9)] * 30))).threads["split"]
-        assert [(found == name).sum() for name in ("test", "validation")] == [part, part]
+        splits = build_corpus(*make_frames(*[(30, [(9, 9)] * 30)] * count, (1, [(9, 9)] * 30))).threads["split"]
+        assert [(splits == name).sum() for name in ("test", "validation")] == [part, part]
 
 
 def test_a_corpus_of_nothing() -> None:
     """No articles: the columns and no rows, with statistics that are undefined."""
-    found = build_corpus(*made())
-    assert isinstance(found, Corpus)
-    assert [frame.height for frame in found] == [0, 0, 0]
-    assert found.dropped.schema == pl.Schema(commenting.DROPPED)
-    told = commenting.compute_statistics(found.threads, made()[1])
-    assert told["articles"].to_list() == [0] * 4
-    assert told["comments_per_article"].to_list() == [None] * 4
-    assert commenting.count_categories(found.threads).is_empty()
+    corpus = build_corpus(*make_frames())
+    assert [frame.height for frame in corpus] == [0, 0, 0]
+    assert corpus.dropped.schema == pl.Schema(commenting.DROPPED)
+    statistics = commenting.compute_statistics(corpus.threads, make_frames()[1])
+    assert statistics["articles"].to_list() == [0] * 4
+    assert statistics["comments_per_article"].to_list() == [None] * 4
+    assert commenting.count_categories(corpus.threads).is_empty()
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
-        (lambda a, c: (a.drop("category"), c), "articles: no column category; found source"),
-        (lambda a, c: (a, c.drop("words", "like_count")), "comments: no column words, like_count"),
         (
             lambda a, c: (a.with_columns(content_words=pl.lit(None, pl.Int64)), c),
             "articles, news/t000: field 'content_w",
@@ -191,24 +193,24 @@ def test_a_corpus_of_nothing() -> None:
         (lambda a, c: (a, pl.concat([c, c[1:]])), "comments: news/t000/c1 is repeated"),
     ],
 )
-def test_bad_tables_are_told(change: Any, told: str) -> None:
-    """By table, row and field."""
-    with pytest.raises(BadInput, match=told):
-        build_corpus(*change(*made((9, [(1, 1)] * 2))))
+def test_bad_tables_are_errors(change: Any, message: str) -> None:
+    """Table, row and field are in the message."""
+    with pytest.raises(BadInput, match=message):
+        build_corpus(*change(*make_frames((9, [(1, 1)] * 2))))
 
 
 @pytest.mark.parametrize("share", [-0.1, 0.51, float("nan")])
 def test_a_share_that_leaves_nothing_to_train_on(share: float) -> None:
     """Two parts of more than a half each cannot be."""
     with pytest.raises(BadInput, match=r"share should be in 0-0\.5"):
-        build_corpus(*made(), PAPER._replace(share=share))
+        build_corpus(*make_frames(), PAPER._replace(share=share))
 
 
 # -------------------------------------------------------------------------------------------------------- statistics
 
 
 def test_the_papers_numbers() -> None:
-    """Table 2 adds up to the whole; 27 comments of 198,112 articles are not the 4.5 million told (errata E12)."""
+    """Table 2 adds up to the whole; 27 comments of 198,112 articles are not the stated 4.5 million (errata E12)."""
     assert sum(TABLE_2[name].articles for name in ("train", "validation", "test")) == TABLE_2["all"].articles == 198_112
     assert TABLE_2["all"].articles * 27 == 5_349_024 != COMMENTS_TOLD
     assert PAPER.test * PAPER.references == 43_470  # "over 43K"
@@ -217,34 +219,28 @@ def test_the_papers_numbers() -> None:
 
 def test_statistics_by_hand() -> None:
     """Means and counts of each split beside the paper's; articles that are left out do not count."""
-    threads = pl.DataFrame(
-        {
-            "source": "news", "thread_id": ["a", "b", "c", "d"], "category": None, "title_words": [10, 20, 6, 99],
-            "content_words": [100, 300, 50, 9], "comment_count": 0, "like_count": 0,
-            "split": ["train", "train", "test", None], "reason": [None, None, None, "short_content"],
-        },
-        schema_overrides=commenting.THREADS,
-    )  # fmt: skip
-    said = [("a", 4, 1), ("a", 8, None), ("b", 6, 3), ("c", 2, None), ("d", 99, 99)]
-    comments = pl.DataFrame([("news", thread, f"c{n}", *rest) for n, (thread, *rest) in enumerate(said)], COMMENT,
-                            orient="row")  # fmt: skip
-    found = commenting.compute_statistics(threads, comments)
-    assert found.select(*found.columns[:8]).rows() == [
+    columns: dict[str, Any] = {"source": "news", "thread_id": [*"abcd"], "category": None, "comment_count": 0}
+    columns |= {"like_count": 0, "title_words": [10, 20, 6, 99], "content_words": [100, 300, 50, 9]}
+    columns |= {"split": ["train", "train", "test", None], "reason": [None, None, None, "short_content"]}
+    threads = pl.DataFrame(columns, schema_overrides=commenting.THREADS)
+    rows = [("a", 4, 1), ("a", 8, None), ("b", 6, 3), ("c", 2, None), ("d", 99, 99)]
+    numbered = [("news", thread, f"c{n}", *numbers) for n, (thread, *numbers) in enumerate(rows)]
+    statistics = commenting.compute_statistics(threads, pl.DataFrame(numbered, COMMENT, orient="row"))
+    assert statistics.select(*statistics.columns[:8]).rows() == [
         ("train", 2, 3, 1.5, 2.0, 15.0, 200.0, 6.0),
         ("validation", 0, 0, None, None, None, None, None),
         ("test", 1, 1, 1.0, None, 6.0, 50.0, 2.0),
         ("all", 3, 4, pytest.approx(4 / 3), 2.0, 12.0, 150.0, 5.0),
     ]
-    assert found.columns[1:8] == ["articles", "comments", *Part._fields[1:]]
-    assert found.select(pl.col("^paper_.*$")).rows() == [tuple(part) for part in TABLE_2.values()]
+    assert statistics.columns[1:8] == ["articles", "comments", *Part._fields[1:]]
+    assert statistics.select(pl.col("^paper_.*$")).rows() == [tuple(part) for part in TABLE_2.values()]
 
 
 def test_categories_fall() -> None:
     """Counts and shares of what is in, the largest first, those without a category among them (AAC-31)."""
-    articles, comments = made(*[(9, [(1, 1)] * 2)] * 5, (1, []))
-    assert commenting.count_categories(build_corpus(articles, comments, SMALL).threads).rows() == [
-        ("sport", 3, pytest.approx(0.6)), (None, 2, pytest.approx(0.4)),
-    ]  # fmt: skip
+    articles, comments = make_frames(*[(9, [(1, 1)] * 2)] * 5, (1, []))
+    categories = commenting.count_categories(build_corpus(articles, comments, SMALL).threads)
+    assert categories.rows() == [("sport", 3, pytest.approx(0.6)), (None, 2, pytest.approx(0.4))]
 
 
 def test_real_posts(data: Path) -> None:
@@ -257,41 +253,42 @@ def test_real_posts(data: Path) -> None:
         pytest.skip(f"UNDERTONE_DATA has no {path.parent.name}")
     posts = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert (len(posts), sum(len(post["comments"]) for post in posts)) == (2102, 37_451)
-    rows = [("checked", post["id"], headline(post["text"]), post["text"], post["label"]) for post in posts[::5]]
-    said = [("checked", post["id"], f"{n}", text) for post in posts[::5] for n, text in enumerate(post["comments"])]
-    cut = load_tokenizer("jieba").cut
+    posts, cut = posts[::5], load_tokenizer("jieba").cut
 
-    def count(texts: pl.Series) -> pl.Series:
-        return pl.Series([len(split_words(text, cut)) if text else 0 for text in texts], dtype=pl.Int64)
+    def count_words(text: str | None) -> int:
+        return len(split_words(text, cut)) if text else 0
 
-    articles = pl.DataFrame(rows, ["source", "thread_id", "title", "content", "category"], orient="row")
-    articles = articles.select(
-        pl.exclude("title", "content"), title_words=count(articles["title"]), content_words=count(articles["content"])
-    )
-    comments = pl.DataFrame(said, ["source", "thread_id", "comment_id", "text"], orient="row")
-    comments = comments.select(pl.exclude("text"), words=count(comments["text"]), like_count=pl.lit(None, pl.Int64))
+    sizes = {post["id"]: count_words(post["text"]) for post in posts}
+    rows = [
+        ("checked", post["id"], count_words(find_headline(post["text"])), sizes[post["id"]], post["label"])
+        for post in posts
+    ]
+    texts = {(post["id"], str(n)): text for post in posts for n, text in enumerate(post["comments"])}
+    comment_rows = [("checked", *ids, count_words(text), None) for ids, text in texts.items()]
+    articles = pl.DataFrame(rows, ARTICLE, orient="row")
+    comments = pl.DataFrame(comment_rows, COMMENT, orient="row")
     strict = build_corpus(articles, comments)
     assert {row[:2]: row[2] for row in strict.threads.group_by("split", "reason").len().iter_rows()} == {
-        ("train", None): 320, ("validation", None): 35, (None, "few_comments"): 58, (None, "short_content"): 4,
+        ("train", None): 320,
+        ("validation", None): 35,
+        (None, "few_comments"): 58,
+        (None, "short_content"): 4,
         (None, "short_content+few_comments"): 4,
-    }  # fmt: skip
+    }
     assert strict.references.is_empty()
-    found = build_corpus(
-        articles, comments, PAPER._replace(least_comments=10, test_comments=12, references=10, likes=0)
-    )
-    sizes = {thread: size for _, thread, _, size, _ in articles.select([*ARTICLE]).iter_rows()}
-    kept = [post for post in posts[::5] if len(post["comments"]) >= 10 and sizes[post["id"]] >= 30]
-    counts = dict(found.threads["split"].drop_nulls().value_counts().iter_rows())
-    assert counts == {"train": len(kept) - 74, "validation": 37, "test": 37}
-    assert dict(found.references["role"].value_counts().iter_rows()) == {"reference": 370, "candidate": 37}
-    texts = {(thread, comment): text for _, thread, comment, text in said}
-    assert all(len(cut(texts[row])) > 5 for row in found.references.select("thread_id", "comment_id").iter_rows())
-    told = commenting.compute_statistics(found.threads, comments)
-    assert told["articles"].to_list() == [len(kept) - 74, 37, 37, len(kept)]
-    assert told["likes_per_comment"].to_list() == [None] * 4
+    rules = PAPER._replace(least_comments=10, test_comments=12, references=10, likes=0)
+    corpus = build_corpus(articles, comments, rules)
+    accepted = [post for post in posts if len(post["comments"]) >= 10 and sizes[post["id"]] >= 30]
+    counts = dict(corpus.threads["split"].drop_nulls().value_counts().iter_rows())
+    assert counts == {"train": len(accepted) - 74, "validation": 37, "test": 37}
+    assert dict(corpus.references["role"].value_counts().iter_rows()) == {"reference": 370, "candidate": 37}
+    assert all(len(cut(texts[ids])) > 5 for ids in corpus.references.select("thread_id", "comment_id").iter_rows())
+    statistics = commenting.compute_statistics(corpus.threads, comments)
+    assert statistics["articles"].to_list() == [len(accepted) - 74, 37, 37, len(accepted)]
+    assert statistics["likes_per_comment"].to_list() == [None] * 4
 
 
-def headline(text: str) -> str | None:
-    """What stands between the brackets at the beginning of a post."""
-    found = re.match(r"\s*【(.+?)】", text)
-    return found[1] if found else None
+def find_headline(text: str) -> str | None:
+    """Find the text between the brackets at the beginning of a post."""
+    match = re.match(r"\s*【(.+?)】", text)
+    return match[1] if match else None

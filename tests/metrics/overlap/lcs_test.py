@@ -6,40 +6,21 @@ from hypothesis import strategies as st
 
 from pipeline.metrics.overlap.lcs import locate_matches, measure_lengths
 from pipeline.metrics.overlap.segments import read_batches
+from tests.support.overlap_cases import locate_plainly
 
 texts = st.text("ab,", max_size=9)
 long_texts = st.tuples(st.text("abc", min_size=1, max_size=5), st.integers(1, 25)).map(lambda t: t[0] * t[1])
 segments = st.lists(st.tuples(texts | long_texts, st.lists(texts | long_texts, min_size=1, max_size=3)), min_size=1)
 
 
-def plain(candidate: str, reference: str) -> tuple[int, list[int]]:
-    """The length, and the place in the candidate of each reference token, by the textbook's table."""
-    table = [[0] * (len(candidate) + 1) for _ in range(len(reference) + 1)]
-    for i, reference_word in enumerate(reference):
-        for j, candidate_word in enumerate(candidate):
-            table[i + 1][j + 1] = (
-                table[i][j] + 1 if candidate_word == reference_word else max(table[i][j + 1], table[i + 1][j])
-            )
-    matches, i, j = [-1] * len(reference), len(reference), len(candidate)
-    while i and j:
-        if table[i][j] == table[i][j - 1]:
-            j -= 1
-        elif table[i][j] == table[i - 1][j]:
-            i -= 1
-        else:
-            i, j = i - 1, j - 1
-            matches[i] = j
-    return table[-1][-1], matches
-
-
 @settings(max_examples=50)
 @given(segments)
 def test_it_is_the_dynamic_programme(pairs: list[tuple[str, list[str]]]) -> None:
     """Lengths and places are those of the table, for candidates of no, few and more than 64 tokens side by side."""
-    expected = [plain(candidate, reference) for candidate, owned in pairs for reference in owned]
-    [batch] = read_batches([list(c) for c, _ in pairs], [[list(r) for r in owned] for _, owned in pairs])
-    assert measure_lengths(batch).tolist() == [length for length, _ in expected]
-    assert locate_matches(batch).tolist() == [place for _, row in expected for place in row]
+    expected = [locate_plainly(candidate, text) for candidate, references in pairs for text in references]
+    [batch] = read_batches([list(c) for c, _ in pairs], [[list(r) for r in references] for _, references in pairs])
+    assert measure_lengths(batch).tolist() == [sum(place >= 0 for place in places) for places in expected]
+    assert locate_matches(batch).tolist() == [place for places in expected for place in places]
 
 
 def test_by_hand() -> None:

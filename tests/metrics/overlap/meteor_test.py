@@ -1,8 +1,6 @@
 """W-METEOR: equal to nltk's with all weights 1, by hand with fractions, against the METEOR 1.5 jar, by properties."""
 
-import random
 from collections import Counter
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -11,10 +9,9 @@ from hypothesis import strategies as st
 from nltk.translate import meteor_score
 
 from pipeline.metrics.overlap.meteor import PRESETS, count_fewest_chunks, meteor
-from pipeline.metrics.overlap.metric import Floats, Metric
+from pipeline.metrics.overlap.metric import Metric
 from pipeline.metrics.overlap.segments import read_batches
-
-Segments = tuple[list[list[str]], list[list[list[str]]], list[list[float]]]
+from tests.support.overlap_cases import draw_case, score_case, score_text, seeds
 
 # meteor-1.5.jar -l other -m exact, a reference each: with the parameters of `other`, and with -p "0.7 1.4 0.3 0.7". The
 # texts have no English function words, which the jar counts in any language.
@@ -34,8 +31,6 @@ JAR = [
 JAR_TOGETHER = {"1.5-other": 0.7138936657121906, "1.5-universal": 0.8172326236510892}
 """Its final scores of all six."""
 
-seeds = st.integers(0, 2**32 - 1)
-
 
 class Identity:
     """A stemmer that leaves words as they are, and a WordNet that knows none."""
@@ -47,49 +42,23 @@ class Identity:
         return []
 
 
-def draw_segments(seed: int, count: int = 100) -> Segments:
-    """Random segments over seven words, with weights."""
-    rng = random.Random(seed)
-
-    def text() -> list[str]:
-        return rng.choices("abcdefg", k=rng.randint(0, 9))
-
-    references = [[text() for _ in range(rng.randint(1, 3))] for _ in range(count)]
-    return [text() for _ in references], references, [[rng.random() for _ in owned] for owned in references]
-
-
-def scores(metric: Metric, candidates: object, references: object, weights: object = None, size: int = 512) -> Floats:
-    """The score of each segment."""
-    read = read_batches(candidates, references, weights, size=size)  # type: ignore[arg-type]
-    return np.concatenate([metric.score(metric.stats(batch)) for batch in read])
-
-
-def scored(candidate: str, references: Sequence[str], weights: Sequence[float], **options: object) -> float:
-    """The score of one segment whose tokens stand apart."""
-    metric = meteor(**options)  # type: ignore[arg-type]
-    return float(scores(metric, [candidate.split()], [[r.split() for r in references]], [list(weights)])[0])
-
-
 @settings(max_examples=100)
 @given(seeds)
 def test_with_all_weights_one_it_is_nltks(seed: int) -> None:
     """100 examples of 100 segments: nltk's METEOR without stems and synonyms, to 1e-12 (AAC-19)."""
-    candidates, references, _ = draw_segments(seed)
-    plain = Identity()
+    case, plain = draw_case(seed, kinds=7), Identity()
     expected = [
-        meteor_score.meteor_score(owned, candidate, stemmer=plain, wordnet=plain)
-        for candidate, owned in zip(candidates, references, strict=True)
+        meteor_score.meteor_score(references, candidate, stemmer=plain, wordnet=plain)
+        for candidate, references in zip(*case[:2], strict=True)
     ]
-    assert scores(meteor(), candidates, references) == pytest.approx(expected, abs=1e-12, rel=0)
+    assert score_case(meteor(), *case[:2]) == pytest.approx(expected, abs=1e-12, rel=0)
 
 
 def test_the_paper_s_metric_on_a_known_example() -> None:
     """P = 6/7, R = 1, two chunks: F .9836, penalty .0185, score .9654 (AAC-14)."""
-    actual = scored("the cat was sat on the mat", ["the cat sat on the mat"], [1.0], preset="2005")
-    mean = 10 * 6 / 7 / (1 + 9 * 6 / 7)
-    assert mean == pytest.approx(0.9836, abs=5e-5)
-    penalty = 0.5 * (2 / 6) ** 3
-    assert penalty == pytest.approx(0.0185, abs=5e-5)
+    actual = score_text(meteor("2005"), "the cat was sat on the mat", ["the cat sat on the mat"])
+    mean, penalty = 10 * 6 / 7 / (1 + 9 * 6 / 7), 0.5 * (2 / 6) ** 3
+    assert (mean, penalty) == pytest.approx((0.9836, 0.0185), abs=5e-5)
     assert actual == pytest.approx(mean * (1 - penalty), abs=1e-15)
     assert round(actual, 4) == 0.9654
     assert PRESETS["2005"] == PRESETS["1.0"]
@@ -104,18 +73,19 @@ def test_weights_by_hand() -> None:
     references, weights = ["a b", "a b c d", "c b a x y"], [0.8, 0.4, 0.9]
     first = 0.8 * (10 * 0.5 / (1 + 9 * 0.5)) * (1 - 1 / 16)
     third = 0.9 * (10 * 0.75 * 0.6 / (0.6 + 9 * 0.75)) * (1 - 1 / 2)
-    assert scored("a b c d", references[:2], weights[:2]) == pytest.approx(first)
-    assert scored("a b c d", references, weights) == pytest.approx(max(first, third))
+    assert score_text(meteor(), "a b c d", references[:2], weights[:2]) == pytest.approx(first)
+    assert score_text(meteor(), "a b c d", references, weights) == pytest.approx(max(first, third))
     # .9 F_3 = .551 is above .5 F_2, but after the penalties .276 is below .496
-    assert scored("a b c d", ["a b c d", references[2]], [0.5, 0.9]) == pytest.approx(0.5 * (1 - 1 / 128))
-    assert scored("a b c d", ["a b c d", references[2]], [0.5, 0.9], penalty="argmax") == pytest.approx(third)
+    other = ("a b c d", references[1:], [0.5, 0.9])
+    assert score_text(meteor(), *other) == pytest.approx(0.5 * (1 - 1 / 128))
+    assert score_text(meteor(penalty="argmax"), *other) == pytest.approx(third)
 
 
 @pytest.mark.parametrize(("candidate", "reference", "other", "universal"), JAR)
 def test_meteor_1_5(candidate: str, reference: str, other: float, universal: float) -> None:
     """The presets of METEOR 1.5 give what its jar gives, among it no penalty for the reference itself."""
     for preset, expected in (("1.5-other", other), ("1.5-universal", universal)):
-        actual = scored(candidate, [reference], [1.0], preset=preset, alignment="fewest_chunks")
+        actual = score_text(meteor(preset, alignment="fewest_chunks"), candidate, [reference])
         assert actual == pytest.approx(expected, abs=1e-12)
 
 
@@ -127,8 +97,8 @@ def test_aggregate_is_meteor_1_5_s(preset: str, expected: float) -> None:
     assert metric.score(metric.stats(batch).sum(axis=0)) == pytest.approx(expected, abs=1e-12)
 
 
-def fewest(candidate: str, reference: str) -> int:
-    """The fewest chunks, by trying every alignment."""
+def count_by_trial(candidate: str, reference: str) -> int:
+    """Count the fewest chunks by trying every alignment."""
     most = (Counter(candidate) & Counter(reference)).total()
 
     def after(place: int, used: frozenset[int], last: int, chunks: int) -> float:
@@ -145,7 +115,7 @@ def fewest(candidate: str, reference: str) -> int:
 def test_fewest_chunks_is_exact(candidate: str, reference: str) -> None:
     """No alignment with as many matches has fewer chunks; a beam of one never claims fewer."""
     candidate_words, reference_words = ([ord(letter) for letter in text] for text in (candidate, reference))
-    expected = fewest(candidate, reference)
+    expected = count_by_trial(candidate, reference)
     assert count_fewest_chunks(candidate_words, reference_words) == expected
     assert count_fewest_chunks(candidate_words, reference_words, states=1) >= expected
 
@@ -154,20 +124,20 @@ def test_fewest_chunks_is_exact(candidate: str, reference: str) -> None:
 @given(seeds)
 def test_fewest_chunks_of_the_references_that_matter(seed: int) -> None:
     """Searching only where it may help gives the best over all references of the exact number of chunks."""
-    candidates, references, weights = draw_segments(seed, 20)
+    case = draw_case(seed, 20, kinds=7)
     expected = []
-    for candidate, owned, given_weights in zip(candidates, references, weights, strict=True):
+    for candidate, references, weights in zip(*case, strict=True):
         values = [0.0]
-        for reference, weight in zip(owned, given_weights, strict=True):
+        for reference, weight in zip(references, weights, strict=True):
             if matches := (Counter(candidate) & Counter(reference)).total():
                 precision, recall = matches / len(candidate), matches / len(reference)
-                fragments = count_fewest_chunks([ord(w) for w in candidate], [ord(w) for w in reference]) / matches
+                fragments = count_fewest_chunks([*map(ord, candidate)], [*map(ord, reference)]) / matches
                 mean = precision * recall / (0.9 * precision + 0.1 * recall)
                 values.append(weight * mean * (1 - 0.5 * fragments**3))
         expected.append(max(values))
-    actual = scores(meteor(alignment="fewest_chunks"), candidates, references, weights)
+    actual = score_case(meteor(alignment="fewest_chunks"), *case)
     assert actual == pytest.approx(expected, abs=1e-12)
-    assert (actual >= scores(meteor(), candidates, references, weights) - 1e-12).all()
+    assert (actual >= score_case(meteor(), *case) - 1e-12).all()
 
 
 METRICS = [
@@ -184,35 +154,29 @@ METRICS = [
 @given(seed=seeds)
 def test_properties(metric: Metric, seed: int) -> None:
     """In [0, 1], 0 for weights of 0; neither the order of references nor the size of batches changes a statistic."""
-    candidates, references, weights = draw_segments(seed)
-    rng = random.Random(seed)
-    orders = [rng.sample(range(len(owned)), len(owned)) for owned in references]
-    moved = [
-        [[column[i] for i in order] for order, column in zip(orders, columns, strict=True)]
-        for columns in (references, weights)
-    ]
-    statistics = np.concatenate([metric.stats(batch) for batch in read_batches(candidates, references, weights)])
-    other = np.concatenate([metric.stats(batch) for batch in read_batches(candidates, *moved, size=7)])
+    case = draw_case(seed, kinds=7)
+    statistics, other = (
+        np.concatenate([metric.stats(batch) for batch in read_batches(*variant, size=size)])
+        for variant, size in ((case, 512), (case.reverse(), 7))
+    )
     assert statistics.tolist() == other.tolist()
     actual = metric.score(statistics)
-    assert (actual >= 0).all()
-    assert (actual <= 1).all()
+    assert ((actual >= 0) & (actual <= 1)).all()
     assert 0 <= metric.score(statistics.sum(axis=0)) <= 1
-    assert not scores(metric, candidates, references, [[0.0] * len(owned) for owned in references]).any()
+    assert not score_case(metric, *case.weigh(0)).any()
 
 
 @settings(max_examples=30)
 @given(seeds)
 def test_more_weight_is_never_less(seed: int) -> None:
-    """Raising a weight, or adding a reference, lowers no score; lowering all by half halves it."""
-    candidates, references, weights = draw_segments(seed, 30)
-    low = scores(meteor(), candidates, references, weights)
-    raised = [[weight + (1 - weight) * (i % 2) for i, weight in enumerate(owned)] for owned in weights]
-    assert (scores(meteor(), candidates, references, raised) >= low).all()
-    fewer = scores(meteor(), candidates, [owned[:1] for owned in references], [owned[:1] for owned in weights])
-    assert (fewer <= low).all()
-    halves = [[weight / 2 for weight in owned] for owned in weights]
-    assert scores(meteor(), candidates, references, halves) == pytest.approx(low / 2)
+    """Raising a weight, or adding a reference, lowers no score; halving all weights halves it."""
+    case = draw_case(seed, 30, kinds=7)
+    low = score_case(meteor(), *case)
+    assert (score_case(meteor(), *case.raise_weights(1, 2)) >= low).all()
+    fewer = [[row[:1] for row in rows] for rows in case[1:]]
+    assert (score_case(meteor(), case.candidates, *fewer) <= low).all()
+    halves = [[weight / 2 for weight in row] for row in case.weights]
+    assert score_case(meteor(), *case[:2], halves) == pytest.approx(low / 2)
 
 
 def test_aggregate_by_hand() -> None:
@@ -225,13 +189,14 @@ def test_aggregate_by_hand() -> None:
     precision, recall = 6 / 7, 6 / 8
     mean = 10 * precision * recall / (recall + 9 * precision)
     assert metric.score(rows.sum(axis=0)) == pytest.approx(4 / 6 * mean * (1 - 0.5 * (3 / 6) ** 3))
-    assert metric.score(rows) == pytest.approx(scores(meteor(), *segments))
+    assert metric.score(rows) == pytest.approx(score_case(meteor(), *segments))
 
 
 def test_a_copy_loses_only_what_one_chunk_costs() -> None:
     """A candidate that is its reference has F 1; a chunk of n words costs .5 / n³, and nothing in METEOR 1.5."""
-    assert scored("这 部 电影 好", ["这 部 电影 好"], [0.6]) == pytest.approx(0.6 * (1 - 0.5 / 64))
-    assert scored("这 部 电影 好", ["这 部 电影 好"], [0.6], preset="1.5-other") == 0.6
+    copy = ("这 部 电影 好", ["这 部 电影 好"], [0.6])
+    assert score_text(meteor(), *copy) == pytest.approx(0.6 * (1 - 0.5 / 64))
+    assert score_text(meteor("1.5-other"), *copy) == 0.6
 
 
 def test_nothing_written_scores_nothing() -> None:
@@ -265,7 +230,5 @@ def test_the_signature_holds_every_parameter() -> None:
     """Also those that a preset brings, as METEORs differ widely (AAC-15)."""
     actual = dict(part.split(":") for part in meteor("1.5-other", beta=2.0, penalty="argmax").signature.split("|"))
     actual.pop("undertone")
-    assert actual == {
-        "preset": "1.5-other", "alpha": "0.75", "beta": "2", "gamma": "0.7", "spares_equal": "yes",
-        "penalty": "argmax", "alignment": "greedy", "corpus": "mean",
-    }  # fmt: skip
+    numbers = {"preset": "1.5-other", "alpha": "0.75", "beta": "2", "gamma": "0.7", "spares_equal": "yes"}
+    assert actual == {**numbers, "penalty": "argmax", "alignment": "greedy", "corpus": "mean"}

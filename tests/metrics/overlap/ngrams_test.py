@@ -1,4 +1,4 @@
-"""n-grams that candidates share with references: by hand, against dictionaries, and kept for the batch they are of."""
+"""n-grams that candidates share with references: by hand, against dictionaries, and cached for their batch alone."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from pipeline.metrics.overlap.ngrams import find_matches
 from pipeline.metrics.overlap.segments import read_batches
-from tests.support.overlap_cases import drawn, seeds, whole
+from tests.support.overlap_cases import draw_case, read_case, seeds
 from tests.support.plain_cider import grams
 
 
@@ -25,34 +25,31 @@ def test_by_hand() -> None:
 @settings(max_examples=30)
 @given(seeds)
 def test_counts_are_those_of_dictionaries(seed: int) -> None:
-    """For n of 1 to 4, in whatever order they are asked for, of this batch and of a part of it."""
-    case = drawn(seed, 20, kinds=3)
+    """For n of 1 to 4, in whatever order they are read, of this batch and of one with other candidates."""
+    case = draw_case(seed, 20, kinds=3)
     for variant in (case, case._replace(candidates=case.candidates[::-1])):
-        batch = whole(variant)
+        batch = read_case(variant)
         find_matches(batch, 2)
+        pairs = [
+            (segment, candidate, reference)
+            for segment, (candidate, references) in enumerate(zip(*variant[:2], strict=True))
+            for reference in references
+        ]
         for n, ngrams in enumerate(find_matches(batch, 4), 1):
             expected = [
-                (segment, reference, times, gram_counts[gram])
-                for segment, (candidate, owned) in enumerate(zip(variant.candidates, variant.references, strict=True))
+                (segment, number, times, grams(reference, n)[gram])
+                for number, (segment, candidate, reference) in enumerate(pairs)
                 for gram, times in grams(candidate, n).items()
-                for reference, gram_counts in enumerate(grams(text, n) for text in owned)
-                if gram in gram_counts
+                if gram in grams(reference, n)
             ]
-            offset = [sum(map(len, variant.references[:segment])) for segment in range(20)]
-            columns = (
-                ngrams.segment[ngrams.shared],
-                ngrams.reference,
-                ngrams.times[ngrams.shared],
-                ngrams.reference_times,
-            )
-            assert sorted(zip(*(column.tolist() for column in columns), strict=True)) == sorted(
-                (s, offset[s] + r, times, gram_counts) for s, r, times, gram_counts in expected
-            )
+            times = ngrams.times[ngrams.shared]
+            columns = (ngrams.segment[ngrams.shared], ngrams.reference, times, ngrams.reference_times)
+            assert sorted(zip(*(column.tolist() for column in columns), strict=True)) == sorted(expected)
 
 
-def test_they_are_kept_for_their_batch_alone() -> None:
-    """A batch that is asked twice is searched once; one made of it by other words is searched anew."""
-    batch = whole(drawn(1, 5))
+def test_matches_are_cached_for_their_batch_alone() -> None:
+    """A batch that is read twice is searched once; one made of it with other words is searched again."""
+    batch = read_case(draw_case(1, 5))
     assert find_matches(batch, 3)[0] is find_matches(batch, 1)[0]
     other = replace(batch, words=batch.words[::-1])
     assert find_matches(other, 1)[0] is not find_matches(batch, 1)[0]

@@ -1,6 +1,6 @@
 """Corpus scores, intervals and paired tests of overlap metrics, and metrics by name."""
 
-from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,25 +13,25 @@ from pipeline.metrics.overlap import METRICS, build_metrics
 from pipeline.metrics.overlap.bleu import bleu, delta_bleu
 from pipeline.metrics.overlap.metric import mean, signature
 from pipeline.metrics.overlap.scoring import compare, measure, score_segments
-from tests.support.overlap_cases import Case, drawn, seeds
+from tests.support.overlap_cases import Case, draw_case, seeds
 
 
-def halves(count: int, right: int) -> Case:
-    """Candidates of one word, of which so many are their reference."""
+def make_case(count: int, right: int) -> Case:
+    """Make candidates of one word, of which so many are their reference."""
     return Case([["雪"] if i < right else ["雨"] for i in range(count)], [[["雪"]]] * count, [[1.0]] * count)
 
 
 def test_measure_is_a_binomial_bootstrap() -> None:
     """Of 400 words 100 are right: BLEU-1 is 0.25, the bounds those of the normal approximation, 0.25 ± 0.0424."""
-    (row,) = measure([bleu(1)], *halves(400, 100)).to_dicts()
+    (row,) = measure([bleu(1)], *make_case(400, 100)).to_dicts()
     assert row["metric"] == "BLEU-1"
     assert (row["score"], row["segment_mean"], row["segments"]) == (0.25, 0.25, 400)
     assert (row["low"], row["high"]) == pytest.approx((0.25 - 0.0424, 0.25 + 0.0424), abs=0.006)
     assert row["signature"] == bleu(1).signature
-    wide = measure([bleu(1)], *halves(400, 100), groups=[i // 40 for i in range(400)]).row(0, named=True)
+    wide = measure([bleu(1)], *make_case(400, 100), groups=[i // 40 for i in range(400)]).row(0, named=True)
     assert wide["score"] == 0.25
     assert wide["high"] - wide["low"] > 3 * (row["high"] - row["low"])  # ten articles whose candidates share a fate
-    narrow = measure([bleu(1)], *halves(400, 100), confidence=0.5).row(0, named=True)
+    narrow = measure([bleu(1)], *make_case(400, 100), confidence=0.5).row(0, named=True)
     assert row["low"] < narrow["low"] < narrow["high"] < row["high"]
 
 
@@ -40,19 +40,17 @@ def test_the_corpus_score_is_of_sums() -> None:
     candidates, references = [["雪"], ["雨", "雨", "雨"]], [[["雪"]], [["雪", "雪", "雪"]]]
     (row,) = measure([bleu(1)], candidates, references).to_dicts()
     assert (row["score"], row["segment_mean"]) == (0.25, 0.5)
-    assert score_segments([bleu(1), bleu(2)], candidates, references).to_dict(as_series=False) == {
-        "BLEU-1": [1.0, 0.0], "BLEU-2": [0.0, 0.0]
-    }  # fmt: skip
+    scores = score_segments([bleu(1), bleu(2)], candidates, references)
+    assert scores.to_dict(as_series=False) == {"BLEU-1": [1.0, 0.0], "BLEU-2": [0.0, 0.0]}
 
 
 def test_all_metrics_by_name() -> None:
     """Every metric scores a corpus and its candidates, in the order asked for, with its signature."""
-    case = drawn(3, 60, kinds=3)
+    case = draw_case(3, 60, kinds=3)
     metrics = build_metrics(list(METRICS), case.references)
     actual = measure(metrics, *case, draws=20)
-    assert actual["metric"].to_list() == [
-        "BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "METEOR", "ROUGE-L", "CIDEr", "CIDEr-D", "DeltaBLEU-4"
-    ]  # fmt: skip
+    names = ["BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "METEOR", "ROUGE-L", "CIDEr", "CIDEr-D", "DeltaBLEU-4"]
+    assert actual["metric"].to_list() == names
     assert (actual["score"] > 0).all()
     assert actual.select((pl.col("low") <= pl.col("score")) & (pl.col("score") <= pl.col("high")))["low"].all()
     single = score_segments(metrics, *case)
@@ -64,7 +62,7 @@ def test_all_metrics_by_name() -> None:
 @given(seeds, st.integers(1, 30))
 def test_batches_do_not_matter(seed: int, size: int) -> None:
     """All metrics give the same numbers, intervals too, whatever is read at a time."""
-    case = drawn(seed, 40)
+    case = draw_case(seed, 40)
     metrics = build_metrics(list(METRICS), case.references)
     first, second = (
         measure(metrics, *case, size=n, draws=20).drop("metric", "signature").to_numpy() for n in (512, size)
@@ -74,22 +72,17 @@ def test_batches_do_not_matter(seed: int, size: int) -> None:
 
 def test_streams_are_read_once() -> None:
     """Generators do as lists do."""
-    case = drawn(5, 30)
-
-    def stream(rows: list[object]) -> Iterator[object]:
-        yield from rows
-
-    streams = [stream(rows) for rows in case]  # type: ignore[arg-type]
-    assert measure([bleu(2)], *streams, size=4).equals(measure([bleu(2)], *case))  # type: ignore[arg-type]
-    second = drawn(6, 30).candidates
-    first, more, references, weights = (stream(rows) for rows in (case.candidates, second, *case[1:]))  # type: ignore[arg-type]
-    actual = compare([bleu(2)], first, more, references, weights, size=4)  # type: ignore[arg-type]
-    assert actual.equals(compare([bleu(2)], case.candidates, second, *case[1:]))
+    case, other = draw_case(5, 30), draw_case(6, 30).candidates
+    streams: Any = [iter(rows) for rows in case]
+    assert measure([bleu(2)], *streams, size=4).equals(measure([bleu(2)], *case))
+    streams = [iter(rows) for rows in (case.candidates, other, *case[1:])]
+    actual = compare([bleu(2)], *streams, size=4)
+    assert actual.equals(compare([bleu(2)], case.candidates, other, *case[1:]))
 
 
 def test_paired_by_hand() -> None:
     """One system is right in 30 of 200 where another is not, and wrong in 10 where it is: 0.1, and p is small."""
-    base = halves(200, 100)
+    base = make_case(200, 100)
     first = [["雨"]] * 10 + [["雪"]] * 120 + [["雨"]] * 70
     (row,) = compare([bleu(1)], first, base.candidates, *base[1:]).to_dicts()
     assert (row["one"], row["other"], row["segments"]) == (0.6, 0.5, 200)
@@ -101,19 +94,22 @@ def test_paired_by_hand() -> None:
     assert (back["low"], back["high"]) == pytest.approx((-row["high"], -row["low"]))
     (same,) = compare([bleu(1)], first, first, *base[1:]).to_dicts()
     assert (same["difference"], same["low"], same["high"], same["p"]) == (0, 0, 0, 1)
+    # no sample is on the other side of 0, and (k + 1) / (draws + 1) is above 0 all the same
+    right = [["雪"]] * 200
+    (all_right,) = compare([bleu(1)], right, base.candidates, *base[1:], draws=99).to_dicts()
+    assert all_right["p"] == pytest.approx(2 * (0 + 1) / (99 + 1))
     grouped = compare([bleu(1)], first, base.candidates, *base[1:], groups=[i // 20 for i in range(200)])
     assert grouped["p"][0] > row["p"]  # what is gained is in two articles of ten
 
 
 def test_paired_uses_the_same_samples_for_every_metric() -> None:
     """Rows of several metrics are those of each one alone."""
-    case, other = drawn(1, 50), drawn(2, 50).candidates
+    case, other = draw_case(1, 50), draw_case(2, 50).candidates
     metrics = [bleu(1), bleu(2)]
     together = compare(metrics, case.candidates, other, *case[1:])
     alone = pl.concat([compare([metric], case.candidates, other, *case[1:]) for metric in metrics])
-    assert together.drop("metric", "signature").to_numpy() == pytest.approx(
-        alone.drop("metric", "signature").to_numpy()
-    )
+    actual, expected = (rows.drop("metric", "signature").to_numpy() for rows in (together, alone))
+    assert actual == pytest.approx(expected)
 
 
 def test_negative_weights_are_for_delta_bleu_alone() -> None:
@@ -154,9 +150,8 @@ def test_streams_of_different_lengths() -> None:
 
 def test_names_and_options() -> None:
     """Options go to the metric they are for; unknown names, idle options and CIDEr without documents are errors."""
-    actual = build_metrics(
-        ["bleu_4", "cider_d"], [[["雪"]]], options={"bleu_4": {"smoothing": "exp"}, "cider_d": {"sigma": 5}}
-    )
+    options = {"bleu_4": {"smoothing": "exp"}, "cider_d": {"sigma": 5}}
+    actual = build_metrics(["bleu_4", "cider_d"], [[["雪"]]], options=options)
     assert "smoothing:exp" in actual[0].signature
     assert "sigma:5" in actual[1].signature
     with pytest.raises(ValueError, match="no metric 'bleu'; there are bleu_1, "):

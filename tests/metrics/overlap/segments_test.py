@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.metrics.overlap.segments import count_remaining, list_owners, list_starts, read_batches
-from tests.support.overlap_cases import drawn, seeds
+from tests.support.overlap_cases import draw_case, seeds
 
 
 def test_a_batch_by_hand() -> None:
@@ -35,7 +35,7 @@ def test_places_by_hand() -> None:
 @given(seeds, st.integers(1, 12))
 def test_batches_hold_every_token(seed: int, size: int) -> None:
     """Whatever the size, batches give back all texts and weights in their order."""
-    case = drawn(seed, 10)
+    case = draw_case(seed, 10)
     candidates, references, weights = [], [], []
     for batch in read_batches(*case, size=size):
         assert len(batch.ends) - 1 <= size

@@ -10,22 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.models.commenting import commenters
-from pipeline.models.commenting.commenters import (
-    BEGIN,
-    END,
-    PAD,
-    SPECIAL,
-    UNKNOWN,
-    Commenter,
-    Network,
-    Shape,
-    encode_article,
-    encode_comment,
-    generate,
-    generate_candidates,
-    load,
-    pad_rows,
-)
+from pipeline.models.commenting.commenters import BEGIN, END, PAD, SPECIAL, UNKNOWN, Commenter, Network, Shape
 from pipeline.models.decoding import Decoding
 
 WORDS = [*SPECIAL, *"雨又停了吗真好看呀", "the", "rain", "stops"]
@@ -34,48 +19,49 @@ CONTENTS = [["又", "停", "了", "吗"], None, ["好"], list("雨又停了吗�
 KINDS = [(unit, flag) for unit in ("lstm", "gru") for flag in (True, False)]
 
 
-def config(**changes: Any) -> dict[str, Any]:
-    """What a commenter's configuration holds."""
+def make_config(**changes: Any) -> dict[str, Any]:
+    """Make the configuration of a commenter."""
     sizes = {"title_words": 5, "content_words": 6, "comment_words": 4, "embedding": 6, "hidden": 5}
-    defaults = {
-        "kind": "commenter",
-        "words": WORDS,
-        "source": "title_and_content",
-        "unit": "lstm",
-        "has_attention": True,
-    }
-    return {**sizes, **defaults, **changes}
+    kinds = {"kind": "commenter", "source": "title_and_content", "unit": "lstm", "has_attention": True}
+    return {**sizes, **kinds, "words": WORDS, **changes}
 
 
-def model(unit: Any = "lstm", has_attention: bool = True, **changes: Any) -> Commenter:
-    """A commenter of random weights, large ones, so that it has opinions."""
+def make_model(unit: Any = "lstm", has_attention: bool = True, **changes: Any) -> Commenter:
+    """Make a commenter of large random weights, so that its probabilities are far apart."""
     with torch.random.fork_rng():
         torch.manual_seed(2)
         network = Network(Shape(len(WORDS), 6, 5, unit, has_attention))
     tensors = {name: value * 3 for name, value in network.state_dict().items()}
-    return load(tensors, config(unit=unit, has_attention=has_attention, **changes), "cpu")
+    return commenters.load(tensors, make_config(unit=unit, has_attention=has_attention, **changes))
+
+
+def list_words(comments: list[list[commenters.Comment]]) -> list[list[list[str]]]:
+    """List the words of the comments on each article."""
+    return [[comment.words for comment in row] for row in comments]
 
 
 def test_what_is_read_of_an_article() -> None:
-    """Title, </s>, and the beginning of the content where it is read (AAC-21); what is not known is <unk>."""
+    """Title, </s>, and the beginning of the content where it is read (AAC-21); unknown words are <unk>."""
     word = {word: number for number, word in enumerate(WORDS)}
-    both_parts, titles = model(), model(source="title")
-    assert encode_article(titles, ["雨", "快"], ["好"]) == [word["雨"], UNKNOWN, END]
-    assert encode_article(both_parts, ["雨"], ["好", "快"]) == [word["雨"], END, word["好"], UNKNOWN]
-    assert encode_article(both_parts, [], None) == [END]
-    assert encode_article(both_parts, ["雨"] * 9, ["又"] * 9) == [word["雨"]] * 5 + [END] + [word["又"]] * 6
-    assert encode_article(both_parts, list(SPECIAL)) == [UNKNOWN] * 4 + [END]  # a text holds no marks of ours
+    both_parts, titles = make_model(), make_model(source="title")
+    assert commenters.encode_article(titles, ["雨", "快"], ["好"]) == [word["雨"], UNKNOWN, END]
+    assert commenters.encode_article(both_parts, ["雨"], ["好", "快"]) == [word["雨"], END, word["好"], UNKNOWN]
+    assert commenters.encode_article(both_parts, [], None) == [END]
+    assert commenters.encode_article(both_parts, ["雨"] * 9, ["又"] * 9) == [word["雨"]] * 5 + [END] + [word["又"]] * 6
+    assert commenters.encode_article(both_parts, list(SPECIAL)) == [UNKNOWN] * 4 + [
+        END
+    ]  # a text holds no marks of ours
     with pytest.raises(BadInput, match="lists of words; found a text"):
-        encode_article(both_parts, "雨又停了")
+        commenters.encode_article(both_parts, "雨又停了")
 
 
 def test_what_is_learnt_of_a_comment() -> None:
     """Its words and its end; of one that is too long the beginning, which is no end (AAC-22)."""
     word = {word: number for number, word in enumerate(WORDS)}
-    assert encode_comment(model(), ["真", "快"]) == [word["真"], UNKNOWN, END]
-    assert encode_comment(model(), ["真"] * 4) == [word["真"]] * 4 + [END]
-    assert encode_comment(model(), ["真"] * 5) == [word["真"]] * 4
-    assert encode_comment(model(), []) == [END]
+    assert commenters.encode_comment(make_model(), ["真", "快"]) == [word["真"], UNKNOWN, END]
+    assert commenters.encode_comment(make_model(), ["真"] * 4) == [word["真"]] * 4 + [END]
+    assert commenters.encode_comment(make_model(), ["真"] * 5) == [word["真"]] * 4
+    assert commenters.encode_comment(make_model(), []) == [END]
 
 
 @given(st.lists(st.sampled_from(["甲", "乙", "丙", "丁", *SPECIAL]), max_size=30), st.integers(1, 5))
@@ -95,35 +81,26 @@ def test_the_vocabulary_is_sorted_by_count_then_code(words: list[str], size: int
 @pytest.mark.parametrize("method", ["beam", "sample", "greedy"])
 def test_batches_and_padding_change_nothing(unit: str, has_attention: bool, method: Any) -> None:
     """An article alone, with longer ones beside it, or in another batch, gets the same comments."""
-    commenter = model(unit, has_attention)
+    commenter = make_model(unit, has_attention)
     decoding = Decoding(method=method, beams=3, best=1 if method == "greedy" else 3, longest=7)
-    single_batch = generate_candidates(commenter, TITLES, CONTENTS, decoding)
+    expected = commenters.generate_candidates(commenter, TITLES, CONTENTS, decoding)
     for batch in (1, 3):
-        batches = generate_candidates(commenter, TITLES, CONTENTS, decoding, batch)
-        assert [[comment.words for comment in row] for row in batches] == [
-            [comment.words for comment in row] for row in single_batch
-        ]
-        probabilities, expected = (
-            [comment.log_probability for row in rows for comment in row] for rows in (batches, single_batch)
-        )
-        assert probabilities == pytest.approx(expected, abs=1e-4)
-    later = generate_candidates(commenter, TITLES[2:], CONTENTS[2:], decoding, first=2)
-    assert [[comment.words for comment in row] for row in later] == [
-        [comment.words for comment in row] for row in single_batch[2:]
-    ]
-    assert [comment.words for comment in generate(commenter, TITLES, CONTENTS, decoding)] == [
-        row[0].words for row in single_batch
-    ]
+        comments = commenters.generate_candidates(commenter, TITLES, CONTENTS, decoding, batch)
+        assert list_words(comments) == list_words(expected)
+        probabilities, other = ([c.log_probability for row in rows for c in row] for rows in (comments, expected))
+        assert probabilities == pytest.approx(other, abs=1e-4)
+    later = commenters.generate_candidates(commenter, TITLES[2:], CONTENTS[2:], decoding, first=2)
+    assert list_words(later) == list_words(expected)[2:]
 
 
 @pytest.mark.parametrize(("unit", "has_attention"), KINDS)
 def test_step_by_step_is_all_at_once(unit: str, has_attention: bool) -> None:
-    """The log probability that decoding tells is that of the network reading the whole comment, as in training."""
-    commenter = model(unit, has_attention)
-    ((comment,),) = generate_candidates(commenter, TITLES[3:], CONTENTS[3:], Decoding(longest=7))
-    source = pad_rows([encode_article(commenter, TITLES[3], CONTENTS[3]), [END] * 12])
+    """The log probability of decoding is that of the network reading the whole comment, as in training."""
+    commenter = make_model(unit, has_attention)
+    ((comment,),) = commenters.generate_candidates(commenter, TITLES[3:], CONTENTS[3:], Decoding(longest=7))
+    source = commenters.pad_rows([commenters.encode_article(commenter, TITLES[3], CONTENTS[3]), [END] * 12])
     target = [WORDS.index(word) for word in comment.words] + ([END] if len(comment.words) < 7 else [])
-    inputs = pad_rows([[BEGIN, *target[:-1]], [BEGIN] * 9])
+    inputs = commenters.pad_rows([[BEGIN, *target[:-1]], [BEGIN] * 9])
     with torch.no_grad():
         logs = commenter.network.out(commenter.network(source, inputs)).log_softmax(2)
     expected = sum(float(logs[0, position, token]) for position, token in enumerate(target))
@@ -132,15 +109,11 @@ def test_step_by_step_is_all_at_once(unit: str, has_attention: bool) -> None:
 
 def test_additive_attention_by_hand() -> None:
     """Bahdanau et al. (2014), A.1.2: e = vᵀ tanh(W s + U h), weighed by softmax over the words there are."""
-    network = model().network
-    memory, (state, _, context) = network.read(pad_rows([[5, 6, END], [7]]))
+    network = make_model().network
+    memory, (state, _, context) = network.read(commenters.pad_rows([[5, 6, END], [7]]))
     assert memory.lengths.tolist() == [3, 1]
-    energies = torch.stack(
-        [
-            network.weigh(torch.tanh(network.ask(state[0]) + network.keys.weight @ memory.states[0, step]))
-            for step in range(3)
-        ]
-    )
+    states = memory.states[0, :3]
+    energies = network.weigh(torch.tanh(network.ask(state[0]) + states @ network.keys.weight.T))
     expected = (energies.softmax(dim=0) * memory.states[0]).sum(dim=0)
     assert torch.allclose(context[0], expected, atol=1e-5)
     assert torch.allclose(context[1], memory.states[1, 0], atol=1e-5)  # of one word all is attended to
@@ -148,9 +121,9 @@ def test_additive_attention_by_hand() -> None:
 
 def test_without_attention_the_first_state_is_all_that_is_known() -> None:
     """Articles differ in what is written, and the decoder's first state is made of both directions' final states."""
-    network = model("lstm", has_attention=False).network
+    network = make_model("lstm", has_attention=False).network
     short, long = [5, 6], [5, 6, 7, 8]
-    memory, (state, cell) = network.read(pad_rows([short, long]))
+    memory, (state, cell) = network.read(commenters.pad_rows([short, long]))
     hidden = network.shape.hidden
     final = torch.cat([memory.states[0, 1, :hidden], memory.states[0, 0, hidden:]])
     assert torch.allclose(state[0], network.bridge(final)[:hidden].tanh(), atol=1e-6)
@@ -160,22 +133,19 @@ def test_without_attention_the_first_state_is_all_that_is_known() -> None:
 
 def test_only_words_are_written() -> None:
     """No mark and no <unk> comes out, though the network is far from thinking so."""
-    commenter = model()
+    commenter = make_model()
     with torch.no_grad():
         commenter.network.out.bias[[PAD, UNKNOWN, BEGIN]] = 50.0
     for method in ("beam", "sample", "greedy"):
-        rows = generate_candidates(commenter, TITLES, CONTENTS, Decoding(method=method, longest=7))  # type: ignore[arg-type]
-        assert all(1 <= len(comment.words) <= 7 for row in rows for comment in row)
-        assert not {word for row in rows for comment in row for word in comment.words} & set(SPECIAL)
+        decoding = Decoding(method=method, longest=7)  # type: ignore[arg-type]
+        rows = list_words(commenters.generate_candidates(commenter, TITLES, CONTENTS, decoding))
+        assert all(1 <= len(words) <= 7 for row in rows for words in row)
+        assert not {word for row in rows for words in row for word in words} & set(SPECIAL)
 
 
 def test_input_that_does_not_fit() -> None:
-    """Contents that are missing or too few, and a model of another kind, are bad input; no article is no comment."""
-    with pytest.raises(BadInput, match="reads title and content; found none"):
-        generate(model(), TITLES, None, Decoding())
-    with pytest.raises(BadInput, match="contents: expected 4, one a title; found 1"):
-        generate(model(), TITLES, CONTENTS[:1], Decoding())
+    """A model of another kind is bad input; no article is no comment; contents need not be there for title readers."""
     with pytest.raises(BadInput, match="of kind 'reader', not 'commenter'"):
-        load({}, config(kind="reader"))
-    assert generate(model(), [], [], Decoding()) == []
-    assert len(generate(model(source="title"), TITLES, None, Decoding())) == 4
+        commenters.load({}, make_config(kind="reader"))
+    assert commenters.generate_candidates(make_model(), [], [], Decoding()) == []
+    assert len(commenters.generate_candidates(make_model(source="title"), TITLES, [None] * 4, Decoding())) == 4

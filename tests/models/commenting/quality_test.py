@@ -1,11 +1,11 @@
 """Features of the quality scorer by hand, what its answers depend on and what not."""
 
 import math
+from functools import partial
 
 import numpy as np
 import polars as pl
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,40 +23,27 @@ from pipeline.models.commenting.quality import (
 from pipeline.models.encoder import Encoder, load
 
 DESIGN = Design(2, 2, 64, "jieba", has_surface=True, has_relation=True, dim=0)
+TITLE, CONTENT = "公交票价上涨", "明年起公交票价上涨一元，班次不变。"
+TEXTS = ["票价太高了，公交也慢", "同意", "The fare is too high!! See https://a.example", "", "涨价合理吗？我看不合理"]
 ROWS = pl.DataFrame(
     {
-        "text": [
-            "票价太高了，公交也慢",
-            "同意",
-            "The fare is too high!! See https://a.example",
-            "",
-            "涨价合理吗？我看不合理",
-        ],
-        "title": ["公交票价上涨", "公交票价上涨", None, "公交票价上涨", "公交票价上涨"],
-        "content": ["明年起公交票价上涨一元，班次不变。", None, None, "", "明年起公交票价上涨一元，班次不变。"],
+        "text": TEXTS,
+        "title": [TITLE, TITLE, None, TITLE, TITLE],
+        "content": [CONTENT, None, None, "", CONTENT],
     }
 )
 
 
-def scorer(design: Design = DESIGN, encoder: Encoder | None = None, target: str = "grade") -> Scorer:
-    """One of random weights, its scale that of the rows above."""
+def make_scorer(design: Design = DESIGN, encoder: Encoder | None = None, target: str = "grade") -> Scorer:
+    """Make one of random weights, its scale that of the rows above."""
     features = make_features(ROWS, design, _embed(encoder))
     rng = np.random.default_rng(4)
-    weights = [rng.normal(size=n) for n in (len(design.grams()) * design.buckets, features.numbers.shape[1])]
-    return Scorer(
-        design,
-        measure_scale(features),
-        (weights[0], weights[1]),
-        0.2,
-        (1.0, 5.0),
-        np.linspace(1, 5, 101),
-        encoder,
-        target,
-    )
+    grams, numbers = (rng.normal(size=n) for n in (len(design.grams()) * design.buckets, features.numbers.shape[1]))
+    return Scorer(design, measure_scale(features), (grams, numbers), 0.2, (1.0, 5.0), encoder, target)
 
 
 def _embed(encoder: Encoder | None) -> quality.Embed | None:
-    return (lambda texts: quality.encode(encoder, texts)) if encoder else None
+    return partial(quality.encode, encoder) if encoder else None
 
 
 @pytest.fixture(scope="module")
@@ -81,10 +68,8 @@ def test_surface_by_hand() -> None:
 def test_relation_by_hand() -> None:
     """票价 of 票价, 太高, 了 … stands in title and content; where there is no article there is no number."""
     design = DESIGN._replace(characters=0, words=0, has_surface=False)
-    rows = pl.DataFrame({
-        "text": ["我 爱 公交", "我 爱 公交", "好"], "title": ["公交 很 快", None, ""],
-        "content": ["我 要 公交", "爱", None],
-    })  # fmt: skip
+    texts, titles, contents = ["我 爱 公交", "我 爱 公交", "好"], ["公交 很 快", None, ""], ["我 要 公交", "爱", None]
+    rows = pl.DataFrame({"text": texts, "title": titles, "content": contents})
     numbers = make_features(rows, design).numbers
     assert numbers[0] == pytest.approx([1 / 3, 2 / 3])
     assert np.isnan(numbers[1, 0])
@@ -127,7 +112,7 @@ def test_families_have_length_one_and_the_surface_ten() -> None:
 def test_a_score_depends_on_its_comment_alone(tiny: Encoder, has_encoder: bool, data: st.DataObject) -> None:
     """In any order and batch a comment has the same score; without an encoder to the last bit."""
     encoder = tiny if has_encoder else None
-    quality_scorer = scorer(DESIGN._replace(dim=tiny.dim if encoder else 0), encoder)
+    quality_scorer = make_scorer(DESIGN._replace(dim=tiny.dim if encoder else 0), encoder)
     expected = score_comments(quality_scorer, ROWS)
     order = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=9))
     scores = score_comments(quality_scorer, ROWS[order], data.draw(st.integers(1, 5)))
@@ -136,7 +121,7 @@ def test_a_score_depends_on_its_comment_alone(tiny: Encoder, has_encoder: bool, 
 
 def test_scores_are_within_what_was_learnt_from() -> None:
     """Grades lie between the least and the largest; log(1 + likes) is cut there; no rows have no scores."""
-    quality_scorer = scorer()
+    quality_scorer = make_scorer()
     rows = pl.DataFrame({"text": ["!" * 5000, "？", "涨" * 4000, "<script>{0} %s</script>", "\0"]})
     for target in ("grade", "upvotes"):
         scores = score_comments(quality_scorer._replace(target=target), rows)
@@ -148,34 +133,31 @@ def test_scores_are_within_what_was_learnt_from() -> None:
 def test_absent_article_columns_are_null_ones(caplog: pytest.LogCaptureFixture) -> None:
     """Without title and content a comment is scored by itself, and that is said."""
     caplog.set_level("INFO", logger="pipeline")
-    alone = score_comments(scorer(), ROWS.select("text"))
+    alone = score_comments(make_scorer(), ROWS.select("text"))
     assert "5 of 5 comments have no article" in caplog.text
-    assert (alone == score_comments(scorer(), ROWS.with_columns(title=None, content=pl.lit("")))).all()
-    assert alone[2] == score_comments(scorer(), ROWS)[2]
-    assert alone[0] != score_comments(scorer(), ROWS)[0]
-
-
-def test_ranks_by_hand() -> None:
-    """Of known scores 1, 2, 2, 4: 2 is above one and ties with two, 0 above none, 9 above all."""
-    quality_scorer = scorer()._replace(quantiles=np.array([1.0, 2, 2, 4]))
-    assert quality.rank_scores(quality_scorer, np.array([2.0, 0, 9, 3])).tolist() == [0.5, 0, 1, 0.75]
+    assert (alone == score_comments(make_scorer(), ROWS.with_columns(title=None, content=pl.lit("")))).all()
+    assert alone[2] == score_comments(make_scorer(), ROWS)[2]
+    assert alone[0] != score_comments(make_scorer(), ROWS)[0]
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("rows", "message"),
     [
-        (
-            lambda: score_comments(scorer(), pl.DataFrame({"comment": ["a"]})),
-            "'text' of strings, found columns comment",
-        ),
-        (lambda: score_comments(scorer(), pl.DataFrame({"text": [1]})), "of strings, found Int64"),
-        (lambda: score_comments(scorer(), pl.DataFrame({"text": ["a", "b", None]}), 1), "row 3: field 'text' is null"),
-        (lambda: quality.load({}, {"kind": "subtext"}), "of kind 'subtext', not 'quality' or 'upvotes'"),
-        (lambda: quality.load({"a": torch.zeros(1)}, {"kind": "quality", "encoder": "some", "encoder_revision": "1",
-                                                      "encoder_pooling": "model"}), "trained with encoder some"),
+        (pl.DataFrame({"comment": ["a"]}), "'text' of strings, found columns comment"),
+        (pl.DataFrame({"text": [1]}), "of strings, found Int64"),
+        (pl.DataFrame({"text": ["a", "b", None]}), "row 3: field 'text' is null"),
     ],
-)  # fmt: skip
-def test_what_cannot_be_scored_is_an_error(call: object, message: str) -> None:
-    """No comments, another model, another encoder: named before anything is scored."""
+)
+def test_what_cannot_be_scored_is_an_error(rows: pl.DataFrame, message: str) -> None:
+    """Rows without comments are errors before anything is scored."""
     with pytest.raises(BadInput, match=message):
-        call()  # type: ignore[operator]
+        score_comments(make_scorer(), rows, 1)
+
+
+def test_another_model_or_encoder_is_an_error() -> None:
+    """A model of another kind, and a scorer without its encoder, are not loaded."""
+    with pytest.raises(BadInput, match="of kind 'subtext', not 'quality' or 'upvotes'"):
+        quality.load({}, {"kind": "subtext"})
+    config = {"kind": "quality", "encoder": "some", "encoder_revision": "1", "encoder_pooling": "model"}
+    with pytest.raises(BadInput, match="trained with encoder some"):
+        quality.load({}, config)

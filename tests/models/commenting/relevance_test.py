@@ -15,19 +15,19 @@ SHAPE = Shape(len(WORDS), embedding=6, hidden=12, widths=(1, 2, 4))
 texts = st.lists(st.lists(st.sampled_from([*WORDS, "?"]), max_size=7), min_size=1, max_size=6)
 
 
-def network() -> Relevance:
-    """A small one, its weights drawn under a seed."""
+def make_network() -> Relevance:
+    """Make a small network of seeded weights."""
     torch.manual_seed(1)
     return Relevance(SHAPE).eval()
 
 
-def series(lists: list[list[str]]) -> pl.Series:
-    """Texts as `numbered` takes them."""
+def make_series(lists: list[list[str]]) -> pl.Series:
+    """Make texts for `number_words`."""
     return pl.Series(lists, dtype=pl.List(pl.String))
 
 
-def pooled(model: Relevance, text: list[str]) -> Tensor:
-    """The highest value of each filter, one window after the other, zeros standing after the text."""
+def pool(model: Relevance, text: list[str]) -> Tensor:
+    """Compute the highest value of each filter, one window after the other, with zeros after the text."""
     rows = [WORDS.index(word) + 2 if word in WORDS else 1 for word in text or ["?"]]
     vectors = torch.cat([model.embedding.weight[rows], torch.zeros(8, SHAPE.embedding)])
     maxima = []
@@ -45,22 +45,24 @@ def pooled(model: Relevance, text: list[str]) -> Tensor:
 @given(texts, texts)
 def test_scores_are_the_equation(articles: list[list[str]], comments: list[list[str]]) -> None:
     """conv(x, c) = (M v(x) + u) · v(c) + b of one pair at a time, whatever it was padded and batched with (C.2)."""
-    model = network()
-    encoded = [model.encode_articles(number_words(series(articles), WORDS, 9).pad(np.arange(len(articles)))),
-            model.encode_comments(number_words(series(comments), WORDS, 9).pad(np.arange(len(comments))))]  # fmt: skip
-    scores = model.score(encoded[0].unsqueeze(1), encoded[1].unsqueeze(0))
+    model = make_network()
+    article_rows, comment_rows = (
+        number_words(make_series(lists), WORDS, 9).pad(np.arange(len(lists))) for lists in (articles, comments)
+    )
+    queries, vectors = model.encode_articles(article_rows), model.encode_comments(comment_rows)
+    scores = model.score(queries.unsqueeze(1), vectors.unsqueeze(0))
     assert scores.shape == (len(articles), len(comments))
     for i, article in enumerate(articles):
         for j, comment in enumerate(comments):
-            looked_for = model.look_for.weight @ pooled(model, article) + model.look_for.bias
-            expected = looked_for @ pooled(model, comment) + model.bias
+            looked_for = model.look_for.weight @ pool(model, article) + model.look_for.bias
+            expected = looked_for @ pool(model, comment) + model.bias
             assert scores[i, j].item() == pytest.approx(expected.item(), abs=1e-5)
 
 
 def test_padding_is_never_learnt() -> None:
     """All weights have gradients but the vector of padding, which stays at zero."""
-    model = network().train()
-    read = number_words(series([["雨", "路"], ["soup", "salt", "?", "river", "雨"]]), WORDS, 9).pad(np.arange(2))
+    model = make_network().train()
+    read = number_words(make_series([["雨", "路"], ["soup", "salt", "?", "river", "雨"]]), WORDS, 9).pad(np.arange(2))
     model.score(model.encode_articles(read), model.encode_comments(read)).sum().backward()
     for name, value in model.named_parameters():
         assert value.grad is not None, name
@@ -71,23 +73,17 @@ def test_padding_is_never_learnt() -> None:
 
 def test_words_are_numbered_by_hand() -> None:
     """0 is padding, 1 every unknown word and an empty text, and of a long text the first words are read."""
-    texts = number_words(series([["路", "?", "雨", "雨"], [], ["", "soup"]]), WORDS, 3)
+    texts = number_words(make_series([["路", "?", "雨", "雨"], [], ["", "soup"]]), WORDS, 3)
     assert texts.rows.tolist() == [4, 1, 2, 1, 1, 5]
     assert texts.starts.tolist() == [0, 3, 4, 6]
     rows, lengths = texts.pad(np.array([2, 0, 1]))
     assert rows.tolist() == [[1, 5, 0], [4, 1, 2], [1, 0, 0]]
     assert lengths.tolist() == [2, 3, 1]
-    assert number_words(series([]), WORDS, 3).starts.tolist() == [0]
+    assert number_words(make_series([]), WORDS, 3).starts.tolist() == [0]
 
 
 def test_the_vocabulary_is_the_most_frequent_words() -> None:
     """Counts are over all texts; of equally frequent words those that sort first are kept."""
-    parts = [series([["b", "b", "c"], []]), series([["a", "d", "", "", ""]])]
+    parts = [make_series([["b", "b", "c"], []]), make_series([["a", "d", "", "", ""]])]
     assert build_vocabulary(parts, 3) == ["b", "a", "c"]
     assert build_vocabulary(parts, 30_000) == ["b", "a", "c", "d"]
-
-
-def test_filters_are_shared_out() -> None:
-    """A size that is no multiple of the widths is refused."""
-    with pytest.raises(ValueError, match="a multiple of 3 widths"):
-        Relevance(SHAPE._replace(hidden=10))

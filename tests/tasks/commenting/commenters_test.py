@@ -8,6 +8,7 @@ import pytest
 
 from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
+from pipeline.models.decoding import Decoding
 from pipeline.tasks.commenting import commenters, corpus, generated, writing
 from pipeline.tasks.record import model_registry
 
@@ -23,32 +24,31 @@ def changes(system: str) -> dict[str, int]:
 
 @pytest.mark.parametrize("system", ["ir_tc", "att"])
 def test_a_commenter_comments_on_the_test_articles(sample_corpus: Path, system: str) -> None:
-    """Trained on the corpus it is in force, and each test article gets a comment with what made it; again the same."""
+    """Trained on the corpus it is in force, and each test article gets a comment with its model; again the same."""
     model_id = commenters.train(DAY, system, changes=changes(system))
     assert model_registry.select_model_id(commenters.get_kind(system), DAY) == model_id
-    rows = {}
-    for turn in range(2):
+    frames = []
+    for _ in range(2):
         assert generated.generate(DAY, system) == 6
-        rows[turn] = warehouse.scan("generated_comments").collect().sort("generated_id")
-    assert rows[0].equals(rows[1])
+        frames.append(warehouse.scan("generated_comments").collect().sort("generated_id"))
+    rows = frames[0]
+    assert rows.equals(frames[1])
     tested = warehouse.scan("threads", pl.col("split") == "test").collect()
-    assert set(rows[0]["thread_id"]) == set(tested["thread_id"])
-    assert rows[0]["model_id"].unique().to_list() == [model_id]
-    assert rows[0]["signature"].str.contains(f"{system}|model:{model_id[:12]}", literal=True).all()
-    told = rows[0].row(0, named=True)
-    assert "".join(told["tokens"]).replace(" ", "") == told["text"].replace(" ", "")
-    assert ("beams" in json.loads(told["config"])) == (system == "att")
+    assert set(rows["thread_id"]) == set(tested["thread_id"])
+    assert rows["model_id"].unique().to_list() == [model_id]
+    assert rows["signature"].str.contains(f"{system}|model:{model_id[:12]}", literal=True).all()
+    row = rows.row(0, named=True)
+    assert "".join(row["tokens"]).replace(" ", "") == row["text"].replace(" ", "")
+    assert ("beams" in json.loads(row["config"])) == (system == "att")
 
 
-def test_what_is_retrieved_was_said_elsewhere(sample_corpus: Path) -> None:
-    """A retrieved comment is one of a training article, word for word."""
+def test_a_retrieved_comment_is_one_of_a_training_article(sample_corpus: Path) -> None:
+    """It is word for word the comment that `found_in` names."""
     commenters.train(DAY, "ir_tc", changes=RETRIEVAL)
     generated.generate(DAY, "ir_tc")
-    found = warehouse.scan("generated_comments").select("found_in", "text").collect()
-    learnt = corpus.read_thread_comments("train").select(
-        pl.concat_str("source", "thread_id", "comment_id", separator="/"), "text"
-    )
-    assert set(found.iter_rows()) <= set(learnt.iter_rows())
+    comments = warehouse.scan("generated_comments").select("found_in", "text").collect()
+    training_comments = corpus.read_thread_comments("train").select(corpus.COMMENT_ID, "text")
+    assert set(comments.iter_rows()) <= set(training_comments.iter_rows())
 
 
 def test_real_comments_stand_beside(sample_corpus: Path) -> None:
@@ -56,19 +56,17 @@ def test_real_comments_stand_beside(sample_corpus: Path) -> None:
     assert generated.generate(DAY, generated.HUMAN) == 6
     rows = warehouse.scan("generated_comments").collect()
     assert rows["model_id"].null_count() == 6
-    apart = warehouse.scan("reference_comments", pl.col("role") == "candidate").collect()
-    told = pl.concat_str("source", "thread_id", "comment_id", separator="/")
-    assert set(rows["found_in"]) == set(apart.select(told).to_series())
+    candidates = warehouse.scan("reference_comments", pl.col("role") == "candidate").collect()
+    assert set(rows["found_in"]) == set(candidates.select(corpus.COMMENT_ID).to_series())
 
 
-def test_an_article_without_a_comment_is_told_of(sample_corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_article_without_a_comment_is_dropped(sample_corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What gets no comment is in `dropped` with the reason, and the funnel adds up."""
-    none = pl.DataFrame(schema=writing.MADE)
     commenters.train(DAY, "ir_tc", changes=RETRIEVAL)
-    monkeypatch.setattr(writing, "_retrieve", lambda *_: none)
+    monkeypatch.setattr(writing, "_retrieve", lambda *_: pl.DataFrame(schema=writing.SCHEMA))
     assert generated.generate(DAY, "ir_tc") == 0
-    gone = warehouse.scan("dropped", pl.col("step") == generated.STEP).collect()
-    assert gone["reason"].to_list() == ["no_comment"] * 6
+    dropped = warehouse.scan("dropped", pl.col("step") == generated.STEP).collect()
+    assert dropped["reason"].to_list() == ["no_comment"] * 6
 
 
 def test_a_file_becomes_a_model_that_comments(tmp_path: Path) -> None:
@@ -76,12 +74,12 @@ def test_a_file_becomes_a_model_that_comments(tmp_path: Path) -> None:
     data = commenters.read_file(sample.THREADS, sample.THREAD_COLUMNS)
     assert set(data.articles["split"]) == {"train", "validation"}
     assert data.comments.height == 692
-    found = commenters.train_file("seq2seq", data, tmp_path / "model", WRITER)
-    assert {("loss", "train"), ("loss", "validation")} == set(found.select("metric", "split").iter_rows())
+    history = commenters.train_file("seq2seq", data, tmp_path / "model", WRITER)
+    assert {("loss", "train"), ("loss", "validation")} == set(history.select("metric", "split").iter_rows())
     rows = pl.DataFrame({"title": ["新桥今天通车", "A new bridge"], "content": ["桥长三公里", None], "id": [7, 8]})
-    said = writing.comment(rows, str(tmp_path / "model"), best=2, decoding=writing.make_decoding(best=2, longest=5))
-    assert said["id"].to_list() == [7, 7, 8, 8]
-    assert said.drop_nulls("comment")["signature"].str.starts_with("seq2seq|model:").all()
+    comments = writing.comment(rows, str(tmp_path / "model"), decoding=Decoding(best=2, longest=5))
+    assert comments["id"].to_list() == [7, 7, 8, 8]
+    assert comments.drop_nulls("comment")["signature"].str.starts_with("seq2seq|model:").all()
 
 
 def test_a_pretrained_model_is_fitted_and_comments(sample_corpus: Path, tmp_path: Path) -> None:
@@ -95,21 +93,20 @@ def test_a_pretrained_model_is_fitted_and_comments(sample_corpus: Path, tmp_path
     history = commenters.fit_pretrained(few, tmp_path / "model", str(tmp_path / "start"), {"epochs": 1, "source": 32})
     assert history["epoch"].to_list() == [1]
     rows = pl.DataFrame({"title": ["公交改线", "新桥"], "content": [None, "桥长三公里"]})
-    how = writing.make_decoding(method="sample", best=2, longest=6)
-    said = writing.comment(rows, str(tmp_path / "model"), decoding=how, best=2)
-    assert said.height == 4
-    assert said.drop_nulls()["signature"].str.starts_with("pretrained|model:").all()
-    assert said.equals(writing.comment(rows, str(tmp_path / "model"), decoding=how, best=2))
-    short = writing.make_decoding(method="sample", longest=6)
-    assert generated.generate(DAY, "pretrained", ref=str(tmp_path / "model"), decoding=short) == 6
-    made = warehouse.scan("generated_comments").collect()
-    assert set(made["system"]) == {"pretrained"}
-    assert made["model_id"].n_unique() == 1
+    decoding, folder = Decoding(method="sample", best=2, longest=6), str(tmp_path / "model")
+    comments = writing.comment(rows, folder, decoding=decoding)
+    assert comments.height == 4
+    assert comments.drop_nulls()["signature"].str.starts_with("pretrained|model:").all()
+    assert comments.equals(writing.comment(rows, folder, decoding=decoding))
+    assert generated.generate(DAY, "pretrained", ref=folder, decoding=Decoding(method="sample", longest=6)) == 6
+    generated_comments = warehouse.scan("generated_comments").collect()
+    assert set(generated_comments["system"]) == {"pretrained"}
+    assert generated_comments["model_id"].n_unique() == 1
     with pytest.raises(BadInput, match="say which"):
         generated.generate(DAY, "pretrained")
 
 
-def test_words_are_put_together_as_their_language_has_it() -> None:
+def test_words_are_joined_as_their_language_has_it() -> None:
     """Chinese words stand without blanks, Latin ones and numbers with."""
     assert writing.join_words(["我", "用", "iPhone", "8", "拍", "的"], "zh") == "我用iPhone 8拍的"
     assert writing.join_words(["so", "far", "away"], "en") == "so far away"
@@ -119,14 +116,13 @@ def test_a_file_without_comments_is_refused(tmp_path: Path) -> None:
     """The message names the file and what it held."""
     path = tmp_path / "articles.jsonl"
     path.write_text('{"id": "1", "t": "A bridge", "b": "It is long", "c": []}\n', encoding="utf-8")
-    with pytest.raises(
-        BadInput, match=r"articles.jsonl: expected articles with comments, found 1 articles, 0 comments"
-    ):
+    message = r"articles.jsonl: expected articles with comments, found 1 articles, 0 comments"
+    with pytest.raises(BadInput, match=message):
         commenters.read_file(path, {"thread_id": "id", "article_title": "t", "article_text": "b", "comments": "c"})
 
 
 def test_no_model_is_missing(sample_corpus: Path) -> None:
-    """Without a model in force the message says how to train one; a name nobody knows is refused."""
+    """Without a model in force the message says how to train one; an unknown name is refused."""
     with pytest.raises(Missing, match="undertone train commenter"):
         generated.generate(DAY, "att")
     with pytest.raises(BadInput, match="no commenter 'gpt'; there are ir_t, ir_tc, seq2seq, att, att_tc"):

@@ -1,6 +1,5 @@
 """The commenting corpus as tasks: the sample's articles with comments to parts and references."""
 
-import json
 from pathlib import Path
 
 import polars as pl
@@ -17,16 +16,21 @@ DAY = sample.DAY
 
 
 def table(name: str) -> pl.DataFrame:
-    """A table's rows in an order of their own."""
+    """Read the rows of a table, sorted."""
     rows = warehouse.scan(name).collect()
     return rows.sort([c for c, kind in rows.schema.items() if not kind.is_nested()])
+
+
+def read_corpus() -> list[pl.DataFrame]:
+    """Read both tables of the corpus."""
+    return [table("threads"), table("reference_comments")]
 
 
 def test_the_sample_is_divided(sample_corpus: Path) -> None:
     """Two articles of the sample break a filter each, with its reason; ten may be tested, six of them are."""
     rows = table("threads")
-    left_out = dict(rows.drop_nulls("reason").select("thread_id", "reason").iter_rows())
-    assert left_out == {"a25": "short_content", "a26": "few_comments"}
+    dropped = dict(rows.drop_nulls("reason").select("thread_id", "reason").iter_rows())
+    assert dropped == {"a25": "short_content", "a26": "few_comments"}
     counts = dict(rows.group_by("split").len().drop_nulls().iter_rows())
     assert counts == {"train": 12, "validation": 6, "test": 6}
     tested = set(rows.filter(split="test")["thread_id"])
@@ -38,23 +42,22 @@ def test_the_sample_is_divided(sample_corpus: Path) -> None:
 
 def test_any_number_of_shards_gives_the_same(sample_corpus: Path) -> None:
     """Cut in one share or in many, and again, the same rows come out."""
-    before = [table(name) for name in ("threads", "reference_comments")]
+    before = read_corpus()
     parts = corpus.plan(rows_per_shard=1)  # of which some are empty
     assert len(parts) == 26
     corpus.publish([corpus.stage_words(part) for part in parts], DAY, Rules(share=0.25))
-    for frame, name in zip(before, ("threads", "reference_comments"), strict=True):
-        assert frame.equals(table(name))
+    assert all(frame.equals(other) for frame, other in zip(before, read_corpus(), strict=True))
 
 
-def test_what_is_left_out_is_told_of(sample_corpus: Path) -> None:
+def test_dropped_articles_are_recorded(sample_corpus: Path) -> None:
     """The funnel has every article: those that are in, and those that are not with their reasons."""
     run = warehouse.scan("runs", pl.col("step") == corpus.STEP).collect().row(0, named=True)
     assert (run["read_count"], run["kept_count"], run["dropped_count"]) == (26, 24, 2)
-    gone = warehouse.scan("dropped", pl.col("step") == corpus.STEP).select("row_key", "reason").collect()
-    assert sorted(gone.iter_rows()) == [("a25", "short_content"), ("a26", "few_comments")]
+    dropped = warehouse.scan("dropped", pl.col("step") == corpus.STEP).select("row_key", "reason").collect()
+    assert sorted(dropped.iter_rows()) == [("a25", "short_content"), ("a26", "few_comments")]
 
 
-def test_comments_that_were_not_cut_are_missing(tables: Path) -> None:
+def test_comments_that_were_not_tokenized_are_missing(tables: Path) -> None:
     """Without tokens there is no corpus: the message names the days to tokenize."""
     collect.import_files([sample.THREADS], "sample_news", DAY, mapping=sample.THREAD_COLUMNS)
     with pytest.raises(Missing, match=f"692 comments are not tokenized: .* for {DAY}"):
@@ -70,27 +73,26 @@ def test_nothing_to_divide_is_missing(tables: Path) -> None:
 
 def test_a_comment_collected_on_two_days_is_one(sample_corpus: Path) -> None:
     """The same articles brought again on another day change nothing."""
-    before = [table(name) for name in ("threads", "reference_comments")]
+    before = read_corpus()
     collect.import_files([sample.THREADS], "sample_news", "2026-11-20", mapping=sample.THREAD_COLUMNS)
     tokenize.run("2026-11-20")
     corpus.build(DAY, Rules(share=0.25))
-    for frame, name in zip(before, ("threads", "reference_comments"), strict=True):
-        assert frame.equals(table(name))
+    assert all(frame.equals(other) for frame, other in zip(before, read_corpus(), strict=True))
 
 
 def test_statistics_stand_beside_the_papers(sample_corpus: Path) -> None:
-    """Of the test part the references count, 27 an article as in table 2; parts the paper does not tell are empty."""
-    found = corpus.list_statistics(corpus.measure_corpus())
-    test = {row["metric"]: row for row in found.filter(split="test").iter_rows(named=True)}
+    """Of the test part the references count, 27 an article as in table 2; parts that the paper lacks are empty."""
+    statistics = corpus.list_statistics(corpus.measure_corpus())
+    test = {row["metric"]: row for row in statistics.filter(split="test").iter_rows(named=True)}
     assert test["comments_per_article"]["value"] == test["comments_per_article"]["paper"] == 27
     assert (test["articles"]["value"], test["articles"]["paper"]) == (6, 1610)
     assert test["content_words"]["paper"] is None
-    shown = corpus.tabulate_statistics(corpus.measure_corpus())
-    assert shown.filter(metric="articles")["test"].item() == "6 (1610)"
+    columns = corpus.tabulate_statistics(corpus.measure_corpus())
+    assert columns.filter(metric="articles")["test"].item() == "6 (1610)"
 
 
-def test_comments_that_are_cut_no_more_are_missing(sample_corpus: Path) -> None:
-    """Where tokens are gone, comments are not left out silently: the message names the days."""
+def test_comments_that_are_no_longer_tokenized_are_missing(sample_corpus: Path) -> None:
+    """Where tokens are missing, comments are not dropped silently: the message names the days."""
     warehouse.overwrite("tokens", warehouse.slice_of(source="sample_news"), empty("tokens"))
     with pytest.raises(Missing, match=f"for {DAY}"):
         corpus.read_thread_comments("train")
@@ -99,11 +101,10 @@ def test_comments_that_are_cut_no_more_are_missing(sample_corpus: Path) -> None:
     assert corpus.measure_corpus()["comments"].to_list() == [0, 0, 0, 0]
 
 
-def test_a_source_that_is_gone_leaves_nothing(sample_corpus: Path) -> None:
+def test_an_erased_source_leaves_nothing(sample_corpus: Path) -> None:
     """Articles of a source that are erased take its threads and references along, and what was generated for them."""
-    other = [json.loads(line) for line in sample.THREADS.read_text(encoding="utf-8").splitlines()[-3:]]
     path = sample_corpus.parent / "other.jsonl"
-    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in other), encoding="utf-8")
+    path.write_text("\n".join(sample.THREADS.read_text(encoding="utf-8").splitlines()[-3:]), encoding="utf-8")
     collect.import_files([path], "other_news", DAY, mapping=sample.THREAD_COLUMNS)
     tokenize.run(DAY)
     corpus.build(DAY, Rules(share=0.25))
@@ -119,10 +120,10 @@ def test_a_source_that_is_gone_leaves_nothing(sample_corpus: Path) -> None:
     assert table("generated_comments").height == 0
 
 
-def test_comments_without_an_article_are_told_of(sample_corpus: Path) -> None:
-    """A comment whose article is gone is in `dropped`, and in the funnel with its reason."""
+def test_comments_without_an_article_are_recorded(sample_corpus: Path) -> None:
+    """A comment whose article was removed is in `dropped`, and in the funnel with its reason."""
     rows = warehouse.scan("articles").filter(pl.col("thread_id") != "a03").collect()
     warehouse.overwrite("articles", warehouse.slice_of(source="sample_news"), rows)
     corpus.build(DAY, Rules(share=0.25))
-    found = warehouse.query("select reason, row_count from funnel where step = 'threads' order by reason")
-    assert dict(found.rows()) == {"few_comments": 1, "no_article": 33, "short_content": 1}
+    funnel = warehouse.query("select reason, row_count from funnel where step = 'threads' order by reason")
+    assert dict(funnel.rows()) == {"few_comments": 1, "no_article": 33, "short_content": 1}

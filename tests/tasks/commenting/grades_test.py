@@ -18,54 +18,52 @@ RATERS = ("anna", "ben", "chen", "dora", "eve")
 
 
 @pytest.fixture
-def given(sample_corpus: Path) -> Path:
-    """The references given to people."""
+def folder(sample_corpus: Path) -> Path:
+    """Give the references to people; the folder of their answers."""
     assert grades.give_tasks("references", DAY, "files") == 6 * 27
     return grades.get_project("references").folder
 
 
-def filled_in(folder: Path, rater: str, grade: int) -> Path:
-    """What a rater sends back: the same grade for each of their tasks."""
+def fill_in(folder: Path, rater: str, grade: int) -> Path:
+    """Fill in the sheet of a rater: the same grade for each task."""
     rows = pl.read_excel(folder / f"{rater}.xlsx", sheet_id=1)
     path = folder / f"{rater}.csv"
     rows.select("task_id", rater_id=pl.lit(rater), quality=pl.lit(grade)).write_csv(path)
     return path
 
 
-def test_each_comment_goes_to_two_of_five(given: Path, tmp_path: Path) -> None:
+def test_each_comment_goes_to_two_of_five(folder: Path, tmp_path: Path) -> None:
     """Sheets together hold every task twice, never twice for one rater, and about as many each (AAC-08)."""
-    grades.export("references", given, RATERS)
-    sheets = {rater: pl.read_excel(given / f"{rater}.xlsx", sheet_id=1)["task_id"] for rater in RATERS}
+    grades.export("references", folder, RATERS)
+    sheets = {rater: pl.read_excel(folder / f"{rater}.xlsx", sheet_id=1)["task_id"] for rater in RATERS}
     assert {len(sheet) for sheet in sheets.values()} == {64, 65}
-    every = pl.concat(sheets.values())
-    assert set(every.value_counts()["count"]) == {2}
+    assert set(pl.concat(sheets.values()).value_counts()["count"]) == {2}
     assert all(sheet.n_unique() == len(sheet) for sheet in sheets.values())
     with pytest.raises(BadInput, match=r"anna.xlsx: is there and may hold grades"):
-        grades.export("references", given, RATERS)
+        grades.export("references", folder, RATERS)
     grades.export("references", tmp_path, RATERS)
-    assert {rater: set(pl.read_excel(tmp_path / f"{rater}.xlsx", sheet_id=1)["task_id"]) for rater in RATERS} == {
-        rater: set(sheet) for rater, sheet in sheets.items()
-    }
+    for rater, sheet in sheets.items():
+        assert set(pl.read_excel(tmp_path / f"{rater}.xlsx", sheet_id=1)["task_id"]) == set(sheet)
 
 
-def test_grades_become_a_table_once_there_are_two(given: Path) -> None:
+def test_grades_become_a_table_once_there_are_two(folder: Path) -> None:
     """A comment with one grade waits; with two its mean is in the table, and the kappa beside (AAC-09, AAC-10)."""
-    grades.export("references", given, RATERS[:2])
-    one, other = (filled_in(given, rater, grade) for rater, grade in (("anna", 4), ("ben", 5)))
-    assert grades.collect("references", [one]) == {"tasks": 162, "graded": 0, "waiting": 162}
-    assert grades.collect("references", [other]) == {"tasks": 162, "graded": 162, "waiting": 0}
+    grades.export("references", folder, RATERS[:2])
+    first, second = (fill_in(folder, rater, grade) for rater, grade in (("anna", 4), ("ben", 5)))
+    assert grades.collect("references", [first]) == {"tasks": 162, "graded": 0, "waiting": 162}
+    assert grades.collect("references", [second]) == {"tasks": 162, "graded": 162, "waiting": 0}
     rows = warehouse.scan("comment_grades").collect()
     assert set(rows["grade"]) == {4.5}
     assert rows["raters"].to_list() == [["anna", "ben"]] * 162
     assert grades.summarize("references").five_share == 1
     assert grades.measure_agreement("references")["weights"].to_list() == ["linear", "quadratic"]
     before = rows.sort("comment_id")
-    grades.collect("references", [one, other])
+    grades.collect("references", [first, second])
     assert warehouse.scan("comment_grades").collect().sort("comment_id").equals(before)
 
 
-def test_made_up_raters_are_two_a_comment(given: Path) -> None:
-    """Simulated raters grade what is dealt to them, and the table says that they are simulated."""
+def test_simulated_raters_are_two_a_comment(folder: Path) -> None:
+    """Simulated raters grade their tasks, and the table says that they are simulated."""
     assert grades.poll("references", "simulated")["waiting"] == 0
     rows = warehouse.scan("comment_grades").collect()
     assert set(rows["tool"]) == {"simulated"}
@@ -73,7 +71,7 @@ def test_made_up_raters_are_two_a_comment(given: Path) -> None:
     assert warehouse.scan("dropped", pl.col("step") == grades.STEP).collect().height == 0
 
 
-def test_nobody_is_asked_through_none(sample_corpus: Path) -> None:
+def test_without_a_tool_nothing_waits(sample_corpus: Path) -> None:
     """Without a tool nothing is given out and nothing waits."""
     assert grades.give_tasks("candidates", DAY, "none") == 0
     assert grades.poll("candidates", "none") == {"waiting": 0}
@@ -81,24 +79,23 @@ def test_nobody_is_asked_through_none(sample_corpus: Path) -> None:
 
 
 def test_what_commenters_made_is_graded(sample_corpus: Path) -> None:
-    """Generated comments are tasks with their articles; raters are not told who made them (AAC-26)."""
+    """Generated comments are tasks with their articles, without the name of the commenter (AAC-26)."""
     with pytest.raises(Missing, match="undertone commenting generate"):
         grades.give_tasks("candidates", DAY, "files")
     generated.generate(DAY, generated.HUMAN)
     assert grades.give_tasks("candidates", DAY, "files") == 6
-    told = next(task_files.build_rows(grades.read_tasks("candidates"), form=quality.FORM))
-    assert set(told) == {"task_id", "text", "context", "lang", "round", "schema_version", "fields"}
+    row = next(task_files.build_rows(grades.read_tasks("candidates"), form=quality.FORM))
+    assert set(row) == {"task_id", "text", "context", "lang", "round", "schema_version", "fields"}
     grades.poll("candidates", "simulated")
-    made = set(warehouse.scan("generated_comments").collect()["generated_id"])
-    assert set(warehouse.scan("comment_grades").collect()["comment_id"]) == made
+    generated_ids = set(warehouse.scan("generated_comments").collect()["generated_id"])
+    assert set(warehouse.scan("comment_grades").collect()["comment_id"]) == generated_ids
 
 
-def test_published_grades_are_taken_over(sample_corpus: Path, tmp_path: Path) -> None:
-    """Grades of others come in by the ids of their comments, several raters a comment; again they are the same."""
+def test_published_grades_are_imported(sample_corpus: Path, tmp_path: Path) -> None:
+    """Grades from elsewhere come in by the ids of their comments, several raters a comment; again they are the same."""
     path = tmp_path / "grades.csv"
-    path.write_text(
-        "thread_id,comment_id,rater_id,grade\na01,a01-01,x,4\na01,a01-01,y,5\na02,a02-03,x,2.5\n", encoding="utf-8"
-    )
+    lines = ("thread_id,comment_id,rater_id,grade", "a01,a01-01,x,4", "a01,a01-01,y,5", "a02,a02-03,x,2.5")
+    path.write_text("\n".join(lines), encoding="utf-8")
     for _ in range(2):
         assert grades.import_grades(path, "imported") == 2
     rows = warehouse.scan("comment_grades").sort("comment_id").collect()
@@ -124,57 +121,57 @@ def test_bad_grades_are_refused(sample_corpus: Path, tmp_path: Path, line: str, 
     assert warehouse.snapshot("comment_grades") is None
 
 
-def edited(sample_corpus: Path, thread_id: str, change: str) -> None:
-    """The sample collected again on a later day, with another body of one article."""
+def edit_article(sample_corpus: Path) -> str:
+    """Collect an article of the references again on a later day, with another body; return its id."""
+    thread_id = str(warehouse.scan("reference_comments").collect()["thread_id"][0])
+    articles = [json.loads(line) for line in sample.THREADS.read_text(encoding="utf-8").splitlines()]
+    (article,) = (article for article in articles if article["article_id"] == thread_id)
+    article["content"] += "后来又改了一句。"
     path = sample_corpus.parent / "edited.jsonl"
-    lines = [json.loads(line) for line in sample.THREADS.read_text(encoding="utf-8").splitlines()]
-    lines = [line for line in lines if line["article_id"] == thread_id]
-    lines[0]["content"] += change
-    path.write_text(json.dumps(lines[0], ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(article, ensure_ascii=False) + "\n", encoding="utf-8")
     collect.import_files([path], "sample_news", LATER, mapping=sample.THREAD_COLUMNS)
+    return thread_id
 
 
-def test_an_edited_article_is_graded_anew(given: Path) -> None:
-    """Grades of what is no longer shown do not count; the comments of that article wait for new ones, no others."""
+def test_an_edited_article_is_graded_again(folder: Path) -> None:
+    """Grades of the earlier text do not count; only the comments of that article wait for new ones."""
     grades.poll("references", "simulated")
-    thread_id = warehouse.scan("reference_comments").collect()["thread_id"][0]
-    edited(given.parents[1], thread_id, "后来又改了一句。")
+    thread_id = edit_article(folder.parents[1])
     assert grades.give_tasks("references", LATER, "files") == 162
     assert grades.collect("references") == {"tasks": 162, "graded": 135, "waiting": 27}
     assert thread_id not in set(warehouse.scan("comment_grades").collect()["thread_id"])
 
 
-def test_a_sheet_of_what_has_changed_is_taken(given: Path) -> None:
-    """Answers to a task whose article changed meanwhile stop nothing: they do not count, and are told of."""
-    grades.export("references", given, RATERS[:2])
-    sheets = [filled_in(given, rater, 3) for rater in RATERS[:2]]
-    edited(given.parents[1], warehouse.scan("reference_comments").collect()["thread_id"][0], "后来又改了一句。")
+def test_a_sheet_of_an_edited_article_is_accepted(folder: Path) -> None:
+    """Answers to a task whose article changed meanwhile stop nothing: they do not count, and are recorded."""
+    grades.export("references", folder, RATERS[:2])
+    sheets = [fill_in(folder, rater, 3) for rater in RATERS[:2]]
+    edit_article(folder.parents[1])
     assert grades.collect("references", sheets) == {"tasks": 135, "graded": 135, "waiting": 0}
     assert warehouse.scan("dropped", pl.col("reason") == "unknown_task").collect().height == 54
 
 
-def test_what_is_generated_no_more_has_no_grade(sample_corpus: Path) -> None:
-    """Tasks of comments that are gone are not waited for, and their grades go with the next measuring."""
+def test_grades_of_removed_comments_are_removed(sample_corpus: Path) -> None:
+    """Tasks of removed comments do not wait, and the next measuring removes their grades."""
     generated.generate(DAY, generated.HUMAN)
     grades.give_tasks("candidates", DAY, "simulated")
     grades.poll("candidates", "simulated")
-    where = warehouse.slice_of(source="sample_news", system=generated.HUMAN)
-    some = warehouse.scan("generated_comments").head(4).collect()
-    warehouse.overwrite("generated_comments", where, some)
+    partition = warehouse.slice_of(source="sample_news", system=generated.HUMAN)
+    warehouse.overwrite("generated_comments", partition, warehouse.scan("generated_comments").head(4).collect())
     assert warehouse.run_check("grades_have_comments")
     grades.prune()
     assert not warehouse.run_check("grades_have_comments")
     assert grades.collect("candidates") == {"tasks": 4, "graded": 4, "waiting": 0}
 
 
-def test_who_revises_a_grade_stays_one_of_its_raters(given: Path, tmp_path: Path) -> None:
+def test_who_revises_a_grade_stays_one_of_its_raters(folder: Path, tmp_path: Path) -> None:
     """Of three who graded the first two count; when the first changes their mind, the third is still late."""
     task_id = grades.read_tasks("references")["task_id"][0]
     rows = [("anna", 1, 10), ("ben", 3, 11), ("chen", 5, 12), ("anna", 2, 13)]
     for place, (rater, grade, hour) in enumerate(rows):
         path = tmp_path / f"{place}.csv"
-        told = f"{task_id},{rater},quality,{grade},2026-11-19T{hour}:00:00Z"
-        path.write_text(f"task_id,rater_id,field,value,labelled_at\n{told}\n", encoding="utf-8")
+        line = f"{task_id},{rater},quality,{grade},2026-11-19T{hour}:00:00Z"
+        path.write_text(f"task_id,rater_id,field,value,labelled_at\n{line}\n", encoding="utf-8")
         grades.collect("references", [path])
     row = warehouse.scan("comment_grades").collect().row(0, named=True)
     assert (row["raters"], row["grades"]) == (["anna", "ben"], [2.0, 3.0])
@@ -182,11 +179,11 @@ def test_who_revises_a_grade_stays_one_of_its_raters(given: Path, tmp_path: Path
     assert late["row_key"].to_list() == [f"{task_id}/chen"]
 
 
-def test_people_count_before_simulated_raters(given: Path) -> None:
-    """Once people grade a set what was made up for it does not count, and each grade says whose it is."""
+def test_people_count_before_simulated_raters(folder: Path) -> None:
+    """Once people grade a set its simulated grades do not count, and each grade names its tool."""
     grades.poll("references", "simulated")
-    grades.export("references", given, RATERS[:2])
-    grades.collect("references", [filled_in(given, "anna", 4), filled_in(given, "ben", 4)])
+    grades.export("references", folder, RATERS[:2])
+    grades.collect("references", [fill_in(folder, "anna", 4), fill_in(folder, "ben", 4)])
     with pytest.raises(BadInput, match="people have graded these references"):
         grades.collect("references", tool="simulated")
     rows = warehouse.scan("comment_grades").collect()
@@ -194,25 +191,25 @@ def test_people_count_before_simulated_raters(given: Path) -> None:
     assert warehouse.scan("dropped", pl.col("reason") == "simulated").collect().height == 324
 
 
-def test_a_grade_of_another_round_is_refused_and_not_kept(given: Path) -> None:
+def test_a_grade_of_another_round_is_refused(folder: Path) -> None:
     """A row of round 2 is named by file, task and rater, and no label of its file comes in."""
-    grades.export("references", given, RATERS[:2])
-    path = filled_in(given, "anna", 3)
+    grades.export("references", folder, RATERS[:2])
+    path = fill_in(folder, "anna", 3)
     pl.read_csv(path).with_columns(round=pl.lit(2)).write_csv(path)
     with pytest.raises(BadInput, match=r"task \w+, rater 'anna': expected round 1 and stage 1, found 2 and 1"):
         grades.collect("references", [path])
     assert warehouse.snapshot("labels") is None
 
 
-def test_a_look_without_news_writes_nothing(given: Path) -> None:
-    """Asking a tool again and again leaves no snapshots behind."""
+def test_a_poll_without_news_writes_nothing(folder: Path) -> None:
+    """Polling a tool again and again leaves no snapshots behind."""
     grades.poll("references", "simulated")
     before = {name: warehouse.snapshot(name) for name in ("labels", "comment_grades", "dropped", "runs")}
     grades.poll("references", "simulated")
     assert {name: warehouse.snapshot(name) for name in before} == before
 
 
-def test_own_grades_are_not_overwritten_by_imported_ones(sample_corpus: Path, tmp_path: Path) -> None:
+def test_imported_grades_do_not_overwrite_those_of_raters(sample_corpus: Path, tmp_path: Path) -> None:
     """Imported grades cannot go under the name of raters' own, nor twice by one rater."""
     path = tmp_path / "grades.csv"
     path.write_text("thread_id,comment_id,grade\na01,a01-01,4\na01,a01-01,5\n", encoding="utf-8")

@@ -24,29 +24,24 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "c.txt", tmp_path / "r.jsonl"
 
 
-def written(path: Path, text: str) -> Path:
-    """A file with this text."""
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
 def test_files_are_measured_line_by_line(files: tuple[Path, Path], tmp_path: Path) -> None:
     """BLEU-1 by hand: all 10 units match, and 14 are in the closest references; a match is worth its weight."""
-    found = overlap.measure_files(*files, names=["bleu_1"], tokenize="chars")
-    assert found["score"].item() == pytest.approx(10 / 10 * math.exp(1 - 14 / 10))
-    worth = written(tmp_path / "w.jsonl", "[0.5, 0.25]\n[1]\n[1]\n")
-    less = overlap.measure_files(*files, worth, names=["bleu_1"], tokenize="chars")
-    assert less["score"].item() == pytest.approx(8 / 10 * math.exp(1 - 14 / 10))
-    assert less["signature"].item().startswith("bleu_1|")
-    assert less["signature"].item().endswith("|weights:file|tokenizer:chars")
+    plain = overlap.measure_files(*files, names=["bleu_1"], tokenize="chars")
+    assert plain["score"].item() == pytest.approx(10 / 10 * math.exp(1 - 14 / 10))
+    path = tmp_path / "w.jsonl"
+    path.write_text("[0.5, 0.25]\n[1]\n[1]\n", encoding="utf-8")
+    weighted = overlap.measure_files(*files, path, names=["bleu_1"], tokenize="chars")
+    assert weighted["score"].item() == pytest.approx(8 / 10 * math.exp(1 - 14 / 10))
+    assert weighted["signature"].item().startswith("bleu_1|")
+    assert weighted["signature"].item().endswith("|weights:file|tokenizer:chars")
 
 
 def test_weights_of_one_change_nothing(files: tuple[Path, Path], tmp_path: Path) -> None:
     """With all weights one every metric is what it is without weights (AAC-19)."""
-    ones = written(tmp_path / "w.jsonl", "[1, 1]\n[1.0]\n[1]\n")
-    names = [*overlap.NAMES, "cider_d"]
-    plain, weighed = (overlap.measure_files(*files, given, names)["score"].to_list() for given in (None, ones))
-    assert weighed == plain
+    path, names = tmp_path / "w.jsonl", [*overlap.NAMES, "cider_d"]
+    path.write_text("[1, 1]\n[1.0]\n[1]\n", encoding="utf-8")
+    plain, weighted = (overlap.measure_files(*files, ones, names)["score"].to_list() for ones in (None, path))
+    assert weighted == plain
 
 
 @pytest.mark.parametrize(
@@ -64,7 +59,7 @@ def test_weights_of_one_change_nothing(files: tuple[Path, Path], tmp_path: Path)
 )
 def test_bad_files_are_refused(files: tuple[Path, Path], tmp_path: Path, name: str, text: str, message: str) -> None:
     """What does not fit is named by file and line."""
-    written(tmp_path / name, text)
+    (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(BadInput, match=message):
         overlap.measure_files(*files, tmp_path / "w.jsonl" if name == "w.jsonl" else None)
 
@@ -79,21 +74,19 @@ def test_unknown_names_are_refused(files: tuple[Path, Path]) -> None:
         overlap.measure_files(*files, tokenize="spacy")
 
 
-def test_what_was_made_is_measured_plain_and_weighted(graded: Path) -> None:
+def test_generated_comments_are_measured_plain_and_weighted(graded: Path) -> None:
     """Each comment has each metric twice; weighted scores are lower, and equal the library's own on the same words."""
     assert overlap.measure(DAY, preset="(s-1)/4") == {"sample_news": 6 * len(overlap.NAMES) * 2}
-    rows = warehouse.scan("metric_scores").collect()
+    rows = warehouse.scan("metric_scores").collect().sort("generated_id", "metric", "is_weighted")
     wide = rows.pivot("is_weighted", index=["generated_id", "metric"], values="value")
     assert (wide["true"] <= wide["false"]).all()
-    refs = overlap.read_references("(s-1)/4")
-    made = warehouse.scan("generated_comments").collect().join(refs, on=["source", "thread_id"], suffix="_of")
+    references = overlap.read_references("(s-1)/4")
+    comments = warehouse.scan("generated_comments").collect()
+    comments = comments.join(references, on=["source", "thread_id"], suffix="_of").sort("generated_id")
     metrics = overlap.build_metrics(["meteor"], lambda: iter(()))
-    own = scoring.score_segments(
-        metrics, made["tokens"].to_list(), made["tokens_of"].to_list(), made["weights"].to_list()
-    )
-    told = rows.filter(pl.col("metric") == "meteor", "is_weighted").select("generated_id", "value")
-    both = made.select("generated_id", own=own["meteor"].round(6)).join(told, on="generated_id")
-    assert both["own"].to_list() == both["value"].to_list()
-    before = rows.sort("generated_id", "metric", "is_weighted")
+    columns = (comments[name].to_list() for name in ("tokens", "tokens_of", "weights"))
+    expected = scoring.score_segments(metrics, *columns)["meteor"].round(6)
+    assert rows.filter(pl.col("metric") == "meteor", "is_weighted")["value"].to_list() == expected.to_list()
     overlap.measure(DAY, preset="(s-1)/4")
-    assert warehouse.scan("metric_scores").collect().sort("generated_id", "metric", "is_weighted").equals(before)
+    repeated = warehouse.scan("metric_scores").collect().sort("generated_id", "metric", "is_weighted")
+    assert repeated.equals(rows)

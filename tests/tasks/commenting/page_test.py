@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
-from pipeline import sample
+from pipeline import sample, warehouse
 from pipeline.tasks.commenting import correlations, generated, grades, overlap, page
+from tests.support.filled import filled
+from tests.support.pages import tables as read_tables
 
 DAY = sample.DAY
 
@@ -28,3 +30,15 @@ def test_the_page_shows_what_there_is(sample_corpus: Path) -> None:
 def test_an_empty_home_has_a_page(tables: Path) -> None:
     """Without a corpus the page says what is not there."""
     assert "the paper" in Path(page.write(DAY)).read_text(encoding="utf-8")
+
+
+def test_scorers_of_grades_and_of_upvotes_stand_apart(tables: Path) -> None:
+    """The same measure of both kinds has a row each, with its kind."""
+    for kind in ("quality", "upvotes"):
+        partition = warehouse.slice_of(kind=kind, day=DAY)
+        warehouse.overwrite("models", partition, filled("models", {"kind": kind}))
+        row = {"kind": kind, "metric": "spearman", "split": "test"}
+        warehouse.overwrite("evaluations", partition, filled("evaluations", row))
+    html = Path(page.write(DAY)).read_text(encoding="utf-8")
+    rows = read_tables(html)["How well grades can be predicted"]
+    assert [row[:3] for row in rows] == [["spearman", "quality", "test"], ["spearman", "upvotes", "test"]]

@@ -21,9 +21,10 @@ def graded(tmp_path: Path) -> Path:
     with path.open("w", encoding="utf-8") as file:
         for line in sample.THREADS.read_text(encoding="utf-8").splitlines():
             article = json.loads(line)
-            about = {"title": article["title"], "content": article["content"], "article_id": article["article_id"]}
-            for one in article["comments"]:
-                row = {"text": one["text"], "grade": sum(one["grades"]) / 2, "upvotes": one["upvotes"], **about}
+            facts = {name: article[name] for name in ("title", "content", "article_id")}
+            for comment in article["comments"]:
+                numbers = {"grade": sum(comment["grades"]) / 2, "upvotes": comment["upvotes"]}
+                row = {"text": comment["text"], **numbers, **facts}
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
     return path
 
@@ -33,16 +34,17 @@ def test_a_file_becomes_a_scorer(graded: Path, tmp_path: Path) -> None:
     rows = scorer.read(graded, "quality")
     assert set(rows["split"]) == {"train", "validation", "test"}
     assert rows.group_by("article_id").agg(pl.col("split").n_unique())["split"].max() == 1
-    found = scorer.train_file(rows, "quality", tmp_path / "scorer", changes=SMALL)
-    told = {row["metric"]: row["value"] for row in found.iter_rows(named=True)}
-    assert told["spearman"] > 0.3
-    scored = scorer.score_frame(rows.head(5).with_columns(text=pl.lit(None)), "quality", str(tmp_path / "scorer"))
-    assert scored["quality"].null_count() == scored["signature"].null_count() == 5
-    some = scorer.score_frame(rows.head(5).select("text"), "quality", str(tmp_path / "scorer"))
-    assert some["quality"].is_between(1, 5).all()
-    assert some["signature"].str.starts_with("quality|model:").all()
-    again = scorer.evaluate(rows, "quality", str(tmp_path / "scorer"))
-    assert again.sort("metric").equals(found.sort("metric"))
+    evaluations = scorer.train_file(rows, "quality", tmp_path / "scorer", changes=SMALL)
+    assert dict(evaluations.select("metric", "value").iter_rows())["spearman"] > 0.3
+    blank = rows.head(5).with_columns(text=pl.lit(None))
+    no_scores, scores = (
+        scorer.score_frame(frame, "quality", str(tmp_path / "scorer")) for frame in (blank, rows.head(5).select("text"))
+    )
+    assert no_scores["quality"].null_count() == no_scores["signature"].null_count() == 5
+    assert scores["quality"].is_between(1, 5).all()
+    assert scores["signature"].str.starts_with("quality|model:").all()
+    repeated = scorer.evaluate(rows, "quality", str(tmp_path / "scorer"))
+    assert repeated.sort("metric").equals(evaluations.sort("metric"))
 
 
 def test_upvotes_are_another_target(graded: Path, tmp_path: Path) -> None:
@@ -60,7 +62,7 @@ def test_a_day_is_scored_by_what_people_graded(sample_corpus: Path, tmp_path: Pa
     rows = ["thread_id,comment_id,grade"]
     for line in sample.THREADS.read_text(encoding="utf-8").splitlines():
         article = json.loads(line)
-        rows += [f"{article['article_id']},{one['comment_id']},{one['grades'][0]}" for one in article["comments"]]
+        rows += [f"{article['article_id']},{c['comment_id']},{c['grades'][0]}" for c in article["comments"]]
     path.write_text("\n".join(rows), encoding="utf-8")
     grades.import_grades(path, "sample")
     model_id = scorer.train(DAY, "quality", changes=SMALL)
@@ -72,7 +74,7 @@ def test_a_day_is_scored_by_what_people_graded(sample_corpus: Path, tmp_path: Pa
     assert warehouse.scan("scores").collect().sort("comment_id").equals(before)
 
 
-def test_made_up_grades_teach_nothing(sample_corpus: Path) -> None:
+def test_simulated_grades_are_not_learnt(sample_corpus: Path) -> None:
     """A scorer is not trained on what simulated raters said."""
     grades.give_tasks("references", DAY, "simulated")
     grades.poll("references", "simulated")
@@ -100,11 +102,11 @@ def test_bad_rows_are_refused(tmp_path: Path, text: str, message: str) -> None:
         scorer.read(path, "quality")
 
 
-def test_splits_that_are_given_stay(tmp_path: Path) -> None:
-    """Only rows without a split are dealt one, by their article and whatever the order."""
+def test_splits_of_a_file_stay(tmp_path: Path) -> None:
+    """Only rows without a split get one, by their article and whatever the order."""
     path = tmp_path / "graded.csv"
     rows = [f"text {n},{n % 5 + 1},a{n},{'test' if n < 9 else ''}" for n in range(60)]
     path.write_text("text,grade,article_id,split\n" + "\n".join(rows), encoding="utf-8")
-    found = scorer.read(path, "quality")
-    assert set(found.head(9)["split"]) == {"test"}
-    assert set(found.tail(51)["split"]) == {"train", "validation", "test"}
+    splits = scorer.read(path, "quality")["split"]
+    assert set(splits.head(9)) == {"test"}
+    assert set(splits.tail(51)) == {"train", "validation", "test"}
