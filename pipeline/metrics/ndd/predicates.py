@@ -7,8 +7,8 @@ The paper says neither how neighbours are weighted here, nor what its ensemble i
 three are arguments or stand side by side. Its English rows cannot be re-run as printed (errata E19).
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import chain
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.metrics.ndd.distance import Divergence, divergences
+from pipeline.metrics.ndd.distance import Divergence, divergences, split_blocks
 from pipeline.metrics.ndd.model import Floats, IndexArray, MaskedModel, Sentence
 from pipeline.metrics.ndd.weights import MU, balanced, exponential
 from pipeline.metrics.resample import bounds, iterate_counts
@@ -41,13 +41,7 @@ _PAIRS = 1 << 16  # neighbours of edits that are gone through at a time
 
 
 def list_edits(sentence: Sentence, edit: Edit, word: str = "") -> list[list[str]]:
-    """Edit each word of a sentence in turn: as many sentences as words.
-
-    Args:
-        sentence: its words.
-        edit: delete removes the word, the others replace it by `word`.
-        word: the replacement.
-    """
+    """Edit each word of a sentence in turn, as many sentences as words: delete removes it, the others replace it."""
     replacement = [] if edit == "delete" else [word]
     return [[*sentence[:i], *replacement, *sentence[i + 1 :]] for i in range(len(sentence))]
 
@@ -72,7 +66,7 @@ def score_words(
     Args:
         model: gives the distributions.
         sentences: each of its words.
-        edit: what is done to a word.
+        edit: what happens to a word.
         lang: of the sentences, for the stop word.
         divergence: the paper goes on with KL here (footnote 8).
         weights: of the neighbours. mean and sum rank the words of a sentence alike; as a mean, words of sentences of
@@ -90,21 +84,19 @@ def score_words(
     _check_choice("weights", weights, get_args(Weights))
     word = _choose_word(edit, lang, stop_word, mask_word)
     word_scores = []
-    for block in _split_blocks(sentences):
+    for block in split_blocks([len(sentence) ** 2 for sentence in sentences], _PAIRS):
         texts: list[Sentence] = []
         first_places, second_places = [], []
-        for sentence in block:
+        for sentence in sentences[block]:
             number, place = np.nonzero(~np.eye(len(sentence), dtype=bool))
             edit_place = place - (place > number) if edit == "delete" else place
             first_places.append(np.stack([np.full(len(place), len(texts)), place], axis=1))
             second_places.append(np.stack([len(texts) + 1 + number, edit_place], axis=1))
             texts += [sentence, *list_edits(sentence, edit, word)]
-        divergence_values = divergences(
-            model, texts, np.concatenate(first_places), np.concatenate(second_places), divergence
-        )
-        for sentence, values in zip(
-            block, np.split(divergence_values, np.cumsum([*map(len, first_places)])[:-1]), strict=True
-        ):
+        ends = np.cumsum([*map(len, first_places)])
+        places = (np.concatenate(arrays) for arrays in (first_places, second_places))
+        block_values = np.split(divergences(model, texts, *places, divergence), ends[:-1])
+        for sentence, values in zip(sentences[block], block_values, strict=True):
             counts = _build_weights(len(sentence), weights, mu)
             word_scores.append((values.reshape(counts.shape) * counts).sum(axis=1))
     return word_scores
@@ -130,13 +122,13 @@ def score_perplexity(
     """
     word = _choose_word(edit, lang, stop_word, mask_word)
     word_scores = []
-    for block in _split_blocks(sentences):
-        edits = [[variant for variant in list_edits(sentence, edit, word) if variant] for sentence in block]
-        texts_by_sentence = [
-            [sentence, *variants] if variants else [] for sentence, variants in zip(block, edits, strict=True)
-        ]
-        surprisals = iter(model.surprisals([text for texts in texts_by_sentence for text in texts]))
-        for sentence, texts in zip(block, texts_by_sentence, strict=True):
+    for block in split_blocks([len(sentence) ** 2 for sentence in sentences], _PAIRS):
+        texts_by_sentence = []
+        for sentence in sentences[block]:
+            variants = [variant for variant in list_edits(sentence, edit, word) if variant]
+            texts_by_sentence.append([sentence, *variants] if variants else [])
+        surprisals = iter(model.surprisals([*chain(*texts_by_sentence)]))
+        for sentence, texts in zip(sentences[block], texts_by_sentence, strict=True):
             mean = np.array([float(np.mean(next(surprisals))) for _ in texts])
             word_scores.append(mean[1:] - mean[0] if texts else np.zeros(len(sentence)))
     return word_scores
@@ -188,9 +180,7 @@ def average_precision(score: Floats, is_right: Bools) -> float:
 
     Scores that are all the same have the share of words that are right.
 
-    Args:
-        score: [n].
-        is_right: [n].
+    Takes two arrays [n].
     """
     order = np.argsort(-score, kind="stable")
     ends = np.flatnonzero(np.diff(score[order], append=np.nan) != 0)
@@ -201,10 +191,7 @@ def average_precision(score: Floats, is_right: Bools) -> float:
 def auc(score: Floats, is_right: Bools, weights: Floats | None = None) -> float:
     """Compute the chance that a right word scores above a wrong one, a tie half; NaN with none or all right.
 
-    Args:
-        score: [n].
-        is_right: [n].
-        weights: how often each word counts, [n]; once by default.
+    Takes arrays [n]; weights are how often each word counts, by default once.
     """
     return _auc(np.unique(score, return_inverse=True)[1], is_right, np.ones(len(score)) if weights is None else weights)
 
@@ -239,12 +226,12 @@ def evaluate(
         seed: of the samples.
 
     Returns:
-        metric, value, low, high, n (sentences it is of), words, no_predicate, too_long (sentences left out): a row a
-        measure, null where there is nothing to measure.
+        A row a measure, null where there is nothing to measure: metric, value, low, high, n (sentences), words,
+        no_predicate and too_long (sentences that do not count).
 
     Raises:
         BadInput: naming sentence and word, from 1, where there are not as many scores as words, or one is no number; or
-            no sentence is left.
+            no sentence remains.
     """
     indices, dropped = select_sentences(is_predicate, longest)
     _check_scores(scores, is_predicate)
@@ -262,16 +249,15 @@ def evaluate(
         (_weighted_mean(precision, weights), _auc(place, is_right, weights[owner]), _weighted_mean(areas, weights))
         for weights in iterate_counts(len(scored), draws, seed)
     ])  # fmt: skip
-    reasons = dropped["reason"].to_list()
-    counts = int(sizes.sum()), reasons.count("no_predicate"), reasons.count("too_long")
     sentence_counts = {"map": len(scored), "auc_pooled": len(scored), "auc_mean": int(np.isfinite(areas).sum())}
     rows = [
-        (name, column[0], *bounds(column[1:]), n, *counts)
+        {"metric": name, "value": column[0], "low": low, "high": high, "n": n}
         for (name, n), column in zip(sentence_counts.items(), sample_values.T, strict=True)
+        for low, high in [bounds(column[1:])]
     ]
-    schema: dict[str, pl.DataType] = {"metric": pl.String(), **dict.fromkeys(("value", "low", "high"), pl.Float64())}
-    schema |= dict.fromkeys(("n", "words", "no_predicate", "too_long"), pl.Int64())
-    return pl.DataFrame(rows, schema=schema, orient="row").fill_nan(None)
+    reasons = dropped["reason"].to_list()
+    counts = {reason: pl.lit(reasons.count(reason), pl.Int64) for reason in ("no_predicate", "too_long")}
+    return pl.DataFrame(rows).fill_nan(None).with_columns(words=pl.lit(int(sizes.sum()), pl.Int64), **counts)
 
 
 def _weighted_mean(values: Floats, weights: Floats) -> float:
@@ -303,13 +289,6 @@ def _choose_word(edit: Edit, lang: str, stop_word: str | None, mask_word: str) -
 def _check_choice(name: str, value: str, values: tuple[str, ...]) -> None:
     if value not in values:
         raise BadInput(f"{name}: expected one of {', '.join(values)}, found {value!r}")
-
-
-def _split_blocks(sentences: Sequence[Sentence]) -> Iterator[Sequence[Sentence]]:
-    """Split sentences into blocks whose edits have at most about `_PAIRS` neighbours."""
-    ends = np.cumsum([len(sentence) ** 2 for sentence in sentences]) // _PAIRS
-    cuts = [0, *(np.flatnonzero(np.diff(ends)) + 1).tolist(), len(sentences)]
-    return (sentences[start:end] for start, end in pairwise(cuts) if end > start)
 
 
 def _build_weights(size: int, weights: Weights, mu: float) -> Floats:

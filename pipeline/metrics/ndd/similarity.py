@@ -54,19 +54,12 @@ def correlate_measures(
     """
     _check_directions(measures)
     complete = pairs.filter(pl.all_horizontal(_is_finite(name) for name in measures))
-    groups = complete[group] if group else None
-    rows = [
-        {"measure": name}
-        | correlate(
-            direction * complete[name].cast(pl.Float64),
-            complete[target].cast(pl.Float64),
-            groups,
-            draws=draws,
-            seed=seed,
-        )._asdict()
-        | {"left_out": len(pairs) - len(complete)}
-        for name, direction in measures.items()
-    ]
+    groups, targets = complete[group] if group else None, complete[target].cast(pl.Float64)
+    rows = []
+    for name, direction in measures.items():
+        values = direction * complete[name].cast(pl.Float64)
+        correlation = correlate(values, targets, groups, draws=draws, seed=seed)._asdict()
+        rows.append({"measure": name, **correlation, "left_out": len(pairs) - len(complete)})
     kinds = dict.fromkeys(Correlation._fields[:-1], pl.Float64)
     return pl.DataFrame(rows, {"measure": pl.String, **kinds, "n": pl.Int64, "left_out": pl.Int64})
 
@@ -85,13 +78,8 @@ def correlate_by_overlap(
     At its ends the figure has pairs without any common word (r = 0) and those of which one has all words of the other
     (r = 1), so these stand apart.
 
-    Args:
-        pairs: as of `correlate_measures`, with overlap (`examples.ndd.similar.with_overlap`).
-        measures: columns with their directions.
-        target: a column without nulls.
-        thresholds: shares of the shorter sentence, rising.
-        draws: samples of the bootstrap.
-        seed: of the draws.
+    Args are as of `correlate_measures`; pairs have `overlap` as well (`examples.ndd.similar.add_overlap`), and
+    thresholds are shares of the shorter sentence, rising.
 
     Returns:
         subset ("=0", ">0", ">0.1", …, "=1") and the columns of `correlate_measures`; null for too few pairs.
@@ -119,21 +107,18 @@ def ensemble(distance: pl.Series, cosine: pl.Series, share: float = ENSEMBLE) ->
 def list_quantiles(pairs: pl.DataFrame, measure: str) -> pl.DataFrame:
     """List the quantiles of a measure over positive and over negative pairs (figures 7 and 8).
 
-    Args:
-        pairs: is_positive and the measure; pairs without a finite value are left out of n.
-        measure: a column.
+    Pairs have `is_positive` and the measure; those without a finite value are left out of n.
 
     Returns:
         is_positive, quantile (0, 5, …, 100 %), value (interpolated), n (pairs); false first, nothing of a label that
         no pair has.
     """
-    complete = pairs.filter(_is_finite(measure))
-    parts = {label: complete.filter(pl.col("is_positive") == label)[measure].to_numpy() for label in (False, True)}
-    rows = [
-        (label, quantile, float(value), len(values))
-        for label, values in parts.items() if len(values)
-        for quantile, value in zip(QUANTILES, np.percentile(values, QUANTILES), strict=True)
-    ]  # fmt: skip
+    complete, rows = pairs.filter(_is_finite(measure)), []
+    for label in (False, True):
+        values = complete.filter(pl.col("is_positive") == label)[measure].to_numpy()
+        if len(values):
+            numbers = zip(QUANTILES, np.percentile(values, QUANTILES), strict=True)
+            rows += [(label, quantile, float(value), len(values)) for quantile, value in numbers]
     schema = {"is_positive": pl.Boolean, "quantile": pl.Int64, "value": pl.Float64, "n": pl.Int64}
     return pl.DataFrame(rows, schema, orient="row")
 
@@ -160,15 +145,12 @@ def measure_separation(pairs: pl.DataFrame, measures: Measures) -> pl.DataFrame:
     rows: list[tuple[str | float | None, ...]] = []
     for name, direction in measures.items():
         complete = pairs_by_sentence.filter(_is_finite(name), _is_finite(f"{name}_negative"))
-        count = len(complete)
-        left_out = pairs["sentence_id"].n_unique() - count
-        if not count:
-            rows.append((name, None, None, None, 0, left_out))
-            continue
-        farther = np.sign(direction * (complete[name] - complete[f"{name}_negative"]).to_numpy())
-        share = float((farther + 1).mean() / 2)
-        low, high = wilson(np.array([share]), np.array([count]))
-        rows.append((name, share, float(low[0]), float(high[0]), count, left_out))
+        count, numbers = len(complete), [None, None, None]
+        if count:
+            farther = np.sign(direction * (complete[name] - complete[f"{name}_negative"]).to_numpy())
+            share = np.array([(farther + 1).mean() / 2])
+            numbers = [float(number[0]) for number in (share, *wilson(share, np.array([count])))]
+        rows.append((name, *numbers, count, pairs["sentence_id"].n_unique() - count))
     kinds = dict.fromkeys(("share", "low", "high"), pl.Float64)
     return pl.DataFrame(rows, {"measure": pl.String, **kinds, "n": pl.Int64, "left_out": pl.Int64}, orient="row")
 

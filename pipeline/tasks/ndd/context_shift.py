@@ -108,7 +108,7 @@ def correlate_day(day: str, ref: str | None = None) -> pl.DataFrame:
     for subset, part in [("all", comments), *by_source.items()]:
         if part.height < 3:
             continue
-        correlations = context_shift.correlate_shift(part, [*COMPARED_METRICS, context_shift.LENGTH], group="thread_id")
+        correlations = context_shift.correlate_shift(part, [*COMPARED_METRICS, context_shift.LENGTH])
         for number in correlations.to_dicts():
             for kind, prefix in (("spearman", ""), ("partial", "partial_")):
                 if number[kind] is not None:  # null: nothing to compare, or the length with itself
