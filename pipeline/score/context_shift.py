@@ -78,7 +78,7 @@ def correlate_shift(
         plain = correlate(rows["shift"], rows["value"], rows[GROUP], draws=draws, seed=seed)
         row = [name, plain.spearman, plain.spearman_low, plain.spearman_high, None, None, None, plain.n]
         if name != LENGTH and plain.spearman is not None:
-            residuals = (_rank_residuals(rows, side) for side in ("shift", "value"))
+            residuals = _rank_residuals(rows, "shift"), _rank_residuals(rows, "value")
             partial = correlate(*residuals, rows[GROUP], draws=draws, seed=seed)
             row[4:7] = partial.pearson, partial.pearson_low, partial.pearson_high
         metric_rows.append(row)

@@ -194,10 +194,10 @@ def _draw_by_key(keys: Keys) -> Callable[[Sequence[Sentence]], Replace]:
         words = [_choose_spelling(spellings[form]) for form in forms]
         counts = np.array([spellings[form].total() for form in forms], np.int64)
         members, rows_to_avoid = {}, {}
-        for key, form_counts in shared.items():
-            members[key] = np.array([(row[form], form_counts[form]) for form in sorted(form_counts)]).T
-        for key, avoided_forms in forms_to_avoid.items():
-            rows_to_avoid[key] = np.array([row[form] for form in avoided_forms])
+        for name, form_counts in shared.items():
+            members[name] = np.array([(row[form], form_counts[form]) for form in sorted(form_counts)]).T
+        for name, avoided_forms in forms_to_avoid.items():
+            rows_to_avoid[name] = np.array([row[form] for form in avoided_forms])
 
         def replace(sentence: Sentence, place: int, same: float, different: float) -> Pair | None:
             if (key := keys(sentence, place)) is None:

@@ -119,9 +119,8 @@ def drop_random(items: pl.DataFrame, ratio: float | None = None, seed: int = SEE
     return [rng.permutation(is_kept).tolist() for is_kept in drop_tail(items, ratio)]
 
 
-BASELINES: dict[str, Callable[[pl.DataFrame], list[list[bool]]]] = {
-    "unedited": keep_all, "head": drop_head, "tail": drop_tail, "random": drop_random,
-}  # fmt: skip
+BASELINES: dict[str, Callable[[pl.DataFrame], list[list[bool]]]]
+BASELINES = {"unedited": keep_all, "head": drop_head, "tail": drop_tail, "random": drop_random}
 """Compressors that read no word."""
 
 

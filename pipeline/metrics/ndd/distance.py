@@ -47,9 +47,8 @@ def kl_reversed(q: "Tensor", q_prime: "Tensor") -> "Tensor":
     return kl(q_prime, q)
 
 
-DIVERGENCES: dict[str, Callable[["Tensor", "Tensor"], "Tensor"]] = {
-    "hellinger": hellinger, "kl": kl, "kl_reversed": kl_reversed,
-}  # fmt: skip
+DIVERGENCES: dict[str, Callable[["Tensor", "Tensor"], "Tensor"]]
+DIVERGENCES = {"hellinger": hellinger, "kl": kl, "kl_reversed": kl_reversed}
 
 
 def divergences(
@@ -172,7 +171,7 @@ def _compare(
     """Weigh and compare the words that each pair of sentences shares."""
     pairs, places, weight_arrays = [], [], []
     for number, (first, second) in enumerate(zip(first_sentences, second_sentences, strict=True)):
-        shared, gaps = align(first, second), np.zeros(1)
+        shared, gaps = align(first, second), np.zeros(1, np.int64)
         if not len(shared):
             shared = np.array([[-1, -1], [len(first), len(second)]])
         elif weights == "distance":

@@ -94,7 +94,7 @@ def score_words(
             second_places.append(np.stack([len(texts) + 1 + number, edit_place], axis=1))
             texts += [sentence, *list_edits(sentence, edit, word)]
         ends = np.cumsum([*map(len, first_places)])
-        places = (np.concatenate(arrays) for arrays in (first_places, second_places))
+        places = np.concatenate(first_places), np.concatenate(second_places)
         block_values = np.split(divergences(model, texts, *places, divergence), ends[:-1])
         for sentence, values in zip(sentences[block], block_values, strict=True):
             counts = _build_weights(len(sentence), weights, mu)
@@ -245,16 +245,16 @@ def evaluate(
     place = np.unique(np.concatenate([score for score, _ in scored]), return_inverse=True)[1]
     precision = np.array([average_precision(*sentence) for sentence in scored])
     areas = np.array([auc(*sentence) for sentence in scored])
-    sample_values = np.array([
-        (_weighted_mean(precision, weights), _auc(place, is_right, weights[owner]), _weighted_mean(areas, weights))
-        for weights in iterate_counts(len(scored), draws, seed)
-    ])  # fmt: skip
-    sentence_counts = {"map": len(scored), "auc_pooled": len(scored), "auc_mean": int(np.isfinite(areas).sum())}
-    rows = [
-        {"metric": name, "value": column[0], "low": low, "high": high, "n": n}
-        for (name, n), column in zip(sentence_counts.items(), sample_values.T, strict=True)
-        for low, high in [bounds(column[1:])]
-    ]
+    columns: dict[str, list[float]] = {"map": [], "auc_pooled": [], "auc_mean": []}
+    for weights in iterate_counts(len(scored), draws, seed):
+        columns["map"].append(_weighted_mean(precision, weights))
+        columns["auc_pooled"].append(_auc(place, is_right, weights[owner]))
+        columns["auc_mean"].append(_weighted_mean(areas, weights))
+    rows = []
+    for name, (value, *samples) in columns.items():
+        low, high = bounds(np.array(samples))
+        n = int(np.isfinite(areas).sum()) if name == "auc_mean" else len(scored)
+        rows.append({"metric": name, "value": value, "low": low, "high": high, "n": n})
     reasons = dropped["reason"].to_list()
     counts = {reason: pl.lit(reasons.count(reason), pl.Int64) for reason in ("no_predicate", "too_long")}
     return pl.DataFrame(rows).fill_nan(None).with_columns(words=pl.lit(int(sizes.sum()), pl.Int64), **counts)

@@ -145,7 +145,8 @@ def measure_separation(pairs: pl.DataFrame, measures: Measures) -> pl.DataFrame:
     rows: list[tuple[str | float | None, ...]] = []
     for name, direction in measures.items():
         complete = pairs_by_sentence.filter(_is_finite(name), _is_finite(f"{name}_negative"))
-        count, numbers = len(complete), [None, None, None]
+        count = len(complete)
+        numbers: list[float | None] = [None] * 3
         if count:
             farther = np.sign(direction * (complete[name] - complete[f"{name}_negative"]).to_numpy())
             share = np.array([(farther + 1).mean() / 2])

@@ -74,7 +74,6 @@ def _measure_sides(length: int, start: int, end: int) -> tuple[Floats, Floats]:
     return np.arange(start - 1, -1, -1, dtype=np.float64), np.arange(length - end, dtype=np.float64)
 
 
-WEIGHTS: dict[str, Callable[..., Floats]] = {
-    "balanced": balanced, "exponential": exponential, "printed": printed, "released": released,
-}  # fmt: skip
+WEIGHTS: dict[str, Callable[..., Floats]]
+WEIGHTS = {"balanced": balanced, "exponential": exponential, "printed": printed, "released": released}
 """Weights of all neighbours by name."""

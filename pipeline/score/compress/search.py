@@ -103,9 +103,8 @@ def compress(
     search = search or Search()
     _check_search(search)
     longest = search.longest or (LONGEST if heads is None else LONGEST_SUBTREE)
-    states = [
-        _start(words, tree, search) for words, tree in zip(sentences, heads or [None] * len(sentences), strict=True)
-    ]
+    sentence_trees: Sequence[Tree | None] = heads or [None] * len(sentences)
+    states = [_start(words, tree, search) for words, tree in zip(sentences, sentence_trees, strict=True)]
     active, round_number = [state for state in states if state.excess > 0], 0
     on_progress(len(states) - len(active))
     while active and (search.ratio is not None or round_number < search.rounds):

@@ -23,7 +23,6 @@ WORDS = ("late", "bus", "always", "shop", "nobody", "window", "cold", "again")
 @pytest.fixture
 def comments(tables: Path) -> pl.DataFrame:
     """An English and a Chinese comment in context, and one without."""
-    del tables
     rows = filled(
         "comments",
         {"comment_id": "en", "text": EN, "context": "The bus was an hour late.", "lang": "en"},
@@ -37,7 +36,6 @@ def comments(tables: Path) -> pl.DataFrame:
 @pytest.fixture
 def thread_comments(tables: Path) -> pl.DataFrame:
     """Sixteen comments of two sources and four threads, the longer ones last, with implicitness but no subtext."""
-    del tables
     rows = filled("comments", *(
         {"comment_id": f"c{number:02d}", "thread_id": f"t{number % 4}", "source": f"s{number % 2}", "lang": "en",
          "text": " ".join(["it", *WORDS[: number // 2 + 1]]), "context": "the bus was late"}
@@ -95,13 +93,9 @@ def test_a_frame_comes_back_with_the_shift() -> None:
 
 def test_an_empty_frame_stays_empty() -> None:
     """No rows, with the columns that rows would have."""
-    rows = pl.DataFrame(schema={"text": pl.String, "context": pl.String})
-    assert add_context_shift(rows).schema == {
-        "text": pl.String,
-        "context": pl.String,
-        METRIC: pl.Float64,
-        "signature": pl.String,
-    }
+    schema = {"text": pl.String, "context": pl.String}
+    expected = {**schema, METRIC: pl.Float64, "signature": pl.String}
+    assert add_context_shift(pl.DataFrame(schema=schema)).schema == expected
 
 
 def test_a_day_is_scored(comments: pl.DataFrame) -> None:
@@ -174,9 +168,8 @@ def test_how_the_shift_goes_with_others(thread_comments: pl.DataFrame) -> None:
     assert expected.spearman is not None
     assert (row["value"], row["row_count"]) == (round(expected.spearman, 6), 16)
     assert row["low"] <= row["value"] <= row["high"]
-    assert (
-        correlations.filter(subset="all", other="word_count", metric="spearman")["value"].item() < 0
-    )  # the first word counts
+    by_length = correlations.filter(subset="all", other="word_count", metric="spearman")
+    assert by_length["value"].item() < 0  # the first word counts
     assert correlations.filter(subset="s1", other="implicitness", metric="spearman")["row_count"].item() == 8
     assert set(correlations["other"].drop_nulls()) == {"implicitness", "word_count"}
     assert not correlations.filter(other="word_count", metric="partial").height

@@ -76,13 +76,11 @@ def labelling_folder(ready: Path) -> Path:
     return grades.get_project("trams").folder
 
 
-def fill_sheet(folder: Path, rater: str, syntax: object, semantics: object) -> Path:
+def fill_sheet(folder: Path, rater: str, syntax: int | pl.Expr, semantics: int) -> Path:
     """Fill the sheet of a rater with numbers, or with expressions over the sheet."""
-    rows = pl.read_excel(folder / f"{rater}.xlsx", sheet_id=1)
-    path = folder / f"{rater}.csv"
-    grades = {name: value if isinstance(value, pl.Expr) else pl.lit(value)
-            for name, value in (("syntax", syntax), ("semantics", semantics))}  # fmt: skip
-    rows.select("task_id", **grades).with_columns(rater_id=pl.lit(rater)).write_csv(path)
+    rows, path = pl.read_excel(folder / f"{rater}.xlsx", sheet_id=1), folder / f"{rater}.csv"
+    columns = [pl.lit(value) if isinstance(value, int) else value for value in (syntax, semantics)]
+    rows.select("task_id", rater_id=pl.lit(rater), syntax=columns[0], semantics=columns[1]).write_csv(path)
     return path
 
 
@@ -133,10 +131,8 @@ def test_raters_see_no_system(labelling_folder: Path) -> None:
     sheets = [pl.read_excel(labelling_folder / f"{rater}.xlsx", sheet_id=1) for rater in ("anna", "ben")]
     tasks = [json.loads(line) for line in (labelling_folder / "tasks.jsonl").read_text(encoding="utf-8").splitlines()]
     assert {*tasks[0]} == {"task_id", "text", "context", "lang", "round", "schema_version", "fields"}
-    texts = [sheet.write_csv() for sheet in sheets] + [
-        json.dumps(tasks),
-        (labelling_folder / "assigned.csv").read_text(),
-    ]
+    texts = [*(sheet.write_csv() for sheet in sheets), json.dumps(tasks)]
+    texts.append((labelling_folder / "assigned.csv").read_text())
     hidden = [*SYSTEMS, "tail", *(f"t{n}," for n in range(COUNT)), *warehouse.scan("label_tasks").collect()["row_id"]]
     assert not [name for name in hidden for text in texts if name in text]
     assert [path.name for path in sorted(labelling_folder.iterdir())] == [
@@ -151,17 +147,12 @@ def test_a_sentence_goes_to_two_with_all_its_compressions(labelling_folder: Path
     raters = ("anna", "ben", "chen", "dora")
     grades.export("trams", DAY, labelling_folder, raters)
     task = warehouse.scan("label_tasks").select("task_id", "thread_id").collect()
-    tasks_by_rater = {
-        rater: pl.read_excel(labelling_folder / f"{rater}.xlsx", sheet_id=1)["task_id"] for rater in raters
-    }
+    sheets = {rater: pl.read_excel(labelling_folder / f"{rater}.xlsx", sheet_id=1) for rater in raters}
+    tasks_by_rater = {rater: sheet["task_id"] for rater, sheet in sheets.items()}
     tasks_by_item = {item: set(rows["task_id"]) for (item,), rows in task.group_by("thread_id")}
     for tasks in tasks_by_item.values():
-        assert sorted(len(tasks & set(rater_tasks)) for rater_tasks in tasks_by_rater.values()) == [
-            0,
-            0,
-            len(tasks),
-            len(tasks),
-        ]
+        shared_counts = sorted(len(tasks & set(rater_tasks)) for rater_tasks in tasks_by_rater.values())
+        assert shared_counts == [0, 0, len(tasks), len(tasks)]
     with pytest.raises(BadInput, match=r"anna.xlsx: is there and may hold grades"):
         grades.export("trams", DAY, labelling_folder, raters)
     grades.export("trams", DAY, tmp_path, raters)
@@ -187,9 +178,8 @@ def test_grades_become_means_once_there_are_two(labelling_folder: Path) -> None:
     """One sheet waits; with two each system has its means, by hand, and a shared compression counts for both."""
     grades.export("trams", DAY, labelling_folder, ("anna", "ben"))
     is_shared = pl.col("text") == "The tram stopped ."
-    first_sheet = fill_sheet(
-        labelling_folder, "anna", pl.when(pl.col("text").str.starts_with("The ")).then(5).otherwise(1), 2
-    )
+    starts_alike = pl.col("text").str.starts_with("The ")
+    first_sheet = fill_sheet(labelling_folder, "anna", pl.when(starts_alike).then(5).otherwise(1), 2)
     second_sheet = fill_sheet(labelling_folder, "ben", pl.when(is_shared).then(4).otherwise(0), 2)
     assert grades.collect("trams", DAY, [first_sheet]) == {"tasks": 17, "graded": 0, "waiting": 17}
     assert load_means() == {}
@@ -201,9 +191,8 @@ def test_grades_become_means_once_there_are_two(labelling_folder: Path) -> None:
         ("ppl_deleter", "syntax"): (0.5, 6), ("ppl_deleter", "semantics"): (2, 6),
     }  # fmt: skip
     agreement = grades.load_agreement("trams", DAY)
-    assert agreement.select("field", "metric").rows() == [
-        (name, metric) for name in ("syntax", "semantics") for metric in AGREEMENT
-    ]
+    expected = [(name, metric) for name in ("syntax", "semantics") for metric in AGREEMENT]
+    assert agreement.select("field", "metric").rows() == expected
     assert set(agreement["n"]) == {17}
     assert agreement.filter(field="syntax")["value"].null_count() == 0
     rows = warehouse.scan("studies").collect()
