@@ -91,21 +91,14 @@ def test_shares_are_those_of_a_plain_count(system: tuple[list[list[int]], list[l
     """Shares of depths sum to 1; the value lies between its bounds, and is what counting word by word gives."""
     ups, spans = system
     actual = evaluate(ups, spans, draws=20)
-    words = [
-        (up, word)
-        for up, sentence_spans in zip(ups, spans, strict=True)
-        for word in range(len(up))
-        if _inside(word, sentence_spans)
-    ]
-    assert actual["n"][0] == len(words)
-    if words:
+    cases = [*zip(ups, spans, strict=True)]
+    depths = [_depth(up, word) for up, part in cases for word in range(len(up)) if _inside(word, part)]
+    assert actual["n"][0] == len(depths)
+    if depths:
         assert sum(actual["value"][:4]) == pytest.approx(1)
-        assert actual["value"][2] == pytest.approx(
-            sum(_depth(*sentence_spans) == 3 for sentence_spans in words) / len(words)
-        )
-    pairs = [(end - start, [start, end] in find_subtrees(up).tolist())
-            for up, sentence_spans in zip(ups, spans, strict=True) for start, end in sentence_spans]  # fmt: skip
-    long = [right for length, right in pairs if length >= 3]
+        assert actual["value"][2] == pytest.approx(depths.count(3) / len(depths))
+    subtrees = [(up, span, find_subtrees(up).tolist()) for up, part in cases for span in part]
+    long = [[*span] in allowed for _, span, allowed in subtrees if span[1] - span[0] >= 3]
     assert actual["n"][6] == len(long)
     assert not long or actual["value"][6] == pytest.approx(sum(long) / len(long))
 
@@ -173,10 +166,8 @@ def test_random_spans_are_as_many_and_as_long(system: tuple[list[list[int]], lis
     ups, spans = system
     sizes = [*map(len, ups)]
     random_spans = draw_random_spans(sizes, spans, seed=seed)
-    for size, placed, expected in zip(sizes, random_spans, spans, strict=True):
-        outer = [
-            span for span in expected if not any(o[0] <= span[0] and span[1] <= o[1] for o in expected if o != span)
-        ]
+    for size, placed, part in zip(sizes, random_spans, spans, strict=True):
+        outer = [(s, e) for s, e in part if not any(b <= s and e <= f for b, f in part if (b, f) != (s, e))]
         assert sorted(end - start for start, end in placed) == sorted(end - start for start, end in outer)
         assert all(span[1] <= other[0] for span, other in pairwise([(0, 0), *placed, (size, size)]))
     assert random_spans == draw_random_spans(sizes, spans, seed=seed)

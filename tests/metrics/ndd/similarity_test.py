@@ -11,14 +11,7 @@ from scipy import stats
 
 from pipeline.metrics.commenting.correlation import correlate
 from pipeline.metrics.ndd import similarity
-from pipeline.metrics.ndd.similarity import (
-    CASES,
-    correlate_by_overlap,
-    correlate_measures,
-    ensemble,
-    list_quantiles,
-    measure_separation,
-)
+from pipeline.metrics.ndd.similarity import CASES, correlate_by_overlap, correlate_measures, measure_separation
 
 MEASURES = {"ndd": -1, "cosine": 1}
 
@@ -88,21 +81,22 @@ def test_too_few_pairs_have_no_correlation() -> None:
     actual = correlate_by_overlap(pairs, {"ndd": -1}, thresholds=[0.0, 0.5], draws=10)
     assert actual.select("subset", "n").rows() == [("=0", 0), (">0", 60), (">0.5", 0), ("=1", 0)]
     assert actual["pearson"].is_null().to_list() == [True, False, True, True]
-    assert list_quantiles(pairs.head(0), "ndd").rows() == []
+    assert similarity.list_quantiles(pairs.head(0), "ndd").rows() == []
 
 
 def test_ensemble() -> None:
     """The distance less 0.0025 cosines (NDD-12); a share of 400 orders pairs as the cosine less 0.0025 distances."""
     pairs = graded()
-    assert ensemble(pl.Series([0.5, 0.2]), pl.Series([1.0, -1.0])).to_list() == pytest.approx([0.4975, 0.2025])
-    reverse = ensemble(pairs["ndd"], pairs["cosine"], share=1 / 0.0025)
+    values = similarity.ensemble(pl.Series([0.5, 0.2]), pl.Series([1.0, -1.0]))
+    assert values.to_list() == pytest.approx([0.4975, 0.2025])
+    reverse = similarity.ensemble(pairs["ndd"], pairs["cosine"], share=1 / 0.0025)
     assert reverse.rank().to_list() == (0.0025 * pairs["ndd"] - pairs["cosine"]).rank().to_list()
 
 
 def test_distributions_by_hand() -> None:
     """Quantiles of each label by interpolation: of 0 and 10 they are 0, .5, 1, …; what has no value is not counted."""
     pairs = pl.DataFrame({"is_positive": [True, True, False, True], "ndd": [10.0, 0.0, 3.0, None]})
-    actual = list_quantiles(pairs, "ndd")
+    actual = similarity.list_quantiles(pairs, "ndd")
     assert actual.filter("is_positive")["value"].to_list() == pytest.approx([i / 2 for i in range(21)])
     assert actual.filter("is_positive")["quantile"].to_list() == [*range(0, 101, 5)]
     assert actual.filter(is_positive=False).select("value", "n").unique().rows() == [(3.0, 1)]
