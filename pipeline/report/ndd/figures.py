@@ -1,8 +1,8 @@
 """Figures of NDD, as inline SVG: compressors, measures of distance, and what they know of trees and predicates.
 
-In: frames with a row at least; without rows a figure raises ValueError. Rows may come in any order, and what is null is
-left out. Nothing is told by colour alone: there are markers and numbers. Shares are in [0, 1] and drawn in percent, as
-the paper prints them; correlations stay as they are.
+In: frames with a row at least. Rows may come in any order, and what is null is left out. Nothing differs by colour
+alone: there are markers and numbers. Shares are in [0, 1] and drawn in percent, as the paper prints them; correlations
+stay as they are.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ def draw_compressions(frame: pl.DataFrame, lang: str) -> str:
         frame: by, metric (f1_macro, ratio, and ratio_delta for the gold's), value, low, high; of one source.
         lang: whose table of the paper stands beside it, hollow.
     """
-    rows_by_key = index_rows(plot.require_rows(frame).drop_nulls("value"), "by", "metric")
+    rows_by_key = index_rows(frame.drop_nulls("value"), "by", "metric")
     names = [
         name
         for name in order_names(frame["by"], SYSTEMS)
@@ -139,7 +139,7 @@ def _draw_lines(
 def draw_positions(frame: pl.DataFrame) -> str:
     """Draw how many of the words of each tenth of a sentence stay (figure 6): source, system, bin (0 to 9), value."""
     lines: dict[str, list[Line]] = {}
-    for source in sorted(set(plot.require_rows(frame)["source"])):
+    for source in sorted(set(frame["source"])):
         source_rows = frame.filter(pl.col("source") == source).drop_nulls("value").sort("bin")
         lines[source] = []
         for name in order_names(source_rows["system"], ["gold", *SYSTEMS]):
@@ -155,7 +155,7 @@ def draw_positions(frame: pl.DataFrame) -> str:
 
 def draw_ratios(frame: pl.DataFrame) -> str:
     """Draw F1 against CR as threshold and longest span change (table 6): threshold, longest, source, metric, value."""
-    wide = plot.require_rows(frame).pivot("metric", index=["source", "longest", "threshold"], values="value")
+    wide = frame.pivot("metric", index=["source", "longest", "threshold"], values="value")
     if not {"f1_macro", "ratio"} <= set(wide.columns) or (wide := wide.drop_nulls(["f1_macro", "ratio"])).is_empty():
         return ""
     wide = wide.with_columns(pl.col("f1_macro") * 100).sort("source", "longest", "threshold")
@@ -187,7 +187,7 @@ def draw_overlap(frame: pl.DataFrame, name: str = "correlation") -> str:
         name: of the correlation.
     """
     lines = []
-    for key in order_names(plot.require_rows(frame)["measure"], MEASURES):
+    for key in order_names(frame["measure"], MEASURES):
         part = frame.filter(pl.col("measure") == key).drop_nulls("value").sort("threshold")
         low, high = (part[end].cast(pl.Float64).to_list() for end in ("low", "high"))
         thresholds, values = part["threshold"].cast(pl.Float64).clip(-0.1).to_list(), part["value"].to_list()
@@ -214,8 +214,6 @@ def draw_strips(groups: Mapping[str, Mapping[str, Mapping[int, float]]], x: str)
         x: what values are.
     """
     labels = [*dict.fromkeys(label for row in groups.values() for label in row)]
-    if not labels:
-        raise ValueError("expected at least one row")
     with plot.use_style():
         figure, axis = plot.create_row_figure([*groups], 0.18 * len(labels) + 0.2)
         for y, row in enumerate(groups.values()):
@@ -234,7 +232,7 @@ def draw_strips(groups: Mapping[str, Mapping[str, Mapping[int, float]]], x: str)
 
 def draw_pruning(frame: pl.DataFrame) -> str:
     """Draw table 7 as cells in percent, the paper's number small below: system, threshold, metric, value."""
-    metrics, rows_by_key = (*DEPTHS, *SUBTREES), index_rows(plot.require_rows(frame), "system", "threshold", "metric")
+    metrics, rows_by_key = (*DEPTHS, *SUBTREES), index_rows(frame, "system", "threshold", "metric")
     order = order_names(frame["system"], SYSTEMS)
     keys = sorted({key[:2] for key in rows_by_key}, key=lambda key: (order.index(key[0]), key[1]))
     cells = [[rows_by_key.get((*key, metric), {}).get("value") for metric in metrics] for key in keys]
