@@ -246,7 +246,7 @@ def test_thresholds_trees_predicates_and_people(page_tables: dict[str, list[list
 
 def test_overlap_distributions_positions_shift_and_differences(page_tables: dict[str, list[list[str]]]) -> None:
     """Ends of figure 3 have names, quantiles are those of the middle, tenths are in percent, a tiny p says so."""
-    thresholds = [row[0] for row in page_tables["How overlap changes it: Pearson's r"]]
+    thresholds = [row[0] for row in page_tables["How overlap changes it: Pearson's r"]]
     assert thresholds == ["none", "> 0", "> 0.5", "> 0.9", "all"]
     assert page_tables["How far edits are apart: NDD"] == [
         ["Lemma", "positive", "0.020", "0.100", "0.200", "0.300", "0.380", "70"],
