@@ -59,12 +59,8 @@ def correlate_shift(
     At equal length is Spearman's partial correlation: Pearson's of what a straight line in the rank of the length
     leaves of both ranks. Its interval draws these residuals and does not fit the line again.
 
-    Args:
-        frame: a row a comment: context_shift, word_count, thread_id (the bootstrap draws whole threads) and the
-            columns; rows with a null or NaN in what is compared are left out of n.
-        columns: measures such as implicitness, subtext; the length itself as well, which has no partial one.
-        draws: samples of the bootstrap.
-        seed: of the draws.
+    A row is a comment: context_shift, word_count, thread_id (the bootstrap draws whole threads) and the columns, of
+    which the length itself has no partial correlation. Rows with a null or NaN in what is compared are left out of n.
 
     Returns:
         A row a column: metric, spearman, low, high, partial, partial_low, partial_high, n. Null where fewer than three

@@ -31,12 +31,7 @@ class Head(NamedTuple):
 
 
 def load_heads(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: LoadEncoder) -> dict[str, Head]:
-    """Load the heads of a registry entry, by language.
-
-    Args:
-        tensors: weights, `<language>.<name>`.
-        config: the entry's configuration.
-        load: gives the encoder that a head's configuration names.
+    """Load the heads of a registry entry, by language, from its tensors (`<language>.<name>`) and configuration.
 
     Raises:
         BadInput: the encoder is another one than the head was fitted on, or the model is a variant that does not score

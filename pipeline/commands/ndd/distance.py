@@ -168,7 +168,7 @@ def compress(
 
 
 def _looks_like_a_file(what: str) -> bool:
-    """Whether it is a name with a known ending, or a folder."""
+    """Whether a text is a name with a known ending, or a folder."""
     has_ending = Path(what).suffix.lower() in (*files.WRITES, ".xlsx", ".json")
     return _is_path(what, Path.is_dir) or (has_ending and " " not in what)
 

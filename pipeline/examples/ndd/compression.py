@@ -7,7 +7,7 @@
 
 A compression keeps some words of its sentence and makes no new ones. Where it is given as text it is aligned greedily,
 from left to right, each word with the first that it can be: the words are right, their places may be earlier than those
-that the annotator had in mind. Capitals do not count.
+that the annotator had in mind. Capitals do not count. What cannot be read is BadInput with file, line and field.
 """
 
 import ast
@@ -71,16 +71,7 @@ def read_google(path: Path, annotator: int = 1) -> Read:
 
     The published compressions are cut into words otherwise than the sentences ("$ 30"). Words here are those of
     `segment.UNIT`, with each mark a word, by which the sentences are about as long as table 9 says (27.86; 27.71).
-
-    Args:
-        path: the jsonl file, or its folder.
-        annotator: which of the summaries, from 1.
-
-    Returns:
-        All are English test items; an item_id is `<file name>:<row>`.
-
-    Raises:
-        BadInput: naming file, line and field.
+    Summaries are by annotators from 1 on. All are English test items; an item_id is `<file name>:<row>`.
     """
     return _drop_faulty(path, _list_google(path, annotator))
 
@@ -88,17 +79,9 @@ def read_google(path: Path, annotator: int = 1) -> Read:
 def read_broadcast(path: Path, annotator: int = 1, least: int = LEAST) -> Read:
     """Read broadcast news from the two files of SLAHAN's `share/bcn`; by default the subset of the paper (E18).
 
-    Args:
-        path: the folder with `input.txt` and `gold.<annotator>.comp`, which have a sentence a line with blanks
-            between its tokens. `share/google` has the same layout but for the name of its gold file.
-        annotator: 1, 2 or 3; the paper's is 1.
-        least: tokens of a sentence; shorter ones are dropped.
-
-    Returns:
-        All are English test items; an item_id is `<file name>:<line>`.
-
-    Raises:
-        BadInput: a file that is not there, or files with different numbers of lines.
+    The folder has `input.txt` and `gold.<annotator>.comp` (1, 2 or 3; the paper's is 1), with a sentence a line and
+    blanks between its tokens; sentences of fewer tokens than `least` are dropped. `share/google` has the same layout
+    but for the name of its gold file. All are English test items; an item_id is `<file name>:<line>`.
     """
     return _drop_faulty(path, _list_broadcast(path, annotator), least)
 
@@ -106,19 +89,9 @@ def read_broadcast(path: Path, annotator: int = 1, least: int = LEAST) -> Read:
 def read_colloquial(path: Path, held_out: int = HELD_OUT) -> Read:
     """Read Colloquial-SC in its official order: the last 150 for testing, the 150 before for validation (NDD-27).
 
-    The order is that of all rows, those included that are no Python literals. Masks are left as they are: see
-    `replace_masks`.
-
-    Args:
-        path: the folder with `alldata-<n>.txt` and `shuffled_idx-<n>.txt`.
-        held_out: items of the test part, and of the validation part.
-
-    Returns:
-        All are Chinese; an item_id is `colloquial:<number>`.
-
-    Raises:
-        BadInput: naming file and line, for lines that are not in twos with a running number from 0, and for an order
-            that does not name each item once.
+    The folder has `alldata-<n>.txt` and `shuffled_idx-<n>.txt`. The order is that of all rows, those included that are
+    no Python literals. Masks are left as they are: see `replace_masks`. An item_id is `colloquial:<number>`. Lines have
+    to be in twos with a running number from 0, and the order has to name each item once.
     """
     return _drop_faulty(path, _list_colloquial(path, held_out))
 
@@ -128,9 +101,6 @@ def read(path: Path) -> Read:
 
     `item_id` (else `<file name>:<line>`), `lang` (else what the script says) and `split` may be there. The words of a
     text are Chinese characters, words of other writing, and marks.
-
-    Raises:
-        BadInput: naming file, line and field.
     """
     return _drop_faulty(path, _list_own(path))
 

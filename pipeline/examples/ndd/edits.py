@@ -90,13 +90,7 @@ def generate(sentences: Sequence[Sentence], test: str, *, seed: int = SEED, shar
     """Generate the two pairs of each sentence for a test.
 
     What a sentence gives depends on its id, the seed and the corpus, not on its place in the corpus. Places are drawn
-    among those for which there are both words.
-
-    Args:
-        sentences: the corpus; new words are drawn from all of it.
-        test: a name in `TESTS`.
-        seed: of the draws.
-        share: of the words to replace, in (0, 1]; verbs are always replaced all.
+    among those for which there are both words; new words are drawn from all sentences. All verbs are always replaced.
 
     Raises:
         BadInput: there is no such test, or a sentence has columns of different lengths or another's id.

@@ -41,11 +41,7 @@ class Read(NamedTuple):
 
 
 def read(path: Path) -> Read:
-    """Read pairs of a csv or jsonl file, by its suffix; words are those of `segment.UNIT`.
-
-    Raises:
-        BadInput: naming file, line and field; a file that is neither csv nor jsonl.
-    """
+    """Read pairs of a csv or jsonl file, by its suffix; words are those of `segment.UNIT`."""
     readers = {".csv": _read_csv, ".jsonl": _read_jsonl}
     if path.suffix not in readers:
         raise BadInput(f"{path}: expected the name of a csv or jsonl file")
@@ -100,10 +96,7 @@ def overlap(first_words: Sequence[str], second_words: Sequence[str]) -> float:
     """Compute the share of the shorter sentence's words in the longest common subsequence: from 0 to 1.
 
     Capitals count, and marks are words. Bit i of the row is 0 where the word at i of `first_words` makes the
-    subsequence longer (Hyyrö, 2004).
-
-    Raises:
-        ValueError: a sentence without words.
+    subsequence longer (Hyyrö, 2004). A sentence without words is a ValueError.
     """
     if not first_words or not second_words:
         raise ValueError("expected two sentences with words")

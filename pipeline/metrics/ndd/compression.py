@@ -58,11 +58,8 @@ def evaluate(predictions: Masks, items: pl.DataFrame, *, draws: int = DRAWS, see
       are no more than those of the gold (NDD-25). A sentence without an n-gram scores 0.
     - bleu_1 to bleu_4: of the corpus, with the n-grams of words up to that length (NDD-27).
 
-    Args:
-        predictions: of each item which words are kept, in the order of the items; none may be kept.
-        items: at least one, with words [n], kept [n], of which at least one is true, and lang.
-        draws: bootstrap samples.
-        seed: of the samples.
+    Predictions say which words of each item are kept, maybe none; items, at least one, have words [n], kept [n], of
+    which at least one is true, and lang.
 
     Returns:
         A row a measure: metric, value, low, high, n (sentences), signature (what must be the same to compare).

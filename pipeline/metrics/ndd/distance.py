@@ -62,16 +62,10 @@ def divergences(
     """Compute the divergence of the distributions at two places, for m pairs of places: [m].
 
     A place that is first of several pairs is asked of once, so the distributions of a sentence cost as many calls as it
-    has words, however many others it is compared with.
+    has words, however many others it is compared with. A model with a method `unchanged` is not asked where it reports
+    that both distributions are equal. Memory holds `cache_size` distributions and one batch of the model.
 
-    Args:
-        model: it is asked for each distinct row of `first_places` and for each row of `second_places`. A model with a
-            method `unchanged` is not asked where it reports that both distributions are equal.
-        sentences: each of its words.
-        first_places: sentence and place of the first distribution, [m, 2]; places as `MaskedModel` has them.
-        second_places: the same of the second distribution, [m, 2].
-        divergence: hellinger, kl or kl_reversed.
-        cache_size: distributions held at a time; memory is these and one batch of the model.
+    Places are sentence and place, [m, 2], as `MaskedModel` has them.
     """
     values, measure = np.zeros(len(first_places)), DIVERGENCES[divergence]
     queries = np.arange(len(first_places))
@@ -112,14 +106,8 @@ def distances(
     With Hellinger's distance it is symmetric and at most the sum of the weights, which is 1 for `mean`; section 3 uses
     both. Where no word is shared, what stands before and behind the sentences is compared (section 3, r = 0; NDD-09).
 
-    Args:
-        model: gives the distributions.
-        first_sentences: n sentences, each a list of words.
-        second_sentences: as many.
-        divergence: hellinger, kl or kl_reversed.
-        weights: mean, 1 over the number of neighbours; sum, 1; distance, μ to the number of words between a neighbour
-            and the nearest word that is none.
-        mu: of `distance`.
+    The weight is 1 over the number of neighbours (`mean`), 1 (`sum`), or μ to the number of words between a neighbour
+    and the nearest word that is none (`distance`).
     """
     totals = np.zeros(len(first_sentences))
     sizes = [min(len(first), len(second)) + 2 for first, second in zip(first_sentences, second_sentences, strict=True)]

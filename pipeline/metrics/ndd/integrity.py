@@ -19,18 +19,10 @@ _NUMBERS = {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.
 
 
 def summarize(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
-    """Compute mean grades of each system over its graded compressions, each of which counts once.
-
-    Args:
-        grades: item_id, system, field, grade (null where there is none).
-        draws: bootstrap samples.
-        seed: of the samples.
+    """Compute mean grades of each system over its compressions: item_id, system, field, grade (or null).
 
     Returns:
         A row a system and field, in order of system: system, field, value, low, high, n (sentences).
-
-    Raises:
-        BadInput: a system has two grades of a field for a sentence.
     """
     if (duplicates := grades.filter(pl.struct("item_id", "system", "field").is_duplicated())).height:
         item, system, field = duplicates.select("item_id", "system", "field").row(0)
@@ -49,13 +41,8 @@ def summarize(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> 
 def measure_agreement(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
     """Measure how far raters agree on each field: weighted kappa, linear and quadratic, and ordinal alpha.
 
-    A compression that systems share counts once. The interval takes compressions for independent, which those of one
-    sentence are not, and so is rather narrow.
-
-    Args:
-        grades: task_id, field, grades, raters.
-        draws: bootstrap samples.
-        seed: of the samples.
+    Grades have task_id, field, grades, raters. A compression that systems share counts once. The interval takes
+    compressions for independent, which those of one sentence are not, and so is rather narrow.
 
     Returns:
         A row a field and measure: field, metric, value, low, high, n (compressions with two grades or more); null where

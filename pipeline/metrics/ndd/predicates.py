@@ -27,10 +27,7 @@ Ensemble = Literal["value", "rank"]
 Bools = npt.NDArray[np.bool_]
 
 MASK = "[MASK]"
-"""Replaces a masked word by default: for a model a word that no sentence has.
-
-`models.ndd.masked_lm` treats special pieces as words, too; see `mask_word` of `score_words`.
-"""
+"""Replaces a masked word by default: a word that no sentence has. `models.ndd.masked_lm` has its own `mask_word`."""
 STOP_WORDS = {"en": "a", "es": "el", "zh": "的"}
 """What replaces a word (footnote 10, which has `that` for English out of domain); the Chinese one is our own choice."""
 LONGEST = 50  # words (footnote 9)
@@ -61,19 +58,9 @@ def score_words(
     """Compute NDD between a sentence and its edit, for each of its words.
 
     The neighbours are all the other words; the edited place counts nothing, as its word is not in both. The model is
-    asked n times for a sentence of n words, and n (n - 1) times for its edits.
-
-    Args:
-        model: gives the distributions.
-        sentences: each of its words.
-        edit: what happens to a word.
-        lang: of the sentences, for the stop word.
-        divergence: the paper goes on with KL here (footnote 8).
-        weights: of the neighbours. mean and sum rank the words of a sentence alike; as a mean, words of sentences of
-            any length are comparable, hence the default. balanced and exponential are those of `metrics.ndd.weights`.
-        mu: of balanced and exponential.
-        stop_word: instead of that of `STOP_WORDS`.
-        mask_word: the model's mask word.
+    asked n times for a sentence of n words, and n (n - 1) times for its edits. The paper goes on with KL here
+    (footnote 8). Weights mean and sum rank the words of a sentence alike; as a mean, words of sentences of any length
+    are comparable, hence the default. balanced and exponential are those of `metrics.ndd.weights`, with `mu`.
 
     Returns:
         Of each sentence [words], at least 0; higher is more of a predicate. The only word of a sentence has 0.
@@ -137,13 +124,8 @@ def score_perplexity(
 def ensemble(parts: Sequence[Sequence[Floats]], method: Ensemble = "value") -> list[Floats]:
     """Average the scores of several edits word by word; the paper combines three and does not say how.
 
-    Args:
-        parts: of each edit the scores of all sentences.
-        method: `value`, the scores themselves: an edit weighs as far as it moves sentences. `rank`, the place of a word
-            in its sentence from 0 for the lowest to 1, the mean place for ties: all edits weigh the same.
-
-    Raises:
-        BadInput: no such way, nothing given, or scores of different sentences.
+    By `value`, an edit weighs as far as it moves sentences. By `rank`, the place of a word in its sentence from 0 for
+    the lowest to 1, with the mean place for ties, all edits weigh the same.
     """
     from scipy.stats import rankdata
 
@@ -176,11 +158,9 @@ def select_sentences(is_predicate: Sequence[Sequence[bool]], longest: int = LONG
 
 
 def average_precision(score: Floats, is_right: Bools) -> float:
-    """Compute mean precision at each recall, ties together, as scikit-learn does; NaN with none right.
+    """Compute mean precision at each recall [n], ties together, as scikit-learn does; NaN with none right.
 
     Scores that are all the same have the share of words that are right.
-
-    Takes two arrays [n].
     """
     order = np.argsort(-score, kind="stable")
     ends = np.flatnonzero(np.diff(score[order], append=np.nan) != 0)
@@ -191,7 +171,7 @@ def average_precision(score: Floats, is_right: Bools) -> float:
 def auc(score: Floats, is_right: Bools, weights: Floats | None = None) -> float:
     """Compute the chance that a right word scores above a wrong one, a tie half; NaN with none or all right.
 
-    Takes arrays [n]; weights are how often each word counts, by default once.
+    All are [n]; weights are how often each word counts, by default once.
     """
     return _auc(np.unique(score, return_inverse=True)[1], is_right, np.ones(len(score)) if weights is None else weights)
 
@@ -216,14 +196,7 @@ def evaluate(
     - auc_pooled: `auc` over the words of all sentences together.
     - auc_mean: the mean over sentences of theirs, of those with words of both kinds.
 
-    What a scorer has to beat is what constant scores have.
-
-    Args:
-        scores: of each sentence [words].
-        is_predicate: of each sentence as many.
-        longest: see `select_sentences`.
-        draws: bootstrap samples; with 0 no interval, null.
-        seed: of the samples.
+    What a scorer has to beat is what constant scores have. Without draws there is no interval.
 
     Returns:
         A row a measure, null where there is nothing to measure: metric, value, low, high, n (sentences), words,

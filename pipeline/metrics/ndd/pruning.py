@@ -47,13 +47,8 @@ def evaluate(
     - subtree_1 to subtree_3_or_more: of the dropped spans of so many words, the share of those that are subtrees. A
       whole sentence is none.
 
-    Args:
-        heads: of the words of each sentence, -1 for the root.
-        spans: of each sentence, none or more.
-        subtree: one is a word with all its descendants; several are one or more of these, so that no other word hangs
-            on a word of the span.
-        draws: bootstrap samples.
-        seed: of the samples.
+    Heads are of the words of each sentence, -1 for the root. A subtree, `one`, is a word with all its descendants;
+    `several` are one or more of these, so that no other word hangs on a word of the span.
 
     Returns:
         A row a measure: metric, value, low, high, n: of how many words, or spans of that length. The three are null

@@ -34,16 +34,9 @@ def correlate_measures(
 ) -> pl.DataFrame:
     """Measure how far each measure agrees with a target: a column of table 1.
 
-    All measures are correlated on the same pairs, those for which each has a finite value; pairs are drawn alike.
-
-    Args:
-        pairs: the measures and the target, a number (`similarity`) or true and false (`is_positive`).
-        measures: columns with their directions.
-        target: a column without nulls.
-        group: a column by whose values the bootstrap draws, as sentence_id where a sentence has two edits; by default
-            it draws single pairs.
-        draws: samples of the bootstrap.
-        seed: of the draws.
+    All measures are correlated on the same pairs, those for which each has a finite value; pairs are drawn alike. The
+    target is a column without nulls, a number (`similarity`) or true and false (`is_positive`). The bootstrap draws by
+    the values of `group`, as sentence_id where a sentence has two edits; by default it draws single pairs.
 
     Returns:
         measure, the fields of `correlation.Correlation` (of which the paper has Pearson's), left_out (pairs that lack a
@@ -78,8 +71,7 @@ def correlate_by_overlap(
     At its ends the figure has pairs without any common word (r = 0) and those of which one has all words of the other
     (r = 1), so these stand apart.
 
-    Args are as of `correlate_measures`; pairs have `overlap` as well (`examples.ndd.similar.add_overlap`), and
-    thresholds are shares of the shorter sentence, rising.
+    Pairs have `overlap` as well (`examples.ndd.similar.add_overlap`); thresholds are shares of the shorter sentence.
 
     Returns:
         subset ("=0", ">0", ">0.1", …, "=1") and the columns of `correlate_measures`; null for too few pairs.
@@ -126,9 +118,7 @@ def list_quantiles(pairs: pl.DataFrame, measure: str) -> pl.DataFrame:
 def measure_separation(pairs: pl.DataFrame, measures: Measures) -> pl.DataFrame:
     """Compute the share of sentences whose negative edit is farther away than the positive one; chance is 1/2.
 
-    Args:
-        pairs: sentence_id, is_positive and the measures; a sentence has one pair of each label at most (one test).
-        measures: columns with their directions.
+    Pairs have sentence_id, is_positive and the measures; a sentence has one pair of each label at most (one test).
 
     Returns:
         measure, share (a tie counts one half), low, high (Wilson's interval of 95 %), n (sentences with two finite

@@ -104,13 +104,8 @@ class CountLM:
     ) -> Iterator[tuple[Ints, Tensor]]:
         """Compute log probabilities of the vocabulary at masked words, in batches.
 
-        Place -1 is before the first word, with P(w | behind); place n is behind the last of n words, with
-        P(w | before). Equal contexts are computed once a batch.
-
-        Args:
-            sentences: each of its words.
-            sentence: of each ask, [m].
-            place: of the word in it, [m], from -1 to n.
+        An ask is a sentence and a place in it, [m] each. Place -1 is before the first word, with P(w | behind); place n
+        is behind the last of n words, with P(w | before). Equal contexts are computed once a batch.
 
         Yields:
             Rows of the asks [b], ordered by context, and log probabilities [b, size], float32.
@@ -246,15 +241,9 @@ def fit(
 ) -> CountLM:
     """Count the words of sentences between their neighbours, with some 120 bytes a word; their order does not matter.
 
-    Args:
-        sentences: each of its words; iterated once.
-        vocabulary: number of most frequent words that are distinguished, ties by code point; all others are one word.
-        is_folded: whether to fold case, here and in prediction.
-        limit: above this number of distinct trigrams, pairs of neighbours that occur once are left out and counted in
-            `pruned`.
-
-    Raises:
-        BadInput: there is no word, or the vocabulary is not from 1 to 1,000,000.
+    The most frequent words are distinguished, ties by code point; all others are one word. Case is folded if
+    `is_folded`, here and in prediction. Above the limit of distinct trigrams, pairs of neighbours that occur once are
+    left out and counted in `pruned`.
     """
     if not 1 <= vocabulary <= 1_000_000:  # the square and the cube are to be 64-bit numbers
         raise BadInput(f"vocabulary: expected 1 to 1,000,000 words, found {vocabulary}")
@@ -311,9 +300,6 @@ def cross_entropy(model: CountLM, sentences: Sequence[Sentence]) -> HeldOut:
     """Measure how well the model predicts each word of held-out sentences; unknown words count as one word.
 
     Only models of the same vocabulary can be compared: with fewer words more are unknown and easy to predict.
-
-    Raises:
-        BadInput: there is no word.
     """
     surprisal = np.concatenate([np.empty(0), *model.surprisals(sentences)])
     if not len(surprisal):

@@ -96,13 +96,8 @@ class MaskedLM:
     ) -> Iterator[tuple[IndexArray, Tensor]]:
         """Compute log probabilities of the vocabulary at masked words, in batches.
 
-        Place -1 is [CLS] before the first word, place n [SEP] behind the last of n words; nothing is masked there
-        (NDD-09). With several masks the distribution is their mean.
-
-        Args:
-            sentences: each of its words.
-            sentence: of each ask, [m].
-            place: of the word in it, [m].
+        An ask is a sentence and the place of a word in it, [m] each. Place -1 is [CLS] before the first word, place n
+        [SEP] behind the last of n words; nothing is masked there (NDD-09). With several masks it is their mean.
 
         Yields:
             Rows of the asks [b], the longest first, each once; and the log probabilities [b, vocabulary], float32, on
@@ -237,9 +232,8 @@ def load(
     """Load a masked language model.
 
     Args:
-        source: a model of transformers with a head for masked words, named as for
-            `pretrained_reader.load_transformer`: a folder, such as `undertone train masked-lm` writes, or
-            `bert-base-cased@<commit>`.
+        source: a model of transformers with a head for masked words, named as for `load_transformer`: a folder, such
+            as `undertone train masked-lm` writes, or `bert-base-cased@<commit>`.
         masks: one for a word, as released; or as many as it has pieces, for models with whole-word masking such as
             `hfl/chinese-roberta-wwm-ext@<commit>`.
         batch: rows of the encoder at a time.

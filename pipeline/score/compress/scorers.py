@@ -40,15 +40,8 @@ def ndd(
     """Score spans by the NDD of a sentence and its remainder: Σ a b F over remaining words (section 4, appendix C).
 
     The distributions of the sentence are asked for once, those of what remains for each neighbour: n + Σ over the spans
-    of their neighbours. Fast NDD has one or two neighbours a span. Blocks of sentences bound time and memory.
-
-    Args:
-        model: gives the distributions.
-        divergence: kl in section 4.2.
-        weighting: of `metrics.ndd.weights.WEIGHTS`.
-        mu: of the weights.
-        nu: decay for later words; below 1 these are dropped more easily.
-        is_fast: only the words that touch the span count.
+    of their neighbours. Blocks of sentences bound time and memory. Fast NDD counts only the one or two words that touch
+    the span. Below 1, ν lets later words be dropped more easily.
     """
     weigh = weights.WEIGHTS[weighting]
 

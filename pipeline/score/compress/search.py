@@ -87,15 +87,8 @@ def compress(
     cheapest are dropped first and the others are scored again, for any scale of the scorer; no span is dropped that is
     longer than the excess.
 
-    Args:
-        sentences: each of its words.
-        scorer: what dropping a span costs; all sentences of a round are scored in one call.
-        search: the numbers.
-        heads: of each sentence's words, -1 at the root; then only whole subtrees are dropped.
-        on_progress: called with the number of sentences that were finished.
-
-    Returns:
-        One for each sentence. At least one word is kept of a sentence that has any.
+    All sentences of a round are scored in one call. With heads of each sentence's words only whole subtrees go. At
+    least one word is kept of a sentence that has any. `on_progress` counts sentences that are finished.
 
     Raises:
         ValueError: a ratio outside (0, 1], or numbers below what they can be.

@@ -77,9 +77,7 @@ def list_systems(
 ) -> list[str]:
     """List the systems to run: gold, the baselines, and those of `names` that the model can run.
 
-    Raises:
-        BadInput: there is no such system, the source's name is none for a table, or the user gave the names
-            (`is_explicit`) and the model cannot run one of them.
+    A system that the model cannot run is an error where the user gave the names (`is_explicit`).
     """
     if not re.fullmatch(SOURCE_NAME, source):
         raise BadInput(f"source: expected up to 30 small letters, digits and _, found {source!r:.60}")
@@ -191,9 +189,6 @@ def measure(source: str, day: str) -> pl.DataFrame:
     """Measure the compressions of a data set by system and language: tables 3 and 5, significance, figure 6.
 
     Each system is measured on the sentences that it compressed, and compared with its best rival in F1.
-
-    Returns:
-        Rows of `studies`.
     """
     partition = (pl.col("source") == source) & (pl.col("day") == parse_day(day))
     compressions = warehouse.scan("compressions", partition).sort("item_id", "system").collect()

@@ -53,12 +53,7 @@ def get_project(source: str) -> Project:
 
 
 def load_compressions(source: str, day: str, systems: Sequence[str] = ()) -> pl.DataFrame:
-    """Load the compressions of a data set by some systems, by default all: item_id, system, lang, words, kept.
-
-    Raises:
-        Missing: there are none of the day.
-        BadInput: there are none by one of the systems.
-    """
+    """Load the compressions of a data set by some systems, by default all: item_id, system, lang, words, kept."""
     source_rows = warehouse.scan("compressions", pl.col("source") == source)
     rows = source_rows.filter(pl.col("day") == parse_day(day)).sort("item_id", "system").collect()
     if not rows.height:
@@ -114,13 +109,7 @@ def load_tasks(source: str, day: str) -> Tasks:
     """Load the tasks of a day's compressions as they are now, and the systems that each belongs to.
 
     A task belongs only to systems that were selected, even where another system left the same words: those sentences
-    alone would be no sample of the other system.
-
-    Returns:
-        Rows of `label_tasks` with item_id in the order of their ids; and the key of `compression.build_tasks`.
-
-    Raises:
-        Missing: nothing of the day was given to raters.
+    alone would be no sample of the other system. The tasks are rows of `label_tasks` with item_id.
     """
     released, selections, name = _load_released(source), _load_selections(source, day), get_project(source).name
     if not selections:
@@ -155,9 +144,6 @@ def export(
 
     Two raters get each sentence with all its compressions; `assigned.csv` in the data set's own folder keeps who got
     which, so that later exports assign the same. By default all sentences and systems count that were given to raters.
-
-    Raises:
-        BadInput: a sheet exists and may hold grades, or there is only one rater.
     """
     tasks = load_tasks(source, day).tasks
     if count is not None or systems:
@@ -198,9 +184,6 @@ def collect(
 
     Without paths the files in `labels` in the data set's folder are read. If a rater graded a compression twice the
     later grade counts. Returns the counts tasks, graded (tasks with two grades of each field) and waiting.
-
-    Raises:
-        BadInput: a field is invalid, or people have already graded what simulated raters should.
     """
     tasks = load_tasks(source, day)
     project = get_project(source)

@@ -221,12 +221,8 @@ def train(
 ) -> pl.DataFrame:
     """Adapt an encoder to texts by predicting masked words, and write it as a Hugging Face folder.
 
-    Args:
-        texts: to learn from.
-        out: a folder that does not exist yet, or is empty.
-        profile: of `training.recam.masked_lm`.
-        changes: to its numbers.
-        start: the encoder by its folder or name; by default that in force.
+    The folder is empty or does not exist yet. The numbers are those of a profile of `training.recam.masked_lm`, with
+    changes; the encoder to start from is a folder or name, by default that in force.
 
     Returns:
         epoch, loss, cross_entropy and accuracy on texts held out, count.
@@ -245,11 +241,7 @@ def train(
 
 
 def adapt(day: str, profile: str = PROFILE) -> str:
-    """Adapt an encoder to the English corpus up to a day, once for the same texts and recipe; return `en=<its folder>`.
-
-    Raises:
-        Missing: there are no texts in the language.
-    """
+    """Adapt an encoder to the English corpus up to a day, once for the same texts and recipe; return `en=<folder>`."""
     texts = load_corpus("en", day).to_list()
     if not texts:
         raise Missing(f"no comment or article in en up to {day} to adapt an encoder to")

@@ -35,8 +35,7 @@ def write(day: str, ref: str | None = None) -> str:
 def load_inputs(day: str, ref: str | None = None) -> page.Ndd:
     """Load what the page shows; a part without rows is None."""
     rows = _load_studies(day)
-    parts = [rows.filter(pl.col("study") == study) for study in STUDIES]
-    compression, similarity, pruning, predicates, context_shift = parts
+    compression, similarity, pruning, predicates, context_shift = (rows.filter(study=study) for study in STUDIES)
     systems = compression.filter(pl.col("threshold").is_null(), pl.col("against").is_null())
     is_grade, is_position = pl.col("lang").is_in(["human", "simulated"]), pl.col("metric").str.starts_with("kept_")
     is_quantile = pl.col("metric").str.contains(r"^q\d{3}$")
@@ -50,20 +49,16 @@ def load_inputs(day: str, ref: str | None = None) -> page.Ndd:
     tests = similarity.filter(pl.col("subset") == pl.col("test"))
     day_compressions = warehouse.scan("compressions", pl.col("day") == parse_day(day)).collect()
     signatures = {*day_compressions["signature"], *rows["model"].drop_nulls()}
+    place = pl.col("metric").str.strip_prefix("kept_").cast(pl.Int64)
+    systems, quantiles = systems.filter(~is_grade, ~is_position), similarity.filter(is_quantile)
     tables = {
-        "compressions": systems.filter(~is_grade, ~is_position).select(
-            "source", "lang", "metric", *_NUMBERS, by="system"
-        ),
+        "compressions": systems.select("source", "lang", "metric", *_NUMBERS, by="system"),
         "significance": _select_significance(compression),
-        "positions": positions.select(
-            "system", "value", "n", source=_SOURCE, bin=pl.col("metric").str.strip_prefix("kept_").cast(pl.Int64)
-        ),
+        "positions": positions.select("system", "value", "n", source=_SOURCE, bin=place),
         "ratios": thresholds.select("threshold", "longest", "metric", "value", source=_SOURCE),
         "tests": tests.select("test", "measure", "metric", *_NUMBERS),
         "overlap": _select_overlap(similarity),
-        "distributions": similarity.filter(is_quantile).select(
-            "test", "measure", "value", "n", label="lang", quantile=_QUANTILE
-        ),
+        "distributions": quantiles.select("test", "measure", "value", "n", label="lang", quantile=_QUANTILE),
         "pruning": prunings.select("system", "threshold", "metric", *_NUMBERS),
         "predicates": predicates.select("measure", "edit", "metric", *_NUMBERS),
         "shift": shifts.select("other", "metric", *_NUMBERS, source="subset"),
@@ -89,15 +84,12 @@ def _load_studies(day: str) -> pl.DataFrame:
 
 def _select_significance(rows: pl.DataFrame) -> pl.DataFrame:
     """Select differences with their p: source, one, other, metric, difference, low, high, p."""
-    rows = rows.filter(pl.col("against").is_not_null()).with_columns(
-        kind=pl.col("metric").str.split("_").list.last(), metric=pl.col("metric").str.replace("_(difference|p)$", "")
-    )
-    key = ["source", "lang", "system", "against", "metric"]
-    differences = rows.filter(pl.col("kind") == "difference")
-    p_values = rows.filter(pl.col("kind") == "p").select(*key, p="value")
-    return differences.join(p_values, on=key).select(
-        "metric", "low", "high", "p", source=_SOURCE, one="system", other="against", difference="value"
-    )
+    key, kind = ["source", "lang", "system", "against", "metric"], pl.col("metric").str.split("_").list.last()
+    rows = rows.filter(pl.col("against").is_not_null()).with_columns(kind=kind)
+    rows = rows.with_columns(metric=pl.col("metric").str.replace("_(difference|p)$", ""))
+    pairs = rows.filter(kind="difference").join(rows.filter(kind="p").select(*key, p="value"), on=key)
+    names: dict[str, Any] = {"source": _SOURCE, "one": "system", "other": "against", "difference": "value"}
+    return pairs.select("metric", "low", "high", "p", **names)
 
 
 def _select_overlap(rows: pl.DataFrame) -> pl.DataFrame:

@@ -79,11 +79,7 @@ def get_system(name: str) -> System:
 
 
 def build_scorer(name: str, lm: masked_lm.LoadedModel, options: DistanceOptions) -> scorers.Scorer:
-    """Build what scores spans.
-
-    Raises:
-        BadInput: the scorer compares states and the model is of counts, or a number is out of range.
-    """
+    """Build what scores spans, if the numbers are in range and the model has the states that the scorer compares."""
     if options.divergence not in DIVERGENCES or options.weighting not in WEIGHTS:
         raise BadInput(f"expected a divergence of {', '.join(DIVERGENCES)} and weights of {', '.join(WEIGHTS)}")
     if not 0 < options.mu <= 1 or not 0 < options.nu <= 1:
@@ -127,11 +123,7 @@ def compress_sentences(
 
 
 def find_heads(words: Sequence[Sequence[str]], lang: str, syntax: Path | None) -> list[tuple[int, ...] | None]:
-    """Find the heads of each sentence in a CoNLL-U file, or parse it with stanza; None where the file lacks it.
-
-    Raises:
-        Missing: there is neither a file nor a parser of the language.
-    """
+    """Find the heads of each sentence in a CoNLL-U file (None where it lacks it), or parse it with stanza."""
     if syntax:
         return [tree and tree.heads for tree in trees.match_trees(trees.read(syntax), words)]
     parse = trees.load_parser(settings.resources() / "stanza", lang)
@@ -151,9 +143,6 @@ def compress_texts(
     Returns:
         The frame with `compressed`, `ratio` (share of the words that stay), `after` (the text after each round, the
         last as `compressed`) and `signature`; all null where there is no text.
-
-    Raises:
-        BadInput: a text has more than 100,000 characters, or a sentence has no tree and the system needs one.
     """
     texts = rows.select(text=pl.col(column).fill_null("")).with_columns(lang=detect_language()).with_row_index("row")
     longest = max(map(len, texts["text"]), default=0)
