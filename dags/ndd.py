@@ -21,7 +21,9 @@ from dag_defaults import DAY, DEFAULTS, Tag, resolve_day
 
 _TEXT: dict[str, Any] = {"default": None, "type": ["null", "string"]}
 _SYSTEMS = ["ndd", "ndd_sc", "fast_ndd", "fast_ndd_sc", "ppl_deleter", "ppl_deleter_sc", "cosine", "bertscore"]
-_NAMES: dict[str, Any] = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
+_LIST: dict[str, Any] = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
+_FORMATS = ["own", "google", "broadcast", "colloquial"]
+_NAME: dict[str, Any] = {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,29}$"}
 _SHARE: dict[str, Any] = {"default": None, "type": ["null", "number"], "exclusiveMinimum": 0, "maximum": 1}
 _ADAPT = "Adapt the encoder to the corpus by this profile, and take that model; empty: take the one above"
 PARAMS = {
@@ -29,19 +31,11 @@ PARAMS = {
     "model": Param(**_TEXT, title="Model", description="Folder, NAME@COMMIT or count; empty: UNDERTONE_MASKED_LM"),
     "adapt": Param(None, enum=[None, "embedded", "large"], title="Adapt", description=_ADAPT),
     "data": Param(**_TEXT, title="Data set", description="Sentences with compressions; empty: the sample"),
-    "format": Param(
-        "own", enum=["own", "google", "broadcast", "colloquial"], title="Format", description="Of the data"
-    ),
-    "source": Param(
-        "sample",
-        type="string",
-        pattern="^[a-z][a-z0-9_]{0,29}$",
-        title="Name",
-        description="That the data set is filed under",
-    ),
+    "format": Param("own", enum=_FORMATS, title="Format", description="Of the data"),
+    "source": Param("sample", **_NAME, title="Name", description="That the data set is filed under"),
     "split": Param(**_TEXT, title="Part", description="Of the data set, such as test; empty: all"),
     "syntax": Param(**_TEXT, title="Trees", description="CoNLL-U file of the data set's sentences"),
-    "systems": Param(_SYSTEMS, **_NAMES, title="Systems", description="Beside copying, head, tail and chance"),
+    "systems": Param(_SYSTEMS, **_LIST, title="Systems", description="Beside copying, head, tail and chance"),
     "ratio": Param(**_SHARE, title="Ratio", description="Share of the words to keep; empty: that of people"),
     "pairs": Param(**_TEXT, title="Pairs", description="Graded pairs, csv or jsonl; empty: the sample"),
     "treebank": Param(**_TEXT, title="Treebank", description="CoNLL-U; empty: the sample"),

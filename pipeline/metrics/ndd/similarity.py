@@ -149,23 +149,18 @@ def measure_separation(pairs: pl.DataFrame, measures: Measures) -> pl.DataFrame:
 class Case(NamedTuple):
     """A sentence and edits of it, all as words, the nearest edit first, as in table 10."""
 
-    kind: str
     words: Sequence[str]
     edits: Sequence[Sequence[str]]
 
 
-def _build_case(kind: str, sentence: str, *edits: str) -> Case:
-    return Case(kind, sentence.split(), [edit.split() for edit in edits])
-
-
-CASES = (
-    _build_case("adjective", "She grew up in a small house .", "She grew up in a little house .",
-          "She grew up in a quiet house .", "She grew up in a huge house ."),
-    _build_case("verb", "They were talking behind the old barn .", "They were chatting behind the old barn .",
-          "They were waiting behind the old barn .", "They were melting behind the old barn ."),
-    _build_case("agreement", "You are reading on the balcony .", "You were reading on the balcony .",
-          "She is reading on the balcony .", "She are reading on the balcony ."),
-)  # fmt: skip
+CASES = [Case(words, edits) for words, *edits in (map(str.split, sentences) for sentences in (
+    ("She grew up in a small house .", "She grew up in a little house .",
+     "She grew up in a quiet house .", "She grew up in a huge house ."),
+    ("They were talking behind the old barn .", "They were chatting behind the old barn .",
+     "They were waiting behind the old barn .", "They were melting behind the old barn ."),
+    ("You are reading on the balcony .", "You were reading on the balcony .",
+     "She is reading on the balcony .", "She are reading on the balcony ."),
+))]  # fmt: skip
 """Our own sentences, with the orders that the paper finds in its one (appendix B; NDD-39): a near word, one of another
 aspect, an opposite or implausible one; and another tense, another person, a broken agreement. A measure has the order
 where `ranking.kendall_tau(range(3), distances)` is 1. Only a masked model of quality can be held to it."""
