@@ -1,6 +1,5 @@
 """The context shift of comments: the rows of `scores`, and its correlation with other scores."""
 
-import json
 from pathlib import Path
 
 import polars as pl
@@ -9,7 +8,7 @@ import pytest
 from pipeline import warehouse
 from pipeline.metrics.commenting.correlation import correlate
 from pipeline.tables import TABLES
-from pipeline.tasks.ndd import compressions, context_shift, masked_lm
+from pipeline.tasks.ndd import context_shift, masked_lm
 from pipeline.tasks.ndd.context_shift import METRIC, add_context_shift, correlate_day, join_scores, score_day
 from tests.support.filled import DAY as DATE
 from tests.support.filled import filled
@@ -177,14 +176,3 @@ def test_how_the_shift_goes_with_others(thread_comments: pl.DataFrame) -> None:
     assert quantiles["metric"].to_list() == [f"q{share:03d}" for share in range(0, 101, 5)]
     assert quantiles["value"].is_sorted()
     assert (quantiles["value"][0], quantiles["value"][-1]) == (comments[METRIC].min(), comments[METRIC].max())
-
-
-@pytest.mark.usefixtures("thread_comments")
-def test_related_rows_replace_those_before() -> None:
-    """Rows written twice are there once, and each setting is JSON."""
-    rows = correlate_day(DAY)
-    for _ in range(2):
-        compressions.replace_study("context_shift", rows, DAY)
-    stored = warehouse.scan("studies").collect()
-    assert stored.height == rows.height
-    assert all(isinstance(json.loads(setting), dict) for setting in stored["setting"])

@@ -72,16 +72,6 @@ def test_a_page_of_compressions(home: Path) -> None:
 
 
 @pytest.mark.usefixtures("compressed")
-def test_words_of_others_stay_text() -> None:
-    """Neither markup nor a template's braces in words or signatures are run; all of them are shown."""
-    text = load_page()
-    assert "<script>alert" not in text
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
-    assert "{{ 7 * 7 }}" in text
-    assert "49" not in text.partition("{{ 7 * 7 }}")[2][:20]
-
-
-@pytest.mark.usefixtures("compressed")
 def test_inputs_are_the_tables() -> None:
     """Inputs are the numbers, significance, positions and sentences of the tables; absent parts are None."""
     inputs = ndd_page.load_inputs(DAY)._asdict()
