@@ -53,15 +53,12 @@ def write_comments(rows: pl.DataFrame) -> None:
 
 def add_scores(metric: str, values: dict[str, float], rows: pl.DataFrame, model: str = "m") -> None:
     """Add scores of the day's comments by another metric."""
-    new_rows = rows.filter(pl.col("comment_id").is_in([*values])).select(
-        *KEY, "text_hash", metric=pl.lit(metric), model_id=pl.lit(model), signature=pl.lit("sig|test|1"),
-        value=pl.col("comment_id").replace_strict(values, return_dtype=pl.Float64),
-    )  # fmt: skip
-    columns = TABLES["scores"].schema.column_names()
-    warehouse.replace(
-        "scores", warehouse.slice_of(day=DAY),
-        lambda present: pl.concat([present.select(columns), new_rows.lazy().select(columns)]),
-    )  # fmt: skip
+    columns, partition = TABLES["scores"].schema.column_names(), warehouse.slice_of(day=DAY)
+    texts = {"metric": metric, "model_id": model, "signature": "sig|test|1"}
+    value = pl.col("comment_id").replace_strict(values, return_dtype=pl.Float64)
+    scores = rows.lazy().filter(pl.col("comment_id").is_in([*values]))
+    scores = scores.with_columns(value=value, **{name: pl.lit(text) for name, text in texts.items()}).select(columns)
+    warehouse.replace("scores", partition, lambda current: pl.concat([current.select(columns), scores]))
 
 
 def load_scores() -> pl.DataFrame:
