@@ -1,6 +1,5 @@
 """The sample's compressions, similar pairs and trees: what whoever calculates with them may count on."""
 
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -128,15 +127,3 @@ def test_half_of_the_pairs_overlap_highly(similar: pl.DataFrame, lang: str) -> N
             high.append(int(grade))
     assert len(high) >= len(pairs) / 2
     assert all(Counter(high)[grade] >= 5 for grade in range(1, 6))
-
-
-def test_files_are_as_they_are_written() -> None:
-    """Characters stand for themselves, a line ends with a newline, and the keys are the documented ones."""
-    for name, keys in [
-        ("compressions.jsonl", {"item_id", "lang", "split", "words", "kept"}),
-        ("similar.jsonl", {"one", "other", "similarity", "lang"}),
-    ]:
-        text = (FOLDER / name).read_text(encoding="utf-8")
-        assert "\\u" not in text
-        assert text.endswith("\n")
-        assert all(json.loads(line).keys() == keys for line in text.splitlines())

@@ -175,13 +175,6 @@ def test_the_cache_lets_far_words_count() -> None:
     assert model.signature != with_cache(model, 0).signature
 
 
-def test_without_a_cache_only_neighbours_count() -> None:
-    """Words further off than the neighbours change nothing."""
-    model = fit(CORPUS)
-    sentences = [["hat", "the", "x", "is"], ["汤", "the", "soup", "is", "warm"]]
-    assert np.array_equal(*predict(model, sentences, [(0, 2), (1, 2)]))
-
-
 def test_words_not_known_are_one() -> None:
     """Beyond the vocabulary and outside the corpus words share the last entry; ties go by code point."""
     model = fit([["b", "a", "c", "c"]], 2)
@@ -273,17 +266,3 @@ def test_held_out_words() -> None:
     model, sentences = fit([["the", "soup", "is"]] * 5), [["the", "soup", "is"], ["hat"]]
     surprisals = np.concatenate(model.surprisals(sentences))
     assert cross_entropy(model, sentences) == (pytest.approx(surprisals.mean()), 0.75, 4)
-
-
-def test_it_learns_from_text(data: Path) -> None:
-    """On real news it tells words left out better than one without neighbours, which a shuffled corpus leaves."""
-    import polars as pl
-
-    texts = pl.read_ndjson(data / "xsum" / "xsum_validation_1000.jsonl")["document"].head(150).to_list()
-    sentences = [line.split() for text in texts for line in text.split("\n") if line.strip()]
-    train, held_out = sentences[:-100], sentences[-100:]
-    rng = np.random.default_rng(0)
-    mixed = [[str(word) for word in rng.permutation(words)] for words in train]
-    real, shuffled = (cross_entropy(fit(corpus, 2000), held_out) for corpus in (train, mixed))
-    assert real.nats < shuffled.nats - 0.2
-    assert real.accuracy > shuffled.accuracy

@@ -29,70 +29,49 @@ def spread(value: float, width: float = 0.02) -> tuple[float, float, float]:
     return value, value - width, value + width
 
 
+# fmt: off
 SCORES = {
     "en": {"ndd": (0.61, 0.42, -0.02), "ndd_sc": (0.65, 0.45, 0.01), "ppl_deleter": (0.5, 0.5, 0.06),
            "unedited": (0.6, 1.0, 0.56), "tail": (0.7, 0.41, -0.03)},
     "zh": {"fast_ndd": (0.7, 0.6, -0.08), "unedited": (0.82, 1.0, 0.32), "ours": (0.6, 0.7, 0.02)},
-}  # fmt: skip
-COMPRESSIONS = frame(
-    "source lang by metric value low high n",
-    [(source, lang, by, metric, *spread(value), 1000 if lang == "en" else 150)
-     for source, lang in (("news", "en"), ("日常", "zh")) for by, row in SCORES[lang].items()
-     for metric, value in zip(("f1_macro", "ratio", "ratio_delta", "rouge_2", "bleu_1"), (*row, 0.41, 0.37),
-                              strict=True)],
-)  # fmt: skip
-SIGNIFICANCE = frame(
-    "source one other metric difference low high p",
-    [("news", "ndd_sc", "ppl_deleter", "f1_macro", 0.15, 0.1, 0.2, 0.00002),
-     ("news", "ndd", "tail", "rouge_2", -0.05, -0.1, 0.01, 0.08)],
-)  # fmt: skip
-POSITIONS = frame(
-    "source system bin value n",
-    [(source, system, place, (10 - place) / 20 + 0.1 * (system == "gold"), 300)
-     for source in ("news", "日常") for system in ("ndd", "gold") for place in range(10)],
-)  # fmt: skip
-RATIOS = frame(
-    "threshold longest source metric value",
-    [(threshold, longest, "news", metric, value + 0.01 * longest)
-     for threshold, longest in ((4.0, 5), (1.0, 5), (3.0, 2)) for metric, value in (("f1_macro", 0.5), ("ratio", 0.4))],
-)  # fmt: skip
-TESTS = frame(
-    "test measure metric value low high n",
-    [(test, measure, metric, *spread(value), 800)
-     for test in ("supervised", "lemma", "synonym_antonym") for measure in ("cosine", "ndd", "ndd_kl")
-     for metric, value in (("pearson", 0.21), ("paired_accuracy", 0.6))],
-)  # fmt: skip
-OVERLAP = frame(
-    "measure threshold metric value low high n",
-    [(measure, least, "pearson", *spread(0.5 - least * slope), 900)
-     for measure, slope in (("ndd", -0.1), ("cosine", 0.7)) for least in (-1.0, 0.0, 0.5, 0.9, 1.0)],
-)  # fmt: skip
-DISTRIBUTIONS = frame(
-    "test measure label quantile value n",
-    [("lemma", measure, label, share, share / 100 * scale, 70)
-     for measure in ("ndd", "ndd_kl") for label, scale in (("negative", 0.8), ("positive", 0.4))
-     for share in range(0, 101, 5)],
-)  # fmt: skip
-PRUNING = frame(
-    "system threshold metric value low high n",
-    [(system, 1.0, metric, *spread(0.1 + 0.1 * i), 400) for system in ("ndd", "random", "fast_ndd")
-     for i, metric in enumerate(pruning.DEPTHS + pruning.SUBTREES)],
-)  # fmt: skip
-PREDICATES = frame(
-    "measure edit metric value low high n",
-    [(measure, edit, metric, *spread(0.5), 90) for measure, edit in (("ndd", "delete"), ("perplexity", "mask"))
-     for metric in ("map", "auc_pooled", "auc_mean")],
-)  # fmt: skip
-SHIFT = frame(
-    "source other metric value low high n",
-    [("weibo", "implicitness", "spearman", *spread(-0.2), 500), ("weibo", "implicitness", "partial", *spread(0.1), 500),
-     ("weibo", "word_count", "spearman", *spread(0.4), 500)],
-)  # fmt: skip
+}
+COMPRESSIONS = frame("source lang by metric value low high n", [
+    (source, lang, by, metric, *spread(value), 1000 if lang == "en" else 150)
+    for source, lang in (("news", "en"), ("日常", "zh")) for by, row in SCORES[lang].items()
+    for metric, value in zip(("f1_macro", "ratio", "ratio_delta", "rouge_2", "bleu_1"), (*row, 0.41, 0.37),
+                             strict=True)])
+SIGNIFICANCE = frame("source one other metric difference low high p", [
+    ("news", "ndd_sc", "ppl_deleter", "f1_macro", 0.15, 0.1, 0.2, 0.00002),
+    ("news", "ndd", "tail", "rouge_2", -0.05, -0.1, 0.01, 0.08)])
+POSITIONS = frame("source system bin value n", [
+    (source, system, place, (10 - place) / 20 + 0.1 * (system == "gold"), 300)
+    for source in ("news", "日常") for system in ("ndd", "gold") for place in range(10)])
+RATIOS = frame("threshold longest source metric value", [
+    (threshold, longest, "news", metric, value + 0.01 * longest)
+    for threshold, longest in ((4.0, 5), (1.0, 5), (3.0, 2)) for metric, value in (("f1_macro", 0.5), ("ratio", 0.4))])
+TESTS = frame("test measure metric value low high n", [
+    (test, measure, metric, *spread(value), 800)
+    for test in ("supervised", "lemma", "synonym_antonym") for measure in ("cosine", "ndd", "ndd_kl")
+    for metric, value in (("pearson", 0.21), ("paired_accuracy", 0.6))])
+OVERLAP = frame("measure threshold metric value low high n", [
+    (measure, least, "pearson", *spread(0.5 - least * slope), 900)
+    for measure, slope in (("ndd", -0.1), ("cosine", 0.7)) for least in (-1.0, 0.0, 0.5, 0.9, 1.0)])
+DISTRIBUTIONS = frame("test measure label quantile value n", [
+    ("lemma", measure, label, share, share / 100 * scale, 70)
+    for measure in ("ndd", "ndd_kl") for label, scale in (("negative", 0.8), ("positive", 0.4))
+    for share in range(0, 101, 5)])
+PRUNING = frame("system threshold metric value low high n", [
+    (system, 1.0, metric, *spread(0.1 + 0.1 * i), 400) for system in ("ndd", "random", "fast_ndd")
+    for i, metric in enumerate(pruning.DEPTHS + pruning.SUBTREES)])
+PREDICATES = frame("measure edit metric value low high n", [
+    (measure, edit, metric, *spread(0.5), 90) for measure, edit in (("ndd", "delete"), ("perplexity", "mask"))
+    for metric in ("map", "auc_pooled", "auc_mean")])
+SHIFT = frame("source other metric value low high n", [
+    ("weibo", "implicitness", "spearman", *spread(-0.2), 500), ("weibo", "implicitness", "partial", *spread(0.1), 500),
+    ("weibo", "word_count", "spearman", *spread(0.4), 500)])
 SHIFT_VALUES = frame("source quantile value", [("weibo", share, share / 200) for share in range(0, 101, 5)])
-HUMAN = frame(
-    "system metric mean low high n",
-    [(system, field, *spread(3.5, 0.2), 100) for system in ("ndd_sc", "ours") for field in ("syntax", "semantics")],
-)  # fmt: skip
+HUMAN = frame("system metric mean low high n", [
+    (system, field, *spread(3.5, 0.2), 100) for system in ("ndd_sc", "ours") for field in ("syntax", "semantics")])
 ENGLISH = ["The", "old", "ferry", ",", "late", "again", ",", "left", "on", "Thursday", "with", "one", "goat", "."]
 CHINESE = ["新线", "周末", "开通", "，", "不少", "人", "说", "终于", "不用", "换乘", "了", "。"]
 SENTENCES: list[dict[str, Any]] = [
@@ -100,19 +79,20 @@ SENTENCES: list[dict[str, Any]] = [
      "system": "ndd_sc", "gold": [True, False, True] + [False] * 4 + [True] * 3 + [False] * 3 + [True]},
     {"source": "own", "lang": "zh", "words": CHINESE, "rounds": [0, 1, 0, 0, 7, 7, 7, 0, 0, 0, 0, 0],
      "system": "unedited", "gold": None},
-]  # fmt: skip
+]
 PAIRS: list[dict[str, Any]] = [
     {"one": ["a", "small", "house"], "other": ["a", "huge", "house"], "value": 0.3,
      "rows": [{"word": "a", "place": 0, "divergence": 0.2, "weight": 0.5},
               {"word": "house", "place": 2, "divergence": 0.4, "weight": 0.5}]},
     {"one": ["冷"], "other": ["热"], "value": 0.9,
      "rows": [{"word": "[CLS]", "place": -1, "divergence": 0.9, "weight": 1.0}]},
-]  # fmt: skip
+]
 SIGNATURE = "masked:bert-base-cased|revision:abcd"
 DATA = Ndd(
     COMPRESSIONS, SIGNIFICANCE, POSITIONS, RATIOS, TESTS, OVERLAP, DISTRIBUTIONS, PRUNING, PREDICATES, SHIFT,
     SHIFT_VALUES, HUMAN, SENTENCES, PAIRS, [SIGNATURE],
-)  # fmt: skip
+)
+# fmt: on
 NAMES = [name for name in Ndd._fields if name != "signatures"]
 FRAMES = [name for name in NAMES if name not in ("examples", "explained")]
 NEWS, DAILY = "How compressors fare: news (en)", "How compressors fare: 日常 (zh)"
