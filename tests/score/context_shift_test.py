@@ -60,18 +60,6 @@ def test_no_context_no_words(model: CountLM) -> None:
 
 
 @settings(max_examples=30)
-@given(pairs)
-def test_within_bounds(model: CountLM, rows: list[tuple[list[str], list[str]]]) -> None:
-    """Hellinger's mean is in [0, 1], 0 without a context, and not defined without words."""
-    comments, contexts = [row[0] for row in rows], [row[1] for row in rows]
-    actual = context_shift(model, comments, contexts)
-    assert np.isnan(actual).tolist() == [not comment for comment in comments]
-    defined = actual[~np.isnan(actual)]
-    assert ((defined >= 0) & (defined <= 1)).all()
-    assert not any(actual[row] for row, (comment, context) in enumerate(rows) if comment and not context)
-
-
-@settings(max_examples=30)
 @given(pairs, st.integers(1, 7))
 def test_a_batch_equals_single_ones(model: CountLM, rows: list[tuple[list[str], list[str]]], asks: int) -> None:
     """Comments together, in small blocks and alone have the same shift."""

@@ -62,12 +62,7 @@ def test_rounded_to_six_decimals(head: Head) -> None:
     assert np.array_equal(scores, np.round(scores, 6))
     assert ((scores >= 0) & (scores <= 2)).all()
     assert len(set(scores)) == len(TEXTS)
-
-
-def test_no_texts(head: Head) -> None:
-    """No text, no score and no distance."""
-    assert implicitness([], head).shape == (0,)
-    assert measure_distances([], [], head).shape == (0,)
+    assert implicitness([], head).shape == measure_distances([], [], head).shape == (0,)
 
 
 def test_rounding_stays_in_range(encoder: Encoder) -> None:
@@ -106,19 +101,6 @@ def test_distances_agree_with_equation_6(head: Head) -> None:
     w = head.model.pragmatic.detach().numpy()
     expected = np.linalg.norm((encode(head.encoder, first) - encode(head.encoder, second)) @ w, axis=1)
     assert measure_distances(first, second, head) == pytest.approx(expected, abs=2e-6)
-
-
-@settings(deadline=None, max_examples=12)
-@given(st.lists(st.sampled_from(TEXTS), min_size=3, max_size=3))
-def test_distance_of_texts_is_a_metric(tiny: Encoder, texts: list[str]) -> None:
-    """From a text to itself it is 0, it is symmetric, and no way round is shorter (IMP-08)."""
-    head = Head(tiny, ImpScore(tiny.dim, 8, torch.Generator().manual_seed(3)).eval())
-    a, b, c = texts
-    sides = [a, b, a, a], [b, c, c, a]
-    distances, reverse = measure_distances(*sides, head), measure_distances(*sides[::-1], head)
-    assert distances == pytest.approx(reverse, abs=2e-6)
-    assert distances[3] == 0.0
-    assert distances[2] <= distances[0] + distances[1] + 3e-6
 
 
 def test_numbers_of_pairs(head: Head) -> None:

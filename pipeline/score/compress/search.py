@@ -42,8 +42,6 @@ class Compression(NamedTuple):
 
     rounds: IndexArray
     """The round in which each word was dropped, 0 where it stays: [n]."""
-    spans: list[tuple[int, int, int]]
-    """Round, start and end of each span that was dropped, in places of what remained before that round."""
 
     @property
     def is_kept(self) -> Mask:
@@ -128,7 +126,7 @@ def _start(words: Sentence, tree: Tree | None, search: Search) -> _State:
     length = len(words)
     minimum = min(length, 1 if search.ratio is None else max(1, round(search.ratio * length)))
     limit = search.threshold if search.ratio is None else 0.0
-    return _State(words, np.arange(length), tree, minimum, limit, Compression(np.zeros(length, np.int64), []))
+    return _State(words, np.arange(length), tree, minimum, limit, Compression(np.zeros(length, np.int64)))
 
 
 def _list_candidates(state: _State, longest: int, is_released: bool) -> IndexArray:
@@ -156,7 +154,6 @@ def _drop_spans(state: _State, spans: IndexArray, round_number: int) -> None:
     is_kept = np.ones(len(state.places), bool)
     for start, end in spans.tolist():
         is_kept[start:end] = False
-        state.compression.spans.append((round_number, start, end))
     state.compression.rounds[state.places[~is_kept]] = round_number
     state.places = state.places[is_kept]
     if state.heads is not None:

@@ -5,8 +5,6 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 from pipeline.metrics.commenting.correlation import correlate
@@ -118,17 +116,6 @@ def test_separation_by_hand() -> None:
     assert measure_separation(clear, {"ndd": -1})["share"].item() == 1
     assert measure_separation(clear, {"ndd": 1})["share"].item() == 0
     assert measure_separation(pairs.filter("is_positive"), {"ndd": -1}).rows() == [("ndd", None, None, None, 0, 5)]
-
-
-@settings(max_examples=30)
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12))
-def test_separation_of_a_direction_and_its_reverse(values: list[tuple[int, int]]) -> None:
-    """The shares of a measure taken as a distance and as a similarity add up to 1."""
-    rows = [(f"s{i}", side == 0, float(pair[side])) for i, pair in enumerate(values) for side in (0, 1)]
-    pairs = pl.DataFrame(rows, ["sentence_id", "is_positive", "d"], orient="row")
-    first, second = (measure_separation(pairs, {"d": direction})["share"].item() for direction in (-1, 1))
-    assert first + second == pytest.approx(1)
-    assert first == pytest.approx(sum((b > a) + (a == b) / 2 for a, b in values) / len(values))
 
 
 def test_errors() -> None:

@@ -62,10 +62,8 @@ def test_a_page_of_compressions(home: Path) -> None:
     path = ndd_page.write(DAY)
     assert Path(path) == home / "reports" / f"ndd-{DAY}.html"
     text = load_page()
-    assert text.startswith("<!doctype html>") or text.lower().startswith("<!doctype")
-    assert "notes" in text
-    assert "Mechanics only: counts of two neighbours, no result." in text
-    assert "Not measured, so not on this page" in text
+    for part in ("notes", "Mechanics only: counts of two neighbours, no result.", "Not measured, so not on this page"):
+        assert part in text
     assert load_page() == text
     with pytest.raises(Missing):
         ndd_page.write("2026-11-20")
