@@ -55,7 +55,7 @@ class Read(NamedTuple):
 class _Item(NamedTuple):
     name: str
     words: list[str]
-    kept: list[bool]
+    flags: list[bool]  # whether each word is kept
     lang: str | None
     split: str | None
     reason: str | None = None
@@ -102,7 +102,7 @@ def read(path: Path) -> Read:
     `item_id` (else `<file name>:<line>`), `lang` (else what the script says) and `split` may be there. The words of a
     text are Chinese characters, words of other writing, and marks.
     """
-    return _drop_faulty(path, _list_own(path))
+    return _drop_faulty(path, _list_items(path))
 
 
 def _drop_faulty(path: Path, items: Iterable[_Item], least: int = 1) -> Read:
@@ -113,7 +113,7 @@ def _drop_faulty(path: Path, items: Iterable[_Item], least: int = 1) -> Read:
         names.add(name)
         faults = {"no_words": not words, "short": len(words) < least, "not_aligned": not flags}
         faults["nothing_kept"] = not any(flags)
-        if reason := item_reason or next((fault for fault, is_found in faults.items() if is_found), None):
+        if reason := item_reason or next((fault for fault, has_fault in faults.items() if has_fault), None):
             dropped.append((reason, name))
         else:
             rows.append((name, words, flags, [*compress(words, flags)], lang, split))
@@ -196,7 +196,7 @@ def _parse_literal(text: str) -> list[str] | None:
     return value if _is_text_list(value) and all(value) else None
 
 
-def _list_own(path: Path) -> Iterator[_Item]:
+def _list_items(path: Path) -> Iterator[_Item]:
     for line, entry in read_json_lines(path):
         location = f"{path}, line {line}"
         if "words" in entry:
@@ -204,10 +204,10 @@ def _list_own(path: Path) -> Iterator[_Item]:
         else:
             words = UNIT.findall(check_text(entry, "text", location))
         if "kept" in entry:
-            kept = entry["kept"] if isinstance(entry["kept"], list) else []
-            is_valid = len(kept) == len(words) and all(isinstance(flag, int) and flag in (0, 1) for flag in kept)
+            labels = entry["kept"] if isinstance(entry["kept"], list) else []
+            is_valid = len(labels) == len(words) and all(isinstance(flag, int) and flag in (0, 1) for flag in labels)
             check_field(entry, "kept", location, f"true or false for each of {len(words)} words", is_valid)
-            flags = [*map(bool, kept)]
+            flags = [*map(bool, labels)]
         elif isinstance(entry.get("compressed"), list):
             flags = _align(words, " ".join(_check_words(entry, "compressed", location)))
         else:

@@ -199,8 +199,8 @@ class CountLM:
         from scipy.sparse import diags
 
         row, left_weight, right_weight, unigram_weight = self._weigh_tables(before, behind)
-        left, right = self._left_table.rows[before], self._right_table.rows[behind]
-        weighted = diags(left_weight) @ left + diags(right_weight) @ right
+        left_rows, right_rows = self._left_table.rows[before], self._right_table.rows[behind]
+        weighted = diags(left_weight) @ left_rows + diags(right_weight) @ right_rows
         distributions: Floats = (weighted + self._both_table[1].rows[row]).toarray()
         distributions += unigram_weight[:, None] * self._unigrams
         return distributions
@@ -211,12 +211,12 @@ class CountLM:
             return np.empty(0)
         row, left_weight, right_weight, unigram_weight = self._weigh_tables(before, behind)
         tables, contexts = (self._both_table[1], self._left_table, self._right_table), (row, before, behind)
-        both, left, right = (
+        values, left_values, right_values = (
             np.asarray(table.rows[context, word]).reshape(-1) for table, context in zip(tables, contexts, strict=True)
         )
         unigrams = self._unigrams[word]
-        probabilities: Floats = both + left_weight * left + right_weight * right + unigram_weight * unigrams
-        return probabilities
+        values = values + left_weight * left_values + right_weight * right_values + unigram_weight * unigrams
+        return np.asarray(values, np.float64)
 
     def _mix_cache(self, probabilities: Tensor, text: _Text, owner: Ints, place: Ints) -> None:
         """Mix probabilities with the distribution of each sentence's other words, in place."""

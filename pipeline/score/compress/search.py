@@ -104,9 +104,9 @@ def compress(
         costs = scorer([[state.words[place] for place in state.places] for state in active], candidates)
         changed = []
         for state, spans, span_costs in zip(active, candidates, costs, strict=True):
-            chosen_spans = _choose_spans(state, spans, span_costs, search)
-            if len(chosen_spans):
-                _drop_spans(state, chosen_spans, round_number)
+            spans_to_drop = _choose_spans(state, spans, span_costs, search)
+            if len(spans_to_drop):
+                _drop_spans(state, spans_to_drop, round_number)
                 changed.append(state)
         active_count, active = len(active), [state for state in changed if state.excess > 0]
         on_progress(active_count - len(active))

@@ -249,7 +249,7 @@ def _compare_systems(by_system: Mapping[str, pl.DataFrame], subset: str, day: st
 
 def try_thresholds(rows: pl.DataFrame, job: Job, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
     """Measure Fast NDD under the paper's thresholds and longest spans, without a ratio (table 6; NDD-33)."""
-    measured_rows = []
+    rows_of_studies = []
     for lang, part in systems.split_languages(rows):
         lm = masked_lm.load_model(job.ref, systems.choose_model_lang(lang), job.day)
         for threshold, longest in GRID:
@@ -258,8 +258,8 @@ def try_thresholds(rows: pl.DataFrame, job: Job, on_progress: OnProgress = lambd
             numbers = measures.evaluate([answer.is_kept.tolist() for answer in answers], part)
             setting = {"system": method.system, "threshold": threshold, "longest": longest}
             subset = f"{job.source}:{lang}:thresholds"
-            measured_rows += study_rows.build_rows("compression", job.day, subset, setting, numbers)
-    return study_rows.build_frame(measured_rows)
+            rows_of_studies += study_rows.build_rows("compression", job.day, subset, setting, numbers)
+    return study_rows.build_frame(rows_of_studies)
 
 
 def replace_study(study: str, rows: pl.DataFrame, day: str, run_id: str = "cli", subsets: str = "") -> int:

@@ -164,12 +164,12 @@ def count_corpus(lang: str, day: str, run_id: str = "cli") -> str | None:
 
     started, texts = runs.start(), load_corpus(lang, day)
     is_held_out = draw_uniform(texts) < HELD_OUT
-    counted_texts = texts.filter(~is_held_out)
+    train_texts = texts.filter(~is_held_out)
     try:
-        model = count_lm.fit(tokenize_sentences(counted_texts, lang))
+        model = count_lm.fit(tokenize_sentences(train_texts, lang))
     except BadInput:  # there is no word
         return None
-    numbers = [("word_count", "train", float(model.left[:, -1].sum()), len(counted_texts))]
+    numbers = [("word_count", "train", float(model.left[:, -1].sum()), len(train_texts))]
     test_sentences = list(tokenize_sentences(texts.filter(is_held_out), lang))
     if any(test_sentences):
         result = count_lm.cross_entropy(model, test_sentences)
@@ -182,7 +182,7 @@ def count_corpus(lang: str, day: str, run_id: str = "cli") -> str | None:
         tensors=model.tensors(),
         config=model.config(),
         evaluations=model_registry.complete_evaluations(evaluations),
-        texts=counted_texts,
+        texts=train_texts,
         summary={"vocabulary": len(model.words), "pruned": model.pruned},
         data_hash=model_registry.hash_rows(texts.to_frame("text")),
         encoder=COUNT,

@@ -161,8 +161,8 @@ def compress_texts(
         for row, text_sentences in zip(part["row"], split_texts, strict=True):
             if text_sentences:
                 text_answers = [next(answers) for _ in text_sentences]
-                joined_rounds = _join_rounds(text_sentences, text_answers, model_lang)
-                values[row] = (*joined_rounds, method.format_signature(lm))
+                text_rounds = _join_rounds(text_sentences, text_answers, model_lang)
+                values[row] = (*text_rounds, method.format_signature(lm))
             on_progress(1)
     return rows.drop(schema, strict=False).hstack(pl.DataFrame(values, schema, orient="row"))
 

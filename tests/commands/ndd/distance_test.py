@@ -161,8 +161,8 @@ def test_a_file_is_compressed(run: Run, tmp_path: Path) -> None:
     assert second["body"] == "=1+1 is two today"
     assert first["after"][-1] == first["compressed"]
     assert third["compressed"] is third["after"] is None
-    joined = run("ndd", "compress", path, "-c", "body", "--rounds").out
-    assert " | ".join(first["after"]) in joined
+    csv_text = run("ndd", "compress", path, "-c", "body", "--rounds").out
+    assert " | ".join(first["after"]) in csv_text
     absent = run("ndd", "compress", path, "-c", "title")
     assert absent.code == 2
     assert "no column 'title'; there are id, body" in absent.err
@@ -182,9 +182,9 @@ def test_comments_of_a_file_in_their_contexts(run: Run, tmp_path: Path) -> None:
     bad = run("score", "context-shift", path)
     assert bad.code == 2
     assert "no column 'context'; there are text, title; say which with --context-column" in bad.err
-    both = run("score", "context-shift", path, "--day", DAY)
-    assert both.code == 2
-    assert "give a file or --day, not both" in both.err
+    result = run("score", "context-shift", path, "--day", DAY)
+    assert result.code == 2
+    assert "give a file or --day, not both" in result.err
 
 
 @pytest.mark.usefixtures("tables")

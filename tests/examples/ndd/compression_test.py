@@ -200,10 +200,10 @@ def test_masks_become_words_of_the_language() -> None:
 
 
 @given(st.lists(st.tuples(st.text("ab", min_size=1, max_size=2), st.booleans()), min_size=1, max_size=8))
-def test_any_choice_of_words_is_found(chosen: list[tuple[str, bool]]) -> None:
+def test_any_choice_of_words_is_found(words_and_flags: list[tuple[str, bool]]) -> None:
     """Single words that are kept are found again as the same words in the same order, if at earlier places."""
-    words = [word for word, _ in chosen]
-    gold = [word for word, stays in chosen if stays]
+    words = [word for word, _ in words_and_flags]
+    gold = [word for word, stays in words_and_flags if stays]
     is_kept = compression._align(words, " ".join(gold))
     assert [word for word, stays in zip(words, is_kept, strict=True) if stays] == gold
 

@@ -86,10 +86,10 @@ def test_what_every_edit_is(sentences: list[Sentence], test: str, share: float, 
 def test_words_are_drawn_as_often_as_they_stand_in_the_corpus(counts: list[int]) -> None:
     """Numbers spread evenly over [0, 1) draw each item exactly as often as its count; nothing comes of nothing."""
     total = sum(counts)
-    drawn = Counter(edits._draw_index(np.array(counts, np.int64), (k + 0.5) / total) for k in range(total))
-    assert drawn == Counter({i: count for i, count in enumerate(counts) if count})
+    draws = Counter(edits._draw_index(np.array(counts, np.int64), (k + 0.5) / total) for k in range(total))
+    assert draws == Counter({i: count for i, count in enumerate(counts) if count})
     # a number just below 1 may be rounded to it
-    assert edits._draw_index(np.array(counts, np.int64), 1.0) == (max(drawn) if total else None)
+    assert edits._draw_index(np.array(counts, np.int64), 1.0) == (max(draws) if total else None)
 
 
 def test_frequency_reaches_the_edits() -> None:
@@ -97,9 +97,9 @@ def test_frequency_reaches_the_edits() -> None:
     rare = [sentence(f"n{i}", "tea tea NOUN") for i in range(9)] + [sentence("m", "jam jam NOUN", "eat eat VERB")]
     salt = [sentence(f"s{i}", "salt salt NOUN") for i in range(400)]
     rows = generate([*rare, *salt], "part_of_speech").rows.filter(is_positive=True, one=["salt"])
-    drawn = Counter(words[0] for words in rows["other"])
-    assert set(drawn) == {"tea", "jam"}
-    assert 0.85 < drawn["tea"] / 400 < 0.95  # two standard errors are .03
+    draws = Counter(words[0] for words in rows["other"])
+    assert set(draws) == {"tea", "jam"}
+    assert 0.85 < draws["tea"] / 400 < 0.95  # two standard errors are .03
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_lemma() -> None:
 
 
 def test_words_of_which_nothing_is_said_stay_out() -> None:
-    """A word without a part of speech or a lemma, as some treebanks have them, is neither replaced nor drawn."""
+    """A word without a part of speech or a lemma, as some treebanks have them, is neither replaced nor draws."""
     bare = Sentence("t", ["tea", "jam", "cup"], ["NOUN", "NOUN", ""], ["", "", "cup"], ["", "", ""])
     assert list_edits([bare], "part_of_speech", "t") == []  # each other word is a noun, or nothing is said of it
     corpus = [bare, sentence("s", "go go VERB")]

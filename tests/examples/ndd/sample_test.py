@@ -118,11 +118,11 @@ def test_similarities_are_spread(similar: pl.DataFrame, lang: str, count: int) -
 def test_half_of_the_pairs_overlap_highly(similar: pl.DataFrame, lang: str) -> None:
     """At least half share four fifths of the words of the shorter one, and these have grades of every sort above 0."""
     pairs = similar.filter(lang=lang).select("one", "other", "similarity").rows()
-    assert all(one != other for one, other, _ in pairs)
+    assert all(first != second for first, second, _ in pairs)
     assert len({frozenset(pair[:2]) for pair in pairs}) == len(pairs)
     high = []
-    for one, other, grade in pairs:
-        words = [cut(one, lang), cut(other, lang)]
+    for first, second, grade in pairs:
+        words = [cut(first, lang), cut(second, lang)]
         if measure_longest(*words) >= HIGH * min(map(len, words)):
             high.append(int(grade))
     assert len(high) >= len(pairs) / 2

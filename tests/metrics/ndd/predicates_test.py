@@ -95,9 +95,9 @@ def test_it_is_the_distance_of_sentence_and_edit() -> None:
 def test_stop_words_go_by_language() -> None:
     """a, el and our 的; another may be given (footnote 10), and is asked for where a language has none."""
     chinese = score_words(Left(), [TEXT], "stop_word", lang="zh")[0]
-    that = score_words(Left(), [TEXT], "stop_word", stop_word="that")[0]
+    custom = score_words(Left(), [TEXT], "stop_word", stop_word="that")[0]
     assert chinese[0] == pytest.approx(kl(0.9, 0.7) / 2, abs=1e-6)
-    assert that[0] == pytest.approx(kl(0.9, 0.8) / 2, abs=1e-6)
+    assert custom[0] == pytest.approx(kl(0.9, 0.8) / 2, abs=1e-6)
     assert predicates.STOP_WORDS["es"] == "el"
     with pytest.raises(BadInput, match="no stop word for 'fi'; there are some for en, es, zh"):
         score_words(Left(), [TEXT], "stop_word", lang="fi")

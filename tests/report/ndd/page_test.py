@@ -36,8 +36,8 @@ SCORES = {
     "zh": {"fast_ndd": (0.7, 0.6, -0.08), "unedited": (0.82, 1.0, 0.32), "ours": (0.6, 0.7, 0.02)},
 }
 COMPRESSIONS = frame("source lang by metric value low high n", [
-    (source, lang, by, metric, *spread(value), 1000 if lang == "en" else 150)
-    for source, lang in (("news", "en"), ("日常", "zh")) for by, row in SCORES[lang].items()
+    (source, lang, system, metric, *spread(value), 1000 if lang == "en" else 150)
+    for source, lang in (("news", "en"), ("日常", "zh")) for system, row in SCORES[lang].items()
     for metric, value in zip(("f1_macro", "ratio", "ratio_delta", "rouge_2", "bleu_1"), (*row, 0.41, 0.37),
                              strict=True)])
 SIGNIFICANCE = frame("source one other metric difference low high p", [
@@ -318,8 +318,8 @@ def test_numbers_that_are_none_are_dashes() -> None:
     }
     html = render(DAY, Ndd(**nothing))
     assert "nan" not in [word for svg in re.findall(r"<svg.*?</svg>", html, re.DOTALL) for word in words(svg)]
-    ours = [row for row in tables(html)[NEWS] if row[1] == "here"]
-    assert {cell for row in ours for cell in row[2:-1]} == {"–"}
+    system_rows = [row for row in tables(html)[NEWS] if row[1] == "here"]
+    assert {cell for row in system_rows for cell in row[2:-1]} == {"–"}
     assert "is best" not in texts(html)
 
 

@@ -128,7 +128,7 @@ def test_pairs_of_every_test(tmp_path: Path) -> None:
         ("The soup was really good.", "The soup was very good."), ("A dog walked home.", "A dog ran home."),
         ("He closed the big door.", "She opened the small door."), ("今天很冷", "今天很热"),
     ]  # fmt: skip
-    lines = [json.dumps({"one": one, "other": other, "similarity": 3}) for one, other in pairs]
+    lines = [json.dumps({"one": first, "other": second, "similarity": 3}) for first, second in pairs]
     path.write_text("\n".join(lines), encoding="utf-8")
     rows = distance.build_test_pairs(str(path), None, 2)
     graded = rows.filter(test="supervised")
