@@ -22,7 +22,7 @@ Masked = Annotated[
         "--model", "-m", help="Masked language model: a folder, NAME@COMMIT, or count; UNDERTONE_MASKED_LM by default."
     ),
 ]
-Lang = Annotated[str | None, typer.Option(help="en or zh; told by the script otherwise.")]
+Lang = Annotated[str | None, typer.Option(help="en or zh; by default what the script suggests.")]
 Kind = Annotated[str, typer.Option("--divergence", help="hellinger, kl or kl_reversed.")]
 Syntax = Annotated[
     Path | None, typer.Option(help="CoNLL-U file with trees of the sentences; only whole subtrees are dropped then.")
@@ -229,7 +229,7 @@ def _score_file(
     for frame, name in files.texts(file, text_column, encoding):
         if context_column not in frame.columns:
             names = ", ".join(frame.columns)
-            raise BadInput(f"{file}: no column {context_column!r}; there are {names}; say which with --context-column")
+            raise BadInput(f"{file}: no column {context_column!r}; there are {names}; name it with --context-column")
         with track(f"scoring {file.name}", frame.height) as on_progress:
             texts = frame.select(text=name, context=context_column)
             scores = work.add_context_shift(texts, model, on_progress=on_progress).select(work.METRIC, "signature")
@@ -267,5 +267,5 @@ def train_count_lm(
         with console.working(f"counting {corpus_lang}"):
             model_ids[corpus_lang] = retry(partial(work.count_corpus, corpus_lang, day or today()))
     if not any(model_ids.values()):
-        raise Missing("there are no comments and articles to count; `undertone import` brings some")
+        raise Missing("there are no comments and articles to count; import some with `undertone import`")
     show(pl.DataFrame({"lang": list(model_ids), "model_id": list(model_ids.values())}), as_json)

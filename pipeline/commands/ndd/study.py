@@ -43,7 +43,7 @@ def compress_data(
     if data is None and source != work.SAMPLE:
         raise BadInput("--source names the data; give --data as well")
     if data and source == work.SAMPLE:
-        raise BadInput("say under which --source the data should be filed")
+        raise BadInput("--data needs a --source, the name to file its compressions under")
     warehouse.create()
     day = day or today()
     if ratio is not None and not 0 < ratio <= 1:

@@ -181,7 +181,7 @@ def test_comments_of_a_file_in_their_contexts(run: Run, tmp_path: Path) -> None:
     path.write_text("text,title\na b,c\n", encoding="utf-8")
     bad = run("score", "context-shift", path)
     assert bad.code == 2
-    assert "no column 'context'; there are text, title; say which with --context-column" in bad.err
+    assert "no column 'context'; there are text, title; name it with --context-column" in bad.err
     result = run("score", "context-shift", path, "--day", DAY)
     assert result.code == 2
     assert "give a file or --day, not both" in result.err
@@ -244,7 +244,7 @@ def test_from_a_data_set_to_the_page(run: Run, few: Path) -> None:
     ("words", "message"),
     [
         (("--source", "mine"), "--source names the data; give --data as well"),
-        (("--data", sample.COMPRESSIONS), "say under which --source the data should be filed"),
+        (("--data", sample.COMPRESSIONS), "--data needs a --source, the name to file its compressions under"),
         (("--system", "cosine"), "these compare the states of a transformer"),
         (("--ratio", "0"), "ratio: expected above 0 and at most 1, found 0.0"),
         (
