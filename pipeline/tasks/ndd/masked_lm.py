@@ -240,16 +240,16 @@ def train(
     return adapted.history
 
 
-def adapt(day: str, profile: str = PROFILE) -> str:
+def adapt(day: str, profile: str = PROFILE, start: str | None = None) -> str:
     """Adapt an encoder to the English corpus up to a day, once for the same texts and recipe; return `en=<folder>`."""
     texts = load_corpus("en", day).to_list()
     if not texts:
         raise Missing(f"no comment or article in en up to {day} to adapt an encoder to")
-    key = hashlib.sha256(json.dumps([profile, settings.encoder(), __version__, *texts]).encode())
+    key = hashlib.sha256(json.dumps([profile, start or settings.encoder(), __version__, *texts]).encode())
     folder = settings.models() / f"masked_lm-{key.hexdigest()[:16]}"
     if not folder.is_dir():
         try:
-            train(texts, folder, profile)
+            train(texts, folder, profile, start=start)
         except (BadInput, OSError):
             if not folder.is_dir():  # else another run was faster
                 raise
