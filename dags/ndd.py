@@ -19,49 +19,26 @@ from airflow.sdk import Param, dag, task
 
 from dag_defaults import DAY, DEFAULTS, Tag, resolve_day
 
-_TEXT = ["null", "string"]
+_TEXT: dict[str, Any] = {"default": None, "type": ["null", "string"]}
+_SYSTEMS = ["ndd", "ndd_sc", "fast_ndd", "fast_ndd_sc", "ppl_deleter", "ppl_deleter_sc", "cosine", "bertscore"]
+_LIST: dict[str, Any] = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
+_FORMATS = ["own", "google", "broadcast", "colloquial"]
+_NAME: dict[str, Any] = {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,29}$"}
+_SHARE: dict[str, Any] = {"default": None, "type": ["null", "number"], "exclusiveMinimum": 0, "maximum": 1}
+_ADAPT = "Adapt the encoder to the corpus by this profile, and take that model; empty: take the one above"
 PARAMS = {
     "day": DAY,
-    "model": Param(
-        None, type=_TEXT, title="Model", description="Folder, NAME@COMMIT or count; empty: UNDERTONE_MASKED_LM"
-    ),
-    "adapt": Param(
-        None,
-        enum=[None, "embedded", "large"],
-        title="Adapt",
-        description="Adapt the encoder to the corpus by this profile, and take that model; empty: take the one above",
-    ),
-    "data": Param(None, type=_TEXT, title="Data set", description="Sentences with compressions; empty: the sample"),
-    "format": Param(
-        "own", enum=["own", "google", "broadcast", "colloquial"], title="Format", description="Of the data"
-    ),
-    "source": Param(
-        "sample",
-        type="string",
-        pattern="^[a-z][a-z0-9_]{0,29}$",
-        title="Name",
-        description="That the data set is filed under",
-    ),
-    "split": Param(None, type=_TEXT, title="Part", description="Of the data set, such as test; empty: all"),
-    "syntax": Param(None, type=_TEXT, title="Trees", description="CoNLL-U file of the data set's sentences"),
-    "systems": Param(
-        ["ndd", "ndd_sc", "fast_ndd", "fast_ndd_sc", "ppl_deleter", "ppl_deleter_sc", "cosine", "bertscore"],
-        type="array",
-        items={"type": "string"},
-        uniqueItems=True,
-        title="Systems",
-        description="Beside copying, head, tail and chance",
-    ),
-    "ratio": Param(
-        None,
-        type=["null", "number"],
-        exclusiveMinimum=0,
-        maximum=1,
-        title="Ratio",
-        description="Share of the words to keep; empty: that of people",
-    ),
-    "pairs": Param(None, type=_TEXT, title="Pairs", description="Graded pairs, csv or jsonl; empty: the sample"),
-    "treebank": Param(None, type=_TEXT, title="Treebank", description="CoNLL-U; empty: the sample"),
+    "model": Param(**_TEXT, title="Model", description="Folder, NAME@COMMIT or count; empty: UNDERTONE_MASKED_LM"),
+    "adapt": Param(None, enum=[None, "embedded", "large"], title="Adapt", description=_ADAPT),
+    "data": Param(**_TEXT, title="Data set", description="Sentences with compressions; empty: the sample"),
+    "format": Param("own", enum=_FORMATS, title="Format", description="Of the data"),
+    "source": Param("sample", **_NAME, title="Name", description="That the data set is filed under"),
+    "split": Param(**_TEXT, title="Part", description="Of the data set, such as test; empty: all"),
+    "syntax": Param(**_TEXT, title="Trees", description="CoNLL-U file of the data set's sentences"),
+    "systems": Param(_SYSTEMS, **_LIST, title="Systems", description="Beside copying, head, tail and chance"),
+    "ratio": Param(**_SHARE, title="Ratio", description="Share of the words to keep; empty: that of people"),
+    "pairs": Param(**_TEXT, title="Pairs", description="Graded pairs, csv or jsonl; empty: the sample"),
+    "treebank": Param(**_TEXT, title="Treebank", description="CoNLL-U; empty: the sample"),
     "limit": Param(200, type="integer", minimum=1, title="Sentences", description="Of treebank and tests"),
 }
 
@@ -102,11 +79,7 @@ def ndd() -> None:
     def compress(system: str, day: str, ref: str | None, params: Any = None) -> dict[str, Any]:
         from pipeline.tasks.ndd import compressions
 
-        data_options = (params[name] for name in ("data", "format", "split"))
-        staged = compressions.stage(
-            system, params["source"], day, *data_options, ref, params["syntax"], params["ratio"]
-        )
-        return dict(staged)
+        return dict(compressions.stage(system, compressions.make_job(params, day, ref)))
 
     @task
     def publish(staged: Any, day: str, params: Any = None, run_id: Any = None) -> int:
@@ -120,20 +93,15 @@ def ndd() -> None:
     def measure(day: str, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks.ndd import compressions
 
-        source = params["source"]
-        return compressions.replace_study(
-            "compression", compressions.measure(source, day), day, run_id, compressions.MEASURES_SUBSET.format(source)
-        )
+        return compressions.publish_measures(params["source"], day, run_id)
 
     @task(queue="gpu", pool="gpu")
     def thresholds(day: str, ref: str | None, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks.ndd import compressions
 
-        rows = compressions.load_items(params["data"], params["format"], params["split"])
-        measures = compressions.try_thresholds(rows, params["source"], day, ref)
-        return compressions.replace_study(
-            "compression", measures, day, run_id, compressions.THRESHOLDS_SUBSET.format(params["source"])
-        )
+        job = compressions.make_job(params, day, ref)
+        rows = compressions.try_thresholds(compressions.load_items(job.data, job.format, job.split), job)
+        return compressions.publish_thresholds(rows, job.source, day, run_id)
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ study }}")
     def test(study: str, day: str, ref: str | None, params: Any = None, run_id: Any = None) -> int:
@@ -150,12 +118,8 @@ def ndd() -> None:
 
     day = resolve_day()
     ref = model(day)
-    word_counts, system_names, shift_count, measure_count = (
-        count(day, ref),
-        systems(ref),
-        relate(day, ref),
-        measure(day),
-    )
+    word_counts, system_names = count(day, ref), systems(ref)
+    shift_count, measure_count = relate(day, ref), measure(day)
     word_counts >> system_names
     word_counts >> context_shift(day, ref) >> shift_count
     publish(compress.partial(day=day, ref=ref).expand(system=system_names), day) >> measure_count

@@ -146,7 +146,8 @@ def compress(texts: Sequence[str], ratio: float, model: str = "count") -> list[s
     from pipeline.tasks.ndd import systems
 
     rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
-    return systems.compress_texts(rows, "text", model, search=Search(ratio=ratio))["compressed"].to_list()
+    method = systems.Method(search=Search(ratio=ratio))
+    return systems.compress_texts(rows, "text", method, model)["compressed"].to_list()
 
 
 def agreement(labels: Sequence[Sequence[Any]]) -> dict[str, float]:

@@ -3,7 +3,7 @@
 A model has one head for every language (`any`), or a head a language; each head knows the encoder it was fitted on.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +15,11 @@ from pipeline.errors import BadInput
 from pipeline.models.adapter import load_adapter
 from pipeline.models.encoder import Encoder, encode
 from pipeline.models.impscore import Design, ImpScore, Meaning, pragmatic_distance
+from pipeline.progress import OnProgress
 
 DECIMALS = 6  # float32 sums move with the batch by some 1e-7
 ROWS = 16_384  # embeddings held at a time
 
-OnProgress = Callable[[int], None]
 LoadEncoder = Callable[[dict[str, Any]], Encoder]  # from a head's configuration
 
 
@@ -31,12 +31,7 @@ class Head(NamedTuple):
 
 
 def load_heads(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: LoadEncoder) -> dict[str, Head]:
-    """Load the heads of a registry entry, by language.
-
-    Args:
-        tensors: weights, `<language>.<name>`.
-        config: the entry's configuration.
-        load: gives the encoder that a head's configuration names.
+    """Load the heads of a registry entry, by language, from its tensors (`<language>.<name>`) and configuration.
 
     Raises:
         BadInput: the encoder is another one than the head was fitted on, or the model is a variant that does not score
@@ -58,24 +53,22 @@ def load_heads(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: L
             raise BadInput(
                 "this model measures implicitness by Euclidean distance, for comparison only; it has no bound"
             )
-        head_tensors = {
-            key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")
-        }
-        weights = {
-            key.removeprefix("encoder."): head_tensors.pop(key)
-            for key in list(head_tensors)
-            if key.startswith("encoder.")
-        }
+        head_tensors = _select_tensors(tensors, f"{name}.")
+        weights = _select_tensors(head_tensors, "encoder.")
         design = Design(**{key: recipe[key] for key in Design._fields if key in recipe})
-        model = ImpScore(
-            encoder.dim, recipe["features"], design=design, hidden=recipe.get("hidden", 0), last=encoder.last
-        )
+        hidden = recipe.get("hidden", 0)
+        model = ImpScore(encoder.dim, recipe["features"], design=design, hidden=hidden, last=encoder.last)
         try:
-            model.load_state_dict({key: value.float() for key, value in head_tensors.items()})
+            head_weights = {key: value.float() for key, value in head_tensors.items() if not key.startswith("encoder.")}
+            model.load_state_dict(head_weights)
         except RuntimeError as error:
             raise BadInput(f"the weights of head {name!r} do not fit its configuration: {error}") from error
         heads[name] = Head(load_adapter(encoder, weights) if weights else encoder, model.eval())
     return heads
+
+
+def _select_tensors(tensors: Mapping[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def compute_meanings(texts: Sequence[str], head: Head, on_progress: OnProgress = lambda _: None) -> Meaning:
@@ -113,10 +106,7 @@ def score_triples(rows: pl.DataFrame, head: Head, on_progress: OnProgress = lamb
     texts = [rows[side].to_list() for side in ("implicit", "explicit", "negative")]
     meaning = compute_meanings([text for side in texts for text in side], head, on_progress)
     s1, s2, s3 = (meaning.select(torch.arange(n * rows.height, (n + 1) * rows.height)) for n in range(3))
-    distances = {
-        name: pragmatic_distance(s1, s, head.model.design.pragmatics) for name, s in (("near", s2), ("far", s3))
-    }
     values = {f"i{n}": s.implicitness for n, s in enumerate((s1, s2, s3), 1)}
-    return pl.DataFrame(
-        {name: value.double().numpy().round(DECIMALS) for name, value in {**values, **distances}.items()}
-    )
+    for name, side in (("near", s2), ("far", s3)):
+        values[name] = pragmatic_distance(s1, side, head.model.design.pragmatics)
+    return pl.DataFrame({name: value.double().numpy().round(DECIMALS) for name, value in values.items()})

@@ -102,7 +102,7 @@ def ndd(do: Do) -> None:
     systems = do("ndd.compressions.list_systems", ["fast_ndd", "fast_ndd_sc"], None, "sample")
     do("ndd.context_shift.score_day", DAY, None, RUN)
     do("tests.faults.whole:relate")
-    do("tests.faults.whole:publish", [do("ndd.compressions.stage", system, "sample", DAY) for system in systems])
+    do("tests.faults.whole:publish", [do("tests.faults.whole:compress", system) for system in systems])
     do("tests.faults.whole:measure")
     do("tests.faults.whole:thresholds")
     for study in ("similarity", "pruning", "predicates"):
@@ -247,6 +247,13 @@ def relate() -> int:
     return tasks.replace_study("context_shift", context_shift.correlate_day(DAY, None), DAY, RUN)
 
 
+def compress(system: str) -> dict[str, Any]:
+    """The task `compress` of ndd."""
+    from pipeline.tasks.ndd import compressions as tasks
+
+    return dict(tasks.stage(system, tasks.Job(day=DAY)))
+
+
 def publish(staged: Any) -> int:
     """The task `publish` of ndd."""
     from pipeline.tasks.ndd import compressions as tasks
@@ -261,17 +268,15 @@ def measure() -> int:
     """The task `measure` of ndd."""
     from pipeline.tasks.ndd import compressions as tasks
 
-    return tasks.replace_study(
-        "compression", tasks.measure("sample", DAY), DAY, RUN, tasks.MEASURES_SUBSET.format("sample")
-    )
+    return tasks.publish_measures("sample", DAY, RUN)
 
 
 def thresholds() -> int:
     """The task `thresholds` of ndd, on a few sentences of the sample."""
     from pipeline.tasks.ndd import compressions as tasks
 
-    found = tasks.try_thresholds(tasks.load_items()[::10], "sample", DAY)
-    return tasks.replace_study("compression", found, DAY, RUN, tasks.THRESHOLDS_SUBSET.format("sample"))
+    rows = tasks.try_thresholds(tasks.load_items()[::10], tasks.Job(day=DAY))
+    return tasks.publish_thresholds(rows, "sample", DAY, RUN)
 
 
 def test(study: str) -> int:

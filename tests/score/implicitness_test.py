@@ -22,17 +22,7 @@ from pipeline.score.implicitness import (
     score_triples,
 )
 
-TEXTS = [
-    "Nice hat.",
-    "你可真准时。",
-    "The soup is salty.",
-    "",
-    "某人今天又没洗碗呢[doge]",
-    "Some of us get up at five. " * 9,
-]
-MODEL_ID = "0123456789abcdef" * 4
-
-some_texts = st.lists(st.sampled_from(TEXTS), min_size=1, max_size=10)
+TEXTS = ["Nice hat.", "你可真准时。", "The soup is salty.", "", "某人今天又没洗碗呢[doge]", "Some get up at five. " * 9]
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +43,14 @@ def tiny(tiny_folder: Path) -> Encoder:
     return load(str(tiny_folder), device="cpu")
 
 
-def config(encoder: Encoder, *names: str, **recipe: Any) -> dict[str, Any]:
-    """The configuration of a model with these heads."""
+def make_config(encoder: Encoder, *names: str, **recipe: Any) -> dict[str, Any]:
+    """Make the configuration of a model with these heads."""
     head_config = {"encoder": encoder.name, "encoder_revision": encoder.revision, "recipe": {"features": 8, **recipe}}
     return {"kind": "impscore", "heads": dict.fromkeys(names, head_config)}
 
 
-def weights(encoder: Encoder, name: str, seed: int) -> dict[str, torch.Tensor]:
-    """Tensors of a head with random weights."""
+def draw_weights(encoder: Encoder, name: str, seed: int) -> dict[str, torch.Tensor]:
+    """Draw tensors of a head with random weights."""
     model = ImpScore(encoder.dim, 8, torch.Generator().manual_seed(seed))
     return {f"{name}.{key}": value for key, value in model.state_dict().items()}
 
@@ -72,12 +62,7 @@ def test_rounded_to_six_decimals(head: Head) -> None:
     assert np.array_equal(scores, np.round(scores, 6))
     assert ((scores >= 0) & (scores <= 2)).all()
     assert len(set(scores)) == len(TEXTS)
-
-
-def test_no_texts(head: Head) -> None:
-    """No text, no score and no distance."""
-    assert implicitness([], head).shape == (0,)
-    assert measure_distances([], [], head).shape == (0,)
+    assert implicitness([], head).shape == measure_distances([], [], head).shape == (0,)
 
 
 def test_rounding_stays_in_range(encoder: Encoder) -> None:
@@ -93,7 +78,7 @@ def test_rounding_stays_in_range(encoder: Encoder) -> None:
 
 
 @settings(deadline=None, max_examples=8)
-@given(some_texts)
+@given(st.lists(st.sampled_from(TEXTS), min_size=1, max_size=10))
 def test_order_and_company_do_not_matter(head: Head, texts: list[str]) -> None:
     """A text's score is the same within 1e-6 whatever other texts it is scored with."""
     alone = dict(zip(TEXTS, implicitness(TEXTS, head), strict=True))
@@ -102,7 +87,7 @@ def test_order_and_company_do_not_matter(head: Head, texts: list[str]) -> None:
 
 
 def test_many_texts_are_taken_in_parts(head: Head, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More texts than are held at a time give the same scores in the same order, and all are told as done."""
+    """More texts than are held at a time give the same scores in the same order, and all are counted."""
     complete = implicitness(TEXTS, head)
     monkeypatch.setattr("pipeline.score.implicitness.ROWS", 4)
     counts: list[int] = []
@@ -116,19 +101,6 @@ def test_distances_agree_with_equation_6(head: Head) -> None:
     w = head.model.pragmatic.detach().numpy()
     expected = np.linalg.norm((encode(head.encoder, first) - encode(head.encoder, second)) @ w, axis=1)
     assert measure_distances(first, second, head) == pytest.approx(expected, abs=2e-6)
-
-
-@settings(deadline=None, max_examples=12)
-@given(st.lists(st.sampled_from(TEXTS), min_size=3, max_size=3))
-def test_distance_of_texts_is_a_metric(tiny: Encoder, texts: list[str]) -> None:
-    """From a text to itself it is 0, it is symmetric, and no way round is shorter (IMP-08)."""
-    head = Head(tiny, ImpScore(tiny.dim, 8, torch.Generator().manual_seed(3)).eval())
-    a, b, c = texts
-    distances = measure_distances([a, b, a, a], [b, c, c, a], head)
-    back = measure_distances([b, c, c, a], [a, b, a, a], head)
-    assert distances == pytest.approx(back, abs=2e-6)
-    assert distances[3] == 0.0
-    assert distances[2] <= distances[0] + distances[1] + 3e-6
 
 
 def test_numbers_of_pairs(head: Head) -> None:
@@ -145,19 +117,19 @@ def test_numbers_of_pairs(head: Head) -> None:
 
 def test_heads_of_a_model(tiny: Encoder) -> None:
     """A model's heads come by language, each with its own weights; one head may serve any language."""
-    tensors = {**weights(tiny, "en", 1), **weights(tiny, "zh", 2)}
-    heads = load_heads(tensors, config(tiny, "en", "zh"), lambda _: tiny)
+    tensors = {**draw_weights(tiny, "en", 1), **draw_weights(tiny, "zh", 2)}
+    heads = load_heads(tensors, make_config(tiny, "en", "zh"), lambda _: tiny)
     assert list(heads) == ["en", "zh"]
     for name in heads:
         assert torch.equal(heads[name].model.semantic, tensors[f"{name}.semantic"])
     assert implicitness(["nice hat"], heads["en"]) != implicitness(["nice hat"], heads["zh"])
-    assert list(load_heads(weights(tiny, "any", 1), config(tiny, "any"), lambda _: tiny)) == ["any"]
+    assert list(load_heads(draw_weights(tiny, "any", 1), make_config(tiny, "any"), lambda _: tiny)) == ["any"]
 
 
 def test_half_precision_weights_are_widened(tiny: Encoder) -> None:
     """Weights kept in half precision, as shipped ones may be, compute in single."""
-    tensors = {name: value.half() for name, value in weights(tiny, "any", 1).items()}
-    head = load_heads(tensors, config(tiny, "any"), lambda _: tiny)["any"]
+    tensors = {name: value.half() for name, value in draw_weights(tiny, "any", 1).items()}
+    head = load_heads(tensors, make_config(tiny, "any"), lambda _: tiny)["any"]
     assert compute_meanings(["nice hat"], head).implicitness.dtype == torch.float32
 
 
@@ -165,9 +137,9 @@ def test_model_belongs_to_its_encoder(head: Head) -> None:
     """A model trained on another encoder's revision is refused; on its own it gives the same scores."""
     encoder = head.encoder
     tensors = {f"any.{name}": value for name, value in head.model.state_dict().items()}
-    same = load_heads(tensors, config(encoder, "any"), lambda _: encoder)["any"]
+    same = load_heads(tensors, make_config(encoder, "any"), lambda _: encoder)["any"]
     assert np.array_equal(implicitness(TEXTS, same), implicitness(TEXTS, head))
-    other = config(encoder, "any")
+    other = make_config(encoder, "any")
     other["heads"]["any"] |= {"encoder": "other", "encoder_revision": "f" * 40}
     with pytest.raises(BadInput, match=f"trained on encoder other at {'f' * 12}, not on embedded at"):
         load_heads(tensors, other, lambda _: encoder)
@@ -176,24 +148,25 @@ def test_model_belongs_to_its_encoder(head: Head) -> None:
 def test_euclidean_variants_do_not_score(tiny: Encoder) -> None:
     """A model of Euclidean implicitness has no bound, so it is for comparison only and refused; pragmatics may be."""
     with pytest.raises(BadInput, match="Euclidean distance, for comparison only; it has no bound"):
-        load_heads(weights(tiny, "any", 1), config(tiny, "any", implicitness="euclidean"), lambda _: tiny)
-    cosine = load_heads(weights(tiny, "any", 1), config(tiny, "any", pragmatics="cosine"), lambda _: tiny)["any"]
+        load_heads(draw_weights(tiny, "any", 1), make_config(tiny, "any", implicitness="euclidean"), lambda _: tiny)
+    cosine = load_heads(draw_weights(tiny, "any", 1), make_config(tiny, "any", pragmatics="cosine"), lambda _: tiny)[
+        "any"
+    ]
     assert cosine.model.design.pragmatics == "cosine"
     assert measure_distances(["nice hat"], ["cold day"], cosine)[0] <= 2
 
 
-@pytest.mark.parametrize(
-    "change", [{"heads": None}, {"heads": []}, {"kind": "other"}, {"kind": None}], ids=["null", "list", "other", "none"]
-)
-def test_a_configuration_that_is_none_of_ours(tiny: Encoder, change: dict[str, Any]) -> None:
+def test_a_configuration_that_is_none_of_ours(tiny: Encoder) -> None:
     """A folder of another kind of model, such as an encoder's, is BadInput and no traceback."""
-    for head_config in ({**config(tiny, "any"), **change}, {"architectures": ["Bert"]}, {}):
+    changes: list[dict[str, Any]] = [{"heads": None}, {"heads": []}, {"kind": "other"}, {"kind": None}]
+    changed_configs = [make_config(tiny, "any") | change for change in changes]
+    for model_config in (*changed_configs, {"architectures": ["Bert"]}, {}):
         with pytest.raises(BadInput, match=r"expected an ImpScore model of this package: config\.json names no heads"):
-            load_heads(weights(tiny, "any", 1), head_config, lambda _: tiny)
+            load_heads(draw_weights(tiny, "any", 1), model_config, lambda _: tiny)
 
 
 def test_weights_that_do_not_fit(tiny: Encoder) -> None:
     """Weights of another size than the configuration says, of another depth or of another head are BadInput."""
-    for other in (config(tiny, "any", features=3), config(tiny, "any", hidden=4), config(tiny, "en")):
+    for other in (make_config(tiny, "any", features=3), make_config(tiny, "any", hidden=4), make_config(tiny, "en")):
         with pytest.raises(BadInput, match=r"the weights of head '\w+' do not fit its configuration"):
-            load_heads(weights(tiny, "any", 1), other, lambda _: tiny)
+            load_heads(draw_weights(tiny, "any", 1), other, lambda _: tiny)

@@ -16,46 +16,40 @@ class Drawn:
     signature = "drawn"
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.ask_count = 0
 
     def distributions(
         self, sentences: Sequence[Sequence[str]], sentence: np.ndarray, place: np.ndarray
     ) -> Iterator[tuple[np.ndarray, torch.Tensor]]:
         """In batches, backwards."""
         order = np.arange(len(sentence))[::-1].copy()
-        self.asked += len(order)
         for start in range(0, len(order), BATCH):
             rows = order[start : start + BATCH]
-            said = [self._said(list(sentences[sentence[row]]), int(place[row])) for row in rows]
-            yield rows, torch.tensor(np.array(said), dtype=torch.float32).log_softmax(dim=1)
+            logits = self._draw([(sentences[sentence[row]], int(place[row])) for row in rows])
+            yield rows, logits.float().log_softmax(dim=1)
 
     def surprisals(self, sentences: Sequence[Sequence[str]]) -> list[np.ndarray]:
         """Of words."""
-        found = []
+        values = []
         for words in sentences:
-            self.asked += len(words)
-            said = torch.tensor(np.array([self._said(list(words), at) for at in range(len(words))]).reshape(-1, WORDS))
-            own = torch.tensor([_number(word) % WORDS for word in words], dtype=torch.int64)
-            found.append(-said.log_softmax(dim=1)[torch.arange(len(words)), own].double().numpy())
-        return found
+            logits = self._draw([(words, place) for place in range(len(words))])
+            number = torch.tensor([_number(word) % WORDS for word in words], dtype=torch.int64)
+            values.append(-logits.log_softmax(dim=1)[torch.arange(len(words)), number].numpy())
+        return values
 
     def sentence_vectors(self, sentences: Sequence[Sequence[str]]) -> torch.Tensor:
         """One call a sentence."""
-        self.asked += len(sentences)
-        return torch.tensor(np.array([self._said(list(words), -1) for words in sentences]))
+        return self._draw([(words, -1) for words in sentences])
 
-    def states(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[int, torch.Tensor]]:
-        """A vector a word and one before and behind, the last sentence first."""
-        for row in reversed(range(len(sentences))):
-            self.asked += 1
-            words = list(sentences[row])
-            yield row, torch.tensor(np.array([self._said(list(words), at) for at in range(-1, len(words) + 1)]))
-
-    def _said(self, words: list[str], place: int) -> np.ndarray:
-        if 0 <= place < len(words):
-            words[place] = "\0"
-        key = _number("\1".join([*words, str(place) if not 0 <= place < len(words) else ""]))
-        return np.random.default_rng(key).normal(size=WORDS)
+    def _draw(self, asks: Sequence[tuple[Sequence[str], int]]) -> torch.Tensor:
+        self.ask_count += len(asks)
+        rows = np.empty((len(asks), WORDS))
+        for row, (words, place) in zip(rows, asks, strict=True):
+            is_word = 0 <= place < len(words)
+            texts = ["\0" if is_word and i == place else word for i, word in enumerate(words)]
+            key = _number("\1".join([*texts, "" if is_word else str(place)]))
+            row[:] = np.random.default_rng(key).normal(size=WORDS)
+        return torch.tensor(rows)
 
 
 def _number(text: str) -> int:

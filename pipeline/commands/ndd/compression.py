@@ -27,8 +27,8 @@ def evaluate(
     from pipeline.tasks.ndd import datasets
     from pipeline.tasks.record import runs
 
-    found = datasets.read(data, data_format, split)
-    answers = datasets.read_predictions(predictions, found.rows) if predictions else None
-    told = datasets.measure(found.rows, answers)
-    show(told if as_json else datasets.summarize_measures(told), as_json)
-    runs.report_dropped("read", found.dropped, str(data))
+    dataset = datasets.read(data, data_format, split)
+    answers = datasets.read_predictions(predictions, dataset.rows) if predictions else None
+    numbers = datasets.measure(dataset.rows, answers)
+    show(numbers if as_json else datasets.summarize_measures(numbers), as_json)
+    runs.report_dropped("read", dataset.dropped, str(data))

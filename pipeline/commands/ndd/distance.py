@@ -1,9 +1,10 @@
 """Commands about semantic distance and text compression: ndd, compress, score context-shift, studies of NDD."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import polars as pl
 import typer
@@ -15,18 +16,13 @@ from pipeline.errors import BadInput, Missing
 from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
 
-if TYPE_CHECKING:
-    from pipeline.score.compress.search import Search
-    from pipeline.tasks.ndd.masked_lm import LoadedModel
-    from pipeline.tasks.ndd.systems import DistanceOptions
-
 Masked = Annotated[
     str | None,
     typer.Option(
         "--model", "-m", help="Masked language model: a folder, NAME@COMMIT, or count; UNDERTONE_MASKED_LM by default."
     ),
 ]
-Lang = Annotated[str | None, typer.Option(help="en or zh; told by the script otherwise.")]
+Lang = Annotated[str | None, typer.Option(help="en or zh; by default what the script suggests.")]
 Kind = Annotated[str, typer.Option("--divergence", help="hellinger, kl or kl_reversed.")]
 Syntax = Annotated[
     Path | None, typer.Option(help="CoNLL-U file with trees of the sentences; only whole subtrees are dropped then.")
@@ -59,75 +55,51 @@ def ndd(
     from pipeline.tasks.ndd import distance as work
     from pipeline.tasks.ndd import masked_lm
 
-    for name, value, known in (
-        ("divergence", divergence, get_args(distance.Divergence)), ("weights", weights, get_args(distance.Weights)),
-    ):  # fmt: skip
-        if value not in known:
-            raise BadInput(f"{name}: expected one of {', '.join(known)}, found {value!r}")
-    _check(lang)
-    lang = lang or _language(one, other)
-    found = masked_lm.load_model(model, lang)
-    first, second = (
-        [word for words in masked_lm.tokenize_sentences([text], lang) for word in words] for text in (one, other)
-    )
+    _check_choice("divergence", divergence, get_args(distance.Divergence))
+    _check_choice("weights", weights, get_args(distance.Weights))
+    _check_choice("lang", lang or "en", masked_lm.LANGS)
+    lang = lang or _detect_model_lang(f"{one} {other}")
+    lm = masked_lm.load_model(model, lang)
+    first, second = ([*chain(*masked_lm.tokenize_sentences([text], lang))] for text in (one, other))
     if not first or not second:
         raise BadInput("expected two sentences with a word each")
-    rows = distance.explain(found.model, first, second, divergence=divergence, weights=weights)  # type: ignore[arg-type]
-    beside = work.measure_distances([first], [second], found)
-    told: dict[str, object] = {
-        "ndd": float(rows["share"].sum()), "delta_perplexity": float(beside["perplexity"][0]),
-        **{name: float(beside[name][0]) for name in ("cosine",) if name in beside}, "signature": found.model.signature,
-    }  # fmt: skip
-    warn_of_counts(found)
+    rows = distance.explain(lm.model, first, second, divergence=divergence, weights=weights)  # type: ignore[arg-type]
+    rivals = work.measure_distances([first], [second], lm)
+    numbers: dict[str, object] = {"ndd": float(rows["share"].sum()), "delta_perplexity": float(rivals["perplexity"][0])}
+    if "cosine" in rivals:
+        numbers["cosine"] = float(rivals["cosine"][0])
+    numbers["signature"] = lm.model.signature
+    warn_of_counts(lm.model.signature)
+    vocabulary = getattr(lm.model, "number", {*first, *second})  # of counts
     if rows["place"].min() == -1:
         console.say("the sentences share no word: what stands before and behind them is compared")
-    elif unknown := _unknown(found, first, second):
+    elif unknown := sorted(({*first} ^ {*second}) - {*vocabulary}):
         console.say(f"these counts do not know {', '.join(unknown)}: as good as any other such word")
-    numbers = rows.with_columns(pl.col("divergence", "weight", "share").round(4))
     if as_json:
-        tell(rows if explain else rows.clear(), told, as_json=True)
+        tell(rows if explain else rows.clear(), numbers, as_json=True)
         return
     if explain:
-        console.table(numbers)
-    for name, number in told.items():
+        console.table(rows.with_columns(pl.col("divergence", "weight", "share").round(4)))
+    for name, number in numbers.items():
         console.out.print(f"{name}  {number:.4f}" if isinstance(number, float) else f"{name}  {number}", markup=False)
 
 
-def _check(lang: str | None) -> None:
-    from pipeline.tasks.ndd.masked_lm import LANGS
-
-    if lang is not None and lang not in LANGS:
-        raise BadInput(f"lang: expected one of {', '.join(LANGS)}, found {lang!r}")
+def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise BadInput(f"{name}: expected one of {', '.join(choices)}, found {value!r}")
 
 
-def _unknown(found: "LoadedModel", *given: list[str]) -> list[str]:
-    """Words that stand in one sentence alone and that a model of counts does not know."""
-    known = set(getattr(found.model, "number", given[0] + given[1]))
-    return sorted((set(given[0]) ^ set(given[1])) - known)
-
-
-def _language(*texts: str) -> str:
+def _detect_model_lang(text: str) -> str:
     from pipeline.tasks.ndd.systems import choose_model_lang
     from pipeline.text.language import detect_language
 
-    return choose_model_lang(str(pl.DataFrame({"text": " ".join(texts)}).select(detect_language()).item()))
+    return choose_model_lang(str(pl.DataFrame({"text": text}).select(detect_language()).item()))
 
 
-def warn_of_counts(found: "LoadedModel") -> None:
-    from pipeline.tasks.ndd import masked_lm
-
-    if masked_lm.is_count_model(found):
-        _mechanics()
-
-
-def _mechanics() -> None:
-    console.say("by counts of two neighbours: the mechanics, no result; --model takes a real masked language model")
-
-
-def _warn_of(signatures: pl.Series) -> None:
-    """The same of what was made: signatures tell by what."""
-    if signatures.drop_nulls().str.contains(r"\|count:").any():
-        _mechanics()
+def warn_of_counts(*signatures: str | None) -> None:
+    """Warn if a model of counts made a number: its signature says so."""
+    if any(part.startswith("count:") for signature in signatures for part in (signature or "").split("|")):
+        console.say("by counts of two neighbours: the mechanics, no result; --model takes a real masked language model")
 
 
 def compress(
@@ -166,61 +138,56 @@ def compress(
     from pipeline.score.compress.search import Search
     from pipeline.tasks.ndd import systems as work
 
-    name = system or (work.DEFAULT_SYNTAX_SYSTEM if syntax else work.DEFAULT_SYSTEM)
-    search = Search(ratio=ratio, threshold=threshold, longest=max_span, rounds=max_rounds)
-    numbers = work.DistanceOptions(nu=nu)
-    if _is_file(what):
-        _compress_file(Path(what), text_column, out, encoding, (model, name, search, numbers, syntax), rounds, as_json)
+    method = work.Method(
+        system=system or (work.DEFAULT_SYNTAX_SYSTEM if syntax else work.DEFAULT_SYSTEM),
+        search=Search(ratio=ratio, threshold=threshold, longest=max_span, rounds=max_rounds),
+        distance=work.DistanceOptions(nu=nu),
+    )
+    compress_rows = partial(work.compress_texts, method=method, ref=model, syntax=syntax)
+    if _is_path(what, Path.is_file):
+        has_lists = as_json or (out is not None and out.suffix in {".jsonl", ".parquet"})
+        chunks = _compress_file(Path(what), text_column, encoding, compress_rows)
+        if not rounds:
+            chunks = (chunk.drop("after") for chunk in chunks)
+        elif not has_lists:
+            chunks = (chunk.with_columns(pl.col("after").list.join(" | ")) for chunk in chunks)
+        files.put(chunks, out, as_json=as_json)
         return
     if out or text_column or _looks_like_a_file(what):
         raise BadInput(f"there is no file {what[:60]!r}; expected a text, or a file of texts")
-    found = work.compress_texts(pl.DataFrame({"text": [what]}), "text", model, name, search, numbers, syntax)
-    if found["compressed"][0] is None:
+    result = compress_rows(pl.DataFrame({"text": [what]}), "text")
+    if result["compressed"][0] is None:
         raise BadInput("expected a text with a word")
-    _warn_of(found["signature"])
+    warn_of_counts(*result["signature"])
     if as_json:
-        show(found, as_json=True)
+        show(result, as_json=True)
         return
     if rounds:
-        console.table(pl.DataFrame({"round": range(1, len(found["after"][0]) + 1), "text": found["after"][0]}))
-    typer.echo(found["compressed"][0])
+        console.table(pl.DataFrame({"round": range(1, len(result["after"][0]) + 1), "text": result["after"][0]}))
+    typer.echo(result["compressed"][0])
 
 
 def _looks_like_a_file(what: str) -> bool:
-    """A name with a known ending, or a folder."""
-    try:
-        return Path(what).is_dir() or (
-            Path(what).suffix.lower() in (*files.WRITES, ".xlsx", ".json") and " " not in what
-        )
-    except (OSError, ValueError):
-        return False
+    """Whether a text is a name with a known ending, or a folder."""
+    has_ending = Path(what).suffix.lower() in (*files.WRITES, ".xlsx", ".json")
+    return _is_path(what, Path.is_dir) or (has_ending and " " not in what)
 
 
-def _is_file(what: str) -> bool:
+def _is_path(what: str, is_kind: Callable[[Path], bool]) -> bool:
     try:
-        return Path(what).is_file()
+        return is_kind(Path(what))
     except (OSError, ValueError):  # a text can be too long for a name, or hold what no name can
         return False
 
 
 def _compress_file(
-    path: Path, column: str | None, out: Path | None, encoding: str,
-    how: "tuple[str | None, str, Search, DistanceOptions, Path | None]", has_rounds: bool, as_json: bool,
-) -> None:  # fmt: skip
-    from pipeline.tasks.ndd import systems as work
-
-    def made() -> Iterator[pl.DataFrame]:
-        for frame, name in files.texts(path, column, encoding):
-            with track(f"compressing {path.name}", frame.height) as done:
-                found = work.compress_texts(frame, name, *how, done)
-            _warn_of(found["signature"])
-            if not has_rounds:
-                found = found.drop("after")
-            elif not as_json and (out is None or out.suffix not in {".jsonl", ".parquet"}):
-                found = found.with_columns(pl.col("after").list.join(" | "))
-            yield found
-
-    files.put(made(), out, as_json=as_json)
+    path: Path, column: str | None, encoding: str, compress_rows: Callable[..., pl.DataFrame]
+) -> Iterator[pl.DataFrame]:
+    for frame, name in files.texts(path, column, encoding):
+        with track(f"compressing {path.name}", frame.height) as on_progress:
+            chunk = compress_rows(frame, name, on_progress=on_progress)
+        warn_of_counts(*chunk["signature"])
+        yield chunk
 
 
 def score_context_shift(
@@ -245,30 +212,29 @@ def score_context_shift(
     check_source(file, day)
     if file is None:
         day = day or today()
-        with track("scoring") as done:
-            rows = retry(partial(work.score_day, day, model, on_progress=done))
+        with track("scoring") as on_progress:
+            rows = retry(partial(work.score_day, day, model, on_progress=on_progress))
         if not rows:
             raise Missing(f"there are no comments on {day}; `undertone tables` counts the days there are")
         console.say(f"{rows:,} scores for {day}")
         return
-    files.put(_shifted(file, text_column, context_column, model, encoding), out, as_json=as_json)
+    files.put(_score_file(file, text_column, context_column, model, encoding), out, as_json=as_json)
 
 
-def _shifted(
+def _score_file(
     file: Path, text_column: str | None, context_column: str, model: str | None, encoding: str
-) -> Iterator[pl.DataFrame]:  # fmt: skip
-    """The chunks of a file with their context shift."""
+) -> Iterator[pl.DataFrame]:
     from pipeline.tasks.ndd import context_shift as work
 
     for frame, name in files.texts(file, text_column, encoding):
         if context_column not in frame.columns:
-            there = ", ".join(frame.columns)
-            raise BadInput(f"{file}: no column {context_column!r}; there are {there}; say which with --context-column")
-        with track(f"scoring {file.name}", frame.height) as done:
-            told = frame.select(text=name, context=context_column)
-            found = work.add_context_shift(told, model, on_progress=done).select(work.METRIC, "signature")
-        _warn_of(found["signature"])
-        yield frame.drop(found.columns, strict=False).hstack(found)
+            names = ", ".join(frame.columns)
+            raise BadInput(f"{file}: no column {context_column!r}; there are {names}; name it with --context-column")
+        with track(f"scoring {file.name}", frame.height) as on_progress:
+            texts = frame.select(text=name, context=context_column)
+            scores = work.add_context_shift(texts, model, on_progress=on_progress).select(work.METRIC, "signature")
+        warn_of_counts(*scores["signature"])
+        yield frame.drop(scores.columns, strict=False).hstack(scores)
 
 
 def train_count_lm(
@@ -294,17 +260,12 @@ def train_count_lm(
         texts = [text for frame, name in files.texts(file, text_column, encoding) for text in frame[name].drop_nulls()]
         show(work.count_file(texts, out, lang), as_json)
         return
-    _check(lang)
+    _check_choice("lang", lang or "en", work.LANGS)
     warehouse.create()
-    made = {}
-    for each in [lang] if lang else work.LANGS:
-        with console.working(f"counting {each}"):
-            made[each] = retry(partial(work.count_corpus, each, day or today()))
-    if not any(made.values()):
-        raise Missing("there are no comments and articles to count; `undertone import` brings some")
-    show(pl.DataFrame({"lang": list(made), "model_id": list(made.values())}), as_json)
-
-
-def check_ratio(ratio: float | None) -> None:
-    if ratio is not None and not 0 < ratio <= 1:
-        raise BadInput(f"ratio: expected above 0 and at most 1, found {ratio}")
+    model_ids = {}
+    for corpus_lang in [lang] if lang else work.LANGS:
+        with console.working(f"counting {corpus_lang}"):
+            model_ids[corpus_lang] = retry(partial(work.count_corpus, corpus_lang, day or today()))
+    if not any(model_ids.values()):
+        raise Missing("there are no comments and articles to count; import some with `undertone import`")
+    show(pl.DataFrame({"lang": list(model_ids), "model_id": list(model_ids.values())}), as_json)

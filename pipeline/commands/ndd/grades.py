@@ -9,7 +9,7 @@ import typer
 from pipeline import warehouse
 from pipeline.commands.label import Raters
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
+from pipeline.commands.terminal.options import Day, Json, tell, this_run, today
 from pipeline.tasks.record.retry import retry
 
 Source = Annotated[str, typer.Option(help="Name that the compressions are filed under.")]
@@ -42,8 +42,8 @@ def rate(
     day, folder = day or today(), out or grades.get_project(source).folder
     grades.check_sheets(folder, rater or ())  # before anything is given out
     retry(partial(grades.select_tasks, source, day, system or (), limit, this_run()))
-    given = grades.export(source, day, folder, rater or (), lang, limit, system or ())
-    console.say(f"{folder}: {given:,} compressions")
+    count = grades.export(source, day, folder, rater or (), lang, limit, system or ())
+    console.say(f"{folder}: {count:,} compressions")
 
 
 def ratings(
@@ -66,13 +66,13 @@ def ratings(
 
     day = day or today()
     counts = retry(partial(grades.collect, source, day, paths or (), tool, this_run()))
-    agreed, found = grades.load_agreement(source, day), grades.load_means(source, day)
-    if "simulated" in found["by"]:
+    agreement, means = grades.load_agreement(source, day), grades.load_means(source, day)
+    if "simulated" in means["by"]:
         console.say("these raters are made up: their grades say nothing about the systems")
     if as_json:
-        tell(found, {**counts, "agreement": agreed.to_dicts()}, as_json=True)
+        tell(means, {**counts, "agreement": agreement.to_dicts()}, as_json=True)
         return
-    show(grades.summarize_grades(source, day), as_json=False)
-    show(agreed.drop("by"), as_json=False)
+    console.table(grades.summarize_grades(source, day))
+    console.table(agreement.drop("by"))
     console.say(", ".join(f"{name} {number:,}" for name, number in counts.items()))
     console.say("…_paper: the paper's means, of 100 of Google's sentences and its own systems")

@@ -8,7 +8,7 @@ import polars as pl
 import typer
 
 from pipeline import warehouse
-from pipeline.commands.ndd.distance import Masked, Syntax, check_ratio, warn_of_counts
+from pipeline.commands.ndd.distance import Masked, Syntax, warn_of_counts
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, show, today
 from pipeline.errors import BadInput
@@ -38,43 +38,33 @@ def compress_data(
     Example: `undertone ndd measure --data google.jsonl --data-format google --source google -m NAME@COMMIT`
     """
     from pipeline.tasks.ndd import compressions as work
-    from pipeline.tasks.ndd import datasets, grades, masked_lm
-    from pipeline.tasks.ndd import systems as all_systems
+    from pipeline.tasks.ndd import datasets, grades, masked_lm, systems
 
     if data is None and source != work.SAMPLE:
         raise BadInput("--source names the data; give --data as well")
     if data and source == work.SAMPLE:
-        raise BadInput("say under which --source the data should be filed")
+        raise BadInput("--data needs a --source, the name to file its compressions under")
     warehouse.create()
-    day, path = day or today(), str(data) if data else None
-    check_ratio(ratio)
-    wanted = work.list_systems(system or list(all_systems.SYSTEMS), model, source, is_explicit=bool(system))
-    warn_of_counts(masked_lm.load_model(model, day=day))
-    staged = []
-    for name in wanted:
-        trees = str(syntax) if syntax else None
-        staged.append(work.stage(name, source, day, path, data_format, split, model, trees, ratio))
+    day = day or today()
+    if ratio is not None and not 0 < ratio <= 1:
+        raise BadInput(f"ratio: expected above 0 and at most 1, found {ratio}")
+    path, trees = (str(file) if file else None for file in (data, syntax))
+    params = {"source": source, "data": path, "format": data_format, "split": split, "syntax": trees, "ratio": ratio}
+    job = work.make_job(params, day, model)
+    names = work.list_systems(system or list(systems.SYSTEMS), model, source, is_explicit=bool(system))
+    warn_of_counts(masked_lm.load_model(model, day=day).model.signature)
+    staged = [work.stage(name, job) for name in names]
     retry(partial(work.publish, staged, source, day))
     retry(partial(grades.publish, source, day))  # means of grades are of the compressions there are
-    retry(
-        partial(
-            work.replace_study,
-            "compression",
-            work.measure(source, day),
-            day,
-            subsets=work.MEASURES_SUBSET.format(source),
-        )
-    )
+    retry(partial(work.publish_measures, source, day))
     if thresholds:
         with track("sentences compressed by each threshold") as on_progress:
-            rows = work.try_thresholds(work.load_items(path, data_format, split), source, day, model, on_progress)
-        retry(partial(work.replace_study, "compression", rows, day, subsets=work.THRESHOLDS_SUBSET.format(source)))
-    for (lang,), told in (
-        work.load_measures(source, day).partition_by("lang", as_dict=True, maintain_order=True).items()
-    ):
+            rows = work.try_thresholds(work.load_items(path, data_format, split), job, on_progress)
+        retry(partial(work.publish_thresholds, rows, source, day))
+    for lang, numbers in systems.split_languages(work.load_measures(source, day)):
         if not as_json:
             console.say(f"{source}, {lang}")
-        show(told if as_json else datasets.summarize_measures(told), as_json)
+        show(numbers if as_json else datasets.summarize_measures(numbers), as_json)
 
 
 def measure_distance(
@@ -91,25 +81,22 @@ def measure_distance(
 
     Example: `undertone ndd test --pairs stsb-en-dev.csv --syntax en_ewt-ud-test.conllu`
     """
-    from pipeline.tasks.ndd import compressions as study_of
+    from pipeline.tasks.ndd import compressions, masked_lm
     from pipeline.tasks.ndd import distance as work
-    from pipeline.tasks.ndd import masked_lm
 
     warehouse.create()
-    day, given = day or today(), [str(path) if path else None for path in (pairs, syntax)]
-    found = []
-    warn_of_counts(masked_lm.load_model(model, day=day))
+    day, rows_by_study = day or today(), {}
+    data, treebank = (str(path) if path else None for path in (pairs, syntax))
+    warn_of_counts(masked_lm.load_model(model, day=day).model.signature)
     for study in iterate(work.TESTS, "tests"):
-        rows = work.run_study(study, day, model, given[0], given[1], limit)
-        retry(partial(study_of.replace_study, study, rows, day))
-        found.append(rows)
-    every = pl.concat(found)
+        rows_by_study[study] = work.run_study(study, day, model, data, treebank, limit)
+        retry(partial(compressions.replace_study, study, rows_by_study[study], day))
     if as_json:
-        show(every, as_json=True)
+        show(pl.concat(rows_by_study.values()), as_json=True)
         return
-    for study in work.TESTS:
+    for study, rows in rows_by_study.items():
         console.say(study)
-        console.table(work.summarize_tests(every.filter(pl.col("study") == study)))
+        console.table(work.summarize_tests(rows))
 
 
 def page(day: Day = "") -> None:

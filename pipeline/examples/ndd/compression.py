@@ -7,14 +7,14 @@
 
 A compression keeps some words of its sentence and makes no new ones. Where it is given as text it is aligned greedily,
 from left to right, each word with the first that it can be: the words are right, their places may be earlier than those
-that the annotator had in mind. Capitals do not count.
+that the annotator had in mind. Capitals do not count. What cannot be read is BadInput with file, line and field.
 """
 
 import ast
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,11 +41,9 @@ LONGEST = 20_000  # characters of a literal; the published ones have up to 164
 _PIECE = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+|[^\w\s]|_")
 _MASK = re.compile("|".join(map(re.escape, EXPRESSIONS)))
 
-Cut = Callable[[str], list[str]]
-
 
 class Read(NamedTuple):
-    """Sentences that are kept and those that are not; together they are the sentences that came in."""
+    """Sentences that are kept and those that are dropped; together they are the sentences that came in."""
 
     rows: pl.DataFrame
     """item_id, words [n], kept [n], compression (the words that are kept, at least one), lang, split (or null)."""
@@ -57,91 +55,54 @@ class Read(NamedTuple):
 class _Item(NamedTuple):
     name: str
     words: list[str]
-    kept: list[bool]
+    flags: list[bool]  # whether each word is kept
     lang: str | None
     split: str | None
     reason: str | None = None
 
 
 def replace_masks(words: Iterable[str]) -> list[str]:
-    """The words with expressions for the masks in them, so many as before (NDD-28)."""
+    """Replace the masks in words by expressions, so many words as before (NDD-28)."""
     return [_MASK.sub(lambda mask: EXPRESSIONS[mask[0]], word) for word in words]
 
 
-def read_google(path: Path, annotator: int = 1, least: int = 1) -> Read:
-    """Google's 1,000 test sentences, or others in the layout `{"text": str, "summaries": [str]}` a line.
+def read_google(path: Path, annotator: int = 1) -> Read:
+    """Read Google's 1,000 test sentences, or others in the layout `{"text": str, "summaries": [str]}` a line.
 
     The published compressions are cut into words otherwise than the sentences ("$ 30"). Words here are those of
     `segment.UNIT`, with each mark a word, by which the sentences are about as long as table 9 says (27.86; 27.71).
-
-    Args:
-        path: the jsonl file, or its folder.
-        annotator: which of the summaries, from 1.
-        least: words of a sentence; shorter ones are dropped.
-
-    Returns:
-        All are English test items; an item_id is `<file name>:<row>`.
-
-    Raises:
-        BadInput: naming file, line and field.
+    Summaries are by annotators from 1 on. All are English test items; an item_id is `<file name>:<row>`.
     """
-    return _drop_faulty(path, _list_google(path, annotator), least)
+    return _drop_faulty(path, _list_google(path, annotator))
 
 
 def read_broadcast(path: Path, annotator: int = 1, least: int = LEAST) -> Read:
-    """Broadcast news from the two files of SLAHAN's `share/bcn`; the subset of the paper unless told otherwise (E18).
+    """Read broadcast news from the two files of SLAHAN's `share/bcn`; by default the subset of the paper (E18).
 
-    Args:
-        path: the folder with `input.txt` and `gold.<annotator>.comp`, which have a sentence a line with blanks
-            between its tokens. `share/google` has the same layout but for the name of its gold file.
-        annotator: 1, 2 or 3; the paper's is 1.
-        least: tokens of a sentence; shorter ones are dropped.
-
-    Returns:
-        All are English test items; an item_id is `<file name>:<line>`.
-
-    Raises:
-        BadInput: a file that is not there, or files with different numbers of lines.
+    The folder has `input.txt` and `gold.<annotator>.comp` (1, 2 or 3; the paper's is 1), with a sentence a line and
+    blanks between its tokens; sentences of fewer tokens than `least` are dropped. `share/google` has the same layout
+    but for the name of its gold file. All are English test items; an item_id is `<file name>:<line>`.
     """
     return _drop_faulty(path, _list_broadcast(path, annotator), least)
 
 
 def read_colloquial(path: Path, held_out: int = HELD_OUT) -> Read:
-    """Colloquial-SC in its official order: the last 150 for testing, the 150 before them for validation (NDD-27).
+    """Read Colloquial-SC in its official order: the last 150 for testing, the 150 before for validation (NDD-27).
 
-    The order is that of all rows, those included that are no Python literals. Masks are left as they are: see
-    `replace_masks`.
-
-    Args:
-        path: the folder with `alldata-<n>.txt` and `shuffled_idx-<n>.txt`.
-        held_out: items of the test part, and of the validation part.
-
-    Returns:
-        All are Chinese; an item_id is `colloquial:<number>`.
-
-    Raises:
-        BadInput: naming file and line, for lines that are not in twos with a running number from 0, and for an order
-            that does not name each item once.
+    The folder has `alldata-<n>.txt` and `shuffled_idx-<n>.txt`. The order is that of all rows, those included that are
+    no Python literals. Masks are left as they are: see `replace_masks`. An item_id is `colloquial:<number>`. Lines have
+    to be in twos with a running number from 0, and the order has to name each item once.
     """
     return _drop_faulty(path, _list_colloquial(path, held_out))
 
 
-def read(path: Path, cut: Cut = UNIT.findall) -> Read:
-    """Our own layout, jsonl: text or words, and compressed (a text or words) or kept (true or false for each word).
+def read(path: Path) -> Read:
+    """Read our own layout, jsonl: text or words, and compressed (a text or words) or kept (true or false a word).
 
-    `item_id`, `lang` (else what the script says) and `split` may be there.
-
-    Args:
-        path: the file.
-        cut: the words of a text; by default Chinese characters, words of other writing, and marks.
-
-    Returns:
-        As they stand in the file; an item_id is `<file name>:<line>` unless given.
-
-    Raises:
-        BadInput: naming file, line and field.
+    `item_id` (else `<file name>:<line>`), `lang` (else what the script says) and `split` may be there. The words of a
+    text are Chinese characters, words of other writing, and marks.
     """
-    return _drop_faulty(path, _list_own(path, cut))
+    return _drop_faulty(path, _list_items(path))
 
 
 def _drop_faulty(path: Path, items: Iterable[_Item], least: int = 1) -> Read:
@@ -150,42 +111,30 @@ def _drop_faulty(path: Path, items: Iterable[_Item], least: int = 1) -> Read:
         if name in names:
             raise BadInput(f"{path}: field 'item_id' should differ between items, found {name!r:.60} twice")
         names.add(name)
-        reason = item_reason
-        if reason is None:
-            reason = "no_words" if not words else "short" if len(words) < least else None
-        if reason is None:
-            reason = "not_aligned" if not flags else "nothing_kept" if not any(flags) else None
-        if reason:
+        faults = {"no_words": not words, "short": len(words) < least, "not_aligned": not flags}
+        faults["nothing_kept"] = not any(flags)
+        if reason := item_reason or next((fault for fault, has_fault in faults.items() if has_fault), None):
             dropped.append((reason, name))
         else:
-            rows.append(
-                (name, words, flags, [word for word, is_kept in zip(words, flags, strict=True) if is_kept], lang, split)
-            )
+            rows.append((name, words, flags, [*compress(words, flags)], lang, split))
     if not names:
         raise BadInput(f"{path}: expected sentences, found none")
     sentences = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     languages = sentences.select(text=pl.col("words").list.join(" ")).select(detect_language("text")).to_series()
-    return Read(
-        sentences.with_columns(lang=pl.col("lang").fill_null(languages)),
-        pl.DataFrame(dropped, schema=DROPPED, orient="row"),
-    )
+    sentences = sentences.with_columns(lang=pl.col("lang").fill_null(languages))
+    return Read(sentences, pl.DataFrame(dropped, schema=DROPPED, orient="row"))
 
 
 def _list_google(path: Path, annotator: int) -> Iterator[_Item]:
     if annotator < 1:
         raise ValueError(f"annotators are counted from 1, found {annotator}")
+    expected = f"a list of {annotator} or more texts"
     for file in find_files(path, "*.jsonl"):
         for row, (line, entry) in enumerate(read_json_lines(file), 1):
             location = f"{file}, line {line}"
-            summaries = entry.get("summaries")
-            if (
-                not isinstance(summaries, list)
-                or len(summaries) < annotator
-                or not all(isinstance(summary, str) for summary in summaries)
-            ):
-                raise BadInput(f"{location}: field 'summaries' should be a list of {annotator} or more texts, "
-                               f"found {summaries!r:.60}")  # fmt: skip
-            words = UNIT.findall(_check_text(entry, "text", location))
+            is_valid = _is_text_list(entry.get("summaries")) and len(entry["summaries"]) >= annotator
+            summaries = check_field(entry, "summaries", location, expected, is_valid)
+            words = UNIT.findall(check_text(entry, "text", location))
             yield _Item(f"{file.name}:{row}", words, _align(words, summaries[annotator - 1]), "en", "test")
 
 
@@ -236,7 +185,7 @@ def _build_item(name: str, words: list[str] | None, labels: list[str] | None) ->
 
 
 def _parse_literal(text: str) -> list[str] | None:
-    """The list of texts that a Python literal stands for; None for anything else, and for what is too long to parse."""
+    """Parse a Python literal of a list of texts; None for anything else, and for what is too long to parse."""
     if len(text) > LONGEST:
         return None
     try:
@@ -244,66 +193,64 @@ def _parse_literal(text: str) -> list[str] | None:
             value = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
-    return value if isinstance(value, list) and all(isinstance(word, str) and word for word in value) else None
+    return value if _is_text_list(value) and all(value) else None
 
 
-def _list_own(path: Path, cut: Cut) -> Iterator[_Item]:
+def _list_items(path: Path) -> Iterator[_Item]:
     for line, entry in read_json_lines(path):
         location = f"{path}, line {line}"
-        words = (
-            _check_words(entry, "words", location) if "words" in entry else cut(_check_text(entry, "text", location))
-        )
+        if "words" in entry:
+            words = _check_words(entry, "words", location)
+        else:
+            words = UNIT.findall(check_text(entry, "text", location))
         if "kept" in entry:
-            flags = _check_kept(entry["kept"], len(words), location)
+            labels = entry["kept"] if isinstance(entry["kept"], list) else []
+            is_valid = len(labels) == len(words) and all(isinstance(flag, int) and flag in (0, 1) for flag in labels)
+            check_field(entry, "kept", location, f"true or false for each of {len(words)} words", is_valid)
+            flags = [*map(bool, labels)]
         elif isinstance(entry.get("compressed"), list):
             flags = _align(words, " ".join(_check_words(entry, "compressed", location)))
         else:
-            flags = _align(words, _check_text(entry, "compressed", location))
-        name, lang, split = (
-            _check_text(entry, f, location) if entry.get(f) else None for f in ("item_id", "lang", "split")
-        )
-        if split not in (None, *SPLITS):
-            raise BadInput(f"{location}: field 'split' should be one of {', '.join(SPLITS)}, found {split!r:.60}")
+            flags = _align(words, check_text(entry, "compressed", location))
+        fields = ("item_id", "lang", "split")
+        name, lang, split = (check_text(entry, field, location) if entry.get(field) else None for field in fields)
+        check_field({"split": split}, "split", location, f"one of {', '.join(SPLITS)}", split in (None, *SPLITS))
         yield _Item(name or f"{path.name}:{line}", words, flags, lang, split)
 
 
-def _check_text(entry: dict[str, Any], field: str, location: str) -> str:
-    value = entry.get(field)
-    if not isinstance(value, str):
-        raise BadInput(f"{location}: field {field!r} should be a text, found {value!r:.60}")
-    return value.strip()
+def check_field(entry: Mapping[str, Any], field: str, location: str, expected: str, is_valid: bool) -> Any:
+    """Return the value of a field; if it is not valid, raise BadInput with place, field and what was expected."""
+    if not is_valid:
+        raise BadInput(f"{location}: field {field!r} should be {expected}, found {entry.get(field)!r:.60}")
+    return entry[field]
 
 
-def _check_words(entry: dict[str, Any], field: str, location: str) -> list[str]:
-    value = entry[field]
-    if not isinstance(value, list) or not all(isinstance(word, str) and word.strip() for word in value):
-        raise BadInput(f"{location}: field {field!r} should be a list of words, found {value!r:.60}")
-    return value
+def check_text(entry: Mapping[str, Any], field: str, location: str) -> str:
+    """Return the text of a field without blanks around it, or raise BadInput."""
+    text: str = check_field(entry, field, location, "a text", isinstance(entry.get(field), str))
+    return text.strip()
 
 
-def _check_kept(value: object, size: int, location: str) -> list[bool]:
-    flags = value if isinstance(value, list) else []
-    if len(flags) != size or not all(isinstance(flag, bool | int) and flag in (0, 1) for flag in flags):
-        raise BadInput(
-            f"{location}: field 'kept' should be true or false for each of {size} words, found {value!r:.60}"
-        )
-    return [*map(bool, flags)]
+def _check_words(entry: Mapping[str, Any], field: str, location: str) -> list[str]:
+    is_valid = _is_text_list(entry[field]) and all(map(str.strip, entry[field]))
+    words: list[str] = check_field(entry, field, location, "a list of words", is_valid)
+    return words
+
+
+def _is_text_list(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def _align(words: Sequence[str], compressed: str) -> list[bool]:
-    """Which words are kept, or nothing if the compression is none of them.
+    """Mark the words that are kept, or return nothing if the compression is none of them.
 
     Whole words first. Where that does not come out, a word that has part of it in the compression is kept ("7-5" for
     "7"), and then marks that the annotator put there are passed over.
     """
     word_pieces = [_PIECE.findall(word.casefold()) for word in words]
-    gold_pieces = _PIECE.findall(compressed.casefold())
-    gold_words = [piece for piece in gold_pieces if piece.isalnum()]
-    return (
-        _match_greedily(word_pieces, gold_pieces, True)
-        or _match_greedily(word_pieces, gold_pieces, False)
-        or _match_greedily(word_pieces, gold_words, False)
-    )
+    gold = _PIECE.findall(compressed.casefold())
+    ways = ((gold, True), (gold, False), ([piece for piece in gold if piece.isalnum()], False))
+    return next((flags for way in ways if (flags := _match_greedily(word_pieces, *way))), [])
 
 
 def _match_greedily(words: list[list[str]], gold: list[str], is_whole: bool) -> list[bool]:

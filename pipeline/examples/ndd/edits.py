@@ -68,7 +68,7 @@ Keys = Callable[[Sentence, int], Pair | None]
 
 
 def from_tokens(sentence_id: str, tokens: Sequence[Token]) -> Sentence:
-    """A sentence of an English tagger (`text.tagging`), which tells no tense: that of verbs is guessed by their form.
+    """Convert tokens of an English tagger (`text.tagging`), which gives no tense: the form of a verb decides.
 
     The lemma itself is taken for an infinitive, -ing and -s for present tense, anything else for past. On UD EWT's test
     part, gold lemmas, .81 of 2,605 verbs get their tense; most others are present tense that looks like an infinitive.
@@ -87,16 +87,10 @@ def _guess_features(word: str, lemma: str) -> str:
 
 
 def generate(sentences: Sequence[Sentence], test: str, *, seed: int = SEED, share: float = SHARE) -> EditedPairs:
-    """The two pairs of each sentence for a test.
+    """Generate the two pairs of each sentence for a test.
 
     What a sentence gives depends on its id, the seed and the corpus, not on its place in the corpus. Places are drawn
-    among those for which there are both words.
-
-    Args:
-        sentences: the corpus; new words are drawn from all of it.
-        test: a name in `TESTS`.
-        seed: of the draws.
-        share: of the words to replace, in (0, 1]; verbs are always replaced all.
+    among those for which there are both words; new words are drawn from all sentences. All verbs are always replaced.
 
     Raises:
         BadInput: there is no such test, or a sentence has columns of different lengths or another's id.
@@ -107,7 +101,7 @@ def generate(sentences: Sequence[Sentence], test: str, *, seed: int = SEED, shar
         raise BadInput(f"no test {test!r}; there are {', '.join(TESTS)}")
     if not 0 < share <= 1:
         raise ValueError(f"the share of words to replace should be in (0, 1], not {share}")
-    _check(sentences)
+    _check_sentences(sentences)
     replace, rows, dropped = TESTS[test](sentences), [], []
     for sentence in sentences:
         replacements = _edit_sentence(sentence, test, replace, seed, share)
@@ -122,20 +116,19 @@ def generate(sentences: Sequence[Sentence], test: str, *, seed: int = SEED, shar
     return EditedPairs(pl.DataFrame(rows, SCHEMA, orient="row"), pl.DataFrame(dropped, DROPPED, orient="row"))
 
 
-def _check(sentences: Iterable[Sentence]) -> None:
+def _check_sentences(sentences: Iterable[Sentence]) -> None:
     names = set()
-    for sentence in sentences:
-        name, *columns = sentence
+    for name, *columns in sentences:
         if name in names:
             raise BadInput(f"sentence_id should differ between sentences, found {name!r:.60} twice")
         names.add(name)
-        if len({*map(len, columns)}) > 1:
-            raise BadInput(f"sentence {name!r:.60}: expected words, upos, lemmas and features of one length, found "
-                           f"{', '.join(str(len(column)) for column in columns)}")  # fmt: skip
+        if len(set(sizes := [*map(len, columns)])) > 1:
+            expected = "words, upos, lemmas and features of one length"
+            raise BadInput(f"sentence {name!r:.60}: expected {expected}, found {', '.join(map(str, sizes))}")
 
 
 def _edit_sentence(sentence: Sentence, test: str, replace: Replace, seed: int, share: float) -> dict[int, Pair] | str:
-    """The positive and the negative word of each place, or why there are none."""
+    """Choose the positive and the negative word of each place, or return why there are none."""
     places = [i for i, upos in enumerate(sentence.upos) if upos not in _MARKS]
     place_count = max(1, int(Decimal(str(share)) * len(places) + Decimal("0.5")))
     if test == "tense":
@@ -145,36 +138,35 @@ def _edit_sentence(sentence: Sentence, test: str, replace: Replace, seed: int, s
             return "no_features"
     if not places:
         return "no_verbs" if test == "tense" else "no_words"
-    draw_keys = [
-        f"{sentence.sentence_id}\n{test}\n{i}\n{purpose}" for i in places for purpose in ("place", "same", "different")
-    ]
+    keys = (f"{sentence.sentence_id}\n{test}\n{i}" for i in places)
+    draw_keys = [f"{key}\n{purpose}" for key in keys for purpose in ("place", "same", "different")]
     draws = draw_uniform(pl.Series(draw_keys), seed).to_numpy().reshape(-1, 3).tolist()
     replacements: dict[int, Pair] = {}
     for (_, same, different), place in sorted(zip(draws, places, strict=True)):
         if words := replace(sentence, place, same, different):
-            old_word = sentence.words[place]
-            replacements[place] = _copy_case(old_word, words[0]), _copy_case(old_word, words[1])
+            positive, negative = (_copy_case(sentence.words[place], word) for word in words)
+            replacements[place] = positive, negative
             if len(replacements) == place_count:
                 return replacements
     return "few_places"
 
 
 def _copy_case(old: str, new: str) -> str:
-    """The new word with the old one's capitals; I has one wherever it stands."""
+    """Give the new word the old one's capitals; I has one wherever it stands."""
     if len(old) > 1 and old.isupper():
         return new.upper()
     return new[:1].upper() + new[1:] if old[:1].isupper() and old != "I" else new
 
 
 def _draw_index(counts: Ints, number: float) -> int | None:
-    """The item in whose stretch a number in [0, 1) falls when each has one as long as its count; None if all are 0."""
+    """Draw an item by a number in [0, 1), each as often as its count; None if all counts are 0."""
     ends = counts.cumsum()
     total = int(ends[-1]) if len(ends) else 0
     return int(ends.searchsorted(min(int(number * total), total - 1), side="right")) if total else None
 
 
 def _draw_by_key(keys: Keys) -> Callable[[Sequence[Sentence]], Replace]:
-    """Draws from the words of the corpus that have keys, the negative ones from those that never have the one to avoid.
+    """Draw from the corpus's words that have keys, negative ones from those that never have the one to avoid.
 
     Each word is spelt as it is most often.
     """
@@ -195,13 +187,11 @@ def _draw_by_key(keys: Keys) -> Callable[[Sequence[Sentence]], Replace]:
         row = {form: i for i, form in enumerate(forms)}
         words = [_choose_spelling(spellings[form]) for form in forms]
         counts = np.array([spellings[form].total() for form in forms], np.int64)
-        members = {
-            key: np.array([(row[form], form_counts[form]) for form in sorted(form_counts)]).T
-            for key, form_counts in shared.items()
-        }
-        rows_to_avoid = {
-            key: np.array([row[form] for form in form_counts]) for key, form_counts in forms_to_avoid.items()
-        }
+        members, rows_to_avoid = {}, {}
+        for name, form_counts in shared.items():
+            members[name] = np.array([(row[form], form_counts[form]) for form in sorted(form_counts)]).T
+        for name, avoided_forms in forms_to_avoid.items():
+            rows_to_avoid[name] = np.array([row[form] for form in avoided_forms])
 
         def replace(sentence: Sentence, place: int, same: float, different: float) -> Pair | None:
             if (key := keys(sentence, place)) is None:
@@ -228,7 +218,7 @@ def _key_part_of_speech(sentence: Sentence, place: int) -> Pair | None:
 
 
 def _key_tense(sentence: Sentence, place: int) -> Pair | None:
-    """Of verbs alone: participles take the place of participles, but said is of no other tense than a participle."""
+    """Key verbs alone: a positive word shares form and tense, a negative one is never of the same tense."""
     features = dict(pair.partition("=")[::2] for pair in sentence.features[place].split("|"))
     if sentence.upos[place] != "VERB" or "VerbForm" not in features:
         return None
@@ -237,36 +227,35 @@ def _key_tense(sentence: Sentence, place: int) -> Pair | None:
 
 
 def _key_lemma(sentence: Sentence, place: int) -> Pair | None:
-    """Another form has the part of speech as well."""
+    """Key by lemma and part of speech: another form has both."""
     upos, lemma = sentence.upos[place], sentence.lemmas[place].lower()
     return None if upos in _SILENT or not lemma else (f"{lemma} {upos}", lemma)
 
 
 def _draw_by_wordnet(sentences: Sequence[Sentence]) -> Replace:
-    """Words that WordNet names and the corpus has, by how often it has the lemma with that part of speech.
+    """Draw words that WordNet names and the corpus has, by how often it has the lemma with that part of speech.
 
     They stand in the form of the lemma, which disturbs grammar in both pairs alike.
     """
-    lemma_counts = Counter(
-        (lemma.lower(), upos) for name in sentences for lemma, upos in zip(name.lemmas, name.upos, strict=True)
-    )
+    lemma_counts: Counter[Pair] = Counter()
+    for sentence in sentences:
+        lemma_counts.update(zip(map(str.lower, sentence.lemmas), sentence.upos, strict=True))
 
     @cache
     def list_near(lemma: str, upos: str) -> tuple[list[str], list[str]]:
-        """Synonyms in any sense, and antonyms of the lemma itself; none that is both."""
-        lemmas_of_senses = [name for sense in wordnet.list_synsets(lemma, wordnet.POS[upos]) for name in sense.lemmas()]
-        antonyms = {
-            other.name() for name in lemmas_of_senses if name.name().lower() == lemma for other in name.antonyms()
-        }
-        synonyms = {name.name() for name in lemmas_of_senses}
+        """List synonyms in any sense, and antonyms of the lemma itself; none that is both."""
+        if upos not in wordnet.POS:
+            return [], []
+        names = [name for sense in wordnet.list_synsets(lemma, wordnet.POS[upos]) for name in sense.lemmas()]
+        synonyms = {name.name() for name in names}
+        same_lemma = (name for name in names if name.name().lower() == lemma)
+        antonyms = {antonym.name() for name in same_lemma for antonym in name.antonyms()}
         return sorted(synonyms - antonyms), sorted(antonyms - synonyms)
 
     def replace(sentence: Sentence, place: int, same: float, different: float) -> Pair | None:
         upos, lemma, word = sentence.upos[place], sentence.lemmas[place].lower(), sentence.words[place].lower()
         new_words = []
-        for words, number in zip(
-            list_near(lemma, upos) if upos in wordnet.POS else ([], []), (same, different), strict=True
-        ):
+        for words, number in zip(list_near(lemma, upos), (same, different), strict=True):
             candidates = [name for name in words if name.lower() not in (lemma, word)]
             index = _draw_index(np.array([lemma_counts[name.lower(), upos] for name in candidates], np.int64), number)
             if index is None:

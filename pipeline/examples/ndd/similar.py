@@ -10,13 +10,14 @@ more of the shorter sentence, which is the paper's supervised test.
 import csv
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.examples.ndd.compression import check_field, check_text
 from pipeline.examples.recam.items import DROPPED
 from pipeline.io.lines import read_json_lines, read_lines
 from pipeline.text.language import detect_language
@@ -29,8 +30,6 @@ SCHEMA: dict[str, pl.DataType] = {
 HIGHEST = 5.0  # similarity
 OVERLAP = 0.8  # of the supervised test, or more (section 3)
 
-Cut = Callable[[str], list[str]]
-
 
 class Read(NamedTuple):
     """The kept and the dropped pairs; together they are all pairs read."""
@@ -41,29 +40,20 @@ class Read(NamedTuple):
     """reason (no_words), row_key (the pair_id)."""
 
 
-def read(path: Path, cut: Cut = UNIT.findall) -> Read:
-    """Read pairs of a csv or jsonl file, by its suffix.
-
-    Args:
-        path: the file.
-        cut: the words of a sentence; by default Chinese characters, words of other writing, and marks.
-
-    Raises:
-        BadInput: naming file, line and field; a file that is neither csv nor jsonl.
-    """
+def read(path: Path) -> Read:
+    """Read pairs of a csv or jsonl file, by its suffix; words are those of `segment.UNIT`."""
     readers = {".csv": _read_csv, ".jsonl": _read_jsonl}
     if path.suffix not in readers:
         raise BadInput(f"{path}: expected the name of a csv or jsonl file")
     rows, dropped = [], []
     for line, (first_text, second_text, similarity, lang) in readers[path.suffix](path):
-        name, words = f"{path.name}:{line}", (cut(first_text), cut(second_text))
+        name, words = f"{path.name}:{line}", (UNIT.findall(first_text), UNIT.findall(second_text))
         if all(words):
             rows.append((name, first_text, second_text, similarity, lang, *words))
         else:
             dropped.append(("no_words", name))
-    languages = pl.coalesce("lang", detect_language("one"))
-    return Read(pl.DataFrame(rows, SCHEMA, orient="row").with_columns(lang=languages),
-                pl.DataFrame(dropped, DROPPED, orient="row"))  # fmt: skip
+    pairs = pl.DataFrame(rows, SCHEMA, orient="row").with_columns(lang=pl.coalesce("lang", detect_language("one")))
+    return Read(pairs, pl.DataFrame(dropped, DROPPED, orient="row"))
 
 
 _Row = tuple[str, str, float, str | None]
@@ -88,8 +78,8 @@ def _read_jsonl(path: Path) -> Iterator[tuple[int, _Row]]:
     for line, entry in read_json_lines(path):
         location = f"{path}, line {line}"
         similarity = _parse_similarity(entry.get("similarity"), location)
-        lang = _check_text(entry, "lang", location) if entry.get("lang") is not None else None
-        yield line, (_check_text(entry, "one", location), _check_text(entry, "other", location), similarity, lang)
+        lang = check_text(entry, "lang", location) if entry.get("lang") is not None else None
+        yield line, (check_text(entry, "one", location), check_text(entry, "other", location), similarity, lang)
 
 
 def _parse_similarity(value: object, location: str) -> float:
@@ -97,26 +87,16 @@ def _parse_similarity(value: object, location: str) -> float:
         number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
     except (ValueError, OverflowError):
         number = math.nan
-    if not 0 <= number <= HIGHEST:
-        raise BadInput(f"{location}: field 'similarity' should be a number from 0 to {HIGHEST:g}, found {value!r:.60}")
+    expected = f"a number from 0 to {HIGHEST:g}"
+    check_field({"similarity": value}, "similarity", location, expected, 0 <= number <= HIGHEST)
     return number
-
-
-def _check_text(entry: dict[str, Any], field: str, location: str) -> str:
-    value = entry.get(field)
-    if not isinstance(value, str):
-        raise BadInput(f"{location}: field {field!r} should be a text, found {value!r:.60}")
-    return value.strip()
 
 
 def overlap(first_words: Sequence[str], second_words: Sequence[str]) -> float:
     """Compute the share of the shorter sentence's words in the longest common subsequence: from 0 to 1.
 
     Capitals count, and marks are words. Bit i of the row is 0 where the word at i of `first_words` makes the
-    subsequence longer (Hyyrö, 2004).
-
-    Raises:
-        ValueError: a sentence without words.
+    subsequence longer (Hyyrö, 2004). A sentence without words is a ValueError.
     """
     if not first_words or not second_words:
         raise ValueError("expected two sentences with words")

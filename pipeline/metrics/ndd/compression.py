@@ -7,6 +7,7 @@ and 0.82 on Colloquial-SC, so an F1 needs the ratio next to it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,12 @@ class _Measure(NamedTuple):
     score: Callable[[Floats], Floats] = mean  # [..., k] -> [...]; by default sum of the first over that of the second
 
 
+class _Score(NamedTuple):
+    value: float
+    samples: Floats  # [draws]
+    signature: str
+
+
 def evaluate(predictions: Masks, items: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
     """Measure compressions, with percentile bootstrap intervals of 95 % over sentences.
 
@@ -51,11 +58,8 @@ def evaluate(predictions: Masks, items: pl.DataFrame, *, draws: int = DRAWS, see
       are no more than those of the gold (NDD-25). A sentence without an n-gram scores 0.
     - bleu_1 to bleu_4: of the corpus, with the n-grams of words up to that length (NDD-27).
 
-    Args:
-        predictions: of each item which words are kept, in the order of the items; none may be kept.
-        items: at least one, with words [n], kept [n], of which at least one is true, and lang.
-        draws: bootstrap samples.
-        seed: of the samples.
+    Predictions say which words of each item are kept, maybe none; items, at least one, have words [n], kept [n], of
+    which at least one is true, and lang.
 
     Returns:
         A row a measure: metric, value, low, high, n (sentences), signature (what must be the same to compare).
@@ -64,11 +68,10 @@ def evaluate(predictions: Masks, items: pl.DataFrame, *, draws: int = DRAWS, see
         BadInput: naming row and field, from 1, for a list that is not as long as the words or not of booleans.
         ValueError: draws below 1.
     """
-    measures = _measure_sentences(predictions, items)
-    rows = []
-    for (name, measure), sample_stats in zip(measures.items(), _sample_sums(measures, draws, seed), strict=True):
-        value = float(measure.score(measure.stats.sum(axis=0)))
-        rows.append((name, value, *bounds(measure.score(sample_stats)), len(items), measure.signature))
+    rows = [
+        (name, score.value, *bounds(score.samples), len(items), score.signature)
+        for name, score in _sample_scores(predictions, items, draws, seed).items()
+    ]
     return pl.DataFrame(rows, schema=["metric", "value", "low", "high", "n", "signature"], orient="row")
 
 
@@ -80,46 +83,31 @@ def compare(first: Masks, second: Masks, items: pl.DataFrame, *, draws: int = DR
     Returns:
         A row a measure: metric, one, other, difference (one - other), low, high, p, n, signature.
     """
-    systems = [_measure_sentences(predictions, items) for predictions in (first, second)]
-    samples = [_sample_sums(measures, draws, seed) for measures in systems]
+    first_scores, second_scores = (_sample_scores(masks, items, draws, seed) for masks in (first, second))
     rows = []
-    for (name, first_measure), second_measure, *sample_stats in zip(
-        systems[0].items(), systems[1].values(), *samples, strict=True
-    ):
-        values = [float(measure.score(measure.stats.sum(axis=0))) for measure in (first_measure, second_measure)]
-        differences = first_measure.score(sample_stats[0]) - second_measure.score(sample_stats[1])
-        rows.append(
-            (
-                name,
-                *values,
-                values[0] - values[1],
-                *bounds(differences),
-                p_value(differences),
-                len(items),
-                first_measure.signature,
-            )
-        )
+    for name, score in first_scores.items():
+        second_score = second_scores[name]
+        values = score.value, second_score.value, score.value - second_score.value
+        differences = score.samples - second_score.samples
+        rows.append((name, *values, *bounds(differences), p_value(differences), len(items), score.signature))
     names = ["metric", "one", "other", "difference", "low", "high", "p", "n", "signature"]
     return pl.DataFrame(rows, schema=names, orient="row")
 
 
 def keep_all(items: pl.DataFrame) -> list[list[bool]]:
     """Keep all words."""
-    return [[True] * size for size in _count_words(items)]
+    return drop_tail(items, 1)
 
 
 def drop_head(items: pl.DataFrame, ratio: float | None = None) -> list[list[bool]]:
     """Keep the last words of each sentence, as many as `count_kept` gives (table 3; NDD-24)."""
-    return [
-        [False] * (size - n) + [True] * n for size, n in zip(_count_words(items), count_kept(items, ratio), strict=True)
-    ]
+    return [is_kept[::-1] for is_kept in drop_tail(items, ratio)]
 
 
 def drop_tail(items: pl.DataFrame, ratio: float | None = None) -> list[list[bool]]:
     """Keep the first words of each sentence, as many as `count_kept` gives (table 3; NDD-24)."""
-    return [
-        [True] * n + [False] * (size - n) for size, n in zip(_count_words(items), count_kept(items, ratio), strict=True)
-    ]
+    counts = zip(_count_words(items), count_kept(items, ratio), strict=True)
+    return [[place < kept_count for place in range(size)] for size, kept_count in counts]
 
 
 def drop_random(items: pl.DataFrame, ratio: float | None = None, seed: int = SEED) -> list[list[bool]]:
@@ -128,21 +116,16 @@ def drop_random(items: pl.DataFrame, ratio: float | None = None, seed: int = SEE
     return [rng.permutation(is_kept).tolist() for is_kept in drop_tail(items, ratio)]
 
 
-BASELINES: dict[str, Callable[[pl.DataFrame], list[list[bool]]]] = {
-    "unedited": keep_all, "head": drop_head, "tail": drop_tail, "random": drop_random,
-}  # fmt: skip
+BASELINES: dict[str, Callable[[pl.DataFrame], list[list[bool]]]]
+BASELINES = {"unedited": keep_all, "head": drop_head, "tail": drop_tail, "random": drop_random}
 """Compressors that read no word."""
 
 
 def count_kept(items: pl.DataFrame, ratio: float | None = None) -> list[int]:
     """Compute how many words of each sentence a baseline keeps: ratio times words, rounded, at least one.
 
-    Args:
-        items: with words and kept.
-        ratio: in (0, 1]; by default that of the gold of all items, of sums. The baselines of table 3 have 0.39 to 0.40.
-
-    Raises:
-        ValueError: a ratio outside (0, 1].
+    The ratio is by default that of the gold of all items, of sums; the baselines of table 3 have 0.39 to 0.40. One
+    outside (0, 1] is a ValueError.
     """
     sizes = _count_words(items)
     if ratio is None:
@@ -162,6 +145,18 @@ def _count_words(items: pl.DataFrame) -> list[int]:
     return items["words"].list.len().to_list()
 
 
+def _sample_scores(predictions: Masks, items: pl.DataFrame, draws: int, seed: int) -> dict[str, _Score]:
+    """Compute the value of each measure, and its values in the same samples for each."""
+    measures = _measure_sentences(predictions, items)
+    stats = np.concatenate([measure.stats for measure in measures.values()], axis=1)
+    ends = np.cumsum([measure.stats.shape[1] for measure in measures.values()])
+    samples = np.split(sum_samples(stats, draw_counts(len(stats), draws, seed)), ends[:-1], axis=1)
+    return {
+        name: _Score(float(measure.score(measure.stats.sum(axis=0))), measure.score(sample_sums), measure.signature)
+        for (name, measure), sample_sums in zip(measures.items(), samples, strict=True)
+    }
+
+
 def _measure_sentences(predictions: Masks, items: pl.DataFrame) -> Mapping[str, _Measure]:
     """Compute the statistics of each sentence for each measure."""
     words, is_gold = items["words"].to_list(), _check_masks(items["kept"], items, "kept")
@@ -170,12 +165,9 @@ def _measure_sentences(predictions: Masks, items: pl.DataFrame) -> Mapping[str, 
         raise BadInput("items: expected at least one, each with a word that is kept in field 'kept'")
     word_counts = np.array([*map(len, words)], np.float64)
     kept_counts, gold_counts = (np.array([*map(sum, masks)], np.float64) for masks in (is_kept, is_gold))
-    shared_counts = np.array(
-        [sum(map(np.logical_and, *masks)) for masks in zip(is_kept, is_gold, strict=True)], np.float64
-    )
-    kept_words, gold_words = (
-        [_select_words(w, k) for w, k in zip(words, masks, strict=True)] for masks in (is_kept, is_gold)
-    )
+    shared_masks = zip(is_kept, is_gold, strict=True)
+    shared_counts = np.array([sum(map(np.logical_and, *masks)) for masks in shared_masks], np.float64)
+    kept_words, gold_words = ([*map(list, map(compress, words, masks))] for masks in (is_kept, is_gold))
     batch = _build_batch(kept_words, gold_words)
     shared = bleu(1).stats(batch)[:, 0]
     exact, folded = signature(words="exact"), signature(truncation="bytes", words="alphanumeric,casefold")
@@ -184,15 +176,13 @@ def _measure_sentences(predictions: Masks, items: pl.DataFrame) -> Mapping[str, 
         ("f1_place_micro", "f1_place_macro"): (2 * shared_counts, kept_counts + gold_counts),
         ("ratio", "ratio_macro"): (kept_counts, word_counts),
         ("ratio_delta", "ratio_delta_macro"): (kept_counts - gold_counts, word_counts),
-    }  # fmt: skip
+    }
     measures = {}
     for (micro, macro), (part, total) in sums.items():
         measures[macro] = _Measure(add_count(part / total), exact)
         measures[micro] = _Measure(np.column_stack([part, total]), exact)
-    measures |= {
-        name: _Measure(add_count(value), folded)
-        for name, value in _score_rouge(kept_words, gold_words, items["lang"].to_list()).items()
-    }
+    rouge = _score_rouge(kept_words, gold_words, items["lang"].to_list())
+    measures |= {name: _Measure(add_count(value), folded) for name, value in rouge.items()}
     for order in ORDERS:
         metric = bleu(order)
         measures[f"bleu_{order}"] = _Measure(metric.stats(batch), metric.signature, metric.score)
@@ -205,10 +195,8 @@ def _score_rouge(
     """Compute ROUGE's F and recall of each sentence."""
     separators = ["" if lang in UNSPACED else " " for lang in langs]
     limits = [len(blank.join(words).encode()) for words, blank in zip(gold_words, separators, strict=True)]
-    truncated_words = [truncate(*word_lists) for word_lists in zip(kept_words, limits, separators, strict=True)]
-    batch = _build_batch(
-        *([_fold_words(words) for words in word_lists] for word_lists in (truncated_words, gold_words))
-    )
+    truncated_words = [*map(truncate, kept_words, limits, separators)]
+    batch = _build_batch(*([*map(_fold_words, word_lists)] for word_lists in (truncated_words, gold_words)))
     kept_lengths, gold_lengths = np.diff(batch.ends), np.diff(batch.ref_ends)
     stats = bleu(2).stats(batch)
     shared = {"rouge_1": (stats[:, 0], 0), "rouge_2": (stats[:, 1], 1), "rouge_l": (lcs.measure_lengths(batch), 0)}
@@ -228,10 +216,6 @@ def _build_batch(kept_words: list[list[str]], gold_words: list[list[str]]) -> Ba
     return next(read_batches(kept_words, [[words] for words in gold_words], size=len(kept_words)))
 
 
-def _select_words(words: list[str], is_kept: Sequence[bool]) -> list[str]:
-    return [word for word, is_word_kept in zip(words, is_kept, strict=True) if is_word_kept]
-
-
 def _check_masks(masks: Masks, items: pl.DataFrame, field: str) -> list[Sequence[bool]]:
     rows = masks.to_list() if isinstance(masks, pl.Series) else [*masks]
     if len(rows) != len(items):
@@ -241,10 +225,3 @@ def _check_masks(masks: Masks, items: pl.DataFrame, field: str) -> list[Sequence
         if not is_list or len(row) != size or not all(isinstance(value, bool | np.bool_) for value in row):
             raise BadInput(f"row {number}, {field}: expected true or false for each of {size} words, found {row!r:.60}")
     return rows
-
-
-def _sample_sums(measures: Mapping[str, _Measure], draws: int, seed: int) -> list[Floats]:
-    """Sum the statistics over the same samples for each measure, each [draws, k]."""
-    stats = np.concatenate([measure.stats for measure in measures.values()], axis=1)
-    samples = sum_samples(stats, draw_counts(len(stats), draws, seed))
-    return np.split(samples, np.cumsum([measure.stats.shape[1] for measure in measures.values()])[:-1], axis=1)

@@ -7,7 +7,7 @@ of w in W when w is masked, q'_w the same in W'. F is Hellinger's distance (sect
 divergence (section 4.2).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -47,9 +47,8 @@ def kl_reversed(q: "Tensor", q_prime: "Tensor") -> "Tensor":
     return kl(q_prime, q)
 
 
-DIVERGENCES: dict[str, Callable[["Tensor", "Tensor"], "Tensor"]] = {
-    "hellinger": hellinger, "kl": kl, "kl_reversed": kl_reversed,
-}  # fmt: skip
+DIVERGENCES: dict[str, Callable[["Tensor", "Tensor"], "Tensor"]]
+DIVERGENCES = {"hellinger": hellinger, "kl": kl, "kl_reversed": kl_reversed}
 
 
 def divergences(
@@ -63,16 +62,10 @@ def divergences(
     """Compute the divergence of the distributions at two places, for m pairs of places: [m].
 
     A place that is first of several pairs is asked of once, so the distributions of a sentence cost as many calls as it
-    has words, however many others it is compared with.
+    has words, however many others it is compared with. A model with a method `unchanged` is not asked where it reports
+    that both distributions are equal. Memory holds `cache_size` distributions and one batch of the model.
 
-    Args:
-        model: it is asked for each distinct row of `first_places` and for each row of `second_places`. A model with a
-            method `unchanged` is not asked where it reports that both distributions are equal.
-        sentences: each of its words.
-        first_places: sentence and place of the first distribution, [m, 2]; places as `MaskedModel` has them.
-        second_places: the same of the second distribution, [m, 2].
-        divergence: hellinger, kl or kl_reversed.
-        cache_size: distributions held at a time; memory is these and one batch of the model.
+    Places are sentence and place, [m, 2], as `MaskedModel` has them.
     """
     values, measure = np.zeros(len(first_places)), DIVERGENCES[divergence]
     queries = np.arange(len(first_places))
@@ -93,55 +86,10 @@ def divergences(
 
 def _collect_distributions(model: MaskedModel, sentences: Sequence[Sentence], places: IndexArray) -> "Tensor":
     """Return the distributions at places, in their order: [k, vocabulary]."""
-    distributions = None
-    for rows, log_probs in model.distributions(sentences, places[:, 0], places[:, 1]):
-        if distributions is None:
-            distributions = log_probs.new_empty(len(places), log_probs.shape[1])
-        distributions[rows] = log_probs
-    assert distributions is not None
-    return distributions
+    import torch
 
-
-class Neighbours(NamedTuple):
-    """The neighbours of n pairs of sentences, one after another."""
-
-    pair: IndexArray  # [m]
-    places: IndexArray  # [m, 2]: in the first and in the second sentence
-    weight: Floats  # [m]
-
-
-def list_neighbours(
-    first_sentences: Sequence[Sentence], second_sentences: Sequence[Sentence], weights: Weights, mu: float = MU
-) -> Neighbours:
-    """List the words that pairs of sentences share, and their weights.
-
-    Where there are none, what stands before and behind the sentences is compared (section 3, r = 0; NDD-09).
-
-    Args:
-        first_sentences: n sentences.
-        second_sentences: as many.
-        weights: mean, 1 over the number of neighbours; sum, 1; distance, μ to the number of words between a neighbour
-            and the nearest word that is none.
-        mu: of `distance`.
-    """
-    pair, places, weight_arrays = [], [], []
-    for number, (first, second) in enumerate(zip(first_sentences, second_sentences, strict=True)):
-        shared = align(first, second)
-        if not len(shared):
-            shared = np.array([[-1, -1], [len(first), len(second)]])
-            weight = np.ones(2)
-        else:
-            gaps = measure_gaps(shared, (len(first), len(second))) if weights == "distance" else np.zeros(len(shared))
-            weight = np.power(mu, gaps, dtype=np.float64)
-        pair.append(np.full(len(shared), number))
-        places.append(shared)
-        weight_arrays.append(weight / len(shared) if weights == "mean" else weight)
-    none = np.empty(0, np.int64)
-    return Neighbours(
-        np.concatenate([none, *pair]),
-        np.concatenate([none.reshape(0, 2), *places]),
-        np.concatenate([none, *weight_arrays]),
-    )
+    rows, log_probs = zip(*model.distributions(sentences, places[:, 0], places[:, 1]), strict=True)
+    return torch.cat(log_probs)[np.argsort(np.concatenate(rows))]
 
 
 def distances(
@@ -156,24 +104,16 @@ def distances(
     """Compute NDD of n pairs of sentences, [n]: at least 0, and 0 for equal sentences.
 
     With Hellinger's distance it is symmetric and at most the sum of the weights, which is 1 for `mean`; section 3 uses
-    both.
+    both. Where no word is shared, what stands before and behind the sentences is compared (section 3, r = 0; NDD-09).
 
-    Args:
-        model: gives the distributions.
-        first_sentences: n sentences, each a list of words.
-        second_sentences: as many.
-        divergence: hellinger, kl or kl_reversed.
-        weights: mean, sum or distance; see `list_neighbours`.
-        mu: of `distance`.
+    The weight is 1 over the number of neighbours (`mean`), 1 (`sum`), or μ to the number of words between a neighbour
+    and the nearest word that is none (`distance`).
     """
     totals = np.zeros(len(first_sentences))
     sizes = [min(len(first), len(second)) + 2 for first, second in zip(first_sentences, second_sentences, strict=True)]
-    for start, end in split_blocks(sizes, _BLOCK_WORDS):
-        words = list_neighbours(first_sentences[start:end], second_sentences[start:end], weights, mu)
-        value = words.weight * _compare_neighbours(
-            model, first_sentences[start:end], second_sentences[start:end], words, divergence
-        )
-        totals[start:end] = np.bincount(words.pair, value, end - start)
+    for block in split_blocks(sizes, _BLOCK_WORDS):
+        words = _compare(model, first_sentences[block], second_sentences[block], divergence, weights, mu)
+        totals[block] = np.bincount(words.pair, words.weight * words.divergence, block.stop - block.start)
     return totals
 
 
@@ -192,33 +132,55 @@ def explain(
         A row a neighbour: word, place and place_other from 0 (-1 and n before and behind a sentence, where no word is
         shared), divergence, weight, share (their product; shares add up to the distance).
     """
-    words = list_neighbours([first], [second], weights, mu)
-    values = _compare_neighbours(model, [first], [second], words, divergence)
+    words = _compare(model, [first], [second], divergence, weights, mu)
     labels = [CLS if place < 0 else SEP if place == len(first) else first[place] for place in words.places[:, 0]]
-    return pl.DataFrame({
-        "word": pl.Series(labels, dtype=pl.String), "place": words.places[:, 0], "place_other": words.places[:, 1],
-        "divergence": values, "weight": words.weight, "share": values * words.weight,
-    })  # fmt: skip
+    places = {"place": words.places[:, 0], "place_other": words.places[:, 1]}
+    frame = pl.DataFrame({"word": labels, **places, "divergence": words.divergence, "weight": words.weight})
+    return frame.with_columns(share=pl.col("divergence") * pl.col("weight"))
 
 
-def _compare_neighbours(
+class _Neighbours(NamedTuple):
+    """The neighbours of pairs of sentences, one pair after another."""
+
+    pair: IndexArray  # [m]
+    places: IndexArray  # [m, 2]: in the first and in the second sentence
+    weight: Floats  # [m]
+    divergence: Floats  # [m]
+
+
+def _compare(
     model: MaskedModel,
     first_sentences: Sequence[Sentence],
     second_sentences: Sequence[Sentence],
-    words: Neighbours,
     divergence: Divergence,
-) -> Floats:
-    first_places = np.stack([words.pair, words.places[:, 0]], axis=1)
-    second_places = np.stack([words.pair + len(first_sentences), words.places[:, 1]], axis=1)
-    return divergences(model, [*first_sentences, *second_sentences], first_places, second_places, divergence)
+    weights: Weights,
+    mu: float,
+) -> _Neighbours:
+    """Weigh and compare the words that each pair of sentences shares."""
+    pairs, places, weight_arrays = [], [], []
+    for number, (first, second) in enumerate(zip(first_sentences, second_sentences, strict=True)):
+        shared, gaps = align(first, second), np.zeros(1, np.int64)
+        if not len(shared):
+            shared = np.array([[-1, -1], [len(first), len(second)]])
+        elif weights == "distance":
+            gaps = measure_gaps(shared, (len(first), len(second)))
+        pairs.append(np.full(len(shared), number))
+        places.append(shared)
+        weight_arrays.append(np.full(len(shared), mu**gaps / (len(shared) if weights == "mean" else 1)))
+    pair, place, weight = (np.concatenate(arrays) for arrays in (pairs, places, weight_arrays))
+    first_places = np.stack([pair, place[:, 0]], axis=1)
+    second_places = np.stack([pair + len(first_sentences), place[:, 1]], axis=1)
+    sentences = [*first_sentences, *second_sentences]
+    return _Neighbours(pair, place, weight, divergences(model, sentences, first_places, second_places, divergence))
 
 
-def split_blocks(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
-    """Split a sequence into ranges whose sizes add up to at most `limit`; a larger item gets its own range."""
-    ranges, start, total = [], 0, 0
+def split_blocks(sizes: Sequence[int], limit: int) -> Iterator[slice]:
+    """Split a sequence into slices whose sizes add up to at most `limit`; a larger item has its own slice."""
+    start, total = 0, 0
     for index, size in enumerate(sizes):
         if index > start and total + size > limit:
-            ranges.append((start, index))
+            yield slice(start, index)
             start, total = index, 0
         total += size
-    return [*ranges, (start, len(sizes))] if len(sizes) > start else ranges
+    if len(sizes) > start:
+        yield slice(start, len(sizes))

@@ -10,50 +10,39 @@ from pipeline.errors import BadInput
 from pipeline.label import quality
 from pipeline.label.compression import FIELDS
 from pipeline.metrics.labelling.agreement import estimate_interval
-from pipeline.metrics.resample import Floats, bounds, draw_counts, sum_samples
+from pipeline.metrics.resample import bounds, draw_counts, sum_samples
 
 DRAWS = 1000
 SEED = 42
 AGREEMENT = ("weighted_kappa_linear", "weighted_kappa_quadratic", "alpha_ordinal")
+_NUMBERS = {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
 
 
 def summarize(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
-    """Compute mean grades of each system over its graded compressions.
-
-    A compression counts once, however many grades it has.
-
-    Args:
-        grades: item_id, system, field, grade (null where there is none).
-        draws: bootstrap samples.
-        seed: of the samples.
+    """Compute mean grades of each system over its compressions: item_id, system, field, grade (or null).
 
     Returns:
         A row a system and field, in order of system: system, field, value, low, high, n (sentences).
-
-    Raises:
-        BadInput: a system has two grades of a field for a sentence.
     """
+    if (duplicates := grades.filter(pl.struct("item_id", "system", "field").is_duplicated())).height:
+        item, system, field = duplicates.select("item_id", "system", "field").row(0)
+        raise BadInput(f"item {item}, system {system!r}, {field}: found twice, expected once")
+    graded = grades.filter(pl.col("grade").is_not_null()).sort(
+        "system", pl.col("field").cast(pl.Enum(FIELDS)), "item_id"
+    )
     rows = []
-    for system in _drop_ungraded(grades)["system"].unique().sort():
-        for field in FIELDS:
-            value = _select_grades(grades, system, field)["grade"].to_numpy()
-            if len(value):
-                rows.append(
-                    (system, field, float(value.mean()), *bounds(_sample_means(value, draws, seed)), len(value))
-                )
-    return pl.DataFrame(rows, _build_schema("system", "field", value=("value", "low", "high")), orient="row")
+    for (system, field), part in graded.group_by("system", "field", maintain_order=True):
+        value, count = part["grade"].to_numpy(), part.height
+        samples = sum_samples(value, draw_counts(count, draws, seed)) / count
+        rows.append((system, field, float(value.mean()), *bounds(samples), count))
+    return pl.DataFrame(rows, {"system": pl.String, "field": pl.String, **_NUMBERS}, orient="row")
 
 
 def measure_agreement(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
     """Measure how far raters agree on each field: weighted kappa, linear and quadratic, and ordinal alpha.
 
-    A compression that systems share counts once. The interval takes compressions for independent, which those of one
-    sentence are not, and so is rather narrow.
-
-    Args:
-        grades: task_id, field, grades, raters.
-        draws: bootstrap samples.
-        seed: of the samples.
+    Grades have task_id, field, grades, raters. A compression that systems share counts once. The interval takes
+    compressions for independent, which those of one sentence are not, and so is rather narrow.
 
     Returns:
         A row a field and measure: field, metric, value, low, high, n (compressions with two grades or more); null where
@@ -66,28 +55,4 @@ def measure_agreement(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = S
         shifted = regraded.sort("task_id").with_columns(pl.col("grades").list.eval(pl.element() + 1))
         codes = quality.encode_grades(shifted)
         rows += [(field, name, *estimate_interval(name, codes, draws, seed=seed)[:3], len(codes)) for name in AGREEMENT]
-    schema = _build_schema("field", "metric", value=("value", "low", "high"))
-    return pl.DataFrame(rows, schema, orient="row").fill_nan(None)
-
-
-def _drop_ungraded(grades: pl.DataFrame) -> pl.DataFrame:
-    """Drop rows without a grade; a duplicate would count a sentence twice and is an error."""
-    if (duplicates := grades.filter(pl.struct("item_id", "system", "field").is_duplicated())).height:
-        item, system, field = duplicates.select("item_id", "system", "field").row(0)
-        raise BadInput(f"item {item}, system {system!r}, {field}: found twice, expected once")
-    return grades.filter(pl.col("grade").is_not_null())
-
-
-def _select_grades(grades: pl.DataFrame, system: str, field: str) -> pl.DataFrame:
-    """Select item_id and grade of one system's graded compressions, sorted."""
-    rows = grades.filter(pl.col("system") == system, pl.col("field") == field, pl.col("grade").is_not_null())
-    return rows.select("item_id", "grade").sort("item_id")
-
-
-def _sample_means(values: Floats, draws: int, seed: int) -> Floats:
-    """Compute the means of samples of the values: [draws]."""
-    return sum_samples(values, draw_counts(len(values), draws, seed)) / len(values)
-
-
-def _build_schema(*names: str, value: tuple[str, ...]) -> dict[str, pl.DataType]:
-    return {**dict.fromkeys(names, pl.String()), **dict.fromkeys(value, pl.Float64()), "n": pl.Int64()}
+    return pl.DataFrame(rows, {"field": pl.String, "metric": pl.String, **_NUMBERS}, orient="row").fill_nan(None)

@@ -26,13 +26,8 @@ class MaskedModel(Protocol):
     ) -> Iterator["tuple[IndexArray, Tensor]"]:
         """Yield log probabilities of the vocabulary with one word masked, a batch at a time.
 
-        Place -1 is what stands before the first word ([CLS]), place n what stands behind the last of n ([SEP]); nothing
-        is masked there (NDD-09).
-
-        Args:
-            sentences: each of its words.
-            sentence: of each ask, [m].
-            place: of the word in it, [m].
+        An ask is a sentence and the place of a word in it, [m] each. Place -1 is what stands before the first word
+        ([CLS]), place n what stands behind the last of n ([SEP]); nothing is masked there (NDD-09).
 
         Yields:
             Rows of the asks [b], in any order, each once; and the log probabilities, [b, vocabulary].

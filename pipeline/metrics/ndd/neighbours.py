@@ -51,11 +51,7 @@ def measure_gaps(places: IndexArray, lengths: tuple[int, int]) -> IndexArray:
     """Count the words between each neighbour and the nearest word, in either sentence, that is none: [k].
 
     Next to such a word it is 0, as the released code counts; |k - i| as printed in appendix C would be 1 more, which is
-    a factor μ in every weight. Where all words are neighbours it is 0.
-
-    Args:
-        places: of the neighbours in both sentences, [k, 2].
-        lengths: of the sentences, in words.
+    a factor μ in every weight. Where all words are neighbours it is 0. Places are those of `align`.
     """
     distance = np.full(len(places), np.iinfo(np.int64).max)
     for side, length in enumerate(lengths):

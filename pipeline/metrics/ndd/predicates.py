@@ -7,8 +7,8 @@ The paper says neither how neighbours are weighted here, nor what its ensemble i
 three are arguments or stand side by side. Its English rows cannot be re-run as printed (errata E19).
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import chain
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.metrics.ndd.distance import Divergence, divergences
+from pipeline.metrics.ndd.distance import Divergence, divergences, split_blocks
 from pipeline.metrics.ndd.model import Floats, IndexArray, MaskedModel, Sentence
 from pipeline.metrics.ndd.weights import MU, balanced, exponential
 from pipeline.metrics.resample import bounds, iterate_counts
@@ -27,10 +27,7 @@ Ensemble = Literal["value", "rank"]
 Bools = npt.NDArray[np.bool_]
 
 MASK = "[MASK]"
-"""Replaces a masked word by default: for a model a word that no sentence has.
-
-`models.ndd.masked_lm` treats special pieces as words, too; see `mask_word` of `score_words`.
-"""
+"""Replaces a masked word by default: a word that no sentence has. `models.ndd.masked_lm` has its own `mask_word`."""
 STOP_WORDS = {"en": "a", "es": "el", "zh": "的"}
 """What replaces a word (footnote 10, which has `that` for English out of domain); the Chinese one is our own choice."""
 LONGEST = 50  # words (footnote 9)
@@ -41,13 +38,7 @@ _PAIRS = 1 << 16  # neighbours of edits that are gone through at a time
 
 
 def list_edits(sentence: Sentence, edit: Edit, word: str = "") -> list[list[str]]:
-    """Edit each word of a sentence in turn: as many sentences as words.
-
-    Args:
-        sentence: its words.
-        edit: delete removes the word, the others replace it by `word`.
-        word: the replacement.
-    """
+    """Edit each word of a sentence in turn, as many sentences as words: delete removes it, the others replace it."""
     replacement = [] if edit == "delete" else [word]
     return [[*sentence[:i], *replacement, *sentence[i + 1 :]] for i in range(len(sentence))]
 
@@ -67,19 +58,9 @@ def score_words(
     """Compute NDD between a sentence and its edit, for each of its words.
 
     The neighbours are all the other words; the edited place counts nothing, as its word is not in both. The model is
-    asked n times for a sentence of n words, and n (n - 1) times for its edits.
-
-    Args:
-        model: gives the distributions.
-        sentences: each of its words.
-        edit: what is done to a word.
-        lang: of the sentences, for the stop word.
-        divergence: the paper goes on with KL here (footnote 8).
-        weights: of the neighbours. mean and sum rank the words of a sentence alike; as a mean, words of sentences of
-            any length are comparable, hence the default. balanced and exponential are those of `metrics.ndd.weights`.
-        mu: of balanced and exponential.
-        stop_word: instead of that of `STOP_WORDS`.
-        mask_word: the model's mask word.
+    asked n times for a sentence of n words, and n (n - 1) times for its edits. The paper goes on with KL here
+    (footnote 8). Weights mean and sum rank the words of a sentence alike; as a mean, words of sentences of any length
+    are comparable, hence the default. balanced and exponential are those of `metrics.ndd.weights`, with `mu`.
 
     Returns:
         Of each sentence [words], at least 0; higher is more of a predicate. The only word of a sentence has 0.
@@ -90,21 +71,19 @@ def score_words(
     _check_choice("weights", weights, get_args(Weights))
     word = _choose_word(edit, lang, stop_word, mask_word)
     word_scores = []
-    for block in _split_blocks(sentences):
+    for block in split_blocks([len(sentence) ** 2 for sentence in sentences], _PAIRS):
         texts: list[Sentence] = []
         first_places, second_places = [], []
-        for sentence in block:
+        for sentence in sentences[block]:
             number, place = np.nonzero(~np.eye(len(sentence), dtype=bool))
             edit_place = place - (place > number) if edit == "delete" else place
             first_places.append(np.stack([np.full(len(place), len(texts)), place], axis=1))
             second_places.append(np.stack([len(texts) + 1 + number, edit_place], axis=1))
             texts += [sentence, *list_edits(sentence, edit, word)]
-        divergence_values = divergences(
-            model, texts, np.concatenate(first_places), np.concatenate(second_places), divergence
-        )
-        for sentence, values in zip(
-            block, np.split(divergence_values, np.cumsum([*map(len, first_places)])[:-1]), strict=True
-        ):
+        ends = np.cumsum([*map(len, first_places)])
+        places = np.concatenate(first_places), np.concatenate(second_places)
+        block_values = np.split(divergences(model, texts, *places, divergence), ends[:-1])
+        for sentence, values in zip(sentences[block], block_values, strict=True):
             counts = _build_weights(len(sentence), weights, mu)
             word_scores.append((values.reshape(counts.shape) * counts).sum(axis=1))
     return word_scores
@@ -130,13 +109,13 @@ def score_perplexity(
     """
     word = _choose_word(edit, lang, stop_word, mask_word)
     word_scores = []
-    for block in _split_blocks(sentences):
-        edits = [[variant for variant in list_edits(sentence, edit, word) if variant] for sentence in block]
-        texts_by_sentence = [
-            [sentence, *variants] if variants else [] for sentence, variants in zip(block, edits, strict=True)
-        ]
-        surprisals = iter(model.surprisals([text for texts in texts_by_sentence for text in texts]))
-        for sentence, texts in zip(block, texts_by_sentence, strict=True):
+    for block in split_blocks([len(sentence) ** 2 for sentence in sentences], _PAIRS):
+        texts_by_sentence = []
+        for sentence in sentences[block]:
+            variants = [variant for variant in list_edits(sentence, edit, word) if variant]
+            texts_by_sentence.append([sentence, *variants] if variants else [])
+        surprisals = iter(model.surprisals([*chain(*texts_by_sentence)]))
+        for sentence, texts in zip(sentences[block], texts_by_sentence, strict=True):
             mean = np.array([float(np.mean(next(surprisals))) for _ in texts])
             word_scores.append(mean[1:] - mean[0] if texts else np.zeros(len(sentence)))
     return word_scores
@@ -145,13 +124,8 @@ def score_perplexity(
 def ensemble(parts: Sequence[Sequence[Floats]], method: Ensemble = "value") -> list[Floats]:
     """Average the scores of several edits word by word; the paper combines three and does not say how.
 
-    Args:
-        parts: of each edit the scores of all sentences.
-        method: `value`, the scores themselves: an edit weighs as far as it moves sentences. `rank`, the place of a word
-            in its sentence from 0 for the lowest to 1, the mean place for ties: all edits weigh the same.
-
-    Raises:
-        BadInput: no such way, nothing given, or scores of different sentences.
+    By `value`, an edit weighs as far as it moves sentences. By `rank`, the place of a word in its sentence from 0 for
+    the lowest to 1, with the mean place for ties, all edits weigh the same.
     """
     from scipy.stats import rankdata
 
@@ -184,13 +158,9 @@ def select_sentences(is_predicate: Sequence[Sequence[bool]], longest: int = LONG
 
 
 def average_precision(score: Floats, is_right: Bools) -> float:
-    """Compute mean precision at each recall, ties together, as scikit-learn does; NaN with none right.
+    """Compute mean precision at each recall [n], ties together, as scikit-learn does; NaN with none right.
 
     Scores that are all the same have the share of words that are right.
-
-    Args:
-        score: [n].
-        is_right: [n].
     """
     order = np.argsort(-score, kind="stable")
     ends = np.flatnonzero(np.diff(score[order], append=np.nan) != 0)
@@ -201,10 +171,7 @@ def average_precision(score: Floats, is_right: Bools) -> float:
 def auc(score: Floats, is_right: Bools, weights: Floats | None = None) -> float:
     """Compute the chance that a right word scores above a wrong one, a tie half; NaN with none or all right.
 
-    Args:
-        score: [n].
-        is_right: [n].
-        weights: how often each word counts, [n]; once by default.
+    All are [n]; weights are how often each word counts, by default once.
     """
     return _auc(np.unique(score, return_inverse=True)[1], is_right, np.ones(len(score)) if weights is None else weights)
 
@@ -229,22 +196,15 @@ def evaluate(
     - auc_pooled: `auc` over the words of all sentences together.
     - auc_mean: the mean over sentences of theirs, of those with words of both kinds.
 
-    What a scorer has to beat is what constant scores have.
-
-    Args:
-        scores: of each sentence [words].
-        is_predicate: of each sentence as many.
-        longest: see `select_sentences`.
-        draws: bootstrap samples; with 0 no interval, null.
-        seed: of the samples.
+    What a scorer has to beat is what constant scores have. Without draws there is no interval.
 
     Returns:
-        metric, value, low, high, n (sentences it is of), words, no_predicate, too_long (sentences left out): a row a
-        measure, null where there is nothing to measure.
+        A row a measure, null where there is nothing to measure: metric, value, low, high, n (sentences), words,
+        no_predicate and too_long (sentences that do not count).
 
     Raises:
         BadInput: naming sentence and word, from 1, where there are not as many scores as words, or one is no number; or
-            no sentence is left.
+            no sentence remains.
     """
     indices, dropped = select_sentences(is_predicate, longest)
     _check_scores(scores, is_predicate)
@@ -258,20 +218,19 @@ def evaluate(
     place = np.unique(np.concatenate([score for score, _ in scored]), return_inverse=True)[1]
     precision = np.array([average_precision(*sentence) for sentence in scored])
     areas = np.array([auc(*sentence) for sentence in scored])
-    sample_values = np.array([
-        (_weighted_mean(precision, weights), _auc(place, is_right, weights[owner]), _weighted_mean(areas, weights))
-        for weights in iterate_counts(len(scored), draws, seed)
-    ])  # fmt: skip
+    columns: dict[str, list[float]] = {"map": [], "auc_pooled": [], "auc_mean": []}
+    for weights in iterate_counts(len(scored), draws, seed):
+        columns["map"].append(_weighted_mean(precision, weights))
+        columns["auc_pooled"].append(_auc(place, is_right, weights[owner]))
+        columns["auc_mean"].append(_weighted_mean(areas, weights))
+    rows = []
+    for name, (value, *samples) in columns.items():
+        low, high = bounds(np.array(samples))
+        n = int(np.isfinite(areas).sum()) if name == "auc_mean" else len(scored)
+        rows.append({"metric": name, "value": value, "low": low, "high": high, "n": n})
     reasons = dropped["reason"].to_list()
-    counts = int(sizes.sum()), reasons.count("no_predicate"), reasons.count("too_long")
-    sentence_counts = {"map": len(scored), "auc_pooled": len(scored), "auc_mean": int(np.isfinite(areas).sum())}
-    rows = [
-        (name, column[0], *bounds(column[1:]), n, *counts)
-        for (name, n), column in zip(sentence_counts.items(), sample_values.T, strict=True)
-    ]
-    schema: dict[str, pl.DataType] = {"metric": pl.String(), **dict.fromkeys(("value", "low", "high"), pl.Float64())}
-    schema |= dict.fromkeys(("n", "words", "no_predicate", "too_long"), pl.Int64())
-    return pl.DataFrame(rows, schema=schema, orient="row").fill_nan(None)
+    counts = {reason: pl.lit(reasons.count(reason), pl.Int64) for reason in ("no_predicate", "too_long")}
+    return pl.DataFrame(rows).fill_nan(None).with_columns(words=pl.lit(int(sizes.sum()), pl.Int64), **counts)
 
 
 def _weighted_mean(values: Floats, weights: Floats) -> float:
@@ -303,13 +262,6 @@ def _choose_word(edit: Edit, lang: str, stop_word: str | None, mask_word: str) -
 def _check_choice(name: str, value: str, values: tuple[str, ...]) -> None:
     if value not in values:
         raise BadInput(f"{name}: expected one of {', '.join(values)}, found {value!r}")
-
-
-def _split_blocks(sentences: Sequence[Sentence]) -> Iterator[Sequence[Sentence]]:
-    """Split sentences into blocks whose edits have at most about `_PAIRS` neighbours."""
-    ends = np.cumsum([len(sentence) ** 2 for sentence in sentences]) // _PAIRS
-    cuts = [0, *(np.flatnonzero(np.diff(ends)) + 1).tolist(), len(sentences)]
-    return (sentences[start:end] for start, end in pairwise(cuts) if end > start)
 
 
 def _build_weights(size: int, weights: Weights, mu: float) -> Floats:

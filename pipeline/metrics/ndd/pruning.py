@@ -47,13 +47,8 @@ def evaluate(
     - subtree_1 to subtree_3_or_more: of the dropped spans of so many words, the share of those that are subtrees. A
       whole sentence is none.
 
-    Args:
-        heads: of the words of each sentence, [n], -1 for the root.
-        spans: of each sentence, none or more.
-        subtree: one is a word with all its descendants; several are one or more of these, so that no other word hangs
-            on a word of the span.
-        draws: bootstrap samples.
-        seed: of the samples.
+    Heads are of the words of each sentence, -1 for the root. A subtree, `one`, is a word with all its descendants;
+    `several` are one or more of these, so that no other word hangs on a word of the span.
 
     Returns:
         A row a measure: metric, value, low, high, n: of how many words, or spans of that length. The three are null
@@ -68,20 +63,14 @@ def evaluate(
         word_depths, subtree_spans = measure_depths(parents), _find_subtrees(parents, dropped, subtree)
         word_rows += [(number, int(word_depths[word])) for word in {word for span in dropped for word in range(*span)}]
         span_rows += [(number, end - start, (start, end) in subtree_spans) for start, end in dropped]
-    by_word = pl.DataFrame(word_rows, schema={"sentence": pl.Int64, "depth": pl.Int64}, orient="row")
-    by_span = pl.DataFrame(
-        span_rows, schema={"sentence": pl.Int64, "length": pl.Int64, "right": pl.Boolean}, orient="row"
-    )  # fmt: skip
-    groups = [by_word.with_columns(right=pl.col("depth").clip(upper_bound=4) == n) for n in range(1, 5)]
-    groups += [by_span.filter(pl.col("length").clip(upper_bound=3) == k) for k in range(1, 4)]
-    rows = [
-        (name, *(reading.accuracy(part["right"], part["sentence"], draws=draws, seed=seed) if len(part) else _NOTHING))
-        for name, part in zip(DEPTHS + SUBTREES, groups, strict=True)
-    ]
+    rights = [[(sentence, min(depth, 4) == n) for sentence, depth in word_rows] for n in range(1, 5)]
+    rights += [[(sentence, right) for sentence, size, right in span_rows if min(size, 3) == k] for k in range(1, 4)]
+    rows: list[tuple[object, ...]] = []
+    for name, pairs in zip(DEPTHS + SUBTREES, rights, strict=True):
+        sentences, is_right = zip(*pairs, strict=True) if pairs else ((), ())
+        interval = reading.accuracy(is_right, sentences, draws=draws, seed=seed) if pairs else (None, None, None, 0)
+        rows.append((name, *interval))
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
-
-
-_NOTHING = (None, None, None, 0)
 
 
 def _find_subtrees(heads: Heads, spans: Sequence[Span], subtree: Subtree) -> set[Span]:
@@ -90,12 +79,12 @@ def _find_subtrees(heads: Heads, spans: Sequence[Span], subtree: Subtree) -> set
         return {(start, end) for start, end in find_subtrees(heads).tolist()}
     parents = np.asarray(heads, np.int64)
     positions = np.arange(len(parents))
-    outside_masks = {(start, end): (positions < start) | (positions >= end) for start, end in spans}
-    return {
-        span
-        for span, is_outside in outside_masks.items()
-        if is_outside.any() and not (is_outside & (parents >= span[0]) & (parents < span[1])).any()
-    }
+    subtrees = set()
+    for start, end in spans:
+        is_outside = (positions < start) | (positions >= end)
+        if is_outside.any() and not (is_outside & (parents >= start) & (parents < end)).any():
+            subtrees.add((start, end))
+    return subtrees
 
 
 def list_dropped_spans(rounds: Sequence[int]) -> list[Span]:
@@ -119,25 +108,16 @@ def draw_random_spans(sizes: Sequence[int], spans: Spans, *, seed: int = SEED) -
 
     The paper's baseline has "the same compression ratio" and no more; here lengths are the same too, so that no system
     is better for its short spans. Spans inside another one are not counted. All places are equally likely; spans may
-    touch.
-
-    Args:
-        sizes: words of each sentence.
-        spans: of the system.
-        seed: of the draws.
-
-    Raises:
-        BadInput: as of `evaluate`.
+    touch. Errors are as of `evaluate`.
     """
     _check_spans(sizes, spans)
     rng = np.random.default_rng(seed)
-    return [_place_spans(size, [end - start for start, end in _list_outer_spans(sentence_spans)], rng)
-            for size, sentence_spans in zip(sizes, spans, strict=True)]  # fmt: skip
+    return [_place_spans(size, _list_outer_spans(part), rng) for size, part in zip(sizes, spans, strict=True)]
 
 
-def _place_spans(size: int, lengths: Sequence[int], rng: np.random.Generator) -> list[Span]:
-    """Place disjoint spans of these lengths at random."""
-    shuffled = rng.permutation(np.array(lengths, np.int64))
+def _place_spans(size: int, spans: Sequence[Span], rng: np.random.Generator) -> list[Span]:
+    """Place disjoint spans of the same lengths at random."""
+    shuffled = rng.permutation(np.array([end - start for start, end in spans], np.int64))
     free_count = size - int(shuffled.sum())
     slots = np.sort(rng.choice(free_count + len(shuffled), len(shuffled), replace=False))
     starts = slots + np.cumsum(shuffled) - shuffled - np.arange(len(shuffled))

@@ -34,16 +34,9 @@ def correlate_measures(
 ) -> pl.DataFrame:
     """Measure how far each measure agrees with a target: a column of table 1.
 
-    All measures are correlated on the same pairs, those for which each has a finite value; pairs are drawn alike.
-
-    Args:
-        pairs: the measures and the target, a number (`similarity`) or true and false (`is_positive`).
-        measures: columns with their directions.
-        target: a column without nulls.
-        group: a column by whose values the bootstrap draws, as sentence_id where a sentence has two edits; by default
-            it draws single pairs.
-        draws: samples of the bootstrap.
-        seed: of the draws.
+    All measures are correlated on the same pairs, those for which each has a finite value; pairs are drawn alike. The
+    target is a column without nulls, a number (`similarity`) or true and false (`is_positive`). The bootstrap draws by
+    the values of `group`, as sentence_id where a sentence has two edits; by default it draws single pairs.
 
     Returns:
         measure, the fields of `correlation.Correlation` (of which the paper has Pearson's), left_out (pairs that lack a
@@ -54,19 +47,12 @@ def correlate_measures(
     """
     _check_directions(measures)
     complete = pairs.filter(pl.all_horizontal(_is_finite(name) for name in measures))
-    groups = complete[group] if group else None
-    rows = [
-        {"measure": name}
-        | correlate(
-            direction * complete[name].cast(pl.Float64),
-            complete[target].cast(pl.Float64),
-            groups,
-            draws=draws,
-            seed=seed,
-        )._asdict()
-        | {"left_out": len(pairs) - len(complete)}
-        for name, direction in measures.items()
-    ]
+    groups, targets = complete[group] if group else None, complete[target].cast(pl.Float64)
+    rows = []
+    for name, direction in measures.items():
+        values = direction * complete[name].cast(pl.Float64)
+        correlation = correlate(values, targets, groups, draws=draws, seed=seed)._asdict()
+        rows.append({"measure": name, **correlation, "left_out": len(pairs) - len(complete)})
     kinds = dict.fromkeys(Correlation._fields[:-1], pl.Float64)
     return pl.DataFrame(rows, {"measure": pl.String, **kinds, "n": pl.Int64, "left_out": pl.Int64})
 
@@ -85,13 +71,7 @@ def correlate_by_overlap(
     At its ends the figure has pairs without any common word (r = 0) and those of which one has all words of the other
     (r = 1), so these stand apart.
 
-    Args:
-        pairs: as of `correlate_measures`, with overlap (`examples.ndd.similar.with_overlap`).
-        measures: columns with their directions.
-        target: a column without nulls.
-        thresholds: shares of the shorter sentence, rising.
-        draws: samples of the bootstrap.
-        seed: of the draws.
+    Pairs have `overlap` as well (`examples.ndd.similar.add_overlap`); thresholds are shares of the shorter sentence.
 
     Returns:
         subset ("=0", ">0", ">0.1", …, "=1") and the columns of `correlate_measures`; null for too few pairs.
@@ -119,21 +99,18 @@ def ensemble(distance: pl.Series, cosine: pl.Series, share: float = ENSEMBLE) ->
 def list_quantiles(pairs: pl.DataFrame, measure: str) -> pl.DataFrame:
     """List the quantiles of a measure over positive and over negative pairs (figures 7 and 8).
 
-    Args:
-        pairs: is_positive and the measure; pairs without a finite value are left out of n.
-        measure: a column.
+    Pairs have `is_positive` and the measure; those without a finite value are left out of n.
 
     Returns:
         is_positive, quantile (0, 5, …, 100 %), value (interpolated), n (pairs); false first, nothing of a label that
         no pair has.
     """
-    complete = pairs.filter(_is_finite(measure))
-    parts = {label: complete.filter(pl.col("is_positive") == label)[measure].to_numpy() for label in (False, True)}
-    rows = [
-        (label, quantile, float(value), len(values))
-        for label, values in parts.items() if len(values)
-        for quantile, value in zip(QUANTILES, np.percentile(values, QUANTILES), strict=True)
-    ]  # fmt: skip
+    complete, rows = pairs.filter(_is_finite(measure)), []
+    for label in (False, True):
+        values = complete.filter(pl.col("is_positive") == label)[measure].to_numpy()
+        if len(values):
+            numbers = zip(QUANTILES, np.percentile(values, QUANTILES), strict=True)
+            rows += [(label, quantile, float(value), len(values)) for quantile, value in numbers]
     schema = {"is_positive": pl.Boolean, "quantile": pl.Int64, "value": pl.Float64, "n": pl.Int64}
     return pl.DataFrame(rows, schema, orient="row")
 
@@ -141,9 +118,7 @@ def list_quantiles(pairs: pl.DataFrame, measure: str) -> pl.DataFrame:
 def measure_separation(pairs: pl.DataFrame, measures: Measures) -> pl.DataFrame:
     """Compute the share of sentences whose negative edit is farther away than the positive one; chance is 1/2.
 
-    Args:
-        pairs: sentence_id, is_positive and the measures; a sentence has one pair of each label at most (one test).
-        measures: columns with their directions.
+    Pairs have sentence_id, is_positive and the measures; a sentence has one pair of each label at most (one test).
 
     Returns:
         measure, share (a tie counts one half), low, high (Wilson's interval of 95 %), n (sentences with two finite
@@ -161,14 +136,12 @@ def measure_separation(pairs: pl.DataFrame, measures: Measures) -> pl.DataFrame:
     for name, direction in measures.items():
         complete = pairs_by_sentence.filter(_is_finite(name), _is_finite(f"{name}_negative"))
         count = len(complete)
-        left_out = pairs["sentence_id"].n_unique() - count
-        if not count:
-            rows.append((name, None, None, None, 0, left_out))
-            continue
-        farther = np.sign(direction * (complete[name] - complete[f"{name}_negative"]).to_numpy())
-        share = float((farther + 1).mean() / 2)
-        low, high = wilson(np.array([share]), np.array([count]))
-        rows.append((name, share, float(low[0]), float(high[0]), count, left_out))
+        numbers: list[float | None] = [None] * 3
+        if count:
+            farther = np.sign(direction * (complete[name] - complete[f"{name}_negative"]).to_numpy())
+            share = np.array([(farther + 1).mean() / 2])
+            numbers = [float(number[0]) for number in (share, *wilson(share, np.array([count])))]
+        rows.append((name, *numbers, count, pairs["sentence_id"].n_unique() - count))
     kinds = dict.fromkeys(("share", "low", "high"), pl.Float64)
     return pl.DataFrame(rows, {"measure": pl.String, **kinds, "n": pl.Int64, "left_out": pl.Int64}, orient="row")
 
@@ -176,23 +149,18 @@ def measure_separation(pairs: pl.DataFrame, measures: Measures) -> pl.DataFrame:
 class Case(NamedTuple):
     """A sentence and edits of it, all as words, the nearest edit first, as in table 10."""
 
-    kind: str
     words: Sequence[str]
     edits: Sequence[Sequence[str]]
 
 
-def _build_case(kind: str, sentence: str, *edits: str) -> Case:
-    return Case(kind, sentence.split(), [edit.split() for edit in edits])
-
-
-CASES = (
-    _build_case("adjective", "She grew up in a small house .", "She grew up in a little house .",
-          "She grew up in a quiet house .", "She grew up in a huge house ."),
-    _build_case("verb", "They were talking behind the old barn .", "They were chatting behind the old barn .",
-          "They were waiting behind the old barn .", "They were melting behind the old barn ."),
-    _build_case("agreement", "You are reading on the balcony .", "You were reading on the balcony .",
-          "She is reading on the balcony .", "She are reading on the balcony ."),
-)  # fmt: skip
+CASES = [Case(words, edits) for words, *edits in (map(str.split, sentences) for sentences in (
+    ("She grew up in a small house .", "She grew up in a little house .",
+     "She grew up in a quiet house .", "She grew up in a huge house ."),
+    ("They were talking behind the old barn .", "They were chatting behind the old barn .",
+     "They were waiting behind the old barn .", "They were melting behind the old barn ."),
+    ("You are reading on the balcony .", "You were reading on the balcony .",
+     "She is reading on the balcony .", "She are reading on the balcony ."),
+))]  # fmt: skip
 """Our own sentences, with the orders that the paper finds in its one (appendix B; NDD-39): a near word, one of another
 aspect, an opposite or implausible one; and another tense, another person, a broken agreement. A measure has the order
 where `ranking.kendall_tau(range(3), distances)` is 1. Only a masked model of quality can be held to it."""

@@ -31,12 +31,10 @@ def balanced(length: int, start: int, end: int, mu: float = MU) -> Floats:
 
 
 def printed(length: int, start: int, end: int, mu: float = MU) -> Floats:
-    """Compute a'_k = a_k + a_(n' - k) μ^n' as printed in appendix C, k from 1 to n' neighbours; a_0 is before the
-    first.
+    """Compute a'_k = a_k + a_(n' - k) μ^n' as in appendix C, k from 1 to n' neighbours; a_0 is before the first.
 
-    Here a word that touches the span has μ, as min(|k - i|, |k - j|) is 1 there, and not 1 as in the others.
-
-    For twelve words and a span of two the totals vary by more than a quarter (E17).
+    Here a word that touches the span has μ, as min(|k - i|, |k - j|) is 1 there, and not 1 as in the others. For twelve
+    words and a span of two the totals vary by more than a quarter (E17).
     """
     neighbours = length - (end - start)
     k = np.arange(1, neighbours + 1)
@@ -76,7 +74,6 @@ def _measure_sides(length: int, start: int, end: int) -> tuple[Floats, Floats]:
     return np.arange(start - 1, -1, -1, dtype=np.float64), np.arange(length - end, dtype=np.float64)
 
 
-WEIGHTS: dict[str, Callable[..., Floats]] = {
-    "balanced": balanced, "exponential": exponential, "printed": printed, "released": released,
-}  # fmt: skip
+WEIGHTS: dict[str, Callable[..., Floats]]
+WEIGHTS = {"balanced": balanced, "exponential": exponential, "printed": printed, "released": released}
 """Weights of all neighbours by name."""

@@ -104,13 +104,8 @@ class CountLM:
     ) -> Iterator[tuple[Ints, Tensor]]:
         """Compute log probabilities of the vocabulary at masked words, in batches.
 
-        Place -1 is before the first word, with P(w | behind); place n is behind the last of n words, with
-        P(w | before). Equal contexts are computed once a batch.
-
-        Args:
-            sentences: each of its words.
-            sentence: of each ask, [m].
-            place: of the word in it, [m], from -1 to n.
+        An ask is a sentence and a place in it, [m] each. Place -1 is before the first word, with P(w | behind); place n
+        is behind the last of n words, with P(w | before). Equal contexts are computed once a batch.
 
         Yields:
             Rows of the asks [b], ordered by context, and log probabilities [b, size], float32.
@@ -120,47 +115,37 @@ class CountLM:
         """
         used, owner = np.unique(sentence, return_inverse=True)
         text = _encode(self, [sentences[int(i)] for i in used])
-        before, behind = _find_neighbours(text, owner, place)
-        order = np.lexsort((behind, before))
-        for start in range(0, len(order), self._batch_size):
-            rows = order[start : start + self._batch_size]
-            contexts, context_index = np.unique(np.stack([before, behind], axis=1)[rows], axis=0, return_inverse=True)
-            probabilities = torch.from_numpy(self._compute_distributions(*contexts.T)).float()[
-                context_index.reshape(-1)
-            ]
-            yield (
-                rows,
-                self._mix_cache(probabilities, text, owner[rows], place[rows]) if self.cache else probabilities.log_(),
-            )
+        neighbours = _find_neighbours(text, owner, place)
+        order, size = np.lexsort(neighbours.T[::-1]), max(1, min(_ROWS, _NUMBERS // self.size))
+        for start in range(0, len(order), size):
+            rows = order[start : start + size]
+            contexts, index = np.unique(neighbours[rows], axis=0, return_inverse=True)
+            probabilities = torch.from_numpy(self._compute_distributions(*contexts.T)).float()[index.reshape(-1)]
+            if self.cache:
+                self._mix_cache(probabilities, text, owner[rows], place[rows])
+            yield rows, probabilities.log_()
 
     def unchanged(self, sentences: Sequence[Sentence], asks: Ints, other_asks: Ints) -> npt.NDArray[np.bool_]:
-        """Return whether two places have equal contexts, and so equal distributions: [m].
-
-        Args:
-            sentences: each of its words.
-            asks: sentence and place, [m, 2].
-            other_asks: the same of the other, [m, 2].
-        """
+        """Return whether two asks (sentence and place, [m, 2]) have equal contexts, so equal distributions: [m]."""
         if self.cache:  # all words count
             return np.zeros(len(asks), bool)
         text = _encode(self, sentences)
-        pairs = zip(*(_find_neighbours(text, part[:, 0], part[:, 1]) for part in (asks, other_asks)), strict=True)
-        before, behind = (first == second for first, second in pairs)
-        return np.asarray(before & behind, bool)
+        first, second = (_find_neighbours(text, *part.T) for part in (asks, other_asks))
+        return np.asarray((first == second).all(axis=1), bool)
 
     def surprisals(self, sentences: Sequence[Sentence]) -> list[Floats]:
         """Compute -log p in nats of each word of each sentence, masked alone; unknown words count as one word."""
         text = _encode(self, sentences)
         owner, place = _list_places(text.length)
         word = text.ids[text.start[owner] + 1 + place]
-        probabilities = self._compute_probabilities(*_find_neighbours(text, owner, place), word)
+        before, behind = _find_neighbours(text, owner, place).T
+        probabilities = self._compute_probabilities(before, behind, word)
         if self.cache:
             _, same, counts = np.unique(owner * self.size + word, return_inverse=True, return_counts=True)
             other_counts = text.length[owner] - 1
             repeated = (counts[same.reshape(-1)] - 1) / np.maximum(other_counts, 1)
-            probabilities = np.where(
-                other_counts > 0, (1 - self.cache) * probabilities + self.cache * repeated, probabilities
-            )
+            mixed = (1 - self.cache) * probabilities + self.cache * repeated
+            probabilities = np.where(other_counts > 0, mixed, probabilities)
         return np.split(-np.log(probabilities), np.cumsum(text.length)[:-1]) if len(sentences) else []
 
     def tensors(self) -> dict[str, Tensor]:
@@ -206,21 +191,16 @@ class CountLM:
         row[np.append(contexts, _NONE - 1)[row] != key] = len(contexts)
         share = np.where(before < 0, 0.0, np.where(behind < 0, 1.0, 0.5))
         left_weight, right_weight = table.lower[row] * share, table.lower[row] * (1 - share)
-        return (
-            row,
-            left_weight,
-            right_weight,
-            left_weight * self._left_table.lower[before] + right_weight * self._right_table.lower[behind],
-        )
+        left_rest, right_rest = self._left_table.lower[before], self._right_table.lower[behind]
+        return row, left_weight, right_weight, left_weight * left_rest + right_weight * right_rest
 
     def _compute_distributions(self, before: Ints, behind: Ints) -> Floats:
-        """P(w | before, behind): [k, size]."""
+        """Compute P(w | before, behind): [k, size]."""
         from scipy.sparse import diags
 
         row, left_weight, right_weight, unigram_weight = self._weigh_tables(before, behind)
-        weighted = (
-            diags(left_weight) @ self._left_table.rows[before] + diags(right_weight) @ self._right_table.rows[behind]
-        )
+        left_rows, right_rows = self._left_table.rows[before], self._right_table.rows[behind]
+        weighted = diags(left_weight) @ left_rows + diags(right_weight) @ right_rows
         distributions: Floats = (weighted + self._both_table[1].rows[row]).toarray()
         distributions += unigram_weight[:, None] * self._unigrams
         return distributions
@@ -230,26 +210,16 @@ class CountLM:
         if not len(word):
             return np.empty(0)
         row, left_weight, right_weight, unigram_weight = self._weigh_tables(before, behind)
-        tables = (
-            self._left_table.rows[before, word],
-            self._right_table.rows[behind, word],
-            self._both_table[1].rows[row, word],
+        tables, contexts = (self._both_table[1], self._left_table, self._right_table), (row, before, behind)
+        values, left_values, right_values = (
+            np.asarray(table.rows[context, word]).reshape(-1) for table, context in zip(tables, contexts, strict=True)
         )
-        left_values, right_values, both_values = (np.asarray(values).reshape(-1) for values in tables)
-        probabilities: Floats = (
-            both_values
-            + left_weight * left_values
-            + right_weight * right_values
-            + unigram_weight * self._unigrams[word]
-        )
-        return probabilities
+        unigrams = self._unigrams[word]
+        values = values + left_weight * left_values + right_weight * right_values + unigram_weight * unigrams
+        return np.asarray(values, np.float64)
 
-    @property
-    def _batch_size(self) -> int:
-        return max(1, min(_ROWS, _NUMBERS // self.size))
-
-    def _mix_cache(self, probabilities: Tensor, text: _Text, owner: Ints, place: Ints) -> Tensor:
-        """Mix probabilities with the distribution of each sentence's other words; return the logarithm."""
+    def _mix_cache(self, probabilities: Tensor, text: _Text, owner: Ints, place: Ints) -> None:
+        """Mix probabilities with the distribution of each sentence's other words, in place."""
         from scipy.sparse import csr_matrix
 
         length = text.length[owner]
@@ -260,7 +230,7 @@ class CountLM:
         words = text.ids[text.start[owner[ask]] + 1 + position]
         cache = csr_matrix((self.cache / count[ask], (ask, words)), (len(owner), self.size), np.float32).toarray()
         rest = np.where(count > 0, 1 - self.cache, 1).astype(np.float32)
-        return probabilities.mul_(torch.from_numpy(rest)[:, None]).add_(torch.from_numpy(cache)).log_()
+        probabilities.mul_(torch.from_numpy(rest)[:, None]).add_(torch.from_numpy(cache))
 
 
 _TABLES = {"left": 3, "right": 3, "both": 4}
@@ -269,19 +239,11 @@ _TABLES = {"left": 3, "right": 3, "both": 4}
 def fit(
     sentences: Iterable[Sentence], vocabulary: int = VOCABULARY, *, is_folded: bool = False, limit: int = LIMIT
 ) -> CountLM:
-    """Count the words of sentences between their neighbours.
+    """Count the words of sentences between their neighbours, with some 120 bytes a word; their order does not matter.
 
-    Counting needs some 120 bytes a word of the corpus. The order of sentences does not matter.
-
-    Args:
-        sentences: each of its words; iterated once.
-        vocabulary: number of most frequent words that are distinguished, ties by code point; all others are one word.
-        is_folded: whether to fold case, here and in prediction.
-        limit: above this number of distinct trigrams, pairs of neighbours that occur once are left out and counted in
-            `pruned`.
-
-    Raises:
-        BadInput: there is no word, or the vocabulary is not from 1 to 1,000,000.
+    The most frequent words are distinguished, ties by code point; all others are one word. Case is folded if
+    `is_folded`, here and in prediction. Above the limit of distinct trigrams, pairs of neighbours that occur once are
+    left out and counted in `pruned`.
     """
     if not 1 <= vocabulary <= 1_000_000:  # the square and the cube are to be 64-bit numbers
         raise BadInput(f"vocabulary: expected 1 to 1,000,000 words, found {vocabulary}")
@@ -305,11 +267,8 @@ def fit(
     both_counts, pruned = _count_rows(before, behind, word, base=end + 1), 0
     if len(both_counts) > limit:
         _, pair, pair_counts = np.unique(_join_ids(before, behind, end + 1), return_inverse=True, return_counts=True)
-        is_kept = pair_counts[pair.reshape(-1)] > 1
-        both_counts, pruned = (
-            _count_rows(before[is_kept], behind[is_kept], word[is_kept], base=end + 1),
-            int((pair_counts == 1).sum()),
-        )
+        is_kept, pruned = pair_counts[pair.reshape(-1)] > 1, int((pair_counts == 1).sum())
+        both_counts = _count_rows(before[is_kept], behind[is_kept], word[is_kept], base=end + 1)
     left_counts, right_counts = (_count_rows(side, word, base=end + 1) for side in (before, behind))
     return CountLM(frequent_words, left_counts, right_counts, both_counts, is_folded, pruned=pruned)
 
@@ -320,15 +279,11 @@ def with_cache(model: CountLM, share: float) -> CountLM:
 
 
 def load(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> CountLM:
-    """Load a model from its `tensors` and `config`.
-
-    Raises:
-        BadInput: they are not a model of this kind.
-    """
+    """Load a model from its `tensors` and `config`; raise BadInput if they are not a model of this kind."""
     words = config.get("words")
     if config.get("kind") != KIND or not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise BadInput(f"this is no model of kind {KIND!r}: config.json holds kind {config.get('kind')!r:.40}")
-    tables: list[npt.NDArray[Any]] = []
+    tables: dict[str, Any] = {}
     for name, width in _TABLES.items():
         table = tensors[name].numpy() if name in tensors else np.empty(0)
         if table.dtype != np.int32 or table.shape[1:] != (width,):
@@ -336,19 +291,15 @@ def load(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> CountLM:
         highest = np.array([len(words) + 1] * (width - 2) + [len(words)])
         if len(table) and (table.min() < 0 or table[:, -1].min() < 1 or (table[:, :-1].max(axis=0) > highest).any()):
             raise BadInput(f"tensor {name!r}: counts below 1, or numbers that none of {len(words)} words has")
-        tables.append(table)
-    left_counts, right_counts, both_counts = tables
+        tables[name] = table
     options = {name: config[name] for name in ("is_folded", "cache", "pruned") if name in config}
-    return CountLM(words, left_counts, right_counts, both_counts, **options)
+    return CountLM(words, **tables, **options)
 
 
 def cross_entropy(model: CountLM, sentences: Sequence[Sentence]) -> HeldOut:
     """Measure how well the model predicts each word of held-out sentences; unknown words count as one word.
 
     Only models of the same vocabulary can be compared: with fewer words more are unknown and easy to predict.
-
-    Raises:
-        BadInput: there is no word.
     """
     surprisal = np.concatenate([np.empty(0), *model.surprisals(sentences)])
     if not len(surprisal):
@@ -379,15 +330,16 @@ def _list_places(length: Ints) -> tuple[Ints, Ints]:
     return owner, np.arange(len(owner)) - (np.cumsum(length) - length)[owner]
 
 
-def _find_neighbours(text: _Text, owner: Ints, place: Ints) -> tuple[Ints, Ints]:
-    """Return the words before and behind each place."""
+def _find_neighbours(text: _Text, owner: Ints, place: Ints) -> Ints:
+    """Return the words before and behind each place: [m, 2]."""
     length = text.length[owner]
     if (is_outside := (place < -1) | (place > length)).any():
         row = int(is_outside.argmax())
         raise ValueError(f"ask {row}: expected a place from -1 to {length[row]}, found {place[row]}")
     position, last = text.start[owner] + 1 + place, len(text.ids) - 1
     before = np.where(place < 0, _NONE, text.ids[np.maximum(position - 1, 0)])
-    return before, np.where(place == length, _NONE, text.ids[np.minimum(position + 1, last)])
+    behind = np.where(place == length, _NONE, text.ids[np.minimum(position + 1, last)])
+    return np.stack([before, behind], axis=1)
 
 
 def _join_ids(first_ids: npt.NDArray[Any], second_ids: npt.NDArray[Any], base: int) -> Ints:
@@ -396,15 +348,9 @@ def _join_ids(first_ids: npt.NDArray[Any], second_ids: npt.NDArray[Any], base: i
 
 def _count_rows(*columns: Ints, base: int) -> Counts:
     """Return the distinct rows of columns of numbers below `base`, sorted, with their counts."""
-    key = columns[0]
-    for column in columns[1:]:
-        key = _join_ids(key, column, base)
-    rows, times = np.unique(key, return_counts=True)
-    columns_found = [times]
-    for _ in columns[1:]:
-        rows, last = np.divmod(rows, base)
-        columns_found.append(last)
-    return np.stack([rows, *columns_found[:0:-1], times], axis=1).astype(np.int32)
+    keys = np.ravel_multi_index(columns, (base,) * len(columns))
+    distinct, counts = np.unique(keys, return_counts=True)
+    return np.stack([*np.unravel_index(distinct, (base,) * len(columns)), counts], axis=1).astype(np.int32)
 
 
 def _smooth(context: npt.NDArray[Any], counts: Counts, contexts: int, size: int) -> _Smoothed:

@@ -68,17 +68,17 @@ class MaskedLM:
 
     @property
     def signature(self) -> str:
-        """Kind, name, revision and options: what distances by it depend on."""
+        """Return kind, name, revision and options: what distances by it depend on."""
         return f"hf:{self.name}@{self.revision[:12]}|masks:{self.masks}|precision:{self.precision}"
 
     @property
     def mask_word(self) -> str:
-        """The word that stands for a mask (the mask edit of section 5.2)."""
+        """Return the word that stands for a mask (the mask edit of section 5.2)."""
         return MASK_WORD
 
     @property
     def room(self) -> int:
-        """Pieces of a sentence that the model reads."""
+        """Return how many pieces of a sentence the model reads."""
         return self.pieces.longest - len(self.pieces.before) - len(self.pieces.after)
 
     def tokenize(self, sentence: Sentence) -> list[tuple[int, ...]]:
@@ -96,13 +96,8 @@ class MaskedLM:
     ) -> Iterator[tuple[IndexArray, Tensor]]:
         """Compute log probabilities of the vocabulary at masked words, in batches.
 
-        Place -1 is [CLS] before the first word, place n [SEP] behind the last of n words; nothing is masked there
-        (NDD-09). With several masks the distribution is their mean.
-
-        Args:
-            sentences: each of its words.
-            sentence: of each ask, [m].
-            place: of the word in it, [m].
+        An ask is a sentence and the place of a word in it, [m] each. Place -1 is [CLS] before the first word, place n
+        [SEP] behind the last of n words; nothing is masked there (NDD-09). With several masks it is their mean.
 
         Yields:
             Rows of the asks [b], the longest first, each once; and the log probabilities [b, vocabulary], float32, on
@@ -114,11 +109,10 @@ class MaskedLM:
         used, owner = np.unique(sentence, return_inverse=True)
         sentence_pieces = [self.tokenize(sentences[i]) for i in used]
         count = np.array([len(words) for words in sentence_pieces], np.int64)[owner]
-        if (is_off := (place < -1) | (place > count)).any():
-            i = int(is_off.argmax())
-            raise BadInput(
-                f"sentence {sentence[i]} has {count[i]} words: expected a place from -1 to {count[i]}, found {place[i]}"
-            )
+        if (is_outside := (place < -1) | (place > count)).any():
+            i = int(is_outside.argmax())
+            message = f"expected a place from -1 to {count[i]}, found {place[i]}"
+            raise BadInput(f"sentence {sentence[i]} has {count[i]} words: {message}")
         ids, bounds, first = _flatten(sentence_pieces)
         begin, stop = bounds[first[owner]], bounds[first[owner + 1]]
         word = first[owner] + np.maximum(place, 0)
@@ -170,19 +164,13 @@ class MaskedLM:
         after_count = np.minimum(behind, spare - before_count)
         positions = len(self.pieces.before) + before_count - asks.is_before
         for rows in self._batches(before_count + masks + after_count):
+            columns = np.stack([asks.start, asks.end, masks, before_count, after_count], axis=1)
             sequences = [
                 np.concatenate([ids[start - a : start], np.full(width, self.pieces.mask), ids[end : end + b]])
-                for start, end, width, a, b in zip(
-                    *(values[rows].tolist() for values in (asks.start, asks.end, masks, before_count, after_count)),
-                    strict=True,
-                )
+                for start, end, width, a, b in columns[rows].tolist()
             ]
-            yield (
-                rows,
-                self._predict_masks(
-                    sequences, torch.from_numpy(positions[rows]), torch.from_numpy(masks[rows].clip(min=1))
-                ),
-            )
+            widths = masks[rows].clip(min=1)
+            yield rows, self._predict_masks(sequences, torch.from_numpy(positions[rows]), torch.from_numpy(widths))
 
     def _batches(self, lengths: IndexArray) -> Iterator[IndexArray]:
         """Yield batches of rows, the longest first: little is padded, and too large a batch fails at once."""
@@ -194,17 +182,13 @@ class MaskedLM:
     def _predict_masks(self, sequences: list[IndexArray], positions: Tensor, width: Tensor) -> Tensor:
         """Compute log probabilities, the mean over each row's masks from a position [b] on: [b, vocabulary]."""
         states = self._encode(sequences)
-        positions, width, row = (
-            positions.to(states.device),
-            width.to(states.device),
-            torch.arange(len(positions), device=states.device),
-        )
+        row = torch.arange(len(positions))
+        row, positions, width = (tensor.to(states.device) for tensor in (row, positions, width))
         log_probabilities = self._head(states[row, positions])
         for offset in range(1, int(width.max())):  # one mask of each row at a time: no more than `batch` at once
             wide_rows = row[width > offset]
-            log_probabilities[wide_rows] = torch.logaddexp(
-                log_probabilities[wide_rows], self._head(states[wide_rows, positions[wide_rows] + offset])
-            )
+            offset_values = self._head(states[wide_rows, positions[wide_rows] + offset])
+            log_probabilities[wide_rows] = torch.logaddexp(log_probabilities[wide_rows], offset_values)
         return log_probabilities.sub_(width.log().unsqueeze(1))
 
     @torch.inference_mode()
@@ -220,10 +204,9 @@ class MaskedLM:
         features = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(is_piece.astype(np.int64))}
         if getattr(self.module.config, "type_vocab_size", 0) > 1:
             features["token_type_ids"] = torch.full(ids.shape, pieces.types[0])
+        features = {name: tensor.to(device) for name, tensor in features.items()}
         with self._cast():
-            states: Tensor = self.module.base_model(
-                **{name: tensor.to(device) for name, tensor in features.items()}
-            ).last_hidden_state
+            states: Tensor = self.module.base_model(**features).last_hidden_state
         return states
 
     def _head(self, states: Tensor) -> Tensor:
@@ -239,12 +222,8 @@ class MaskedLM:
 def _flatten(sentence_pieces: list[list[tuple[int, ...]]]) -> tuple[IndexArray, IndexArray, IndexArray]:
     """Return the pieces of all sentences [p], the start of each word [words + 1], and each sentence's word [n + 1]."""
     words = list(chain.from_iterable(sentence_pieces))
-    bounds = np.cumsum([0, *map(len, words)])
-    return (
-        np.fromiter(chain.from_iterable(words), np.int64, bounds[-1]),
-        bounds,
-        np.cumsum([0, *map(len, sentence_pieces)]),
-    )
+    bounds, first = (np.cumsum([0, *map(len, parts)]) for parts in (words, sentence_pieces))
+    return np.fromiter(chain.from_iterable(words), np.int64, bounds[-1]), bounds, first
 
 
 def load(
@@ -253,9 +232,8 @@ def load(
     """Load a masked language model.
 
     Args:
-        source: a model of transformers with a head for masked words, named as for
-            `pretrained_reader.load_transformer`: a folder, such as `undertone train masked-lm` writes, or
-            `bert-base-cased@<commit>`.
+        source: a model of transformers with a head for masked words, named as for `load_transformer`: a folder, such
+            as `undertone train masked-lm` writes, or `bert-base-cased@<commit>`.
         masks: one for a word, as released; or as many as it has pieces, for models with whole-word masking such as
             `hfl/chinese-roberta-wwm-ext@<commit>`.
         batch: rows of the encoder at a time.
@@ -278,9 +256,8 @@ def load(
         )
     pieces, unknown = models.make_pieces(models.describe_tokenizer(transformer)), transformer.tokenizer.unk_token_id
     if unknown is None or not (pieces.before and pieces.after):
-        raise BadInput(
-            f"{source}: expected a tokenizer with an unknown piece, and special pieces before and behind texts"
-        )
+        expected = "a tokenizer with an unknown piece, and special pieces before and behind texts"
+        raise BadInput(f"{source}: expected {expected}")
     pieces = pieces._replace(longest=_longest(transformer.module, pieces))
     word_pieces = lru_cache(_WORDS)(lambda word: tuple(pieces.tokenize([word])[0]) or (unknown,))
     # the path of a folder says nothing about the model

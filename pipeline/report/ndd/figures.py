@@ -1,8 +1,8 @@
 """Figures of NDD, as inline SVG: compressors, measures of distance, and what they know of trees and predicates.
 
-In: frames with a row at least; without rows a figure raises ValueError. Rows may come in any order, and what is null is
-left out. Nothing is told by colour alone: there are markers and numbers. Shares are in [0, 1] and drawn in percent, as
-the paper prints them; correlations stay as they are.
+In: frames with a row at least. Rows may come in any order, and what is null is left out. Nothing differs by colour
+alone: there are markers and numbers. Shares are in [0, 1] and drawn in percent, as the paper prints them; correlations
+stay as they are.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from matplotlib.ticker import MaxNLocator
 from pipeline.metrics.ndd.pruning import DEPTHS, SUBTREES
 from pipeline.papers.ndd import BASELINES, MEASURES, METRICS, PAPER_COMPRESSORS, SCORERS, SYSTEMS, TABLE_6, TABLE_7
 from pipeline.report import figures as plot
-from pipeline.report.sections import order_names
+from pipeline.report.sections import index_rows, order_names
 
 Row = Mapping[str, Any]
 _COPY: dict[str, Any] = {**plot.DASHED, "color": plot.INK}
@@ -28,35 +28,33 @@ PAPER = "printed in the paper, of other models and data"
 
 
 def name_system(name: str) -> str:
-    """What the paper calls a compressor; a name that it has not stays as it is."""
+    """Name a compressor as the paper does, or as it is."""
     return SYSTEMS.get(name, name)
 
 
 def pick_system_look(name: str) -> tuple[str, str]:
-    """Colour by what scores, marker by whether there are trees; baselines are grey."""
-    scorers = [*SCORERS]
-    if name in BASELINES or name == "gold":
-        return (plot.INK if name in ("unedited", "gold") else plot.GREY), dict(zip(BASELINES, "*<>X", strict=True)).get(
-            name, "P"
-        )
-    base = name.removesuffix("_sc")
+    """Pick the colour by what scores, the marker by whether there are trees; baselines are grey."""
+    markers = dict(zip((*BASELINES, "gold"), "*<>XP", strict=True))
+    if name in markers:
+        return plot.INK if name in ("unedited", "gold") else plot.GREY, markers[name]
+    base, scorers = name.removesuffix("_sc"), [*SCORERS]
     if base in scorers:
         return plot.HUES[scorers.index(base)], "D" if base != name else "o"
     return plot.pick_look(sum(map(ord, name)))[0], "v"
 
 
 def draw_compressions(frame: pl.DataFrame, lang: str) -> str:
-    """F1 against CR, a point a system; copying the sentence is marked, as is the CR of the gold.
+    """Draw F1 against CR, a point a system; copying the sentence is marked, as is the CR of the gold.
 
     Args:
         frame: by, metric (f1_macro, ratio, and ratio_delta for the gold's), value, low, high; of one source.
         lang: whose table of the paper stands beside it, hollow.
     """
-    rows_by_key = {(row["by"], row["metric"]): row for row in plot.require_rows(frame).iter_rows(named=True)}
+    rows_by_key = index_rows(frame.drop_nulls("value"), "by", "metric")
     names = [
         name
         for name in order_names(frame["by"], SYSTEMS)
-        if all(_get_value(rows_by_key.get((name, metric))) is not None for metric in ("f1_macro", "ratio"))
+        if (name, "f1_macro") in rows_by_key and (name, "ratio") in rows_by_key
     ]
     if not names:
         return ""
@@ -66,41 +64,33 @@ def draw_compressions(frame: pl.DataFrame, lang: str) -> str:
         axis = figure.subplots()
         keys: list[Line2D] = []
         for name in names:
-            (x, lowest_ratio, highest_ratio), (y, low, high) = (
-                _get_bounds(rows_by_key[name, metric]) for metric in ("ratio", "f1_macro")
-            )
+            x, lowest_ratio, highest_ratio = _get_bounds(rows_by_key[name, "ratio"])
+            y, low, high = _get_bounds(rows_by_key[name, "f1_macro"], 100)
             colour, marker = pick_system_look(name)
-            axis.hlines(100 * y, lowest_ratio, highest_ratio, color=colour, linewidth=1.2, alpha=0.6)
-            axis.vlines(x, 100 * low, 100 * high, color=colour, linewidth=1.2, alpha=0.6)
-            marker_style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 11 if marker == "*" else 7}
-            axis.plot(x, 100 * y, linestyle="", markeredgecolor="white", zorder=3, **marker_style)
-            keys.append(
-                Line2D(
-                    [],
-                    [],
-                    linestyle="",
-                    markeredgecolor="white",
-                    **marker_style,
-                    label=plot.wrap_name(name_system(name), 20, 2),
-                )
-            )
+            axis.hlines(y, lowest_ratio, highest_ratio, color=colour, linewidth=1.2, alpha=0.6)
+            axis.vlines(x, low, high, color=colour, linewidth=1.2, alpha=0.6)
+            style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 11 if marker == "*" else 7}
+            style |= {"linestyle": "", "markeredgecolor": "white"}
+            axis.plot(x, y, zorder=3, **style)
+            keys.append(Line2D([], [], **style, label=plot.wrap_name(name_system(name), 20, 2)))
             if name == "unedited":
-                axis.axhline(100 * y, **_COPY, zorder=0)
+                axis.axhline(y, **_COPY, zorder=0)
                 keys.append(Line2D([], [], **_COPY, label="F1 of copying"))
             if name in printed:
-                printed_point = [
-                    np.nan if (value := printed[name][metric]) is None else value for metric in ("ratio", "f1_macro")
-                ]
-                axis.plot(*printed_point, marker=marker, markersize=6, color=colour, markerfacecolor="none")
-        gold = [_get_value(rows_by_key[name, "ratio"]) - delta for name in names
-                if (delta := _get_value(rows_by_key.get((name, "ratio_delta")))) is not None]  # fmt: skip
+                point = np.array([printed[name][metric] for metric in ("ratio", "f1_macro")], float)
+                axis.plot(*point, marker=marker, markersize=6, color=colour, markerfacecolor="none")
+        gold = [
+            rows_by_key[name, "ratio"]["value"] - rows_by_key[name, "ratio_delta"]["value"]
+            for name in names
+            if (name, "ratio_delta") in rows_by_key
+        ]
+        grey: dict[str, Any] = {"color": plot.GREY}
         if gold:
-            axis.axvline(float(np.median(gold)), color=plot.GREY, linewidth=1.1, linestyle=":", zorder=0)
-            keys.append(Line2D([], [], color=plot.GREY, linewidth=1.1, linestyle=":", label="CR of the gold"))
+            grey_line = {**grey, "linewidth": 1.1, "linestyle": ":"}
+            axis.axvline(float(np.median(gold)), **grey_line, zorder=0)
+            keys.append(Line2D([], [], **grey_line, label="CR of the gold"))
         if set(names) & set(printed):
-            keys.append(
-                Line2D([], [], linestyle="", marker="o", color=plot.GREY, markerfacecolor="none", label="hollow: paper")
-            )
+            keys.append(Line2D([], [], **grey, linestyle="", marker="o", markerfacecolor="none", label="hollow: paper"))
         axis.set(xlabel="CR: share of the words that stay", ylabel="F1 in %")
         axis.set_xlim(right=1.04)
         axis.grid(color=plot.PALE, linewidth=0.6)
@@ -122,14 +112,14 @@ class Line(NamedTuple):
 def _draw_lines(
     lines_of: Mapping[str, Sequence[Line]], x: str, y: str, height: float = 2.6
 ) -> tuple[Figure, list[Axes]]:
-    """Panels of lines, two across, with one legend."""
+    """Draw panels of lines, two across, with one legend."""
     figure, axes = plot.create_panels(len(lines_of), 2, (height, 0.5))
     keys = {}
     for axis, (title, lines) in zip(axes, lines_of.items(), strict=True):
         for line in lines:
             colour, marker = line.look
-            style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5.5, "markeredgecolor": "white",
-                                     "linewidth": 2.2 if line.name == "gold" else 1.4}  # fmt: skip
+            style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5.5, "markeredgecolor": "white"}
+            style["linewidth"] = 2.2 if line.name == "gold" else 1.4
             axis.plot(line.x, line.y, **style)
             if line.bounds:
                 axis.fill_between(line.x, *line.bounds, color=colour, alpha=0.12, linewidth=0)
@@ -147,24 +137,15 @@ def _draw_lines(
 
 
 def draw_positions(frame: pl.DataFrame) -> str:
-    """Figure 6: how many of the words of each tenth of a sentence stay.
-
-    Args:
-        frame: source, system, bin (0 to 9), value.
-    """
-    lines = {}
-    for source in sorted(set(plot.require_rows(frame)["source"])):
+    """Draw how many of the words of each tenth of a sentence stay (figure 6): source, system, bin (0 to 9), value."""
+    lines: dict[str, list[Line]] = {}
+    for source in sorted(set(frame["source"])):
         source_rows = frame.filter(pl.col("source") == source).drop_nulls("value").sort("bin")
-        lines[source] = [
-            Line(
-                name_system(name),
-                (10 * part["bin"] + 5).to_list(),
-                (100 * part["value"]).to_list(),
-                pick_system_look(name),
-            )
-            for name in order_names(source_rows["system"], ["gold", *SYSTEMS])
-            for part in [source_rows.filter(pl.col("system") == name)]
-        ]
+        lines[source] = []
+        for name in order_names(source_rows["system"], ["gold", *SYSTEMS]):
+            part = source_rows.filter(pl.col("system") == name)
+            x, y = (10 * part["bin"] + 5).to_list(), (100 * part["value"]).to_list()
+            lines[source].append(Line(name_system(name), x, y, pick_system_look(name)))
     with plot.use_style():
         figure, axes = _draw_lines(lines, "place in the sentence, in % of its words", "% of the words there that stay")
         for axis in axes:
@@ -173,12 +154,8 @@ def draw_positions(frame: pl.DataFrame) -> str:
 
 
 def draw_ratios(frame: pl.DataFrame) -> str:
-    """Table 6: F1 against CR as threshold and longest span change.
-
-    Args:
-        frame: threshold, longest, source, metric, value.
-    """
-    wide = plot.require_rows(frame).pivot("metric", index=["source", "longest", "threshold"], values="value")
+    """Draw F1 against CR as threshold and longest span change (table 6): threshold, longest, source, metric, value."""
+    wide = frame.pivot("metric", index=["source", "longest", "threshold"], values="value")
     if not {"f1_macro", "ratio"} <= set(wide.columns) or (wide := wide.drop_nulls(["f1_macro", "ratio"])).is_empty():
         return ""
     wide = wide.with_columns(pl.col("f1_macro") * 100).sort("source", "longest", "threshold")
@@ -203,26 +180,18 @@ def draw_ratios(frame: pl.DataFrame) -> str:
 
 
 def draw_overlap(frame: pl.DataFrame, name: str = "correlation") -> str:
-    """Figure 3: correlation on pairs that overlap by more than a threshold.
+    """Draw the correlation of a name on pairs that overlap by more than a threshold (figure 3).
 
     Args:
         frame: measure, threshold (1: one has all words of the other; below 0: none is shared), value, low, high.
         name: of the correlation.
     """
     lines = []
-    for key in order_names(plot.require_rows(frame)["measure"], MEASURES):
+    for key in order_names(frame["measure"], MEASURES):
         part = frame.filter(pl.col("measure") == key).drop_nulls("value").sort("threshold")
-        bounds = tuple(part[end].cast(pl.Float64).to_list() for end in ("low", "high"))
-        thresholds = part["threshold"].cast(pl.Float64).clip(-0.1).to_list()
-        lines.append(
-            Line(
-                MEASURES.get(key, key),
-                thresholds,
-                part["value"].to_list(),
-                pick_measure_look(key),
-                (bounds[0], bounds[1]),
-            )
-        )
+        low, high = (part[end].cast(pl.Float64).to_list() for end in ("low", "high"))
+        thresholds, values = part["threshold"].cast(pl.Float64).clip(-0.1).to_list(), part["value"].to_list()
+        lines.append(Line(MEASURES.get(key, key), thresholds, values, pick_measure_look(key), (low, high)))
     with plot.use_style():
         figure, (axis,) = _draw_lines({"": lines}, "words of the shorter sentence that both have: more than x", name)
         axis.axhline(0, **_COPY, zorder=0)
@@ -232,34 +201,29 @@ def draw_overlap(frame: pl.DataFrame, name: str = "correlation") -> str:
 
 
 def pick_measure_look(name: str, number: int = len(MEASURES)) -> tuple[str, str]:
-    """Colour and marker of a measure of distance; another name has those of a number."""
+    """Pick colour and marker of a measure of distance; another name has those of a number."""
     order = [*MEASURES]
     return plot.pick_look(order.index(name) if name in order else number)
 
 
 def draw_strips(groups: Mapping[str, Mapping[str, Mapping[int, float]]], x: str) -> str:
-    """Distributions as strips: the middle 90 % a line, the middle half a bar, the median a mark.
+    """Draw distributions as strips: the middle 90 % a line, the middle half a bar, the median a mark.
 
     Args:
         groups: of each row and label its values by quantile, in percent.
         x: what values are.
     """
     labels = [*dict.fromkeys(label for row in groups.values() for label in row)]
-    if not labels:
-        raise ValueError("expected at least one row")
     with plot.use_style():
         figure, axis = plot.create_row_figure([*groups], 0.18 * len(labels) + 0.2)
         for y, row in enumerate(groups.values()):
             for i, (label, quantiles) in enumerate(row.items()):
                 height = plot.place_mark(y, i, len(row), 0.7)
                 colour, marker = plot.pick_look(labels.index(label))
-                axis.hlines(height, quantiles.get(5, np.nan), quantiles.get(95, np.nan), color=colour, linewidth=1.4)
-                axis.hlines(
-                    height, quantiles.get(25, np.nan), quantiles.get(75, np.nan), color=colour, linewidth=6, alpha=0.45
-                )
-                axis.plot(
-                    quantiles.get(50, np.nan), height, marker, color=colour, markersize=6.5, markeredgecolor="white"
-                )
+                lowest, low, middle, high, highest = (quantiles.get(share, np.nan) for share in (5, 25, 50, 75, 95))
+                axis.hlines(height, lowest, highest, color=colour, linewidth=1.4)
+                axis.hlines(height, low, high, color=colour, linewidth=6, alpha=0.45)
+                axis.plot(middle, height, marker, color=colour, markersize=6.5, markeredgecolor="white")
         axis.set_xlabel(f"{x}; line: middle 90 %, bar: middle half, mark: median")
         if len(labels) > 1:
             plot.draw_legend(figure, plot.list_keys(len(labels)), labels, 4)
@@ -267,14 +231,11 @@ def draw_strips(groups: Mapping[str, Mapping[str, Mapping[int, float]]], x: str)
 
 
 def draw_pruning(frame: pl.DataFrame) -> str:
-    """Table 7 as cells in percent, the paper's number small below. Columns: system, threshold, metric, value."""
-    metrics = (*DEPTHS, *SUBTREES)
-    values_by_key = {
-        row[:3]: row[3] for row in plot.require_rows(frame).select("system", "threshold", "metric", "value").iter_rows()
-    }
-    keys = [(name, size) for name in order_names(frame["system"], SYSTEMS)
-            for size in sorted({size for system, size, _ in values_by_key if system == name})]  # fmt: skip
-    cells = [[values_by_key.get((*key, metric)) for metric in metrics] for key in keys]
+    """Draw table 7 as cells in percent, the paper's number small below: system, threshold, metric, value."""
+    metrics, rows_by_key = (*DEPTHS, *SUBTREES), index_rows(frame, "system", "threshold", "metric")
+    order = order_names(frame["system"], SYSTEMS)
+    keys = sorted({key[:2] for key in rows_by_key}, key=lambda key: (order.index(key[0]), key[1]))
+    cells = [[rows_by_key.get((*key, metric), {}).get("value") for metric in metrics] for key in keys]
     values: plot.Floats = 100 * np.array(cells, float).reshape(len(keys), len(metrics))
     with plot.use_style():
         figure = Figure(figsize=(7.2, 0.46 * len(keys) + 1.0), layout="constrained")
@@ -294,10 +255,6 @@ def draw_pruning(frame: pl.DataFrame) -> str:
         return plot.render_svg(figure)
 
 
-def _get_value(row: Row | None) -> Any:
-    return None if row is None else row.get("value")
-
-
-def _get_bounds(row: Row) -> list[float]:
-    """Value, low and high, NaN where there is none."""
-    return [np.nan if row.get(name) is None else row[name] for name in ("value", "low", "high")]
+def _get_bounds(row: Row, scale: float = 1) -> list[float]:
+    """Get value, low and high, NaN where there is none."""
+    return [np.nan if row.get(name) is None else scale * row[name] for name in ("value", "low", "high")]

@@ -23,7 +23,7 @@ _LABELS: Mapping[str, Mapping[str, str]] = {
 
 
 def list_names(frame: pl.DataFrame, column: str) -> dict[str, str]:
-    """What is in a column, in the order of the page, and what it is called."""
+    """List what is in a column, in the order of the page, and what it is called."""
     labels = _LABELS.get(column, {})
     return {key: labels.get(key, key) for key in order_names(frame[column], labels)}
 
@@ -41,56 +41,57 @@ class _PaperColumn(NamedTuple):
 
 
 def _build_dots(
-    title: str, sentence: str, frame: pl.DataFrame, row: str, mark: str, printed_column: _PaperColumn | None = None, *,
-    scale: float = 1, digits: int = 3, chance: Mapping[str, float] | None = None, is_shared: bool = False,
-) -> Section:  # fmt: skip
-    """A part of numbers with intervals, by the columns row and mark, a panel and a column each metric."""
+    frame: pl.DataFrame,
+    row: str,
+    mark: str,
+    paper_column: _PaperColumn | None = None,
+    *,
+    scale: float = 1,
+    digits: int = 3,
+    **options: Any,
+) -> dict[str, Any]:
+    """Build figure and table of numbers with intervals, by the columns row and mark, with a panel for each metric.
+
+    `options` are those of `draw_dots`.
+    """
     rows_by_key = index_rows(frame, "metric", row, mark)
     panels, rows, marks = (list_names(frame, column) for column in ("metric", row, mark))
     cells = []
-    for key, name in rows.items():
-        for mark_key, mark_name in marks.items():
-            metric_rows = [rows_by_key.get((kind, key, mark_key), {}) for kind in panels]
-            if any(metric_rows):
-                cell_texts = [format_interval(metric_row, scale=scale, digits=digits) for metric_row in metric_rows]
-                printed_text = [printed_column.text(key, mark_key)] if printed_column else []
-                cells.append([name, mark_name, *cell_texts, *printed_text, format_largest_n(metric_rows)])
-    figure = draw_dots(
-        rows_by_key,
-        panels,
-        rows,
-        marks,
-        looks={key: figures.pick_measure_look(key, i) for i, key in enumerate(marks)},
-        printed=printed_column.printed if printed_column else {},
-        paper=figures.PAPER,
-        scale=scale,
-        chance=chance,
-        is_shared=is_shared,
-    )
-    columns = (row, mark, *panels.values(), *([printed_column.column] if printed_column else []), "n")
-    return Section(title, sentence, figure, columns, cells, text_count=2)
+    for (key, name), (mark_key, mark_name) in product(rows.items(), marks.items()):
+        metric_rows = [rows_by_key.get((kind, key, mark_key), {}) for kind in panels]
+        if any(metric_rows):
+            cell_texts = [format_interval(metric_row, scale=scale, digits=digits) for metric_row in metric_rows]
+            printed_text = [paper_column.text(key, mark_key)] if paper_column else []
+            cells.append([name, mark_name, *cell_texts, *printed_text, format_largest_n(metric_rows)])
+    looks = {key: figures.pick_measure_look(key, i) for i, key in enumerate(marks)}
+    options |= {"printed": paper_column.printed if paper_column else {}, "paper": figures.PAPER, "scale": scale}
+    figure = draw_dots(rows_by_key, panels, rows, marks, looks=looks, **options)
+    columns = (row, mark, *panels.values(), *([paper_column.column] if paper_column else []), "n")
+    return {"figure": figure, "columns": columns, "rows": cells, "text_count": 2}
 
 
 def build_tests(frame: pl.DataFrame) -> Section:
     printed = {("pearson", *key): value for key, value in paper.TABLE_1.items()}
-    printed_column = _PaperColumn("paper, r", lambda *key: format_number(paper.TABLE_1.get(key)), printed)
-    return _build_dots(
+    paper_column = _PaperColumn("paper, r", lambda *key: format_number(paper.TABLE_1.get(key)), printed)
+    chance = {"pearson": 0, "spearman": 0, "paired_accuracy": 0.5}
+    return Section(
         "Whether the measure sees what changed",
         "Words are replaced by such as share a property (positive) or do not (negative); in the supervised test people "
         "graded the pairs. Above 0 a measure agrees with labels or people, whether it is a distance or a similarity; "
         "the paired accuracy is how often it puts the negative edit of a sentence farther away, by chance 0.5. The "
         "paper has Pearson's r and calls NDD best in all tests; its ensemble has a ratio without scale or sign (table "
         "1).",
-        frame,
-        "test",
-        "measure",
-        printed_column,
-        chance={"pearson": 0, "spearman": 0, "paired_accuracy": 0.5},
+        **_build_dots(frame, "test", "measure", paper_column, chance=chance),
     )
 
 
 def build_overlap(frame: pl.DataFrame) -> list[Section]:
     sections, measures = [], list_names(frame, "measure")
+    sentence = (
+        "Correlation with what people say of pairs of which the shorter sentence shares more than so many of its "
+        "words. In the paper the cosine falls below 0 above 0.8, and NDD rises (figure 3)."
+    )
+    columns = ("words shared", *measures.values(), "n")
     for metric, name in list_names(frame, "metric").items():
         part = frame.filter(pl.col("metric") == metric)
         rows_by_key, rows = index_rows(part, "threshold", "measure"), []
@@ -98,12 +99,8 @@ def build_overlap(frame: pl.DataFrame) -> list[Section]:
             measure_rows = [rows_by_key.get((threshold, measure), {}) for measure in measures]
             threshold_text = "none" if threshold < 0 else "all" if threshold >= 1 else f"> {threshold:g}"
             rows.append([threshold_text, *map(format_interval, measure_rows), format_largest_n(measure_rows)])
-        sections.append(Section(
-            f"How overlap changes it: {name}",
-            "Correlation with what people say of pairs of which the shorter sentence shares more than so many of its "
-            "words. In the paper the cosine falls below 0 above 0.8, and NDD rises (figure 3).",
-            figures.draw_overlap(part, name), ("words shared", *measures.values(), "n"), rows,
-        ))  # fmt: skip
+        title, figure = f"How overlap changes it: {name}", figures.draw_overlap(part, name)
+        sections.append(Section(title, sentence, figure, columns, rows))
     return sections
 
 
@@ -114,24 +111,23 @@ def _get_spread(rows_by_key: Mapping[tuple[Any, ...], Row], *key: str) -> dict[i
 
 def build_distributions(frame: pl.DataFrame) -> list[Section]:
     sections = []
+    sentence = (
+        "Positive edits share a property with what they replace, negative ones do not; the less strips overlap, the "
+        "better the measure tells them apart. The paper draws bounded and unbounded NDD (figures 7 and 8)."
+    )
+    columns = ("test", "edits", *_SPREAD.values(), "pairs")
     for measure, name in list_names(frame, "measure").items():
         part = frame.filter(pl.col("measure") == measure)
         rows_by_key, counts = index_rows(part, "test", "label", "quantile"), index_rows(part, "test", "label")
-        pairs = product(list_names(part, "test"), list_names(part, "label"))
+        pairs = product(list_names(part, "test").items(), list_names(part, "label"))
         groups: dict[str, dict[str, Mapping[int, float]]] = {}
         rows = []
-        for test, label in (pair for pair in pairs if pair in counts):
-            test_name = paper.TESTS.get(test, test)
+        for test, test_name, label in [(*test, label) for test, label in pairs if (test[0], label) in counts]:
             quantiles = groups.setdefault(test_name, {})[label] = _get_spread(rows_by_key, test, label)
-            rows.append(
-                [test_name, label, *map(format_number, quantiles.values()), format_count(counts[test, label]["n"])]
-            )
-        sections.append(Section(
-            f"How far edits are apart: {name}",
-            "Positive edits share a property with what they replace, negative ones do not; the less strips overlap, "
-            "the better the measure tells them apart. The paper draws bounded and unbounded NDD (figures 7 and 8).",
-            figures.draw_strips(groups, name), ("test", "edits", *_SPREAD.values(), "pairs"), rows, text_count=2,
-        ))  # fmt: skip
+            count = format_count(counts[test, label]["n"])
+            rows.append([test_name, label, *map(format_number, quantiles.values()), count])
+        title, figure = f"How far edits are apart: {name}", figures.draw_strips(groups, name)
+        sections.append(Section(title, sentence, figure, columns, rows, text_count=2))
     return sections
 
 
@@ -145,31 +141,23 @@ def build_predicates(frame: pl.DataFrame) -> Section:
         for (measure, edit), row in paper.PAPER_PREDICATES.items()
         for kind in ("map", "auc", "auc_pooled", "auc_mean")
     }
-    return _build_dots(
+    paper_column = _PaperColumn("paper, mAP / AUC", text, printed)
+    return Section(
         "Whether words that matter are predicates",
         "Each word is edited in turn and counts as much as the sentence thereby moves; in percent. The paper's mAP / "
         "AUC are of English in domain, English out of domain, and Spanish, and its ticks in the figure of the first "
         "(table 8); it does not say over what its AUC is taken. Its English model has no published head (errata E19).",
-        frame,
-        "edit",
-        "measure",
-        _PaperColumn("paper, mAP / AUC", text, printed),
-        scale=100,
-        digits=1,
+        **_build_dots(frame, "edit", "measure", paper_column, scale=100, digits=1),
     )
 
 
 def build_shift(frame: pl.DataFrame) -> Section:
-    return _build_dots(
+    return Section(
         "What goes with the shift by context",
         "How much a context changes what a comment's words lead to expect, held against other measures of the same "
         "comments: Spearman's ρ, and the same at equal length of the comment, as short comments stand nearer to their "
         "context. A large shift does not say that anything else is meant. The paper has no such measure.",
-        frame,
-        "other",
-        "source",
-        chance={"spearman": 0, "partial": 0},
-        is_shared=True,
+        **_build_dots(frame, "other", "source", chance={"spearman": 0, "partial": 0}, is_shared=True),
     )
 
 
@@ -192,14 +180,10 @@ def build_human(frame: pl.DataFrame) -> Section:
     def text(system: str, _: str) -> str:
         return " / ".join(f"{value:.2f}" for value in paper.PAPER_HUMAN.get(system, {}).values()) or "–"
 
-    return _build_dots(
+    paper_column = _PaperColumn("paper, syntax / semantics", text, printed)
+    return Section(
         "How whole compressions are to people",
         "Grades from 0 to 5 of syntax and of semantics, by people who do not know which system left which words. The "
         "paper graded 100 of Google's sentences and tells of no agreement (table 13).",
-        frame,
-        "system",
-        "grade",
-        _PaperColumn("paper, syntax / semantics", text, printed),
-        digits=2,
-        is_shared=True,
+        **_build_dots(frame, "system", "grade", paper_column, digits=2, is_shared=True),
     )

@@ -18,17 +18,7 @@ from pipeline.report.ndd import figures, sentences
 from pipeline.report.ndd import measure_sections as measures
 from pipeline.report.ndd.figures import name_system
 from pipeline.report.ndd.measure_sections import format_largest_n, list_names
-from pipeline.report.sections import (
-    BEST,
-    Part,
-    Section,
-    format_interval,
-    format_number,
-    format_p,
-    format_signed,
-    index_rows,
-    order_names,
-)
+from pipeline.report.sections import Part, Section, format_interval, format_number, format_signed, index_rows
 
 Row = Mapping[str, Any]
 _METRICS = ("f1_macro", *paper.RATIO, *paper.QUALITY[1:], *paper.BLEU)  # no F1 without its CR
@@ -59,18 +49,13 @@ class Ndd(NamedTuple):
 
 
 def render(day: str, inputs: Ndd) -> str:
-    """The page as text.
-
-    Args:
-        day: that the page is of.
-        inputs: what it shows.
+    """Render the page of a day as text.
 
     Raises:
         BadInput: a frame lacks a column or a value that tells rows apart, or holds a row twice; a sentence has not as
             many rounds or gold marks as words, or a neighbour stands outside of its sentence.
     """
-    rows = sections.check_rows(PARTS, inputs._asdict())
-    counts = {}
+    rows, counts = sections.check_rows(PARTS, inputs._asdict()), {}
     if "compressions" in rows:
         by_source = rows["compressions"].group_by("source", "lang").agg(pl.col("n").max())
         counts = {"systems": rows["compressions"]["by"].n_unique(), "sentences compressed": by_source["n"].sum()}
@@ -105,7 +90,7 @@ def _format_warning(signatures: Sequence[str]) -> str:
 
 
 def _format_measure(row: Row, metric: str) -> str:
-    """A measure of a compressor as the paper prints it: percent, CR as a share, ΔC with its sign."""
+    """Format a measure of a compressor as the paper prints it: percent, CR as a share, ΔC with its sign."""
     if metric == "ratio_delta":
         return format_signed(row.get("value"), 2)
     return format_interval(row, digits=2) if metric == "ratio" else format_interval(row, scale=100, digits=1)
@@ -117,33 +102,25 @@ def _format_printed(row: Row, metric: str) -> str:
 
 
 def _build_compressions(frame: pl.DataFrame) -> list[Section]:
-    parts = frame.sort("source", "lang").partition_by("source", "lang", maintain_order=True)
-    return [_build_compressors(part, *part.select("source", "lang").row(0)) for part in parts]
+    parts = frame.sort("source", "lang").group_by("source", "lang", maintain_order=True)
+    return [_build_compressors(part, str(source), str(lang)) for (source, lang), part in parts]
 
 
 def _build_compressors(frame: pl.DataFrame, source: str, lang: str) -> Section:
     rows_by_key, printed = index_rows(frame, "by", "metric"), paper.PAPER_COMPRESSORS.get(lang, {})
-    names = order_names(frame["by"], SYSTEMS)
+    names = sections.order_names(frame["by"], SYSTEMS)
     metrics = [name for name in _METRICS if name in set(frame["metric"])]
     best = [_find_best(rows_by_key, names, metric) for metric in metrics]
     rows = []
     for name in (*names, *(name for name in printed if name not in names)):
         if name in names:
             metric_rows = [rows_by_key.get((name, metric), {}) for metric in metrics]
-            cells = [_format_measure(row, metric) for row, metric in zip(metric_rows, metrics, strict=True)]
-            stars = [BEST if its == name else "" for its in best]
-            rows.append(
-                [
-                    name_system(name),
-                    "here",
-                    *map("".join, zip(stars, cells, strict=True)),
-                    format_largest_n(metric_rows),
-                ]
-            )
+            stars = [sections.BEST if best_name == name else "" for best_name in best]
+            cells = [*map("".join, zip(stars, map(_format_measure, metric_rows, metrics), strict=True))]
+            rows.append([name_system(name), "here", *cells, format_largest_n(metric_rows)])
         if name in printed:
-            rows.append(
-                [name_system(name), "paper", *(_format_printed(printed[name], metric) for metric in metrics), "–"]
-            )
+            cells = [_format_printed(printed[name], metric) for metric in metrics]
+            rows.append([name_system(name), "paper", *cells, "–"])
     table = {"en": "tables 3 and 12, of Google's sentences", "zh": "table 5, of Colloquial-SC"}.get(lang)
     return Section(
         f"How compressors fare: {source} ({lang})",
@@ -159,51 +136,47 @@ def _build_compressors(frame: pl.DataFrame, source: str, lang: str) -> Section:
 
 
 def _find_best(rows_by_key: Mapping[tuple[Any, ...], Row], names: Sequence[str], metric: str) -> str | None:
-    """The best system that is no baseline; of CR there is no best one, and of ΔC the one nearest to 0."""
-    system_values = {
-        name: rows_by_key.get((name, metric), {}).get("value") for name in names if name not in (*BASELINES, "gold")
-    }
-    values = {
-        name: -abs(value) if metric == "ratio_delta" else value
-        for name, value in system_values.items()
-        if value is not None
-    }
-    return max(values, key=values.__getitem__) if values and metric != "ratio" else None
+    """Find the best system that is no baseline; of CR there is no best one, and of ΔC the one nearest to 0."""
+    values = _get_values(rows_by_key, names, metric)
+    worths = {name: -abs(value) if metric == "ratio_delta" else value for name, value in values.items()}
+    searching = [name for name in worths if name not in (*BASELINES, "gold")]
+    return max(searching, key=worths.__getitem__) if searching and metric != "ratio" else None
+
+
+def _get_values(rows_by_key: Mapping[tuple[Any, ...], Row], names: Sequence[str], metric: str) -> dict[str, float]:
+    """Get the value of each system that has one."""
+    values = {name: rows_by_key.get((name, metric), {}).get("value") for name in names}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _describe_best(rows_by_key: Mapping[tuple[Any, ...], Row], names: Sequence[str]) -> str:
-    """Which system that searches is best, and whether it is better than what reads no word, and than copying."""
+    """Describe which system that searches is best, and whether it beats what reads no word, and copying."""
     if (best := _find_best(rows_by_key, names, "f1_macro")) is None:
         return ""
-    values = {name: rows_by_key.get((name, "f1_macro"), {}).get("value") for name in names}
-    best_value, ratio, copy_value = (
-        values[best],
-        rows_by_key.get((best, "ratio"), {}).get("value"),
-        values.get("unedited"),
-    )
-    best_f1 = format_number(100 * (best_value or 0), 1)
-    sentence = f"Of the systems that search {name_system(best)} is best, with an F1 of {best_f1} % "
-    sentence += f"at a CR of {format_number(ratio, 2)}"
-    blind_values = {
-        name: values[name] or 0 for name in BASELINES if name != "unedited" and values.get(name) is not None
-    }
-    if blind_values:
-        first = max(blind_values, key=blind_values.__getitem__)
-        sentence += (
-            f"; of those that read no word {name_system(first)} has {format_number(100 * blind_values[first], 1)} %"
-        )
-    if copy_value is None:
+    values = _get_values(rows_by_key, names, "f1_macro")
+    percents = {name: format_number(100 * value, 1) for name, value in values.items()}
+    ratio = format_number(_get_values(rows_by_key, [best], "ratio").get(best), 2)
+    sentence = f"Of the systems that search {name_system(best)} is best, with an F1 of {percents[best]} % "
+    sentence += f"at a CR of {ratio}"
+    if blind := [name for name in BASELINES if name != "unedited" and name in values]:
+        first = max(blind, key=values.__getitem__)
+        sentence += f"; of those that read no word {name_system(first)} has {percents[first]} %"
+    if "unedited" not in values:
         return f"{sentence}. "
-    searching = [value for name, value in values.items() if name not in (*BASELINES, "gold") and value is not None]
-    above_count = sum(value > copy_value for value in searching)
+    searching = [value for name, value in values.items() if name not in (*BASELINES, "gold")]
+    above_count = sum(value > values["unedited"] for value in searching)
     above = f"{above_count} of {len(searching)} systems have more"
-    return f"{sentence}; copying has {format_number(100 * copy_value, 1)} % at 1.00, and {above}. "
+    return f"{sentence}; copying has {percents['unedited']} % at 1.00, and {above}. "
 
 
 def _build_significance(frame: pl.DataFrame) -> Section:
     frame = frame.sort("source", "metric", "one", "other")
     significant = frame.filter(pl.col("p") < 0.05)
     better = significant.filter(pl.col("difference") > 0).height
+    rows = []
+    for row in frame.iter_rows(named=True):
+        names = METRICS.get(row["metric"], row["metric"]), name_system(row["one"]), name_system(row["other"])
+        rows.append([row["source"], *names, format_interval(row, "difference"), sections.format_p(row["p"])])
     return Section(
         "Whether compressors differ beyond chance",
         f"{significant.height} of {frame.height} differences have p < 0.05 by a paired bootstrap over sentences: "
@@ -211,17 +184,7 @@ def _build_significance(frame: pl.DataFrame) -> Section:
         "for how many there are. The paper underlines what is above the highest baseline so (table 3).",
         "",
         ("source", "measure", "one", "other", "difference", "p"),
-        [
-            [
-                row["source"],
-                METRICS.get(row["metric"], row["metric"]),
-                name_system(row["one"]),
-                name_system(row["other"]),
-                format_interval(row, "difference"),
-                format_p(row["p"]),
-            ]
-            for row in frame.iter_rows(named=True)
-        ],
+        rows,
         text_count=4,
     )
 
@@ -229,16 +192,12 @@ def _build_significance(frame: pl.DataFrame) -> Section:
 def _build_positions(frame: pl.DataFrame) -> Section:
     if unknown := sorted(set(frame["bin"]) - set(range(10))):
         raise BadInput(f"positions: expected a bin of 0 to 9, found {unknown[0]}")
-    rows = [
-        [
-            str(source),
-            name,
-            *(format_interval(rows_by_bin.get((place,), {}), scale=100, digits=0) for place in range(10)),
-        ]
-        for (source,), part in frame.sort("source").group_by("source", maintain_order=True)
-        for key, name in list_names(part, "system").items()
-        if (rows_by_bin := index_rows(part.filter(pl.col("system") == key), "bin"))
-    ]
+    rows = []
+    for (source,), part in frame.sort("source").group_by("source", maintain_order=True):
+        rows_by_key = index_rows(part, "system", "bin")
+        for key, name in list_names(part, "system").items():
+            shares = (rows_by_key.get((key, place), {}) for place in range(10))
+            rows.append([str(source), name, *(format_interval(share, scale=100, digits=0) for share in shares)])
     return Section(
         "Where in a sentence words stay",
         "Of the words of each tenth of a sentence, how many stay, in percent. In the paper people keep the beginnings "
@@ -253,14 +212,11 @@ def _build_positions(frame: pl.DataFrame) -> Section:
 def _build_ratios(frame: pl.DataFrame) -> Section:
     rows_by_key = index_rows(frame, "source", "longest", "threshold", "metric")
     metrics = [name for name in _METRICS if name in set(frame["metric"])]
-    keys = frame.select("source", -pl.col("longest").cast(pl.Int64), -pl.col("threshold").cast(pl.Float64))
+    keys = frame.select("source", pl.col("longest").cast(pl.Int64), pl.col("threshold").cast(pl.Float64)).unique()
     rows = []
-    for source, longest, threshold in (
-        keys.unique().sort(keys.columns).select("source", -pl.col("longest", "threshold")).iter_rows()
-    ):
-        cells = [
-            _format_measure(rows_by_key.get((source, longest, threshold, metric), {}), metric) for metric in metrics
-        ]
+    for key in keys.sort(keys.columns, descending=[False, True, True]).iter_rows():
+        source, longest, threshold = key
+        cells = [_format_measure(rows_by_key.get((*key, metric), {}), metric) for metric in metrics]
         start = [source, f"{threshold:g}", str(longest)]
         rows.append([*start, "here", *cells])
         if printed := paper.TABLE_6.get((threshold, longest)):
@@ -282,10 +238,9 @@ def _build_pruning(frame: pl.DataFrame) -> Section:
     rows = []
     for key, name in list_names(frame, "system").items():
         for size in sorted(set(frame.filter(pl.col("system") == key)["threshold"])):
-            metric_rows = [rows_by_key.get((key, size, metric), {}) for metric in metrics]
-            rows.append(
-                [name, f"{size:g}", "here", *(format_interval(row, scale=100, digits=0) for row in metric_rows)]
-            )
+            metric_rows = (rows_by_key.get((key, size, metric), {}) for metric in metrics)
+            cells = (format_interval(row, scale=100, digits=0) for row in metric_rows)
+            rows.append([name, f"{size:g}", "here", *cells])
             if printed := paper.TABLE_7.get((key, size)):
                 rows.append([name, f"{size:g}", "paper", *map(str, printed)])
     return Section(
@@ -300,8 +255,9 @@ def _build_pruning(frame: pl.DataFrame) -> Section:
     )
 
 
+_INTERVAL = "value? low? high? n?"
 PARTS = {
-    "compressions": Part("how compressors fare", _build_compressions, "source lang by metric", "value? low? high? n?"),
+    "compressions": Part("how compressors fare", _build_compressions, "source lang by metric", _INTERVAL),
     "significance": Part(
         "whether compressors differ beyond chance",
         _build_significance,
@@ -312,31 +268,19 @@ PARTS = {
     "ratios": Part("how thresholds set the ratio", _build_ratios, "source threshold longest metric", "value?"),
     "positions": Part("where in a sentence words stay", _build_positions, "source system bin", "value? n?"),
     "human": Part("how whole compressions are to people", measures.build_human, "system metric", "mean? low? high? n?"),
-    "tests": Part(
-        "whether the measure sees what changed", measures.build_tests, "test measure metric", "value? low? high? n?"
-    ),
-    "overlap": Part(
-        "how overlap changes it", measures.build_overlap, "measure threshold metric", "value? low? high? n?"
-    ),
+    "tests": Part("whether the measure sees what changed", measures.build_tests, "test measure metric", _INTERVAL),
+    "overlap": Part("how overlap changes it", measures.build_overlap, "measure threshold metric", _INTERVAL),
     "distributions": Part(
         "how far edits are apart", measures.build_distributions, "test measure label quantile", "value? n?"
     ),
     "explained": Part("which words tell that two sentences differ", sentences.explain_pairs),
     "pruning": Part(
-        "whether what is dropped hangs low in the tree",
-        _build_pruning,
-        "system threshold metric",
-        "value? low? high? n?",
+        "whether what is dropped hangs low in the tree", _build_pruning, "system threshold metric", _INTERVAL
     ),
     "predicates": Part(
-        "whether words that matter are predicates",
-        measures.build_predicates,
-        "measure edit metric",
-        "value? low? high? n?",
+        "whether words that matter are predicates", measures.build_predicates, "measure edit metric", _INTERVAL
     ),
-    "shift": Part(
-        "what goes with the shift by context", measures.build_shift, "source other metric", "value? low? high? n?"
-    ),
+    "shift": Part("what goes with the shift by context", measures.build_shift, "source other metric", _INTERVAL),
     "shift_values": Part("how far contexts shift comments", measures.build_shift_values, "source quantile", "value?"),
 }
 """In the order of the page. Systems of `positions` may be `gold`, its bins are 0 to 9; quantiles are 0 to 100; a

@@ -3,6 +3,7 @@
 Words are hostile data: all are escaped.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -23,7 +24,7 @@ _UNSPACED = ("zh", "ja")
 
 
 def show_rounds(rows: Sequence[Row]) -> Section:
-    """Sentences and what each round took of them: source, lang, words, rounds, system, gold (or None)."""
+    """Show sentences and what each round took of them: source, lang, words, rounds, system, gold (or None)."""
     strips, table = [_LEGEND], []
     for i, row in enumerate(rows, 1):
         words, rounds = _get_values(row, f"examples, row {i}", "words", "rounds", "source", "lang", "system")[:2]
@@ -32,29 +33,14 @@ def show_rounds(rows: Sequence[Row]) -> Section:
                 raise BadInput(f"examples, row {i}, {name}: expected {len(words)}, one a word, found {len(marks)}")
         if i > EXAMPLES:
             continue
-        blank = "" if row["lang"] in _UNSPACED else " "
+        blank, words_by_round = "" if row["lang"] in _UNSPACED else " ", defaultdict[int, list[str]](list)
         strips.append(_draw_sentence(row, blank))
-        staying, *dropped_by_round = [
-            blank.join(
-                shorten_word(word)
-                for word, round_number in zip(words[:LONG], rounds, strict=False)
-                if round_number == n
-            )
-            for n in (0, *sorted({*rounds[:LONG]} - {0}))
-        ]
-        rounds_text = " · ".join(
-            f"{n}: {text}" for n, text in zip(sorted({*rounds[:LONG]} - {0}), dropped_by_round, strict=True)
-        )
-        staying_count = sum(dropped == 0 for dropped in rounds)
-        table.append(
-            [
-                row["source"],
-                name_system(row["system"]),
-                staying,
-                rounds_text or "–",
-                f"{staying_count:,} of {len(words):,}",
-            ]
-        )
+        for word, round_number in zip(words[:LONG], rounds, strict=False):
+            words_by_round[round_number].append(shorten_word(word))
+        staying = blank.join(words_by_round.pop(0, []))
+        dropped = " · ".join(f"{n}: {blank.join(words_by_round[n])}" for n in sorted(words_by_round))
+        count = f"{sum(n == 0 for n in rounds):,} of {len(words):,}"
+        table.append([row["source"], name_system(row["system"]), staying, dropped or "–", count])
     return Section(
         "What each round took",
         "What a system dropped is struck through, shaded more with each round, whose number stands behind; what people "
@@ -67,7 +53,7 @@ def show_rounds(rows: Sequence[Row]) -> Section:
 
 
 def explain_pairs(pairs: Sequence[Row]) -> Section:
-    """Pairs and the words that tell them apart: one, other, value, rows of word, place, divergence, weight."""
+    """Show pairs and the words that tell them apart: one, other, value, rows of word, place, divergence, weight."""
     strips, table = [], []
     for i, pair in enumerate(pairs[:EXAMPLES], 1):
         first, _, _, rows = _get_values(pair, f"explained, row {i}", "one", "other", "value", "rows")
@@ -103,7 +89,7 @@ def _describe_limit(rows: Sequence[Row], noun: str) -> str:
 
 
 def shorten_word(word: str) -> str:
-    """A word that fits on the page, with what is unseen in it shown."""
+    """Shorten a word to fit on the page, with what is invisible in it shown."""
     word = escape_invisible(word)
     return word if len(word) <= _LETTERS else word[:_LETTERS] + "…"
 
@@ -115,21 +101,16 @@ _LEGEND = Markup('<p class="legend"><span>stays</span>{}<u>kept by people</u></p
 
 
 def _draw_sentence(row: Row, blank: str) -> Markup:
-    """A sentence with what was dropped struck through, words in a row with the same fate together; no SVG.
-
-    Args:
-        row: source, lang, words, rounds (0: stays), system, and gold (whether people keep a word) or None.
-        blank: between words.
-    """
+    """Draw a sentence with what was dropped struck through, words in a row with the same fate together; no SVG."""
     words, rounds = row["words"][:LONG], row["rounds"]
     fates = zip(words, rounds, row.get("gold") or [False] * len(rounds), strict=False)
     parts = []
     for dropped, same_round in groupby(fates, lambda fate: fate[1]):
-        runs = [
-            (is_gold, blank.join(shorten_word(word) for word, *_ in run))
-            for is_gold, run in groupby(same_round, lambda fate: fate[2])
-        ]
-        text = escape(blank).join(Markup("<u>{}</u>").format(run) if is_gold else run for is_gold, run in runs)
+        runs = []
+        for is_gold, run in groupby(same_round, lambda fate: fate[2]):
+            text = blank.join(shorten_word(word) for word, *_ in run)
+            runs.append(Markup("<u>{}</u>").format(text) if is_gold else text)
+        text = escape(blank).join(runs)
         parts.append(_DROPPED.format(min(dropped, 5), text, dropped) if dropped else text)
     staying_count = sum(n == 0 for n in rounds)
     caption = f"{row['source']} · {name_system(row['system'])} · {staying_count} of {len(rounds)} words stay"
@@ -140,25 +121,18 @@ def _draw_sentence(row: Row, blank: str) -> Markup:
 
 
 def _draw_bars(pair: Row, shares: Mapping[int, float]) -> Markup:
-    """The first sentence, on each word that both have a bar of its share; the other one below; no SVG.
-
-    Args:
-        pair: one, other, value, rows (word, place).
-        shares: of the distance, by place.
-    """
+    """Draw the first sentence, on each word that both have a bar of its share by place; the other below; no SVG."""
     outside = {row["place"]: row["word"] for row in pair["rows"] if not 0 <= row["place"] < len(pair["one"])}
     words = dict(sorted({**dict(enumerate(pair["one"][:LONG])), **outside}.items()))
     highest = max(shares.values(), default=0) or 1
     bar = Markup('<span><b>{}</b><i style="height: {}rem"></i>{}</span>')
-    cells = [
-        bar.format(
-            format_number(shares[place], 2), f"{_HIGH * max(shares[place], 0) / highest:.2f}", shorten_word(word)
-        )
-        if place in shares
-        else Markup('<span><del class="r2"><span>{}</span></del></span>').format(shorten_word(word))
-        for place, word in words.items()
-    ]
-    return Markup('<div class="strip"><small>NDD {}</small><div class="bars">{}</div>{}</div>').format(
-        format_number(pair["value"]), Markup("").join(cells),
-        " ".join(map(shorten_word, pair["other"][:LONG])),
-    )  # fmt: skip
+    struck_word = Markup('<span><del class="r2"><span>{}</span></del></span>')
+    cells = Markup("")
+    for place, word in words.items():
+        if place in shares:
+            height = f"{_HIGH * max(shares[place], 0) / highest:.2f}"
+            cells += bar.format(format_number(shares[place], 2), height, shorten_word(word))
+        else:
+            cells += struck_word.format(shorten_word(word))
+    strip = Markup('<div class="strip"><small>NDD {}</small><div class="bars">{}</div>{}</div>')
+    return strip.format(format_number(pair["value"]), cells, " ".join(map(shorten_word, pair["other"][:LONG])))

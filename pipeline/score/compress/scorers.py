@@ -1,6 +1,7 @@
 """The cost of dropping a span: NDD, and its rivals in the same search (NDD-18 to 20, 31, 32)."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 Scorer = Callable[[Sequence[Sentence], Sequence[IndexArray]], list[Floats]]
 """Sentences and spans of each, [s, 2], to what it costs to drop each span, [s]; more is worse, about 0 is nothing."""
 
-_BLOCK_WORDS = 1 << 17  # neighbours that are gone through at a time
+_BLOCK_WORDS = 1 << 17  # neighbours that are compared at a time
 
 
 class TokenModel(Protocol):
@@ -39,50 +40,36 @@ def ndd(
     """Score spans by the NDD of a sentence and its remainder: Σ a b F over remaining words (section 4, appendix C).
 
     The distributions of the sentence are asked for once, those of what remains for each neighbour: n + Σ over the spans
-    of their neighbours. Fast NDD has one or two neighbours a span.
-
-    Args:
-        model: gives the distributions.
-        divergence: kl in section 4.2.
-        weighting: of `metrics.ndd.weights.WEIGHTS`.
-        mu: of the weights.
-        nu: decay for later words; below 1 these are dropped more easily.
-        is_fast: only the words that touch the span count.
+    of their neighbours. Blocks of sentences bound time and memory. Fast NDD counts only the one or two words that touch
+    the span. Below 1, ν lets later words be dropped more easily.
     """
     weigh = weights.WEIGHTS[weighting]
 
     def score_block(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
-        texts, first_places, second_places, weight, owner, span = [*sentences], [], [], [], [], 0
-        for number, (words, candidates) in enumerate(zip(sentences, spans, strict=True)):
-            length = len(words)
-            for start, end in candidates.tolist():
-                counts = weigh(length, start, end, mu) * weights.decay(length, start, end, nu)
-                if is_fast:
-                    counts *= weights.is_adjacent(length, start, end)
-                neighbours = np.flatnonzero(counts)
-                sentence_places = neighbours + (neighbours >= start) * (end - start)
-                first_places.append(np.stack([np.full(len(neighbours), number), sentence_places], axis=1))
-                second_places.append(np.stack([np.full(len(neighbours), len(texts)), neighbours], axis=1))
-                weight.append(counts[neighbours])
-                owner.append(np.full(len(neighbours), span))
-                texts.append([*words[:start], *words[end:]])
-                span += 1
-        if not span:
-            return [np.empty(0) for _ in spans]
-        values = divergences(model, texts, np.concatenate(first_places), np.concatenate(second_places), divergence)
-        costs = np.bincount(np.concatenate(owner), np.concatenate(weight) * values, span)
-        return np.split(costs, np.cumsum([len(sentence_spans) for sentence_spans in spans])[:-1])
+        remainders = [list_remainders(words, part) for words, part in zip(sentences, spans, strict=True)]
+        texts = [*sentences, *chain(*remainders)]
+        places, weight = [np.empty((0, 4), np.int64)], [np.empty(0)]  # number and place in both texts
+        span_ends = [(number, *span) for number, part in enumerate(spans) for span in part.tolist()]
+        for text_number, (number, start, end) in enumerate(span_ends, len(sentences)):
+            span = len(sentences[number]), start, end
+            counts = weigh(*span, mu) * weights.decay(*span, nu)
+            if is_fast:
+                counts *= weights.is_adjacent(*span)
+            neighbours = np.flatnonzero(counts)
+            first_places = neighbours + (neighbours >= start) * (end - start)
+            columns = np.broadcast_arrays(number, first_places, text_number, neighbours)
+            places.append(np.stack(columns, axis=1))
+            weight.append(counts[neighbours])
+        rows = np.concatenate(places)
+        values = divergences(model, texts, rows[:, :2], rows[:, 2:], divergence)
+        owner = rows[:, 2] - len(sentences)
+        costs = np.bincount(owner, np.concatenate(weight) * values, len(span_ends))
+        return np.split(costs, np.cumsum([*map(len, spans)])[:-1])
 
     def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
-        """Score blocks of sentences, to bound time and memory."""
-        ask_counts = [
-            len(sentence_spans) * (2 if is_fast else len(words))
-            for words, sentence_spans in zip(sentences, spans, strict=True)
-        ]
-        span_costs: list[Floats] = []
-        for start, end in split_blocks(ask_counts, _BLOCK_WORDS):
-            span_costs += score_block(sentences[start:end], spans[start:end])
-        return span_costs
+        counts = [len(part) * (2 if is_fast else len(words)) for words, part in zip(sentences, spans, strict=True)]
+        blocks = split_blocks(counts, _BLOCK_WORDS)
+        return [costs for block in blocks for costs in score_block(sentences[block], spans[block])]
 
     return score
 
@@ -93,31 +80,24 @@ def perplexity(model: MaskedModel) -> Scorer:
     It gives fluent sentences and ignores their meaning.
     """
 
-    def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
-        costs = []
-        for words, candidates in zip(sentences, spans, strict=True):
-            log_perplexity = comparisons.perplexity(model, [words, *list_remainders(words, candidates)])[
-                "log_perplexity"
-            ].to_numpy()
-            costs.append(log_perplexity[1:] - log_perplexity[0])
+    def score_spans(words: Sentence, remainders: list[Sentence]) -> Floats:
+        log_perplexity = comparisons.perplexity(model, [words, *remainders])["log_perplexity"].to_numpy()
+        costs: Floats = log_perplexity[1:] - log_perplexity[0]
         return costs
 
-    return score
+    return _score_each(score_spans)
 
 
 def cosine(model: SentenceModel) -> Scorer:
     """Score spans by 1 - S_C, the change of the vector of [CLS] (appendix E; NDD-32)."""
 
-    def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
-        costs = []
-        for words, candidates in zip(sentences, spans, strict=True):
-            remainders = list_remainders(words, candidates)
-            vectors = model.sentence_vectors([words, *remainders]).double().cpu().numpy()
-            norms = np.linalg.norm(vectors, axis=1)
-            costs.append(1 - vectors[1:] @ vectors[0] / np.maximum(norms[1:] * norms[0], np.finfo(np.float64).tiny))
+    def score_spans(words: Sentence, remainders: list[Sentence]) -> Floats:
+        vectors = model.sentence_vectors([words, *remainders]).double().cpu().numpy()
+        norms = np.linalg.norm(vectors, axis=1)
+        costs: Floats = 1 - vectors[1:] @ vectors[0] / np.maximum(norms[1:] * norms[0], np.finfo(np.float64).tiny)
         return costs
 
-    return score
+    return _score_each(score_spans)
 
 
 def bertscore(model: TokenModel) -> Scorer:
@@ -126,24 +106,29 @@ def bertscore(model: TokenModel) -> Scorer:
     Without weights of rarity and without rescaling, by the last layer; [CLS] and [SEP] count as pieces.
     """
 
-    def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
-        span_costs = []
-        for words, candidates in zip(sentences, spans, strict=True):
-            reference = _normalise(next(iter(model.states([words])))[1])
-            costs = np.empty(len(candidates))
-            for row, states in model.states(list_remainders(words, candidates)):
-                similarity = _normalise(states) @ reference.T
-                precision, recall = (float(similarity.amax(dim=side).mean()) for side in (1, 0))
-                costs[row] = 1 - 2 * precision * recall / (precision + recall)
-            span_costs.append(costs)
-        return span_costs
+    def score_spans(words: Sentence, remainders: list[Sentence]) -> Floats:
+        reference = _normalise(next(iter(model.states([words])))[1])
+        costs = np.empty(len(remainders))
+        for row, states in model.states(remainders):
+            similarity = _normalise(states) @ reference.T
+            precision, recall = (float(similarity.amax(dim=side).mean()) for side in (1, 0))
+            costs[row] = 1 - 2 * precision * recall / (precision + recall)
+        return costs
 
-    return score
+    return _score_each(score_spans)
 
 
 def _normalise(states: "Tensor") -> "Tensor":
     unit: Tensor = states / states.norm(dim=1, keepdim=True).clamp(min=1e-12)
     return unit
+
+
+def _score_each(score_spans: Callable[[Sentence, list[Sentence]], Floats]) -> Scorer:
+    """Score one sentence after another by a function of its words and of what remains without each span."""
+    return lambda sentences, spans: [
+        score_spans(words, list_remainders(words, candidates))
+        for words, candidates in zip(sentences, spans, strict=True)
+    ]
 
 
 def list_remainders(words: Sentence, spans: IndexArray) -> list[Sentence]:

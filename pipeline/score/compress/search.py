@@ -5,16 +5,17 @@ the cheaper one, and drops them. The words after any round are a compression. Wi
 subtrees are dropped.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.metrics.ndd.model import Floats, IndexArray, Sentence
+from pipeline.progress import OnProgress
 from pipeline.score.compress import spans as finding
 from pipeline.score.compress.scorers import Scorer
+from pipeline.score.compress.spans import Mask
 from pipeline.text import trees
 
 LONGEST, LONGEST_SUBTREE = 5, 9  # words of a span, L_max, without and with trees (section 4.2; NDD-17)
@@ -41,25 +42,33 @@ class Compression(NamedTuple):
 
     rounds: IndexArray
     """The round in which each word was dropped, 0 where it stays: [n]."""
-    spans: list[tuple[int, int, int]]
-    """Round, start and end of each span that was dropped, in places of what was left before that round."""
 
     @property
-    def is_kept(self) -> npt.NDArray[np.bool_]:
+    def is_kept(self) -> Mask:
         """Mark the words that are kept: [n]."""
         return self.after(int(self.rounds.max(initial=0)))
 
-    def after(self, number: int) -> npt.NDArray[np.bool_]:
+    def after(self, number: int) -> Mask:
         """Mark the words that are kept after a round: [n]."""
-        is_kept: npt.NDArray[np.bool_] = (self.rounds == 0) | (self.rounds > number)
+        is_kept: Mask = (self.rounds == 0) | (self.rounds > number)
         return is_kept
 
 
-class _Remaining(NamedTuple):
-    """The remaining words of a sentence."""
+@dataclass(slots=True)
+class _State:
+    """A sentence during the search."""
 
-    places: IndexArray  # places in the sentence
-    heads: Tree | None
+    words: Sentence
+    places: IndexArray  # of the remaining words
+    heads: Tree | None  # of the remaining words
+    minimum: int  # words to keep
+    limit: float  # what a span may cost
+    compression: Compression
+
+    @property
+    def excess(self) -> int:
+        """Words that may be dropped."""
+        return len(self.places) - self.minimum
 
 
 def compress(
@@ -67,7 +76,7 @@ def compress(
     scorer: Scorer,
     search: Search | None = None,
     heads: Sequence[Tree] | None = None,
-    on_progress: Callable[[int], None] = lambda _: None,
+    on_progress: OnProgress = lambda _: None,
 ) -> list[Compression]:
     """Drop spans of sentences until nothing is cheap enough, the rounds are over, or the ratio is reached.
 
@@ -76,15 +85,8 @@ def compress(
     cheapest are dropped first and the others are scored again, for any scale of the scorer; no span is dropped that is
     longer than the excess.
 
-    Args:
-        sentences: each of its words.
-        scorer: what dropping a span costs; all sentences of a round are scored in one call.
-        search: the numbers.
-        heads: of each sentence's words, -1 at the root; then only whole subtrees are dropped.
-        on_progress: called with the number of sentences that were finished.
-
-    Returns:
-        One for each sentence. At least one word is kept of a sentence that has any.
+    All sentences of a round are scored in one call. With heads of each sentence's words only whole subtrees go. At
+    least one word is kept of a sentence that has any. `on_progress` counts sentences that are finished.
 
     Raises:
         ValueError: a ratio outside (0, 1], or numbers below what they can be.
@@ -92,33 +94,23 @@ def compress(
     search = search or Search()
     _check_search(search)
     longest = search.longest or (LONGEST if heads is None else LONGEST_SUBTREE)
-    remaining = [
-        _Remaining(np.arange(len(words)), None if heads is None else heads[index])
-        for index, words in enumerate(sentences)
-    ]
-    minimums = [_minimum_words(len(words), search.ratio) for words in sentences]
-    compressions = [Compression(np.zeros(len(words), np.int64), []) for words in sentences]
-    limits = np.full(len(sentences), search.threshold if search.ratio is None else 0.0)
-    active, round_number = _list_unfinished(range(len(sentences)), remaining, minimums), 0
-    on_progress(len(sentences) - len(active))
+    sentence_trees: Sequence[Tree | None] = heads or [None] * len(sentences)
+    states = [_start(words, tree, search) for words, tree in zip(sentences, sentence_trees, strict=True)]
+    active, round_number = [state for state in states if state.excess > 0], 0
+    on_progress(len(states) - len(active))
     while active and (search.ratio is not None or round_number < search.rounds):
         round_number += 1
-        candidates = [
-            _list_candidates(remaining[index], longest, minimums[index], search.is_released) for index in active
-        ]
-        remaining_words = [[sentences[index][place] for place in remaining[index].places] for index in active]
-        costs = scorer(remaining_words, candidates)
+        candidates = [_list_candidates(state, longest, search.is_released) for state in active]
+        costs = scorer([[state.words[place] for place in state.places] for state in active], candidates)
         changed = []
-        for index, spans, cost in zip(active, candidates, costs, strict=True):
-            is_chosen, limits[index] = _choose_spans(
-                spans, cost, limits[index], len(remaining[index].places) - minimums[index], search
-            )
-            if is_chosen.any():
-                remaining[index] = _drop_spans(compressions[index], remaining[index], spans[is_chosen], round_number)
-                changed.append(index)
-        active_count, active = len(active), _list_unfinished(changed, remaining, minimums)
+        for state, spans, span_costs in zip(active, candidates, costs, strict=True):
+            spans_to_drop = _choose_spans(state, spans, span_costs, search)
+            if len(spans_to_drop):
+                _drop_spans(state, spans_to_drop, round_number)
+                changed.append(state)
+        active_count, active = len(active), [state for state in changed if state.excess > 0]
         on_progress(active_count - len(active))
-    return compressions
+    return [state.compression for state in states]
 
 
 def _check_search(search: Search) -> None:
@@ -130,49 +122,39 @@ def _check_search(search: Search) -> None:
         raise ValueError(f"threshold should be a number, not {search.threshold}")
 
 
-def _minimum_words(length: int, ratio: float | None) -> int:
-    """Compute the fewest words to keep."""
-    return min(length, 1) if ratio is None else min(length, max(1, round(ratio * length)))
+def _start(words: Sentence, tree: Tree | None, search: Search) -> _State:
+    length = len(words)
+    minimum = min(length, 1 if search.ratio is None else max(1, round(search.ratio * length)))
+    limit = search.threshold if search.ratio is None else 0.0
+    return _State(words, np.arange(length), tree, minimum, limit, Compression(np.zeros(length, np.int64)))
 
 
-def _list_unfinished(indices: Sequence[int], remaining: Sequence[_Remaining], minimums: Sequence[int]) -> list[int]:
-    return [index for index in indices if len(remaining[index].places) > minimums[index]]
-
-
-def _list_candidates(remaining: _Remaining, longest: int, minimum: int, is_released: bool) -> IndexArray:
-    """List the spans that may be dropped and leave at least `minimum` words."""
-    length = len(remaining.places)
+def _list_candidates(state: _State, longest: int, is_released: bool) -> IndexArray:
+    """List the spans that may be dropped and leave enough words."""
     spans = (
-        finding.list_spans(length, longest, is_released=is_released)
-        if remaining.heads is None
-        else trees.find_subtrees(remaining.heads)
+        finding.list_spans(len(state.places), longest, is_released=is_released)
+        if state.heads is None
+        else trees.find_subtrees(state.heads)
     )
-    size = spans[:, 1] - spans[:, 0]
-    return spans[(size <= longest) & (size <= length - minimum)]
+    return spans[spans[:, 1] - spans[:, 0] <= min(longest, state.excess)]
 
 
-def _choose_spans(
-    spans: IndexArray, costs: Floats, limit: float, word_budget: int, search: Search
-) -> tuple[npt.NDArray[np.bool_], float]:
-    """Choose spans to drop, of at most `word_budget` words, and return the limit of cost that was used."""
+def _choose_spans(state: _State, spans: IndexArray, costs: Floats, search: Search) -> IndexArray:
+    """Choose the spans to drop; with a ratio, raise the limit where nothing is cheap enough."""
     if not len(spans):
-        return np.zeros(0, bool), limit
-    if search.ratio is not None and costs.min() > limit:
-        limit = max(2 * limit, float(costs.min()))
-    cheap = costs <= limit
-    is_chosen = np.zeros(len(spans), bool)
-    is_chosen[cheap] = finding.select_disjoint(spans[cheap], costs[cheap], is_released=search.is_released)
-    return finding.select_affordable(spans, costs, is_chosen, word_budget), limit
+        return spans
+    if search.ratio is not None and costs.min() > state.limit:
+        state.limit = max(2 * state.limit, float(costs.min()))
+    is_chosen = costs <= state.limit
+    is_chosen[is_chosen] = finding.select_disjoint(spans[is_chosen], costs[is_chosen], is_released=search.is_released)
+    return spans[finding.select_affordable(spans, costs, is_chosen, state.excess)]
 
 
-def _drop_spans(compression: Compression, remaining: _Remaining, spans: IndexArray, round_number: int) -> _Remaining:
-    """Drop spans, record them, and return what remains."""
-    is_kept = np.ones(len(remaining.places), bool)
+def _drop_spans(state: _State, spans: IndexArray, round_number: int) -> None:
+    is_kept = np.ones(len(state.places), bool)
     for start, end in spans.tolist():
         is_kept[start:end] = False
-        compression.spans.append((round_number, start, end))
-    compression.rounds[remaining.places[~is_kept]] = round_number
-    return _Remaining(
-        remaining.places[is_kept],
-        None if remaining.heads is None else trees.drop_words(remaining.heads, is_kept).tolist(),
-    )
+    state.compression.rounds[state.places[~is_kept]] = round_number
+    state.places = state.places[is_kept]
+    if state.heads is not None:
+        state.heads = trees.drop_words(state.heads, is_kept).tolist()

@@ -12,15 +12,10 @@ Mask = npt.NDArray[np.bool_]
 
 
 def list_spans(length: int, longest: int, *, is_released: bool = False) -> IndexArray:
-    """List all spans of up to `longest` words, [s, 2], by start and end: Σ_k (length - k + 1) spans.
+    """List all spans of up to `longest` words (L_max), [s, 2], by start and end: Σ_k (length - k + 1) spans.
 
-    The whole sentence is none of them, since it has no neighbours.
-
-    Args:
-        length: of the sentence in words.
-        longest: of a span, L_max.
-        is_released: as the released code has it, which by an error of one leaves out spans of exactly L_max words and
-            those that hold the last word.
+    The whole sentence is none of them, since it has no neighbours. The released code by an error of one leaves out
+    spans of exactly L_max words and those that hold the last word.
     """
     longest_span = longest - is_released
     starts, sizes = np.meshgrid(np.arange(length), np.arange(1, longest_span + 1), indexing="ij")
@@ -30,23 +25,18 @@ def list_spans(length: int, longest: int, *, is_released: bool = False) -> Index
 
 def find_overlaps(spans: IndexArray) -> Mask:
     """Mark pairs of spans that share a word: [s, s]."""
-    start, end = spans[:, 0], spans[:, 1]
-    overlaps: Mask = (start[:, None] < end[None, :]) & (start[None, :] < end[:, None])
+    start, end = spans.T
+    overlaps: Mask = (start[:, None] < end) & (start < end[:, None])
     return overlaps
 
 
 def select_disjoint(spans: IndexArray, scores: Floats, *, is_released: bool = False) -> Mask:
     """Select disjoint spans: of two that overlap the one with the higher score is dropped. Returns [s].
 
-    The paper prints the opposite, the released code does this (E16). Pairs are gone through from the cheapest span on,
-    until none overlap, and a span that has gone drives out no other. Of equal scores the longer and then the earlier
-    span stays.
-
-    Args:
-        spans: [s, 2].
-        scores: what dropping each costs, [s].
-        is_released: all pairs at once, as the released code: a span that goes still drives out others, so that fewer
-            stay. That code keeps both of two equal ones, though they overlap.
+    The paper prints the opposite, the released code does this (E16). Pairs are compared from the cheapest span on,
+    until none overlap, and a dropped span drives out no other. Of equal scores the longer and then the earlier span
+    stays. The released code compares all pairs at once: a dropped span still drives out others, so that fewer stay;
+    that code keeps both of two equal ones, though they overlap.
     """
     order = np.lexsort([spans[:, 0], spans[:, 0] - spans[:, 1], scores])
     overlaps = find_overlaps(spans[order])

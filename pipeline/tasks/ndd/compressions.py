@@ -2,30 +2,26 @@
 
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import polars as pl
 
 from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.ndd import compression as examples
 from pipeline.metrics.ndd import compression as measures
-from pipeline.progress import track
+from pipeline.progress import OnProgress, track
+from pipeline.score.compress.search import Search
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.ndd import datasets, masked_lm, systems
 from pipeline.tasks.record import runs
 from pipeline.tasks.studies import rows as study_rows
 
-if TYPE_CHECKING:
-    from pipeline.score.compress.search import Search
-
 log = logging.getLogger(__name__)
-
-OnProgress = Callable[[int], None]
 
 SAMPLE, GOLD = "sample", "gold"
 RIVALS = ("head", "tail", "random", "ppl_deleter")  # not "unedited": copying is no compression
@@ -34,6 +30,26 @@ SOURCE_NAME = r"[a-z][a-z0-9_]{0,29}"  # the labelling project of a data set put
 MEASURES_SUBSET, THRESHOLDS_SUBSET = r"^{}:[a-z]{{2,3}}$", r"^{}:[a-z]{{2,3}}:thresholds$"  # of a source, by language
 GRID = ((4.0, 5), (2.0, 5), (1.0, 5), (0.5, 5), (0.25, 5), (1.0, 2), (1.0, 1))  # N_max and L_max of table 6
 DECIMALS = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What a run compresses, and by which model."""
+
+    day: str
+    source: str = SAMPLE  # name of the data set
+    data: str | None = None  # its file; by default the sample
+    format: str = "own"  # of `datasets.FORMATS`
+    split: str | None = None
+    ref: str | None = None  # the model; see `masked_lm.load_model`
+    syntax: str | None = None  # CoNLL-U file with trees; by default the sample's own, else stanza's parser
+    ratio: float | None = None  # share of the words to keep; by default that of people
+
+
+def make_job(params: Mapping[str, Any], day: str, ref: str | None) -> Job:
+    """Make a job of the parameters that the DAG and the command have."""
+    names = ("source", "data", "format", "split", "syntax", "ratio")
+    return Job(day=day, ref=ref, **{name: params[name] for name in names})
 
 
 def load_items(data: str | None = None, form: str = "own", split: str | None = None) -> pl.DataFrame:
@@ -61,20 +77,13 @@ def list_systems(
 ) -> list[str]:
     """List the systems to run: gold, the baselines, and those of `names` that the model can run.
 
-    Args:
-        names: of `systems.SYSTEMS`.
-        ref: the model; see `masked_lm.load_model`.
-        source: name of the data set.
-        is_explicit: whether the user gave the names; then a system that the model cannot run is an error.
-
-    Raises:
-        BadInput: there is no such system, the tables cannot take the source's name, or see `is_explicit`.
+    A system that the model cannot run is an error where the user gave the names (`is_explicit`).
     """
     if not re.fullmatch(SOURCE_NAME, source):
         raise BadInput(f"source: expected up to 30 small letters, digits and _, found {source!r:.60}")
     names = list(dict.fromkeys(names))
     stateful = [name for name in names if systems.get_system(name).scorer in systems.STATE_SCORERS]
-    if stateful and _are_all_counts(ref):
+    if stateful and all(masked_lm.is_count_model(masked_lm.load_model(ref, lang)) for lang in masked_lm.LANGS):
         message = f"{', '.join(stateful)}: these compare the states of a transformer, and a model of counts has none"
         if is_explicit:
             raise BadInput(f"{message}; give --model")
@@ -83,103 +92,72 @@ def list_systems(
     return [GOLD, *measures.BASELINES, *names]
 
 
-def _are_all_counts(ref: str | None) -> bool:
-    return all(masked_lm.is_count_model(masked_lm.load_model(ref, lang)) for lang in masked_lm.LANGS)
-
-
-def compress_items(
-    rows: pl.DataFrame, system: str, source: str, day: str, ref: str | None = None, search: "Search | None" = None,
-    distance_options: systems.DistanceOptions | None = None, syntax: Path | None = None,
-    on_progress: OnProgress = lambda _: None,
-) -> pl.DataFrame:  # fmt: skip
-    """Compress a data set by one system into rows of `compressions`.
+def compress_items(rows: pl.DataFrame, system: str, job: Job, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
+    """Compress item_id, words, kept and lang by one system, a baseline or `gold` into rows of `compressions`.
 
     By default a system keeps as large a share of each language's words as people did, so that systems can be compared.
     A system that needs trees drops the sentences that have none.
-
-    Args:
-        rows: item_id, words, kept, lang.
-        system: one of `systems.SYSTEMS`, a baseline, or `gold`.
-        source: name of the data set.
-        day: of the run.
-        ref: the model; see `masked_lm.load_model`.
-        search: numbers of the search; by default at the gold ratio.
-        distance_options: numbers of the distance.
-        syntax: CoNLL-U file with trees of the sentences; by default the sample's own file, else stanza's parser.
-        on_progress: called with a count of finished sentences.
     """
-    from pipeline.score.compress.search import Search
-
     tables = []
-    for (lang,), part in rows.partition_by("lang", as_dict=True, maintain_order=True).items():
+    for lang, part in systems.split_languages(rows):
         if system == GOLD or system in measures.BASELINES:
             labels = part["kept"].to_list() if system == GOLD else measures.BASELINES[system](part)
             rounds = [[int(not stays) for stays in sentence] for sentence in labels]
-            tables.append(_build_compressions(part, rounds, system, source, day, system))
+            tables.append(_build_compressions(part, rounds, system, job, system))
             continue
-        lm = masked_lm.load_model(ref, systems.choose_model_lang(str(lang)), day)
+        lm = masked_lm.load_model(job.ref, systems.choose_model_lang(lang), job.day)
         scorer, has_trees = systems.get_system(system)
         if scorer in systems.STATE_SCORERS and masked_lm.is_count_model(lm):
-            log.warning("%s: no %s of %d sentences in %s: counts have no states", source, system, part.height, lang)
+            log.warning("%s: no %s of %d sentences in %s: counts have no states", job.source, system, part.height, lang)
             continue
-        sentences, heads = _select_with_trees(part, str(lang), syntax, source) if has_trees else (part, None)
+        sentences, heads = _select_with_trees(part, lang, job) if has_trees else (part, None)
         if not sentences.height:
             continue
         words = sentences["words"].to_list()
-        kept_ratio = sum(map(sum, sentences["kept"])) / sum(map(len, words))
-        part_search = search or Search(ratio=round(kept_ratio, 4))
-        answers = systems.compress_sentences(words, system, lm, part_search, distance_options, heads, on_progress)
-        signature = systems.format_signature(system, lm, part_search, distance_options)
+        kept_ratio = round(sum(map(sum, sentences["kept"])) / sum(map(len, words)), 4)
+        search = Search(ratio=kept_ratio if job.ratio is None else job.ratio)
+        method = systems.Method(system=system, search=search)
+        answers = systems.compress_sentences(words, method, lm, heads, on_progress)
         rounds = [answer.rounds.tolist() for answer in answers]
-        tables.append(_build_compressions(sentences, rounds, system, source, day, signature))
-    if syntax and not tables and systems.get_system(system).has_trees:
-        raise BadInput(f"{syntax}: no tree of any of the {rows.height} sentences; are its words the same?")
+        tables.append(_build_compressions(sentences, rounds, system, job, method.format_signature(lm)))
+    if job.syntax and not tables and systems.get_system(system).has_trees:
+        raise BadInput(f"{job.syntax}: no tree of any of the {rows.height} sentences; are its words the same?")
     return pl.concat(tables) if tables else empty("compressions")
 
 
-def _select_with_trees(
-    part: pl.DataFrame, lang: str, syntax: Path | None, source: str
-) -> tuple[pl.DataFrame, list[tuple[int, ...]]]:
+def _select_with_trees(part: pl.DataFrame, lang: str, job: Job) -> tuple[pl.DataFrame, list[tuple[int, ...]]]:
     """Select the sentences that have a tree, and their heads; none without a file and a parser."""
-    path = syntax or (sample.TREES if source == SAMPLE and lang == "en" else None)
+    sample_path = sample.TREES if job.source == SAMPLE and lang == "en" else None
+    path = Path(job.syntax) if job.syntax else sample_path
     heads: list[tuple[int, ...] | None] = [None] * part.height
     try:
         heads = systems.find_heads(part["words"].to_list(), systems.choose_model_lang(lang), path)
     except Missing as error:
         log.warning("%s", error)
     if missing_count := heads.count(None):
-        log.warning("%s: no tree of %d of %d sentences in %s", source, missing_count, part.height, lang)
+        log.warning("%s: no tree of %d of %d sentences in %s", job.source, missing_count, part.height, lang)
     has_tree = pl.Series([tree is not None for tree in heads], dtype=pl.Boolean)
     return part.filter(has_tree), [tree for tree in heads if tree is not None]
 
 
 def _build_compressions(
-    part: pl.DataFrame, rounds: Sequence[Sequence[int]], system: str, source: str, day: str, signature: str
+    part: pl.DataFrame, rounds: Sequence[Sequence[int]], system: str, job: Job, signature: str
 ) -> pl.DataFrame:
+    constants = {"system": system, "source": job.source, "day": parse_day(job.day), "signature": signature}
     kept_ratio = pl.col("rounds").list.count_matches(0) / pl.col("rounds").list.len()
     part = part.with_columns(
         rounds=pl.Series(rounds, dtype=pl.List(pl.Int64)),
-        system=pl.lit(system),
-        source=pl.lit(source),
-        day=pl.lit(parse_day(day)),
-        signature=pl.lit(signature),
         lang=pl.col("lang").fill_null("und"),
+        **{name: pl.lit(value) for name, value in constants.items()},
     )
     return part.with_columns(ratio=kept_ratio.round(DECIMALS)).select(TABLES["compressions"].schema.column_names())
 
 
-def stage(
-    system: str, source: str, day: str, data: str | None = None, form: str = "own", split: str | None = None,
-    ref: str | None = None, syntax: str | None = None, ratio: float | None = None,
-) -> Staged:  # fmt: skip
+def stage(system: str, job: Job) -> Staged:
     """Compress a data set by one system and stage the rows."""
-    from pipeline.score.compress.search import Search
-
-    started, search = runs.start(), None if ratio is None else Search(ratio=ratio)
-    items = load_items(data, form, split)
-    trees = Path(syntax) if syntax else None
+    started, items = runs.start(), load_items(job.data, job.format, job.split)
     with track(f"sentences compressed by {system}", items.height) as on_progress:
-        rows = compress_items(items, system, source, day, ref, search, syntax=trees, on_progress=on_progress)
+        rows = compress_items(items, system, job, on_progress)
     return runs.time_shard(started, warehouse.stage("compressions", rows))
 
 
@@ -196,9 +174,7 @@ def publish(staged: Sequence[Staged], source: str, day: str, run_id: str = "cli"
 
     def with_other_systems(current: pl.LazyFrame) -> pl.DataFrame:
         other_rows = current.filter(~pl.col("system").is_in(rows["system"].unique().to_list())).collect()
-        is_same = [
-            sentences.get(item_id) == words for item_id, words in other_rows.select("item_id", "words").iter_rows()
-        ]
+        is_same = [sentences.get(item) == words for item, words in other_rows.select("item_id", "words").iter_rows()]
         if not all(is_same):
             log.warning("%s: removed %d compressions of other sentences", source, is_same.count(False))
         return pl.concat([other_rows.filter(pl.Series(is_same, dtype=pl.Boolean)).select(rows.columns), rows])
@@ -213,18 +189,15 @@ def measure(source: str, day: str) -> pl.DataFrame:
     """Measure the compressions of a data set by system and language: tables 3 and 5, significance, figure 6.
 
     Each system is measured on the sentences that it compressed, and compared with its best rival in F1.
-
-    Returns:
-        Rows of `studies`.
     """
     partition = (pl.col("source") == source) & (pl.col("day") == parse_day(day))
     compressions = warehouse.scan("compressions", partition).sort("item_id", "system").collect()
     rows: list[dict[str, Any]] = []
-    for (lang,), part in compressions.partition_by("lang", as_dict=True, maintain_order=True).items():
+    for lang, part in systems.split_languages(compressions):
         gold = part.filter(pl.col("system") == GOLD).select("item_id", "words", "lang", kept=_is_kept())
         subset, by_system = f"{source}:{lang}", {}
-        for (system,), own_rows in part.partition_by("system", as_dict=True, maintain_order=True).items():
-            predictions = own_rows.select("item_id", predicted=_is_kept())
+        for (system,), system_rows in part.partition_by("system", as_dict=True, maintain_order=True).items():
+            predictions = system_rows.select("item_id", predicted=_is_kept())
             predictions = predictions.join(gold, on="item_id", maintain_order="left")
             rows += _measure_positions(predictions, str(system), subset, day)
             if system != GOLD:
@@ -241,15 +214,10 @@ def _is_kept() -> pl.Expr:
 
 def _measure_positions(predictions: pl.DataFrame, system: str, subset: str, day: str) -> list[dict[str, Any]]:
     """Measure the share of words that stay in each tenth of a sentence (figure 6; NDD-37)."""
-    lengths = [len(sentence) for sentence in predictions["predicted"]]
-    if not any(lengths):
-        return []
-    bins = np.concatenate([np.arange(length) * BIN_COUNT // length for length in lengths])
-    values = np.concatenate([sentence.to_numpy() for sentence in predictions["predicted"]])
-    numbers = [
-        {"metric": f"kept_{number}", "value": values[bins == number].mean(), "n": int((bins == number).sum())}
-        for number in np.unique(bins).tolist()
-    ]
+    words = predictions.with_row_index("sentence").explode("predicted")
+    place, size = pl.int_range(pl.len()).over("sentence"), pl.len().over("sentence")
+    words = words.with_columns(metric=pl.format("kept_{}", place * BIN_COUNT // size))
+    numbers = words.group_by("metric").agg(value=pl.col("predicted").mean(), n=pl.len()).sort("metric")
     return study_rows.build_rows("compression", day, subset, {"system": system}, numbers)
 
 
@@ -265,68 +233,52 @@ def _compare_systems(by_system: Mapping[str, pl.DataFrame], subset: str, day: st
                 rival_rows = by_system[rival].select("item_id", rival="predicted")
                 pairs[rival] = predictions.join(rival_rows, on="item_id", maintain_order="left")
                 if pairs[rival].height:
-                    scores[rival] = _measure_f1(pairs[rival])
+                    numbers = measures.evaluate(pairs[rival]["rival"], pairs[rival], draws=1)
+                    scores[rival] = numbers.filter(metric="f1_macro")["value"].item()
         if not scores:
             continue
         best = max(scores, key=scores.__getitem__)
         comparison = measures.compare(pairs[best]["predicted"], pairs[best]["rival"], pairs[best])
-        for number in comparison.filter(pl.col("metric").is_in(["f1_macro", "rouge_l"])).to_dicts():
-            numbers = [
-                {**number, "metric": f"{number['metric']}_difference", "value": number["difference"]},
-                {"metric": f"{number['metric']}_p", "value": number["p"], "n": number["n"]},
-            ]
-            setting = {"system": name, "against": best}
-            rows += study_rows.build_rows("compression", day, subset, setting, numbers)
+        comparison = comparison.filter(pl.col("metric").is_in(["f1_macro", "rouge_l"]))
+        differences = comparison.with_columns(value="difference", metric=pl.col("metric") + "_difference")
+        p_values = comparison.select("n", value="p", metric=pl.col("metric") + "_p")
+        for numbers in (differences, p_values):
+            rows += study_rows.build_rows("compression", day, subset, {"system": name, "against": best}, numbers)
     return rows
 
 
-def _measure_f1(pairs: pl.DataFrame) -> float:
-    numbers = measures.evaluate(pairs["rival"], pairs, draws=1)
-    return float(numbers.filter(pl.col("metric") == "f1_macro")["value"].item())
-
-
-def try_thresholds(
-    rows: pl.DataFrame, source: str, day: str, ref: str | None = None, on_progress: OnProgress = lambda _: None
-) -> pl.DataFrame:
+def try_thresholds(rows: pl.DataFrame, job: Job, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
     """Measure Fast NDD under the paper's thresholds and longest spans, without a ratio (table 6; NDD-33)."""
-    from pipeline.score.compress.search import Search
-
-    measured_rows = []
-    for (lang,), part in rows.partition_by("lang", as_dict=True, maintain_order=True).items():
-        lm = masked_lm.load_model(ref, systems.choose_model_lang(str(lang)), day)
-        words = part["words"].to_list()
+    rows_of_studies = []
+    for lang, part in systems.split_languages(rows):
+        lm = masked_lm.load_model(job.ref, systems.choose_model_lang(lang), job.day)
         for threshold, longest in GRID:
-            search = Search(threshold=threshold, longest=longest)
-            answers = systems.compress_sentences(words, "fast_ndd", lm, search, on_progress=on_progress)
+            method = systems.Method(system="fast_ndd", search=Search(threshold=threshold, longest=longest))
+            answers = systems.compress_sentences(part["words"].to_list(), method, lm, on_progress=on_progress)
             numbers = measures.evaluate([answer.is_kept.tolist() for answer in answers], part)
-            setting = {"system": "fast_ndd", "threshold": threshold, "longest": longest}
-            subset = f"{source}:{lang}:thresholds"
-            measured_rows += study_rows.build_rows("compression", day, subset, setting, numbers)
-    return study_rows.build_frame(measured_rows)
+            setting = {"system": method.system, "threshold": threshold, "longest": longest}
+            subset = f"{job.source}:{lang}:thresholds"
+            rows_of_studies += study_rows.build_rows("compression", job.day, subset, setting, numbers)
+    return study_rows.build_frame(rows_of_studies)
 
 
 def replace_study(study: str, rows: pl.DataFrame, day: str, run_id: str = "cli", subsets: str = "") -> int:
-    """Replace the rows of a study and day, by whatever model, whose subset matches a pattern.
-
-    Args:
-        study: its name.
-        rows: of `studies`; if there are none, what matches is removed.
-        day: of the run.
-        run_id: of Airflow.
-        subsets: a regular expression; of compressions `MEASURES_SUBSET` or `THRESHOLDS_SUBSET` with the source, by
-            default the subsets of the rows; of other studies all by default.
-    """
-    if study == "compression" and not subsets:
-        subsets = f"^({'|'.join(map(re.escape, rows['subset'].unique()))})$"
+    """Replace the rows of a study and day, by whatever model, whose subset matches a pattern; by default all."""
     return study_rows.replace_study(study, rows, day, run_id, replaced=pl.col("subset").str.contains(subsets))
 
 
-def load_measures(source: str, day: str) -> pl.DataFrame:
-    """Load what `measure` wrote into `studies` about a data set.
+def publish_measures(source: str, day: str, run_id: str = "cli") -> int:
+    """Replace what `measure` gave of a data set in `studies`; return how many rows there are."""
+    return replace_study("compression", measure(source, day), day, run_id, MEASURES_SUBSET.format(source))
 
-    Returns:
-        metric, value, low, high, by, lang, n.
-    """
+
+def publish_thresholds(rows: pl.DataFrame, source: str, day: str, run_id: str = "cli") -> int:
+    """Replace what `try_thresholds` gave of a data set in `studies`; return how many rows there are."""
+    return replace_study("compression", rows, day, run_id, THRESHOLDS_SUBSET.format(source))
+
+
+def load_measures(source: str, day: str) -> pl.DataFrame:
+    """Load what `publish_measures` wrote about a data set: metric, value, low, high, by, lang, n."""
     partition = (pl.col("study") == "compression") & (pl.col("day") == parse_day(day))
     rows = warehouse.scan("studies", partition).collect()
     rows = rows.filter(pl.col("subset").str.contains(MEASURES_SUBSET.format(source)))

@@ -4,27 +4,23 @@ CSD, section 1: a comment has subtext where its meaning alone, f(s), differs fro
 measures the difference without labels. With a model of counts it shows only that the mechanics work.
 """
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pipeline import __version__, warehouse
+from pipeline.progress import OnProgress
+from pipeline.score import context_shift
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.ndd import masked_lm, systems
-from pipeline.tasks.ndd.masked_lm import LoadedModel
 from pipeline.tasks.record import day_texts, runs
 from pipeline.tasks.record.replace import replace_rows
-from pipeline.tasks.studies.rows import build_frame, build_row
+from pipeline.tasks.studies.rows import build_frame, build_rows
 from pipeline.text import sentences
 from pipeline.text.language import detect_language
 
-OnProgress = Callable[[int], None]
-
-METRIC = "context_shift"
+METRIC = context_shift.SHIFT
 COMPARED_METRICS = ("implicitness", "subtext")  # of `scores`
 CACHE = 0.1  # of counts: without it a repeated word would see only the last word of the context
 DECIMALS = 6
@@ -40,33 +36,23 @@ def add_context_shift(
     Both are null where there is no text; the shift is 0 where there is no context.
     """
     texts = rows.select(pl.col("text").fill_null(""), pl.col("context").fill_null(""), lang=detect_language())
-    shifts, signatures = np.full(len(rows), np.nan), np.full(len(rows), None, object)
-    by_lang = texts.with_row_index("row").partition_by("lang", as_dict=True, maintain_order=True)
-    for (lang,), part in by_lang.items():
-        lm = masked_lm.load_model(ref, systems.choose_model_lang(str(lang)), day, CACHE)
+    schema = {METRIC: pl.Float64, "signature": pl.String}
+    scores: list[tuple[float | None, str | None]] = [(None, None)] * len(rows)
+    for lang, part in systems.split_languages(texts.with_row_index("row")):
+        lm = masked_lm.load_model(ref, systems.choose_model_lang(lang), day, CACHE)
+        signature = f"{METRIC}|{lm.model.signature}|divergence:hellinger|undertone:{__version__}"
         for batch in part.iter_slices(_BATCH_SIZE):
-            shifts[batch["row"].to_numpy()] = _measure_shifts(batch, str(lang), lm)
+            comments, contexts = ([_split_words(text, lang) for text in batch[name]] for name in ("text", "context"))
+            shifts = context_shift.context_shift(lm.model, comments, contexts).round(DECIMALS)
+            for row, words, shift in zip(batch["row"], comments, shifts.tolist(), strict=True):
+                if words:
+                    scores[row] = shift, signature
             on_progress(len(batch))
-        signatures[part["row"].to_numpy()] = format_signature(lm)
-    shift = pl.Series(METRIC, shifts.round(DECIMALS)).fill_nan(None)
-    scores = pl.DataFrame({METRIC: shift, "signature": pl.Series(signatures.tolist(), dtype=pl.String)})
-    scores = scores.with_columns(signature=pl.when(pl.col(METRIC).is_not_null()).then("signature"))
-    return rows.drop(scores.columns, strict=False).hstack(scores)
+    return rows.drop(schema, strict=False).hstack(pl.DataFrame(scores, schema, orient="row"))
 
 
-def _measure_shifts(rows: pl.DataFrame, lang: str, lm: LoadedModel) -> npt.NDArray[np.float64]:
-    from pipeline.score import context_shift
-
-    comments, contexts = (
-        [[word for sentence in sentences.split_sentences(text, lang) for word in sentence.words] for text in rows[name]]
-        for name in ("text", "context")
-    )
-    return context_shift.context_shift(lm.model, comments, contexts)
-
-
-def format_signature(lm: LoadedModel) -> str:
-    """Name what made a score."""
-    return f"{METRIC}|{lm.model.signature}|divergence:hellinger|undertone:{__version__}"
+def _split_words(text: str, lang: str) -> list[str]:
+    return [word for sentence in sentences.split_sentences(text, lang) for word in sentence.words]
 
 
 def score_day(day: str, ref: str | None = None, run_id: str = "cli", on_progress: OnProgress = lambda _: None) -> int:
@@ -99,8 +85,6 @@ def correlate_day(day: str, ref: str | None = None) -> pl.DataFrame:
     Returns:
         Rows of `studies`: Spearman's correlation with intervals, the same at equal length, and quantiles of the shift.
     """
-    from pipeline.score import context_shift
-
     model_ids = {masked_lm.load_model(ref, lang, day, CACHE).model_id for lang in masked_lm.LANGS}
     comments = join_scores(day, sorted(model_ids))
     rows: list[dict[str, Any]] = []
@@ -108,18 +92,17 @@ def correlate_day(day: str, ref: str | None = None) -> pl.DataFrame:
     for subset, part in [("all", comments), *by_source.items()]:
         if part.height < 3:
             continue
-        correlations = context_shift.correlate_shift(part, [*COMPARED_METRICS, context_shift.LENGTH], group="thread_id")
+        correlations = context_shift.correlate_shift(part, [*COMPARED_METRICS, context_shift.LENGTH])
         for number in correlations.to_dicts():
-            for kind, prefix in (("spearman", ""), ("partial", "partial_")):
-                if number[kind] is not None:  # null: nothing to compare, or the length with itself
-                    ends = {end: number[f"{prefix}{end}"] for end in ("low", "high")}
-                    setting = {"other": number["metric"]}
-                    rows.append(
-                        build_row(METRIC, day, kind, subset, number[kind], number["n"], setting=setting, **ends)
-                    )
-        for percent in range(0, 101, 5):
-            value = part[METRIC].quantile(percent / 100, "linear")
-            rows.append(build_row(METRIC, day, f"q{percent:03d}", subset, value, part.height))
+            numbers = [
+                {**number, "metric": kind, "value": number[kind], "low": number[low], "high": number[high]}
+                for kind, low, high in (("spearman", "low", "high"), ("partial", "partial_low", "partial_high"))
+                if number[kind] is not None  # null: nothing to compare, or the length with itself
+            ]
+            rows += build_rows(METRIC, day, subset, {"other": number["metric"]}, numbers)
+        shares = {f"q{percent:03d}": part[METRIC].quantile(percent / 100, "linear") for percent in range(0, 101, 5)}
+        quantiles = [{"metric": name, "value": value, "n": part.height} for name, value in shares.items()]
+        rows += build_rows(METRIC, day, subset, {}, quantiles)
     return build_frame(rows)
 
 
@@ -139,9 +122,6 @@ def join_scores(day: str, model_ids: list[str]) -> pl.DataFrame:
     for metric in COMPARED_METRICS:
         other = scores.filter(pl.col("metric") == metric).sort("model_id").unique(_KEY, keep="last")
         rows = rows.join(other.select(*_KEY, pl.col("value").alias(metric)), on=_KEY, how="left")
-    word_counts = [
-        sum(len(sentence.words) for sentence in sentences.split_sentences(text, lang))
-        for text, lang in rows.select("text", "lang").iter_rows()
-    ]
+    word_counts = [len(_split_words(text, lang)) for text, lang in rows.select("text", "lang").iter_rows()]
     rows = rows.with_columns(word_count=pl.Series(word_counts, dtype=pl.Int64))
     return rows.select("source", "thread_id", METRIC, *COMPARED_METRICS, "word_count").sort(pl.all())

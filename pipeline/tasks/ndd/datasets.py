@@ -20,11 +20,7 @@ SHOWN_METRICS = ("f1_macro", "rouge_1", "rouge_2", "rouge_l", "bleu_4", "ratio",
 
 
 def read(path: Path, source: str = "own", split: str | None = None) -> examples.Read:
-    """Read a data set of one of `FORMATS`, or one split of it.
-
-    Raises:
-        BadInput: there is no such format or split, or a field is invalid.
-    """
+    """Read a data set of one of `FORMATS`, or one split of it."""
     if source not in FORMATS:
         raise BadInput(f"no source {source!r}; there are {', '.join(FORMATS)}")
     dataset = FORMATS[source](path)
@@ -38,11 +34,7 @@ def read(path: Path, source: str = "own", split: str | None = None) -> examples.
 
 
 def read_predictions(path: Path, rows: pl.DataFrame) -> list[list[bool]]:
-    """Read compressions from a file in our own format; its sentences must be those of `rows`, in their order.
-
-    Raises:
-        BadInput: a sentence is missing, differs or cannot be used.
-    """
+    """Read compressions from a file in our own format; its sentences must be those of `rows`, in their order."""
     dataset = examples.read(path)
     if dataset.dropped.height:
         reason, key = dataset.dropped.select("reason", "row_key").row(0)
@@ -58,17 +50,11 @@ def read_predictions(path: Path, rows: pl.DataFrame) -> list[list[bool]]:
 
 
 def measure(rows: pl.DataFrame, predictions: list[list[bool]] | None = None) -> pl.DataFrame:
-    """Measure the predicted compressions, if any, and the baselines.
-
-    Returns:
-        by (answers first, then the baselines), and the columns of `metrics.ndd.compression.evaluate`.
-    """
+    """Measure the predicted compressions, if any, and the baselines: `by`, and the columns of `evaluate`."""
     by_name = {} if predictions is None else {"answers": predictions}
     by_name |= {name: baseline(rows) for name, baseline in measures.BASELINES.items()}
-    numbers = [
-        measures.evaluate(labels, rows).select(pl.lit(name).alias("by"), pl.all()) for name, labels in by_name.items()
-    ]
-    return pl.concat(numbers)
+    numbers = {name: measures.evaluate(labels, rows) for name, labels in by_name.items()}
+    return pl.concat(part.select(pl.lit(name).alias("by"), pl.all()) for name, part in numbers.items())
 
 
 def summarize_measures(numbers: pl.DataFrame) -> pl.DataFrame:

@@ -1,9 +1,8 @@
 """Test the distance, as rows of `studies`: edits, overlap, pruned trees, predicates (NDD, sections 3 and 5)."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
@@ -11,28 +10,23 @@ import polars as pl
 from pipeline import left_out, sample, settings
 from pipeline.errors import BadInput
 from pipeline.examples.ndd import edits, similar
-from pipeline.metrics.ndd import pruning, similarity
+from pipeline.metrics.ndd import comparisons, distance, pruning, similarity
+from pipeline.metrics.ndd import predicates as detection
+from pipeline.metrics.ndd.model import Floats, Sentence
+from pipeline.score.compress.search import LONGEST, Search
 from pipeline.tasks.ndd import masked_lm, systems
 from pipeline.tasks.studies.rows import build_frame, build_rows
 from pipeline.text import tagging, trees
 
-if TYPE_CHECKING:
-    from pipeline.metrics.ndd.model import Floats, Sentence
-
-log = logging.getLogger(__name__)
-
 TESTS = ("similarity", "pruning", "predicates")  # studies of `run_study`
-SENTENCE_COUNT = 200  # of a treebank, and of those that are edited
 THRESHOLDS = (1.0, 2.0)  # of table 7
 DECIMALS = 6
 
 
 def measure_distances(
-    sentences: "Sequence[Sentence]", other_sentences: "Sequence[Sentence]", lm: masked_lm.LoadedModel
-) -> "dict[str, Floats]":
+    sentences: Sequence[Sentence], other_sentences: Sequence[Sentence], lm: masked_lm.LoadedModel
+) -> dict[str, Floats]:
     """Measure NDD between pairs of sentences, and what it is compared with: distances, and `cosine`, a similarity."""
-    from pipeline.metrics.ndd import comparisons, distance
-
     values = {
         "ndd": distance.distances(lm.model, sentences, other_sentences),
         "ndd_kl": distance.distances(lm.model, sentences, other_sentences, divergence="kl"),
@@ -44,19 +38,12 @@ def measure_distances(
     return values
 
 
-def build_test_pairs(
-    data: str | None = None, syntax: str | None = None, limit: int = SENTENCE_COUNT
-) -> pl.DataFrame:  # fmt: skip
+def build_test_pairs(data: str | None, syntax: str | None, limit: int) -> pl.DataFrame:
     """Build the pairs of all tests (section 3), and record how many sentences gave none.
 
-    The test `supervised` has the graded pairs in English; the others edit their sentences with words of all of them.
-    Parts of speech and lemmas are stanza's where its models are installed, else those of a tagger trained on the
-    treebank, else WordNet's counts.
-
-    Args:
-        data: graded pairs; by default the sample's.
-        syntax: a treebank to train the tagger on.
-        limit: sentences to edit.
+    The test `supervised` has the graded pairs in English, by default the sample's; the others edit `limit` of their
+    sentences with words of all of them. Parts of speech and lemmas are stanza's where its models are installed, else
+    those of a tagger trained on the treebank, else WordNet's counts.
 
     Returns:
         test, pair_id, sentence_id, one, other (words), is_positive, similarity, overlap.
@@ -66,34 +53,26 @@ def build_test_pairs(
     if unusable_count := dataset.rows.height - graded.height + dataset.dropped.height:
         left_out.record_rows("read", {"without_words_or_not_english": unusable_count}, str(data))
     texts = pl.concat([graded["one"], graded["other"]]).unique(maintain_order=True)
-    tagger = tagging.load_tagger(
-        settings.resources() / "stanza", Path(syntax) if syntax else None, settings.scratch("tagging")
-    )
+    treebank = Path(syntax) if syntax else None
+    tagger = tagging.load_tagger(settings.resources() / "stanza", treebank, settings.scratch("tagging"))
     sentences = [
         edits.from_tokens(f"{number}.{part}", tokens)
         for number, text in enumerate(texts)
         for part, tokens in enumerate(tagger.analyse(text))
     ]
-    edited_ids = {sentence.sentence_id for sentence in sentences[:limit]}
-    columns = ["test", "pair_id", "sentence_id", "one", "other", "is_positive"]
+    edited_ids = [sentence.sentence_id for sentence in sentences[:limit]]
     tests = []
     for test in edits.TESTS:
         pairs = edits.generate(sentences, test)
         left_out.record_rows(f"test {test}", dict(pairs.dropped["reason"].value_counts().iter_rows()))
-        tests.append(pairs.rows.filter(pl.col("sentence_id").is_in(edited_ids)).select(columns))
-    supervised = graded.select(
-        "pair_id", "similarity", "overlap", one="one_words", other="other_words", test=pl.lit("supervised"),
-        sentence_id="pair_id",
-    )  # fmt: skip
+        tests.append(pairs.rows.filter(pl.col("sentence_id").is_in(edited_ids)).drop("places"))
+    graded = graded.drop("one", "other", "lang").rename({"one_words": "one", "other_words": "other"})
+    supervised = graded.with_columns(test=pl.lit("supervised"), sentence_id="pair_id")
     return pl.concat([*tests, supervised], how="diagonal")
 
 
 def study_similarity(pairs: pl.DataFrame, day: str, ref: str | None = None) -> pl.DataFrame:
-    """Compare the distance with labels and grades of pairs: table 1, figures 3, 7 and 8 (NDD-10 to 13, 38).
-
-    Returns:
-        Rows of `studies`.
-    """
+    """Compare the distance with labels and grades of pairs: table 1, figures 3, 7 and 8 (NDD-10 to 13, 38)."""
     lm = masked_lm.load_model(ref, "en", day)
     rows: list[dict[str, Any]] = []
     values = pl.DataFrame(measure_distances(pairs["one"].to_list(), pairs["other"].to_list(), lm))
@@ -111,33 +90,35 @@ def study_similarity(pairs: pl.DataFrame, day: str, ref: str | None = None) -> p
             continue
         correlations = similarity.correlate_measures(part, directions, "is_positive", group="sentence_id")
         rows += _build_correlation_rows(correlations, day, str(test), setting)
-        for number in similarity.measure_separation(part, directions).to_dicts():
-            number |= {"metric": "paired_accuracy", "value": number["share"]}
-            rows += build_rows("similarity", day, str(test), {**setting, "measure": number["measure"]}, [number])
+        separation = similarity.measure_separation(part, directions)
+        separation = separation.with_columns(value="share", metric=pl.lit("paired_accuracy"))
+        rows += _build_rows(separation, day, str(test), setting)
+        metric = "q" + pl.col("quantile").cast(pl.String).str.zfill(3)
         for name in directions:
-            for number in similarity.list_quantiles(part, name).to_dicts():
-                subset = f"{test}:{'positive' if number['is_positive'] else 'negative'}"
-                number |= {"metric": f"q{number['quantile']:03d}"}
-                rows += build_rows("similarity", day, subset, {**setting, "measure": name}, [number])
+            quantiles = similarity.list_quantiles(part, name).with_columns(metric=metric, measure=pl.lit(name))
+            for label, is_positive in (("negative", False), ("positive", True)):
+                rows += _build_rows(quantiles.filter(is_positive=is_positive), day, f"{test}:{label}", setting)
     return build_frame(rows)
 
 
 def _build_correlation_rows(
     correlations: pl.DataFrame, day: str, subset: str, setting: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
+    numbers = pl.concat(
+        correlations.select("measure", "n", value=kind, metric=pl.lit(kind), low=f"{kind}_low", high=f"{kind}_high")
+        for kind in ("pearson", "spearman")
+    )
+    return _build_rows(numbers.drop_nulls("value"), day, subset, setting)
+
+
+def _build_rows(numbers: pl.DataFrame, day: str, subset: str, setting: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows = []
-    for number in correlations.to_dicts():
-        kinds = [kind for kind in ("pearson", "spearman") if number[kind] is not None]
-        numbers = [
-            {"metric": kind, "value": number[kind], "n": number["n"],
-             "low": number[f"{kind}_low"], "high": number[f"{kind}_high"]}
-            for kind in kinds
-        ]  # fmt: skip
-        rows += build_rows("similarity", day, subset, {**setting, "measure": number["measure"]}, numbers)
+    for (measure,), part in numbers.group_by("measure", maintain_order=True):
+        rows += build_rows("similarity", day, subset, {**setting, "measure": measure}, part)
     return rows
 
 
-def load_treebank(syntax: str | None = None, limit: int = SENTENCE_COUNT) -> list[trees.Tree]:
+def load_treebank(syntax: str | None, limit: int) -> list[trees.Tree]:
     """Load the first sentences of 2 to 50 words of a treebank, by default the sample's."""
     treebank = [tree for tree in trees.read(Path(syntax) if syntax else sample.TREES) if 2 <= len(tree.words) <= 50]
     if not treebank:
@@ -149,14 +130,9 @@ def study_pruning(treebank: Sequence[trees.Tree], day: str, ref: str | None = No
     """Compare what NDD, PPL Deleter and chance drop of a treebank's sentences, without its trees (table 7; NDD-34).
 
     PPL Deleter keeps as many words as NDD does under each threshold, since the threshold means something else to it;
-    chance drops as many spans of the same lengths. The `subset` is the reading of a subtree in `metrics.ndd.pruning`:
-    only `several` can give the paper's shares by chance.
-
-    Returns:
-        Rows of `studies`.
+    chance drops as many spans of the same lengths. The `subset` of the rows of `studies` is the reading of a subtree
+    in `metrics.ndd.pruning`: only `several` can give the paper's shares by chance.
     """
-    from pipeline.score.compress.search import LONGEST, Search
-
     lm = masked_lm.load_model(ref, "en", day)
     words, heads = [tree.words for tree in treebank], [tree.heads for tree in treebank]
     lengths = [len(sentence) for sentence in words]
@@ -165,7 +141,7 @@ def study_pruning(treebank: Sequence[trees.Tree], day: str, ref: str | None = No
         ratio = None
         for system in ("ndd", "ppl_deleter"):
             search = Search(threshold=threshold, longest=LONGEST, ratio=ratio)
-            answers = systems.compress_sentences(words, system, lm, search)
+            answers = systems.compress_sentences(words, systems.Method(system=system, search=search), lm)
             ratio = round(sum(int(answer.is_kept.sum()) for answer in answers) / sum(lengths), DECIMALS)
             spans = [pruning.list_dropped_spans(answer.rounds.tolist()) for answer in answers]
             setting = {"threshold": threshold, "ratio": ratio, "model": lm.model.signature}
@@ -178,26 +154,20 @@ def study_pruning(treebank: Sequence[trees.Tree], day: str, ref: str | None = No
 
 
 def study_predicates(treebank: Sequence[trees.Tree], day: str, ref: str | None = None) -> pl.DataFrame:
-    """Find verbs, in place of predicates, by NDD of three edits, their ensemble and perplexity (table 8; NDD-35).
-
-    Returns:
-        Rows of `studies`.
-    """
-    from pipeline.metrics.ndd import predicates as detection
-
+    """Find verbs, in place of predicates, by NDD of three edits, their ensemble and perplexity (table 8; NDD-35)."""
     lm = masked_lm.load_model(ref, "en", day)
     is_verb = [[upos == "VERB" for upos in tree.upos] for tree in treebank]
     indices = detection.select_sentences(is_verb).indices.tolist()
     words, is_verb = [treebank[i].words for i in indices], [is_verb[i] for i in indices]
     mask = getattr(lm.model, "mask_word", detection.MASK)
     kinds: tuple[detection.Edit, ...] = get_args(detection.Edit)
-    by_ndd = {edit: detection.score_words(lm.model, words, edit, mask_word=mask) for edit in kinds}
-    scores = {("ndd", str(edit)): values for edit, values in by_ndd.items()}
-    scores["ndd", "ensemble"] = detection.ensemble(list(by_ndd.values()))
+    scores: dict[tuple[str, str], list[Floats]] = {}
+    for edit in kinds:
+        scores["ndd", edit] = detection.score_words(lm.model, words, edit, mask_word=mask)
+    scores["ndd", "ensemble"] = detection.ensemble(list(scores.values()))
     for edit in kinds:
         if edit != "stop_word":
-            values = detection.score_perplexity(lm.model, words, edit, mask_word=mask)
-            scores["perplexity", str(edit)] = values
+            scores["perplexity", edit] = detection.score_perplexity(lm.model, words, edit, mask_word=mask)
     scores["chance", "none"] = [np.zeros(len(sentence)) for sentence in words]
     rows: list[dict[str, Any]] = []
     for (measure, edit_name), values in scores.items():
@@ -206,13 +176,13 @@ def study_predicates(treebank: Sequence[trees.Tree], day: str, ref: str | None =
     return build_frame(rows)
 
 
-def run_study(
-    study: str, day: str, ref: str | None = None, pairs_file: str | None = None, syntax: str | None = None,
-    limit: int = SENTENCE_COUNT,
-) -> pl.DataFrame:  # fmt: skip
-    """Run one of `TESTS`; return its rows of `studies`."""
+def run_study(study: str, day: str, ref: str | None, data: str | None, syntax: str | None, limit: int) -> pl.DataFrame:
+    """Run one of `TESTS` on graded pairs or a treebank, by default the sample's; return its rows of `studies`.
+
+    `limit` is the number of the treebank's sentences, and of those that are edited.
+    """
     if study == "similarity":
-        return study_similarity(build_test_pairs(pairs_file, syntax, limit), day, ref)
+        return study_similarity(build_test_pairs(data, syntax, limit), day, ref)
     treebank = load_treebank(syntax, limit)
     return study_pruning(treebank, day, ref) if study == "pruning" else study_predicates(treebank, day, ref)
 

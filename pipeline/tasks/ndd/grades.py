@@ -18,13 +18,14 @@ from pipeline.errors import BadInput, Missing
 from pipeline.label import assignment, compression, grading, simulated
 from pipeline.label.compression import COUNT, FIELDS, FORM, Grades, Tasks
 from pipeline.metrics.ndd import integrity as measures
+from pipeline.papers.ndd import PAPER_HUMAN
 from pipeline.slices import parse_day
 from pipeline.tables import SOURCE
 from pipeline.tasks.labelling import projects
 from pipeline.tasks.labelling.projects import Project
 from pipeline.tasks.record import runs
 from pipeline.tasks.record.replace import replace_rows
-from pipeline.tasks.studies.rows import build_frame, build_row
+from pipeline.tasks.studies.rows import build_frame, build_rows
 
 log = logging.getLogger(__name__)
 
@@ -52,12 +53,7 @@ def get_project(source: str) -> Project:
 
 
 def load_compressions(source: str, day: str, systems: Sequence[str] = ()) -> pl.DataFrame:
-    """Load the compressions of a data set by some systems, by default all: item_id, system, lang, words, kept.
-
-    Raises:
-        Missing: there are none of the day.
-        BadInput: there are none by one of the systems.
-    """
+    """Load the compressions of a data set by some systems, by default all: item_id, system, lang, words, kept."""
     source_rows = warehouse.scan("compressions", pl.col("source") == source)
     rows = source_rows.filter(pl.col("day") == parse_day(day)).sort("item_id", "system").collect()
     if not rows.height:
@@ -72,15 +68,10 @@ def load_compressions(source: str, day: str, systems: Sequence[str] = ()) -> pl.
     return rows.select("item_id", "system", "lang", "words", kept=is_kept)
 
 
-def select_tasks(
-    source: str, day: str, systems: Sequence[str] = (), count: int = COUNT, run_id: str = "cli"
-) -> int:  # fmt: skip
-    """Give to raters the compressions of `count` sentences by some systems, by default all.
+def select_tasks(source: str, day: str, systems: Sequence[str] = (), count: int = COUNT, run_id: str = "cli") -> int:
+    """Give to raters the compressions of `count` sentences by some systems, by default all; return the count of tasks.
 
     Existing tasks keep their random ids; a withdrawn task is not added again.
-
-    Returns:
-        The number of the data set's tasks.
     """
     started, name, rows = runs.start(), get_project(source).name, load_compressions(source, day, systems)
     selected = compression.build_tasks(compression.sample(rows, count)).tasks
@@ -97,15 +88,13 @@ def select_tasks(
     if selection not in selections:
         dropped = selected.filter(is_withdrawn)
         dropped = dropped.select(source=pl.lit(name), reason=pl.lit("withdrawn"), row_key="task_id")
-        config = {"selections": [*selections, selection]}
-        runs.record_step(
-            name, day, projects.format_origin(name), SELECT, tasks.height, dropped, config, run_id, started
-        )
+        origin, config = projects.format_origin(name), {"selections": [*selections, selection]}
+        runs.record_step(name, day, origin, SELECT, tasks.height, dropped, config, run_id, started)
     return total
 
 
 def _is_step(name: str, day: str, step: str) -> pl.Expr:
-    """Rows of `runs` and `dropped` of a project's step and day."""
+    """Whether rows of `runs` and `dropped` are of a project's step and day."""
     origin = pl.col("origin") == projects.format_origin(name)
     return origin & (pl.col("step") == step) & (pl.col("day") == parse_day(day))
 
@@ -120,15 +109,9 @@ def load_tasks(source: str, day: str) -> Tasks:
     """Load the tasks of a day's compressions as they are now, and the systems that each belongs to.
 
     A task belongs only to systems that were selected, even where another system left the same words: those sentences
-    alone would be no sample of the other system.
-
-    Returns:
-        Rows of `label_tasks` with item_id in the order of their ids; and the key of `compression.build_tasks`.
-
-    Raises:
-        Missing: nothing of the day was given to raters.
+    alone would be no sample of the other system. The tasks are rows of `label_tasks` with item_id.
     """
-    released, selections = _load_released(source), _load_selections(source, day)
+    released, selections, name = _load_released(source), _load_selections(source, day), get_project(source).name
     if not selections:
         command = f"`undertone ndd rate --source {source} --day {day}`"
         raise Missing(f"no compressions of {source!r} on {day} were given to raters: {command}")
@@ -137,7 +120,6 @@ def load_tasks(source: str, day: str) -> Tasks:
         selected = rows.filter(pl.col("system").is_in(selection["systems"]))
         keys.append(compression.build_tasks(compression.sample(selected, selection["count"])).key)
     key = pl.concat(keys).unique().sort("item_id", "system")
-    name = get_project(source).name
     changed = key.join(released, on="task_id", how="anti").filter(~projects.is_withdrawn(name))
     if changed.height:
         log.warning("%s: %d compressions of %s have changed since; give them again", name, changed.height, day)
@@ -150,36 +132,27 @@ def _load_released(source: str) -> pl.DataFrame:
 
 
 def export(
-    source: str, day: str, folder: Path, raters: Sequence[str] = (), lang: str = "zh", count: int | None = None,
+    source: str,
+    day: str,
+    folder: Path,
+    raters: Sequence[str] = (),
+    lang: str = "zh",
+    count: int | None = None,
     systems: Sequence[str] = (),
-) -> int:  # fmt: skip
-    """Write tasks.jsonl, the guidelines, and a sheet for each rater; return the number of tasks.
+) -> int:
+    """Write tasks.jsonl, the guidelines in a language, and a sheet for each rater; return the number of tasks.
 
     Two raters get each sentence with all its compressions; `assigned.csv` in the data set's own folder keeps who got
-    which, so that later exports assign the same.
-
-    Args:
-        source: the data set.
-        day: of its compressions.
-        folder: where to write; it is created.
-        raters: their names, used as file names.
-        lang: of guidelines and sheets, zh or en.
-        count: of sentences; by default all that were given to raters.
-        systems: whose compressions; by default all that were given to raters.
-
-    Raises:
-        BadInput: a sheet exists and may hold grades, or there is only one rater.
+    which, so that later exports assign the same. By default all sentences and systems count that were given to raters.
     """
     tasks = load_tasks(source, day).tasks
     if count is not None or systems:
         rows = compression.sample(load_compressions(source, day, systems), COUNT if count is None else count)
         tasks = tasks.join(compression.build_tasks(rows).tasks, on="task_id", how="semi", maintain_order="left")
     check_sheets(folder, raters)
-    assigned = None
+    project, assigned = get_project(source), None
     if raters:
-        assigned = projects.update_assignment(
-            get_project(source), lambda previous: _assign(source, tasks, raters, previous)
-        )
+        assigned = projects.update_assignment(project, lambda previous: _assign(source, tasks, raters, previous))
     sheets = {rater: compression.list_rater_tasks(tasks, rater, assigned) for rater in raters}
     guidelines = {"guidelines.md": grading.read_guidelines("compression", lang)}
     (folder / "labels").mkdir(parents=True, exist_ok=True)
@@ -198,13 +171,9 @@ def _assign(source: str, tasks: pl.DataFrame, raters: Sequence[str], previous: p
     assigned = compression.assign(pool, raters, assigned=previous)
     absent = assigned.join(previous, on="task_id", how="anti").filter(~pl.col("rater_id").is_in(list(raters)))
     if absent.height:
-        names = ", ".join(absent["rater_id"].unique().sort())
-        log.warning(
-            "%s: %d tasks are of sentences that were dealt to %s; name these raters to write their sheets",
-            get_project(source).name,
-            absent["task_id"].n_unique(),
-            names,
-        )
+        names, count = ", ".join(absent["rater_id"].unique().sort()), absent["task_id"].n_unique()
+        message = "%s: %d tasks are of sentences that were dealt to %s; name these raters to write their sheets"
+        log.warning(message, get_project(source).name, count, names)
     return assigned
 
 
@@ -214,13 +183,7 @@ def collect(
     """Add grades of files or of simulated raters to `labels`, and publish their means.
 
     Without paths the files in `labels` in the data set's folder are read. If a rater graded a compression twice the
-    later grade counts.
-
-    Returns:
-        Counts: tasks, graded (tasks with two grades of each field), waiting.
-
-    Raises:
-        BadInput: a field is invalid, or people have already graded what simulated raters should.
+    later grade counts. Returns the counts tasks, graded (tasks with two grades of each field) and waiting.
     """
     tasks = load_tasks(source, day)
     project = get_project(source)
@@ -249,7 +212,7 @@ def _grade_likeness(rows: pl.DataFrame, key: pl.DataFrame) -> pl.DataFrame | Non
         return None
     grades = []
     for task_id, labels, gold_labels in pairs.select("task_id", "kept", "gold").iter_rows():
-        shared_count = sum(is_kept and is_gold for is_kept, is_gold in zip(labels, gold_labels, strict=True))
+        shared_count = sum(map(min, labels, gold_labels))
         f1 = 2 * shared_count / max(1, sum(labels) + sum(gold_labels))
         recall = shared_count / max(1, sum(gold_labels))
         grades += [(task_id, field, round(5 * share)) for field, share in zip(FIELDS, (f1, recall), strict=True)]
@@ -270,22 +233,22 @@ def _publish(source: str, day: str, tasks: Tasks, run_id: str) -> int:
     graded, simulated_labels, labels = _load_grades(source, day, tasks)
     grades = graded.grades.filter(pl.col("n") >= assignment.PER_TASK)
     rows, order = _build_study_rows(source, day, grades, labels), ["subset", "setting", "metric"]
-    is_own = pl.col("subset").is_in(_list_subsets(source))
-    current = _scan_day(day).filter(is_own).select(rows.columns).sort(order).collect()
+    current = _scan_rows(source, day).select(rows.columns).sort(order).collect()
     if not current.equals(rows.sort(order)):
-        replace_rows("studies", warehouse.slice_of(study=STUDY, day=day), rows, is_own, run_id)
+        replace_rows("studies", warehouse.slice_of(study=STUDY, day=day), rows, _is_of_grades(source), run_id)
     kept_count = labels.height - graded.dropped.height
     _record_grades(get_project(source).name, day, kept_count, graded.dropped, simulated_labels, run_id)
     field_counts = grades.select("task_id", "field").unique().group_by("task_id").len()
     return field_counts.filter(pl.col("len") == len(FIELDS)).height
 
 
-def _scan_day(day: str) -> pl.LazyFrame:
-    return warehouse.scan("studies", (pl.col("study") == STUDY) & (pl.col("day") == parse_day(day)))
+def _is_of_grades(source: str) -> pl.Expr:
+    return pl.col("subset").is_in([f"{source}:{kind}" for kind in (HUMAN, SIMULATED)])
 
 
-def _list_subsets(source: str) -> list[str]:
-    return [f"{source}:{kind}" for kind in (HUMAN, SIMULATED)]
+def _scan_rows(source: str, day: str) -> pl.LazyFrame:
+    is_day = (pl.col("study") == STUDY) & (pl.col("day") == parse_day(day))
+    return warehouse.scan("studies", is_day).filter(_is_of_grades(source))
 
 
 def _load_grades(source: str, day: str, tasks: Tasks) -> tuple[Grades, pl.DataFrame, pl.DataFrame]:
@@ -303,19 +266,13 @@ def _load_grades(source: str, day: str, tasks: Tasks) -> tuple[Grades, pl.DataFr
 def _build_study_rows(source: str, day: str, grades: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
     """Build rows of `studies`; an undefined measure of agreement, as when all grades are the same, is null."""
     subset = f"{source}:{SIMULATED if (labels['tool'] == simulated.TOOL).any() else HUMAN}"
-    means = [
-        {**mean, "metric": mean["field"], "setting": {"system": mean["system"]}}
-        for mean in measures.summarize(grades).to_dicts()
-    ]
+    means = measures.summarize(grades).with_columns(metric="field")
     agreement = measures.measure_agreement(grades).filter(pl.col("n") > 0)
-    agreements = [{**measure, "setting": {"field": measure["field"]}} for measure in agreement.to_dicts()]
-    return build_frame([
-        build_row(
-            STUDY, day, number["metric"], subset, number["value"], number["n"], setting=number["setting"],
-            low=number["low"], high=number["high"],
-        )
-        for number in [*means, *agreements]
-    ])  # fmt: skip
+    rows: list[dict[str, Any]] = []
+    for numbers, name in ((means, "system"), (agreement, "field")):
+        for (value,), part in numbers.group_by(name, maintain_order=True):
+            rows += build_rows(STUDY, day, subset, {name: value}, part)
+    return build_frame(rows)
 
 
 def _record_grades(
@@ -337,10 +294,10 @@ def _record_grades(
 
 
 def load_means(source: str, day: str) -> pl.DataFrame:
-    """Load the means of a day's compressions from `studies`, sorted by system, syntax first.
+    """Load the means of a day's compressions from `studies`, by system, syntax first; no rows without grades.
 
     Returns:
-        by (human or simulated), system, metric, mean, low, high, n; no rows where nothing is graded.
+        by (human or simulated), system, metric, mean, low, high, n.
     """
     rows = _load_study_rows(source, day, "system").rename({"value": "mean"})
     rows = rows.select("by", "system", "metric", "mean", "low", "high", "n")
@@ -356,7 +313,7 @@ def load_agreement(source: str, day: str) -> pl.DataFrame:
 def _load_study_rows(source: str, day: str, name: str) -> pl.DataFrame:
     """Load the rows of `studies` whose setting has this name, with its value and whose grades they are of."""
     value = pl.col("setting").str.json_path_match(f"$.{name}").alias(name)
-    rows = _scan_day(day).filter(pl.col("subset").is_in(_list_subsets(source))).rename({"row_count": "n"}).collect()
+    rows = _scan_rows(source, day).rename({"row_count": "n"}).collect()
     rows = rows.with_columns(value, by=pl.col("subset").str.split(":").list.last())
     return rows.filter(pl.col(name).is_not_null())
 
@@ -369,8 +326,6 @@ def summarize_grades(source: str, day: str) -> pl.DataFrame:
     Returns:
         system, raters (human or simulated), n (sentences), syntax, syntax_paper, semantics, semantics_paper.
     """
-    from pipeline.papers.ndd import PAPER_HUMAN
-
     lines: dict[str, dict[str, Any]] = {}
     for mean in load_means(source, day).to_dicts():
         system, field = mean["system"], mean["metric"]

@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -44,9 +45,7 @@ class LoadedModel(NamedTuple):
     model_id: str
 
 
-def load_model(
-    ref: str | None = None, lang: str = "en", day: str | None = None, cache: float = 0.0
-) -> LoadedModel:  # fmt: skip
+def load_model(ref: str | None = None, lang: str = "en", day: str | None = None, cache: float = 0.0) -> LoadedModel:
     """Load a masked language model.
 
     Args:
@@ -112,19 +111,13 @@ def _load_counts(ref: str, lang: str, day: str | None) -> "tuple[CountLM, str]":
     from pipeline.training import registry
 
     if ref == COUNT:
-        ref = _find_in_force(lang, day) or SAMPLE
-    if ref == SAMPLE:
+        with suppress(Missing):  # there are no tables yet
+            ref = model_registry.select_model_id(name_kind(lang), day) or SAMPLE
+    if ref in (COUNT, SAMPLE):
         return _count_sample(lang), SAMPLE
     folder = Path(ref).expanduser()
     model = registry.read(folder) if folder.is_dir() else registry.fetch(settings.models(), ref)
     return model.build(count_lm.load), model.model_id
-
-
-def _find_in_force(lang: str, day: str | None) -> str | None:
-    try:
-        return model_registry.select_model_id(name_kind(lang), day)
-    except Missing:  # there are no tables yet
-        return None
 
 
 def name_kind(lang: str) -> str:
@@ -134,20 +127,16 @@ def name_kind(lang: str) -> str:
 
 @lru_cache(maxsize=4)
 def _count_sample(lang: str) -> "CountLM":
+    """Count the words of articles, comments and graded sentences of the sample."""
     from pipeline.models.ndd import count_lm
 
-    return count_lm.fit(tokenize_sentences(_read_sample_texts(lang), lang))
-
-
-def _read_sample_texts(lang: str) -> list[str]:
-    """Read articles, comments and graded sentences of the sample."""
     texts: list[str] = []
     for path in (sample.SUMMARIES, sample.THREADS, *sample.GROUPS.values()):
         for _, row in read_json_lines(path):
             texts += [row[name] for name in ("document", "summary", "title", "content") if row.get(name)]
             texts += [comment["text"] for comment in row.get("comments", ())] + row.get("sentences", [])
     rows = pl.DataFrame({"text": texts}).unique(maintain_order=True)
-    return rows.filter(detect_language() == lang)["text"].to_list()
+    return count_lm.fit(tokenize_sentences(rows.filter(detect_language() == lang)["text"], lang))
 
 
 def tokenize_sentences(texts: Iterable[str], lang: str) -> Iterator[list[str]]:
@@ -156,7 +145,7 @@ def tokenize_sentences(texts: Iterable[str], lang: str) -> Iterator[list[str]]:
 
 
 def load_corpus(lang: str, day: str | None = None) -> pl.Series:
-    """Load the distinct texts of comments and articles in a language, sorted, of all days or those up to one."""
+    """Load the distinct texts of comments and articles in a language, sorted, of all days or up to one."""
     until = pl.lit(value=True) if day is None else pl.col("day") <= parse_day(day)
     comments = warehouse.scan("comments", until).filter(pl.col("lang") == lang).select("text")
     articles = warehouse.scan("articles", until).filter(pl.col("lang") == lang)
@@ -168,34 +157,32 @@ def load_corpus(lang: str, day: str | None = None) -> pl.Series:
 def count_corpus(lang: str, day: str, run_id: str = "cli") -> str | None:
     """Count the words of the corpus up to a day; the counts are in force from that day on.
 
-    One text in twenty, drawn by its hash, is held out for the cross entropy in `evaluations`.
-
-    Returns:
-        The model's id, or None where there is no text in the language.
+    One text in twenty, drawn by its hash, is held out for the cross entropy in `evaluations`. Returns the model's id,
+    or None where there is no text in the language.
     """
     from pipeline.models.ndd import count_lm
 
     started, texts = runs.start(), load_corpus(lang, day)
     is_held_out = draw_uniform(texts) < HELD_OUT
-    counted_texts = texts.filter(~is_held_out)
+    train_texts = texts.filter(~is_held_out)
     try:
-        model = count_lm.fit(tokenize_sentences(counted_texts, lang))
+        model = count_lm.fit(tokenize_sentences(train_texts, lang))
     except BadInput:  # there is no word
         return None
-    word_count = float(model.left[:, -1].sum())
-    numbers = [{"metric": "word_count", "split": "train", "value": word_count, "pair_count": len(counted_texts)}]
+    numbers = [("word_count", "train", float(model.left[:, -1].sum()), len(train_texts))]
     test_sentences = list(tokenize_sentences(texts.filter(is_held_out), lang))
     if any(test_sentences):
         result = count_lm.cross_entropy(model, test_sentences)
-        for metric, value in (("cross_entropy", result.nats), ("accuracy", result.accuracy)):
-            numbers.append({"metric": metric, "split": "test", "value": value, "pair_count": result.places})
-    evaluations = pl.DataFrame(numbers).with_columns(epoch=pl.lit(0), subset=pl.lit("all"))
+        numbers.append(("cross_entropy", "test", result.nats, result.places))
+        numbers.append(("accuracy", "test", result.accuracy, result.places))
+    evaluations = pl.DataFrame(numbers, ["metric", "split", "value", "pair_count"], orient="row")
+    evaluations = evaluations.with_columns(epoch=pl.lit(0), subset=pl.lit("all"))
     trained = model_registry.TrainedModel(
         kind=name_kind(lang),
         tensors=model.tensors(),
         config=model.config(),
         evaluations=model_registry.complete_evaluations(evaluations),
-        texts=counted_texts,
+        texts=train_texts,
         summary={"vocabulary": len(model.words), "pruned": model.pruned},
         data_hash=model_registry.hash_rows(texts.to_frame("text")),
         encoder=COUNT,
@@ -209,11 +196,7 @@ def count_all(day: str, ref: str | None = None, run_id: str = "cli") -> list[str
 
 
 def count_file(texts: Sequence[str], out: Path, lang: str | None = None) -> pl.DataFrame:
-    """Count the words of texts into a folder.
-
-    Returns:
-        sentences, words, vocabulary (distinct words): one row.
-    """
+    """Count the words of texts into a folder; return a row of sentences, words, vocabulary (distinct words)."""
     from pipeline.models.ndd import count_lm
     from pipeline.training import registry
 
@@ -225,24 +208,21 @@ def count_file(texts: Sequence[str], out: Path, lang: str | None = None) -> pl.D
     model = count_lm.fit(text_sentences)
     registry.write(out, model.tensors(), model.config())
     model_registry.record_texts_of_folder(COUNT, out, rows["text"])
-    word_count = sum(map(len, text_sentences))
-    return pl.DataFrame({
-        "sentences": [len(text_sentences)], "words": [word_count], "vocabulary": [len(model.words)],
-    })  # fmt: skip
+    counts = {"sentences": len(text_sentences), "words": sum(map(len, text_sentences)), "vocabulary": len(model.words)}
+    return pl.DataFrame(counts)
 
 
 def train(
-    texts: Sequence[str], out: Path, profile: str = PROFILE, changes: Mapping[str, Any] | None = None,
+    texts: Sequence[str],
+    out: Path,
+    profile: str = PROFILE,
+    changes: Mapping[str, Any] | None = None,
     start: str | None = None,
-) -> pl.DataFrame:  # fmt: skip
+) -> pl.DataFrame:
     """Adapt an encoder to texts by predicting masked words, and write it as a Hugging Face folder.
 
-    Args:
-        texts: to learn from.
-        out: a folder that does not exist yet, or is empty.
-        profile: of `training.recam.masked_lm`.
-        changes: to its numbers.
-        start: the encoder by its folder or name; by default that in force.
+    The folder is empty or does not exist yet. The numbers are those of a profile of `training.recam.masked_lm`, with
+    changes; the encoder to start from is a folder or name, by default that in force.
 
     Returns:
         epoch, loss, cross_entropy and accuracy on texts held out, count.
@@ -260,15 +240,11 @@ def train(
     return adapted.history
 
 
-def adapt(day: str, lang: str = "en", profile: str = PROFILE, start: str | None = None) -> str:
-    """Adapt an encoder to the corpus up to a day, once for the same texts and recipe; return `<lang>=<its folder>`.
-
-    Raises:
-        Missing: there are no texts in the language.
-    """
-    texts = load_corpus(lang, day).to_list()
+def adapt(day: str, profile: str = PROFILE, start: str | None = None) -> str:
+    """Adapt an encoder to the English corpus up to a day, once for the same texts and recipe; return `en=<folder>`."""
+    texts = load_corpus("en", day).to_list()
     if not texts:
-        raise Missing(f"no comment or article in {lang} up to {day} to adapt an encoder to")
+        raise Missing(f"no comment or article in en up to {day} to adapt an encoder to")
     key = hashlib.sha256(json.dumps([profile, start or settings.encoder(), __version__, *texts]).encode())
     folder = settings.models() / f"masked_lm-{key.hexdigest()[:16]}"
     if not folder.is_dir():
@@ -277,5 +253,5 @@ def adapt(day: str, lang: str = "en", profile: str = PROFILE, start: str | None 
         except (BadInput, OSError):
             if not folder.is_dir():  # else another run was faster
                 raise
-    model_registry.record_texts(name_kind(lang), folder.name, pl.Series("text", texts, dtype=pl.String))
-    return f"{lang}={folder}"
+    model_registry.record_texts(name_kind("en"), folder.name, pl.Series("text", texts, dtype=pl.String))
+    return f"en={folder}"

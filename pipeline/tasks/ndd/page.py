@@ -15,10 +15,8 @@ from pipeline.tasks.ndd import compressions, masked_lm
 from pipeline.tasks.record import pages
 
 STUDIES = ("compression", "similarity", "pruning", "predicates", "context_shift")
-_SETTING = pl.Struct({
-    "system": pl.String, "against": pl.String, "threshold": pl.Float64, "longest": pl.Int64, "test": pl.String,
-    "measure": pl.String, "edit": pl.String, "other": pl.String, "model": pl.String,
-})  # fmt: skip
+_NAMES = ("system", "against", "test", "measure", "edit", "other", "model")
+_SETTING = pl.Struct({"threshold": pl.Float64, "longest": pl.Int64, **dict.fromkeys(_NAMES, pl.String)})
 _NO_OVERLAP, _FULL_OVERLAP = -1.0, 1.0  # no common word; one sentence has all words of the other
 _EXAMPLE_SYSTEMS = ("ndd_sc", "ndd", "fast_ndd_sc", "fast_ndd")  # the first that ran is shown
 _NUMBERS = ("value", "low", "high", "n")
@@ -27,11 +25,7 @@ _QUANTILE = pl.col("metric").str.slice(1).cast(pl.Int64)
 
 
 def write(day: str, ref: str | None = None) -> str:
-    """Write the page of a day; return its path.
-
-    Raises:
-        Missing: the tables have nothing of the day.
-    """
+    """Write the page of a day and return its path; raise Missing if the tables have nothing of the day."""
     inputs = load_inputs(day, ref)
     if all(part is None for name, part in inputs._asdict().items() if name not in ("explained", "signatures")):
         raise Missing(f"there is nothing of NDD on {day}: `undertone ndd measure --day {day}`")
@@ -41,9 +35,7 @@ def write(day: str, ref: str | None = None) -> str:
 def load_inputs(day: str, ref: str | None = None) -> page.Ndd:
     """Load what the page shows; a part without rows is None."""
     rows = _load_studies(day)
-    compression, similarity, pruning, predicates, context_shift = (
-        rows.filter(pl.col("study") == study) for study in STUDIES
-    )
+    compression, similarity, pruning, predicates, context_shift = (rows.filter(study=study) for study in STUDIES)
     systems = compression.filter(pl.col("threshold").is_null(), pl.col("against").is_null())
     is_grade, is_position = pl.col("lang").is_in(["human", "simulated"]), pl.col("metric").str.starts_with("kept_")
     is_quantile = pl.col("metric").str.contains(r"^q\d{3}$")
@@ -57,20 +49,16 @@ def load_inputs(day: str, ref: str | None = None) -> page.Ndd:
     tests = similarity.filter(pl.col("subset") == pl.col("test"))
     day_compressions = warehouse.scan("compressions", pl.col("day") == parse_day(day)).collect()
     signatures = {*day_compressions["signature"], *rows["model"].drop_nulls()}
+    place = pl.col("metric").str.strip_prefix("kept_").cast(pl.Int64)
+    systems, quantiles = systems.filter(~is_grade, ~is_position), similarity.filter(is_quantile)
     tables = {
-        "compressions": systems.filter(~is_grade, ~is_position).select(
-            "source", "lang", "metric", *_NUMBERS, by="system"
-        ),
+        "compressions": systems.select("source", "lang", "metric", *_NUMBERS, by="system"),
         "significance": _select_significance(compression),
-        "positions": positions.select(
-            "system", "value", "n", source=_SOURCE, bin=pl.col("metric").str.strip_prefix("kept_").cast(pl.Int64)
-        ),
+        "positions": positions.select("system", "value", "n", source=_SOURCE, bin=place),
         "ratios": thresholds.select("threshold", "longest", "metric", "value", source=_SOURCE),
         "tests": tests.select("test", "measure", "metric", *_NUMBERS),
         "overlap": _select_overlap(similarity),
-        "distributions": similarity.filter(is_quantile).select(
-            "test", "measure", "value", "n", label="lang", quantile=_QUANTILE
-        ),
+        "distributions": quantiles.select("test", "measure", "value", "n", label="lang", quantile=_QUANTILE),
         "pruning": prunings.select("system", "threshold", "metric", *_NUMBERS),
         "predicates": predicates.select("measure", "edit", "metric", *_NUMBERS),
         "shift": shifts.select("other", "metric", *_NUMBERS, source="subset"),
@@ -96,15 +84,12 @@ def _load_studies(day: str) -> pl.DataFrame:
 
 def _select_significance(rows: pl.DataFrame) -> pl.DataFrame:
     """Select differences with their p: source, one, other, metric, difference, low, high, p."""
-    rows = rows.filter(pl.col("against").is_not_null()).with_columns(
-        kind=pl.col("metric").str.split("_").list.last(), metric=pl.col("metric").str.replace("_(difference|p)$", "")
-    )
-    key = ["source", "lang", "system", "against", "metric"]
-    differences = rows.filter(pl.col("kind") == "difference")
-    p_values = rows.filter(pl.col("kind") == "p").select(*key, p="value")
-    return differences.join(p_values, on=key).select(
-        "metric", "low", "high", "p", source=_SOURCE, one="system", other="against", difference="value"
-    )
+    key, kind = ["source", "lang", "system", "against", "metric"], pl.col("metric").str.split("_").list.last()
+    rows = rows.filter(pl.col("against").is_not_null()).with_columns(kind=kind)
+    rows = rows.with_columns(metric=pl.col("metric").str.replace("_(difference|p)$", ""))
+    pairs = rows.filter(kind="difference").join(rows.filter(kind="p").select(*key, p="value"), on=key)
+    names: dict[str, Any] = {"source": _SOURCE, "one": "system", "other": "against", "difference": "value"}
+    return pairs.select("metric", "low", "high", "p", **names)
 
 
 def _select_overlap(rows: pl.DataFrame) -> pl.DataFrame:
@@ -120,8 +105,7 @@ def _select_examples(rows: pl.DataFrame) -> list[dict[str, Any]] | None:
     """Select a few sentences of each data set and language, by the first of our systems, with what people kept."""
     gold = rows.filter(pl.col("system") == compressions.GOLD).select("source", "item_id", "lang", gold="rounds")
     rows = rows.filter(pl.col("system").is_in(_EXAMPLE_SYSTEMS)).join(gold, on=["source", "item_id", "lang"])
-    order = {system: place for place, system in enumerate(_EXAMPLE_SYSTEMS)}
-    rank = pl.col("system").replace_strict(order, default=None, return_dtype=pl.Int64)
+    rank = pl.col("system").cast(pl.Enum(_EXAMPLE_SYSTEMS)).to_physical()
     rows = rows.filter(rank == rank.min().over("source", "lang")).sort("source", "lang", "item_id")
     if not rows.height:
         return None
@@ -135,11 +119,9 @@ def _explain_cases(day: str, ref: str | None) -> list[dict[str, Any]]:
     """Explain our cases in the spirit of table 10 (NDD-39): the share of each word in three edits."""
     model = masked_lm.load_model(ref, "en", day).model
     cases = []
-    for case in CASES:
-        for edit in case.edits:
-            rows = distance.explain(model, case.words, edit)
-            cases.append({
-                "one": list(case.words), "other": list(edit), "value": float(rows["share"].sum()),
-                "rows": rows.select("word", "place", "divergence", "weight").to_dicts(),
-            })  # fmt: skip
+    for words, edit in [(case.words, edit) for case in CASES for edit in case.edits]:
+        rows = distance.explain(model, words, edit)
+        words_by_place = rows.select("word", "place", "divergence", "weight").to_dicts()
+        total = float(rows["share"].sum())
+        cases.append({"one": list(words), "other": list(edit), "value": total, "rows": words_by_place})
     return cases

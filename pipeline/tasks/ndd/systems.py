@@ -1,7 +1,7 @@
 """Compress sentences, texts and files by the systems of tables 3, 5 and 12 (NDD, section 4)."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,17 +9,17 @@ import polars as pl
 
 from pipeline import __version__, settings
 from pipeline.errors import BadInput
-from pipeline.metrics.ndd.weights import MU
+from pipeline.metrics.ndd.distance import DIVERGENCES
+from pipeline.metrics.ndd.weights import MU, WEIGHTS
+from pipeline.progress import OnProgress
+from pipeline.score.compress import scorers
+from pipeline.score.compress.search import Compression, Search, compress
 from pipeline.tasks.ndd import masked_lm
 from pipeline.text import sentences, trees
 from pipeline.text.language import detect_language
 
 if TYPE_CHECKING:
     from pipeline.metrics.ndd.distance import Divergence
-    from pipeline.score.compress.scorers import Scorer
-    from pipeline.score.compress.search import Compression, Search
-
-OnProgress = Callable[[int], None]
 
 
 class System(NamedTuple):
@@ -29,10 +29,9 @@ class System(NamedTuple):
     has_trees: bool = False  # drops only whole subtrees (SC)
 
 
-SCORERS = ("ndd", "fast_ndd", "ppl_deleter", "cosine", "bertscore")
 SYSTEMS = {
     f"{scorer}{'_sc' if has_trees else ''}": System(scorer, has_trees)
-    for scorer in SCORERS
+    for scorer in ("ndd", "fast_ndd", "ppl_deleter", "cosine", "bertscore")
     for has_trees in (False, True)
 }
 """The unsupervised systems of tables 3, 5 and 12 by name."""
@@ -53,6 +52,25 @@ class DistanceOptions:
     nu: float = 1.0  # below 1 later words are dropped more easily
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """How to compress: a system and its numbers."""
+
+    system: str = DEFAULT_SYSTEM
+    search: Search = field(default_factory=Search)
+    distance: DistanceOptions = field(default_factory=DistanceOptions)
+
+    def format_signature(self, lm: masked_lm.LoadedModel) -> str:
+        """Name what made a compression: system, model, and the numbers that differ from the defaults."""
+        changes: list[str] = []
+        for options in (self.search, self.distance):
+            for option in fields(options):
+                value = getattr(options, option.name)
+                if value != option.default:
+                    changes.append(f"{option.name}:{value:g}" if isinstance(value, float) else f"{option.name}:{value}")
+        return "|".join([f"compression:{self.system}", lm.model.signature, *changes, f"undertone:{__version__}"])
+
+
 def get_system(name: str) -> System:
     """Get a system by its name."""
     if name not in SYSTEMS:
@@ -60,68 +78,52 @@ def get_system(name: str) -> System:
     return SYSTEMS[name]
 
 
-def build_scorer(
-    name: str, lm: masked_lm.LoadedModel, distance_options: DistanceOptions | None = None
-) -> "Scorer":  # fmt: skip
-    """Build what scores spans.
-
-    Raises:
-        BadInput: the scorer compares states and the model is of counts, or a number is out of range.
-    """
-    from pipeline.metrics.ndd.distance import DIVERGENCES
-    from pipeline.metrics.ndd.weights import WEIGHTS
-    from pipeline.score.compress import scorers
-
-    options = distance_options or DistanceOptions()
+def build_scorer(name: str, lm: masked_lm.LoadedModel, options: DistanceOptions) -> scorers.Scorer:
+    """Build what scores spans, if the numbers are in range and the model has the states that the scorer compares."""
     if options.divergence not in DIVERGENCES or options.weighting not in WEIGHTS:
         raise BadInput(f"expected a divergence of {', '.join(DIVERGENCES)} and weights of {', '.join(WEIGHTS)}")
     if not 0 < options.mu <= 1 or not 0 < options.nu <= 1:
         raise BadInput(f"mu and nu should be above 0 and at most 1, found {options.mu} and {options.nu}")
     if name in STATE_SCORERS and masked_lm.is_count_model(lm):
         raise BadInput(f"{name} compares the states of a transformer, and a model of counts has none; give --model")
-    if name == "ppl_deleter":
-        return scorers.perplexity(lm.model)
-    if name == "cosine":
-        return scorers.cosine(lm.model)  # type: ignore[arg-type]  # a transformer, as was checked
-    if name == "bertscore":
-        return scorers.bertscore(lm.model)  # type: ignore[arg-type]
-    return scorers.ndd(
-        lm.model, divergence=options.divergence, weighting=options.weighting, mu=options.mu, nu=options.nu,
-        is_fast=name == "fast_ndd",
-    )  # fmt: skip
+    model: Any = lm.model  # with states, where the scorer needs them
+    rivals: dict[str, Callable[[Any], scorers.Scorer]] = {
+        "ppl_deleter": scorers.perplexity,
+        "cosine": scorers.cosine,
+        "bertscore": scorers.bertscore,
+    }
+    if name in rivals:
+        return rivals[name](model)
+    return scorers.ndd(model, **asdict(options), is_fast=name == "fast_ndd")
 
 
 def compress_sentences(
-    words: Sequence[Sequence[str]], system: str, lm: masked_lm.LoadedModel, search: "Search | None" = None,
-    distance_options: DistanceOptions | None = None, heads: Sequence[Sequence[int]] | None = None,
+    words: Sequence[Sequence[str]],
+    method: Method,
+    lm: masked_lm.LoadedModel,
+    heads: Sequence[Sequence[int]] | None = None,
     on_progress: OnProgress = lambda _: None,
-) -> "list[Compression]":  # fmt: skip
+) -> list[Compression]:
     """Compress sentences by a system, in batches, so that memory does not grow with their number."""
-    from pipeline.score.compress.search import Search, compress
-
-    scorer_name, has_trees = get_system(system)
+    scorer_name, has_trees = get_system(method.system)
     if not has_trees:
         heads = None
     elif heads is None:
-        raise BadInput(f"{system} drops only whole subtrees and needs a tree of each sentence: --syntax F.conllu")
+        raise BadInput(
+            f"{method.system} drops only whole subtrees and needs a tree of each sentence: --syntax F.conllu"
+        )
     try:
-        scorer, answers = build_scorer(scorer_name, lm, distance_options), []
+        scorer, answers = build_scorer(scorer_name, lm, method.distance), []
         for start in range(0, len(words), _BATCH_SIZE):
             batch = slice(start, start + _BATCH_SIZE)
-            answers += compress(words[batch], scorer, search or Search(), heads and heads[batch], on_progress)
+            answers += compress(words[batch], scorer, method.search, heads and heads[batch], on_progress)
     except ValueError as error:
         raise BadInput(str(error)) from error
     return answers
 
 
-def find_heads(
-    words: Sequence[Sequence[str]], lang: str, syntax: Path | None = None
-) -> list[tuple[int, ...] | None]:  # fmt: skip
-    """Find the heads of each sentence in a CoNLL-U file, or parse it with stanza; None where the file lacks it.
-
-    Raises:
-        Missing: there is neither a file nor a parser of the language.
-    """
+def find_heads(words: Sequence[Sequence[str]], lang: str, syntax: Path | None) -> list[tuple[int, ...] | None]:
+    """Find the heads of each sentence in a CoNLL-U file (None where it lacks it), or parse it with stanza."""
     if syntax:
         return [tree and tree.heads for tree in trees.match_trees(trees.read(syntax), words)]
     parse = trees.load_parser(settings.resources() / "stanza", lang)
@@ -129,42 +131,46 @@ def find_heads(
 
 
 def compress_texts(
-    rows: pl.DataFrame, column: str, ref: str | None = None, system: str = DEFAULT_SYSTEM,
-    search: "Search | None" = None, distance_options: DistanceOptions | None = None, syntax: Path | None = None,
+    rows: pl.DataFrame,
+    column: str,
+    method: Method = Method(),
+    ref: str | None = None,
+    syntax: Path | None = None,
     on_progress: OnProgress = lambda _: None,
-) -> pl.DataFrame:  # fmt: skip
-    """Compress the texts of any frame, sentence by sentence.
+) -> pl.DataFrame:
+    """Compress the texts of any frame, sentence by sentence, by a model (see `masked_lm.load_model`).
 
     Returns:
         The frame with `compressed`, `ratio` (share of the words that stay), `after` (the text after each round, the
         last as `compressed`) and `signature`; all null where there is no text.
-
-    Raises:
-        BadInput: a text has more than 100,000 characters, or a sentence has no tree and the system needs one.
     """
-    texts = rows.select(text=pl.col(column).fill_null("")).with_columns(lang=detect_language())
+    texts = rows.select(text=pl.col(column).fill_null("")).with_columns(lang=detect_language()).with_row_index("row")
     longest = max(map(len, texts["text"]), default=0)
     if longest > LONGEST_TEXT:
         raise BadInput(f"a text of {longest:,} characters; texts of up to {LONGEST_TEXT:,} can be compressed")
-    columns: dict[str, Any] = {
-        "compressed": pl.String, "ratio": pl.Float64, "after": pl.List(pl.String), "signature": pl.String,
-    }  # fmt: skip
-    values: list[tuple[object, ...]] = [(None, None, None, None)] * texts.height
-    by_lang = texts.with_row_index("row").partition_by("lang", as_dict=True, maintain_order=True)
-    for (lang,), part in by_lang.items():
-        model_lang = choose_model_lang(str(lang))
+    schema: dict[str, Any] = {"compressed": pl.String, "ratio": pl.Float64, "after": pl.List(pl.String)}
+    schema["signature"] = pl.String
+    values: list[tuple[object, ...]] = [(None,) * len(schema)] * texts.height
+    for lang, part in split_languages(texts):
+        model_lang = choose_model_lang(lang)
         lm = masked_lm.load_model(ref, model_lang)
-        split_texts = [_split_text(text, str(lang)) for text in part["text"]]
+        split_texts = [_split_text(text, lang) for text in part["text"]]
         words = [sentence.words for text_sentences in split_texts for _, sentence in text_sentences]
-        heads = _require_heads(words, model_lang, syntax) if get_system(system).has_trees else None
-        answers = iter(compress_sentences(words, system, lm, search, distance_options, heads))
-        signature = format_signature(system, lm, search, distance_options)
+        heads = _require_heads(words, model_lang, syntax) if get_system(method.system).has_trees else None
+        answers = iter(compress_sentences(words, method, lm, heads))
         for row, text_sentences in zip(part["row"], split_texts, strict=True):
             if text_sentences:
                 text_answers = [next(answers) for _ in text_sentences]
-                values[row] = (*_join_rounds(text_sentences, text_answers, model_lang), signature)
+                text_rounds = _join_rounds(text_sentences, text_answers, model_lang)
+                values[row] = (*text_rounds, method.format_signature(lm))
             on_progress(1)
-    return rows.drop(columns, strict=False).hstack(pl.DataFrame(values, schema=columns, orient="row"))
+    return rows.drop(schema, strict=False).hstack(pl.DataFrame(values, schema, orient="row"))
+
+
+def split_languages(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Split rows by `lang`, in the order in which languages first come."""
+    for (lang,), part in rows.partition_by("lang", as_dict=True, maintain_order=True).items():
+        yield str(lang), part
 
 
 def _split_text(text: str, lang: str) -> list[tuple[int, sentences.Sentence]]:
@@ -206,20 +212,3 @@ def _join_rounds(
     kept_count = sum(int(answer.is_kept.sum()) for answer in answers)
     word_count = sum(len(sentence.words) for _, sentence in text_sentences)
     return after[-1], kept_count / word_count, after
-
-
-def format_signature(
-    system: str, lm: masked_lm.LoadedModel, search: "Search | None" = None,
-    distance_options: DistanceOptions | None = None,
-) -> str:  # fmt: skip
-    """Name what made a compression: system, model, and the numbers that differ from the defaults."""
-    from pipeline.score.compress.search import Search
-
-    changes: list[str] = []
-    for options in (search or Search(), distance_options or DistanceOptions()):
-        defaults = type(options)()
-        for name in type(options).__slots__:
-            value = getattr(options, name)
-            if value != getattr(defaults, name):
-                changes.append(f"{name}:{value:g}" if isinstance(value, float) else f"{name}:{value}")
-    return "|".join([f"compression:{system}", lm.model.signature, *changes, f"undertone:{__version__}"])

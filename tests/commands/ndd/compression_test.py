@@ -16,7 +16,7 @@ def test_baselines_and_answers(run: Run, tmp_path: Path) -> None:
     assert "read: left out 1 as not_aligned" in alone.err
     assert "f1_macro" in alone.out
     path.write_text(json.dumps(rows[0]) + "\n", encoding="utf-8")
-    told = run("evaluate", "compression", "--data", path, "--predictions", path, "--json")
-    first = json.loads(told.out.splitlines()[0])
+    result = run("evaluate", "compression", "--data", path, "--predictions", path, "--json")
+    first = json.loads(result.out.splitlines()[0])
     assert (first["by"], first["metric"], first["value"]) == ("answers", "f1_macro", 1.0)
     assert run("evaluate", "compression", "--data", tmp_path / "none.jsonl").code == 2

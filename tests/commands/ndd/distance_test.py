@@ -28,34 +28,37 @@ def test_distance_of_two_sentences(run: Run) -> None:
     """0 for the same one, above it for another; by counts it is said that they are no result."""
     same = run("ndd", "distance", ONE, ONE, "--json")
     assert same.code == 0
-    told = json.loads(same.out)
-    assert (told["ndd"], told["delta_perplexity"], told["rows"]) == (0, 0, [])
-    assert told["signature"].startswith("count:")
+    numbers = json.loads(same.out)
+    assert (numbers["ndd"], numbers["delta_perplexity"], numbers["rows"]) == (0, 0, [])
+    assert numbers["signature"].startswith("count:")
     assert "the mechanics, no result; --model takes a real masked language model" in same.err
-    other = json.loads(run("ndd", "distance", ONE, OTHER, "--json").out)
-    assert 0 < other["ndd"] <= 1
-    assert "cosine" not in other
-    shown = run("ndd", "distance", ONE, OTHER)
-    assert f"ndd  {other['ndd']:.4f}" in shown.out
-    assert f"signature  {other['signature']}" in shown.out
-    assert json.loads(run("ndd", "我很冷", "我很热", "--json").out)["signature"] != other["signature"]
+    numbers = json.loads(run("ndd", "distance", ONE, OTHER, "--json").out)
+    assert 0 < numbers["ndd"] <= 1
+    assert "cosine" not in numbers
+    text = run("ndd", "distance", ONE, OTHER)
+    assert f"ndd  {numbers['ndd']:.4f}" in text.out
+    assert f"signature  {numbers['signature']}" in text.out
+    assert "these counts do not know" not in text.err
+    unknown = run("ndd", "distance", "the xyzzy is shut", "the shop is shut")
+    assert "these counts do not know xyzzy: as good as any other such word" in unknown.err
+    assert json.loads(run("ndd", "distance", "我很冷", "我很热", "--json").out)["signature"] != numbers["signature"]
 
 
 def test_distance_explained(run: Run) -> None:
     """A row for each word that both have; the shares make up the distance."""
-    told = json.loads(run("ndd", "distance", ONE, OTHER, "--explain", "--json").out)
-    assert [row["word"] for row in told["rows"]] == ["The", "old", "shop", "is", "."]
-    assert sum(row["share"] for row in told["rows"]) == pytest.approx(told["ndd"])
-    shown = run("ndd", "distance", ONE, OTHER, "--explain", "--divergence", "kl", "--weights", "distance")
-    assert shown.code == 0
-    assert all(name in shown.out for name in ("divergence", "weight", "share", "shop", "delta_perplexity"))
+    numbers = json.loads(run("ndd", "distance", ONE, OTHER, "--explain", "--json").out)
+    assert [row["word"] for row in numbers["rows"]] == ["The", "old", "shop", "is", "."]
+    assert sum(row["share"] for row in numbers["rows"]) == pytest.approx(numbers["ndd"])
+    table = run("ndd", "distance", ONE, OTHER, "--explain", "--divergence", "kl", "--weights", "distance")
+    assert table.code == 0
+    assert all(name in table.out for name in ("divergence", "weight", "share", "shop", "delta_perplexity"))
     hostile = run("ndd", "[MASK] [red]=1+1[/red]", "[MASK] \u202e{0}", "--explain")
     assert hostile.code == 0
     assert "MASK" in hostile.out
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--divergence", "l2"), "divergence: expected one of hellinger, kl, kl_reversed, found 'l2'"),
         (("--weights", "all"), "weights: expected one of mean, sum, distance, found 'all'"),
@@ -63,11 +66,11 @@ def test_distance_explained(run: Run) -> None:
         (("--model", "no-such"), "'no-such' is not a folder, and a hub name needs a pinned revision"),
     ],
 )
-def test_distances_that_cannot_be(run: Run, words: tuple[str, ...], said: str) -> None:
+def test_distances_that_cannot_be(run: Run, words: tuple[str, ...], message: str) -> None:
     """What was found is named, and what was expected."""
-    told = run("ndd", "distance", ONE, OTHER, *words)
-    assert (told.code, told.out) == (2, "")
-    assert said in told.err
+    result = run("ndd", "distance", ONE, OTHER, *words)
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
     empty = run("ndd", "distance", ONE, " ")
     assert empty.code == 2
     assert "expected two sentences with a word each" in empty.err
@@ -75,17 +78,16 @@ def test_distances_that_cannot_be(run: Run, words: tuple[str, ...], said: str) -
 
 def test_a_transformer_has_a_cosine(run: Run, bert: Path) -> None:
     """With a real model it stands beside the distance, no warning does, and systems of states can compress."""
-    told = run("ndd", "distance", ONE, OTHER, "--model", bert, "--json")
-    assert told.code == 0
-    numbers = json.loads(told.out)
+    result = run("ndd", "distance", ONE, OTHER, "--model", bert, "--json")
+    assert result.code == 0
+    numbers = json.loads(result.out)
     assert [*numbers] == ["ndd", "delta_perplexity", "cosine", "signature", "rows"]
     assert 0 < numbers["ndd"] <= 1
     assert -1 <= numbers["cosine"] < 1
     assert numbers["signature"].startswith(f"hf:{bert.name}@")
-    assert "the mechanics" not in told.err
+    assert "the mechanics" not in result.err
     for system in ("cosine", "bertscore"):
-        made = run("ndd", "compress", ONE, "--system", system, "--ratio", "0.5", "-m", bert, "--json")
-        row = json.loads(made.out)
+        row = json.loads(run("ndd", "compress", ONE, "--system", system, "--ratio", "0.5", "-m", bert, "--json").out)
         assert row["ratio"] == 0.5
         assert row["signature"].startswith(f"compression:{system}|hf:")
     assert run("ndd", "compress", ONE, "--system", "cosine").code == 2
@@ -96,59 +98,55 @@ def test_a_text_is_compressed(run: Run) -> None:
     plain = run("ndd", "compress", TEXT, "--ratio", "0.5")
     assert plain.code == 0
     assert 0 < len(plain.out.split()) < len(TEXT.split())
-    told = json.loads(run("ndd", "compress", TEXT, "--ratio", "0.5", "--rounds", "--json").out)
-    assert told["compressed"] == told["after"][-1] == plain.out.strip()
-    assert told["ratio"] == pytest.approx(0.5, abs=0.05)
-    assert told["text"] == TEXT
-    shown = run("ndd", "compress", TEXT, "--ratio", "0.5", "--rounds").out
-    assert "round" in shown
-    assert shown.rstrip().endswith(plain.out.strip())
+    row = json.loads(run("ndd", "compress", TEXT, "--ratio", "0.5", "--rounds", "--json").out)
+    assert row["compressed"] == row["after"][-1] == plain.out.strip()
+    assert row["ratio"] == pytest.approx(0.5, abs=0.05)
+    assert row["text"] == TEXT
+    table = run("ndd", "compress", TEXT, "--ratio", "0.5", "--rounds").out
+    assert "round" in table
+    assert table.rstrip().endswith(plain.out.strip())
     assert run("ndd", "compress", "a\u0000b" * 400).code == 0  # no name of a file
-    first = json.loads(
-        run("ndd", "compress", TEXT, "--threshold", "9", "--max-span", "1", "--max-rounds", "1", "--json").out
-    )
-    assert len(first["after"]) == 1
-    assert "threshold:9|rounds:1" in first["signature"]
+    options = ("--threshold", "9", "--max-span", "1", "--max-rounds", "1")
+    row = json.loads(run("ndd", "compress", TEXT, *options, "--json").out)
+    assert len(row["after"]) == 1
+    assert "longest:1|threshold:9|rounds:1" in row["signature"]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ((" ",), "expected a text with a word"),
         ((TEXT, "--ratio", "2"), "ratio should be above 0 and at most 1, not 2.0"),
         ((TEXT, "--nu", "0"), "mu and nu should be above 0 and at most 1"),
-        ((TEXT, "--system", "nnd"), "no system 'nnd'; there are ndd, ndd_sc"),
         ((TEXT, "--out", "short.csv"), "expected a text, or a file of texts"),
         ((TEXT, "-c", "body"), "expected a text, or a file of texts"),
         ((TEXT, "--max-span", "0"), "max-span"),
         ((TEXT, "--syntax", sample.TREES), "trees.conllu: no tree of the words 'The old shop ,"),
     ],
 )
-def test_texts_that_cannot_be_compressed(run: Run, words: tuple[str, ...], said: str) -> None:
+def test_texts_that_cannot_be_compressed(run: Run, words: tuple[str, ...], message: str) -> None:
     """Exit code 2, a message that names what was expected, and nothing on standard output."""
-    told = run("ndd", "compress", *words)
-    assert (told.code, told.out) == (2, "")
-    assert said in told.err
+    result = run("ndd", "compress", *words)
+    assert (result.code, result.out) == (2, "")
+    assert message in result.err
 
 
 def test_with_trees_subtrees_go(run: Run) -> None:
     """A file of trees is enough to drop subtrees alone."""
     text = "The council voted on Tuesday to close the old library on Fenn Street, which opened in 1931."
-    told = json.loads(run("ndd", "compress", text, "--syntax", sample.TREES, "--ratio", "0.6", "--json").out)
-    assert told["signature"].startswith("compression:ndd_sc|")
-    assert "voted" in told["compressed"]  # the root
+    row = json.loads(run("ndd", "compress", text, "--syntax", sample.TREES, "--ratio", "0.6", "--json").out)
+    assert row["signature"].startswith("compression:ndd_sc|")
+    assert "voted" in row["compressed"]  # the root
 
 
 def test_a_file_is_compressed(run: Run, tmp_path: Path) -> None:
     """Columns stay and new ones come; a cell that a spreadsheet would run is made plain, on standard output too."""
     path, out = tmp_path / "articles.csv", tmp_path / "short.csv"
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows(
-            [["id", "body"], ["1", TEXT], ["2", "=1+1 is two today"], ["3", ""], ["4", "我很冷。你呢？"]]
-        )
-    made = run("ndd", "compress", path, "-c", "body", "--ratio", "0.99", "-o", out)
-    assert (made.code, made.out) == (0, "")
-    assert f"wrote {out}" in made.err
+    lines = ["id,body", f'1,"{TEXT}"', "2,=1+1 is two today", "3,", "4,我很冷。你呢？"]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    result = run("ndd", "compress", path, "-c", "body", "--ratio", "0.99", "-o", out)
+    assert (result.code, result.out) == (0, "")
+    assert f"wrote {out}" in result.err
     with out.open(encoding="utf-8", newline="") as file:
         rows = [*csv.DictReader(file)]
     assert [*rows[0]] == ["id", "body", "compressed", "ratio", "signature"]
@@ -158,15 +156,16 @@ def test_a_file_is_compressed(run: Run, tmp_path: Path) -> None:
     assert rows[3]["compressed"] == "我很冷。你呢？"
     plain = run("ndd", "compress", path, "-c", "body", "--ratio", "0.99")
     assert [*csv.DictReader(plain.out.splitlines())] == rows
-    lines = [
-        json.loads(line) for line in run("ndd", "compress", path, "-c", "body", "--rounds", "--json").out.splitlines()
-    ]
-    assert lines[1]["body"] == "=1+1 is two today"
-    assert lines[0]["after"][-1] == lines[0]["compressed"]
-    assert lines[2]["compressed"] is lines[2]["after"] is None
-    lost = run("ndd", "compress", path, "-c", "title")
-    assert lost.code == 2
-    assert "no column 'title'; there are id, body" in lost.err
+    json_lines = run("ndd", "compress", path, "-c", "body", "--rounds", "--json").out.splitlines()
+    first, second, third, _ = map(json.loads, json_lines)
+    assert second["body"] == "=1+1 is two today"
+    assert first["after"][-1] == first["compressed"]
+    assert third["compressed"] is third["after"] is None
+    csv_text = run("ndd", "compress", path, "-c", "body", "--rounds").out
+    assert " | ".join(first["after"]) in csv_text
+    absent = run("ndd", "compress", path, "-c", "title")
+    assert absent.code == 2
+    assert "no column 'title'; there are id, body" in absent.err
     assert run("ndd", "compress", path, "-c", "body", "-o", tmp_path / "short.pdf").code == 2
 
 
@@ -182,23 +181,20 @@ def test_comments_of_a_file_in_their_contexts(run: Run, tmp_path: Path) -> None:
     path.write_text("text,title\na b,c\n", encoding="utf-8")
     bad = run("score", "context-shift", path)
     assert bad.code == 2
-    assert "no column 'context'; there are text, title; say which with --context-column" in bad.err
-    both = run("score", "context-shift", path, "--day", DAY)
-    assert both.code == 2
-    assert "give a file or --day, not both" in both.err
+    assert "no column 'context'; there are text, title; name it with --context-column" in bad.err
+    result = run("score", "context-shift", path, "--day", DAY)
+    assert result.code == 2
+    assert "give a file or --day, not both" in result.err
 
 
 @pytest.mark.usefixtures("tables")
 def test_comments_of_a_day_and_counts_of_them(run: Run, tmp_path: Path) -> None:
     """Counts of the tables are in force for the day's scores; those of a file are a folder of their own."""
-    rows = [
-        {"comment_id": str(at), "lang": "en", "text": f"The bus {at} is late.", "context": "So"} for at in range(40)
-    ]
+    fields = {"lang": "en", "context": "So"}
+    rows = [{**fields, "comment_id": str(number), "text": f"The bus {number} is late."} for number in range(40)]
     warehouse.overwrite("comments", warehouse.slice_of(day=DAY), filled("comments", *rows))
-    counted = run("train", "count-lm", "--day", DAY)
-    assert counted.code == 0
-    told = run("train", "count-lm", "--day", DAY, "--json").out.splitlines()
-    english, chinese = (json.loads(line)["model_id"] for line in told)
+    lines = run("train", "count-lm", "--day", DAY, "--json").out.splitlines()
+    english, chinese = (json.loads(line)["model_id"] for line in lines)
     assert len(english) == 64
     assert chinese is None
     assert json.loads(run("train", "count-lm", "--day", DAY, "--lang", "en", "--json").out)["model_id"] == english
@@ -209,11 +205,9 @@ def test_comments_of_a_day_and_counts_of_them(run: Run, tmp_path: Path) -> None:
     assert "the mechanics, no result" in run("ndd", "distance", ONE, OTHER).err
     path = tmp_path / "texts.txt"
     path.write_text(f"{ONE}\n{OTHER}\n", encoding="utf-8")
-    told = run("train", "count-lm", path, "-o", tmp_path / "counts", "--json")
-    assert json.loads(told.out) == {"sentences": 2, "words": 12, "vocabulary": 7}
-    assert json.loads(run("ndd", "distance", ONE, OTHER, "-m", tmp_path / "counts", "--json").out)[
-        "signature"
-    ].startswith("count:")
+    result = run("train", "count-lm", path, "-o", tmp_path / "counts", "--json")
+    assert json.loads(result.out) == {"sentences": 2, "words": 12, "vocabulary": 7}
+    assert "signature  count:" in run("ndd", "distance", ONE, OTHER, "-m", tmp_path / "counts").out
     alone = run("train", "count-lm", path)
     assert alone.code == 2
     assert "a file and --out go together" in alone.err
@@ -225,26 +219,21 @@ def test_from_a_data_set_to_the_page(run: Run, few: Path) -> None:
     """Compress and measure, test the distance, and a page: one command each; another system is put beside."""
     assert run("ndd", "page", "--day", DAY).code != 0
     data = ["--data", few, "--source", "few", "--day", DAY]
-    made = run("ndd", "measure", *data, "--system", "fast_ndd", "--thresholds")
-    assert made.code == 0, made.err
-    assert "few, en" in made.err
-    assert "fast_ndd" in made.out
-    again = run("ndd", "measure", *data, "--system", "ppl_deleter", "--json")
-    told = [json.loads(line) for line in again.out.splitlines()]
-    assert {row["by"] for row in told} == {"gold", "unedited", "head", "tail", "random", "fast_ndd", "ppl_deleter"}
-    assert {row["lang"] for row in told} == {"en", "zh"}
-    pairs = few.with_name("pairs.jsonl")
-    rows = [
-        ("The soup was really good.", "The soup was very good."),
-        ("A dog walked home.", "A dog ran home."),
-        (ONE, OTHER),
-    ]
-    lines = [json.dumps({"one": one, "other": other, "similarity": at}) for at, (one, other) in enumerate(rows)]
-    pairs.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    tested = run("ndd", "test", "--pairs", pairs, "--limit", "4", "--day", DAY)
-    assert tested.code == 0, tested.err
-    assert all(study in tested.err for study in ("similarity", "pruning", "predicates"))
-    assert "supervised" in tested.out
+    result = run("ndd", "measure", *data, "--system", "fast_ndd", "--thresholds")
+    assert result.code == 0, result.err
+    assert "few, en" in result.err
+    assert "fast_ndd" in result.out
+    result = run("ndd", "measure", *data, "--system", "ppl_deleter", "--json")
+    rows = [json.loads(line) for line in result.out.splitlines()]
+    assert {row["by"] for row in rows} == {"gold", "unedited", "head", "tail", "random", "fast_ndd", "ppl_deleter"}
+    assert {row["lang"] for row in rows} == {"en", "zh"}
+    pairs = few.with_name("pairs.csv")
+    lines = ["The soup was really good.,The soup was very good.,1", "A dog walked home.,A dog ran home.,2"]
+    pairs.write_text("\n".join([*lines, f"{ONE},{OTHER},3"]), encoding="utf-8")
+    result = run("ndd", "test", "--pairs", pairs, "--limit", "4", "--day", DAY)
+    assert result.code == 0, result.err
+    assert all(study in result.err for study in ("similarity", "pruning", "predicates"))
+    assert "supervised" in result.out
     page = run("ndd", "page", "--day", DAY)
     assert page.code == 0, page.err
     assert "PPL Deleter" in Path(page.out.strip()).read_text(encoding="utf-8")
@@ -252,26 +241,23 @@ def test_from_a_data_set_to_the_page(run: Run, few: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--source", "mine"), "--source names the data; give --data as well"),
-        (("--data", sample.COMPRESSIONS), "say under which --source the data should be filed"),
-        (("--system", "nnd"), "no system 'nnd'; there are ndd"),
-        (
-            ("--data", sample.COMPRESSIONS, "--source", "s", "--data-format", "x"),
-            "no source 'x'; there are own, google",
-        ),
+        (("--data", sample.COMPRESSIONS), "--data needs a --source, the name to file its compressions under"),
+        (("--system", "cosine"), "these compare the states of a transformer"),
+        (("--ratio", "0"), "ratio: expected above 0 and at most 1, found 0.0"),
         (
             ("--data", sample.COMPRESSIONS, "--source", "s", "--split", "dev"),
             "no rows of the part 'dev'; there are test",
         ),
     ],
 )
-def test_data_that_cannot_be_compressed(run: Run, words: tuple[str, ...], said: str) -> None:
+def test_data_that_cannot_be_compressed(run: Run, words: tuple[str, ...], message: str) -> None:
     """Refused with what was expected, before a row is written."""
-    told = run("ndd", "measure", *words, "--day", DAY)
-    assert told.code == 2
-    assert said in told.err
+    result = run("ndd", "measure", *words, "--day", DAY)
+    assert result.code == 2
+    assert message in result.err
     warehouse.create()
     assert not warehouse.scan("compressions").collect().height
     warehouse.close()

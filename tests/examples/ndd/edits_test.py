@@ -28,31 +28,29 @@ def sentence(name: str, *rows: str) -> Sentence:
     return Sentence(name, [*words], [*upos], [*lemmas], [*features])
 
 
-def others(sentences: list[Sentence], test: str, name: str = "s", **options: object) -> list[str]:
-    """The positive and the negative edit of a sentence, as texts."""
+def list_edits(sentences: list[Sentence], test: str, name: str = "s", **options: object) -> list[str]:
+    """List the positive and the negative edit of a sentence, as texts."""
     rows = generate(sentences, test, **options).rows.filter(pl.col("sentence_id") == name)
     return [" ".join(words) for words in rows["other"]]
 
 
-def corpora(least: int = 1) -> st.SearchStrategy[list[Sentence]]:
+def corpora() -> st.SearchStrategy[list[Sentence]]:
     """Sentences of a small vocabulary, so that words recur in other parts of speech, tenses and lemmas."""
     row = st.tuples(
         st.sampled_from(["I", "saw", "Saw", "runs", "RAN", "ran", "old", "Anna", "?", "go"]),
         st.sampled_from(["VERB", "VERB", "NOUN", "ADJ", "PUNCT"]), st.sampled_from(["see", "saw", "Run", "go", "old"]),
         st.sampled_from([PAST, PRESENT, TO, "VerbForm=Part|Tense=Past"]),
     )  # fmt: skip
-    rows = st.lists(row, min_size=least, max_size=12)
-    return st.lists(rows, min_size=1, max_size=6).map(
-        lambda found: [
-            Sentence(f"s{i}", *([each[k] for each in rows] for k in range(4))) for i, rows in enumerate(found)
-        ]
+    columns = st.lists(row, min_size=1, max_size=12).map(lambda rows: [[*column] for column in zip(*rows, strict=True)])
+    return st.lists(columns, min_size=1, max_size=6).map(
+        lambda sentences: [Sentence(f"s{i}", *sentence) for i, sentence in enumerate(sentences)]
     )
 
 
-def property_of(test: str, of: Sentence, place: int) -> str:
-    """What a negative word may not have, written anew."""
-    tense = next((pair for pair in of.features[place].split("|") if "Tense" in pair), "")
-    return {"part_of_speech": of.upos[place], "tense": tense, "lemma": of.lemmas[place].lower()}[test]
+def get_property(test: str, words: Sentence, place: int) -> str:
+    """Get what a negative word may not have."""
+    tense = next((pair for pair in words.features[place].split("|") if "Tense" in pair), "")
+    return {"part_of_speech": words.upos[place], "tense": tense, "lemma": words.lemmas[place].lower()}[test]
 
 
 @settings(max_examples=60)
@@ -61,51 +59,47 @@ def test_what_every_edit_is(sentences: list[Sentence], test: str, share: float, 
     """New words at the stated number of places, the same in both pairs and never the old word; the positive one is seen
     with the property, the negative one never.
     """
-    found = generate(sentences, test, share=share, seed=seed)
-    assert {*found.rows["sentence_id"], *found.dropped["row_key"]} == {each.sentence_id for each in sentences}
-    assert len(found.rows) / 2 + len(found.dropped) == len(sentences)
-    seen = {
-        (word.lower(), property_of(test, each, i))
-        for each in sentences for i, word in enumerate(each.words)
-        if each.upos[i] != "PUNCT" and (test != "tense" or each.upos[i] == "VERB")
+    rows, dropped = generate(sentences, test, share=share, seed=seed)
+    assert {*rows["sentence_id"], *dropped["row_key"]} == {words.sentence_id for words in sentences}
+    assert len(rows) / 2 + len(dropped) == len(sentences)
+    properties = {
+        (word.lower(), get_property(test, words, i))
+        for words in sentences for i, word in enumerate(words.words)
+        if words.upos[i] != "PUNCT" and (test != "tense" or words.upos[i] == "VERB")
     }  # fmt: skip
-    by_id = {each.sentence_id: each for each in sentences}
-    assert found.rows["is_positive"].to_list() == [True, False] * (len(found.rows) // 2)
-    for row in found.rows.iter_rows(named=True):
-        of = by_id[row["sentence_id"]]
-        assert row["one"] == of.words
-        both = [*zip(of.words, row["other"], strict=True)]
-        changed = [i for i, (old, new) in enumerate(both) if old.lower() != new.lower()]
-        assert row["places"] == changed == [i for i, (old, new) in enumerate(both) if old != new]
-        words = sum(upos != "PUNCT" for upos in of.upos)
-        assert len(changed) == (of.upos.count("VERB") if test == "tense" else max(1, int(share * words + 0.5)))
+    by_id = {words.sentence_id: words for words in sentences}
+    assert rows["is_positive"].to_list() == [True, False] * (len(rows) // 2)
+    for row in rows.iter_rows(named=True):
+        words = by_id[row["sentence_id"]]
+        assert row["one"] == words.words
+        pairs = [*zip(words.words, row["other"], strict=True)]
+        changed = [i for i, (old, new) in enumerate(pairs) if old.lower() != new.lower()]
+        assert row["places"] == changed == [i for i, (old, new) in enumerate(pairs) if old != new]
+        count = sum(upos != "PUNCT" for upos in words.upos)
+        assert len(changed) == (words.upos.count("VERB") if test == "tense" else max(1, int(share * count + 0.5)))
         for i in changed:
-            assert ((row["other"][i].lower(), property_of(test, of, i)) in seen) == row["is_positive"]
-    assert found.rows["pair_id"].is_unique().all()
+            assert ((row["other"][i].lower(), get_property(test, words, i)) in properties) == row["is_positive"]
+    assert rows["pair_id"].is_unique().all()
 
 
 @given(st.lists(st.integers(0, 5), max_size=8))
 def test_words_are_drawn_as_often_as_they_stand_in_the_corpus(counts: list[int]) -> None:
     """Numbers spread evenly over [0, 1) draw each item exactly as often as its count; nothing comes of nothing."""
     total = sum(counts)
-    drawn = Counter(edits._draw_index(np.array(counts, np.int64), (k + 0.5) / total) for k in range(total))
-    assert drawn == Counter({i: count for i, count in enumerate(counts) if count})
-    if not total:
-        assert edits._draw_index(np.array(counts, np.int64), 0.5) is None
-    else:
-        assert edits._draw_index(np.array(counts, np.int64), 1.0) == max(
-            drawn
-        )  # as a number just below 1 may be rounded
+    draws = Counter(edits._draw_index(np.array(counts, np.int64), (k + 0.5) / total) for k in range(total))
+    assert draws == Counter({i: count for i, count in enumerate(counts) if count})
+    # a number just below 1 may be rounded to it
+    assert edits._draw_index(np.array(counts, np.int64), 1.0) == (max(draws) if total else None)
 
 
 def test_frequency_reaches_the_edits() -> None:
     """Of the nouns that may stand for another, one is nine times as frequent: about nine tenths of 400 draws."""
     rare = [sentence(f"n{i}", "tea tea NOUN") for i in range(9)] + [sentence("m", "jam jam NOUN", "eat eat VERB")]
-    asked = [sentence(f"s{i}", "salt salt NOUN") for i in range(400)]
-    rows = generate([*rare, *asked], "part_of_speech").rows.filter(is_positive=True, one=["salt"])
-    drawn = Counter(words[0] for words in rows["other"])
-    assert set(drawn) == {"tea", "jam"}
-    assert 0.85 < drawn["tea"] / 400 < 0.95  # two standard errors are .03
+    salt = [sentence(f"s{i}", "salt salt NOUN") for i in range(400)]
+    rows = generate([*rare, *salt], "part_of_speech").rows.filter(is_positive=True, one=["salt"])
+    draws = Counter(words[0] for words in rows["other"])
+    assert set(draws) == {"tea", "jam"}
+    assert 0.85 < draws["tea"] / 400 < 0.95  # two standard errors are .03
 
 
 @pytest.mark.parametrize(
@@ -114,10 +108,10 @@ def test_frequency_reaches_the_edits() -> None:
 )  # fmt: skip
 def test_number_of_places(words: int, share: float, number: int) -> None:
     """The share of the words, rounded half up as written (0.35 of 10 is 3.5), one at least; marks are no words."""
-    rows = [f"w{i} w{i} NOUN" for i in range(words)] + [". . PUNCT", "! ! PUNCT"]
-    found = generate([sentence("s", *rows), sentence("t", "go go VERB")], "part_of_speech", share=share)
-    assert [len(places) for places in found.rows["places"]] == [number, number]
-    assert found.dropped.rows() == [("few_places", "t")]  # there is no other verb
+    fields = [f"w{i} w{i} NOUN" for i in range(words)] + [". . PUNCT", "! ! PUNCT"]
+    rows, dropped = generate([sentence("s", *fields), sentence("t", "go go VERB")], "part_of_speech", share=share)
+    assert rows["places"].list.len().to_list() == [number, number]
+    assert dropped.rows() == [("few_places", "t")]  # there is no other verb
 
 
 def test_tense() -> None:
@@ -127,7 +121,7 @@ def test_tense() -> None:
         sentence("t", "had have AUX", f"eaten eat VERB {PAST[:10]}|VerbForm=Part", f"put put VERB {PRESENT}"),
         sentence("u", f"put put VERB {PAST}", f"sings sing VERB {PRESENT}"),
     ]
-    positive, negative = others(corpus, "tense")
+    positive, negative = list_edits(corpus, "tense")
     assert positive.split()[1] in {"ate", "put"}
     assert positive.split()[3] in {"slept", "put"}
     assert negative == "Cats sings and sings"  # put is also past, eaten is past too
@@ -141,15 +135,15 @@ def test_lemma() -> None:
         sentence("t", "dog dog NOUN", "dogged dog VERB"),
         sentence("u", "dog cat NOUN", "left leave VERB"),
     ]
-    assert others(corpus, "lemma") == ["dog", "left"]
+    assert list_edits(corpus, "lemma") == ["dog", "left"]
 
 
 def test_words_of_which_nothing_is_said_stay_out() -> None:
-    """A word without a part of speech or a lemma, as some treebanks have them, is neither replaced nor drawn."""
+    """A word without a part of speech or a lemma, as some treebanks have them, is neither replaced nor draws."""
     bare = Sentence("t", ["tea", "jam", "cup"], ["NOUN", "NOUN", ""], ["", "", "cup"], ["", "", ""])
-    assert others([bare], "part_of_speech", "t") == []  # each other word is a noun, or nothing is said of it
+    assert list_edits([bare], "part_of_speech", "t") == []  # each other word is a noun, or nothing is said of it
     corpus = [bare, sentence("s", "go go VERB")]
-    assert set(others(corpus, "part_of_speech", "t", share=0.5)[1].split()) == {"go", "cup"}
+    assert set(list_edits(corpus, "part_of_speech", "t", share=0.5)[1].split()) == {"go", "cup"}
     assert len(generate(corpus, "lemma").rows) == 0
 
 
@@ -161,9 +155,8 @@ def test_capitals_are_carried_over() -> None:
         sentence("u", "I I PRON"),
         sentence("v", "You you PRON", "now now ADV"),
     ]
-    positive = others(corpus, "part_of_speech", share=1.0)[0]
-    assert positive == "Jam WAS"
-    assert others(corpus, "part_of_speech", "u")[0] == "you"
+    assert list_edits(corpus, "part_of_speech", share=1.0)[0] == "Jam WAS"
+    assert list_edits(corpus, "part_of_speech", "u")[0] == "you"
 
 
 NET = [
@@ -198,30 +191,24 @@ def test_synonym_antonym(net: None) -> None:
         sentence("u", "mild mild NOUN", "chilly chilly ADJ"),  # chilly's synonym has an antonym, itself it has none
         sentence("v", "warm warm NOUN", "soft soft ADJ", "hard hard ADJ"),  # no synonyms
     ]
-    assert others(corpus, "synonym_antonym") == ["Hot soup .", "Cold soup ."]
-    assert others(corpus, "synonym_antonym", "t") == ["hot chilly", "hot warm"]
-    both = [sentence("s", "dry dry ADJ"), sentence("t", *["sweet sweet ADJ"] * 99, "arid arid ADJ", "wet wet ADJ")]
-    assert others(both, "synonym_antonym") == ["arid", "wet"]  # sweet is a synonym in one sense, an antonym in another
+    assert list_edits(corpus, "synonym_antonym") == ["Hot soup .", "Cold soup ."]
+    assert list_edits(corpus, "synonym_antonym", "t") == ["hot chilly", "hot warm"]
+    dry = [sentence("s", "dry dry ADJ"), sentence("t", *["sweet sweet ADJ"] * 99, "arid arid ADJ", "wet wet ADJ")]
+    assert list_edits(dry, "synonym_antonym") == ["arid", "wet"]  # sweet is a synonym and an antonym
     assert generate(corpus, "synonym_antonym").dropped.rows() == [("few_places", "u"), ("few_places", "v")]
 
 
 def test_what_is_dropped_has_its_reason() -> None:
     """No words, no verbs, verbs without features, no word to take the place: each sentence is in rows or in dropped."""
+    reasons = {"marks": "no_verbs", "nouns": "no_verbs", "bare": "no_features", "ran": "few_places", "-": "no_verbs"}
     corpus = [
         sentence("marks", "! ! PUNCT", "% % SYM"), sentence("nouns", "tea tea NOUN"), sentence("bare", "go go VERB"),
-        sentence("one", f"ran run VERB {PAST}"), Sentence("empty", [], [], [], []),
+        sentence("ran", f"ran run VERB {PAST}"), Sentence("-", [], [], [], []),
     ]  # fmt: skip
-    reasons = {
-        "marks": "no_verbs",
-        "nouns": "no_verbs",
-        "bare": "no_features",
-        "one": "few_places",
-        "empty": "no_verbs",
-    }
     assert dict(generate(corpus, "tense").dropped.select("row_key", "reason").iter_rows()) == reasons
-    found = generate(corpus, "part_of_speech")
-    assert found.dropped.filter(reason="no_words")["row_key"].to_list() == ["marks", "empty"]
-    assert found.rows.schema == edits.SCHEMA
+    rows, dropped = generate(corpus, "part_of_speech")
+    assert dropped.filter(reason="no_words")["row_key"].to_list() == ["marks", "-"]
+    assert rows.schema == edits.SCHEMA
     assert generate([], "lemma").rows.schema == edits.SCHEMA
 
 
@@ -236,44 +223,41 @@ def test_the_order_of_the_corpus_does_not_matter(sentences: list[Sentence], test
 def test_another_seed_draws_otherwise() -> None:
     """The same seed gives the same pairs, another one other places and words."""
     corpus = [sentence(f"s{k}", *(f"w{i}{k} w VERB" for i in range(10)), "tea tea NOUN") for k in range(5)]
-    one, again, other = (generate(corpus, "part_of_speech", seed=seed).rows for seed in (1, 1, 2))
-    assert one.equals(again)
-    assert one["places"].to_list() != other["places"].to_list()
+    first, repeated, third = (generate(corpus, "part_of_speech", seed=seed).rows for seed in (1, 1, 2))
+    assert first.equals(repeated)
+    assert first["places"].to_list() != third["places"].to_list()
 
 
 def test_errors() -> None:
     """Unknown tests, ids that recur, columns of different lengths and shares outside of (0, 1] are refused."""
-    one = sentence("s", "tea tea NOUN")
+    tea = sentence("s", "tea tea NOUN")
     with pytest.raises(BadInput, match="no test 'term'; there are synonym_antonym, part_of_speech, tense, lemma"):
-        generate([one], "term")
+        generate([tea], "term")
     with pytest.raises(BadInput, match="found 's' twice"):
-        generate([one, one], "lemma")
+        generate([tea, tea], "lemma")
     with pytest.raises(BadInput, match=r"sentence 's': .* of one length, found 1, 1, 0, 1"):
-        generate([one._replace(lemmas=[])], "lemma")
+        generate([tea._replace(lemmas=[])], "lemma")
     for share in (0.0, 1.1, float("nan")):
         with pytest.raises(ValueError, match=r"in \(0, 1\]"):
-            generate([one], "lemma", share=share)
+            generate([tea], "lemma", share=share)
 
 
 def test_sentences_of_a_tagger() -> None:
     """A tagger tells no tense: that of verbs is guessed by their form, other words have none."""
     rows = [("Sing", "sing", "VERB"), ("sings", "sing", "VERB"), ("singing", "sing", "VERB"), ("sang", "sing", "VERB"),
             ("was", "be", "AUX")]  # fmt: skip
-    found = from_tokens("s", [Token(*row, 0, 1) for row in rows])
-    assert found[:4] == ("s", *([row[k] for row in rows] for k in (0, 2, 1)))
-    assert found.features == [TO, "Tense=Pres|VerbForm=Fin", "Tense=Pres|VerbForm=Part", PAST, "_"]
+    result = from_tokens("s", [Token(*row, 0, 1) for row in rows])
+    assert result[:4] == ("s", *([row[k] for row in rows] for k in (0, 2, 1)))
+    assert result.features == [TO, "Tense=Pres|VerbForm=Fin", "Tense=Pres|VerbForm=Part", PAST, "_"]
     assert from_tokens("t", []) == ("t", [], [], [], [])
 
 
 def test_treebank(data: Path) -> None:
     """Of the first 500 sentences of UD EWT's test part so many give pairs (counted here when this was written)."""
-    path = data / "ud_english_ewt" / "en_ewt-ud-test.conllu"
-    if not path.is_file():
-        pytest.skip(f"needs {path}")
-    found = enumerate(islice(trees.read(path), 500))
-    corpus = [Sentence(str(i), tree.words, tree.upos, tree.lemmas, tree.features) for i, tree in found]
-    made = {test: generate(corpus, test) for test in KEYED}
-    assert [len(made[test].rows) // 2 for test in KEYED] == [495, 319, 325]
-    assert [Counter(made[test].dropped["reason"]) for test in KEYED] == [
+    treebank = enumerate(islice(trees.read(data / "ud_english_ewt" / "en_ewt-ud-test.conllu"), 500))
+    corpus = [Sentence(str(i), tree.words, tree.upos, tree.lemmas, tree.features) for i, tree in treebank]
+    pairs = [generate(corpus, test) for test in KEYED]
+    assert [len(part.rows) // 2 for part in pairs] == [495, 319, 325]
+    assert [Counter(part.dropped["reason"]) for part in pairs] == [
         {"no_words": 5}, {"no_verbs": 181}, {"no_words": 5, "few_places": 170},
     ]  # fmt: skip

@@ -1,5 +1,6 @@
 """Measures of compressions against hand, rouge-score and sacrebleu; published baselines (NDD-23 to 30)."""
 
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -35,12 +36,12 @@ def values(predictions: list[list[bool]], items: pl.DataFrame, column: str = "va
 
 
 ITEMS = frame(("the old cat saw the dog .", [1, 0, 1, 1, 0, 0, 1]), ("It rained", [0, 1]))
-SAID = [[False, False, True, True, True, True, True], [True, True]]
+PREDICTED = [[False, False, True, True, True, True, True], [True, True]]
 
 
 def test_measures_by_hand() -> None:
-    """Said: cat saw the dog . and It rained; gold: the cat saw . and rained, of 7 and 2 words."""
-    actual = values(SAID, ITEMS)
+    """Predicted: cat saw the dog . and It rained; gold: the cat saw . and rained, of 7 and 2 words."""
+    actual = values(PREDICTED, ITEMS)
     assert {name: actual[name] for name in actual if not name.startswith(("bleu", "rouge"))} == pytest.approx({
         "f1_macro": (8 / 9 + 2 / 3) / 2,  # `the` is of the bag
         "f1_micro": 2 * 5 / 12,
@@ -55,7 +56,7 @@ def test_measures_by_hand() -> None:
 
 def test_rouge_by_hand() -> None:
     """`the cat saw .` has 13 bytes, so `cat saw the` is left; `rained` has 6, so `It` is; marks do not count."""
-    actual = values(SAID, ITEMS)
+    actual = values(PREDICTED, ITEMS)
     assert {name: actual[name] for name in actual if name.startswith("rouge")} == pytest.approx({
         "rouge_1": (3 / 3 + 0) / 2, "rouge_1_recall": (3 / 3 + 0) / 2,
         "rouge_2": (1 / 2 + 0) / 2, "rouge_2_recall": (1 / 2 + 0) / 2,  # `cat saw`
@@ -81,29 +82,29 @@ def test_no_word_kept_scores_nothing() -> None:
     assert actual["ratio_delta"] == pytest.approx(-5 / 9)
 
 
-sentences = st.lists(
-    st.lists(st.tuples(st.sampled_from(["a", "b", "Dd", "我们", ","]), st.booleans(), st.booleans()), min_size=1)
-    .filter(lambda words: any(gold for _, gold, _ in words)),
-    min_size=1, max_size=5,
-)  # fmt: skip
+Rows = list[list[tuple[str, bool, bool]]]  # of each sentence its words, and whether gold and prediction keep them
+words_and_masks = st.lists(
+    st.tuples(st.sampled_from(["a", "b", "Dd", "我们", ","]), st.booleans(), st.booleans()), min_size=1
+)
+sentences = st.lists(words_and_masks.filter(lambda words: any(gold for _, gold, _ in words)), min_size=1, max_size=5)
 
 
 @settings(max_examples=60, deadline=None)
 @given(sentences, st.sampled_from(["en", "zh"]))
-def test_measures_are_shares(drawn_rows: list[list[tuple[str, bool, bool]]], lang: str) -> None:
+def test_measures_are_shares(drawn_rows: Rows, lang: str) -> None:
     """The gold has an F1 of 1 and a delta of 0, all shares are in [0, 1], and CR is above 0 where words are kept.
 
     Copying the sentence has the F1 that its ratio alone says, and the recall 1 of all words.
     """
     words, gold, predicted = ([[word[i] for word in words] for words in drawn_rows] for i in range(3))
     items = pl.DataFrame({"words": words, "kept": gold, "lang": [lang] * len(words)})
-    gold_values, other, all_words = (values(masks, items) for masks in (gold, predicted, keep_all(items)))
+    gold_values, predicted_values, all_words = (values(masks, items) for masks in (gold, predicted, keep_all(items)))
     for name in ("f1_macro", "f1_micro", "f1_place_macro", "f1_place_micro", "bleu_1"):
         assert gold_values[name] == pytest.approx(1)
     assert gold_values["ratio_delta"] == gold_values["ratio_delta_macro"] == 0
     assert 0 < gold_values["ratio"] <= 1
-    assert all(0 <= value <= 1 + 1e-9 for name, value in other.items() if "delta" not in name)
-    assert other["f1_place_macro"] <= other["f1_macro"] + 1e-9
+    assert all(0 <= value <= 1 + 1e-9 for name, value in predicted_values.items() if "delta" not in name)
+    assert predicted_values["f1_place_macro"] <= predicted_values["f1_macro"] + 1e-9
     assert all_words["f1_macro"] == pytest.approx(np.mean([2 * sum(k) / (len(k) + sum(k)) for k in gold]))
     assert all_words["ratio"] == all_words["ratio_macro"] == 1
 
@@ -121,7 +122,7 @@ def test_truncation_takes_all_that_fits(words: list[str], limit: int, between: s
 
 @settings(max_examples=40, deadline=None)
 @given(sentences)
-def test_against_rouge_score_and_sacrebleu(drawn_rows: list[list[tuple[str, bool, bool]]]) -> None:
+def test_against_rouge_score_and_sacrebleu(drawn_rows: Rows) -> None:
     """ROUGE-1, 2 and L are rouge-score's on the words that are left, given a tokenizer that cuts at blanks only (its
     own drops Chinese); BLEU is sacrebleu's without smoothing and without its tokenizer.
     """
@@ -134,19 +135,18 @@ def test_against_rouge_score_and_sacrebleu(drawn_rows: list[list[tuple[str, bool
             return [word.lower() for word in text.split() if word != ","]
 
     scorer = rouge_scorer.RougeScorer(["rouge1", "rouge2", "rougeL"], tokenizer=Blanks())
-    texts = [
-        [[w for w, stays in zip(*word_lists, strict=True) if stays] for word_lists in zip(words, mask, strict=True)]
-        for mask in (predicted, gold)
-    ]
-    cut = [" ".join(truncate(s, len(" ".join(g).encode()))) for s, g in zip(*texts, strict=True)]
-    scores = [scorer.score(" ".join(g), s) for s, g in zip(cut, texts[1], strict=True)]
+    predicted_words, gold_words = ([*map(list, map(compress, words, masks))] for masks in (predicted, gold))
+    scores = []
+    for prediction, reference in zip(predicted_words, gold_words, strict=True):
+        text = " ".join(reference)
+        scores.append(scorer.score(text, " ".join(truncate(prediction, len(text.encode())))))
     actual = values(predicted, items)
     for name, oracle_name in (("rouge_1", "rouge1"), ("rouge_2", "rouge2"), ("rouge_l", "rougeL")):
         assert actual[name] == pytest.approx(np.mean([score[oracle_name].fmeasure for score in scores]))
         assert actual[f"{name}_recall"] == pytest.approx(np.mean([score[oracle_name].recall for score in scores]))
-    joined_texts = [[" ".join(text) for text in word_lists] for word_lists in texts]
+    predictions, references = ([*map(" ".join, texts)] for texts in (predicted_words, gold_words))
     bleu = sacrebleu.BLEU(tokenize="none", smooth_method="none", max_ngram_order=2, force=True)
-    assert 100 * actual["bleu_2"] == pytest.approx(bleu.corpus_score(joined_texts[0], [joined_texts[1]]).score)
+    assert 100 * actual["bleu_2"] == pytest.approx(bleu.corpus_score(predictions, [references]).score)
 
 
 def test_baselines_keep_as_many_words_as_the_gold() -> None:
@@ -159,6 +159,7 @@ def test_baselines_keep_as_many_words_as_the_gold() -> None:
     assert len({str(drop_random(ITEMS, seed=seed)) for seed in range(9)}) > 1
     assert count_kept(ITEMS, 0.01) == [1, 1]
     assert drop_head(ITEMS, 1) == keep_all(ITEMS)
+    assert [sum(mask) for mask in drop_random(ITEMS, 0.01)] == [1, 1]
     for ratio in (0, 1.1, float("nan")):
         with pytest.raises(ValueError, match="ratio should be above 0 and at most 1"):
             drop_tail(ITEMS, ratio)
@@ -166,22 +167,22 @@ def test_baselines_keep_as_many_words_as_the_gold() -> None:
 
 def test_intervals_hold_the_value_and_depend_on_the_seed_alone() -> None:
     """Where sentences differ the interval has a width; where all are alike it has none."""
-    actual = evaluate(SAID, ITEMS, draws=200)
-    assert actual.equals(evaluate(pl.Series(SAID), ITEMS, draws=200))
+    actual = evaluate(PREDICTED, ITEMS, draws=200)
+    assert actual.equals(evaluate(pl.Series(PREDICTED), ITEMS, draws=200))
     f1 = actual.row(by_predicate=pl.col("metric") == "f1_macro", named=True)
     assert (f1["low"], f1["high"]) == pytest.approx((2 / 3, 8 / 9))
     assert actual["n"].to_list() == [2] * len(actual)
     signatures = dict(actual.select("metric", "signature").iter_rows())
     assert "smoothing:none" in signatures["bleu_4"]
     assert "truncation:bytes" in signatures["rouge_2"]
-    alike = evaluate([SAID[0]] * 3, pl.concat([ITEMS.head(1)] * 3), draws=20)
+    alike = evaluate([PREDICTED[0]] * 3, pl.concat([ITEMS.head(1)] * 3), draws=20)
     assert alike["low"].to_list() == pytest.approx(alike["high"].to_list())
 
 
 def test_two_systems_on_the_same_sentences() -> None:
     """A system that is better everywhere has the least p that so many draws can show, the same system 1 (NDD-40)."""
     items = pl.concat([ITEMS] * 10)
-    gold, predicted = items["kept"].to_list(), SAID * 10
+    gold, predicted = items["kept"].to_list(), PREDICTED * 10
     actual = compare(gold, predicted, items, draws=99)
     f1 = actual.row(by_predicate=pl.col("metric") == "f1_macro", named=True)
     assert f1["p"] == pytest.approx(2 / 100)
@@ -215,7 +216,7 @@ def test_what_cannot_be_measured() -> None:
     with pytest.raises(BadInput, match="items: expected at least one, each with a word that is kept"):
         evaluate([[True]], frame(("a", [0])))
     with pytest.raises(ValueError, match="draws should be at least 1"):
-        evaluate(SAID, ITEMS, draws=0)
+        evaluate(PREDICTED, ITEMS, draws=0)
 
 
 def test_google_as_published(data: Path) -> None:

@@ -69,8 +69,9 @@ def test_distance_is_the_weighted_sum_over_neighbours(pairs: list[tuple[list[str
         places = align(first, second).tolist() or [[-1, -1], [len(first), len(second)]]
         gaps = [float(DIVERGENCES[kind](distribution(first, i), distribution(second, j))) for i, j in places]
         expected.append(sum(gaps) / len(gaps))
-    ones, second_sentences = [list(side) for side in zip(*pairs, strict=True)]
-    assert distances(model, ones, second_sentences, divergence=kind) == pytest.approx(expected, abs=1e-5)  # type: ignore[arg-type]
+    first_sentences, second_sentences = [list(side) for side in zip(*pairs, strict=True)]
+    actual = distances(model, first_sentences, second_sentences, divergence=kind)  # type: ignore[arg-type]
+    assert actual == pytest.approx(expected, abs=1e-5)
 
 
 @given(SENTENCES)
@@ -106,10 +107,10 @@ def test_weights_fall_with_distance_from_what_differs() -> None:
 def test_shares_add_up_to_the_distance() -> None:
     """The explanation is of the same number."""
     first, second = ["a", "b", "x", "c", "d"], ["a", "b", "c", "d", "e"]
-    rows = explain(Drawn(), first, second, divergence="kl", weights="sum")
-    assert rows["share"].sum() == pytest.approx(
-        distances(Drawn(), [first], [second], divergence="kl", weights="sum")[0]
-    )
+    options = {"divergence": "kl", "weights": "sum"}
+    rows = explain(Drawn(), first, second, **options)  # type: ignore[arg-type]
+    total = distances(Drawn(), [first], [second], **options)[0]  # type: ignore[arg-type]
+    assert rows["share"].sum() == pytest.approx(total)
 
 
 def test_a_first_sentence_is_asked_about_once() -> None:
@@ -118,7 +119,7 @@ def test_a_first_sentence_is_asked_about_once() -> None:
     first = np.array([(0, k) for left_out in range(3) for k in range(4) if k != left_out])
     second = np.array([(1 + left_out, k) for left_out in range(3) for k in range(3)])
     divergences(model, sentences, first, second, "kl")
-    assert model.asked == 4 + 9
+    assert model.ask_count == 4 + 9
 
 
 @given(st.integers(1, 9))
@@ -131,7 +132,7 @@ def test_what_is_held_at_a_time_changes_nothing(cache_size: int) -> None:
     model = Drawn()
     actual = divergences(model, sentences, first, second, "hellinger", cache_size=cache_size)
     assert actual == pytest.approx(divergences(Drawn(), sentences, first, second, "hellinger"))
-    assert model.asked == len(np.unique(first, axis=0)) + 20
+    assert model.ask_count == len(np.unique(first, axis=0)) + 20
 
 
 def test_no_pairs_have_no_distances() -> None:

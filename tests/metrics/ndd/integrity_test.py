@@ -13,19 +13,10 @@ from pipeline.papers.ndd import TABLE_13
 
 def rows(*gradings: tuple[str, str, str, list[int]], field: str = "syntax") -> pl.DataFrame:
     """Grades of (item, system, task, grades), by raters a, b, … in order."""
-    records = [
-        (
-            item,
-            system,
-            task,
-            field,
-            float(np.mean(grades)) if grades else None,
-            grades,
-            [*"abcdefgh"[: len(grades)]],
-            len(grades),
-        )
-        for item, system, task, grades in gradings
-    ]
+    records = []
+    for item, system, task, grades in gradings:
+        mean = float(np.mean(grades)) if grades else None
+        records.append((item, system, task, field, mean, grades, [*"abcdefgh"[: len(grades)]], len(grades)))
     return pl.DataFrame(records, schema=GRADED, orient="row")
 
 
@@ -34,7 +25,7 @@ def add_both_fields(*gradings: tuple[str, str, str, list[int]]) -> pl.DataFrame:
     return pl.concat([rows(*gradings, field=field) for field in FIELDS])
 
 
-SAID = add_both_fields(
+GRADES = add_both_fields(
     ("1", "ndd", "t1", [5, 4]), ("2", "ndd", "t2", [3]), ("3", "ndd", "t3", []),
     ("1", "ppl", "t4", [2, 2]), ("2", "ppl", "t2", [3]), ("3", "ppl", "t5", [1, 0]),
 )  # fmt: skip
@@ -42,27 +33,27 @@ SAID = add_both_fields(
 
 def test_means_by_hand() -> None:
     """A compression counts once, whatever its raters: of 4.5 and 3 it is 3.75; what is not graded is not 0."""
-    actual = summarize(SAID, draws=50)
+    actual = summarize(GRADES, draws=50)
     assert actual.select("system", "field", "value", "n").rows() == [
         ("ndd", "syntax", 3.75, 2), ("ndd", "semantics", 3.75, 2),
         ("ppl", "syntax", pytest.approx(5.5 / 3), 3), ("ppl", "semantics", pytest.approx(5.5 / 3), 3),
     ]  # fmt: skip
     assert (actual["low"] <= actual["value"]).all()
     assert (actual["value"] <= actual["high"]).all()
-    assert actual.equals(summarize(SAID.reverse(), draws=50))
+    assert actual.equals(summarize(GRADES.reverse(), draws=50))
 
 
 def test_agreement_is_scikit_learns() -> None:
     """Cohen's weighted kappa of two raters on the compressions that both graded, a 0 being a grade like others."""
     rng = np.random.default_rng(2)
     first = rng.integers(0, 6, 60)
-    two = np.clip(first + rng.integers(-1, 2, 60), 0, 5)
-    graded = [(str(n), "x", f"t{n:02}", [int(a), int(b)]) for n, (a, b) in enumerate(zip(first, two, strict=True))]
+    second = np.clip(first + rng.integers(-1, 2, 60), 0, 5)
+    graded = [(str(n), "x", f"t{n:02}", [int(first[n]), int(second[n])]) for n in range(60)]
     actual = measure_agreement(add_both_fields(*graded, ("99", "x", "t99", [5])), draws=50)
     assert actual.select("field", "metric").rows() == [(field, name) for field in FIELDS for name in AGREEMENT]
     assert actual["n"].unique().to_list() == [60]
     for weights, value in zip(("linear", "quadratic"), actual["value"], strict=False):
-        assert value == pytest.approx(cohen_kappa_score(first, two, weights=weights))
+        assert value == pytest.approx(cohen_kappa_score(first, second, weights=weights))
     assert (actual["low"] < actual["value"]).all()
     assert (actual["value"] < actual["high"]).all()
 
@@ -84,7 +75,7 @@ def test_nothing_to_measure() -> None:
     with pytest.raises(BadInput, match="item 1, system 'x', syntax: found twice"):
         summarize(twice)
     with pytest.raises(ValueError, match="draws should be at least 1"):
-        summarize(SAID, draws=0)
+        summarize(GRADES, draws=0)
 
 
 def test_the_papers_table() -> None:

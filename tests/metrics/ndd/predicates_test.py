@@ -16,15 +16,7 @@ from pipeline.errors import BadInput
 from pipeline.metrics.ndd import predicates
 from pipeline.metrics.ndd.distance import distances
 from pipeline.metrics.ndd.model import Floats, IndexArray, Sentence
-from pipeline.metrics.ndd.predicates import (
-    auc,
-    average_precision,
-    ensemble,
-    evaluate,
-    list_edits,
-    score_words,
-    select_sentences,
-)
+from pipeline.metrics.ndd.predicates import auc, average_precision, ensemble, evaluate, list_edits, score_words
 from pipeline.papers.ndd import TABLE_8
 
 LIKELY = {"": 0.5, "dogs": 0.9, "chase": 0.2, "cats": 0.6, "[MASK]": 0.3, "a": 0.7, "的": 0.7, "that": 0.8}
@@ -58,9 +50,6 @@ def kl(q: float, other: float) -> float:
     return other * math.log(other / q) + (1 - other) * math.log((1 - other) / (1 - q))
 
 
-# ------------------------------------------------------------------------------------------------------------- scores
-
-
 def test_each_edit_by_hand() -> None:
     """What has another word to its left after the edit diverges: KL of its two distributions, over two neighbours."""
     model = Left()
@@ -73,13 +62,12 @@ def test_each_edit_by_hand() -> None:
 
 def test_weights_by_hand() -> None:
     """A sum is twice the mean of two; balanced is μ^d + μ^(d + m) with m on the other side (E17), exponential μ^d."""
-    expected = {
-        name: score_words(Left(), [TEXT], "delete", weights=name)[0] for name in ("sum", "balanced", "exponential")
-    }
+    names = ("sum", "balanced", "exponential")
+    actual = {name: score_words(Left(), [TEXT], "delete", weights=name)[0] for name in names}
     first, second = kl(0.9, 0.5), kl(0.2, 0.9)
-    assert expected["sum"] == pytest.approx([first, second, 0], abs=1e-6)
-    assert expected["balanced"] == pytest.approx([first * 2, second * (1 + 0.9), 0], abs=1e-6)
-    assert expected["exponential"] == pytest.approx([first, second, 0], abs=1e-6)
+    assert actual["sum"] == pytest.approx([first, second, 0], abs=1e-6)
+    assert actual["balanced"] == pytest.approx([first * 2, second * (1 + 0.9), 0], abs=1e-6)
+    assert actual["exponential"] == pytest.approx([first, second, 0], abs=1e-6)
     far = score_words(Left(), [("cats", "dogs", "chase", "cats")], "mask", weights="exponential", mu=0.5)[0]
     assert far == pytest.approx([kl(0.6, 0.3), kl(0.9, 0.3), kl(0.2, 0.3), 0], abs=1e-6)
 
@@ -106,12 +94,10 @@ def test_it_is_the_distance_of_sentence_and_edit() -> None:
 
 def test_stop_words_go_by_language() -> None:
     """a, el and our 的; another may be given (footnote 10), and is asked for where a language has none."""
-    zh, spanish = (
-        score_words(Left(), [TEXT], "stop_word", lang="zh"),
-        score_words(Left(), [TEXT], "stop_word", stop_word="that"),
-    )
-    assert zh[0][0] == pytest.approx(kl(0.9, 0.7) / 2, abs=1e-6)
-    assert spanish[0][0] == pytest.approx(kl(0.9, 0.8) / 2, abs=1e-6)
+    chinese = score_words(Left(), [TEXT], "stop_word", lang="zh")[0]
+    custom = score_words(Left(), [TEXT], "stop_word", stop_word="that")[0]
+    assert chinese[0] == pytest.approx(kl(0.9, 0.7) / 2, abs=1e-6)
+    assert custom[0] == pytest.approx(kl(0.9, 0.8) / 2, abs=1e-6)
     assert predicates.STOP_WORDS["es"] == "el"
     with pytest.raises(BadInput, match="no stop word for 'fi'; there are some for en, es, zh"):
         score_words(Left(), [TEXT], "stop_word", lang="fi")
@@ -128,24 +114,20 @@ def test_short_sentences() -> None:
     model = Left()
     assert [scores.tolist() for scores in score_words(model, [("dogs",), ()], "mask")] == [[0.0], []]
     assert model.asks == []
-    for edit in ("delete", "mask"):
-        actual = score_words(model, [("dogs",), (), TEXT], edit)
-        assert [scores.tolist() for scores in actual[:2]] == [[0.0], []]
-        assert actual[2].tolist() == score_words(Left(), [TEXT], edit)[0].tolist()
+    for score, edit in ((score_words, "delete"), (score_words, "mask"), (predicates.score_perplexity, "delete")):
+        actual = [scores.tolist() for scores in score(model, [("dogs",), (), TEXT], edit)]
+        assert actual == [[0.0], [], score(Left(), [TEXT], edit)[0].tolist()]
     assert score_words(Left(), [], "delete") == []
-    perplexities = predicates.score_perplexity(model, [("dogs",), (), TEXT], "delete")
-    assert [scores.tolist() for scores in perplexities[:2]] == [[0.0], []]
 
 
 def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many sentences at once or one by one: the same numbers in the order of the sentences."""
     texts = [tuple(text) for n in (1, 2, 3) for text in combinations(TEXT, n)]
-    complete, of_perplexity = score_words(Left(), texts, "delete"), predicates.score_perplexity(Left(), texts, "mask")
-    monkeypatch.setattr(predicates, "_PAIRS", 5)
-    for first, second in zip(complete, score_words(Left(), texts, "delete"), strict=True):
-        assert first.tolist() == second.tolist()
-    for first, second in zip(of_perplexity, predicates.score_perplexity(Left(), texts, "mask"), strict=True):
-        assert first.tolist() == second.tolist()
+    for score, edit in ((score_words, "delete"), (predicates.score_perplexity, "mask")):
+        complete = [scores.tolist() for scores in score(Left(), texts, edit)]
+        with monkeypatch.context() as patch:
+            patch.setattr(predicates, "_PAIRS", 5)
+            assert [scores.tolist() for scores in score(Left(), texts, edit)] == complete
 
 
 def test_perplexity_by_hand() -> None:
@@ -159,16 +141,12 @@ def test_perplexity_by_hand() -> None:
     assert masked[1] < 0
 
 
-@pytest.mark.parametrize(
-    ("change", "message"), [({"edit": "swap"}, "edit: expected one"), ({"weights": "w"}, "weights:")]
-)
-def test_unknown_options_are_told(change: dict[str, str], message: str) -> None:
+def test_unknown_options_are_named() -> None:
     """The message names what there is."""
-    with pytest.raises(BadInput, match=message):
-        score_words(Left(), [TEXT], **{"edit": "delete", **change})
-
-
-# ----------------------------------------------------------------------------------------------------------- ensemble
+    with pytest.raises(BadInput, match="edit: expected one of delete, mask, stop_word, found 'swap'"):
+        score_words(Left(), [TEXT], "swap")  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="weights: expected one of mean, sum, balanced, exponential, found 'w'"):
+        score_words(Left(), [TEXT], "delete", weights="w")  # type: ignore[arg-type]
 
 
 def test_ensembles_by_hand() -> None:
@@ -183,26 +161,18 @@ def test_ensembles_by_hand() -> None:
         ensemble([first], method="sum")
 
 
-# ----------------------------------------------------------------------------------------------------------- measures
-
 words = st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=1, max_size=30)
-sentences = st.lists(words, min_size=1, max_size=8).filter(
-    lambda all_: any(right for first in all_ for _, right in first)
-)
+sentences = st.lists(words, min_size=1, max_size=8).filter(lambda rows: any(right for row in rows for _, right in row))
 
 
 @given(words)
 def test_measures_are_scikit_learns(labelled: list[tuple[int, bool]]) -> None:
     """Average precision and AUC of scores with ties; undefined where one kind of word is missing."""
     score, right = np.array([word[0] for word in labelled], float), np.array([word[1] for word in labelled])
-    if right.any():
-        assert average_precision(score, right) == pytest.approx(average_precision_score(right, score))
-    else:
-        assert math.isnan(average_precision(score, right))
-    if right.any() and not right.all():
-        assert auc(score, right) == pytest.approx(roc_auc_score(right, score))
-    else:
-        assert math.isnan(auc(score, right))
+    precision = average_precision_score(right, score) if right.any() else math.nan
+    area = roc_auc_score(right, score) if right.any() and not right.all() else math.nan
+    assert average_precision(score, right) == pytest.approx(precision, nan_ok=True)
+    assert auc(score, right) == pytest.approx(area, nan_ok=True)
 
 
 @given(words, st.data())
@@ -216,21 +186,18 @@ def test_auc_of_repeated_words(labelled: list[tuple[int, bool]], data: st.DataOb
 
 @settings(max_examples=30, deadline=None)
 @given(sentences)
-def test_evaluation_is_scikit_learns(many: list[list[tuple[int, bool]]]) -> None:
+def test_evaluation_is_scikit_learns(labelled_sentences: list[list[tuple[int, bool]]]) -> None:
     """Both AUC and mAP of the sentences with a predicate; n is how many sentences a number is of."""
-    score = [np.array([word[0] for word in sentence], float) for sentence in many]
-    right = [[word[1] for word in sentence] for sentence in many]
-    actual = {row["metric"]: row for row in evaluate(score, right, draws=3).iter_rows(named=True)}
-    with_predicate = [(s, r) for s, r in zip(score, right, strict=True) if any(r)]
+    columns = [[np.array(column) for column in zip(*sentence, strict=True)] for sentence in labelled_sentences]
+    score, right = zip(*columns, strict=True)
+    actual = evaluate(score, right, draws=3).rows_by_key("metric", named=True, unique=True)
+    with_predicate = [(s, r) for s, r in columns if any(r)]
     assert actual["map"]["value"] == pytest.approx(np.mean([average_precision_score(r, s) for s, r in with_predicate]))
-    assert (actual["map"]["n"], actual["map"]["no_predicate"]) == (len(with_predicate), len(many) - len(with_predicate))
+    assert actual["map"]["n"] == len(columns) - actual["map"]["no_predicate"] == len(with_predicate)
     with_both_kinds = [(s, r) for s, r in with_predicate if not all(r)]
     assert actual["auc_mean"]["n"] == len(with_both_kinds)
     if with_both_kinds:
-        all_scores, all_right = (
-            np.concatenate([s for s, _ in with_predicate]),
-            np.concatenate([r for _, r in with_predicate]),
-        )
+        all_scores, all_right = map(np.concatenate, zip(*with_predicate, strict=True))
         assert actual["auc_pooled"]["value"] == pytest.approx(roc_auc_score(all_right, all_scores))
         assert actual["auc_mean"]["value"] == pytest.approx(np.mean([roc_auc_score(r, s) for s, r in with_both_kinds]))
     else:
@@ -254,7 +221,7 @@ def test_what_constant_scores_have() -> None:
 def test_what_is_left_out_is_counted() -> None:
     """No predicate, or over 50 words (footnote 9): named by sentence, and counted beside the numbers."""
     right = [[True, False], [False, False], [True] * 51, [True] + [False] * 49]
-    indices, dropped = select_sentences(right)
+    indices, dropped = predicates.select_sentences(right)
     assert indices.tolist() == [0, 3]
     assert dropped.rows() == [(1, "no_predicate"), (2, "too_long")]
     actual = evaluate([np.arange(len(labels), dtype=float) for labels in right], right, draws=0)
@@ -271,7 +238,7 @@ def test_what_is_left_out_is_counted() -> None:
         ([[1.0]], [[False]], "none of 1 sentences has a predicate and at most 50 words"),
     ],
 )
-def test_bad_scores_are_told(score: list[list[float]], right: list[list[bool]], message: str) -> None:
+def test_bad_scores_are_named(score: list[list[float]], right: list[list[bool]], message: str) -> None:
     """The message names sentence and word."""
     with pytest.raises(BadInput, match=message):
         evaluate([np.array(values) for values in score], right)
@@ -280,7 +247,5 @@ def test_bad_scores_are_told(score: list[list[float]], right: list[list[bool]], 
 def test_the_papers_table() -> None:
     """NDD is above ΔPPL with the same edit everywhere, and the ensemble above each edit (table 8)."""
     table = {key: np.array(rows) for key, rows in TABLE_8.items()}
-    for edit in ("delete", "mask"):
-        assert (table["ndd", edit] > table["ppl", edit]).all()
-    for edit in ("delete", "mask", "stop_word"):
-        assert (table["ndd", "ensemble"] > table["ndd", edit]).all()
+    assert all((table["ndd", edit] > table["ppl", edit]).all() for edit in ("delete", "mask"))
+    assert all((table["ndd", "ensemble"] > table["ndd", edit]).all() for edit in ("delete", "mask", "stop_word"))

@@ -30,7 +30,7 @@ TEXTS = ["the soup that they salted is not what we like", "close the windows bef
 NEAR = 1e-5  # what the batch that a row falls in moves log probabilities by, at most
 
 
-class Both(NamedTuple):
+class Loaded(NamedTuple):
     """Ours, and the tokenizer that transformers has with it."""
 
     model: MaskedLM
@@ -73,16 +73,16 @@ def model(bert: Path) -> MaskedLM:
 
 
 @pytest.fixture(scope="module", params=["bert", "roberta"])
-def loaded(request: pytest.FixtureRequest) -> Both:
+def loaded(request: pytest.FixtureRequest) -> Loaded:
     """Word pieces, and pieces of bytes."""
     from transformers import AutoTokenizer
 
     folder = request.getfixturevalue(request.param)
-    return Both(load(folder, batch=7), AutoTokenizer.from_pretrained(folder))
+    return Loaded(load(folder, batch=7), AutoTokenizer.from_pretrained(folder))
 
 
-def asks(sentences: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
-    """Each place of each sentence, those around it too."""
+def list_places(sentences: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
+    """List each place of each sentence, those around it too."""
     return [(row, place) for row, words in enumerate(sentences) for place in range(-1, len(words) + 1)]
 
 
@@ -95,15 +95,15 @@ def predict(model: MaskedLM, sentences: Sequence[Sequence[str]], places: Sequenc
 
 
 @torch.no_grad()
-def plainly(model: MaskedLM, ids: Sequence[int]) -> Tensor:
-    """What the whole model of transformers says of one sequence, at all places: [t, vocabulary]."""
+def predict_plainly(model: MaskedLM, ids: Sequence[int]) -> Tensor:
+    """Predict by the whole model of transformers at all places of one sequence: [t, vocabulary]."""
     distributions: Tensor = model.module(input_ids=torch.tensor([[*ids]])).logits[0].log_softmax(1)
     return distributions
 
 
 @contextmanager
 def count_batches(model: MaskedLM) -> Iterator[list[int]]:
-    """The rows of each batch that goes through the encoder meanwhile."""
+    """Count the rows of each batch that goes through the encoder meanwhile."""
     rows: list[int] = []
     hook = model.module.base_model.register_forward_pre_hook(
         lambda _, __, options: rows.append(len(options["input_ids"])), with_kwargs=True
@@ -124,17 +124,15 @@ def words() -> st.SearchStrategy[list[str]]:
 @given(words())
 @example(["[MASK]", "is", "a", "[UNK]", "<mask>"])
 @example(["'s", "'s", "天", "气", "\u0301"])
-def test_pieces_are_those_of_the_joined_words(loaded: Both, sentence: list[str]) -> None:
+def test_pieces_are_those_of_the_joined_words(loaded: Loaded, sentence: list[str]) -> None:
     """Words that are cut one by one are the words joined with blanks and cut, and none is a mask (NDD-08)."""
-    pieces, cut = loaded.model.pieces, loaded.model.tokenize(sentence)
-    word_pieces = [
-        piece for word, ids in zip(sentence, cut, strict=True) if pieces.tokenize([word])[0] for piece in ids
-    ]
+    pieces, cut = loaded.model.pieces, zip(sentence, loaded.model.tokenize(sentence), strict=True)
+    word_pieces = [piece for word, ids in cut if pieces.tokenize([word])[0] for piece in ids]
     assert word_pieces == pieces.tokenize([" ".join(sentence)])[0]
     assert pieces.mask not in word_pieces
 
 
-def test_a_word_without_pieces_is_an_unknown_one(loaded: Both, model: MaskedLM) -> None:
+def test_a_word_without_pieces_is_an_unknown_one(loaded: Loaded, model: MaskedLM) -> None:
     """So that the places of words hold: an empty one, and where bytes are no pieces a control character."""
     assert loaded.model.tokenize([""]) == [(loaded.tokenizer.unk_token_id,)]
     cold, *none, soup = model.tokenize(["cold", "\u0000", "", "soup"])
@@ -142,23 +140,19 @@ def test_a_word_without_pieces_is_an_unknown_one(loaded: Both, model: MaskedLM) 
     assert none == [(1,), (1,)]
 
 
-def test_a_word_is_masked_as_in_the_joined_text(loaded: Both) -> None:
+def test_a_word_is_masked_as_in_the_joined_text(loaded: Loaded) -> None:
     """Each place of each sentence, by the whole model on the text joined with the mask in the word's place.
 
     Before and behind a sentence nothing is masked (NDD-09).
     """
-    distributions, places = predict(loaded.model, SENTENCES, asks(SENTENCES)), asks(SENTENCES)
+    places = list_places(SENTENCES)
+    distributions, mask = predict(loaded.model, SENTENCES, places), loaded.tokenizer.mask_token
     for distribution, (row, place) in zip(distributions, places, strict=True):
-        masked_words = [loaded.tokenizer.mask_token if i == place else word for i, word in enumerate(SENTENCES[row])]
+        masked_words = [mask if i == place else word for i, word in enumerate(SENTENCES[row])]
         ids = loaded.tokenizer(" ".join(masked_words))["input_ids"]
-        i = (
-            0
-            if place < 0
-            else len(ids) - 1
-            if place == len(masked_words)
-            else ids.index(loaded.tokenizer.mask_token_id)
-        )
-        assert torch.allclose(distribution, plainly(loaded.model, ids)[i], atol=NEAR * 10)
+        position = {-1: 0, len(masked_words): len(ids) - 1}.get(place)
+        position = ids.index(loaded.tokenizer.mask_token_id) if position is None else position
+        assert torch.allclose(distribution, predict_plainly(loaded.model, ids)[position], atol=NEAR * 10)
     assert distributions.dtype == torch.float32
     assert torch.allclose(distributions.exp().sum(1), torch.ones(len(places)), atol=NEAR)
     assert distributions.std(0).max() > 0.1  # no two places say the same
@@ -166,7 +160,7 @@ def test_a_word_is_masked_as_in_the_joined_text(loaded: Both) -> None:
 
 def test_neither_batch_nor_order_changes_what_is_said(bert: Path, model: MaskedLM) -> None:
     """Batches of 7, of 1 and of all, and the asks in another order, with some twice."""
-    places = asks(SENTENCES)
+    places = list_places(SENTENCES)
     distributions = predict(model, SENTENCES, places)
     for batch in (1, 64):
         assert torch.allclose(predict(load(bert, batch=batch), SENTENCES, places), distributions, atol=NEAR)
@@ -176,21 +170,17 @@ def test_neither_batch_nor_order_changes_what_is_said(bert: Path, model: MaskedL
 
 def test_each_ask_is_a_row_of_the_encoder(model: MaskedLM) -> None:
     """So many rows as asks, no more than `batch` at once; a sentence's states are one row (NDD-22)."""
-    places = asks(SENTENCES)
+    places, none = list_places(SENTENCES), np.empty(0, np.int64)
     with count_batches(model) as rows:
         predict(model, SENTENCES, places)
         assert sum(rows) == len(places)
         assert max(rows) == model.batch == 7
-        rows.clear()
-        pieces = sum(map(len, model.surprisals(SENTENCES)))
-        assert sum(rows) == pieces
-        rows.clear()
+    with count_batches(model) as rows:
+        assert sum(map(len, model.surprisals(SENTENCES))) == sum(rows)
+    with count_batches(model) as rows:
         model.sentence_vectors(SENTENCES)
-        assert rows == [5]
-        rows.clear()
-        none = np.empty(0, np.int64)
         assert not list(model.distributions(SENTENCES, none, none))
-        assert not rows
+        assert rows == [5]
 
 
 def test_a_long_sentence_is_cut_to_what_is_around_the_ask(model: MaskedLM) -> None:
@@ -206,7 +196,7 @@ def test_a_long_sentence_is_cut_to_what_is_around_the_ask(model: MaskedLM) -> No
     }  # fmt: skip
     distributions = predict(model, [sentence], [(0, place) for place in windows])
     for distribution, (window, position) in zip(distributions, windows.values(), strict=True):
-        assert torch.allclose(distribution, plainly(model, [2, *window, 3])[position], atol=NEAR * 10)
+        assert torch.allclose(distribution, predict_plainly(model, [2, *window, 3])[position], atol=NEAR * 10)
     assert len(model.surprisals([sentence])[0]) == 100
     assert dict(model.states([sentence]))[0].shape == (LENGTH, WIDTH)
 
@@ -216,7 +206,7 @@ def test_roberta_reads_two_pieces_less_than_it_has_places(roberta: Path) -> None
     model = load(roberta)
     assert model.pieces.longest == 48
     sentence = ["the", "soup", "is", "cold"] * 20
-    assert predict(model, [sentence], asks([sentence])).isfinite().all()
+    assert predict(model, [sentence], list_places([sentence])).isfinite().all()
     assert np.isfinite(model.surprisals([sentence])[0]).all()
 
 
@@ -227,14 +217,14 @@ def test_a_mask_for_each_piece(bert: Path, model: MaskedLM) -> None:
     cut = model_by_pieces.tokenize(sentence)
     assert [*map(len, cut)] == [1, 1, 9, 1, 99]
     before, after = [2, *cut[0], *cut[1]], [*cut[3], *cut[4]][: LENGTH - 2 - 2 - 9]
-    masked = plainly(model_by_pieces, [*before, *[4] * 9, *after, 3])[3:12]
-    distributions = predict(model_by_pieces, [sentence], asks([sentence]))
+    masked = predict_plainly(model_by_pieces, [*before, *[4] * 9, *after, 3])[3:12]
+    distributions = predict(model_by_pieces, [sentence], list_places([sentence]))
     assert torch.allclose(distributions[3], masked.exp().mean(0).log(), atol=NEAR * 10)
-    masked = plainly(model_by_pieces, [2, *[4] * 62, 3])[1:-1]
+    masked = predict_plainly(model_by_pieces, [2, *[4] * 62, 3])[1:-1]
     assert torch.allclose(distributions[5], masked.exp().mean(0).log(), atol=NEAR * 10)
     assert torch.allclose(distributions.exp().sum(1), torch.ones(7), atol=NEAR)
-    single = SENTENCES[:1]
-    assert torch.equal(*(predict(load(bert, masks=masks), single, asks(single)) for masks in ("one", "pieces")))
+    single = SENTENCES[:1], list_places(SENTENCES[:1])
+    assert torch.equal(*(predict(load(bert, masks=masks), *single) for masks in ("one", "pieces")))
     assert not torch.allclose(predict(model, [sentence], [(0, 2)]), distributions[3:4], atol=0.1)
 
 
@@ -244,27 +234,27 @@ def test_surprisals_are_those_of_single_pieces(model: MaskedLM) -> None:
     assert [*map(len, surprisals)] == [sum(map(len, model.tokenize(sentence))) for sentence in SENTENCES]
     for sentence, values in zip(SENTENCES, surprisals, strict=True):
         ids = [2, *(piece for word_ids in model.tokenize(sentence) for piece in word_ids), 3]
-        expected = [-plainly(model, [*ids[:i], 4, *ids[i + 1 :]])[i, ids[i]].item() for i in range(1, len(ids) - 1)]
+        rows = ([*ids[:i], 4, *ids[i + 1 :]] for i in range(1, len(ids) - 1))
+        expected = [-predict_plainly(model, row)[i, ids[i]].item() for i, row in enumerate(rows, 1)]
         assert values.tolist() == pytest.approx(expected, abs=NEAR * 10)
     assert model.surprisals([]) == []
 
 
-def test_states_without_masks(loaded: Both) -> None:
+def test_states_without_masks(loaded: Loaded) -> None:
     """Each piece's last state and those around, and the first of them as the sentence's vector (NDD-02)."""
-    distributions = dict(loaded.model.states(SENTENCES))
-    vectors = loaded.model.sentence_vectors(SENTENCES)
+    states, vectors = dict(loaded.model.states(SENTENCES)), loaded.model.sentence_vectors(SENTENCES)
     for row, sentence in enumerate(SENTENCES):
         ids = torch.tensor([loaded.tokenizer(" ".join(sentence))["input_ids"]])
         with torch.no_grad():
             expected = loaded.model.module.base_model(input_ids=ids).last_hidden_state[0]
-        assert torch.allclose(distributions[row], expected, atol=NEAR * 10)
+        assert torch.allclose(states[row], expected, atol=NEAR * 10)
         assert torch.allclose(vectors[row], expected[0], atol=NEAR * 10)
     assert loaded.model.sentence_vectors([]).shape == (0, WIDTH)
 
 
 def test_half_precision_stays_near(bert: Path, model: MaskedLM) -> None:
     """With bfloat16 probabilities are rough, but float32, and sum to one."""
-    places = asks(SENTENCES)
+    places = list_places(SENTENCES)
     rough, fine = predict(load(bert, precision="bfloat16"), SENTENCES, places), predict(model, SENTENCES, places)
     assert rough.dtype == torch.float32
     assert torch.allclose(rough.exp().sum(1), torch.ones(len(places)), atol=NEAR)
@@ -273,32 +263,27 @@ def test_half_precision_stays_near(bert: Path, model: MaskedLM) -> None:
 
 def test_what_distances_depend_on(bert: Path, model: MaskedLM) -> None:
     """The signature names the folder, not where it is, its hash and the options; the metrics' protocol is met."""
-    places: MaskedModel = model
-    name, _, rest = places.signature.partition("@")
-    assert name == f"hf:{bert.name}"
-    assert rest == f"{model.revision[:12]}|masks:one|precision:float32"
-    other = load(bert, masks="pieces", precision="bfloat16").signature
-    assert other.endswith("|masks:pieces|precision:bfloat16")
+    protocol: MaskedModel = model
+    assert protocol.signature == f"hf:{bert.name}@{model.revision[:12]}|masks:one|precision:float32"
+    signature = load(bert, masks="pieces", precision="bfloat16").signature
+    assert signature.endswith("|masks:pieces|precision:bfloat16")
 
 
 def test_what_is_refused(bert: Path, model: MaskedLM, tmp_path: Path, tiny_folder: Path) -> None:
     """A transformer without a head, an option that is none, no piece for unknown words, a place outside."""
-    with pytest.raises(BadInput, match=r"has no head for masked words.*undertone train masked-lm"):
-        load(tiny_folder)
-    with pytest.raises(BadInput, match="expected one of one, pieces; found 'words'"):
-        load(bert, masks="words")  # type: ignore[arg-type]
-    with pytest.raises(BadInput, match="expected one of float32, bfloat16; found 'float16'"):
-        load(bert, precision="float16")
-    nameless = tmp_path / "nameless"
-    shutil.copytree(bert, nameless)
-    tokenizer_config = json.loads((nameless / "tokenizer_config.json").read_text())
-    (nameless / "tokenizer_config.json").write_text(json.dumps({
-        **tokenizer_config, "tokenizer_class": "PreTrainedTokenizerFast", "unk_token": None,
-    }))  # fmt: skip
-    with pytest.raises(BadInput, match="expected a tokenizer with an unknown piece"):
-        load(nameless)
-    with pytest.raises(BadInput, match="a batch of one row or more; found 0"):
-        load(bert, batch=0)
+    config_file = shutil.copytree(bert, tmp_path / "nameless") / "tokenizer_config.json"
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": None}
+    config_file.write_text(json.dumps(json.loads(config_file.read_text()) | config))
+    cases: list[tuple[Path, dict[str, Any], str]] = [
+        (tiny_folder, {}, "has no head for masked words.*undertone train masked-lm"),
+        (bert, {"masks": "words"}, "expected one of one, pieces; found 'words'"),
+        (bert, {"precision": "float16"}, "expected one of float32, bfloat16; found 'float16'"),
+        (config_file.parent, {}, "expected a tokenizer with an unknown piece"),
+        (bert, {"batch": 0}, "a batch of one row or more; found 0"),
+    ]
+    for folder, options, message in cases:
+        with pytest.raises(BadInput, match=message):
+            load(folder, **options)
     for place in (-2, 3):
         with pytest.raises(BadInput, match=f"sentence 2 has 2 words: expected a place from -1 to 2, found {place}"):
             predict(model, SENTENCES, [(0, 1), (2, place)])

@@ -14,7 +14,7 @@ SPANS = [spans.list_spans(len(words), 3) for words in SENTENCES]
 
 
 def plain(words: list[str], start: int, end: int, nu: float, kind: str, of: str, *, is_fast: bool = False) -> float:
-    """NDD of a span from the formula, each distribution asked for anew."""
+    """Compute NDD of a span by the formula, one distribution after another."""
     model, total = Drawn(), 0.0
 
     def distribution(sentence: list[str], place: int) -> torch.Tensor:
@@ -28,6 +28,11 @@ def plain(words: list[str], start: int, end: int, nu: float, kind: str, of: str,
         before = place if place < start else place + end - start
         total += weight * float(DIVERGENCES[kind](distribution(words, before), distribution(rest, place)))
     return total
+
+
+def list_cases() -> list[tuple[list[str], int, int]]:
+    """List each sentence with each of its spans."""
+    return [(words, *span) for words, part in zip(SENTENCES, SPANS, strict=True) for span in part.tolist()]
 
 
 @pytest.mark.parametrize("kind", sorted(DIVERGENCES))
@@ -44,10 +49,8 @@ def test_ndd_asks_n_and_then_each_neighbour_once() -> None:
     """Calls are n + Σ over spans of their neighbours (table 2; NDD-22)."""
     model = Drawn()
     scorers.ndd(model)(SENTENCES, SPANS)
-    neighbours = sum(
-        len(w) - (e - s) for w, span_rows in zip(SENTENCES, SPANS, strict=True) for s, e in span_rows.tolist()
-    )
-    assert model.asked == sum(map(len, SENTENCES)) + neighbours
+    neighbours = sum(len(words) - (end - start) for words, start, end in list_cases())
+    assert model.ask_count == sum(map(len, SENTENCES)) + neighbours
 
 
 @pytest.mark.parametrize("of", sorted(weights.WEIGHTS))
@@ -55,10 +58,8 @@ def test_fast_ndd_counts_the_words_that_touch_the_span_alone(of: str) -> None:
     """It is NDD whose other weights are 0, and asks for two neighbours a span at most (NDD-20, 22)."""
     model = Drawn()
     actual = scorers.ndd(model, weighting=of, is_fast=True)(SENTENCES, SPANS)
-    touching = sum(
-        (s > 0) + (e < len(w)) for w, span_rows in zip(SENTENCES, SPANS, strict=True) for s, e in span_rows.tolist()
-    )
-    assert model.asked == sum(map(len, SENTENCES)) + touching
+    touching = sum((start > 0) + (end < len(words)) for words, start, end in list_cases())
+    assert model.ask_count == sum(map(len, SENTENCES)) + touching
     for words, candidates, costs in zip(SENTENCES, SPANS, actual, strict=True):
         expected = [plain(words, start, end, 1, "kl", of, is_fast=True) for start, end in candidates.tolist()]
         assert costs == pytest.approx(expected, rel=1e-4)
@@ -71,15 +72,16 @@ def test_calls_grow_with_the_length_as_table_2_says() -> None:
         words, model = [str(i) for i in range(length)], Drawn()
         candidates = np.array([[i, i + 1] for i in range(length)]) if is_tree else spans.list_spans(length, length)
         scorers.ndd(model, is_fast=is_fast)([words], [candidates])
-        return model.asked
+        return model.ask_count
 
     for is_fast, is_tree, order in [(False, False, 3), (True, False, 2), (False, True, 2), (True, True, 1)]:
         growth = calls(16, is_fast, is_tree) / calls(8, is_fast, is_tree)
         assert order - 0.5 < np.log2(growth) < order + 0.2
 
 
-def test_sentences_are_scored_together_as_alone() -> None:
+def test_sentences_are_scored_together_as_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many go through at once, each has the same costs."""
+    monkeypatch.setattr(scorers, "_BLOCK_WORDS", 60)
     alone = [scorers.ndd(Drawn())([w], [s])[0] for w, s in zip(SENTENCES, SPANS, strict=True)]
     for first, second in zip(scorers.ndd(Drawn())(SENTENCES, SPANS), alone, strict=True):
         assert first == pytest.approx(second)
@@ -90,14 +92,14 @@ def test_a_sentence_without_spans_costs_nothing() -> None:
     model = Drawn()
     actual = scorers.ndd(model)([["a"], []], [spans.list_spans(1, 5), spans.list_spans(0, 5)])
     assert [costs.tolist() for costs in actual] == [[], []]
-    assert model.asked == 0
+    assert model.ask_count == 0
 
 
 def test_perplexity_is_the_rise_by_the_formula() -> None:
     """Mean -log p of what remains less that of the sentence, which is asked about once (NDD-31)."""
     model = Drawn()
     actual = scorers.perplexity(model)([SENTENCES[0]], [SPANS[0]])[0]
-    assert model.asked == 6 + sum(6 - (e - s) for s, e in SPANS[0].tolist())
+    assert model.ask_count == 6 + sum(6 - (e - s) for s, e in SPANS[0].tolist())
     log_perplexity = np.mean(Drawn().surprisals([SENTENCES[0]])[0])
     rest = [np.mean(surprisals) for surprisals in Drawn().surprisals(scorers.list_remainders(SENTENCES[0], SPANS[0]))]
     assert actual == pytest.approx(np.array(rest) - log_perplexity)

@@ -1,6 +1,5 @@
 """The context shift of comments: the rows of `scores`, and its correlation with other scores."""
 
-import json
 from pathlib import Path
 
 import polars as pl
@@ -9,7 +8,7 @@ import pytest
 from pipeline import warehouse
 from pipeline.metrics.commenting.correlation import correlate
 from pipeline.tables import TABLES
-from pipeline.tasks.ndd import compressions, context_shift, masked_lm
+from pipeline.tasks.ndd import context_shift, masked_lm
 from pipeline.tasks.ndd.context_shift import METRIC, add_context_shift, correlate_day, join_scores, score_day
 from tests.support.filled import DAY as DATE
 from tests.support.filled import filled
@@ -23,7 +22,6 @@ WORDS = ("late", "bus", "always", "shop", "nobody", "window", "cold", "again")
 @pytest.fixture
 def comments(tables: Path) -> pl.DataFrame:
     """An English and a Chinese comment in context, and one without."""
-    del tables
     rows = filled(
         "comments",
         {"comment_id": "en", "text": EN, "context": "The bus was an hour late.", "lang": "en"},
@@ -37,7 +35,6 @@ def comments(tables: Path) -> pl.DataFrame:
 @pytest.fixture
 def thread_comments(tables: Path) -> pl.DataFrame:
     """Sixteen comments of two sources and four threads, the longer ones last, with implicitness but no subtext."""
-    del tables
     rows = filled("comments", *(
         {"comment_id": f"c{number:02d}", "thread_id": f"t{number % 4}", "source": f"s{number % 2}", "lang": "en",
          "text": " ".join(["it", *WORDS[: number // 2 + 1]]), "context": "the bus was late"}
@@ -56,15 +53,12 @@ def write_comments(rows: pl.DataFrame) -> None:
 
 def add_scores(metric: str, values: dict[str, float], rows: pl.DataFrame, model: str = "m") -> None:
     """Add scores of the day's comments by another metric."""
-    new_rows = rows.filter(pl.col("comment_id").is_in([*values])).select(
-        *KEY, "text_hash", metric=pl.lit(metric), model_id=pl.lit(model), signature=pl.lit("sig|test|1"),
-        value=pl.col("comment_id").replace_strict(values, return_dtype=pl.Float64),
-    )  # fmt: skip
-    columns = TABLES["scores"].schema.column_names()
-    warehouse.replace(
-        "scores", warehouse.slice_of(day=DAY),
-        lambda present: pl.concat([present.select(columns), new_rows.lazy().select(columns)]),
-    )  # fmt: skip
+    columns, partition = TABLES["scores"].schema.column_names(), warehouse.slice_of(day=DAY)
+    texts = {"metric": metric, "model_id": model, "signature": "sig|test|1"}
+    value = pl.col("comment_id").replace_strict(values, return_dtype=pl.Float64)
+    scores = rows.lazy().filter(pl.col("comment_id").is_in([*values]))
+    scores = scores.with_columns(value=value, **{name: pl.lit(text) for name, text in texts.items()}).select(columns)
+    warehouse.replace("scores", partition, lambda current: pl.concat([current.select(columns), scores]))
 
 
 def load_scores() -> pl.DataFrame:
@@ -95,13 +89,9 @@ def test_a_frame_comes_back_with_the_shift() -> None:
 
 def test_an_empty_frame_stays_empty() -> None:
     """No rows, with the columns that rows would have."""
-    rows = pl.DataFrame(schema={"text": pl.String, "context": pl.String})
-    assert add_context_shift(rows).schema == {
-        "text": pl.String,
-        "context": pl.String,
-        METRIC: pl.Float64,
-        "signature": pl.String,
-    }
+    schema = {"text": pl.String, "context": pl.String}
+    expected = {**schema, METRIC: pl.Float64, "signature": pl.String}
+    assert add_context_shift(pl.DataFrame(schema=schema)).schema == expected
 
 
 def test_a_day_is_scored(comments: pl.DataFrame) -> None:
@@ -174,9 +164,8 @@ def test_how_the_shift_goes_with_others(thread_comments: pl.DataFrame) -> None:
     assert expected.spearman is not None
     assert (row["value"], row["row_count"]) == (round(expected.spearman, 6), 16)
     assert row["low"] <= row["value"] <= row["high"]
-    assert (
-        correlations.filter(subset="all", other="word_count", metric="spearman")["value"].item() < 0
-    )  # the first word counts
+    by_length = correlations.filter(subset="all", other="word_count", metric="spearman")
+    assert by_length["value"].item() < 0  # the first word counts
     assert correlations.filter(subset="s1", other="implicitness", metric="spearman")["row_count"].item() == 8
     assert set(correlations["other"].drop_nulls()) == {"implicitness", "word_count"}
     assert not correlations.filter(other="word_count", metric="partial").height
@@ -184,14 +173,3 @@ def test_how_the_shift_goes_with_others(thread_comments: pl.DataFrame) -> None:
     assert quantiles["metric"].to_list() == [f"q{share:03d}" for share in range(0, 101, 5)]
     assert quantiles["value"].is_sorted()
     assert (quantiles["value"][0], quantiles["value"][-1]) == (comments[METRIC].min(), comments[METRIC].max())
-
-
-@pytest.mark.usefixtures("thread_comments")
-def test_related_rows_replace_those_before() -> None:
-    """Rows written twice are there once, and each setting is JSON."""
-    rows = correlate_day(DAY)
-    for _ in range(2):
-        compressions.replace_study("context_shift", rows, DAY)
-    stored = warehouse.scan("studies").collect()
-    assert stored.height == rows.height
-    assert all(isinstance(json.loads(setting), dict) for setting in stored["setting"])

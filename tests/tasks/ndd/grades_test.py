@@ -1,8 +1,8 @@
 """Compressions graded by people: tasks for raters who do not see the systems, and the means of their grades."""
 
 import json
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import polars as pl
@@ -14,75 +14,50 @@ from pipeline.label.compression import FORM
 from pipeline.metrics.ndd.integrity import AGREEMENT
 from pipeline.papers.ndd import TABLE_13
 from pipeline.slices import parse_day
-from pipeline.tables import TABLES
 from pipeline.tasks.labelling import projects, release
 from pipeline.tasks.ndd import grades
 from pipeline.tasks.studies import rows as studies
+from tests.support.filled import filled
 
 DAY, LATER = "2026-11-19", "2026-11-20"
 COUNT = 6
-KEPT = {
-    "gold": (1, 0, 0, 1, 1, 1), "ndd": (1, 0, 1, 1, 1, 1), "ppl_deleter": (0, 1, 1, 0, 0, 1),
-    "tail": (1, 1, 1, 0, 0, 0),
-}  # fmt: skip
+MASKS = {"gold": "100111", "ndd": "101111", "ppl_deleter": "011001", "tail": "111000"}
 SYSTEMS = ("gold", "ndd", "ppl_deleter")
 
 
-def write_compressions(systems: Sequence[str] = tuple(KEPT), day: str = DAY, **changed: tuple[int, ...]) -> None:
+def write_compressions(systems: Sequence[str] = tuple(MASKS), day: str = DAY, **changed: str) -> None:
     """Write compressions of six sentences; of the first, ndd keeps what people keep and tail keeps nothing."""
     rows = []
-    for number in range(COUNT):
-        for system in systems:
-            labels = changed.get(system, KEPT[system])
-            if number == 0 and system in ("ndd", "tail"):
-                labels = KEPT["gold"] if system == "ndd" else (0,) * 6
-            words = ["The", "old", f"no. {number}", "tram", "stopped", "."]
-            rows.append({
-                "source": "trams", "day": parse_day(day), "item_id": f"t{number}", "system": system, "lang": "en",
-                "words": words, "rounds": [1 - label for label in labels], "ratio": round(sum(labels) / 6, 6),
-                "signature": f"{system}|test",
-            })  # fmt: skip
-    compressions = pl.DataFrame(rows, schema=TABLES["compressions"].schema.create_empty().schema)
-    warehouse.overwrite("compressions", warehouse.slice_of(source="trams", day=day), compressions)
-
-
-@pytest.fixture(scope="module")
-def stock(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A home with the compressions, and a copy of it."""
-    place = tmp_path_factory.mktemp("integrity") / "home"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UNDERTONE_HOME", str(place))
-        warehouse.create()
-        write_compressions()
-        warehouse.close()
-    return place, shutil.copytree(place, place.with_name("copy"))
+    for number, system in product(range(COUNT), systems):
+        mask = (MASKS | changed)[system]
+        if number == 0:
+            mask = {"ndd": MASKS["gold"], "tail": "000000"}.get(system, mask)
+        rows.append({
+            "source": "trams", "day": parse_day(day), "item_id": f"t{number}", "system": system, "lang": "en",
+            "words": ["The", "old", f"no. {number}", "tram", "stopped", "."], "rounds": [1 - int(x) for x in mask],
+            "ratio": round(mask.count("1") / 6, 6), "signature": f"{system}|test",
+        })  # fmt: skip
+    warehouse.overwrite("compressions", warehouse.slice_of(source="trams", day=day), filled("compressions", *rows))
 
 
 @pytest.fixture
-def ready(stock: tuple[Path, Path], home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The home as it was; Iceberg's paths are absolute, so it goes back to its place."""
-    place, copy = stock
-    shutil.rmtree(place)
-    shutil.copytree(copy, place)
-    monkeypatch.setenv("UNDERTONE_HOME", str(place))
-    yield place
-    warehouse.close()
+def ready(tables: Path) -> None:
+    """A home with the compressions."""
+    write_compressions()
 
 
 @pytest.fixture
-def labelling_folder(ready: Path) -> Path:
+def folder(ready: None) -> Path:
     """All sentences by three systems given to people, of which two share one compression."""
     assert grades.select_tasks("trams", DAY, SYSTEMS) == 3 * COUNT - 1
     return grades.get_project("trams").folder
 
 
-def fill_sheet(folder: Path, rater: str, syntax: object, semantics: object) -> Path:
+def fill_sheet(folder: Path, rater: str, syntax: int | pl.Expr, semantics: int) -> Path:
     """Fill the sheet of a rater with numbers, or with expressions over the sheet."""
-    rows = pl.read_excel(folder / f"{rater}.xlsx", sheet_id=1)
-    path = folder / f"{rater}.csv"
-    grades = {name: value if isinstance(value, pl.Expr) else pl.lit(value)
-            for name, value in (("syntax", syntax), ("semantics", semantics))}  # fmt: skip
-    rows.select("task_id", **grades).with_columns(rater_id=pl.lit(rater)).write_csv(path)
+    rows, path = read_sheet(folder, rater), folder / f"{rater}.csv"
+    columns = [pl.lit(value) if isinstance(value, int) else value for value in (syntax, semantics)]
+    rows.select("task_id", rater_id=pl.lit(rater), syntax=columns[0], semantics=columns[1]).write_csv(path)
     return path
 
 
@@ -92,11 +67,16 @@ def load_means(raters: str = "human") -> dict[tuple[str, str], tuple[float, int]
     return {(row["system"], row["metric"]): (row["mean"], row["n"]) for row in rows.iter_rows(named=True)}
 
 
+def read_sheet(folder: Path, rater: str) -> pl.DataFrame:
+    """Read the sheet that a rater gets."""
+    return pl.read_excel(folder / f"{rater}.xlsx", sheet_id=1)
+
+
 def list_snapshots(*names: str) -> dict[str, int | None]:
     return {name: warehouse.snapshot(name) for name in names}
 
 
-def test_tasks_are_given_once(labelling_folder: Path) -> None:
+def test_tasks_are_given_once(folder: Path) -> None:
     """Again the same tasks, with the same random ids, and nothing is written; what others get meanwhile is added."""
     before = warehouse.scan("label_tasks").sort("task_id").collect()
     assert before["row_id"].n_unique() == before.height == 3 * COUNT - 1
@@ -110,7 +90,7 @@ def test_tasks_are_given_once(labelling_folder: Path) -> None:
     assert warehouse.run_check("labels_have_tasks") == []
 
 
-def test_systems_and_days_are_checked(ready: Path) -> None:
+def test_systems_and_days_are_checked(ready: None) -> None:
     """An unknown system, day or source is refused with those that exist; so is a day without tasks for raters."""
     with pytest.raises(BadInput, match="by 'bert' on 2026-11-19; there are by gold, ndd, ppl_deleter, tail"):
         grades.select_tasks("trams", DAY, ["ndd", "bert"])
@@ -127,70 +107,61 @@ def test_systems_and_days_are_checked(ready: Path) -> None:
     assert warehouse.snapshot("label_tasks") is None
 
 
-def test_raters_see_no_system(labelling_folder: Path) -> None:
+def test_raters_see_no_system(folder: Path) -> None:
     """Files for raters hold sentence and compression, no system, no id of a sentence, and no random id."""
-    assert grades.export("trams", DAY, labelling_folder, ("anna", "ben"), "en") == 17
-    sheets = [pl.read_excel(labelling_folder / f"{rater}.xlsx", sheet_id=1) for rater in ("anna", "ben")]
-    tasks = [json.loads(line) for line in (labelling_folder / "tasks.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert grades.export("trams", DAY, folder, ("anna", "ben"), "en") == 17
+    sheets = [read_sheet(folder, rater) for rater in ("anna", "ben")]
+    tasks = [json.loads(line) for line in (folder / "tasks.jsonl").read_text(encoding="utf-8").splitlines()]
     assert {*tasks[0]} == {"task_id", "text", "context", "lang", "round", "schema_version", "fields"}
-    texts = [sheet.write_csv() for sheet in sheets] + [
-        json.dumps(tasks),
-        (labelling_folder / "assigned.csv").read_text(),
-    ]
+    texts = [*(sheet.write_csv() for sheet in sheets), json.dumps(tasks)]
+    texts.append((folder / "assigned.csv").read_text())
     hidden = [*SYSTEMS, "tail", *(f"t{n}," for n in range(COUNT)), *warehouse.scan("label_tasks").collect()["row_id"]]
     assert not [name for name in hidden for text in texts if name in text]
-    assert [path.name for path in sorted(labelling_folder.iterdir())] == [
+    assert [path.name for path in sorted(folder.iterdir())] == [
         "anna.xlsx", "assigned.csv", "ben.xlsx", "guidelines.md", "labels", "tasks.jsonl",
     ]  # fmt: skip
     assert not sheets[0]["task_id"].equals(sheets[1]["task_id"])
     assert sheets[0]["task_id"].sort().equals(sheets[1]["task_id"].sort())
 
 
-def test_a_sentence_goes_to_two_with_all_its_compressions(labelling_folder: Path, tmp_path: Path) -> None:
+def test_a_sentence_goes_to_two_with_all_its_compressions(folder: Path, tmp_path: Path) -> None:
     """Of four raters two see a sentence, each all of it; no sheet is written over; elsewhere it is the same again."""
     raters = ("anna", "ben", "chen", "dora")
-    grades.export("trams", DAY, labelling_folder, raters)
+    grades.export("trams", DAY, folder, raters)
     task = warehouse.scan("label_tasks").select("task_id", "thread_id").collect()
-    tasks_by_rater = {
-        rater: pl.read_excel(labelling_folder / f"{rater}.xlsx", sheet_id=1)["task_id"] for rater in raters
-    }
+    tasks_by_rater = {rater: read_sheet(folder, rater)["task_id"] for rater in raters}
     tasks_by_item = {item: set(rows["task_id"]) for (item,), rows in task.group_by("thread_id")}
     for tasks in tasks_by_item.values():
-        assert sorted(len(tasks & set(rater_tasks)) for rater_tasks in tasks_by_rater.values()) == [
-            0,
-            0,
-            len(tasks),
-            len(tasks),
-        ]
+        shared_counts = sorted(len(tasks & set(rater_tasks)) for rater_tasks in tasks_by_rater.values())
+        assert shared_counts == [0, 0, len(tasks), len(tasks)]
     with pytest.raises(BadInput, match=r"anna.xlsx: is there and may hold grades"):
-        grades.export("trams", DAY, labelling_folder, raters)
+        grades.export("trams", DAY, folder, raters)
     grades.export("trams", DAY, tmp_path, raters)
-    assert tasks_by_rater["dora"].equals(pl.read_excel(tmp_path / "dora.xlsx", sheet_id=1)["task_id"])
+    assert tasks_by_rater["dora"].equals(read_sheet(tmp_path, "dora")["task_id"])
 
 
 def test_new_compressions_go_to_the_raters_of_their_sentence(
-    labelling_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """New compressions go to the raters of their sentence, with a warning if they are not named."""
-    grades.export("trams", DAY, labelling_folder, ("anna", "ben"))
-    first = pl.read_csv(labelling_folder / "assigned.csv")
+    grades.export("trams", DAY, folder, ("anna", "ben"))
+    first = pl.read_csv(folder / "assigned.csv")
     grades.select_tasks("trams", DAY, ["tail"])
     assert grades.export("trams", DAY, tmp_path, ("chen", "dora"), systems=["tail"]) == COUNT
     assert "6 tasks are of sentences that were dealt to anna, ben" in caplog.text
     assert not pl.read_excel(tmp_path / "chen.xlsx", sheet_id=1, raise_if_empty=False).height
-    after = pl.read_csv(labelling_folder / "assigned.csv")
+    after = pl.read_csv(folder / "assigned.csv")
     assert set(after["rater_id"]) == {"anna", "ben"}
     assert first.join(after, on=first.columns, how="semi").height == first.height == after.height - 2 * COUNT
 
 
-def test_grades_become_means_once_there_are_two(labelling_folder: Path) -> None:
+def test_grades_become_means_once_there_are_two(folder: Path) -> None:
     """One sheet waits; with two each system has its means, by hand, and a shared compression counts for both."""
-    grades.export("trams", DAY, labelling_folder, ("anna", "ben"))
+    grades.export("trams", DAY, folder, ("anna", "ben"))
     is_shared = pl.col("text") == "The tram stopped ."
-    first_sheet = fill_sheet(
-        labelling_folder, "anna", pl.when(pl.col("text").str.starts_with("The ")).then(5).otherwise(1), 2
-    )
-    second_sheet = fill_sheet(labelling_folder, "ben", pl.when(is_shared).then(4).otherwise(0), 2)
+    starts_alike = pl.col("text").str.starts_with("The ")
+    first_sheet = fill_sheet(folder, "anna", pl.when(starts_alike).then(5).otherwise(1), 2)
+    second_sheet = fill_sheet(folder, "ben", pl.when(is_shared).then(4).otherwise(0), 2)
     assert grades.collect("trams", DAY, [first_sheet]) == {"tasks": 17, "graded": 0, "waiting": 17}
     assert load_means() == {}
     assert grades.collect("trams", DAY, [second_sheet]) == {"tasks": 17, "graded": 17, "waiting": 0}
@@ -201,9 +172,8 @@ def test_grades_become_means_once_there_are_two(labelling_folder: Path) -> None:
         ("ppl_deleter", "syntax"): (0.5, 6), ("ppl_deleter", "semantics"): (2, 6),
     }  # fmt: skip
     agreement = grades.load_agreement("trams", DAY)
-    assert agreement.select("field", "metric").rows() == [
-        (name, metric) for name in ("syntax", "semantics") for metric in AGREEMENT
-    ]
+    expected = [(name, metric) for name in ("syntax", "semantics") for metric in AGREEMENT]
+    assert agreement.select("field", "metric").rows() == expected
     assert set(agreement["n"]) == {17}
     assert agreement.filter(field="syntax")["value"].null_count() == 0
     rows = warehouse.scan("studies").collect()
@@ -213,12 +183,12 @@ def test_grades_become_means_once_there_are_two(labelling_folder: Path) -> None:
     assert rows.height == 3 * 2 + 2 * 3
 
 
-def test_a_look_without_news_writes_nothing(labelling_folder: Path) -> None:
+def test_a_look_without_news_writes_nothing(folder: Path) -> None:
     """Collecting the same again leaves no snapshots, and rows of other studies and systems stay."""
     other_row = studies.build_row("compression", DAY, "f1_macro", "trams:en", 0.5, 6, setting={"system": "ndd"})
     studies.replace_study("compression", studies.build_frame([other_row]), DAY)
-    grades.export("trams", DAY, labelling_folder, ("anna", "ben"))
-    sheets = [fill_sheet(labelling_folder, rater, 3, 4) for rater in ("anna", "ben")]
+    grades.export("trams", DAY, folder, ("anna", "ben"))
+    sheets = [fill_sheet(folder, rater, 3, 4) for rater in ("anna", "ben")]
     grades.collect("trams", DAY, sheets)
     snapshots = list_snapshots("labels", "studies", "runs", "dropped")
     assert grades.collect("trams", DAY, sheets)["graded"] == 17
@@ -226,23 +196,22 @@ def test_a_look_without_news_writes_nothing(labelling_folder: Path) -> None:
     assert warehouse.scan("studies", pl.col("subset") == "trams:en").collect().height == 1
 
 
-def test_files_are_looked_for_in_the_folder(labelling_folder: Path) -> None:
+def test_files_are_looked_for_in_the_folder(folder: Path) -> None:
     """What lies in `labels` is read without naming it, an .xlsx as raters fill it; sent again it corrects the first."""
-    grades.export("trams", DAY, labelling_folder, ("anna", "ben"))
+    grades.export("trams", DAY, folder, ("anna", "ben"))
     for grade in ("0", "4"):
         for rater in ("anna", "ben"):
-            rows = pl.read_excel(labelling_folder / f"{rater}.xlsx", sheet_id=1)
-            filled = rows.with_columns(syntax=pl.lit(grade), semantics=pl.lit(grade))
-            filled.write_excel(labelling_folder / "labels" / f"{rater}.xlsx")
+            sheet = read_sheet(folder, rater).with_columns(syntax=pl.lit(grade), semantics=pl.lit(grade))
+            sheet.write_excel(folder / "labels" / f"{rater}.xlsx")
         grades.collect("trams", DAY)
         assert {mean for mean, _ in load_means().values()} == {float(grade)}
     assert projects.read_labels("integrity_trams").height == 17 * 2 * 2
 
 
-def test_what_was_not_dealt_is_refused(labelling_folder: Path) -> None:
+def test_what_was_not_dealt_is_refused(folder: Path) -> None:
     """A grade by who did not get the task, of another round, of no task or off the scale is named and not kept."""
-    grades.export("trams", DAY, labelling_folder, ("anna", "ben"))
-    path = fill_sheet(labelling_folder, "anna", 3, 3)
+    grades.export("trams", DAY, folder, ("anna", "ben"))
+    path = fill_sheet(folder, "anna", 3, 3)
     good = pl.read_csv(path)
     wrong = {
         r"anna.csv: task \w{32} was not given to rater 'zoe', nor 16 others": {"rater_id": pl.lit("zoe")},
@@ -256,17 +225,17 @@ def test_what_was_not_dealt_is_refused(labelling_folder: Path) -> None:
         with pytest.raises(BadInput, match=message):
             grades.collect("trams", DAY, [path])
     assert warehouse.snapshot("labels") is None
-    (labelling_folder / "assigned.csv").write_text("task,who\n1,anna\n", encoding="utf-8")
+    (folder / "assigned.csv").write_text("task,who\n1,anna\n", encoding="utf-8")
     good.write_csv(path)
     with pytest.raises(BadInput, match=r"assigned.csv: expected columns task_id, rater_id, found task, who"):
         grades.collect("trams", DAY, [path])
     with pytest.raises(BadInput, match="2 people grade each sentence; name as many, found 1"):
-        grades.export("trams", DAY, labelling_folder / "elsewhere", ("anna",))
+        grades.export("trams", DAY, folder / "elsewhere", ("anna",))
     with pytest.raises(BadInput, match="a rater's name should be letters"):
-        grades.export("trams", DAY, labelling_folder, ("../anna", "ben"))
+        grades.export("trams", DAY, folder, ("../anna", "ben"))
 
 
-def test_simulated_raters_prefer_what_people_left(labelling_folder: Path) -> None:
+def test_simulated_raters_prefer_what_people_left(folder: Path) -> None:
     """Simulated raters grade all tasks in pairs, are marked as simulated, and prefer what is most like people's."""
     assert grades.collect("trams", DAY, tool="simulated") == {"tasks": 17, "graded": 17, "waiting": 0}
     labels = projects.read_labels("integrity_trams")
@@ -281,20 +250,20 @@ def test_simulated_raters_prefer_what_people_left(labelling_folder: Path) -> Non
     assert list_snapshots(*snapshots) == snapshots
 
 
-def test_without_peoples_compressions_grades_are_drawn(ready: Path) -> None:
+def test_without_peoples_compressions_grades_are_drawn(ready: None) -> None:
     """Without people's compressions simulated raters still grade all tasks."""
     write_compressions(("ndd", "tail"))
     grades.select_tasks("trams", DAY)
     assert grades.collect("trams", DAY, tool="simulated")["waiting"] == 0
 
 
-def test_people_count_before_simulated_raters(labelling_folder: Path) -> None:
+def test_people_count_before_simulated_raters(folder: Path) -> None:
     """People's grades replace simulated ones, which are dropped and cannot be added again."""
     grades.collect("trams", DAY, tool="simulated")
-    grades.export("trams", DAY, labelling_folder, ("anna", "ben"))
-    grades.collect("trams", DAY, [fill_sheet(labelling_folder, "anna", 5, 5)])
+    grades.export("trams", DAY, folder, ("anna", "ben"))
+    grades.collect("trams", DAY, [fill_sheet(folder, "anna", 5, 5)])
     assert grades.load_means("trams", DAY).is_empty()  # a single person's wait, and the others count no more
-    grades.collect("trams", DAY, [fill_sheet(labelling_folder, "ben", 5, 5)])
+    grades.collect("trams", DAY, [fill_sheet(folder, "ben", 5, 5)])
     assert {mean for mean, _ in load_means().values()} == {5}
     assert set(warehouse.scan("studies").collect()["subset"]) == {"trams:human"}
     dropped = warehouse.scan("dropped", pl.col("step") == grades.STEP).collect()
@@ -303,7 +272,7 @@ def test_people_count_before_simulated_raters(labelling_folder: Path) -> None:
         grades.collect("trams", DAY, tool="simulated")
 
 
-def test_a_system_counts_where_it_was_given(ready: Path) -> None:
+def test_a_system_counts_where_it_was_given(ready: None) -> None:
     """What one system shares with another that was graded is no sample of it: without being given it has no mean."""
     grades.select_tasks("trams", DAY, ["gold", "ppl_deleter"])
     grades.collect("trams", DAY, tool="simulated")
@@ -314,11 +283,11 @@ def test_a_system_counts_where_it_was_given(ready: Path) -> None:
     assert counts == {"gold": COUNT, "ppl_deleter": COUNT, "ndd": 2}
 
 
-def test_grades_of_what_has_changed_do_not_count(labelling_folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_grades_of_what_has_changed_do_not_count(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Grades of a changed compression are dropped as unknown; the others stay, and new ones can be added."""
     grades.collect("trams", DAY, tool="simulated")
     before = load_means("simulated")
-    write_compressions(ppl_deleter=(0, 0, 0, 1, 1, 0))
+    write_compressions(ppl_deleter="000110")
     assert grades.publish("trams", DAY) == 11
     after = load_means("simulated")
     assert after == {key: number for key, number in before.items() if key[0] != "ppl_deleter"}
@@ -329,10 +298,10 @@ def test_grades_of_what_has_changed_do_not_count(labelling_folder: Path, caplog:
     assert grades.collect("trams", DAY, tool="simulated") == {"tasks": 17, "graded": 17, "waiting": 0}
 
 
-def test_days_share_grades_of_what_is_the_same(labelling_folder: Path) -> None:
+def test_days_share_grades_of_what_is_the_same(folder: Path) -> None:
     """Compressions that are the same on another day have the grades they got; its other tasks are none of this day."""
     grades.collect("trams", DAY, tool="simulated")
-    write_compressions(day=LATER, ndd=(1, 1, 1, 1, 1, 0))
+    write_compressions(day=LATER, ndd="111110")
     assert grades.select_tasks("trams", LATER, ["gold", "ndd"]) == 17 + 5
     assert grades.publish("trams", LATER) == 6
     means = grades.load_means("trams", LATER).filter(metric="syntax")
@@ -341,7 +310,7 @@ def test_days_share_grades_of_what_is_the_same(labelling_folder: Path) -> None:
     assert len(load_means("simulated")) == 6
 
 
-def test_what_was_withdrawn_does_not_come_back(labelling_folder: Path) -> None:
+def test_what_was_withdrawn_does_not_come_back(folder: Path) -> None:
     """A task taken out on request is not given again, and its grades go with the next look."""
     grades.collect("trams", DAY, tool="simulated")
     task = warehouse.scan("label_tasks").sort("task_id").collect().row(0, named=True)
@@ -352,11 +321,11 @@ def test_what_was_withdrawn_does_not_come_back(labelling_folder: Path) -> None:
     assert warehouse.run_check("labels_have_tasks") == []
 
 
-def test_the_papers_numbers_stand_beside(labelling_folder: Path) -> None:
+def test_the_papers_numbers_stand_beside(folder: Path) -> None:
     """A row a system with both means and intervals; those that the paper graded have its means, gold has none."""
     assert grades.summarize_grades("trams", DAY).is_empty()
-    grades.export("trams", DAY, labelling_folder, ("anna", "ben"))
-    grades.collect("trams", DAY, [fill_sheet(labelling_folder, rater, 4, 3) for rater in ("anna", "ben")])
+    grades.export("trams", DAY, folder, ("anna", "ben"))
+    grades.collect("trams", DAY, [fill_sheet(folder, rater, 4, 3) for rater in ("anna", "ben")])
     summary = grades.summarize_grades("trams", DAY)
     assert summary["system"].to_list() == ["gold", "ndd", "ppl_deleter"]
     assert summary.row(1) == ("ndd", "human", 6, "4.00 (4.00–4.00)", TABLE_13["NDD"][0], "3.00 (3.00–3.00)", 3.46)

@@ -1,5 +1,6 @@
 """Compression of texts: results, refusals, and words that are data (NDD, section 4)."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -11,20 +12,12 @@ from pipeline import __version__, sample
 from pipeline.errors import BadInput, Missing
 from pipeline.score.compress.search import Search
 from pipeline.tasks.ndd import compressions, masked_lm, systems
-from pipeline.tasks.ndd.systems import (
-    SYSTEMS,
-    DistanceOptions,
-    compress_sentences,
-    compress_texts,
-    format_signature,
-    get_system,
-)
+from pipeline.tasks.ndd.systems import SYSTEMS, DistanceOptions, Method, compress_sentences, compress_texts, get_system
 from pipeline.text import trees
 
 EN, ZH = "The old shop, which nobody liked, is shut.", "老店没人喜欢，已经关门了。你知道吗？"
 WORDS = ("the", "old", "shop", "is", "shut", ",", ".", "!")
 HALF = Search(ratio=0.5)
-FAST = "fast_ndd"
 PLAIN = [
     EN, ZH, "Don't go. It's late (again)!", '"Nobody," she said, "paid $3.50."', "我用iPhone看了3集。好看！", "x",
     "...", "안녕하세요 여러분 오늘", "This is 很 odd.",
@@ -32,9 +25,16 @@ PLAIN = [
 HOSTILE = ["[MASK]", "[SEP]</s>", "=1+1", "@SUM(A1)", "\u202eevil\u202c", "{0}%s", "<b>", "';--", "天气"]
 
 
-def compress(*texts: str | None, **options: object) -> pl.DataFrame:
-    """Compress texts."""
-    return compress_texts(pl.DataFrame({"body": texts}, schema={"body": pl.String}), "body", **options)  # type: ignore[arg-type]
+def compress(*texts: str | None, ref: str | None = None, syntax: Path | None = None, **options: object) -> pl.DataFrame:
+    """Compress texts by a method of these options."""
+    rows = pl.DataFrame({"body": texts}, schema={"body": pl.String})
+    return compress_texts(rows, "body", Method(**options), ref, syntax)  # type: ignore[arg-type]
+
+
+def list_rounds(words: Sequence[Sequence[str]], search: Search) -> list[list[int]]:
+    """List the round in which each word of sentences is dropped by Fast NDD."""
+    answers = compress_sentences(words, Method(system="fast_ndd", search=search), masked_lm.load_model())
+    return [answer.rounds.tolist() for answer in answers]
 
 
 def is_within(part: str, text: str) -> bool:
@@ -47,7 +47,7 @@ def test_a_frame_comes_back_with_its_texts_compressed() -> None:
     """Each language uses its own model; rows keep their order, other columns stay, and no text gives null."""
     rows = pl.DataFrame({"id": [1, 2, 3, 4, 5], "body": [EN, ZH, None, " \n", EN], "ratio": ["old"] * 5})
     progress: list[int] = []
-    compressed = compress_texts(rows, "body", search=HALF, on_progress=progress.append)
+    compressed = compress_texts(rows, "body", Method(search=HALF), on_progress=progress.append)
     assert compressed.columns == ["id", "body", "compressed", "ratio", "after", "signature"]
     assert compressed.select("id", "body").equals(rows.select("id", "body"))
     assert compressed.row(2)[2:] == compressed.row(3)[2:] == (None, None, None, None)
@@ -75,7 +75,7 @@ def test_each_round_takes_from_the_one_before(words: list[str]) -> None:
     Words that look like masks, formulas, markup or patterns are words like others.
     """
     text = " ".join(words)
-    result = compress(text, system=FAST, search=Search(ratio=0.4, longest=2)).row(0, named=True)
+    result = compress(text, system="fast_ndd", search=Search(ratio=0.4, longest=2)).row(0, named=True)
     if result["after"] is None:
         assert not text
         return
@@ -93,44 +93,11 @@ def test_hostile_words_go_as_data() -> None:
     assert compress("a\tb", search=Search(ratio=1))["compressed"].item() == "a b"
 
 
-@pytest.mark.parametrize("ratio", [0.3, 0.7])
-def test_a_ratio_is_kept_over_many_sentences(ratio: float) -> None:
-    """Sentences keep whole words; over forty of the sample the share is within two points of what was asked."""
-    words = compressions.load_items()["words"].to_list()[:40]
-    answers = compress_sentences(words, FAST, masked_lm.load_model(), Search(ratio=ratio))
-    assert [len(answer.is_kept) for answer in answers] == [*map(len, words)]
-    assert sum(int(answer.is_kept.sum()) for answer in answers) / sum(map(len, words)) == pytest.approx(ratio, abs=0.02)
-
-
 def test_sentences_are_compressed_alike_in_any_company() -> None:
     """More than are searched at once give what each gives alone."""
     words = (compressions.load_items()["words"].to_list()[:5] * 14)[:66]
-    answers = compress_sentences(words, FAST, masked_lm.load_model(), HALF)
-    alone = [
-        compress_sentences([sentence], FAST, masked_lm.load_model(), HALF)[0].rounds.tolist() for sentence in words[:5]
-    ]
-    assert [sentence.rounds.tolist() for sentence in answers] == (alone * 14)[:66]
-
-
-def test_with_trees_only_subtrees_go() -> None:
-    """Each span is a word with all that was left below it before its round (NDD-21)."""
-    treebank = [*trees.read(sample.TREES)][:6]
-    answers = compress_sentences(
-        [tree.words for tree in treebank],
-        "fast_ndd_sc",
-        masked_lm.load_model(),
-        HALF,
-        heads=[tree.heads for tree in treebank],
-    )
-    for tree, answer in zip(treebank, answers, strict=True):
-        heads, number = list(tree.heads), 0
-        assert answer.spans
-        for number in range(1, max(answer.rounds) + 1):
-            spans = [(start, end) for dropped_in, start, end in answer.spans if dropped_in == number]
-            assert {*spans} <= {(start, end) for start, end in trees.find_subtrees(heads).tolist()}
-            is_kept = [not any(start <= place < end for start, end in spans) for place in range(len(heads))]
-            heads = trees.drop_words(heads, is_kept).tolist()
-        assert len(heads) == answer.is_kept.sum()
+    alone = [list_rounds([sentence], HALF)[0] for sentence in words[:5]]
+    assert list_rounds(words, HALF) == (alone * 14)[:66]
 
 
 def test_texts_with_a_file_of_trees() -> None:
@@ -148,7 +115,7 @@ def test_trees_are_needed_where_subtrees_are_asked_for() -> None:
     with pytest.raises(Missing, match=r"stanza has no models in .*stanza.download\('en'"):
         compress(EN, system="ndd_sc")
     with pytest.raises(BadInput, match=r"ndd_sc drops only whole subtrees .*--syntax F.conllu"):
-        compress_sentences([["a", "b"]], "ndd_sc", masked_lm.load_model())
+        compress_sentences([["a", "b"]], Method(system="ndd_sc"), masked_lm.load_model())
 
 
 def test_a_file_lacks_a_tree() -> None:
@@ -183,22 +150,19 @@ def test_counts_have_no_states(system: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("search", "numbers", "message"),
+    ("options", "message"),
     [
-        (Search(ratio=0), None, "ratio should be above 0 and at most 1, not 0"),
-        (Search(ratio=float("nan")), None, "ratio should be above 0 and at most 1, not nan"),
-        (Search(threshold=float("inf")), None, "threshold should be a number"),
-        (Search(rounds=0), None, "rounds and longest should be at least 1"),
-        (None, DistanceOptions(mu=0), "mu and nu should be above 0 and at most 1, found 0 and 1"),
-        (None, DistanceOptions(nu=1.5), "mu and nu should be above 0 and at most 1"),
-        (None, DistanceOptions(weighting="heavy"), "weights of balanced, exponential, printed, released"),
-        (None, DistanceOptions(divergence="l2"), "expected a divergence of hellinger, kl, kl_reversed"),  # type: ignore[arg-type]
+        ({"search": Search(ratio=float("nan"))}, "ratio should be above 0 and at most 1, not nan"),
+        ({"distance": DistanceOptions(mu=0)}, "mu and nu should be above 0 and at most 1, found 0 and 1"),
+        ({"distance": DistanceOptions(nu=1.5)}, "mu and nu should be above 0 and at most 1"),
+        ({"distance": DistanceOptions(weighting="heavy")}, "weights of balanced, exponential, printed, released"),
+        ({"distance": DistanceOptions(divergence="l2")}, "expected a divergence of hellinger, kl, kl_reversed"),  # type: ignore[arg-type]
     ],
 )
-def test_numbers_that_are_none(search: Search | None, numbers: DistanceOptions | None, message: str) -> None:
+def test_numbers_that_are_none(options: dict[str, object], message: str) -> None:
     """Each is refused with what it can be."""
     with pytest.raises(BadInput, match=message):
-        compress(EN, search=search, distance_options=numbers)
+        compress(EN, **options)
 
 
 def test_numbers_change_what_goes() -> None:
@@ -209,29 +173,20 @@ def test_numbers_change_what_goes() -> None:
     )
     assert five_rounds["after"][0] == one_round["compressed"]
     assert five_rounds["ratio"] < one_round["ratio"]
-    assert (
-        len(
-            {
-                compress(EN, distance_options=DistanceOptions(divergence=divergence))["signature"].item()
-                for divergence in ("kl", "hellinger")
-            }
-        )
-        == 2
-    )
+    hellinger = DistanceOptions(divergence="hellinger")
+    assert "|divergence:hellinger|" in compress(EN, distance=hellinger)["signature"].item()
 
 
 def test_a_signature_names_what_is_not_usual() -> None:
     """System, model and code always; a number only where it is another than the usual one."""
     lm = masked_lm.load_model()
     plain = f"compression:ndd|{lm.model.signature}|undertone:{__version__}"
-    assert (
-        format_signature("ndd", lm)
-        == format_signature("ndd", lm, Search(threshold=1.0), DistanceOptions(mu=0.9))
-        == plain
-    )
+    defaults = Method(search=Search(threshold=1.0), distance=DistanceOptions(mu=0.9))
+    assert Method().format_signature(lm) == defaults.format_signature(lm) == plain
     search = Search(longest=3, threshold=0.5, rounds=2, ratio=0.44, is_released=True)
     numbers = DistanceOptions(divergence="hellinger", weighting="printed", mu=0.5, nu=0.25)
-    assert format_signature("fast_ndd", lm, search, numbers).split("|")[4:-1] == [
+    method = Method(system="fast_ndd", search=search, distance=numbers)
+    assert method.format_signature(lm).split("|")[4:-1] == [
         "longest:3", "threshold:0.5", "rounds:2", "ratio:0.44", "is_released:True", "divergence:hellinger",
         "weighting:printed", "mu:0.5", "nu:0.25",
     ]  # fmt: skip
@@ -240,13 +195,3 @@ def test_a_signature_names_what_is_not_usual() -> None:
 def test_the_language_whose_model_answers() -> None:
     """What is written without blanks is taken for Chinese, the rest for English."""
     assert [*map(systems.choose_model_lang, ("en", "ko", "zh", "ja", "und"))] == ["en", "en", "zh", "zh", "en"]
-
-
-def test_another_model_gives_another_signature(tmp_path: Path) -> None:
-    """Counts of a folder have another signature than those of the sample."""
-    masked_lm.count_file([EN, "The old shop is shut."], tmp_path / "counts")
-    sample_signature, file_signature = (
-        compress(EN, ref=ref, search=HALF)["signature"].item() for ref in (None, str(tmp_path / "counts"))
-    )
-    assert sample_signature.split("|")[1] != file_signature.split("|")[1]
-    assert file_signature.split("|")[1].startswith("count:")
