@@ -60,7 +60,7 @@ class Tables:
     def extract_on_complete(self, task_instance: Any) -> Lineage:
         """At the end, good or bad: what was written too."""
         task = {"dag": task_instance.dag_id, "task": task_instance.task_id, "run": task_instance.run_id}
-        every = (_held("pipeline.warehouse.written", "WRITTEN"), _held("pipeline.tasks.record.runs", "RECENT_ROWS"))
+        every = (_held("pipeline.warehouse.write", "WRITTEN"), _held("pipeline.tasks.record.runs", "RECENT_ROWS"))
         wrote, told = ([one for one in some if task.items() <= one.items()] for some in every)
         return self._of(wrote, told)
 

@@ -19,22 +19,23 @@ def server() -> Iterator[str]:
         pytest.skip("PostgreSQL is not installed here")
     folder = Path(tempfile.mkdtemp(prefix="undertone-pg-"))
     folder.chmod(0o755)
-    be = ["runuser", "-u", "postgres", "--"] if getpass.getuser() == "root" else []  # it refuses to run as root
     data = folder / "data"
-    if be:
+    user = []
+    if getpass.getuser() == "root":  # it refuses to run as root
+        user = ["runuser", "-u", "postgres", "--"]
         data.mkdir()
         shutil.chown(data, "postgres")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    control = str(programs[-1].with_name("pg_ctl"))
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
 
-    def quietly(*words: str) -> None:
-        subprocess.run([*be, *words], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    def run(program: str, *words: str) -> None:
+        command = [*user, programs[-1].with_name(program), "-D", data, *words]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
-    quietly(str(programs[-1]), "-D", str(data), "-A", "trust", "-U", "undertone", "--no-sync")
-    quietly(control, "-D", str(data), "-w", "-o", options, "start")
+    run("initdb", "-A", "trust", "-U", "undertone", "--no-sync")
+    run("pg_ctl", "-w", "-o", options, "start")
     yield f"postgresql+psycopg2://undertone@127.0.0.1:{port}/postgres"
-    quietly(control, "-D", str(data), "-m", "immediate", "stop")
+    run("pg_ctl", "-m", "immediate", "stop")
     shutil.rmtree(folder, ignore_errors=True)

@@ -39,7 +39,7 @@ def test_counting_then_erasing(run: Run, comments: None) -> None:
 def test_it_is_not_done_unasked(run: Run, comments: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody can be asked --yes is needed; on a terminal no is no."""
     done = run("forget", "--user-id", USER)
-    assert (done.code, "say --yes" in done.err) == (2, True)
+    assert (done.code, "give --yes" in done.err) == (2, True)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("typer.confirm", _no)
     assert run("forget", "--user-id", USER).code == 1

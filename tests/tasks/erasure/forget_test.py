@@ -520,13 +520,14 @@ def test_a_file_of_ids(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tables / "ids.csv"
     content = f"source,user_id,comment_id\nweibo,{RAW},\n,{USER},9006\n"
     path.write_text(content)
-    assert run.forget_file(str(path), None, None, KEY.decode(), "r", dry_run=True)["stores"]
+    params = {"path": str(path), "origin": None, "source": None, "dry_run": False, "retrain": False}
+    assert run.forget_file({**params, "dry_run": True}, KEY.decode(), "r")["stores"]
     with pytest.raises(Retry, match="strange"):
-        run.forget_file(str(path), None, None, KEY.decode(), "r")
+        run.forget_file(params, KEY.decode(), "r")
     assert path.read_text() == content
     strange.unlink()
     report.write_text(SAID)
-    summary = run.forget_file(str(path), None, None, KEY.decode(), "r")
+    summary = run.forget_file(params, KEY.decode(), "r")
     assert not path.exists()
     assert not [word for word in (*WORDS, "9001") if word in json.dumps(summary)]
     assert summary["days_to_report_again"] == ["2026-11-19"]
