@@ -226,14 +226,14 @@ def _limit(texts: Iterator[pl.Series]) -> Iterator[pl.Series]:
 
 def _read_columns(frame: pl.DataFrame) -> Iterator[pl.Series]:
     for column in frame:
-        if isinstance(column.dtype, pl.Struct):
-            yield from _read_columns(column.struct.unnest())
         if column.dtype == pl.List(pl.String):  # words of a text are the text
             yield column.list.join(" ")
             yield column.list.join("")
         while column.dtype.is_nested() and not isinstance(column.dtype, pl.Struct):
             column = column.explode()  # noqa: PLW2901
-        if column.dtype == pl.Binary:
+        if isinstance(column.dtype, pl.Struct):
+            yield from _read_columns(column.struct.unnest())
+        elif column.dtype == pl.Binary:
             yield _decode(column.drop_nulls())
         elif column.dtype == pl.String:
             yield column

@@ -47,17 +47,20 @@ def find(*words: str, closed: set[str] | None = None) -> list[str]:
 
 
 def test_packed_words_are_found(home: Path) -> None:
-    """The search opens zip, gzip, SQLite and lists of words, and meets JSON's, HTML's and older encodings' spelling."""
+    """The search opens zip, gzip, SQLite, lists of words and of records, and meets the spelling of other formats."""
     write_zip(home / "a.zip", zipfile.ZIP_DEFLATED, inner=SECRET * 100)
     (home / "b.gz").write_bytes(gzip.compress(SECRET.encode()))
     with closing(sqlite3.connect(home / "c.sqlite")) as connection, connection:
         connection.execute("create table t (x)")
         connection.execute("insert into t values (?)", ["-" * 9_000 + SECRET])
     pl.DataFrame({"words": [["zq-the", "erased", "words"]]}).write_parquet(home / "d.parquet")
+    replies = [[{"texts": [{"text": f"{'-' * 90}{SECRET[:7]} {n} {SECRET}"}]}] for n in range(9)]  # packed, unlike one
+    pl.DataFrame({"replies": replies}).write_parquet(home / "g.parquet")
+    assert SECRET.encode() not in (home / "g.parquet").read_bytes()
     (home / "e.csv").write_text("别人没有说过的话，一个人说的", encoding="gb18030")
     (home / "f.html").write_text("a &lt;b&gt; &amp; c\\u4e00")
     (home / "none.txt").write_text("others")
-    assert find(SECRET, "zq-the erased words") == ["a.zip", "b.gz", "c.sqlite", "d.parquet"]
+    assert find(SECRET, "zq-the erased words") == ["a.zip", "b.gz", "c.sqlite", "d.parquet", "g.parquet"]
     assert find("没有说过的话") == ["e.csv"]
     assert find(*warehouse.spellings("a <b> & c")) == ["f.html"]
     assert warehouse.search([]) == []
