@@ -108,7 +108,7 @@ def refuse_unknown_states(names: Iterable[str]) -> None:
             raise BadInput(
                 f"{name}: rows of another table lie in the same folder, and would stay; nothing was erased. "
                 f"`undertone recover-catalog --dry-run` counts them. Delete the metadata files of that table, the "
-                f"newest is {rest[0].path}, run `undertone maintain` a day later, then erase again"
+                f"newest is {rest[-1].path}, run `undertone maintain` a day later, then erase again"
             )
 
 
