@@ -43,10 +43,7 @@ def forget() -> None:
         from pipeline.tasks.erasure import run
 
         slices.check_params(dag_run.conf, dag.params)
-        fields = (params["path"], params["origin"], params["source"])
-        return run.forget_file(
-            *fields, secret("undertone_user_key"), run_id, dry_run=params["dry_run"], retrain=params["retrain"]
-        )
+        return run.forget_file(params, secret("undertone_user_key"), run_id)
 
     erase()
 

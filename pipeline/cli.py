@@ -94,7 +94,7 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
         "health": Command("Print the state of each step of the last days: ok, late, unusual or missing.",
                           "operate.running:health"),
         "heal": Command("Find days that lack tokens or scores, and make them.", "operate.running:heal"),
-        "backfill": Command("Run days through collect, tokenize, score and report.", "operate.backfill:backfill"),
+        "backfill": Command("Run days through collect, tokenize, score and report.", "operate.running:backfill"),
         "forget": Command("Erase everything that comes from some comments, and write a receipt.",
                           "operate.forget:forget"),
         "check": Command("Run the data checks of sql/checks, or look for damaged files.", "operate.upkeep:check"),

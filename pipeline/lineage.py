@@ -64,7 +64,7 @@ class Tables:
         writes, runs = (
             [row for row in getattr(sys.modules.get(module), name, []) if task.items() <= row.items()]
             for module, name in (
-                ("pipeline.warehouse.written", "WRITTEN"),
+                ("pipeline.warehouse.write", "WRITTEN"),
                 ("pipeline.tasks.record.runs", "RECENT_ROWS"),
             )
         )

@@ -54,7 +54,7 @@ def list_tables(names: Sequence[str], params: UpkeepParams) -> list[str]:
         raise BadInput(f"no table {', '.join(unknown)}; there are {', '.join(warehouse.names())}")
     if not params["dry_run"]:
         warehouse.backup()
-    return [name for name in maintain.written() if name in names or not names]
+    return [name for name in maintain.list_written() if name in names or not names]
 
 
 def maintain_table(name: str, params: UpkeepParams) -> dict[str, int]:
@@ -68,7 +68,7 @@ def find_damage() -> tuple[list[str], int]:
         return [damage], 0
     damaged = []
     unrecorded_count = 0
-    for name in iterate(maintain.written(), "tables checked"):
+    for name in iterate(maintain.list_written(), "tables checked"):
         checked = check(name, footers=True, weeks=1)
         damaged += [f"{name}: {describe(name, [problem])}" for problem in (*checked.problems, *checked.other_problems)]
         unrecorded_count += len(checked.unrecorded)

@@ -1,4 +1,4 @@
-"""The Iceberg catalog and its tables: opened, created once, scanned."""
+"""The Iceberg catalog and its tables: open, create once, scan."""
 
 import logging
 import threading
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.exceptions import ValidationError as InvalidMetadata
@@ -23,13 +22,14 @@ from sqlalchemy.orm import Session
 from pipeline import settings
 from pipeline.errors import BadInput, Missing, Retry
 from pipeline.private import make_folder
-from pipeline.tables import TABLES
+from pipeline.tables import TABLES, empty
 from pipeline.warehouse import checksums
 from pipeline.warehouse.files import list_folder, open_store, path_of
 
 log = logging.getLogger(__name__)
 
 NAMESPACE = "undertone"
+RECOVER = "run `undertone recover-catalog`"
 
 # Isolation stays serializable (the default): under snapshot isolation two attempts on an empty slice both land.
 PROPERTIES = {
@@ -44,15 +44,14 @@ PROPERTIES = {
     # there are none, but for the columns by which slices are cut: with theirs, writers of two slices do not collide.
     "write.metadata.metrics.default": "counts",
     **{
-        f"write.metadata.metrics.column.{c}": "truncate(16)"
-        for c in ("source", "day", "origin", "step", "kind", "study")
+        f"write.metadata.metrics.column.{column}": "truncate(16)"
+        for column in ("source", "day", "origin", "step", "kind", "study")
     },
 }
-
-
-# of a store that keeps the line open and says nothing; polars' own limit is none, and a retry needs an end to begin
+# of a store that keeps the line open and sends nothing; polars' own limit is none, and a retry needs an end to begin
 STORE = {"connect_timeout": "10s", "timeout": "120s"}
-_SILENCE = {"s3.connect-timeout": "10", "s3.request-timeout": "120"}  # the same as pyiceberg says it
+_SILENCE = {"s3.connect-timeout": "10", "s3.request-timeout": "120"}  # the same for pyiceberg
+_IS_OURS = (IcebergTables.catalog_name == "undertone", IcebergTables.table_namespace == NAMESPACE)
 
 
 class Catalog(SqlCatalog):
@@ -64,7 +63,7 @@ class Catalog(SqlCatalog):
 
     def commit_table(self, table: Table, requirements: Any, updates: Any) -> CommitTableResponse:
         """Commit; then record the checksums, which were computed before."""
-        fresh = checksums.added(table.io, updates)
+        fresh = checksums.compute_added(table.io, updates)
         self._staged.location = None
         try:
             response = super().commit_table(table, requirements, updates)
@@ -86,21 +85,18 @@ class Catalog(SqlCatalog):
         self._staged.checksum = checksums.compute(*open_store(metadata_path))
 
     def set_states(self, states: Mapping[str, tuple[str | None, str]]) -> None:
-        """Make the catalog name these metadata files, in one transaction.
+        """Make the catalog name other metadata files, in one transaction: by table the address that it has, and a new.
 
-        Args:
-            states: of each table the address that the catalog has, None for a table it does not know, and the new one.
+        An address of None is that of a table which the catalog does not know.
         """
         with Session(self.engine) as session, session.begin():
             for name, (before, after) in states.items():
                 if before is None:
                     session.execute(insert(IcebergTables).values(**self._create_table_row(NAMESPACE, name, after)))
                     continue
-                change = update(IcebergTables).where(
-                    IcebergTables.catalog_name == self.name, IcebergTables.table_namespace == NAMESPACE,
-                    IcebergTables.table_name == name, IcebergTables.metadata_location == before,
-                )  # fmt: skip
-                result: Any = session.execute(change.values(metadata_location=after))
+                is_unchanged = (IcebergTables.table_name == name, IcebergTables.metadata_location == before)
+                change = update(IcebergTables).where(*_IS_OURS, *is_unchanged).values(metadata_location=after)
+                result: Any = session.execute(change)
                 if result.rowcount < 1:
                     raise Retry(f"another writer changed {name} meanwhile; nothing was changed")
 
@@ -116,26 +112,27 @@ _OPEN: dict[tuple[str, str, bool], tuple[int, Catalog]] = {}  # one a process: o
 
 
 def catalog(*, create_tables: bool = False) -> Catalog:
-    """The catalog in force. Only `create` may make its tables: several tasks doing so at once would race.
+    """Open the catalog. Only `create` may make its tables: several tasks doing so at once would race.
 
-    A SQLite file that is another one than before is opened anew; one that is not there is not made.
+    A SQLite file that is another one than before is opened again; one that is not there is not made.
     """
-    key = (settings.catalog_uri(), _location(), create_tables)
-    if not (inode := _inode()) and not create_tables:
-        raise Missing(f"there is no catalog at {_shown()}; {_advice()}")
-    before, opened = _OPEN.get(key, (None, None))
-    if opened is not None and before == inode:
-        return opened
-    if opened is not None:
-        opened.engine.dispose()
-    props = {"uri": key[0], "warehouse": key[1], "init_catalog_tables": str(create_tables).lower()}
-    opened = Catalog("undertone", **props, **properties())
-    _OPEN[key] = (_inode(), opened)
-    return opened
+    uri, location = settings.catalog_uri(), _location()
+    inode = _inode()
+    if not inode and not create_tables:
+        raise Missing(f"there is no catalog at {_format_address()}; {_advise()}")
+    before, current = _OPEN.get((uri, location, create_tables), (0, None))
+    if current is not None:
+        if before == inode:
+            return current
+        current.engine.dispose()
+    props = {"uri": uri, "warehouse": location, "init_catalog_tables": str(create_tables).lower()}
+    current = Catalog("undertone", **props, **properties())
+    _OPEN[uri, location, create_tables] = (_inode(), current)
+    return current
 
 
 def _inode() -> int:
-    """What tells the catalog's SQLite file from another of its name: 0 if there is none, -1 for a server."""
+    """Identify the catalog's SQLite file among others of its name: 0 if there is none, -1 for a server."""
     file = sqlite_file()
     if file is None:
         return -1
@@ -145,8 +142,8 @@ def _inode() -> int:
 def properties() -> dict[str, str]:
     """How pyiceberg reaches the object store."""
     # without a region each process asks the public cloud for it first, which behind a firewall takes seconds
-    given = {"s3.endpoint": settings.aws_endpoint(), "s3.region": settings.aws_region()}
-    return _SILENCE | {name: value for name, value in given.items() if value}
+    options = {"s3.endpoint": settings.aws_endpoint(), "s3.region": settings.aws_region()}
+    return _SILENCE | {name: value for name, value in options.items() if value}
 
 
 def _location() -> str:
@@ -161,8 +158,8 @@ def _location() -> str:
 
 def close() -> None:
     """Let go of the catalog's connections."""
-    for _, opened in _OPEN.values():
-        opened.engine.dispose()
+    for _, current in _OPEN.values():
+        current.engine.dispose()
     _OPEN.clear()
 
 
@@ -175,47 +172,39 @@ def create() -> list[str]:
         BadInput: the catalog is damaged, or lacks tables whose files are there; nothing was created.
     """
     _location()  # refused before a folder is made
-    present = registered()
-    if orphaned := [name for name in TABLES if name not in present and _holds_rows(name)]:
+    existing = registered()
+    absent = [name for name in TABLES if name not in existing]
+    if orphaned := [name for name in absent if _holds_rows(name)]:
         raise BadInput(
-            f"the catalog at {_shown()} does not know {len(orphaned)} tables whose files are in {settings.warehouse()} "
-            f"({', '.join(orphaned[:5])}{', …' if len(orphaned) > 5 else ''}); nothing was created. Run `undertone "
-            "recover-catalog` to get them back, or set UNDERTONE_WAREHOUSE to another place"
+            f"the catalog at {_format_address()} does not know {len(orphaned)} tables whose files are in "
+            f"{settings.warehouse()} ({', '.join(orphaned[:5])}{', …' if len(orphaned) > 5 else ''}); nothing was "
+            "created. Run `undertone recover-catalog` to get them back, or set UNDERTONE_WAREHOUSE to another place"
         )
     make_folder(settings.home())
     if "://" not in settings.warehouse():
         make_folder(Path(settings.warehouse()))
-    cat = catalog(create_tables=True)
-    cat.create_namespace_if_not_exists(NAMESPACE)
-    for name in present.keys() & TABLES.keys():
-        _widen(table(name), _columns(name))
-    created = [name for name in TABLES if name not in present]
-    for name in created:
-        columns = _columns(name)
+    current = catalog(create_tables=True)
+    current.create_namespace_if_not_exists(NAMESPACE)
+    widen()
+    for name in absent:
+        columns = empty(name).to_arrow().schema
         with (
             suppress(TableAlreadyExistsError, CommitFailedException),  # another process was faster
-            cat.create_table_transaction(f"{NAMESPACE}.{name}", schema=columns, properties=PROPERTIES) as tx,
+            current.create_table_transaction(f"{NAMESPACE}.{name}", schema=columns, properties=PROPERTIES) as tx,
             tx.update_spec() as spec,
         ):
             for column in TABLES[name].partitions:
                 spec.add_identity(column)
-    return created
-
-
-def _columns(name: str) -> pa.Schema:
-    return TABLES[name].schema.create_empty().to_arrow().schema
-
-
-def _widen(handle: Table, columns: pa.Schema) -> None:
-    if set(columns.names) - set(handle.schema().column_names):
-        with suppress(CommitFailedException), handle.update_schema() as update:
-            update.union_by_name(columns)
+    return absent
 
 
 def widen() -> None:
     """Give tables of an earlier version the columns they lack, empty in their old rows."""
-    for name in TABLES:
-        _widen(table(name), _columns(name))
+    for name in registered().keys() & TABLES.keys():
+        handle, columns = table(name), empty(name).to_arrow().schema
+        if set(columns.names) - set(handle.schema().column_names):
+            with suppress(CommitFailedException), handle.update_schema() as change:
+                change.union_by_name(columns)
 
 
 def names() -> list[str]:
@@ -224,45 +213,41 @@ def names() -> list[str]:
 
 
 def table(name: str) -> Table:
-    """The table's newest state; load it anew for every attempt."""
+    """Load the table's newest state; do it again for every attempt."""
     if name not in TABLES:
         raise Missing(f"no table {name!r}; there are {', '.join(TABLES)}")
     try:
         return _load(name)
-    except NoSuchTableError as why:
-        raise Missing(f"the catalog at {_shown()} has no table {name}; {_advice()}") from why
-    except SQLAlchemyError as why:
-        raise _translate(why) from None  # its text may hold a password
-    except FileNotFoundError as why:  # damage, which asking again does not mend
-        raise BadInput(f"{name}: the catalog names a metadata file that is not there: {why}; {RECOVER}") from why
-    except (InvalidMetadata, ValueError) as why:
-        at = metadata_location(name)
-        raise BadInput(f"{name}: the metadata file {at} is damaged ({type(why).__name__}); {RECOVER}") from why
-    except OSError as why:
-        raise Retry(f"{name}: the object store does not answer: {why}") from why
-
-
-RECOVER = "run `undertone recover-catalog`"
+    except NoSuchTableError as error:
+        raise Missing(f"the catalog at {_format_address()} has no table {name}; {_advise()}") from error
+    except SQLAlchemyError as error:
+        raise _translate(error) from None  # its text may hold a password
+    except FileNotFoundError as error:  # damage, which asking again does not mend
+        raise BadInput(f"{name}: the catalog names a metadata file that is not there: {error}; {RECOVER}") from error
+    except (InvalidMetadata, ValueError) as error:
+        place = registered()[name]
+        raise BadInput(f"{name}: the metadata file {place} is damaged ({type(error).__name__}); {RECOVER}") from error
+    except OSError as error:
+        raise Retry(f"{name}: the object store does not answer: {error}") from error
 
 
 def _load(name: str) -> Table:
     """Load the table; once more if a commit or an upkeep removed the metadata file between its look-up and its read."""
-    try:
+    with suppress(FileNotFoundError):
         return catalog().load_table(f"{NAMESPACE}.{name}")
-    except FileNotFoundError:
-        return catalog().load_table(f"{NAMESPACE}.{name}")
+    return catalog().load_table(f"{NAMESPACE}.{name}")
 
 
 def _translate(error: SQLAlchemyError) -> BadInput | Missing | Retry:
-    """A fault of the catalog's database as what one does about it."""
+    """Translate a fault of the catalog's database into what one does about it."""
     if any(sign in str(error) for sign in ("no such table", "unable to open database", "UndefinedTable")):
-        return Missing(f"there is no catalog at {settings.home()}; {_advice()}")
+        return Missing(f"there is no catalog at {settings.home()}; {_advise()}")
     if any(sign in str(error) for sign in ("not a database", "malformed", "disk I/O error")):
-        return BadInput(f"the catalog at {_shown()} is damaged; {RECOVER}")
+        return BadInput(f"the catalog at {_format_address()} is damaged; {RECOVER}")
     return Retry(f"the catalog does not answer: {type(error).__name__}")
 
 
-def _advice() -> str:
+def _advise() -> str:
     """What to do where the catalog lacks a table: get it back if its files are there, else create it."""
     return RECOVER if any(map(_holds_rows, TABLES)) else "run `undertone init`"
 
@@ -273,15 +258,9 @@ def sqlite_file() -> Path | None:
     return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
 
 
-def _shown() -> str:
-    """The catalog's address, without its password."""
+def _format_address() -> str:
+    """Format the catalog's address without its password."""
     return str(sqlite_file() or make_url(settings.catalog_uri()).render_as_string())
-
-
-def _rows() -> Any:
-    return select(IcebergTables.table_name, IcebergTables.metadata_location).where(
-        IcebergTables.catalog_name == "undertone", IcebergTables.table_namespace == NAMESPACE
-    )
 
 
 def registered() -> dict[str, str]:
@@ -289,18 +268,14 @@ def registered() -> dict[str, str]:
     file = sqlite_file()
     if file is not None and (not file.exists() or not file.stat().st_size):
         return {}
+    rows = select(IcebergTables.table_name, IcebergTables.metadata_location).where(*_IS_OURS)
     try:
         with Session(catalog().engine) as session:
-            return {name: str(location) for name, location in session.execute(_rows())}
-    except SQLAlchemyError as why:
-        if isinstance(error := _translate(why), Missing):
+            return {name: str(location) for name, location in session.execute(rows)}
+    except SQLAlchemyError as fault:
+        if isinstance(error := _translate(fault), Missing):
             return {}
         raise error from None
-
-
-def metadata_location(name: str) -> str:
-    """Address of the table's metadata file as the catalog has it; the file is not read."""
-    return registered()[name]
 
 
 def table_location(name: str) -> str:
@@ -309,12 +284,12 @@ def table_location(name: str) -> str:
 
 
 def _holds_rows(name: str) -> bool:
-    """Whether files of rows lie where the table would be made. Metadata alone may be of a creation in progress."""
+    """Test if files of rows lie where the table would be made. Metadata alone may be of a creation in progress."""
     system, root = open_store(table_location(name))
     try:
-        return any(True for _ in list_folder(system, f"{root}/data"))
-    except OSError as why:
-        raise Retry(f"{name}: the object store does not answer: {why}") from why
+        return bool(list_folder(system, f"{root}/data"))
+    except OSError as error:
+        raise Retry(f"{name}: the object store does not answer: {error}") from error
 
 
 def snapshot(name: str) -> int | None:
@@ -323,23 +298,24 @@ def snapshot(name: str) -> int | None:
     return current.snapshot_id if current else None
 
 
-def scan(name: str, where: pl.Expr | None = None, snapshot_id: int | None = None) -> pl.LazyFrame:
-    """The rows of a table (of one snapshot, if given) that fulfil `where`, as a lazy frame."""
-    return frame_of(table(name), where, snapshot_id)
+def scan(name: str, condition: pl.Expr | None = None, snapshot_id: int | None = None) -> pl.LazyFrame:
+    """The rows of a table (of one snapshot, if given) that fulfil a condition, as a lazy frame."""
+    return scan_state(table(name), condition, snapshot_id)
 
 
 def scan_widened(name: str) -> pl.LazyFrame:
     """The rows of a table; columns that a table of an earlier version lacks are empty."""
-    handle, contract = table(name), TABLES[name].schema.create_empty().schema
-    lacking = [pl.lit(None, contract[column]).alias(column) for column in contract if column not in
-               handle.schema().column_names]  # fmt: skip
-    return frame_of(handle).with_columns(lacking) if lacking else frame_of(handle)
+    handle = table(name)
+    columns = handle.schema().column_names
+    lacking = [pl.lit(None, kind).alias(column) for column, kind in empty(name).schema.items() if column not in columns]
+    return scan_state(handle).with_columns(lacking)
 
 
-def frame_of(handle: Table, where: pl.Expr | None = None, snapshot_id: int | None = None) -> pl.LazyFrame:
+def scan_state(handle: Table, condition: pl.Expr | None = None, snapshot_id: int | None = None) -> pl.LazyFrame:
     """The rows of one loaded state of a table."""
     if snapshot_id is not None and handle.snapshot_by_id(snapshot_id) is None:
-        name = handle.name()[-1]
-        raise Missing(f"{name}: the state that this run began with is gone, by an erasure perhaps: do the day anew")
+        raise Missing(
+            f"{handle.name()[-1]}: the state that this run began with is gone, perhaps by an erasure: run the day again"
+        )
     frame = pl.scan_iceberg(handle, snapshot_id=snapshot_id, storage_options=STORE)
-    return frame if where is None else frame.filter(where)
+    return frame if condition is None else frame.filter(condition)

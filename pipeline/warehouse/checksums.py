@@ -7,7 +7,6 @@ for the SHA-256 of its own content. `maintain` records files that have none and 
 
 import hashlib
 import json
-import logging
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
@@ -19,9 +18,7 @@ from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table.update import AddSnapshotUpdate
 
-from pipeline.warehouse.files import list_folder, open_store, path_of, version_of
-
-log = logging.getLogger(__name__)
+from pipeline.warehouse.files import is_file, list_folder, open_store, path_of, version_of
 
 FOLDER = "checksums"
 _MARK = f"{FOLDER}/began"  # an empty file that stays: every state published after it has a record
@@ -37,21 +34,15 @@ class Checksum(NamedTuple):
 
 
 class Records(NamedTuple):
-    """What the JSON files of a table hold.
+    """What the JSON files of a table hold."""
 
-    Attributes:
-        checksums: by path.
-        damaged: paths of JSON files that are damaged themselves.
-        began_at: when the first record was written; None if there is none.
-    """
-
-    checksums: dict[str, Checksum]
-    damaged: list[str]
-    began_at: datetime | None
+    checksums: dict[str, Checksum]  # by path
+    damaged: list[str]  # paths of JSON files that are damaged themselves
+    first_at: datetime | None  # when the first record was written
 
 
 def compute(system: fs.FileSystem, path: str) -> Checksum:
-    """Checksum of a file as it lies there."""
+    """Compute the checksum of a file as it lies there."""
     digest, size = hashlib.sha256(), 0
     with system.open_input_stream(path) as stream:
         while chunk := stream.read(_CHUNK):
@@ -61,13 +52,13 @@ def compute(system: fs.FileSystem, path: str) -> Checksum:
 
 
 @lru_cache(maxsize=1_000)
-def _compute_added(location: str) -> Checksum:
-    """Checksum of a file that a commit adds: a retry of the commit does not read it again."""
+def _compute_once(location: str) -> Checksum:
+    """Compute the checksum of a file that a commit adds: a retry of the commit does not read it again."""
     return compute(*open_store(location))
 
 
-def added(io: FileIO, updates: Iterable[Any]) -> dict[str, Checksum]:
-    """Checksums of the manifest lists, manifests and data files that the updates of a commit add."""
+def compute_added(io: FileIO, updates: Iterable[Any]) -> dict[str, Checksum]:
+    """Compute the checksums of the manifest lists, manifests and data files that the updates of a commit add."""
     locations: list[str] = []
     for snapshot in (update.snapshot for update in updates if isinstance(update, AddSnapshotUpdate)):
         locations.append(snapshot.manifest_list)
@@ -76,19 +67,17 @@ def added(io: FileIO, updates: Iterable[Any]) -> dict[str, Checksum]:
                 entries = manifest.fetch_manifest_entry(io)
                 locations.append(manifest.manifest_path)
                 locations += [e.data_file.file_path for e in entries if e.status == ManifestEntryStatus.ADDED]
-    return {path_of(location): _compute_added(location) for location in locations}
+    return {path_of(location): _compute_once(location) for location in locations}
 
 
 def record(location: str, checksums: Mapping[str, Checksum]) -> None:
     """Write the checksums of files, by path, beside the table at `location`; whole or not at all."""
     system, root = open_store(location)
     system.create_dir(f"{root}/{FOLDER}")
-    if system.get_file_info(f"{root}/{_MARK}").type is fs.FileType.NotFound:
+    if not is_file(system, f"{root}/{_MARK}"):
         system.open_output_stream(f"{root}/{_MARK}").close()
-    for part in _parts(checksums):
-        content = _encode(root, part)
-        path = f"{root}/{FOLDER}/{hashlib.sha256(content).hexdigest()}.json"
-        is_local = isinstance(system, fs.LocalFileSystem)
+    is_local = isinstance(system, fs.LocalFileSystem)
+    for path, content in _encode(root, checksums):
         target = f"{path}.{uuid.uuid4().hex}.part" if is_local else path  # an object appears whole
         with system.open_output_stream(target) as stream:
             stream.write(content)
@@ -96,47 +85,44 @@ def record(location: str, checksums: Mapping[str, Checksum]) -> None:
             system.move(target, path)
 
 
-def _parts(checksums: Mapping[str, Checksum]) -> Iterator[dict[str, Checksum]]:
-    ordered = sorted(checksums.items())
-    for start in range(0, len(ordered), PART):
-        yield dict(ordered[start : start + PART])
-
-
-def _encode(root: str, checksums: Mapping[str, Checksum]) -> bytes:
-    """JSON with paths from the table's folder; those of files elsewhere, by another engine, begin with //."""
-    below = f"{root}/"
-    names = {path: path[len(below) :] if path.startswith(below) else f"//{path}" for path in checksums}
-    return json.dumps({names[path]: checksum for path, checksum in checksums.items()}, indent=0).encode()
-
-
-def _decode(root: str, content: bytes) -> dict[str, Checksum]:
-    rows = json.loads(content).items()
-    return {name[2:] if name.startswith("//") else f"{root}/{name}": Checksum(*row) for name, row in rows}
+def _encode(root: str, checksums: Mapping[str, Checksum]) -> Iterator[tuple[str, bytes]]:
+    """Make JSON files, path and content, with paths from the table's folder; // before those of files elsewhere."""
+    rows = sorted(checksums.items())
+    for start in range(0, len(rows), PART):
+        part = {
+            path.removeprefix(f"{root}/") if path.startswith(f"{root}/") else f"//{path}": checksum
+            for path, checksum in rows[start : start + PART]
+        }
+        content = json.dumps(part, indent=0).encode()
+        yield f"{root}/{FOLDER}/{hashlib.sha256(content).hexdigest()}.json", content
 
 
 def read(location: str) -> Records:
-    """All checksums of the table at `location`."""
+    """Read all checksums of the table at `location`."""
     system, root = open_store(location)
-    checksums: dict[str, Checksum] = {}
-    damaged = []
     files = list_folder(system, f"{root}/{FOLDER}")
+    records = Records({}, [], min((info.mtime for info in files), default=None))
     for info in files:
-        if info.path.endswith(".json"):
-            entries = _read_one(system, root, info.path)
-            damaged += [] if entries is not None else [info.path]
-            checksums.update(entries or {})
-    return Records(checksums, damaged, min((info.mtime for info in files), default=None))
+        entries = _read_entries(system, root, info.path)
+        if entries is None:
+            records.damaged.append(info.path)
+        records.checksums.update(entries or {})
+    return records
 
 
-def _read_one(system: fs.FileSystem, root: str, path: str) -> dict[str, Checksum] | None:
-    """Its entries; None if its content is not what it was named for, empty if it was merged meanwhile."""
+def _read_entries(system: fs.FileSystem, root: str, path: str) -> dict[str, Checksum] | None:
+    """Read a JSON file; None if its content is not what it was named for, empty if it was merged meanwhile."""
+    if not path.endswith(".json"):  # the mark, or of a killed write
+        return {}
     try:
         with system.open_input_stream(path) as stream:
             content = stream.read()
     except FileNotFoundError:
         return {}
-    is_whole = hashlib.sha256(content).hexdigest() == path.rpartition("/")[2].removesuffix(".json")
-    return _decode(root, content) if is_whole else None
+    if hashlib.sha256(content).hexdigest() != path.rpartition("/")[2].removesuffix(".json"):
+        return None
+    rows = json.loads(content).items()
+    return {name[2:] if name.startswith("//") else f"{root}/{name}": Checksum(*row) for name, row in rows}
 
 
 def merge(location: str, existing: Collection[str], before: datetime) -> int:
@@ -150,24 +136,26 @@ def merge(location: str, existing: Collection[str], before: datetime) -> int:
         before: younger JSON files stay as they are.
     """
     system, root = open_store(location)
-    files = list_folder(system, f"{root}/{FOLDER}")
-    old = [info for info in files if info.mtime < before and info.path != f"{root}/{_MARK}"]
     merged: dict[str, Checksum] = {}
     replaced = []
     oldest = min((version_of(path) for path in existing if version_of(path) >= 0), default=0)
-    for info in old:
-        entries = _read_one(system, root, info.path) if info.path.endswith(".json") else {}  # else of a killed write
-        if entries is not None:  # a damaged one stays for `check` to name
-            replaced.append(info.path)
-            merged |= {
-                path: checksum for path, checksum in entries.items()
-                if path in existing or not path.startswith(f"{root}/") or version_of(path) >= oldest
-            }  # fmt: skip
-    names = {f"{root}/{FOLDER}/{hashlib.sha256(_encode(root, p)).hexdigest()}.json" for p in _parts(merged)}
+    for info in list_folder(system, f"{root}/{FOLDER}"):
+        if info.mtime >= before or info.path == f"{root}/{_MARK}":
+            continue
+        entries = _read_entries(system, root, info.path)
+        if entries is None:  # damaged; it stays for `check` to name
+            continue
+        replaced.append(info.path)
+        merged |= {
+            path: checksum
+            for path, checksum in entries.items()
+            if path in existing or not path.startswith(f"{root}/") or version_of(path) >= oldest
+        }
+    names = {path for path, _ in _encode(root, merged)}
     removed = [path for path in replaced if path not in names]
     if removed:
         record(location, merged)  # before the others go: a kill in between leaves both
     for path in removed:
-        if system.get_file_info(path).type is fs.FileType.File:  # another upkeep was faster
+        if is_file(system, path):  # else another upkeep was faster
             system.delete_file(path)
     return len(removed)

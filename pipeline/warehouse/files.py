@@ -1,4 +1,4 @@
-"""Files of the warehouse in a folder or an object store: listed, dated, removed."""
+"""Files of the warehouse in a folder or an object store: list, date, remove."""
 
 import logging
 import re
@@ -17,6 +17,11 @@ def path_of(location: str) -> str:
     return location.partition("://")[2] or location.removeprefix("file:")  # other engines write file:/folder
 
 
+def scheme_of(location: str) -> str:
+    """What makes a path of the location's file system an address, such as `s3://`; nothing for a local path."""
+    return f"{location.partition('://')[0]}://" if "://" in location else ""
+
+
 def version_of(path: str) -> int:
     """Read the number that begins a metadata file's name: how many commits led to it; -1 for other names."""
     number = re.match(r"v?(\d+)[-.].*metadata\.json$", path.rpartition("/")[2])
@@ -25,8 +30,13 @@ def version_of(path: str) -> int:
 
 def open_store(location: str) -> tuple[fs.FileSystem, str]:
     """The file system of an address and the path in it. pyarrow cannot parse a local address with a blank."""
-    local = location.startswith("file:") or "://" not in location
-    return fs.LocalFileSystem() if local else fs.FileSystem.from_uri(location)[0], path_of(location)
+    is_local = location.startswith("file:") or "://" not in location
+    return fs.LocalFileSystem() if is_local else fs.FileSystem.from_uri(location)[0], path_of(location)
+
+
+def is_file(system: fs.FileSystem, path: str) -> bool:
+    """Test if there is a file of this path."""
+    return bool(system.get_file_info(path).type is fs.FileType.File)
 
 
 def list_table(system: fs.FileSystem, root: str) -> list[fs.FileInfo]:
@@ -36,13 +46,13 @@ def list_table(system: fs.FileSystem, root: str) -> list[fs.FileInfo]:
 
 def list_folder(system: fs.FileSystem, folder: str) -> list[fs.FileInfo]:
     """All files below a folder; a link that leads out of it is not followed."""
-    found = system.get_file_info(fs.FileSelector(folder, recursive=True, allow_not_found=True))
-    files = [info for info in found if info.type is fs.FileType.File]
+    infos = system.get_file_info(fs.FileSelector(folder, recursive=True, allow_not_found=True))
+    files = [info for info in infos if info.type is fs.FileType.File]
     if not isinstance(system, fs.LocalFileSystem):
         return files
-    true = Path(folder).resolve()
-    homes = {parent: parent.resolve().is_relative_to(true) for parent in {Path(info.path).parent for info in files}}
-    return [info for info in files if homes[Path(info.path).parent]]
+    root = Path(folder).resolve()
+    is_inside = {parent: parent.resolve().is_relative_to(root) for parent in {Path(info.path).parent for info in files}}
+    return [info for info in files if is_inside[Path(info.path).parent]]
 
 
 def store_time(system: fs.FileSystem, folder: str) -> datetime:
@@ -50,17 +60,17 @@ def store_time(system: fs.FileSystem, folder: str) -> datetime:
     path = f"{folder}/clock-{uuid.uuid4()}"
     with system.open_output_stream(path) as stream:
         stream.write(b"0")
-    now = system.get_file_info(path).mtime
+    now: datetime = system.get_file_info(path).mtime
     system.delete_file(path)
-    return now  # type: ignore[no-any-return]
+    return now
 
 
 def remove(system: fs.FileSystem, files: list[fs.FileInfo]) -> list[fs.FileInfo]:
     """Delete the files; return those that were still there."""
-    gone = []
+    removed = []
     for info in files:
         with suppress(FileNotFoundError):  # another sweep was faster
             system.delete_file(info.path)
-            gone.append(info)
-    log.info("removed %d files", len(gone))
-    return gone
+            removed.append(info)
+    log.info("removed %d files", len(removed))
+    return removed

@@ -1,49 +1,42 @@
 """The states of a table that its folder holds: which the catalog's came from, and which it does not know.
 
 Every commit writes a metadata file, then names it in the catalog. So the folder may also hold files that were never
-published (of a commit that lost its race or was killed), that are newer than what the catalog names (a catalog brought
-back from an old copy), or of another table (a catalog that was lost and made anew over the same folder).
+published (of a commit that lost its race or was killed), that are newer than what the catalog names (a catalog restored
+from an old copy), or of another table (a catalog that was lost and created again over the same folder).
 """
 
 import zlib
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from datetime import datetime
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import NamedTuple, TypeVar
+from uuid import UUID
 
 from pyarrow import fs
 from pyiceberg.exceptions import ValidationError as InvalidMetadata
 from pyiceberg.io import FileIO
-from pyiceberg.manifest import ManifestEntry, ManifestFile
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.snapshots import Snapshot
 
 from pipeline.errors import BadInput, Retry
-from pipeline.warehouse import checksums
-from pipeline.warehouse.files import open_store, path_of, version_of
+from pipeline.warehouse import catalog, checksums
+from pipeline.warehouse.files import list_table, open_store, path_of, scheme_of, store_time, version_of
+
+T = TypeVar("T")
 
 
 class State(NamedTuple):
-    """A metadata file.
-
-    Attributes:
-        path: in its file system.
-        written_at: by the store's clock.
-        metadata: its content; None if it cannot be read.
-        is_published: it has a checksum, which a commit records once it is published.
-        is_earlier: it is older than all records, so an earlier version may have published it.
-        rivals: paths of the other states of its version that have a checksum.
-    """
+    """A metadata file."""
 
     path: str
-    written_at: datetime
-    metadata: TableMetadata | None
-    is_published: bool
-    is_earlier: bool
-    rivals: frozenset[str]
+    written_at: datetime  # by the store's clock
+    metadata: TableMetadata | None  # its content; None if it cannot be read
+    is_published: bool  # it has a checksum, which a commit records once it is published
+    is_earlier: bool  # it is older than all records, so an earlier version may have published it
+    has_rival: bool  # another state of its version has a checksum
 
     @property
     def version(self) -> int:
@@ -59,53 +52,77 @@ class State(NamedTuple):
     def snapshot_ids(self) -> set[int]:
         return {snapshot.snapshot_id for snapshot in self.metadata.snapshots} if self.metadata else set()
 
+    @property
+    def name(self) -> str:
+        """The name of its file."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def table_uuid(self) -> UUID | None:
+        return self.metadata.table_uuid if self.metadata else None
+
+    @property
+    def row_count(self) -> int:
+        """Rows as its snapshot has them."""
+        snapshot = self.metadata.current_snapshot() if self.metadata else None
+        return int(snapshot.summary["total-records"] or 0) if snapshot and snapshot.summary else 0
+
 
 class Lineage(NamedTuple):
-    """The states beside the current one, by what they are to it.
+    """The states beside the current one, by what they are to it."""
 
-    Attributes:
-        replaced: it came from these.
-        pending: unpublished and newer: of a commit in flight, or of one that was killed before it was published.
-        unpublished: never published, and never will be: another commit took the place.
-        unknown: published states that it did not come from: of this table (the catalog is behind, or was), or of
-            another table in the same folder.
-    """
-
-    replaced: list[State]
-    pending: list[State]
-    unpublished: list[State]
-    unknown: list[State]
+    replaced: list[State]  # it came from these
+    pending: list[State]  # unpublished and newer: of a commit in flight, or of one killed before it was published
+    unpublished: list[State]  # never published, and never will be: another commit took the place
+    unknown: list[State]  # published states that it did not come from: the catalog is behind, or another table's
 
 
-def read_states(system: fs.FileSystem, listed: Iterable[fs.FileInfo], io: FileIO, head: str) -> list[State]:
-    """The metadata files among those listed, oldest first; one that went meanwhile is left out.
+class Inventory(NamedTuple):
+    """A table, and what was in its folder just before it was loaded."""
 
-    Args:
-        system: their file system.
-        listed: files of a table.
-        io: reads them.
-        head: what makes a path an address, such as `s3://`.
-    """
-    files = sorted((info for info in listed if info.path.endswith(".metadata.json")), key=lambda info: info.mtime)
+    handle: Table
+    system: fs.FileSystem
+    files: list[fs.FileInfo]
+    before: datetime  # older files are out of the grace time; without one, none is
+    lineage: Lineage
+
+    def is_own(self, state: State) -> bool:
+        """Test if a state is of this table and no other in its folder."""
+        return state.table_uuid == self.handle.metadata.table_uuid
+
+
+def take_inventory(name: str, grace: timedelta | None = None) -> Inventory:
+    """List the files of a table, then load it: what is published in between is among its states."""
+    handle = catalog.table(name)
+    system, root = open_store(handle.location())
+    before = store_time(system, f"{root}/metadata") - grace if grace is not None else datetime.min.replace(tzinfo=UTC)
+    files = list_table(system, root)
+    states = read_states(system, files, handle.io, scheme_of(handle.location()))
+    handle = catalog.table(name)
+    return Inventory(handle, system, files, before, sort_states(handle, states))
+
+
+def read_states(system: fs.FileSystem, files: Iterable[fs.FileInfo], io: FileIO, scheme: str) -> list[State]:
+    """Read the metadata files among the files of a table, oldest first; one that went meanwhile is left out."""
+    files = sorted((info for info in files if info.path.endswith(".metadata.json")), key=lambda info: info.mtime)
     if not files:
         return []
-    records = checksums.read(head + files[0].path.rpartition("/metadata/")[0])
-    published: defaultdict[int, set[str]] = defaultdict(set)
-    for path in records.checksums:
-        published[version_of(path)].add(path)
+    records = checksums.read(scheme + files[0].path.rpartition("/metadata/")[0])
+    published = Counter(map(version_of, records.checksums))
     states = []
     for info in files:
         try:
-            metadata = FromInputFile.table_metadata(io.new_input(head + info.path))
+            metadata = FromInputFile.table_metadata(io.new_input(scheme + info.path))
         except (InvalidMetadata, ValueError):
             metadata = None
         except OSError as error:
             if system.get_file_info(info.path).type is fs.FileType.NotFound:
                 continue
             raise Retry(f"{info.path} cannot be read: {error}") from error
-        is_earlier = records.began_at is None or info.mtime < records.began_at
-        rivals = frozenset(published[version_of(info.path)] - {info.path})
-        states.append(State(info.path, info.mtime, metadata, info.path in records.checksums, is_earlier, rivals))
+        is_published = info.path in records.checksums
+        is_earlier = records.first_at is None or info.mtime < records.first_at
+        has_rival = published[version_of(info.path)] > is_published
+        states.append(State(info.path, info.mtime, metadata, is_published, is_earlier, has_rival))
     return states
 
 
@@ -113,17 +130,12 @@ def sort_states(current: Table, states: Iterable[State]) -> Lineage:
     """Sort all states of a table's folder by what they are to the current one."""
     by_path = {state.path: state for state in states}
     current_path = path_of(current.metadata_location)
-    replaced = {path_of(entry.metadata_file) for entry in current.metadata.metadata_log}
-    pending = [by_path[path] for path in replaced if path in by_path]
-    while pending:  # their logs go further back
-        more = pending.pop().parents - replaced - {current_path}
-        replaced |= more
-        pending += [by_path[path] for path in more if path in by_path]
-    lineage = Lineage([], [], [], [])
+    replaced = list_ancestors((path_of(entry.metadata_file) for entry in current.metadata.metadata_log), by_path)
     parents = {path for state in by_path.values() for path in state.parents}  # only a published state has successors
     is_upgraded = any(not state.is_published for state in by_path.values() if state.path in replaced)
+    lineage = Lineage([], [], [], [])
     for state in by_path.values():
-        is_other = state.metadata is not None and state.metadata.table_uuid != current.metadata.table_uuid
+        is_other = state.table_uuid not in (None, current.metadata.table_uuid)
         if state.path == current_path:
             continue
         is_published = state.is_published or state.path in parents
@@ -142,79 +154,80 @@ def sort_states(current: Table, states: Iterable[State]) -> Lineage:
     return lineage
 
 
-def _is_only(state: State, current_path: str, replaced: Collection[str]) -> bool:
+def list_ancestors(parents: Iterable[str], states: Mapping[str, State]) -> set[str]:
+    """List the paths of a state's parents, and of the states that these came from, as far as the logs go back."""
+    paths = set(parents)
+    pending = [*paths]
+    while pending:
+        state = states.get(pending.pop())
+        more = state.parents - paths if state else set()
+        paths |= more
+        pending += more
+    return paths
+
+
+def _is_only(state: State, current_path: str, replaced: Iterable[str]) -> bool:
     """Check if no other state of its version was published: then the current one came from it.
 
     The logs do not go back to it where a commit was killed before it deleted the states that fell off its log.
     """
     versions = {version_of(path) for path in replaced if path != state.path}
-    return not state.rivals and state.version not in versions and state.version < version_of(current_path)
+    return not state.has_rival and state.version not in versions and state.version < version_of(current_path)
 
 
-def head_of(location: str) -> str:
-    """What makes a path of the location's file system an address."""
-    return location.partition("://")[0] + "://" if "://" in location else ""
+def list_references(io: FileIO, current: TableMetadata, others: Iterable[State] = ()) -> set[str]:
+    """List the paths of every file that snapshots, logs or statistics in the metadata refer to.
 
-
-def referenced(io: FileIO, current: TableMetadata, others: Iterable[State] = ()) -> set[str]:
-    """Paths of every file that snapshots, logs or statistics in the metadata refer to.
-
-    What a list or a manifest of other states that is gone had referred to is left out: nobody can read it by these.
-
-    Raises:
-        Retry: a list or manifest of the current state is gone: another upkeep was faster, and what it is now that
-            refers to the data files is not known here.
+    What a removed list or manifest of other states had referred to is left out: nobody can read it by these. If one of
+    the current state is gone (Retry), another upkeep was faster, and it is not known here what refers to the data now.
     """
     metadatas = [current, *(state.metadata for state in others if state.metadata)]
     paths: set[str] = set()
     for metadata in metadatas:
         paths |= {path_of(entry.metadata_file) for entry in metadata.metadata_log}
         paths |= {path_of(file.statistics_path) for file in (*metadata.statistics, *metadata.partition_statistics)}
-        for snapshot in metadata.snapshots:
-            path = path_of(snapshot.manifest_list)
-            if path in paths:
-                continue
-            paths.add(path)
-            for manifest in read_manifests(io, snapshot, is_needed=metadata is current):
-                if (path := path_of(manifest.manifest_path)) not in paths:
-                    paths.add(path)
-                    paths |= set(read_entries(io, manifest, is_needed=metadata is current))
-    return paths
+    return paths.union(list_files(io, metadatas, needed=current))
 
 
-def read_manifests(io: FileIO, snapshot: Snapshot, *, is_needed: bool = False) -> list[ManifestFile]:
-    """The manifests of a snapshot; none if its list is gone, or Retry if it is needed."""
-    manifests: list[ManifestFile] = []
-    with ignore_missing(snapshot.manifest_list, is_needed=is_needed):
-        manifests += snapshot.manifests(io)
-    return manifests
-
-
-def read_entries(
-    io: FileIO, manifest: ManifestFile, *, with_removed: bool = False, is_needed: bool = False
+def list_files(
+    io: FileIO, metadatas: Iterable[TableMetadata], *, needed: TableMetadata | None = None, with_removed: bool = False
 ) -> list[str]:
-    """Paths of the data files that a manifest adds, keeps or, if asked for, removes; none, or Retry, if it is gone."""
-    entries: list[ManifestEntry] = []
-    with ignore_missing(manifest.manifest_path, is_needed=is_needed):
-        entries += manifest.fetch_manifest_entry(io, discard_deleted=not with_removed)
-    return [path_of(entry.data_file.file_path) for entry in entries]
+    """List the paths of the files of all snapshots: data, then manifests, then lists of these.
+
+    Every list and manifest of `needed` must be there. With `with_removed`, data files that manifests remove are listed.
+    """
+    lists: dict[str, None] = {}
+    manifests: dict[str, None] = {}
+    data: dict[str, None] = {}
+    snapshots = [(snapshot, metadata is needed) for metadata in metadatas for snapshot in metadata.snapshots]
+    for snapshot, is_needed in snapshots:
+        if (path := path_of(snapshot.manifest_list)) in lists:
+            continue
+        lists[path] = None
+        for manifest in _read(snapshot.manifest_list, partial(snapshot.manifests, io), is_needed):
+            if (path := path_of(manifest.manifest_path)) in manifests:
+                continue
+            manifests[path] = None
+            read_entries = partial(manifest.fetch_manifest_entry, io, discard_deleted=not with_removed)
+            entries = _read(manifest.manifest_path, read_entries, is_needed)
+            data |= {path_of(entry.data_file.file_path): None for entry in entries}
+    return [*data, *manifests, *lists]
 
 
-@contextmanager
-def ignore_missing(location: str, *, is_needed: bool = False) -> Iterator[None]:
-    """Pass over a file that went before; a store has words of its own for that, so it is asked.
+def _read(location: str, reader: Callable[[], list[T]], is_needed: bool) -> list[T]:
+    """Read a list or manifest; nothing if it was removed before and is not needed.
 
     Raises:
         Retry: the store has another fault, or the file is needed: of what the file leads to, nothing is known.
         BadInput: the file is damaged; the same.
     """
     try:
-        yield
+        return reader()
     except OSError as error:
-        with suppress(OSError):
+        with suppress(OSError):  # a store has words of its own for a file that is gone, so it is asked
             system, path = open_store(location)
             if system.get_file_info(path).type is fs.FileType.NotFound and not is_needed:
-                return
-        raise Retry(f"{location} cannot be read, and tells where more is: {error}") from error
+                return []
+        raise Retry(f"{location}, which leads to other files, cannot be read: {error}") from error
     except (ValueError, EOFError, LookupError, TypeError, AssertionError, zlib.error) as error:
-        raise BadInput(f"{location} is damaged, so nobody knows which files it refers to: {error!r}") from error
+        raise BadInput(f"{location} is damaged, so the files that it refers to are unknown: {error!r}") from error

@@ -4,6 +4,7 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
@@ -36,7 +37,7 @@ _CLOSE = (
     "set lock_configuration = true",
     "begin transaction read only",
 )
-# what describe, summarize, show, values and pivot come as, too; DuckDB has no name for the type of a pivot
+# describe, summarize, show, values and pivot are of these too; DuckDB has no name for the type of a pivot
 _READING = ("SELECT", "EXPLAIN", "MULTI")
 _CATALOG = {"show", "information_schema", "pg_catalog", "sqlite_master"}
 
@@ -53,12 +54,12 @@ def _folder() -> Path:
 def connect(
     sql: str = "", *, unsafe: bool = False, memory: str = MEMORY, spill: Path | None = None
 ) -> "duckdb.DuckDBPyConnection":
-    """A connection that sees every table by name, as of now, and every view. Use it alone: cursors do not see them.
+    """Connect to every table by name, as of now, and every view. Use it alone: cursors do not see them.
 
     It reads these alone: no file, network, extension or Python variable, no writing, and no setting can be changed.
 
     Args:
-        sql: what will be asked. Loading a table costs reads of the catalog and the store; if this names some tables or
+        sql: the query to come. Loading a table costs reads of the catalog and the store; if this names some tables or
             views, those and what they are made of are all that is loaded.
         unsafe: all that DuckDB can do, for one's own machine; a task is refused it.
         memory: how much DuckDB may take.
@@ -68,7 +69,7 @@ def connect(
 
     if unsafe and settings.airflow_task():
         raise BadInput("a task may not run a query that is unsafe: it holds secrets; leave unsafe out")
-    spill = spill or settings.scratch("duckdb") / uuid4().hex  # DuckDB's own is where the process stands
+    spill = spill or settings.scratch("duckdb") / uuid4().hex  # by default DuckDB takes the working directory
     make_folder(spill.parent)
     spill_bytes = min(SPILL, shutil.disk_usage(spill.parent).free // 2)
     limits = {"memory_limit": memory, "temp_directory": str(spill), "max_temp_directory_size": f"{spill_bytes}B"}
@@ -76,38 +77,35 @@ def connect(
     # named NN_name.sql, so that each comes after those it reads
     paths = sorted((_folder() / "views").glob("*.sql"))
     views = {path.stem.partition("_")[2]: path.read_text(encoding="utf-8") for path in paths}
-    needed = _needed(sql, views)
+    needed = _list_needed(sql, views)
     for name in TABLES:
         if name in needed:
             # a LazyFrame pushes filters and columns down, and stays right after renames, unlike read_parquet over files
             con.register(name, catalog.scan_widened(name))
-    for name, made in views.items():
-        if name in needed:
-            con.execute(made)
-    for statement in () if unsafe else _CLOSE:
+    for statement in (*(view for name, view in views.items() if name in needed), *(() if unsafe else _CLOSE)):
         con.execute(statement)
     return con
 
 
-def _needed(sql: str, views: dict[str, str]) -> set[str]:
+def _list_needed(sql: str, views: dict[str, str]) -> set[str]:
     """Tables and views whose names are words of the SQL, and of the views among them; all if it names none or asks for
     what there is.
     """
-    known, words = {*TABLES, *views}, _words(sql)
+    names, words = {*TABLES, *views}, _list_words(sql)
     if words & _CATALOG or any(word.startswith("duckdb_") for word in words):
-        return known
+        return names
     for name in reversed(views):
         if name in words:
-            words |= _words(views[name])
-    return words & known or known
+            words |= _list_words(views[name])
+    return words & names or names
 
 
-def _words(sql: str) -> set[str]:
+def _list_words(sql: str) -> set[str]:
     return set(re.findall(r"\w+", sql.lower()))
 
 
 def query(sql: str, values: Sequence[Any] = (), *, unsafe: bool = False) -> pl.DataFrame:
-    """The rows of a SQL query over tables and views; `?` in it stand for `values`. `connect` says what it may do."""
+    """The rows of a SQL query over tables and views; `?` in it stand for `values`. See `connect` for what it may do."""
     with closing(connect(sql, unsafe=unsafe)) as con:
         return pl.concat(read(con, sql, values, unsafe=unsafe))
 
@@ -115,11 +113,7 @@ def query(sql: str, values: Sequence[Any] = (), *, unsafe: bool = False) -> pl.D
 def read(
     con: "duckdb.DuckDBPyConnection", sql: str, values: Sequence[Any] = (), *, unsafe: bool = False
 ) -> Iterator[pl.DataFrame]:
-    """The rows of a query, batch by batch as DuckDB makes them; the first batch may be empty.
-
-    Raises:
-        BadInput: the SQL fails, or is not one statement that reads.
-    """
+    """The rows of a query, batch by batch as DuckDB makes them, the first maybe empty; BadInput if it does not read."""
     import duckdb
 
     try:
@@ -132,13 +126,12 @@ def read(
         for column in reader.schema:
             if kind := re.search("interval|union(?=<)", str(column.type)):
                 raise BadInput(f"the query gives a column {column.name!r} of type {kind[0]}; cast it to text")
-        yield cast("pl.DataFrame", pl.from_arrow(reader.schema.empty_table()))
-        for batch in reader:
+        for batch in chain([reader.schema.empty_table()], reader):
             yield cast("pl.DataFrame", pl.from_arrow(batch))
-    except duckdb.PermissionException as why:
-        raise BadInput(f"the query failed: it may read our tables and views alone: {why}") from why
-    except (duckdb.Error, pl.exceptions.PolarsError) as why:
-        raise BadInput(f"the query failed: {why}") from why
+    except duckdb.PermissionException as error:
+        raise BadInput(f"the query failed: it may read our tables and views alone: {error}") from error
+    except (duckdb.Error, pl.exceptions.PolarsError) as error:
+        raise BadInput(f"the query failed: {error}") from error
 
 
 def _check_statement(types: list[str]) -> None:
@@ -153,12 +146,11 @@ def checks() -> list[str]:
     return sorted(path.stem for path in (_folder() / "checks").glob("*.sql"))
 
 
-def run_check(name: str, day: str | None = None, limit: int = 5) -> list[dict[str, Any]]:
-    """Rows that violate the check, of one day or of all, at most `limit`; none means it holds."""
+def run_check(name: str, day: str | None = None) -> list[dict[str, Any]]:
+    """The first rows that violate the check, of one day or of all; none means it holds."""
     if name not in checks():
         raise BadInput(f"no check {name!r}; there are {', '.join(checks())}")
-    sql = (_folder() / "checks" / f"{name}.sql").read_text(encoding="utf-8")
-    found = query(sql)
-    if day is not None and "day" in found.columns:  # some checks are about no day
-        found = found.filter(pl.col("day") == parse_day(day))
-    return found.head(limit).to_dicts()
+    violations = query((_folder() / "checks" / f"{name}.sql").read_text(encoding="utf-8"))
+    if day is not None and "day" in violations.columns:  # some checks are about no day
+        violations = violations.filter(pl.col("day") == parse_day(day))
+    return violations.head(5).to_dicts()

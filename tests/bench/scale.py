@@ -154,7 +154,7 @@ def stage_check(rows: int) -> None:
     """The check of every file and row count."""
     from pipeline.warehouse.upkeep import check, maintain
 
-    for name in maintain.written():
+    for name in maintain.list_written():
         assert not check.check(name, footers=True).problems
 
 
@@ -227,7 +227,7 @@ def sizes() -> dict[str, tuple[int, float]]:
     """Rows and bytes a row of each table."""
     from pipeline.warehouse.upkeep import check, maintain
 
-    found = {name: check.check(name) for name in maintain.written()}
+    found = {name: check.check(name) for name in maintain.list_written()}
     return {name: (one.rows, one.bytes / one.rows) for name, one in found.items() if one.rows}
 
 

@@ -26,9 +26,10 @@ from pipeline.errors import UndertoneError
 from pipeline.llm.ledger import answers
 from pipeline.sample import DAY
 from pipeline.tasks.impscore import pairs
-from tests.support.filled import filled
+from tests.support.held import write
 from tests.support.search import find
 from tests.support.site import Site
+from tests.support.store import bucket, running_store, store_settings
 
 CONNECTIONS = {name: f"kanarienvogel/{name}+0042" for name in ("user_key", "netease", "llm", "label_studio")}
 SETTINGS = {
@@ -43,15 +44,15 @@ FULL = f"postgresql+psycopg2://undertone:{PASSWORD}@127.0.0.1:1/undertone"
 @contextmanager
 def echo(status: int = 401) -> Iterator[tuple[str, list[str]]]:
     """A server that turns all down and repeats the key it was given, in every form; its address, and the keys."""
-    seen: list[str] = []
+    keys: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.rfile.read(int(self.headers.get("content-length") or 0))
             key = (self.headers.get("authorization") or "").partition(" ")[2]
-            seen.append(key)
-            told = [key, quote(key, safe=""), key.encode().hex(), base64.b64encode(f"Bearer {key}".encode()).decode()]
-            body = json.dumps({"error": {"message": " ".join(["no such key:", *told])}, "detail": told}).encode()
+            keys.append(key)
+            forms = [key, quote(key, safe=""), key.encode().hex(), base64.b64encode(f"Bearer {key}".encode()).decode()]
+            body = json.dumps({"error": {"message": " ".join(["no such key:", *forms])}, "detail": forms}).encode()
             self.send_response(status)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(body)))
@@ -67,7 +68,7 @@ def echo(status: int = 401) -> Iterator[tuple[str, list[str]]]:
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", seen
+        yield f"http://127.0.0.1:{server.server_address[1]}", keys
     finally:
         server.shutdown()
         thread.join()
@@ -86,32 +87,34 @@ def music(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 def connect(monkeypatch: pytest.MonkeyPatch, name: str, host: str = "") -> None:
     """A connection with its canary."""
-    told = {"conn_type": "generic", "password": CONNECTIONS[name], **({"host": host} if host else {})}
-    monkeypatch.setenv(f"AIRFLOW_CONN_UNDERTONE_{name.upper()}", json.dumps(told))
+    connection = {"conn_type": "generic", "password": CONNECTIONS[name], **({"host": host} if host else {})}
+    monkeypatch.setenv(f"AIRFLOW_CONN_UNDERTONE_{name.upper()}", json.dumps(connection))
 
 
-def texts(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> dict[str, str]:
-    return {"output": "\n".join(capfd.readouterr()), "logs": caplog.text}
+@pytest.fixture
+def read_output(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> Callable[[], dict[str, str]]:
+    """Reads output and logs."""
+    return lambda: {"output": "\n".join(capfd.readouterr()), "logs": caplog.text}
 
 
-def chain_of(error: BaseException) -> str:
-    """The error as a log shows it: with all that caused it."""
-    return "".join(traceback.format_exception(error))
+def is_in_error(caught: pytest.ExceptionInfo[BaseException]) -> bool:
+    """Whether the error as a log shows it, with all that caused it, has the password."""
+    text = "".join(traceback.format_exception(caught.value))
+    return bool(find({"password": PASSWORD}, [], texts={"error": text}))
 
 
 @pytest.mark.slow
 def test_no_secret_of_a_dag_is_left_anywhere(
-    run: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
+    run: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch, read_output: Callable[[], dict[str, str]]
+) -> None:
     """Secrets of connections and settings are in no log, XCom, rendered field, table, report or database."""
     for name, value in {**SETTINGS, **AWS}.items():
         monkeypatch.setenv(name, value)
     for name in ("user_key", "netease"):
         connect(monkeypatch, name)
-    own = home.parent / "own.csv"
-    own.write_text("text,prompt\nnice hat,explicit_en\nlovely shoes,explicit_en\n", encoding="utf-8")
-    pairs.import_sentences("mine", str(own), DAY, is_own=True)
+    path = home.parent / "own.csv"
+    path.write_text("text,prompt\nnice hat,explicit_en\nlovely shoes,explicit_en\n", encoding="utf-8")
+    pairs.import_sentences("mine", str(path), DAY, is_own=True)
     assert run("collect", day=DAY, path="sample").state == "success"
     with music(monkeypatch) as site:
         assert run("collect", day=DAY, source="netease", live=True, threads=["186000"]).state == "success"
@@ -128,12 +131,12 @@ def test_no_secret_of_a_dag_is_left_anywhere(
             connect(monkeypatch, "label_studio", address)
             assert run("csd", day=DAY, tool="label_studio", limit=2, project=f"p{status}").state == "failed"
             assert CONNECTIONS["label_studio"] in keys
-    said = texts(capfd, caplog)
-    assert "no such key" in said["output"] + said["logs"]  # what the servers said is told, but for the key
-    folder = Path(os.environ["AIRFLOW_HOME"])
+    texts = read_output()
+    assert "no such key" in texts["output"] + texts["logs"]  # the servers' answers are repeated, but for the key
+    folders = [home, Path(os.environ["AIRFLOW_HOME"])]
     metadata = os.environ.get("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN") or _metadata()
-    bases = [metadata, settings.catalog_uri(), settings.spool_uri(), settings.llm_ledger()]
-    assert find({**CONNECTIONS, **SETTINGS, **AWS}, [home, folder], bases, said) == []
+    databases = [metadata, settings.catalog_uri(), settings.spool_uri(), settings.llm_ledger()]
+    assert find({**CONNECTIONS, **SETTINGS, **AWS}, folders, databases, texts) == []
 
 
 def _metadata() -> str:
@@ -142,14 +145,13 @@ def _metadata() -> str:
     return str(conf.get("database", "sql_alchemy_conn"))
 
 
-def test_the_test_would_tell(
-    run: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
+def test_a_secret_in_a_parameter_is_found(
+    run: Callable[..., Any], home: Path, read_output: Callable[[], dict[str, str]]
+) -> None:
     """A secret that somebody puts into a parameter of a run is found: in Airflow's database, by table and column."""
     run("collect", day=DAY, path=f"/nowhere/{CONNECTIONS['llm']}", source="mine")
-    places = find(CONNECTIONS, [], [_metadata()], texts(capfd, caplog))
-    assert any("dag_run.conf" in place.where for place in places)
+    places = find(CONNECTIONS, [], [_metadata()], read_output())
+    assert any("dag_run.conf" in place.location for place in places)
     assert {place.secret for place in places} == {"llm"}
 
 
@@ -161,22 +163,22 @@ def test_the_test_would_tell(
 def test_an_address_that_is_none(name: str, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A database's address that cannot be read is refused; nothing of it is repeated, nor by causes."""
     monkeypatch.setenv(name, address)
-    asked = {
+    connect_to: dict[str, Callable[[], object]] = {
         "UNDERTONE_CATALOG": warehouse.create,
         "UNDERTONE_LLM_LEDGER": lambda: answers.open_ledger(settings.llm_ledger()),
         "UNDERTONE_SPOOL": lambda: fetch.Spool(settings.spool_uri()),
-    }[name]  # fmt: skip
+    }
     with pytest.raises(Exception) as caught:  # noqa: PT011
-        asked()
-    assert not find({"password": PASSWORD}, [], texts={"error": chain_of(caught.value)})
+        connect_to[name]()
+    assert not is_in_error(caught)
 
 
 @pytest.fixture
 def talkative(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A database that refuses, by a driver that tells the whole address."""
 
-    def refuse(dialect: Any, record: Any, given: Any, named: Any) -> None:
-        raise dialect.dbapi.OperationalError(f"cannot connect with {FULL} {named}")
+    def refuse(dialect: Any, record: Any, arguments: Any, options: Any) -> None:
+        raise dialect.dbapi.OperationalError(f"cannot connect with {FULL} {options}")
 
     sa.event.listen(Engine, "do_connect", refuse)
     yield
@@ -184,11 +186,11 @@ def talkative(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_a_driver_that_repeats_the_address(talkative: None) -> None:
-    """What a driver says of an address ledger and spool tell without its password, in error and causes."""
-    for asked in (lambda: answers.open_ledger(FULL), lambda: fetch.Spool(FULL)):
+    """What a driver says of an address ledger and spool repeat without its password, in error and causes."""
+    for connect_to in (answers.open_ledger, fetch.Spool):
         with pytest.raises(UndertoneError) as caught:
-            asked()
-        assert not find({"password": PASSWORD}, [], texts={"error": chain_of(caught.value)})
+            connect_to(FULL)
+        assert not is_in_error(caught)
 
 
 def test_a_catalog_that_refuses(talkative: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,48 +202,33 @@ def test_a_catalog_that_refuses(talkative: None, monkeypatch: pytest.MonkeyPatch
     warehouse.close()
 
 
-def test_the_doctor_tells_no_secret(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_doctor_prints_no_secret(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`undertone doctor` says what is set, and nothing of what it is set to."""
-    for name, value in {**SETTINGS, **AWS}.items():
+    addresses = {"UNDERTONE_LLM_URL": "http://127.0.0.1:1/v1", "UNDERTONE_LLM_LEDGER": FULL, "UNDERTONE_SPOOL": FULL}
+    for name, value in {**SETTINGS, **AWS, **addresses}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("UNDERTONE_LLM_URL", "http://127.0.0.1:1/v1")
-    monkeypatch.setenv("UNDERTONE_LLM_LEDGER", FULL)
-    monkeypatch.setenv("UNDERTONE_SPOOL", FULL)
     for options in ([], ["--json"]):
-        said = CliRunner().invoke(cli.app, ["doctor", *options])
-        assert "key for user ids" in said.output
-        told = said.output + (chain_of(said.exception) if said.exception else "")
-        assert not find({**SETTINGS, **AWS, "password": PASSWORD}, [], texts={"doctor": told})
+        result = CliRunner().invoke(cli.app, ["doctor", *options])
+        assert "key for user ids" in result.output
+        text = result.output + "".join(traceback.format_exception(result.exception) if result.exception else "")
+        assert not find({**SETTINGS, **AWS, "password": PASSWORD}, [], texts={"doctor": text})
 
 
-def test_nothing_of_the_store_is_in_the_tables(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_of_the_store_is_in_the_tables(home: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """On an object store neither Iceberg's metadata, nor Parquet, nor the catalog holds its keys."""
-    boto3 = pytest.importorskip("boto3")
-    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0)
-    server.start()
-    host, port = server.get_host_and_port()
-    for name, value in {
-        **AWS, "AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1",
-        "AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true", "UNDERTONE_WAREHOUSE": "s3://canaries/x",
-    }.items():  # fmt: skip
-        monkeypatch.setenv(name, value)
-    client = boto3.client("s3")
-    try:
-        client.create_bucket(Bucket="canaries")
+    folder = tmp_path / "bucket"
+    folder.mkdir()
+    with (
+        running_store() as (host, port),
+        bucket(store_settings(f"http://{host}:{port}", "s3://canaries/x", **AWS)) as client,
+    ):
         warehouse.create()
-        warehouse.overwrite("comments", warehouse.slice_of(source="weibo", day=DAY), filled("comments", {"text": "a"}))
+        write("a")
         assert warehouse.scan("comments").select(pl.len()).collect().item() == 1
-        kept = tmp_path / "bucket"
         pages = client.get_paginator("list_objects_v2").paginate(Bucket="canaries")
-        for number, item in enumerate(one for page in pages for one in page.get("Contents", [])):
-            path = kept / f"{number}-{Path(item['Key']).name}"
-            path.parent.mkdir(exist_ok=True)
+        for number, item in enumerate(item for page in pages for item in page.get("Contents", [])):
+            path = folder / f"{number}-{Path(item['Key']).name}"
             path.write_bytes(client.get_object(Bucket="canaries", Key=item["Key"])["Body"].read())
-        assert any(path.name.endswith(".metadata.json") for path in kept.iterdir())
-        assert find(AWS, [home, kept], [settings.catalog_uri()], {"output": "".join(capfd.readouterr())}) == []
-    finally:
         warehouse.close()
-        client.close()
-        server.stop()
+    assert any(path.name.endswith(".metadata.json") for path in folder.iterdir())
+    assert find(AWS, [home, folder], [settings.catalog_uri()], {"output": "".join(capfd.readouterr())}) == []

@@ -9,4 +9,4 @@ assert _spec is not None
 assert _spec.loader is not None
 _fixtures = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_fixtures)
-globals().update({name: found for name, found in vars(_fixtures).items() if not name.startswith("_")})
+globals().update({name: fixture for name, fixture in vars(_fixtures).items() if not name.startswith("_")})

@@ -74,4 +74,4 @@ def test_airflow_that_is_absent_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pa
     from pipeline.errors import Missing
 
     with pytest.raises(Missing, match=r"pip install 'undertone\[airflow\]'"):
-        stack._airflow({"PATH": str(tmp_path)})
+        stack._find_airflow({"PATH": str(tmp_path)})

@@ -99,7 +99,7 @@ def places(cluster: Cluster, folder: Path) -> set[tuple[str, str]]:
         path.write_bytes(store.get_object(Bucket=BUCKET, Key=key)["Body"].read())
     store.close()
     return {
-        (place.secret, place.where)
+        (place.secret, place.location)
         for place in find(needles(), [folder, cluster.folder], [cluster.database(name) for name in DATABASES])
     }
 

@@ -2,9 +2,7 @@
 
 import os
 import shutil
-import socket
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -13,9 +11,9 @@ import pytest
 import sqlalchemy as sa
 
 from pipeline import warehouse
+from tests.support.postgres import running_postgres
 
 DOCKER = Path(__file__).resolve().parents[2] / "docker"
-PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
 
 
 class Server(NamedTuple):
@@ -24,62 +22,38 @@ class Server(NamedTuple):
     folder: Path
     port: int
 
-    def services(self, whose: str) -> Path:
-        """The service file of `airflow` or `undertone`, for this machine."""
-        made = self.folder / f"{whose}.conf"
-        told = (self.folder / "secrets" / f"pg_service_{whose}.conf").read_text()
-        made.write_text(told.replace("host=postgres", "host=127.0.0.1"))
-        return made
+    def put_in_force(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Set the service file of `undertone`, for this machine."""
+        path = self.folder / "undertone.conf"
+        services = (self.folder / "secrets" / "pg_service_undertone.conf").read_text()
+        path.write_text(services.replace("host=postgres", "host=127.0.0.1"))
+        monkeypatch.setenv("PGPORT", str(self.port))
+        monkeypatch.setenv("PGSERVICEFILE", str(path))
 
     def psql(self, address: str, sql: str) -> subprocess.CompletedProcess[str]:
-        """What psql says of a statement, without a password of the environment."""
-        asked = ["psql", f"{address} port={self.port}", "--no-psqlrc", "-tA", "-v", "ON_ERROR_STOP=1", "-c", sql]
-        return subprocess.run(asked, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        """Run a statement by psql, without a password of the environment."""
+        options = ["--no-psqlrc", "-tA", "-v", "ON_ERROR_STOP=1", "-c", sql]
+        command = ["psql", f"{address} port={self.port}", *options]
+        return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """PostgreSQL on loopback, with passwords, after docker/secrets.sh and docker/postgres.sh."""
-    if not PROGRAMS or not shutil.which("psql"):
+    if not shutil.which("psql"):
         pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
-    is_root = os.geteuid() == 0  # as whom PostgreSQL does not run
-    as_server = ["runuser", "-u", "postgres", "--"] if is_root else []
-
-    def run(program: str, *words: object) -> None:
-        asked = [*as_server, str(PROGRAMS[-1].with_name(program)), "-D", str(folder / "data"), *map(str, words)]
-        subprocess.run(asked, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, cwd="/")
-
-    with tempfile.TemporaryDirectory(prefix="undertone-postgres-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        (folder / "password").write_text("over all")
-        if is_root:
-            for path in (folder, folder / "password"):
-                shutil.chown(path, "postgres")
-        with socket.socket() as held:
-            held.bind(("127.0.0.1", 0))
-            port = int(held.getsockname()[1])
-        run(
-            "initdb", "--auth-host=scram-sha-256", "--auth-local=trust", "--username=postgres", "--no-sync",
-            f"--pwfile={folder / 'password'}",
-        )  # fmt: skip
-        how = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
-        run("pg_ctl", "-w", "-l", folder / "log", "-o", how, "start")
-        try:
-            made = Server(folder, port)
-            subprocess.run(["sh", DOCKER / "secrets.sh", folder / "secrets"], check=True)
-            place = {"PGHOST": str(folder), "PGPORT": str(port), "SECRETS": str(folder / "secrets")}
-            subprocess.run(["sh", DOCKER / "postgres.sh"], check=True, env=os.environ | place)
-            yield made
-        finally:
-            run("pg_ctl", "-m", "immediate", "stop")
+    roles = ("--auth-host=scram-sha-256", "--auth-local=trust", "--username=postgres")
+    with running_postgres(*roles, sockets=True) as (folder, port):
+        subprocess.run(["sh", DOCKER / "secrets.sh", folder / "secrets"], check=True)
+        place = {"PGHOST": str(folder), "PGPORT": str(port), "SECRETS": str(folder / "secrets")}
+        subprocess.run(["sh", DOCKER / "postgres.sh"], check=True, env=os.environ | place)
+        yield Server(folder, port)
 
 
 @pytest.mark.parametrize("driver", ["psycopg2", "psycopg"])
 def test_addresses_need_no_password(server: Server, driver: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A driver finds password and database by the service's name; workers' file has no service `airflow`."""
-    monkeypatch.setenv("PGPORT", str(server.port))
-    monkeypatch.setenv("PGSERVICEFILE", str(server.services("undertone")))
+    server.put_in_force(monkeypatch)
     for name in ("catalog", "ledger", "results"):
         engine = sa.create_engine(f"postgresql+{driver}:///?service={name}")
         with engine.connect() as connection:
@@ -95,25 +69,25 @@ def test_a_role_reaches_its_own_database_alone(server: Server) -> None:
     for role in names:
         password = (server.folder / "secrets" / f"db_{role}").read_text()
         for database in names:
-            told = server.psql(f"host=127.0.0.1 user={role} password={password} dbname={database}", "select 1")
-            assert (told.returncode == 0) == (role == database), (role, database)
-            assert role == database or "permission denied for database" in told.stderr
+            result = server.psql(f"host=127.0.0.1 user={role} password={password} dbname={database}", "select 1")
+            assert (result.returncode == 0) == (role == database), (role, database)
+            assert role == database or "permission denied for database" in result.stderr
 
 
 def test_an_analyst_reads_the_catalog_alone(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """docker/analyst.sql makes a role that lists the tables, writes nothing, and sees neither ledger nor metadata."""
-    monkeypatch.setenv("PGPORT", str(server.port))
-    monkeypatch.setenv("PGSERVICEFILE", str(server.services("undertone")))
+    server.put_in_force(monkeypatch)
     monkeypatch.setenv("UNDERTONE_CATALOG", "postgresql+psycopg2:///?service=catalog")
     monkeypatch.setenv("UNDERTONE_HOME", str(tmp_path))
     monkeypatch.delenv("UNDERTONE_WAREHOUSE", raising=False)
     created = warehouse.create()
     warehouse.close()
-    asked = ["psql", f"host={server.folder} port={server.port} user=postgres dbname=catalog", "-v", "password=it's"]
-    subprocess.run([*asked, "-v", "ON_ERROR_STOP=1", "-q", "-f", DOCKER / "analyst.sql"], check=True)
+    words = [f"host={server.folder} port={server.port} user=postgres dbname=catalog", "-v", "password=it's"]
+    command = ["psql", *words, "-v", "ON_ERROR_STOP=1", "-q", "-f", DOCKER / "analyst.sql"]
+    subprocess.run(command, check=True)
     analyst = "host=127.0.0.1 user=analyst password=it\\'s dbname="
     assert server.psql(f"{analyst}catalog", "select count(*) from iceberg_tables").stdout.strip() == str(len(created))
-    for address, sql, why in (
+    for database, sql, message in (
         ("catalog", "set default_transaction_read_only = off; delete from iceberg_tables", "read-only"),
         ("catalog", "begin read write; delete from iceberg_tables", "permission denied for table"),
         ("catalog", "create table mine ()", "read-only"),
@@ -121,6 +95,6 @@ def test_an_analyst_reads_the_catalog_alone(server: Server, tmp_path: Path, monk
         ("airflow", "select 1", "permission denied for database"),
         ("results", "select 1", "permission denied for database"),
     ):
-        told = server.psql(f"{analyst}{address}", sql)
-        assert told.returncode != 0
-        assert why in told.stderr, sql
+        result = server.psql(f"{analyst}{database}", sql)
+        assert result.returncode != 0
+        assert message in result.stderr, sql

@@ -33,15 +33,9 @@ _GIVEN: dict[str, Any] = {
 }  # fmt: skip
 _ITEM = {"question": "A @placeholder", "options": ["hope", "fear", "calm", "pity", "envy"], "label": 0}
 _DIGITS = {
-    "page_id": 64,
-    "completion_id": 64,
-    "model_id": 64,
-    "text_hash": 32,
-    "pair_id": 32,
-    "task_id": 32,
+    **dict.fromkeys(("page_id", "completion_id", "model_id"), 64),
+    **dict.fromkeys(("text_hash", "pair_id", "task_id", "generated_id", "erasure_id"), 32),
     "row_id": 16,
-    "generated_id": 32,
-    "erasure_id": 32,
 }
 
 
@@ -53,16 +47,14 @@ def digest(value: object, size: int = 64) -> str:
 def filled(name: str, *rows: dict[str, Any]) -> pl.DataFrame:
     """Rows of table `name`, each with the values given and, for what may not be null, fitting ones."""
     columns = TABLES[name].schema.columns()
-    found = []
+    values = []
     for number, row in enumerate(rows, 1):
-        own = _ITEM | {"item_id": digest(number, 32)} if name == "cloze_items" else {}
+        item = _ITEM | {"item_id": digest(number, 32)} if name == "cloze_items" else {}
         part = {"split": "train"} if name == "threads" and "reason" not in row else {}
-        made = {
-            c: None if column.nullable else own[c] if c in own else _value(c, row, number)
-            for c, column in columns.items()
-        }
-        found.append({**made, **part, **row})
-    return pl.DataFrame(found, schema=TABLES[name].schema.create_empty().schema)
+        needed = [column for column, kind in columns.items() if not kind.nullable]
+        defaults = {column: item[column] if column in item else _value(column, row, number) for column in needed}
+        values.append({**dict.fromkeys(columns), **defaults, **part, **row})
+    return pl.DataFrame(values, schema=TABLES[name].schema.create_empty().schema)
 
 
 def _value(column: str, row: dict[str, Any], number: int) -> object:

@@ -1,18 +1,31 @@
-"""What a table holds, which files it reads, and making them old."""
+"""What a table holds and which files it has, comments for it, and files made old."""
 
 import os
 import time
-from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 import polars as pl
 
-from pipeline import warehouse
+from pipeline import settings, warehouse
+from pipeline.warehouse.files import path_of
+from tests.support.filled import DAY, filled
 
 
 def held(name: str) -> pl.DataFrame:
     """The table's rows in order."""
     return warehouse.scan(name).collect().sort(pl.all().exclude(pl.List))
+
+
+def write(*texts: str, source: str = "weibo", day: date = DAY) -> None:
+    """Make the slice of comments one comment a text."""
+    partition = warehouse.slice_of(source=source, day=day)
+    warehouse.overwrite("comments", partition, filled("comments", *({"text": text, **partition} for text in texts)))
+
+
+def texts() -> list[str]:
+    """The texts of the comments in order."""
+    return sorted(warehouse.scan("comments").collect()["text"])
 
 
 def age(home: Path, hours: float = 48) -> None:
@@ -23,7 +36,18 @@ def age(home: Path, hours: float = 48) -> None:
             os.utime(path, (then, then))
 
 
-def data_files(name: str) -> Iterator[Path]:
+def data_files(name: str) -> list[Path]:
     """Data files that the table's current state reads."""
-    for location in warehouse.table(name).inspect.files()["file_path"].to_pylist():
-        yield Path(location.removeprefix("file://"))
+    locations = warehouse.table(name).inspect.files()["file_path"].to_pylist()
+    return [Path(path_of(location)) for location in sorted(locations)]
+
+
+def list_files(name: str = "comments") -> set[Path]:
+    """All files of a table."""
+    folder = Path(settings.warehouse()) / "undertone" / name
+    return {path for path in folder.rglob("*") if path.is_file()}
+
+
+def die(*_: object) -> None:
+    """End here."""
+    raise KeyboardInterrupt

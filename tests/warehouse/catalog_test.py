@@ -2,21 +2,25 @@
 
 from pathlib import Path
 
+import dataframely as dy
 import polars as pl
 import pytest
 
+from pipeline import tables as contracts
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tables import TABLES, empty
-from tests.support.filled import DAY, filled
+from pipeline.warehouse import catalog
+from tests.support.filled import filled
+from tests.support.held import texts, write
 
 
 def test_create_makes_every_table_once(home: Path) -> None:
     """The first call creates all tables, a second one none, and rows written in between stay."""
     assert warehouse.create() == list(TABLES) == warehouse.names()
-    warehouse.overwrite("comments", warehouse.slice_of(source="weibo"), filled("comments", {}))
+    write("one")
     assert warehouse.create() == []
-    assert warehouse.scan("comments").collect().height == 1
+    assert texts() == ["one"]
     warehouse.close()
 
 
@@ -27,25 +31,21 @@ def test_a_table_comes_back_with_the_types_of_its_contract(tables: Path, name: s
     warehouse.overwrite(name, {c: frame[c][0] for c in TABLES[name].partitions}, frame)
     assert warehouse.scan(name).collect().equals(frame)
     assert warehouse.scan(name).collect_schema() == empty(name).schema
-    assert [f.name for f in warehouse.table(name).schema().fields] == frame.columns
-    spec = warehouse.table(name).spec()
-    assert (
-        tuple(warehouse.table(name).schema().find_column_name(f.source_id) for f in spec.fields)
-        == TABLES[name].partitions
-    )
+    schema, spec = warehouse.table(name).schema(), warehouse.table(name).spec()
+    assert [field.name for field in schema.fields] == frame.columns
+    assert tuple(schema.find_column_name(field.source_id) for field in spec.fields) == TABLES[name].partitions
 
 
 def test_without_a_catalog_file_the_message_names_init(home: Path) -> None:
-    """Before `create`, when not even the home exists, reading and writing are Missing."""
+    """Before `create`, when the home does not exist or is empty, reading and writing are Missing.
+
+    Creating the tables afterwards works in the same process.
+    """
     with pytest.raises(Missing, match="undertone init"):
         warehouse.scan("comments")
     with pytest.raises(Missing, match="undertone init"):
         warehouse.overwrite("comments", {"source": "weibo"}, empty("comments"))
     assert not home.exists()
-
-
-def test_with_an_empty_home_the_message_names_init(home: Path) -> None:
-    """A home without tables is Missing too, and creating them afterwards works in the same process."""
     home.mkdir()
     with pytest.raises(Missing, match="undertone init"):
         warehouse.snapshot("comments")
@@ -54,33 +54,26 @@ def test_with_an_empty_home_the_message_names_init(home: Path) -> None:
     warehouse.close()
 
 
-def test_a_catalog_without_the_tables_names_init(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A catalog that lacks a table is Missing."""
-    from pipeline.warehouse import catalog
-
+def test_a_table_that_is_not_there_is_named(tables: Path) -> None:
+    """A catalog that lacks a table is Missing, and the message of an unknown table lists those there are."""
     catalog.catalog().drop_table("undertone.pairs")
     with pytest.raises(Missing, match="undertone init"):
         warehouse.query("select 1")
     assert warehouse.create() == ["pairs"]
-
-
-def test_an_unknown_table_is_named(tables: Path) -> None:
-    """The message of an unknown table lists those there are."""
     with pytest.raises(Missing, match=r"no table 'coments'; there are .*comments"):
         warehouse.scan("coments")
 
 
 def test_a_snapshot_pins_what_is_read(tables: Path) -> None:
     """A scan of an earlier snapshot sees the rows of then, a plain scan those of now."""
-    where = warehouse.slice_of(source="weibo", day=DAY)
     assert warehouse.snapshot("comments") is None
-    warehouse.overwrite("comments", where, filled("comments", {"text": "before"}))
+    write("before")
     pinned = warehouse.snapshot("comments")
     frame = warehouse.scan("comments", snapshot_id=pinned)
-    warehouse.overwrite("comments", where, filled("comments", {"text": "after"}, {"text": "more"}))
+    write("after", "more")
     assert frame.collect()["text"].to_list() == ["before"]
     assert warehouse.scan("comments", snapshot_id=pinned).collect()["text"].to_list() == ["before"]
-    assert warehouse.scan("comments").collect()["text"].to_list() == ["after", "more"]
+    assert texts() == ["after", "more"]
     assert warehouse.scan("comments", pl.col("text") == "more").collect().height == 1
     warehouse.purge("comments")
     with pytest.raises(Missing, match="comments: the state that this run began with is gone"):
@@ -91,7 +84,7 @@ def test_a_snapshot_pins_what_is_read(tables: Path) -> None:
 def test_a_home_that_addresses_cannot_hold_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sign: str
 ) -> None:
-    """Iceberg keeps files as URIs, so a path with #, ? or % would be cut or read as another one: BadInput says so."""
+    """Iceberg keeps files as URIs, so a path with #, ? or % would be cut or read as another one: it is BadInput."""
     monkeypatch.setenv("UNDERTONE_HOME", str(tmp_path / f"a{sign}b"))
     with pytest.raises(BadInput, match="UNDERTONE_HOME"):
         warehouse.create()
@@ -100,23 +93,19 @@ def test_a_home_that_addresses_cannot_hold_is_refused(
 
 def test_tables_of_an_earlier_version_are_widened(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`create` adds the columns that a table lacks, empty in its old rows; new rows have them, and nothing is lost."""
-    import dataframely as dy
-
-    from pipeline import tables as contracts
-
     columns = TABLES["completions"].schema.columns()
     new = ("revision", "input_tokens", "output_tokens", "finish_reason")
-    then: type[dy.Schema] = type("Then", (dy.Schema,), {n: c for n, c in columns.items() if n not in new})
+    earlier: type[dy.Schema] = type("Earlier", (dy.Schema,), {n: c for n, c in columns.items() if n not in new})
     row = filled("completions", {"response": "old"})
     with monkeypatch.context() as patch:
-        patch.setitem(contracts.TABLES, "completions", TABLES["completions"]._replace(schema=then))
+        patch.setitem(contracts.TABLES, "completions", TABLES["completions"]._replace(schema=earlier))
         warehouse.create()
-        warehouse.overwrite("completions", warehouse.slice_of(source="weibo"), row.drop(new))
+        warehouse.overwrite("completions", {"source": "weibo"}, row.drop(new))
         assert not set(new) & set(warehouse.scan("completions").collect_schema().names())
     assert warehouse.create() == []
     assert warehouse.scan("completions").collect().equals(row)
     more = filled("completions", {"response": "new", "revision": "r1", "input_tokens": 3, "source": "zhihu"})
-    warehouse.overwrite("completions", warehouse.slice_of(source="zhihu"), more)
+    warehouse.overwrite("completions", {"source": "zhihu"}, more)
     rows = warehouse.scan("completions").sort("response").collect()
     assert rows.select("response", "revision", "input_tokens").rows() == [("new", "r1", 3), ("old", None, None)]
     assert warehouse.query("select count(revision) as n from completions")["n"].to_list() == [1]

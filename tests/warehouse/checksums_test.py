@@ -2,57 +2,58 @@
 
 import random
 from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
 from pipeline import warehouse
 from pipeline.cli import app
 from pipeline.errors import BadInput
 from pipeline.tasks.record.table_counts import count_rows
-from pipeline.warehouse import checksums
+from pipeline.warehouse import catalog, checksums
+from pipeline.warehouse.files import path_of
 from pipeline.warehouse.upkeep import check, maintain
 from pipeline.warehouse.upkeep.limits import KEEP, Limits
 from tests.support.filled import DAY, NEXT, filled
-from tests.support.held import age, data_files
+from tests.support.held import age, data_files, list_files, texts, write
 
 EAGER = Limits(keep=timedelta(0), grace=timedelta(seconds=-5), quiet=timedelta(0), files=1, weeks=1)
 
 
-def write(*texts: str, **where: Any) -> None:
-    """Make the slice a comment a text."""
-    where = {"source": "weibo", "day": DAY, **where}
-    warehouse.overwrite("comments", where, filled("comments", *({"text": text, **where} for text in texts)))
-
-
-def table_files(home: Path) -> list[Path]:
+def table_files() -> list[Path]:
     """Data, manifests, lists and metadata of the comments."""
-    root = home / "warehouse" / "undertone" / "comments"
-    return sorted(p for folder in ("data", "metadata") for p in (root / folder).rglob("*") if p.is_file())
+    return sorted(path for path in list_files() if "checksums" not in path.parts)
 
 
 def damage() -> list[str]:
-    """What the deep check of the comments says."""
-    found = check.check("comments", footers=True, weeks=1)
-    return [*found.problems, *found.other_problems]
+    """What the deep check of the comments finds."""
+    checked = check.check("comments", footers=True, weeks=1)
+    return [*checked.problems, *checked.other_problems]
 
 
-def flips(home: Path, count: int) -> Iterator[tuple[Path, int]]:
+def check_deep() -> Result:
+    """Run the command."""
+    return CliRunner().invoke(app, ["check", "--deep"])
+
+
+def flips(count: int) -> Iterator[tuple[Path, int]]:
     """Files, one after the other, each with a random bit changed and set back after."""
-    pick = random.Random(16)
+    dice = random.Random(16)
     for number in range(count):
-        path = table_files(home)[number % len(table_files(home))]
-        true = path.read_bytes()
-        bit = pick.randrange(len(true) * 8)
-        changed = bytearray(true)
+        path = table_files()[number % len(table_files())]
+        content = path.read_bytes()
+        bit = dice.randrange(len(content) * 8)
+        changed = bytearray(content)
         changed[bit // 8] ^= 1 << bit % 8
         path.write_bytes(changed)
         yield path, bit
-        path.write_bytes(true)
+        path.write_bytes(content)
 
 
 def test_each_of_200_changed_bits_is_found_and_named(tables: Path) -> None:
@@ -60,15 +61,15 @@ def test_each_of_200_changed_bits_is_found_and_named(tables: Path) -> None:
     write(*(f"text number {number} of many" for number in range(300)))
     write("other", source="zhihu", day=NEXT)
     assert check.check("comments", footers=True).problems == []
-    maintain.add_checksums("comments", check.check("comments", weeks=1).unrecorded)
+    maintain.add_checksums("comments", [*check.check("comments", weeks=1).unrecorded])
     assert damage() == []
-    missed = [(path, bit) for path, bit in flips(tables, 200) if not any(str(path) in line for line in damage())]
+    missed = [(path, bit) for path, bit in flips(200) if not any(str(path) in line for line in damage())]
     assert missed == []
 
 
 def test_damage_names_the_slice_and_writing_it_again_mends_it(tables: Path) -> None:
     """A changed byte stops upkeep with partition, file and slice; once the slice is written again upkeep goes on, and
-    the deep check tells of the replaced state until it expires.
+    the deep check names the replaced state until it expires.
     """
     write("one")
     write("two", source="zhihu", day=NEXT)
@@ -78,7 +79,7 @@ def test_damage_names_the_slice_and_writing_it_again_mends_it(tables: Path) -> N
     path.write_bytes(content)
     with pytest.raises(BadInput, match=rf"source=zhihu/day={NEXT}, {path}: .*again: source=zhihu day={NEXT}"):
         warehouse.maintain("comments", EAGER)
-    result = CliRunner().invoke(app, ["check", "--deep"])
+    result = check_deep()
     assert result.exit_code == 1
     assert str(path) in result.stdout
     path.unlink()
@@ -86,17 +87,17 @@ def test_damage_names_the_slice_and_writing_it_again_mends_it(tables: Path) -> N
         count_rows()
     path.write_bytes(content)
     write("two", source="zhihu", day=NEXT)
-    assert "in a replaced state" in CliRunner().invoke(app, ["check", "--deep"]).stdout
+    assert "in a replaced state" in check_deep().stdout
     warehouse.maintain("comments", EAGER)
     assert not path.exists()
-    result = CliRunner().invoke(app, ["check", "--deep"])
+    result = check_deep()
     assert (result.exit_code, result.stdout) == (0, "")
 
 
 def test_a_damaged_catalog_is_named(tables: Path) -> None:
     """The deep check and upkeep say that the catalog is damaged."""
     (tables / "catalog.db").write_bytes(b"no database" * 999)
-    result = CliRunner().invoke(app, ["check", "--deep"])
+    result = check_deep()
     assert result.exit_code == 1
     assert "catalog.db is damaged" in result.stdout
 
@@ -105,24 +106,23 @@ def test_broken_metadata_is_named(tables: Path) -> None:
     """Metadata that is no JSON any more is bad input with its path, and does not keep upkeep from the other tables."""
     write("one")
     warehouse.overwrite("tokens", {"day": DAY}, filled("tokens", {}))
-    at = Path(warehouse.table("comments").metadata_location.removeprefix("file://"))
-    at.write_bytes(at.read_bytes()[:-9])
-    with pytest.raises(BadInput, match=f"{at} is damaged"):
+    path = Path(path_of(warehouse.table("comments").metadata_location))
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(BadInput, match=f"{path} is damaged"):
         warehouse.scan("comments")
-    assert maintain.written() == ["comments", "tokens"]
-    with pytest.raises(BadInput, match=f"metadata, {at}: .*recover-catalog"):
+    assert maintain.list_written() == ["comments", "tokens"]
+    with pytest.raises(BadInput, match=f"metadata, {path}: .*recover-catalog"):
         warehouse.maintain("comments")
 
 
 def test_a_state_replaced_during_the_check_is_no_damage(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The check looks again where the metadata file that it began with was replaced and removed meanwhile."""
     write("one")
-    old, registered = warehouse.table("comments").metadata_location, check.catalog.registered()
+    old, registered = warehouse.table("comments").metadata_location, catalog.registered
+    answers = [registered()]
     write("two")
-    Path(old.removeprefix("file://")).unlink()
-    answers = [registered]
-    true = check.catalog.registered
-    monkeypatch.setattr(check.catalog, "registered", lambda: answers.pop() if answers else true())
+    Path(path_of(old)).unlink()
+    monkeypatch.setattr(catalog, "registered", lambda: answers.pop() if answers else registered())
     assert check.check("comments", weeks=1).problems == []
 
 
@@ -132,9 +132,9 @@ def test_files_without_checksums_get_them_once(tables: Path) -> None:
     write("two")
     for path in tables.rglob("checksums/*"):
         path.unlink()
-    result = CliRunner().invoke(app, ["check", "--deep"])
-    assert "files have no checksum yet" in result.stderr
-    assert "as it was written" not in result.stderr
+    message = check_deep().stderr
+    assert "files have no checksum yet" in message
+    assert "as it was written" not in message
     assert warehouse.maintain("comments", EAGER._replace(keep=KEEP))["checksums_added"] > 4
     assert warehouse.maintain("comments", EAGER._replace(keep=KEEP))["checksums_added"] == 0
     assert damage() == []
@@ -152,12 +152,9 @@ def test_a_writer_killed_after_its_commit_leaves_checksums_to_upkeep(
     for error in (KeyboardInterrupt(), OSError(28, "No space left on device")):
         with monkeypatch.context() as patch:
             patch.setattr(checksums, "record", fail)
-            if isinstance(error, OSError):
+            with nullcontext() if isinstance(error, OSError) else pytest.raises(KeyboardInterrupt):
                 write(repr(error))
-            else:
-                with pytest.raises(KeyboardInterrupt):
-                    write(repr(error))
-        assert warehouse.scan("comments").collect()["text"].to_list() == [repr(error)]
+        assert texts() == [repr(error)]
         assert warehouse.maintain("comments")["checksums_added"] >= 4
         assert damage() == []
 
@@ -167,22 +164,17 @@ def test_all_files_are_verified_in_four_weeks(tables: Path, monkeypatch: pytest.
     for number in range(20):
         write("text", source=f"site{number}")
     read: list[str] = []
-    true = checksums.compute
-
-    def compute(system: Any, path: str) -> Any:
-        read.append(path)
-        return true(system, path)
-
-    monkeypatch.setattr(checksums, "compute", compute)
+    compute = checksums.compute
+    monkeypatch.setattr(checksums, "compute", lambda system, path: read.append(path) or compute(system, path))
     shares = []
     for week in range(4):
 
-        class Then(datetime):
+        class Clock(datetime):
             @classmethod
             def now(cls, tz: Any = None) -> Any:
                 return datetime(2026, 11, 23, tzinfo=tz) + timedelta(weeks=week)  # noqa: B023
 
-        monkeypatch.setattr(check, "datetime", Then)
+        monkeypatch.setattr(check, "datetime", Clock)
         read.clear()
         check.check("comments", weeks=4)
         shares.append({path for path in read if path.endswith(".parquet")})
@@ -191,7 +183,7 @@ def test_all_files_are_verified_in_four_weeks(tables: Path, monkeypatch: pytest.
 
 
 def test_records_are_merged_and_forget_what_is_gone(tables: Path) -> None:
-    """A record a commit becomes one; of what is gone it holds metadata alone; a damaged one is named and kept."""
+    """A record a commit becomes one; of removed files it holds metadata alone; a damaged one is named and kept."""
     for text in ("one", "two", "three"):
         write(text)
     folder = tables / "warehouse" / "undertone" / "comments" / "checksums"
@@ -199,12 +191,11 @@ def test_records_are_merged_and_forget_what_is_gone(tables: Path) -> None:
     (folder / "killed.json.0.part").write_bytes(b"{")
     age(tables)
     warehouse.maintain("comments", EAGER)
-    merged = set(folder.glob("*.json"))
+    merged = sorted(folder.glob("*.json"))
     assert len(merged) <= 2  # and that of the expiry
     recorded = checksums.read(warehouse.table("comments").location()).checksums
-    gone = set(recorded) - {str(path) for path in table_files(tables)}
-    assert all(path.endswith(".metadata.json") for path in gone)  # `lineage` needs them
+    removed = set(recorded) - {str(path) for path in table_files()}
+    assert all(path.endswith(".metadata.json") for path in removed)  # `lineage` needs them
     assert damage() == []
-    (path,) = merged if len(merged) == 1 else sorted(merged)[:1]
-    path.write_bytes(path.read_bytes().replace(b"a", b"b", 1))
-    assert any(line.startswith(f"checksums, {path}") for line in damage())
+    merged[0].write_bytes(merged[0].read_bytes().replace(b"a", b"b", 1))
+    assert any(line.startswith(f"checksums, {merged[0]}") for line in damage())

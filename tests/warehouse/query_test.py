@@ -13,10 +13,8 @@ from pipeline.errors import BadInput
 from pipeline.tables import TABLES
 from tests.support.filled import DAY, filled
 
-NAMES = warehouse.checks()
-VIEWS = {
-    path.stem.partition("_")[2]: path for path in sorted((Path(__file__).parents[2] / "sql" / "views").glob("*.sql"))
-}
+SQL = Path(__file__).parents[2] / "sql"
+VIEWS = {path.stem.partition("_")[2]: path for path in sorted((SQL / "views").glob("*.sql"))}
 WRITES = """
 copy comments to '{folder}/stolen.csv'
 copy (select 1) to '/dev/stdout'
@@ -81,9 +79,8 @@ INJECTION = "x' or 1=1; drop view funnel; --"
 @pytest.fixture
 def two(tables: Path) -> None:
     """Two comments, one scored."""
-    where = {"day": DAY}
-    warehouse.overwrite("comments", where, filled("comments", {"text": "cold here"}, {"text": "hot here"}))
-    warehouse.overwrite("scores", where, filled("scores", {"value": 0.5}))
+    warehouse.overwrite("comments", {"day": DAY}, filled("comments", {"text": "cold here"}, {"text": "hot here"}))
+    warehouse.overwrite("scores", {"day": DAY}, filled("scores", {"value": 0.5}))
 
 
 @pytest.mark.parametrize("name", [*TABLES, *VIEWS])
@@ -93,68 +90,11 @@ def test_every_table_and_view_opens_on_empty_tables(tables: Path, name: str) -> 
 
 
 def test_a_query_sees_tables_and_views(two: None) -> None:
-    """The rows come back as a frame with the tables' types."""
-    found = warehouse.query("select day, text, implicitness from comments_scored")
-    assert found.rows() == [(DAY, "cold here", 0.5)]
-    assert found.schema == {"day": pl.Date, "text": pl.String, "implicitness": pl.Float64}
-    assert warehouse.query("select text from comments order by text").to_series().to_list() == ["cold here", "hot here"]
-
-
-def test_a_query_spills_below_the_home(two: None, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not fit into memory goes where `maintain` sweeps, never into the folder that the process stands in."""
-    here = tmp_path / "here"
-    here.mkdir()
-    monkeypatch.chdir(here)
-    con = warehouse.connect(memory="48MB")
-    many = "select count(*) from (select r, text || r as t from comments, range(400000) as n (r) order by t, r)"
-    spilt: list[Path] = []
-    con.execute("create temp table kept as select r, text || r as t from comments, range(400000) as n (r) order by t")
-    spilt += (home / "scratch" / "duckdb").glob("*/*")
-    assert con.execute(many).fetchall() == [(800_000,)]
-    con.close()
-    assert spilt
-    assert not list(here.iterdir())
-    assert not list((home / "scratch" / "duckdb").glob("*/*"))
-
-
-def loaded(sql: str) -> set[str]:
-    """Tables and views that a connection for a query has."""
-    return {name for (name,) in warehouse.connect(sql).execute("show tables").fetchall()}
-
-
-@pytest.mark.parametrize("sql", ["select text from Comments", 'select * from "most_implicit"'])
-def test_a_query_loads_what_it_names(two: None, sql: str) -> None:
-    """Tables that a query names neither itself nor in its views cost nothing."""
-    assert "comments" in loaded(sql)
-    assert not loaded(sql) & {"tokens", "pairs", "label_progress"}
-
-
-@pytest.mark.parametrize(
-    "sql",
-    ["", "show tables", "select 1 as tokens_", "select name from (show tables) where name like 'comments'",
-     "select * from information_schema.columns where column_name = 'tokens'", "from duckdb_views() -- of comments"],
-)  # fmt: skip
-def test_a_query_that_asks_what_there_is_finds_all(tables: Path, sql: str) -> None:
-    """Somebody who looks around, or names no table, sees every table and every view."""
-    assert loaded(sql) == {*TABLES, *VIEWS}
-
-
-def test_views_are_named_as_their_files_are() -> None:
-    """What is loaded for a query is found by name, and a view comes after those that it reads."""
-    for number, (name, path) in enumerate(VIEWS.items()):
-        made = path.read_text(encoding="utf-8").lower()
-        assert f"create or replace view {name} as" in made
-        assert not [later for later in [*VIEWS][number + 1 :] if re.search(rf"(from|join) {later}\b", made)]
-
-
-def test_a_query_sees_later_commits(two: None) -> None:
-    """Each query sees the tables as of now."""
-    warehouse.overwrite("comments", {"day": DAY}, filled("comments", {}))
-    assert warehouse.query("select count(*) as n from comments")["n"].to_list() == [1]
-
-
-def test_parameters_are_bound_not_spliced(two: None) -> None:
-    """A value that looks like SQL is compared as text."""
+    """The rows come back as a frame with the tables' types, as of now; values are bound, not spliced."""
+    rows = warehouse.query("select day, text, implicitness from comments_scored")
+    assert rows.rows() == [(DAY, "cold here", 0.5)]
+    assert rows.schema == {"day": pl.Date, "text": pl.String, "implicitness": pl.Float64}
+    assert warehouse.query("select text from comments order by text")["text"].to_list() == ["cold here", "hot here"]
     sql = "select text from comments where text = ?"
     assert warehouse.query(sql, [INJECTION]).height == 0
     warehouse.overwrite("comments", {"day": DAY}, filled("comments", {"text": INJECTION}, {"text": "other"}))
@@ -162,13 +102,75 @@ def test_parameters_are_bound_not_spliced(two: None) -> None:
     assert warehouse.query("select ? as a, ? as b", [1, "x"]).rows() == [(1, "x")]
 
 
+def test_a_query_spills_below_the_home(two: None, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit into memory goes where `maintain` sweeps, never into the working directory."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    con = warehouse.connect(memory="48MB")
+    many = "select r, text || r as t from comments, range(400000) as n (r) order by t"
+    con.execute(f"create temp table sorted as {many}")
+    spilt = list((home / "scratch" / "duckdb").glob("*/*"))
+    assert con.execute(f"select count(*) from ({many}, r)").fetchall() == [(800_000,)]
+    con.close()
+    assert spilt
+    assert not list(folder.iterdir())
+    assert not list((home / "scratch" / "duckdb").glob("*/*"))
+
+
+def list_loaded(sql: str) -> set[str]:
+    """Tables and views that a connection for a query has."""
+    return {name for (name,) in warehouse.connect(sql).execute("show tables").fetchall()}
+
+
+@pytest.mark.parametrize("sql", ["select text from Comments", 'select * from "most_implicit"'])
+def test_a_query_loads_what_it_names(two: None, sql: str) -> None:
+    """Tables that a query names neither itself nor in its views cost nothing."""
+    assert "comments" in list_loaded(sql)
+    assert not list_loaded(sql) & {"tokens", "pairs", "label_progress"}
+
+
 @pytest.mark.parametrize(
     "sql",
-    ["selec 1", "select nothing from comments", "select * from nowhere", "select ?", "",
-     "select error('no')", "select cast(text as int) from comments"],
-)  # fmt: skip
+    [
+        "",
+        "show tables",
+        "select 1 as tokens_",
+        "select name from (show tables) where name like 'comments'",
+        "select * from information_schema.columns where column_name = 'tokens'",
+        "from duckdb_views() -- of comments",
+    ],
+)
+def test_a_query_that_asks_what_there_is_finds_all(tables: Path, sql: str) -> None:
+    """Somebody who looks around, or names no table, sees every table and every view."""
+    assert list_loaded(sql) == {*TABLES, *VIEWS}
+
+
+def test_views_are_named_as_their_files_are() -> None:
+    """What is loaded for a query is found by name, and a view comes after those that it reads."""
+    for number, (name, path) in enumerate(VIEWS.items()):
+        sql = path.read_text(encoding="utf-8").lower()
+        assert f"create or replace view {name} as" in sql
+        assert not [later for later in [*VIEWS][number + 1 :] if re.search(rf"(from|join) {later}\b", sql)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "selec 1",
+        "select nothing from comments",
+        "select * from nowhere",
+        "select ?",
+        "",
+        "select error('no')",
+        "select cast(text as int) from comments",
+        "select interval 1 day",
+        "select [union_value(a := 1)]",
+        "select 1 as a, 2 as a",
+    ],
+)
 def test_bad_sql_is_bad_input(two: None, sql: str) -> None:
-    """What DuckDB cannot parse, bind or run, or what gives no rows, is BadInput."""
+    """What DuckDB cannot parse, bind or run, what gives no rows, or columns that no frame has, is BadInput."""
     with pytest.raises(BadInput, match="the query"):
         warehouse.query(sql)
 
@@ -209,37 +211,33 @@ def test_an_unsafe_query_reads_files_but_never_in_a_task(
 
 @pytest.mark.parametrize(
     "sql",
-    ["describe comments", "summarize comments", "show all tables", "from comments", "table comments", "values (1)",
-     "explain select * from most_implicit", "pivot comments on lang", "select * from (pivot comments on lang);",
-     "with recursive n as (select 1 as i union all select i + 1 from n where i < 9) select sum(i) from n",
-     "select list_transform([1, 2], lambda x: x + 1), {'a': 1}, map {'a': 1}, regexp_extract('a1', '[0-9]')",
-     "select c.text, rank() over (partition by lang order by c.text) from comments c join scores using (comment_id)",
-     "select unnest(range(3)), (select count(*) from comments), 'x'::enum ('x'), null, uuid(), time '10:00'"],
-)  # fmt: skip
+    """
+describe comments
+summarize comments
+show all tables
+from comments
+table comments
+values (1)
+explain select * from most_implicit
+pivot comments on lang
+select * from (pivot comments on lang);
+with recursive n as (select 1 as i union all select i + 1 from n where i < 9) select sum(i) from n
+select list_transform([1, 2], lambda x: x + 1), {'a': 1}, map {'a': 1}, regexp_extract('a1', '[0-9]')
+select c.text, rank() over (partition by lang order by c.text) from comments c join scores using (comment_id)
+select unnest(range(3)), (select count(*) from comments), 'x'::enum ('x'), null, uuid(), time '10:00'
+""".strip().splitlines(),
+)
 def test_an_honest_query_gives_rows(two: None, sql: str) -> None:
     """Whatever reads tables and views runs, in all forms that DuckDB has for it."""
     assert warehouse.query(sql).height > 0
 
 
-@pytest.mark.parametrize("sql", ["select interval 1 day", "select [union_value(a := 1)]", "select 1 as a, 2 as a"])
-def test_a_column_that_no_frame_holds_is_bad_input(two: None, sql: str) -> None:
-    """Types and names of DuckDB that have no place in a frame are refused in a sentence."""
-    with pytest.raises(BadInput, match="the query"):
-        warehouse.query(sql)
-
-
 def test_every_query_of_the_documents_runs(tables: Path) -> None:
     """What README, the documents and the help show after `undertone query` is right."""
-    folder = Path(__file__).parents[2]
-    paths = [
-        folder / "README.md",
-        *folder.glob("docs/*.md"),
-        *folder.glob("dags/*.py"),
-        *folder.glob("pipeline/**/*.py"),
-    ]
-    queries = [
-        sql for path in paths for sql in re.findall(r'undertone query "(.*?)"', path.read_text(encoding="utf-8"))
-    ]
+    paths = [SQL.parent / "README.md", *(SQL.parent / "docs").glob("*.md")]
+    paths += [path for folder in ("dags", "pipeline") for path in (SQL.parent / folder).rglob("*.py")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in paths)
+    queries = re.findall(r'undertone query "(.*?)"', text)
     assert len(queries) > 5
     for sql in queries:
         warehouse.query(sql)
@@ -252,25 +250,20 @@ def test_rows_come_as_they_are_made(tables: Path) -> None:
         assert [next(batches).height, next(batches).height] == [0, 50_000]
 
 
-def test_there_is_a_name_for_each_check() -> None:
-    """Checks are named as their files are."""
-    folder = Path(__file__).parents[2] / "sql" / "checks"
-    assert warehouse.checks() == sorted(p.stem for p in folder.glob("*.sql"))
-    assert "scores_have_comments" in warehouse.checks()
-
-
 def test_checks_hold_on_empty_tables(tables: Path) -> None:
-    """A fresh installation violates nothing."""
-    assert {name: warehouse.run_check(name) for name in NAMES} == {name: [] for name in NAMES}
+    """Checks are named as their files are, and a fresh installation violates none."""
+    names = warehouse.checks()
+    assert names == sorted(path.stem for path in (SQL / "checks").glob("*.sql"))
+    assert "scores_have_comments" in names
+    assert {name: warehouse.run_check(name) for name in names} == {name: [] for name in names}
 
 
 def test_a_check_gives_at_most_so_many_rows(two: None) -> None:
-    """Violating rows come as dictionaries, no more than asked for."""
+    """Violating rows come as dictionaries, five at most."""
     scores = filled("scores", *({"comment_id": f"x{i}"} for i in range(9)))
     warehouse.overwrite("scores", {"day": DAY}, scores)
-    assert len(warehouse.run_check("scores_have_comments")) == 5
-    (row,) = warehouse.run_check("scores_have_comments", limit=1)
-    assert set(row) == {"source", "day", "comment_id", "metric"}
+    rows = warehouse.run_check("scores_have_comments")
+    assert [set(row) for row in rows] == [{"source", "day", "comment_id", "metric"}] * 5
 
 
 def test_an_unknown_check_is_named(tables: Path) -> None:

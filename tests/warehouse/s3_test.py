@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from polars.testing import assert_frame_equal
@@ -13,129 +14,128 @@ from pipeline.tables import empty
 from pipeline.warehouse.upkeep import check, sweep
 from pipeline.warehouse.upkeep.limits import Limits
 from tests.support.filled import DAY, filled
+from tests.support.held import held, texts, write
+from tests.support.store import bucket as open_bucket
+from tests.support.store import running_store, store_settings
 
-WHERE = warehouse.slice_of(source="weibo", day=DAY)
+WEIBO = warehouse.slice_of(source="weibo", day=DAY)
+NAME = "undertone-test"
+EAGER = -timedelta(seconds=5)  # a grace that protects nothing
 
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[str]:
     """Address of an S3-compatible server of this machine."""
-    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    with running_store() as (host, port):
+        yield f"http://{host}:{port}"
 
 
 @pytest.fixture
-def bucket(store: str, home: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
+def bucket(store: str, home: object) -> Iterator[Any]:
     """A bucket that holds the warehouse under a prefix; the catalog stays a file."""
-    boto3 = pytest.importorskip("boto3")
-    for name, value in {
-        "AWS_ENDPOINT_URL": store, "AWS_ALLOW_HTTP": "true", "AWS_ACCESS_KEY_ID": "test", "AWS_REGION": "us-east-1",
-        "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true",
-        "UNDERTONE_WAREHOUSE": "s3://undertone-test/some/prefix",
-    }.items():  # fmt: skip
-        monkeypatch.setenv(name, value)
-    client = boto3.client("s3")
-    client.create_bucket(Bucket="undertone-test")
-    warehouse.create()
-    yield client
-    warehouse.close()
-    for key in keys(client):
-        client.delete_object(Bucket="undertone-test", Key=key)
-    client.close()
+    with open_bucket(store_settings(store, f"s3://{NAME}/some/prefix")) as client:
+        warehouse.create()
+        yield client
+        warehouse.close()
+        for key in keys(client):
+            client.delete_object(Bucket=NAME, Key=key)
 
 
-def keys(client: object) -> set[str]:
-    """All objects of the bucket, without the markers that pyarrow leaves where a folder would be empty."""
-    pages = client.get_paginator("list_objects_v2").paginate(Bucket="undertone-test")  # type: ignore[attr-defined]
-    return {item["Key"] for page in pages for item in page.get("Contents", []) if item["Size"]}
+def keys(client: Any, *parts: str) -> set[str]:
+    """The objects of the bucket whose key has these parts, without pyarrow's markers of empty folders."""
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=NAME)
+    items = {item["Key"] for page in pages for item in page.get("Contents", []) if item["Size"]}
+    return {key for key in items if all(part in key for part in parts)}
 
 
-def test_slices_are_written_and_read(bucket: object) -> None:
+def read(client: Any, key: str) -> bytes:
+    """The content of an object."""
+    content: bytes = client.get_object(Bucket=NAME, Key=key)["Body"].read()
+    return content
+
+
+def test_slices_are_written_and_read(bucket: Any) -> None:
     """Overwriting twice, refusing and emptying work as on a disk, and all files lie below the prefix."""
     frame = filled("comments", {"text": "a"}, {"text": "b"})
     for _ in range(2):
-        assert warehouse.overwrite("comments", WHERE, frame) == 2
-        assert_frame_equal(warehouse.scan("comments").collect().sort("text"), frame)
+        assert warehouse.overwrite("comments", WEIBO, frame) == 2
+        assert_frame_equal(held("comments"), frame)
     before = warehouse.snapshot("comments")
     with pytest.raises(BadInput, match="comments"):
-        warehouse.overwrite("comments", WHERE, filled("comments", {"text": " "}))
+        write(" ")
     assert warehouse.snapshot("comments") == before
     assert warehouse.query("select count(*) as n from comments")["n"].to_list() == [2]
-    assert warehouse.overwrite("comments", WHERE, empty("comments")) == 0
+    assert warehouse.overwrite("comments", WEIBO, empty("comments")) == 0
     assert warehouse.scan("comments").collect().height == 0
     assert all(key.startswith("some/prefix/undertone/") for key in keys(bucket))
 
 
-def test_staged_shards_are_committed_and_swept(bucket: object) -> None:
+def test_staged_shards_are_committed_and_swept(bucket: Any) -> None:
     """Shards go through the store; sweeping removes them and replaced files, and nothing that is in use."""
     staged = [warehouse.stage("scores", filled("scores", {"comment_id": c})) for c in "ab"]
-    assert {s["path"].removeprefix("s3://undertone-test/") for s in staged} <= keys(bucket)
+    assert {s["path"].removeprefix(f"s3://{NAME}/") for s in staged} <= keys(bucket)
     for _ in range(2):
-        assert warehouse.commit("scores", WHERE, staged) == 2
-    rows = warehouse.scan("scores").collect().sort("comment_id")
+        assert warehouse.overwrite("scores", WEIBO, warehouse.staged_rows("scores", staged)) == 2
+    rows = held("scores")
     sweep.expire("scores", timedelta(0))
     before = keys(bucket)
     sweep.sweep("scores")
     assert {key[-14:] for key in before - keys(bucket)} == {".metadata.json"}  # the rest is young
     assert sweep.sweep_scratch() == 0
-    assert sweep.sweep("scores", -timedelta(seconds=5)) > 0
-    assert sweep.sweep_scratch(-timedelta(seconds=5)) == 2
-    assert not [key for key in keys(bucket) if "_scratch" in key]
-    assert len([key for key in keys(bucket) if "/scores/data/" in key]) == 1
-    assert_frame_equal(warehouse.scan("scores").collect().sort("comment_id"), rows)
+    assert sweep.sweep("scores", EAGER) > 0
+    assert sweep.sweep_scratch(EAGER) == 2
+    assert not keys(bucket, "_scratch")
+    assert len(keys(bucket, "/scores/data/")) == 1
+    assert_frame_equal(held("scores"), rows)
 
 
-def test_the_search_opens_what_is_packed(bucket: object) -> None:
+def test_the_search_opens_what_is_packed(bucket: Any) -> None:
     """A word is met in the data file, and in the manifest's list of partitions, both compressed."""
     word = "zqxsearched"
-    warehouse.overwrite("comments", {**WHERE, "origin": word}, filled("comments", {"origin": word}))
-    packed = {key for key in keys(bucket) if key.endswith((".parquet", ".avro"))}
-    bodies = {key: bucket.get_object(Bucket="undertone-test", Key=key)["Body"].read() for key in packed}  # type: ignore[attr-defined]
-    found = {place.path.removeprefix("undertone-test/") for place in warehouse.search([word])} & packed
-    assert {key.rpartition(".")[2] for key in found} == {"parquet", "avro"}
-    assert any(word.encode() not in bodies[key] for key in found if key.endswith(".avro"))
+    warehouse.overwrite("comments", {**WEIBO, "origin": word}, filled("comments", {"origin": word}))
+    paths = {place.path.removeprefix(f"{NAME}/") for place in warehouse.search([word])}
+    matches = {key for key in paths & keys(bucket) if key.endswith((".parquet", ".avro"))}
+    assert {key.rpartition(".")[2] for key in matches} == {"parquet", "avro"}
+    assert any(word.encode() not in read(bucket, key) for key in matches if key.endswith(".avro"))
 
 
-def test_erased_rows_leave_the_store(bucket: object) -> None:
+def test_erased_rows_leave_the_store(bucket: Any) -> None:
     """Erasing deletes the data file that held the row."""
-    warehouse.overwrite("comments", WHERE, filled("comments", {"text": "gone"}, {"text": "stays"}))
-    (before,) = [key for key in keys(bucket) if "/comments/data/" in key]
+    write("gone", "stays")
+    (before,) = keys(bucket, "/comments/data/")
     assert warehouse.erase("comments", {"text": ["gone"]}) == 1
     assert before not in keys(bucket)
-    assert warehouse.scan("comments").collect()["text"].to_list() == ["stays"]
+    assert texts() == ["stays"]
 
 
-def test_upkeep_on_the_store(bucket: object) -> None:
+def test_upkeep_on_the_store(bucket: Any) -> None:
     """Small objects become one, replaced ones go, rows stay, and an object that is gone is named."""
     for origin in "abc":
         rows = filled("articles", {"origin": origin, "thread_id": origin})
-        warehouse.overwrite("articles", {**WHERE, "origin": origin}, rows)
-    limits = Limits(keep=timedelta(0), quiet=timedelta(0), files=1, grace=-timedelta(seconds=5))
-    done = warehouse.maintain("articles", limits)
-    assert (done["partitions_compacted"], done["files_compacted"]) == (1, 3)
-    (left,) = [key for key in keys(bucket) if "/articles/data/" in key]
-    assert sorted(warehouse.scan("articles").collect()["origin"]) == ["a", "b", "c"]
-    assert not [key for key in keys(bucket) if "clock-" in key]
-    bucket.delete_object(Bucket="undertone-test", Key=left)  # type: ignore[attr-defined]
-    with pytest.raises(BadInput, match=f"articles is damaged.*source=weibo/day={DAY}, .*{left}: missing"):
+        warehouse.overwrite("articles", {**WEIBO, "origin": origin}, rows)
+    limits = Limits(keep=timedelta(0), quiet=timedelta(0), files=1, grace=EAGER)
+    counts = warehouse.maintain("articles", limits)
+    assert (counts["partitions_compacted"], counts["files_compacted"]) == (1, 3)
+    (key,) = keys(bucket, "/articles/data/")
+    assert held("articles")["origin"].to_list() == ["a", "b", "c"]
+    assert not keys(bucket, "clock-")
+    bucket.delete_object(Bucket=NAME, Key=key)
+    with pytest.raises(BadInput, match=f"articles is damaged.*source=weibo/day={DAY}, .*{key}: missing"):
         warehouse.maintain("articles", limits)
 
 
-def test_a_lost_catalog_is_recovered_and_a_changed_byte_named(bucket: object, home: Path) -> None:
+def test_a_lost_catalog_is_recovered_and_a_changed_byte_named(bucket: Any, home: Path) -> None:
     """Refused over the objects of a table, made again from them; one bit of an object is found."""
-    warehouse.overwrite("comments", WHERE, filled("comments", {"text": "a"}, {"text": "b"}))
+    write("a", "b")
     (home / "catalog.db").unlink()
     with pytest.raises(BadInput, match="recover-catalog"):
         warehouse.create()
     assert {row.action for row in warehouse.recover()} == {"registered"}
-    assert warehouse.scan("comments").collect().height == 2
+    assert texts() == ["a", "b"]
     assert check.check("comments", weeks=1).problems == []
-    (key,) = [key for key in keys(bucket) if "/comments/data/" in key]
-    content = bytearray(bucket.get_object(Bucket="undertone-test", Key=key)["Body"].read())  # type: ignore[attr-defined]
+    (key,) = keys(bucket, "/comments/data/")
+    content = bytearray(read(bucket, key))
     content[99] ^= 1
-    bucket.put_object(Bucket="undertone-test", Key=key, Body=bytes(content))  # type: ignore[attr-defined]
+    bucket.put_object(Bucket=NAME, Key=key, Body=bytes(content))
     (problem,) = check.check("comments", weeks=1).problems
     assert f"{key}: bytes have changed" in problem

@@ -1,5 +1,6 @@
-"""Shards write scratch files; one commit makes them the slice."""
+"""Shards write scratch files; one overwrite makes them the slice."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -10,8 +11,9 @@ from pipeline import warehouse
 from pipeline.errors import BadInput, Retry
 from pipeline.slices import Staged
 from tests.support.filled import DAY, digest, filled
+from tests.support.held import held
 
-WHERE = warehouse.slice_of(source="weibo", day=DAY)
+WEIBO = warehouse.slice_of(source="weibo", day=DAY)
 
 
 def shard(*ids: str) -> pl.DataFrame:
@@ -19,63 +21,46 @@ def shard(*ids: str) -> pl.DataFrame:
     return filled("scores", *({"comment_id": i, "model_id": "m", "text_hash": digest(i, 32)} for i in ids))
 
 
-def held() -> pl.DataFrame:
-    """The scores in order."""
-    return warehouse.scan("scores").collect().sort("comment_id")
+def commit(staged: Sequence[Staged], name: str = "scores") -> int:
+    """Overwrite the slice with the rows of staged files."""
+    return warehouse.overwrite(name, WEIBO, warehouse.staged_rows(name, staged))
 
 
 def test_a_staged_shard_is_invisible_until_the_commit(tables: Path) -> None:
-    """Staging writes a file and changes no table; the commit takes all shards at once."""
-    staged = [warehouse.stage("scores", shard("a", "b")), warehouse.stage("scores", shard("c").lazy())]
-    assert [s["rows"] for s in staged] == [2, 1]
+    """Staging writes a file and changes no table; the commit takes all shards at once, those without rows too.
+
+    Repeated, as by a cleared task, it finds its files and changes no row.
+    """
+    staged = [warehouse.stage("scores", rows) for rows in (shard("a", "b"), shard("c").lazy(), shard())]
+    assert [s["rows"] for s in staged] == [2, 1, 0]
     assert warehouse.snapshot("scores") is None
-    assert warehouse.commit("scores", WHERE, staged) == 3
-    assert_frame_equal(held(), shard("a", "b", "c"))
-
-
-def test_committing_again_gives_the_same(tables: Path) -> None:
-    """A commit that is repeated, as by a cleared task, finds its files and changes no row."""
-    staged = [warehouse.stage("scores", shard("a")), warehouse.stage("scores", shard("b"))]
-    warehouse.commit("scores", WHERE, staged)
-    assert warehouse.commit("scores", WHERE, staged) == 2
-    assert_frame_equal(held(), shard("a", "b"))
+    for _ in range(2):
+        assert commit(staged) == 3
+        assert_frame_equal(held("scores"), shard("a", "b", "c"))
 
 
 def test_a_key_in_two_shards_is_refused(tables: Path) -> None:
     """Keys are checked over all shards together; nothing is written."""
     staged = [warehouse.stage("scores", shard("a", "b")), warehouse.stage("scores", shard("b", "c"))]
     with pytest.raises(BadInput, match=r"scores: the key .* occurs more than once.*'b'"):
-        warehouse.commit("scores", WHERE, staged)
+        commit(staged)
     assert warehouse.snapshot("scores") is None
 
 
 @pytest.mark.parametrize("name", ["scores", "dropped"])
 def test_a_shard_given_twice_is_refused(tables: Path, name: str) -> None:
     """The same file twice is BadInput even in a table without a key."""
-    one = warehouse.stage(name, filled(name, {}))
+    staged = warehouse.stage(name, filled(name, {}))
     with pytest.raises(BadInput, match=f"{name}: .*(twice|more than once)"):
-        warehouse.commit(name, WHERE, [one, one])
+        commit([staged, staged], name)
     assert warehouse.snapshot(name) is None
 
 
-def test_no_shards_empty_the_slice(tables: Path) -> None:
-    """A day without rows has no shards, and its old rows go."""
-    warehouse.commit("scores", WHERE, [warehouse.stage("scores", shard("a"))])
-    assert warehouse.commit("scores", WHERE, []) == 0
-    assert held().height == 0
-
-
-def test_a_shard_without_rows_is_fine(tables: Path) -> None:
-    """A shard that scored nothing adds nothing."""
-    staged = [warehouse.stage("scores", shard()), warehouse.stage("scores", shard("a"))]
-    assert warehouse.commit("scores", WHERE, staged) == 1
-
-
 def test_a_file_with_other_rows_than_staged_changes_nothing(tables: Path) -> None:
-    """Where a file does not hold what its shard said, the commit is Retry and the table keeps its rows."""
-    one = warehouse.stage("scores", shard("a", "b"))
+    """Where a file lacks rows that its shard staged, the commit is Retry and the table keeps its rows."""
+    staged = warehouse.stage("scores", shard("a", "b"))
     with pytest.raises(Retry, match=r"scores: 3 rows were staged and 2 read back"):
-        warehouse.commit("scores", WHERE, [Staged(path=one["path"], rows=3)])
+        commit([Staged(path=staged["path"], rows=3)])
     assert warehouse.snapshot("scores") is None
 
 
@@ -90,5 +75,5 @@ def test_bad_rows_in_a_shard_are_refused_at_the_commit(tables: Path) -> None:
     """A shard may hold anything; the contract is kept by the commit."""
     staged = [warehouse.stage("scores", filled("scores", {"value": 9.0}))]
     with pytest.raises(BadInput, match=r"scores: .*implicitness_in_range \(1 rows\)"):
-        warehouse.commit("scores", WHERE, staged)
+        commit(staged)
     assert warehouse.snapshot("scores") is None

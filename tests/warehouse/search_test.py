@@ -1,13 +1,16 @@
-"""Searching: what is packed is opened a block at a time, and what cannot be opened is told and stops nothing."""
+"""Searching: what is packed is opened a block at a time, and what cannot be opened is named and stops nothing."""
 
 import bz2
 import gzip
 import io
+import sqlite3
 import sys
 import tracemalloc
 import zipfile
+from contextlib import closing
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from pipeline import warehouse
@@ -16,40 +19,65 @@ searching = sys.modules["pipeline.warehouse.search"]  # the package has a functi
 SECRET = "zq-the-erased-words"
 
 
-def zipped(path: Path, method: int, **members: str) -> None:
-    """A zip of these members."""
+@pytest.fixture(autouse=True)
+def folder(home: Path) -> None:
+    """The home as an empty folder."""
+    home.mkdir()
+
+
+def write_zip(path: Path, method: int, **members: str) -> None:
+    """Write a zip of these members."""
     with zipfile.ZipFile(path, "w", method) as archive:
         for name, text in members.items():
             archive.writestr(name, text)
 
 
-def changed(path: Path, value: bytes, at: int, at_central: int | None = None) -> None:
+def change(path: Path, value: bytes, place: int, central_place: int | None = None) -> None:
     """Write something else into the first member of a zip, and the same into the directory at the end."""
     content = bytearray(path.read_bytes())
     central = content.index(b"PK\x01\x02")
-    for start in (at, central + at_central) if at_central else (at,):
+    for start in (place, central + central_place) if central_place else (place,):
         content[start : start + len(value)] = value
     path.write_bytes(content)
 
 
-def found(home: Path, closed: set[str]) -> list[str]:
-    """Names of the files that hold the secret."""
-    return sorted(str(Path(place.path).relative_to(home)) for place in warehouse.search([SECRET], None, closed))
+def find(*words: str, closed: set[str] | None = None) -> list[str]:
+    """Names of the files that hold one of the words, by default the secret."""
+    return sorted(Path(place.path).name for place in warehouse.search(words or [SECRET], None, closed))
 
 
-def test_what_cannot_be_opened_is_told(home: Path) -> None:
+def test_packed_words_are_found(home: Path) -> None:
+    """The search opens zip, gzip, SQLite, lists of words and of records, and meets the spelling of other formats."""
+    write_zip(home / "a.zip", zipfile.ZIP_DEFLATED, inner=SECRET * 100)
+    (home / "b.gz").write_bytes(gzip.compress(SECRET.encode()))
+    with closing(sqlite3.connect(home / "c.sqlite")) as connection, connection:
+        connection.execute("create table t (x)")
+        connection.execute("insert into t values (?)", ["-" * 9_000 + SECRET])
+    pl.DataFrame({"words": [["zq-the", "erased", "words"]]}).write_parquet(home / "d.parquet")
+    replies = [[{"texts": [{"text": f"{'-' * 90}{SECRET[:7]} {n} {SECRET}"}]}] for n in range(9)]  # packed, unlike one
+    pl.DataFrame({"replies": replies}).write_parquet(home / "g.parquet")
+    assert SECRET.encode() not in (home / "g.parquet").read_bytes()
+    (home / "e.csv").write_text("别人没有说过的话，一个人说的", encoding="gb18030")
+    (home / "f.html").write_text("a &lt;b&gt; &amp; c\\u4e00")
+    (home / "none.txt").write_text("others")
+    assert find(SECRET, "zq-the erased words") == ["a.zip", "b.gz", "c.sqlite", "d.parquet", "g.parquet"]
+    assert find("没有说过的话") == ["e.csv"]
+    assert find(*warehouse.spellings("a <b> & c")) == ["f.html"]
+    assert warehouse.search([]) == []
+
+
+def test_what_cannot_be_opened_is_named(home: Path) -> None:
     """Encrypted members, unknown methods, damaged bytes and archives in archives in archives are named; the other
     members of the same archive and other files are searched.
     """
-    home.mkdir()
-    zipped(home / "encrypted.zip", zipfile.ZIP_DEFLATED, a="x", b=SECRET * 9)
-    changed(home / "encrypted.zip", b"\x01\x00", 6, 8)  # APPNOTE 4.4.4: bit 0 of the flags
-    zipped(home / "shut.zip", zipfile.ZIP_DEFLATED, a=SECRET * 9)
-    changed(home / "shut.zip", b"\x01\x00", 6, 8)
-    zipped(home / "unknown.zip", zipfile.ZIP_DEFLATED, a=SECRET * 9)
-    changed(home / "unknown.zip", b"\x63\x00", 8, 10)  # APPNOTE 4.4.5: the method
-    zipped(home / "lzma.zip", zipfile.ZIP_LZMA, a=SECRET * 9)
-    changed(home / "lzma.zip", b"\xff" * 5, 30 + 1 + 4)  # APPNOTE 5.8.8: the properties, after the member's name
+    write_zip(home / "encrypted.zip", zipfile.ZIP_DEFLATED, a="x", b=SECRET * 9)
+    change(home / "encrypted.zip", b"\x01\x00", 6, 8)  # APPNOTE 4.4.4: bit 0 of the flags
+    write_zip(home / "shut.zip", zipfile.ZIP_DEFLATED, a=SECRET * 9)
+    change(home / "shut.zip", b"\x01\x00", 6, 8)
+    write_zip(home / "unknown.zip", zipfile.ZIP_DEFLATED, a=SECRET * 9)
+    change(home / "unknown.zip", b"\x63\x00", 8, 10)  # APPNOTE 4.4.5: the method
+    write_zip(home / "lzma.zip", zipfile.ZIP_LZMA, a=SECRET * 9)
+    change(home / "lzma.zip", b"\xff" * 5, 30 + 1 + 4)  # APPNOTE 5.8.8: the properties, after the member's name
     (home / "cut.gz").write_bytes(gzip.compress(SECRET.encode() * 99)[:-12])
     deep = SECRET.encode()
     for _ in range(searching._DEEP + 1):
@@ -60,50 +88,39 @@ def test_what_cannot_be_opened_is_told(home: Path) -> None:
     (home / "a.7z").write_bytes(b"7z\xbc\xaf\x27\x1c and so on")
     (home / "plain.txt").write_text(SECRET)
     closed: set[str] = set()
-    assert found(home, closed) == ["encrypted.zip", "plain.txt", "whole.bz2"]
-    assert {Path(path).name for path in closed} == {
-        "a.7z",
-        "cut.bz2",
-        "cut.gz",
-        "deep.gz",
-        "lzma.zip",
-        "shut.zip",
-        "unknown.zip",
-    }
+    assert find(closed=closed) == ["encrypted.zip", "plain.txt", "whole.bz2"]
+    names = {"a.7z", "cut.bz2", "cut.gz", "deep.gz", "lzma.zip", "shut.zip", "unknown.zip"}
+    assert {Path(path).name for path in closed} == names
 
 
-def test_what_unpacks_into_too_much_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_unpacks_into_too_much_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few bytes that unpack into more than the limit are named, whether in one member, in many, or in an archive
     within.
     """
-    home.mkdir()
-    monkeypatch.setattr(searching, "_BLOCK", 1 << 16)
-    monkeypatch.setattr(searching, "_UNPACKED", 1 << 20)
-    monkeypatch.setattr(searching, "_HELD", 1 << 14)
-    much = " " * (3 << 20)
-    (home / "much.gz").write_bytes(gzip.compress(much.encode()))
-    zipped(home / "many.zip", zipfile.ZIP_DEFLATED, **{str(n): " " * (1 << 18) for n in range(9)})
+    for name, limit in {"_BLOCK": 1 << 16, "_UNPACKED": 1 << 20, "_HELD": 1 << 14}.items():
+        monkeypatch.setattr(searching, name, limit)
+    (home / "much.gz").write_bytes(gzip.compress(b" " * (3 << 20)))
+    write_zip(home / "many.zip", zipfile.ZIP_DEFLATED, **{str(n): " " * (1 << 18) for n in range(9)})
     inner = io.BytesIO()
     with zipfile.ZipFile(inner, "w") as archive:
         archive.writestr("a", " " * (1 << 15))
     (home / "within.gz").write_bytes(gzip.compress(inner.getvalue() * 4))
     (home / "some.gz").write_bytes(gzip.compress(b" " * (1 << 19) + SECRET.encode()))
     closed: set[str] = set()
-    assert found(home, closed) == ["some.gz"]
+    assert find(closed=closed) == ["some.gz"]
     assert {Path(path).name for path in closed} == {"much.gz", "many.zip", "within.gz"}
 
 
 def test_packed_files_are_read_in_blocks(home: Path) -> None:
     """A word that lies across two blocks is met, and no more than some blocks are in memory at once."""
-    home.mkdir()
     before = " " * (searching._BLOCK - len(SECRET) // 2)
-    zipped(home / "a.zip", zipfile.ZIP_DEFLATED, a=before + SECRET + " " * (48 << 20))
+    write_zip(home / "a.zip", zipfile.ZIP_DEFLATED, a=before + SECRET + " " * (48 << 20))
     with gzip.open(home / "b.gz", "wb") as file:
         file.write(before.encode() + SECRET.encode() + b" " * (48 << 20))
     (home / "c.gz").write_bytes(gzip.compress(b" " * (96 << 20)))
     tracemalloc.start()
     try:
-        assert found(home, set()) == ["a.zip", "b.gz"]
+        assert find() == ["a.zip", "b.gz"]
         assert tracemalloc.get_traced_memory()[1] < 8 * searching._BLOCK
     finally:
         tracemalloc.stop()

@@ -1,4 +1,4 @@
-"""What was written is counted for `runs` and told to the log."""
+"""What was written is counted for `runs` and logged."""
 
 import logging
 import threading
@@ -8,7 +8,7 @@ import pytest
 
 from pipeline import warehouse
 from pipeline.tables import empty
-from pipeline.warehouse import written
+from pipeline.warehouse import write
 from tests.support.filled import DAY, filled
 
 
@@ -16,37 +16,36 @@ def test_bytes_add_up_in_a_thread() -> None:
     """Bytes of all slices add up; another thread counts its own."""
     before, other = warehouse.bytes_written(), []
 
-    def elsewhere() -> None:
-        written.tell("tokens", {"day": "2026-11-19"}, 1, 1000, 0.1, "r1")
+    def record_elsewhere() -> None:
+        write.record_write("tokens", {"day": "2026-11-19"}, 1, 1000, 0.1, "r1")
         other.append(warehouse.bytes_written())
 
-    written.tell("tokens", {"day": "2026-11-19"}, 1, 70, 0.1, "r1")
-    thread = threading.Thread(target=elsewhere)
+    write.record_write("tokens", {"day": "2026-11-19"}, 1, 70, 0.1, "r1")
+    thread = threading.Thread(target=record_elsewhere)
     thread.start()
     thread.join()
-    written.tell("scores", {"day": "2026-11-19"}, 2, 7, 0.1, "r1")
+    write.record_write("scores", {"day": "2026-11-19"}, 2, 7, 0.1, "r1")
     assert warehouse.bytes_written() - before == 77
     assert other == [1000]
 
 
 def test_a_write_counts_the_bytes_of_its_files(tables: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """What is counted and told is the size of the Parquet files that the table got; emptying a slice writes none."""
+    """What is counted and logged is the size of the Parquet files that the table got; emptying a slice writes none."""
     caplog.set_level(logging.INFO, logger="pipeline")
-    before = warehouse.bytes_written()
-    where = warehouse.slice_of(source="weibo", day=DAY)
-    warehouse.overwrite("comments", where, filled("comments", {"text": "one"}, {"text": "two"}), "r1")
-    sizes = [path.stat().st_size for path in tables.glob("warehouse/**/*.parquet")]
-    assert warehouse.bytes_written() - before == sum(sizes) > 0
+    before, partition = warehouse.bytes_written(), warehouse.slice_of(source="weibo", day=DAY)
+    warehouse.overwrite("comments", partition, filled("comments", {"text": "one"}, {"text": "two"}), "r1")
+    size = sum(path.stat().st_size for path in tables.glob("warehouse/**/*.parquet"))
+    assert warehouse.bytes_written() - before == size > 0
     assert "comments: 2 rows in" in caplog.messages[-1]
-    warehouse.overwrite("comments", where, empty("comments"), "r1")
-    assert warehouse.bytes_written() - before == sum(sizes)
+    warehouse.overwrite("comments", partition, empty("comments"), "r1")
+    assert warehouse.bytes_written() - before == size
 
 
-def test_a_slice_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_slice_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     """The line names table, rows and slice; the list that lineage reads has the task too, and stays short."""
     caplog.set_level(logging.INFO, logger="pipeline")
     for _ in range(1001):
-        written.tell("scores", {"day": "2026-11-19", "source": "weibo"}, 2, 7, 0.1, "r1")
+        write.record_write("scores", {"day": "2026-11-19", "source": "weibo"}, 2, 7, 0.1, "r1")
     assert caplog.messages[-1] == "scores: 2 rows in {'day': '2026-11-19', 'source': 'weibo'}"
-    assert written.WRITTEN[-1] == {"table": "scores", "rows": 2, "bytes": 7}
-    assert len(written.WRITTEN) == 1000
+    assert write.WRITTEN[-1] == {"table": "scores", "rows": 2, "bytes": 7}
+    assert len(write.WRITTEN) == 1000

@@ -1,4 +1,4 @@
-"""The demo: Airflow up, the shipped sample through every DAG, and what came of it."""
+"""The demo: Airflow up, the shipped sample through every DAG, and the results."""
 
 import time
 from typing import Any
@@ -12,29 +12,15 @@ from pipeline.tasks.daily import report
 from pipeline.tasks.labelling import release
 from pipeline.tasks.record.table_counts import count_rows
 
-ALL = (
-    "collect",
-    "tokenize",
-    "impscore",
-    "csd",
-    "recam",
-    "commenting",
-    "ndd",
-    "studies",
-    "score",
-    "report",
-    "heal",
-    "maintain",
-    "forget",
-)
 CHAIN = ("collect", "tokenize", "score", "report")  # each starts the next by its asset
-PROJECT = "simulated"  # what the demo's labels are, so that nobody takes them for anything else
-TRAINING: dict[str, Any] = {"cassette": "sample"}  # what `impscore` is asked for
+ALL = (*CHAIN, "impscore", "csd", "recam", "commenting", "ndd", "studies", "heal", "maintain", "forget")
+PROJECT = "simulated"  # what the demo's labels are, so that they are taken for nothing else
+TRAINING: dict[str, Any] = {"cassette": "sample"}  # parameters of `impscore`
 GPU_SLOTS = 2  # tasks that may use torch at once
 
 
 def up() -> stack.State:
-    """Airflow running, with tables, pools and DAGs ready; prints the address, and the password when it is new."""
+    """Start Airflow with tables, pools and DAGs ready; print the address, and the password when it is new."""
     warehouse.create()
     secret, is_new = stack.password()
     with working("starting Airflow"):
@@ -44,34 +30,35 @@ def up() -> stack.State:
             rest.wait_for_dags(set(ALL))
             if is_new:  # later, what somebody paused stays paused
                 rest.unpause(*ALL)
-    known = f"the password shown at the first start (it is kept in {stack.airflow_home() / 'passwords.json'})"
-    out.print(f"Airflow: {running['url']}  user admin, password {secret if is_new else known}", soft_wrap=True)
+    if not is_new:
+        secret = f"the password shown at the first start (it is kept in {stack.airflow_home() / 'passwords.json'})"
+    out.print(f"Airflow: {running['url']}  user admin, password {secret}", soft_wrap=True)
     return running
 
 
 def demo() -> None:
     """Run the sample through the pipeline and show the results. Run again, it changes no row."""
-    start = time.monotonic()
+    timer = time.monotonic()
     running = up()
-    say(f"{time.monotonic() - start:5.0f} s  Airflow is up")
+    say(f"{time.monotonic() - timer:5.0f} s  Airflow is up")
     with Rest(running["url"]) as rest:
         rest.unpause(*CHAIN, "impscore", "csd")
-        known = {dag: {run["dag_run_id"] for run in rest.runs(dag)} for dag in ALL}
+        earlier = {dag: {run["dag_run_id"] for run in rest.runs(dag)} for dag in ALL}
         rest.trigger("impscore", sample.DAY, TRAINING)
-        _await(rest, "impscore", known, start)
+        _await(rest, "impscore", earlier, timer)
         rest.trigger("collect", sample.DAY, {"path": "sample"})
         for dag in CHAIN:
-            _await(rest, dag, known, start)
-        asked = {"tool": "simulated", "project": PROJECT, "limit": 20}
-        rest.trigger("csd", sample.DAY, asked, is_keyed=False)
-        _await(rest, "csd", known, start, approves=True)
+            _await(rest, dag, earlier, timer)
+        params = {"tool": "simulated", "project": PROJECT, "limit": 20}
+        rest.trigger("csd", sample.DAY, params, is_keyed=False)
+        _await(rest, "csd", earlier, timer, approves=True)
     _show(running)
 
 
-def _await(rest: Rest, dag: str, known: dict[str, set[str]], start: float, *, approves: bool = False) -> None:
+def _await(rest: Rest, dag: str, earlier: dict[str, set[str]], timer: float, *, approves: bool = False) -> None:
     with working(f"{dag} is running" + (", by simulated raters, and approved as it asks" if approves else "")):
-        run = rest.wait_run(dag, sample.DAY, known[dag], approves=approves)
-    say(f"{time.monotonic() - start:5.0f} s  {dag}: {run['state']}")
+        run = rest.wait_run(dag, sample.DAY, earlier[dag], approves=approves)
+    say(f"{time.monotonic() - timer:5.0f} s  {dag}: {run['state']}")
     if run["state"] != "success":
         failed = ", ".join(rest.failures(dag, run["dag_run_id"]))
         raise UndertoneError(f"{dag} failed in {failed}; its log is in the UI")
@@ -79,10 +66,9 @@ def _await(rest: Rest, dag: str, known: dict[str, set[str]], start: float, *, ap
 
 def _show(running: stack.State) -> None:
     table(count_rows(), "\nTables")
-    most, least = report.select_extremes(sample.DAY)
     columns = ("implicitness", "source", "text")
-    table(most.select(columns), "\nMost implicit")
-    table(least.select(columns), "\nLeast implicit")
+    for title, comments in zip(("Most", "Least"), report.select_extremes(sample.DAY), strict=True):
+        table(comments.select(columns), f"\n{title} implicit")
     out.print(f"\nReport   {report.locate_page(sample.DAY)}", soft_wrap=True)
     out.print(f"Labels   {release.get_page_path(PROJECT)} (raters are simulated)", soft_wrap=True)
     out.print(f"Airflow  {running['url']} (still running)", soft_wrap=True)

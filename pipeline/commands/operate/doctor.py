@@ -18,111 +18,117 @@ from pipeline.explanations import explain
 
 
 class Finding(NamedTuple):
-    """One thing looked at. `needed` things that are absent make the doctor exit with 1."""
+    """One thing that was examined. A needed thing that is absent makes the doctor exit with 1."""
 
     thing: str
     is_found: bool
     detail: str
     remedy: str
-    needed: bool = True
+    needed: bool
 
 
-def examine() -> list[Finding]:
-    """Everything, in the order a person would mend it; a part that is broken is a finding and stops no other."""
-    parts: dict[str, Callable[[], Finding]] = {
-        "Python": _python, **{name: partial(_package, name, *about) for name, about in _PACKAGES.items()},
-        "sentence encoder": _encoder, "WordNet": _wordnet, "stanza models": _stanza, "GPU": _gpu,
-        "key for user ids": _user_key, "tables": _tables, "private files": _private, "ImpScore model": _model,
-        "erased training texts": _forgotten, "language model": _language_model, "Airflow": _airflow,
-    }  # fmt: skip
-    return [_examined(name, examine_part) for name, examine_part in parts.items()]
-
-
-def _examined(name: str, examine_part: Callable[[], Finding]) -> Finding:
-    try:
-        return examine_part()
-    except Exception as error:  # noqa: BLE001 - a doctor that stops at the first broken part is of no use
-        code, message = explain(error) or failures.bug(error)
-        remedy = "undertone init" if code == Missing.exit_code else ""
-        return Finding(name, False, message, remedy, needed=name in _NEEDED)
-
-
-def _python() -> Finding:
-    ok = (3, 11) <= sys.version_info[:2] <= (3, 13)
-    return Finding("Python", ok, sys.version.split()[0], "use Python 3.11, 3.12 or 3.13")
-
+Result = tuple[bool, str, str]  # whether the thing is there, a detail, a remedy
 
 _TRAIN = "pip install 'undertone[train]'"
 _PACKAGES = {
-    "apache-airflow": ("pip install 'undertone[airflow]'", True), "torch": (_TRAIN, True),
-    "sentence-transformers": (_TRAIN, True), "stanza": (_TRAIN, True), "nltk": ("make setup", True),
-    "jieba": ("make setup", True), "rjieba": ("optional, a faster jieba: pip install 'undertone[fast]'", False),
-    "celery": ("optional, for several workers: pip install 'undertone[distributed]'", False),
-}  # fmt: skip
-_NEEDED = {"sentence encoder", "tables"} | {name for name, (_, is_needed) in _PACKAGES.items() if is_needed}
+    "apache-airflow": "pip install 'undertone[airflow]'",
+    **dict.fromkeys(("torch", "sentence-transformers", "stanza"), _TRAIN),
+    **dict.fromkeys(("nltk", "jieba"), "make setup"),
+    "rjieba": "optional, a faster jieba: pip install 'undertone[fast]'",
+    "celery": "optional, for several workers: pip install 'undertone[distributed]'",
+}
+_NEEDED = {"Python", "sentence encoder", "tables", *_PACKAGES} - {"rjieba", "celery"}
 
 
-def _package(name: str, remedy: str, is_needed: bool) -> Finding:
+def examine() -> list[Finding]:
+    """Examine all parts, in the order a person would mend them; one that is broken is a finding and stops no other."""
+    parts: dict[str, Callable[[], Result]] = {
+        "Python": _examine_python,
+        **{name: partial(_examine_package, name, remedy) for name, remedy in _PACKAGES.items()},
+        "sentence encoder": _examine_encoder,
+        "WordNet": _examine_wordnet,
+        "stanza models": _examine_stanza,
+        "GPU": _examine_gpu,
+        "key for user ids": _examine_user_key,
+        "tables": _examine_tables,
+        "private files": _examine_private,
+        "ImpScore model": _examine_model,
+        "erased training texts": _examine_erased,
+        "language model": _examine_language_model,
+        "Airflow": _examine_airflow,
+    }
+    return [Finding(name, *_run(part), name in _NEEDED) for name, part in parts.items()]
+
+
+def _run(part: Callable[[], Result]) -> Result:
     try:
-        return Finding(name, True, version(name), "", is_needed)
+        return part()
+    except Exception as error:  # noqa: BLE001 - a doctor that stops at the first broken part is of no use
+        code, message = explain(error) or failures.bug(error)
+        return False, message, "undertone init" if code == Missing.exit_code else ""
+
+
+def _examine_python() -> Result:
+    is_supported = (3, 11) <= sys.version_info[:2] <= (3, 13)
+    return is_supported, sys.version.split()[0], "use Python 3.11, 3.12 or 3.13"
+
+
+def _examine_package(name: str, remedy: str) -> Result:
+    try:
+        return True, version(name), ""
     except PackageNotFoundError:
-        return Finding(name, False, "not installed", remedy, is_needed)
+        return False, "not installed", remedy
 
 
-def _encoder() -> Finding:
+def _examine_encoder() -> Result:
     name = settings.encoder()
     if name != "embedded" and not Path(name).is_dir():
-        return _hub_encoder(name)
+        from huggingface_hub import try_to_load_from_cache
+
+        hub, _, revision = name.partition("@")
+        path = try_to_load_from_cache(hub, "model.safetensors", revision=revision or None)
+        remedy = f"fetch it with HF_HUB_OFFLINE=0: hf download {hub} --revision {revision or '<commit>'}"
+        return isinstance(path, str) and bool(revision), name, remedy
     try:
         from pipeline.models.encoder import EMBEDDED_SHA256, embedded_folder
 
-        detail = f"{embedded_folder()} ({EMBEDDED_SHA256[:12]})" if name == "embedded" else name
-        return Finding("sentence encoder", True, detail, "")
-    except (UndertoneError, ImportError) as why:
-        return Finding("sentence encoder", False, str(why), _TRAIN)
+        return True, f"{embedded_folder()} ({EMBEDDED_SHA256[:12]})" if name == "embedded" else name, ""
+    except (UndertoneError, ImportError) as error:
+        return False, str(error), _TRAIN
 
 
-def _hub_encoder(name: str) -> Finding:
-    from huggingface_hub import try_to_load_from_cache
-
-    hub, _, revision = name.partition("@")
-    kept = try_to_load_from_cache(hub, "model.safetensors", revision=revision or None)
-    remedy = f"fetch it with HF_HUB_OFFLINE=0: hf download {hub} --revision {revision or '<commit>'}"
-    return Finding("sentence encoder", isinstance(kept, str) and bool(revision), name, remedy)
-
-
-def _wordnet() -> Finding:
+def _examine_wordnet() -> Result:
     import nltk
 
-    folders = [Path(p) / "corpora" for p in [*nltk.data.path, str(settings.resources() / "nltk_data")]]
+    folders = [Path(path) / "corpora" for path in [*nltk.data.path, str(settings.resources() / "nltk_data")]]
     place = next((f for f in folders if (f / "wordnet").is_dir() or (f / "wordnet.zip").is_file()), None)
     remedy = "make wordnet, or python -m nltk.downloader wordnet (used by METEOR and ReCAM)"
-    return Finding("WordNet", place is not None, str(place or "not found"), remedy, needed=False)
+    return place is not None, str(place or "not found"), remedy
 
 
-def _stanza() -> Finding:
+def _examine_stanza() -> Result:
     folder = settings.resources() / "stanza"
-    ok = (folder / "resources.json").is_file()
+    is_found = (folder / "resources.json").is_file()
     remedy = f"python -c \"import stanza; stanza.download('en', model_dir='{folder}')\" (nltk is used without it)"
-    return Finding("stanza models", ok, str(folder) if ok else "not found", remedy, needed=False)
+    return is_found, str(folder) if is_found else "not found", remedy
 
 
-def _gpu() -> Finding:
+def _examine_gpu() -> Result:
     if importlib.util.find_spec("torch") is None:
-        return Finding("GPU", False, "torch is not installed", "", needed=False)
+        return False, "torch is not installed", ""
     import torch
 
-    ok = torch.cuda.is_available()
-    return Finding("GPU", ok, torch.cuda.get_device_name(0) if ok else "none; the CPU is used", "", needed=False)
+    is_found = torch.cuda.is_available()
+    return is_found, torch.cuda.get_device_name(0) if is_found else "none; the CPU is used", ""
 
 
-def _user_key() -> Finding:
-    ok = settings.user_key() is not None
+def _examine_user_key() -> Result:
+    is_set = settings.user_key() is not None
     remedy = "set UNDERTONE_USER_KEY to a long random text to tell users apart; without it user ids are dropped"
-    return Finding("key for user ids", ok, "set" if ok else "not set", remedy, needed=False)
+    return is_set, "set" if is_set else "not set", remedy
 
 
-def _tables() -> Finding:
+def _examine_tables() -> Result:
     warehouse.table("comments")  # without a catalog this says so once
     counts, broken = {}, []
     for name in warehouse.names():
@@ -131,47 +137,43 @@ def _tables() -> Finding:
         except Exception as error:  # noqa: BLE001 - each broken table is named
             broken.append(f"{name}: {(explain(error) or failures.bug(error)).message}")
     if broken:
-        detail = f"{len(broken)} cannot be read: {'; '.join(broken)}"
-        return Finding("tables", False, detail, "undertone maintain --dry-run")
-    count = counts["comments"] + counts["scores"]
-    return Finding("tables", True, f"{settings.warehouse()} ({count:,} comments and scores)", "")
+        return False, f"{len(broken)} cannot be read: {'; '.join(broken)}", "undertone maintain --dry-run"
+    return True, f"{settings.warehouse()} ({counts['comments'] + counts['scores']:,} comments and scores)", ""
 
 
-def _private() -> Finding:
+def _examine_private() -> Result:
     paths = private.list_readable(settings.home())
     detail = f"{len(paths):,} paths that others may read, such as {paths[0]}" if paths else "the home is yours alone"
-    return Finding("private files", not paths, detail, "undertone init takes these rights away", needed=False)
+    return not paths, detail, "undertone init takes these rights away"
 
 
-def _model() -> Finding:
+def _examine_model() -> Result:
     from pipeline.tasks.impscore import in_force
 
     try:
         model_id = in_force.load_model(in_force.find_model_id(None)).model_id
-    except UndertoneError as why:
+    except UndertoneError as error:
         remedy = f"copy its folder to {settings.models()}, or train one: undertone train impscore --promote"
-        return Finding("ImpScore model", False, str(why), remedy, needed=False)
-    own = (settings.models() / model_id).is_dir()
-    return Finding("ImpScore model", True, f"{model_id[:12]}{'' if own else ', shipped'}", "", needed=False)
+        return False, str(error), remedy
+    return True, f"{model_id[:12]}{'' if (settings.models() / model_id).is_dir() else ', shipped'}", ""
 
 
-def _forgotten() -> Finding:
+def _examine_erased() -> Result:
     from pipeline.tasks.record import model_registry
 
-    found = model_registry.list_flagged().filter("is_promoted")
-    told = ", ".join(f"{kind} {share:.2%}" for kind, share in found.select("kind", "erased_ratio").iter_rows())
+    flagged = model_registry.list_flagged().filter("is_promoted").select("kind", "erased_ratio")
+    shares = ", ".join(f"{kind} {share:.2%}" for kind, share in flagged.iter_rows())
     remedy = "models in force were trained on texts that were erased since; train them again (view models_flagged)"
-    return Finding("erased training texts", not told, told or "in no model in force", remedy, needed=False)
+    return not shares, shares or "in no model in force", remedy
 
 
-def _language_model() -> Finding:
-    named = [what for what, value in (("an address", settings.llm_uri()), ("a key", settings.llm_key())) if value]
+def _examine_language_model() -> Result:
+    values = {"an address": settings.llm_uri(), "a key": settings.llm_key()}
+    names = " and ".join(name for name, value in values.items() if value)
     remedy = "set UNDERTONE_LLM_URL (and UNDERTONE_LLM_KEY), or the Airflow connection undertone_llm, to ask one"
-    return Finding("language model", bool(named), " and ".join(named) or "not set", remedy, needed=False)
+    return bool(names), names or "not set", remedy
 
 
-def _airflow() -> Finding:
+def _examine_airflow() -> Result:
     running = stack.state()
-    return Finding(
-        "Airflow", running is not None, running["url"] if running else "not running", "make up", needed=False
-    )
+    return running is not None, running["url"] if running else "not running", "make up"

@@ -54,58 +54,57 @@ def forget(
     key = settings.user_key()
     check_request(request, key)  # refused before anybody is asked
     if not (yes or dry_run or sys.stdin.isatty()):
-        raise BadInput("it cannot be undone: say --yes where nobody can be asked, or --dry-run to see what would go")
+        raise BadInput("it cannot be undone: give --yes where there is no terminal, or --dry-run to see what would go")
     if not yes:
         with console.working("looking for it"):
-            found = work.preview(request, key=key)
+            preview = work.preview(request, key=key)
         if dry_run and as_json:
-            typer.echo(json.dumps({"is_dry_run": True, "stores": found.to_dicts()}))
+            typer.echo(json.dumps({"is_dry_run": True, "stores": preview.to_dicts()}))
         else:
-            console.table(found) if found.height else console.say("nothing of it is here")
+            console.table(preview) if preview.height else console.say("nothing of it is here")
         if dry_run:
             return
         typer.confirm("Erase all of this for good?", abort=True, err=True)
     with console.working("erasing"):
         grace = timedelta(hours=grace_hours)
-        done = work.forget(request, key=key, run_id=this_run(), verify=verify, grace=grace, retrain=retrain)
-    models = summarize(done.models, done.problems)
+        outcome = work.forget(request, key=key, run_id=this_run(), verify=verify, grace=grace, retrain=retrain)
+    models = summarize(outcome.models, outcome.problems)
+    stores = outcome.receipts.select("store", "row_count", "file_count")
+    erasure_id: Any = outcome.receipts["erasure_id"].first()
     if as_json:
-        stores = done.receipts.select("store", "row_count", "file_count").to_dicts()
-        erasure_id = done.receipts["erasure_id"].first()
-        told = {"erasure_id": erasure_id, "stores": stores, "models": models}
-        typer.echo(json.dumps({**told, "removed": done.removed_paths, "days": done.report_days,
-                               "closed": done.unreadable_paths,
-                               "is_verified": verify}))  # fmt: skip
-        raise typer.Exit(int(bool(done.problems)))
-    for path in done.unreadable_paths:
-        console.say(f"encrypted, damaged, or too large unpacked; look into it yourself: {path}")
-    if not done.receipts.height:
+        summary = {"erasure_id": erasure_id, "stores": stores.to_dicts(), "models": models}
+        files = {"removed": outcome.removed_paths, "days": outcome.report_days, "closed": outcome.unreadable_paths}
+        typer.echo(json.dumps({**summary, **files, "is_verified": verify}))
+        raise typer.Exit(int(bool(outcome.problems)))
+    for path in outcome.unreadable_paths:
+        console.say(f"encrypted, damaged, or too large unpacked; check it by hand: {path}")
+    if not stores.height:
         console.say("nothing of it was here")
         return
-    console.table(done.receipts.select("store", "row_count", "file_count"))
-    for path in done.removed_paths:
+    console.table(stores)
+    for path in outcome.removed_paths:
         console.say(f"removed {path}")
-    for day in done.report_days:
-        console.say(f"its report went; write it again: undertone report --day {day}")
+    for day in outcome.report_days:
+        console.say(f"its report was removed; write it again: undertone report --day {day}")
     for model in models:
         _say_of_model(model)
-    console.say(f"receipt {done.receipts['erasure_id'][0]}" + (", nothing is left" if verify else ", not verified"))
-    raise typer.Exit(int(bool(done.problems)))
+    console.say(f"receipt {erasure_id}" + (", nothing is left" if verify else ", not verified"))
+    raise typer.Exit(int(bool(outcome.problems)))
 
 
 def _say_of_model(model: Mapping[str, Any]) -> None:
-    """Say what became of a model, what answers in its place, and how it is trained again."""
+    """Print what became of a model, which model replaces it, and how it is trained again."""
     name = f"{model['kind']} {model['model_id'][:20]}"
-    learnt = f"{model['erased_ratio']:.2%} of its texts" if model["training_count"] else "nobody knows of what texts"
+    share = f"{model['erased_ratio']:.2%} of its texts" if model["training_count"] else "its texts were not recorded"
     if model["action"] == "absent":
-        console.say(f"{name} learnt from it ({learnt}); its files are not here: remove them where they are")
+        console.say(f"{name} learnt from it ({share}); its files are not here: remove them where they are")
     elif model["action"] == "flagged":
-        console.say(f"{name} learnt from it ({learnt}); it stays, as it holds numbers alone")
+        console.say(f"{name} learnt from it ({share}); it stays, as it holds numbers alone")
     else:
-        now = f"; in force now: {model['in_force']}" if model["in_force"] else ""
-        console.say(f"removed {name}, which holds words ({learnt}){now}")
+        replacement = f"; in force now: {model['in_force']}" if model["in_force"] else ""
+        console.say(f"removed {name}, which holds words ({share}){replacement}")
     if model["replaced_by"]:
         console.say(f"  trained again: {model['replaced_by'][:12]}")
     elif model["train_again"]:
-        why = f"not trained again: {model['problem']}; later" if model["problem"] else "train it again"
-        console.say(f"  {why}: {model['train_again']}")
+        advice = f"not trained again: {model['problem']}; later" if model["problem"] else "train it again"
+        console.say(f"  {advice}: {model['train_again']}")

@@ -1,4 +1,4 @@
-"""Commands that run Undertone here: health, heal, Airflow up and down, demo, doctor."""
+"""Commands that run Undertone here: health, heal, backfill, Airflow up and down, demo, doctor."""
 
 from typing import Annotated
 
@@ -47,6 +47,36 @@ def heal(dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the 
             retry(lambda: work.heal(holes))
 
 
+def backfill(
+    first: Annotated[str, typer.Option("--from", help="First UTC day, YYYY-MM-DD.")],
+    last: Annotated[str, typer.Option("--to", help="Last UTC day, included.")],
+    step: Annotated[list[str] | None, typer.Option(help="collect, tokenize, score or report; repeat it.")] = None,
+    source: Annotated[str, typer.Option(help="all, or one source to collect.")] = "all",
+    backwards: Annotated[bool, typer.Option("--backwards", help="The last day first.")] = False,
+) -> None:
+    """Run days through collect, tokenize, score and report, again or for the first time.
+
+    Any order and any repetition gives the same tables. A day without comments has no report; one that fails does not
+    stop the others, and is named at the end. With Airflow: `airflow backfill create --dag-id collect …`.
+
+    Examples: `undertone backfill --from 2026-11-01 --to 2026-11-19`;
+    `undertone backfill --from 2026-11-01 --to 2026-11-19 --step score --backwards`
+    """
+    from pipeline import warehouse
+    from pipeline.progress import track
+    from pipeline.tasks.daily import backfill as work
+
+    warehouse.create()
+    days = work.list_days(first, last, backwards=backwards)
+    with track("days", len(days)) as on_progress:
+        failures = work.run_all(days, step or work.STEPS, source, on_progress)
+    console.say(f"{len(days) - len(failures)} of {len(days)} days are done, {days[0]} to {days[-1]}")
+    for day, error in failures.items():
+        console.say(f"{day} failed: {error}")
+    if failures:
+        raise typer.Exit(max(error.exit_code for error in failures.values()))
+
+
 def up() -> None:
     """Start Airflow on this machine, on loopback only.
 
@@ -67,8 +97,8 @@ def down() -> None:
     if stack.state() is None:
         console.say("Airflow is not running")
         return
-    killed = stack.stop()
-    console.say("Airflow is stopped" + (f" ({killed} busy processes were ended)" if killed else ""))
+    killed_count = stack.stop()
+    console.say("Airflow is stopped" + (f" ({killed_count} busy processes were ended)" if killed_count else ""))
 
 
 def demo() -> None:

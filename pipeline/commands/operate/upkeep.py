@@ -39,23 +39,29 @@ def maintain(
     """
     from pipeline.tasks import upkeep
 
-    given = upkeep.UpkeepParams(
-        keep_days=keep_days, grace_hours=grace_hours, quiet_hours=quiet_hours, small_files=small_files,
-        target_megabytes=target_megabytes, gigabytes=gigabytes, footers=footers, verify_weeks=verify_weeks,
-        force=force, dry_run=dry_run,
-    )  # fmt: skip
-    rows, damaged = [], []
-    for name in iterate(upkeep.list_tables(table or [], given), "tables maintained"):
+    params = upkeep.UpkeepParams(
+        keep_days=keep_days,
+        grace_hours=grace_hours,
+        quiet_hours=quiet_hours,
+        small_files=small_files,
+        target_megabytes=target_megabytes,
+        gigabytes=gigabytes,
+        footers=footers,
+        verify_weeks=verify_weeks,
+        force=force,
+        dry_run=dry_run,
+    )
+    rows, errors = [], []
+    for name in iterate(upkeep.list_tables(table or [], params), "tables maintained"):
         try:
-            rows.append({"table": name, **retry(partial(upkeep.maintain_table, name, given))})
-        except BadInput as why:
-            damaged.append(str(why))
-    rows.append({"table": "(scratch)", **upkeep.maintain_scratch(given)})
+            rows.append({"table": name, **retry(partial(upkeep.maintain_table, name, params))})
+        except BadInput as error:
+            errors.append(str(error))
+    rows.append({"table": "(scratch)", **upkeep.maintain_scratch(params)})
     frame = pl.DataFrame(rows)
-    counts = [c for c in frame.columns if as_json or c == "table" or frame[c].sum()]
-    show(frame.select(counts), as_json)
-    if damaged:
-        raise BadInput("\n".join(damaged))
+    show(frame.select(c for c in frame.columns if as_json or c == "table" or frame[c].sum()), as_json)
+    if errors:
+        raise BadInput("\n".join(errors))
 
 
 def check(
@@ -78,14 +84,14 @@ def check(
         if damaged or not unrecorded_count:
             console.say(f"{len(damaged)} files are damaged" if damaged else "every file is as it was written")
         raise typer.Exit(1 if damaged else 0)
-    failed = 0
+    is_failed = False
     for name in warehouse.checks():
         rows = warehouse.run_check(name)
-        failed += bool(rows)
+        is_failed |= bool(rows)
         console.out.print(f"{'FAILED' if rows else 'holds '}  {name}", markup=False)
         if rows:
             console.table(pl.DataFrame(rows))
-    raise typer.Exit(1 if failed else 0)
+    raise typer.Exit(int(is_failed))
 
 
 def recover_catalog(
@@ -116,11 +122,11 @@ def recover_catalog(
     else:
         console.table(pl.DataFrame(rows, schema=list(warehouse.Recovered._fields)).drop("others"))
     for other in [] if as_json else [other for row in recovered for other in row.others]:
-        console.out.print(
+        message = (
             f"{other.table} has another state, {other.note}: {other.rows:,} rows, snapshot {other.snapshot}, of "
-            f"{other.written_at:%Y-%m-%d %H:%M:%S} UTC. To take it: --take {other.state}",
-            markup=False, soft_wrap=True,
-        )  # fmt: skip
+            f"{other.written_at:%Y-%m-%d %H:%M:%S} UTC. To take it: --take {other.state}"
+        )
+        console.out.print(message, markup=False, soft_wrap=True)
     lost = [row.table for row in recovered if row.action == "lost"]
     changed_count = sum(row.action in ("registered", "replaced") for row in recovered)
     console.say(f"{changed_count} tables {'would be' if dry_run else 'were'} registered, {len(lost)} lost")

@@ -13,9 +13,9 @@ import shutil
 import sqlite3
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +65,8 @@ def erase_from_spool(targets: Targets) -> int:
             return 0
         with engine.connect() as connection:
             rows = connection.execution_options(yield_per=100).execute(sa.select(pages))
-            changes = [(row, body) for row in rows
-                       if (body := clean_page(row.body, row.source, row.url, targets)) != row.body]  # fmt: skip
+            bodies = ((row, clean_page(row.body, row.source, row.url, targets)) for row in rows)
+            changes = [(row, body) for row, body in bodies if body != row.body]
         with engine.begin() as connection:
             for row, body in changes:  # the next pass checks a page that was fetched again meanwhile
                 key = [pages.c[name] == getattr(row, name) for name in ("source", "day", "chain", "seq", "body")]
@@ -100,25 +100,18 @@ def _vacuum(uri: str) -> None:
 
 # --- files
 
-_DAMAGED = (  # RuntimeError: from zipfile, for encrypted files and unknown compression
-    ValueError, LookupError, RuntimeError, EOFError, zlib.error, csv.Error, zipfile.BadZipFile,
-    pl.exceptions.PolarsError,
-)  # fmt: skip
+_BROKEN = (zlib.error, csv.Error, zipfile.BadZipFile, pl.exceptions.PolarsError)
+_DAMAGED = (*_BROKEN, ValueError, LookupError, EOFError, RuntimeError)  # the last: encrypted files of zipfile
 
 
 def clean_file(path: Path, targets: Targets, *, is_hit: bool = True) -> int:
     """Remove the erased records from a file; return their count.
 
-    If the search met something erased in the file (`is_hit`) and no record has it, the file is removed, which counts as
-    one.
+    If the search met something erased in it (`is_hit`) and no record has that, the file is removed, and counts as one.
     """
-    cleaners = {
-        ".csv": _clean_csv, ".tsv": _clean_csv, ".jsonl": _clean_lines, ".ndjson": _clean_lines, ".txt": _clean_lines,
-        ".log": _clean_lines, ".json": _clean_json, ".xlsx": _clean_xlsx, ".parquet": _clean_parquet,
-    }  # fmt: skip
     content, count = None, 1
     with suppress(*_DAMAGED):
-        if cleaner := cleaners.get(path.suffix.lower()):
+        if cleaner := _CLEANERS.get(path.suffix.lower()):
             try:
                 content, count = cleaner(path, targets)
             except FileNotFoundError:
@@ -134,7 +127,6 @@ def clean_file(path: Path, targets: Targets, *, is_hit: bool = True) -> int:
 
 
 def _decode(path: Path) -> tuple[str, str]:
-    """Read a text file; return its text and its encoding."""
     content = path.read_bytes()
     for encoding in ("utf-8-sig" if content.startswith(b"\xef\xbb\xbf") else "utf-8", "gb18030"):
         with suppress(UnicodeDecodeError):
@@ -143,14 +135,10 @@ def _decode(path: Path) -> tuple[str, str]:
 
 
 def _find_records(cells: Sequence[tuple[int, str, str]], targets: Targets) -> set[int]:
-    """Find the numbers of the records in which a cell has something erased.
+    """Find the numbers of the records of which a cell (number, name of the field, value) has something erased.
 
     A short text and an id of the site count only in a field whose name stands for texts or people: `1` may be a
     person's whole comment, and is a number of likes, or a label, in other records.
-
-    Args:
-        cells: number of the record, name of the field, value.
-        targets: what is erased.
     """
     numbers: dict[str, int] = {}  # a long name is stored once, however many cells have it
     rows = [(record, numbers.setdefault(name, len(numbers)), cell) for record, name, cell in cells]
@@ -174,17 +162,24 @@ def _is_text_field(name: str) -> bool:
     return bool(_TEXT_FIELD.search(name)) and not _OTHER_FIELD.search(name)
 
 
+def _find_rows(rows: Sequence[Sequence[tuple[object, str]]], targets: Targets) -> set[int]:
+    """Find the rows of a table, column and cell, the first of which has the names of the columns."""
+    names = dict(rows[0]) if rows else {}
+    return _find_records(
+        [(n, names.get(column, "") if n else "", cell) for n, row in enumerate(rows) for column, cell in row], targets
+    )
+
+
+def _find_values(values: Iterable[Any], targets: Targets, name: str = "") -> set[int]:
+    return _find_records([(n, *leaf) for n, value in enumerate(values) for leaf in _list_leaves(value, name)], targets)
+
+
 def _clean_csv(path: Path, targets: Targets) -> tuple[bytes | None, int]:
     text, encoding = _decode(path)
     csv.field_size_limit(1 << 26)
     dialect = "excel-tab" if path.suffix.lower() == ".tsv" else "excel"
     rows = list(csv.reader(io.StringIO(text, newline=""), dialect))
-    names = rows[0] if rows else []
-    cells = [
-        (number, name if number else "", cell)
-        for number, row in enumerate(rows) for name, cell in zip_longest(names[: len(row)], row, fillvalue="")
-    ]  # fmt: skip
-    hits = _find_records(cells, targets)
+    hits = _find_rows([list(enumerate(row)) for row in rows], targets)
     if 0 in hits:
         return None, len(rows)
     out = io.StringIO(newline="")
@@ -195,8 +190,7 @@ def _clean_csv(path: Path, targets: Targets) -> tuple[bytes | None, int]:
 
 def _clean_parquet(path: Path, targets: Targets) -> tuple[bytes | None, int]:
     frame = pl.read_parquet(path)
-    records = enumerate(frame.iter_rows(named=True))
-    hits = _find_records([(number, *leaf) for number, row in records for leaf in _list_leaves(row)], targets)
+    hits = _find_values(frame.iter_rows(named=True), targets)
     out = io.BytesIO()
     frame.filter(~pl.int_range(pl.len()).is_in(sorted(hits))).write_parquet(out)
     return out.getvalue(), len(hits)
@@ -206,7 +200,7 @@ def _clean_lines(path: Path, targets: Targets) -> tuple[bytes | None, int]:
     text, encoding = _decode(path)
     lines = list(io.StringIO(text, newline=""))  # split as by the importer: U+2028 inside a comment ends no line
     is_plain = path.suffix.lower() == ".txt"
-    cells: list[tuple[int, str, str]] = []
+    values: list[Any] = []
     changed_count = 0
     for number, line in enumerate(lines):
         value: Any = line
@@ -218,8 +212,8 @@ def _clean_lines(path: Path, targets: Targets) -> tuple[bytes | None, int]:
                 value = {**value, "body": body}
                 lines[number] = f"{json.dumps(value, ensure_ascii=False)}\n"
                 changed_count += 1
-        cells += [(number, *leaf) for leaf in _list_leaves(value, "text" if is_plain else "")]
-    hits = _find_records(cells, targets)
+        values.append(value)
+    hits = _find_values(values, targets, "text" if is_plain else "")
     remaining = [line for number, line in enumerate(lines) if number not in hits]
     return "".join(remaining).encode(encoding), len(hits) + changed_count
 
@@ -241,22 +235,17 @@ def _list_leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
 def _clean_json(path: Path, targets: Targets) -> tuple[bytes | None, int]:
     text, encoding = _decode(path)
     value = parse_json(text)
-    if not _has_hit(value, targets):
+    if not _find_values([value], targets):
         return text.encode(encoding), 0
     members = {"": value, **(value if isinstance(value, dict) else {})}
     name, rows = next(((name, member) for name, member in members.items() if isinstance(member, list)), ("", None))
     if rows is None:
         return None, 1
-    cells = [(number, *leaf) for number, row in enumerate(rows) for leaf in _list_leaves(row, name)]
-    hits = _find_records(cells, targets)
+    hits = _find_values(rows, targets, name)
     rows[:] = [row for number, row in enumerate(rows) if number not in hits]
-    if _has_hit(value, targets):
+    if _find_values([value], targets):
         return None, len(hits) + 1
     return json.dumps(value, ensure_ascii=False).encode(encoding), len(hits)
-
-
-def _has_hit(value: Any, targets: Targets) -> bool:
-    return bool(_find_records([(0, *leaf) for leaf in _list_leaves(value)], targets))
 
 
 def _compile_element(name: str) -> re.Pattern[str]:
@@ -275,24 +264,23 @@ def _clean_xlsx(path: Path, targets: Targets) -> tuple[bytes | None, int]:
     """Remove rows from the sheets of a workbook: XML in a zip, where texts may be stored apart from their cells."""
     with zipfile.ZipFile(path) as archive:
         parts = {info: archive.read(info) for info in archive.infolist()}
-    by_name = {info.filename: info for info in parts}
-    shared_info = by_name.get("xl/sharedStrings.xml")
-    shared_items = [item[0] for item in _SHARED.finditer(parts[shared_info].decode())] if shared_info else []
+    shared = next((info for info in parts if info.filename == "xl/sharedStrings.xml"), None)
+    shared_items = [item[0] for item in _SHARED.finditer(parts[shared].decode())] if shared else []
     shared_texts = [_read_text(item) for item in shared_items]
-    sheets = [info for name, info in by_name.items() if re.fullmatch(r"xl/worksheets/[^/]+\.xml", name)]
+    sheets = [info for info in parts if re.fullmatch(r"xl/worksheets/[^/]+\.xml", info.filename)]
     count = 0
     for info in sheets:
         xml, row_count = _clean_sheet(parts[info].decode(), shared_texts, targets)
         parts[info] = xml.encode()
         count += row_count
-    if shared_info and count:
+    if shared and count:
         rows = [row[0] for info in sheets for row in _ROW.finditer(parts[info].decode())]
         used_texts = {text for row in rows for _, text in _read_cells(row, shared_texts)}
-        items = iter(
+        items = [
             item if text in used_texts else "<si><t></t></si>"
             for item, text in zip(shared_items, shared_texts, strict=True)
-        )
-        parts[shared_info] = _SHARED.sub(lambda _: next(items), parts[shared_info].decode()).encode()
+        ]
+        parts[shared] = _replace_all(_SHARED, items, parts[shared].decode()).encode()
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for info, content in parts.items():
@@ -300,23 +288,19 @@ def _clean_xlsx(path: Path, targets: Targets) -> tuple[bytes | None, int]:
     return out.getvalue(), count
 
 
+def _replace_all(pattern: re.Pattern[str], texts: Iterable[str], xml: str) -> str:
+    replacements = iter(texts)
+    return pattern.sub(lambda _: next(replacements), xml)
+
+
 def _clean_sheet(xml: str, shared_texts: list[str], targets: Targets) -> tuple[str, int]:
-    """Remove rows from a sheet and renumber the others; return its XML and the count of removed rows."""
     rows = [row[0] for row in _ROW.finditer(xml)]
-    names = dict(_read_cells(rows[0], shared_texts)) if rows else {}
-    cells = [
-        (number, names.get(column, "") if number else "", text)
-        for number, row in enumerate(rows) for column, text in _read_cells(row, shared_texts)
-    ]  # fmt: skip
-    hits = _find_records(cells, targets)
+    hits = _find_rows([list(_read_cells(row, shared_texts)) for row in rows], targets)
     if not hits:
         return xml, 0
-    new_rows, row_number = [], 0
-    for number, row in enumerate(rows):
-        row_number += number not in hits
-        new_rows.append("" if number in hits else _renumber(row, row_number))
-    replacements = iter(new_rows)
-    return _ROW.sub(lambda _: next(replacements), xml), len(hits)
+    ordered = sorted(hits)
+    new_rows = ["" if n in hits else _renumber(row, n + 1 - bisect(ordered, n)) for n, row in enumerate(rows)]
+    return _replace_all(_ROW, new_rows, xml), len(hits)
 
 
 def _read_text(xml: str) -> str:
@@ -324,7 +308,6 @@ def _read_text(xml: str) -> str:
 
 
 def _read_cells(row: str, shared_texts: list[str]) -> Iterator[tuple[str, str]]:
-    """Read the cells of a row: letter of the column, and text."""
     for cell in _CELL.finditer(row):
         attributes, content = cell[1], cell[2] or ""
         value = _VALUE.search(content)
@@ -338,6 +321,15 @@ def _read_cells(row: str, shared_texts: list[str]) -> Iterator[tuple[str, str]]:
 def _renumber(row: str, number: int) -> str:
     row = re.sub(r'\A(<row\b[^<>]*?\br=")\d+', rf"\g<1>{number}", row)
     return re.sub(r'(<c\b[^<>]*?\br="[A-Z]++)\d+', rf"\g<1>{number}", row)
+
+
+_CLEANERS = {
+    **dict.fromkeys((".csv", ".tsv"), _clean_csv),
+    **dict.fromkeys((".jsonl", ".ndjson", ".txt", ".log"), _clean_lines),
+    ".json": _clean_json,
+    ".xlsx": _clean_xlsx,
+    ".parquet": _clean_parquet,
+}
 
 
 def remove_folder(path: Path) -> None:

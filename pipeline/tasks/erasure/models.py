@@ -7,7 +7,8 @@ contain numbers alone, are flagged with the erased share.
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ import polars as pl
 
 from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.tables import ERASED, TABLES
+from pipeline.tables import ERASED, empty
 from pipeline.tasks.erasure import retraining
 from pipeline.tasks.erasure.files import remove_folder
 from pipeline.tasks.erasure.rules import Targets, is_one_of
@@ -27,9 +28,7 @@ from pipeline.training import registry
 REMOVED, FLAGGED, ABSENT = "removed", "flagged", "absent"
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".npz", ".npy", ".h5", ".onnx", ".gguf")
 _DRAFTS = (".draft-", ".gone-")  # of a training or a removal that was killed
-_CONFIG_FILES = {  # file -> what is known of every such folder; the last two are in our Hugging Face folders
-    "config.json": {}, "undertone.json": {}, "facts.json": {"kind": "recovery"},
-}  # fmt: skip
+_CONFIG_FILES = ("config.json", "undertone.json", "facts.json")  # the last two are in our Hugging Face folders
 _KEY = ("erasure_id", "kind", "model_id")
 
 
@@ -46,51 +45,34 @@ class Trace(NamedTuple):
 
 
 def trace_models(targets: Targets, hit_paths: set[str]) -> list[Trace]:
-    """Find every model to remove or to flag.
-
-    Args:
-        targets: what is erased.
-        hit_paths: files of models in which the search met something erased.
-    """
+    """Find every model to remove or to flag; `hit_paths` are files in which the search met something erased."""
     if not (targets.comments.height or targets.articles.height):
         return []
-    trained = _count_training_rows(targets)
+    row_count, is_past = pl.col("row_count"), pl.col("text_hash") == ERASED
+    erased = row_count.filter(is_one_of("text_hash", targets.hashes))
+    sums = {"erased": erased.sum(), "past": row_count.filter(is_past).sum(), "training": row_count.sum()}
+    texts = warehouse.scan("training_texts").group_by("kind", "model_id").agg(**sums)
+    trained = texts.sort("kind", "model_id").collect()
     by_id = {str(model_id): rows for (model_id,), rows in trained.partition_by("model_id", as_dict=True).items()}
     kinds = dict(warehouse.scan("models").select("model_id", "kind").collect().iter_rows())
     traces: list[Trace] = []
     local_ids: set[str] = set()
     for folder in list_folders():
         config, ids = read_config(folder), _list_ids(folder)
-        local_ids |= ids
-        rows = next((by_id[model_id] for model_id in (folder.name, *ids) if model_id in by_id), trained.clear())
-        counts = {name: int(rows[name].sum()) for name in ("erased_count", "past_count", "training_count")}
+        local_ids.update(ids)
+        rows = next((by_id[model_id] for model_id in ids if model_id in by_id), trained.clear())
+        erased_count, past_count, training_count = (int(rows[name].sum()) for name in ("erased", "past", "training"))
         is_hit = any(Path(path).is_relative_to(folder) for path in hit_paths)
-        erased_or_past = counts["erased_count"] + counts["past_count"]
-        if is_hit or _is_removed(folder, config, erased_or_past, counts["training_count"]):
-            action = REMOVED
-        elif counts["erased_count"]:
-            action = FLAGGED
-        else:
-            continue
-        model_id = folder.name if folder.parent == settings.models() else os.path.relpath(folder, settings.home())
-        kind = kinds.get(model_id) or next(iter(rows["kind"]), None) or config.get("kind") or "unknown"
-        erased_count = counts["erased_count"] or counts["past_count"]
-        traces.append(Trace(str(kind), model_id, folder, erased_count, counts["training_count"], action, config))
-    absent = trained.filter((pl.col("erased_count") > 0) & ~pl.col("model_id").is_in(local_ids))
-    for kind, model_id, erased_count, training_count in absent.drop("past_count").iter_rows():
+        is_removed = is_hit or _is_removed(folder, config, erased_count + past_count, training_count)
+        if is_removed or erased_count:
+            model_id = folder.name if folder.parent == settings.models() else os.path.relpath(folder, settings.home())
+            kind = kinds.get(model_id) or next(iter(rows["kind"]), None) or config.get("kind") or "unknown"
+            action, count = REMOVED if is_removed else FLAGGED, erased_count or past_count
+            traces.append(Trace(str(kind), model_id, folder, count, training_count, action, config))
+    absent = trained.filter((pl.col("erased") > 0) & ~pl.col("model_id").is_in(local_ids))
+    for kind, model_id, erased_count, _, training_count in absent.iter_rows():
         traces.append(Trace(kind, model_id, None, erased_count, training_count, ABSENT, {}))
     return traces
-
-
-def _count_training_rows(targets: Targets) -> pl.DataFrame:
-    """Count the training rows of each model: erased now, erased in the past, and all."""
-    count = pl.col("row_count")
-    rows = warehouse.scan("training_texts").group_by("kind", "model_id").agg(
-        erased_count=count.filter(is_one_of("text_hash", targets.hashes)).sum(),
-        past_count=count.filter(pl.col("text_hash") == ERASED).sum(),
-        training_count=count.sum(),
-    )  # fmt: skip
-    return rows.sort("kind", "model_id").collect()
 
 
 def _is_removed(folder: Path, config: dict[str, Any], erased_count: int, training_count: int) -> bool:
@@ -112,7 +94,7 @@ def list_folders() -> Iterator[Path]:
         yield from (folder for folder in _walk_folders(home, excluded) if folder != root)
 
 
-def _walk_folders(root: Path, excluded: set[Path] = frozenset(), *, is_registry: bool = False) -> Iterator[Path]:  # type: ignore[assignment]
+def _walk_folders(root: Path, excluded: Collection[Path] = (), *, is_registry: bool = False) -> Iterator[Path]:
     for parent, names, files in os.walk(root):
         folder = Path(parent)
         names[:] = sorted(name for name in names if folder / name not in excluded)
@@ -129,32 +111,26 @@ def _walk_folders(root: Path, excluded: set[Path] = frozenset(), *, is_registry:
 
 def read_config(folder: Path) -> dict[str, Any]:
     """Read the configuration of a model; empty if Undertone did not write the model."""
-    for name, facts in _CONFIG_FILES.items():
-        try:
+    for name in _CONFIG_FILES:
+        with suppress(OSError, ValueError):
             config = json.loads((folder / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            continue
-        if isinstance(config, dict) and (name != "config.json" or config.get("kind")):
-            return {**config, **facts}
+            if isinstance(config, dict) and (name != "config.json" or config.get("kind")):
+                return {**config, "kind": "recovery"} if name == "facts.json" else config
     return {}
 
 
-def _list_ids(folder: Path) -> set[str]:
+def _list_ids(folder: Path) -> list[str]:
     """List the possible ids of a model in `training_texts`: the name of its folder, or the hash of its content."""
     weights, config = folder / "model.safetensors", folder / "config.json"
     if len(folder.name) == 64 or not (weights.is_file() and config.is_file()):
-        return {folder.name}
-    content = registry.content_hash(weights.read_bytes(), config.read_bytes().decode(errors="replace"))
-    return {folder.name, content}
+        return [folder.name]
+    return [folder.name, registry.content_hash(weights.read_bytes(), config.read_bytes().decode(errors="replace"))]
 
 
 def erase_models(targets: Targets, hit_paths: set[str], erasure_id: str, run_id: str) -> tuple[int, list[str]]:
-    """Record the action on each model, demote the removed models, and remove their folders.
+    """Record the action on each model, demote the removed models, and remove their folders, which are returned.
 
-    In this order, so that it can run again after a kill.
-
-    Returns:
-        Count of changed rows of `models`, and the removed folders.
+    In this order, so that it can run again after a kill. The other result is the count of changed rows of `models`.
     """
     traces = trace_models(targets, hit_paths)
     if not traces:
@@ -162,9 +138,8 @@ def erase_models(targets: Targets, hit_paths: set[str], erasure_id: str, run_id:
     _record_traces([trace for trace in traces if not Path(trace.model_id).name.startswith(_DRAFTS)], erasure_id, run_id)
     removed = [trace for trace in traces if trace.action == REMOVED]
     # if the files are on another machine, the model must not be used there either
-    absent = [
-        trace for trace in traces if trace.action == ABSENT and registry.CONTENTS.get(trace.kind, "words") == "words"
-    ]
+    absent = [trace for trace in traces if trace.action == ABSENT]
+    absent = [trace for trace in absent if registry.CONTENTS.get(trace.kind, "words") == "words"]
     is_demoted = is_one_of("model_id", [trace.model_id for trace in removed + absent]) & pl.col("is_promoted")
     is_promoted = pl.when(is_demoted).then(statement=False).otherwise("is_promoted")
     counts = warehouse.rewrite("models", is_demoted, lambda rows: rows.with_columns(is_promoted=is_promoted), run_id)
@@ -187,25 +162,21 @@ def _record_traces(traces: list[Trace], erasure_id: str, run_id: str) -> None:
             continue  # an earlier attempt removed it
         model = models_by_id.get(trace.model_id, {})
         recipe = retraining.build_recipe(trace.kind, {**trace.config, **json.loads(model["config"])}) if model else None
-        rows.append({
-            "erasure_id": erasure_id, "kind": trace.kind, "model_id": trace.model_id,
-            "erased_count": trace.erased_count, "training_count": trace.training_count,
-            "erased_ratio": round(trace.erased_count / max(trace.training_count, 1), 6),
-            "action": trace.action, "day": model.get("day"),
-            "is_promoted": bool(model.get("is_promoted")) or trace.model_id in in_force,
-            "recipe": json.dumps(recipe, sort_keys=True) if recipe is not None else None,
-        })  # fmt: skip
-    if not rows:
-        return
-    frame = pl.DataFrame(rows, schema_overrides={"day": pl.Date, "recipe": pl.String}, orient="row")
-    frame = frame.with_columns(replaced_by=pl.lit(None, pl.String))
-    frame = frame.select(TABLES["model_erasures"].schema.column_names())
-    for kind_rows in frame.partition_by("kind"):
+        rows.append(
+            {
+                **{name: value for name, value in trace._asdict().items() if name not in ("folder", "config")},
+                "erasure_id": erasure_id,
+                "erased_ratio": round(trace.erased_count / max(trace.training_count, 1), 6),
+                "day": model.get("day"),
+                "is_promoted": bool(model.get("is_promoted")) or trace.model_id in in_force,
+                "recipe": json.dumps(recipe, sort_keys=True) if recipe is not None else None,
+            }
+        )
+    for kind_rows in pl.DataFrame(rows, schema=empty("model_erasures").schema).partition_by("kind"):
         _write_rows(kind_rows, run_id)
 
 
 def _write_rows(rows: pl.DataFrame, run_id: str) -> None:
-    """Write rows of one kind to `model_erasures`."""
     partition = warehouse.slice_of(kind=rows["kind"][0])
     retry(partial(replace_rows, "model_erasures", partition, rows, _KEY, run_id))
 
@@ -224,26 +195,24 @@ def retrain(erasure_id: str, run_id: str) -> dict[str, str]:
         except (BadInput, Missing) as error:
             problems[row["model_id"]] = str(error)
             continue
-        model_rows = rows.filter(pl.col("model_id") == row["model_id"], pl.col("kind") == row["kind"])
+        model_rows = rows.filter(model_id=row["model_id"], kind=row["kind"])
         _write_rows(model_rows.with_columns(replaced_by=pl.lit(replaced_by)), run_id)
     return problems
 
 
 def summarize(rows: pl.DataFrame, problems: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Summarize each model for people and programs: the action, and for a removed one the command to train it again.
-
-    Args:
-        rows: of `model_erasures`.
-        problems: why a model could not be trained again, by its id.
-    """
+    """Summarize rows of `model_erasures`: the action, the command to train a removed model again, or why not."""
     columns = ("kind", "model_id", "erased_count", "training_count", "erased_ratio", "action", "replaced_by")
     newest = {row["kind"]: row["model_id"] for row in retraining.select_newest(rows).iter_rows(named=True)}
     summaries = []
     for row in rows.iter_rows(named=True):
         is_needed = row["day"] is None or row["model_id"] == newest.get(row["kind"])
-        summary = {name: row[name] for name in columns}
-        summary["train_again"] = retraining.format_command(row) if is_needed and row["action"] != ABSENT else None
-        summary["in_force"] = retraining.describe_model(row["kind"]) if row["day"] else None
-        summary["problem"] = problems.get(row["model_id"])
-        summaries.append(summary)
+        summaries.append(
+            {
+                **{name: row[name] for name in columns},
+                "train_again": retraining.format_command(row) if is_needed and row["action"] != ABSENT else None,
+                "in_force": retraining.describe_model(row["kind"]) if row["day"] else None,
+                "problem": problems.get(row["model_id"]),
+            }
+        )
     return summaries

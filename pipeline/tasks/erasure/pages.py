@@ -133,12 +133,7 @@ def clean_page(body: str, source: str, url: str, targets: Targets) -> str | None
 
 
 def find_articles(pages: pl.DataFrame, targets: Targets) -> pl.DataFrame:
-    """Find the articles that erased users wrote, by the authors in raw pages: source, thread_id.
-
-    Args:
-        pages: source, url, body.
-        targets: with user_ids.
-    """
+    """Find the articles (source, thread_id) of erased users by the authors in raw pages (source, url, body)."""
     rows = []
     for source, url, body in pages.select("source", "url", "body").iter_rows():
         with suppress(*_PARSE_ERRORS, ValueError):

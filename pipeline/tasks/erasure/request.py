@@ -31,31 +31,24 @@ from pipeline.tasks.erasure.rules import (
     is_one_of,
 )
 
-COLUMNS = ("source", "user_id", "comment_id", "thread_id")
+_KINDS = ("user_id", "comment_id", "thread_id")
+COLUMNS = ("source", *_KINDS)
 _PSEUDONYM = re.compile("[0-9a-f]{32}")
 _COMMENT_DAY = ("source", "day", "thread_id", "comment_id")
 _ARTICLE_TEXTS = ("title", "text", "summary")
 
 
 class Request(NamedTuple):
-    """What an erasure is about.
+    """What an erasure is about."""
 
-    Attributes:
-        user_ids: pseudonyms (32 hexadecimal digits), or ids of the site, which need `source` and the key; with both,
-            an id that looks like a pseudonym is also tried as an id of the site.
-        comment_ids: of comments; of all sources, unless `source` is given.
-        thread_ids: of articles, with their text; comments by others below them stay.
-        origin: an imported file, of one source if given: all its rows.
-        source: of the ids.
-        file: csv, tsv, jsonl, xlsx or parquet with the columns user_id, comment_id or thread_id, and source.
-    """
-
+    # pseudonyms (32 hexadecimal digits), or ids of the site, which need `source` and the key; with both, an id that
+    # looks like a pseudonym is also tried as an id of the site
     user_ids: Sequence[str] = ()
-    comment_ids: Sequence[str] = ()
-    thread_ids: Sequence[str] = ()
-    origin: str | None = None
-    source: str | None = None
-    file: Path | None = None
+    comment_ids: Sequence[str] = ()  # of all sources, unless `source` is given
+    thread_ids: Sequence[str] = ()  # of articles, with their text; comments by others below them stay
+    origin: str | None = None  # an imported file, of one source if given: all its rows
+    source: str | None = None  # of the ids
+    file: Path | None = None  # a table with the columns user_id, comment_id or thread_id, and source
 
 
 class CheckedRequest(NamedTuple):
@@ -73,16 +66,11 @@ class CheckedRequest(NamedTuple):
     @property
     def kind(self) -> str:
         """The kinds of its ids, joined by +."""
-        ids_by_kind = {
-            "user_id": self.user_ids, "comment_id": self.comments.rows(), "thread_id": self.threads.rows(),
-            "origin": [self.origin] if self.origin else [],
-        }  # fmt: skip
-        return "+".join(kind for kind, ids in ids_by_kind.items() if ids)
+        lists = (self.user_ids, self.comments.rows(), self.threads.rows(), self.origin)
+        return "+".join(kind for kind, ids in zip((*_KINDS, "origin"), lists, strict=True) if ids)
 
 
 class _Row(NamedTuple):
-    """An id of a request, and its place for messages."""
-
     place: str
     source: str | None
     kind: str
@@ -98,11 +86,9 @@ def check_request(request: Request, key: bytes | None) -> CheckedRequest:
     if request.source is not None and not re.match(SOURCE, request.source):
         raise BadInput(f"{request.source!r} is no source name; use small letters, digits and _, a letter first")
     key = key or settings.user_key()
-    ids_by_kind = {"user_id": request.user_ids, "comment_id": request.comment_ids, "thread_id": request.thread_ids}
-    rows = [
-        _Row(f"--{kind.replace('_', '-')}", request.source, kind, value)
-        for kind, values in ids_by_kind.items() for value in values
-    ]  # fmt: skip
+    rows = []
+    for kind, values in zip(_KINDS, (request.user_ids, request.comment_ids, request.thread_ids), strict=True):
+        rows += [_Row(f"--{kind.replace('_', '-')}", request.source, kind, value) for value in values]
     rows += _read_file(request.file, request.source) if request.file else []
     if not rows and not request.origin:
         raise BadInput("name what to erase: user ids, comment ids, thread ids, an origin, or a file of ids")
@@ -118,12 +104,16 @@ def check_request(request: Request, key: bytes | None) -> CheckedRequest:
         if row.source and (pseudonym := anonymise.surrogate(row.source, row.value, key)):
             twins.add(pseudonym)  # Zhihu's own ids look like pseudonyms
     comments, threads = (_collect_ids(rows, kind, key) for kind in ("comment_id", "thread_id"))
-    origin = request.origin and anonymise.scrub_file_name(request.origin, key)
-    request_count = len(users) + comments.height + threads.height + bool(request.origin)
     return CheckedRequest(
-        sorted(users | twins), sorted(raw_ids), comments, threads, origin, request.source, request_count,
-        request.file and request.file.resolve(),
-    )  # fmt: skip
+        user_ids=sorted(users | twins),
+        raw_ids=sorted(raw_ids),
+        comments=comments,
+        threads=threads,
+        origin=request.origin and anonymise.scrub_file_name(request.origin, key),
+        source=request.source,
+        request_count=len(users) + comments.height + threads.height + bool(request.origin),
+        file=request.file and request.file.resolve(),
+    )
 
 
 def _collect_ids(rows: Sequence[_Row], kind: str, key: bytes | None) -> pl.DataFrame:
@@ -145,22 +135,20 @@ def _hash_user(row: _Row, key: bytes | None) -> str:
 
 
 def _read_file(path: Path, source: str | None) -> list[_Row]:
-    """Read the ids of a file."""
     rows: list[_Row] = []
-    for chunk in read_chunks(path):
-        for number, record in enumerate(chunk.rows, chunk.first):
-            place = f"{path.name}, row {number}"
-            if unknown := sorted(set(map(str, record)) - set(COLUMNS)):
-                raise BadInput(f"{place}: unknown field {unknown[0][:40]!r}; expected {', '.join(COLUMNS)}")
-            values = {name: _parse_cell(place, name, record.get(name)) for name in COLUMNS}
-            row_source = values.pop("source") or source
-            if row_source is not None and not re.match(SOURCE, row_source):
-                raise BadInput(f"{place}: field 'source': expected a source name, found {row_source[:40]!r}")
-            if not any(values.values()):
-                raise BadInput(f"{place}: expected an id in user_id, comment_id or thread_id, found none")
-            rows += [
-                _Row(f"{place}, field {kind!r}", row_source, kind, value) for kind, value in values.items() if value
-            ]
+    records = (record for chunk in read_chunks(path) for record in enumerate(chunk.rows, chunk.first))
+    for number, record in records:
+        place = f"{path.name}, row {number}"
+        if unknown := sorted(set(map(str, record)) - set(COLUMNS)):
+            raise BadInput(f"{place}: unknown field {unknown[0][:40]!r}; expected {', '.join(COLUMNS)}")
+        values = {name: _parse_cell(place, name, record.get(name)) for name in COLUMNS}
+        row_source = values.pop("source") or source
+        if row_source is not None and not re.match(SOURCE, row_source):
+            raise BadInput(f"{place}: field 'source': expected a source name, found {row_source[:40]!r}")
+        if not any(values.values()):
+            raise BadInput(f"{place}: expected an id in user_id, comment_id or thread_id, found none")
+        ids = {kind: value for kind, value in values.items() if value}
+        rows += [_Row(f"{place}, field {kind!r}", row_source, kind, value) for kind, value in ids.items()]
     return rows
 
 
@@ -186,26 +174,29 @@ def resolve(request: CheckedRequest) -> Targets:
     articles = _scan_keys("articles", is_article, *THREAD, "day", "origin", *_ARTICLE_TEXTS).collect()
     other_comments = warehouse.scan("comments").filter(~is_comment)
     other_articles = warehouse.scan("articles").filter(~is_article)
-
-    def select_unshared(rows: pl.DataFrame, other_rows: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
-        keys = rows.select(columns).unique()
-        return keys.join(other_rows.select(columns).unique().collect(), on=columns, how="anti").sort(columns)
-
-    comment_keys = select_unshared(comments, other_comments, COMMENT)
-    texts, excerpts = _select_own_texts(comments, articles, other_comments, other_articles)
-    more_hashes = _select_more_hashes(comments, articles, other_comments, other_articles)
+    comment_keys = _select_unshared(comments, other_comments, COMMENT)
+    other_texts = [other_comments.select("text"), *(other_articles.select(text=name) for name in _ARTICLE_TEXTS)]
+    texts, excerpts = _select_own_texts(comments, articles, pl.concat(other_texts).drop_nulls())
+    # models may also have been trained on title and body of an article as one text, the context of comments, and on
+    # comments before an edit, whose hashes `scores` keeps for longer than any file
+    context = pl.concat_str("title", "text", separator=" ", ignore_nulls=True).str.strip_chars().alias("context")
+    contexts = _select_unshared(articles.select(context).drop_nulls(), other_articles.select(context), ["context"])
+    is_scored = is_among(comments.select(_COMMENT_DAY))
+    scored = warehouse.history("scores").filter(is_scored).select("text_hash").unique().collect()
+    scored_hashes = _select_unshared(scored, other_comments, ["text_hash"])
+    hashes = [text_hash(texts), text_hash(contexts["context"]), scored_hashes["text_hash"]]
     replies = other_comments.filter(is_among(comment_keys, "source", "thread_id", "parent_id"))
     targets = Targets(
         comments=comments.select(_COMMENT_DAY).unique(),
         comment_keys=comment_keys,
         replies=replies.select(COMMENT).unique().collect(),
         articles=articles.select("source", "day", "thread_id", "origin").unique(),
-        threads=select_unshared(articles, other_articles, THREAD),
+        threads=_select_unshared(articles, other_articles, THREAD),
         origins=origins,
         texts=texts,
-        hashes=pl.concat([text_hash(texts), more_hashes]).unique().sort(),
+        hashes=pl.concat(hashes).unique().sort(),
         excerpts=excerpts,
-        tokens=select_unshared(comments, other_comments, ("source", "day", "text_hash")),
+        tokens=_select_unshared(comments, other_comments, ["source", "day", "text_hash"]),
         user_ids=request.user_ids,
         raw_ids=request.raw_ids,
     )
@@ -217,13 +208,19 @@ def _scan_keys(table: str, condition: pl.Expr, *columns: str, **renamed: str) ->
     return warehouse.history(table).filter(condition).select(*columns, **renamed).unique()
 
 
+def _select_unshared(rows: pl.DataFrame, other_rows: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Select the distinct values of columns that no other row has."""
+    keys = rows.select(columns).unique()
+    shared = other_rows.select(columns).join(keys.lazy(), on=columns, how="semi").unique()
+    return keys.join(shared.collect(engine="streaming"), on=columns, how="anti").sort(columns)
+
+
 def _is_named(ids: pl.DataFrame, column: str) -> pl.Expr:
     of_any_source = ids.filter(pl.col("source").is_null())["id"]
     return is_one_of(column, of_any_source) | is_among(ids.drop_nulls(), "source", column)
 
 
 def _is_from(request: CheckedRequest, condition: pl.Expr) -> pl.Expr:
-    """Restrict a condition to the source of the request, if it has one."""
     return condition & (pl.col("source") == request.source) if request.source else condition
 
 
@@ -237,56 +234,30 @@ def _find_origins(request: CheckedRequest) -> pl.DataFrame:
 
 
 def _find_articles(request: CheckedRequest) -> pl.DataFrame:
-    """Find the articles of the users."""
     has_user = pl.col("body").str.contains_any(request.user_ids)
     raw_pages = _scan_keys("raw_pages", has_user, "source", "url", "body").collect()
     return pages.find_articles(raw_pages, Targets(user_ids=request.user_ids, raw_ids=request.raw_ids))
 
 
 def _select_own_texts(
-    comments: pl.DataFrame, articles: pl.DataFrame, other_comments: pl.LazyFrame, other_articles: pl.LazyFrame
+    comments: pl.DataFrame, articles: pl.DataFrame, other_texts: pl.LazyFrame
 ) -> tuple[pl.Series, list[str]]:
     """Select the texts that nobody else wrote, and excerpts of the long ones that no other text contains.
 
     An excerpt is one of both ends of a text, or the whole text if other texts contain both ends.
     """
-    texts = pl.concat([comments["text"], *(articles[name] for name in _ARTICLE_TEXTS)]).drop_nulls().unique().sort()
+    texts = pl.concat([comments["text"], *(articles[name] for name in _ARTICLE_TEXTS)]).drop_nulls()
     texts = texts.filter(texts.str.strip_chars() != "")
-    other_texts = pl.concat([
-        other_comments.select("text"), *(other_articles.select(text=name) for name in _ARTICLE_TEXTS)
-    ]).drop_nulls()  # fmt: skip
-    shared_texts = other_texts.filter(is_one_of("text", texts)).collect(engine="streaming")["text"]
-    texts = texts.filter(~texts.is_in(shared_texts.implode()))
-    long_texts = texts.filter(texts.str.len_bytes() >= LEAST_BYTES)
+    texts = _select_unshared(texts.to_frame("text"), other_texts, ["text"])["text"]
+    long_texts = texts.filter(~rules.is_short(texts))
     patterns = sorted({part for text in long_texts for part in (text, *_cut_ends(text))})
     shared: set[str] = set()
     if patterns:
         matches = other_texts.select(pl.col("text").str.extract_many(patterns, overlapping=True).explode())
         shared = set(matches.drop_nulls().unique().collect(engine="streaming")["text"])
-    excerpts = {
-        excerpt for text in long_texts if text not in shared for excerpt in _cut_ends(text) - shared or {text}
-    }  # fmt: skip
+    own_texts = [text for text in long_texts if text not in shared]
+    excerpts = {excerpt for text in own_texts for excerpt in _cut_ends(text) - shared or {text}}
     return texts, sorted({spelling for excerpt in excerpts for spelling in warehouse.spellings(excerpt)})
-
-
-def _select_more_hashes(
-    comments: pl.DataFrame, articles: pl.DataFrame, other_comments: pl.LazyFrame, other_articles: pl.LazyFrame
-) -> pl.Series:
-    """Select hashes of more texts that models may have been trained on.
-
-    These are title and body of an article as one text, the context of comments, and comments before an edit, whose
-    hashes `scores` keeps for longer than any file.
-    """
-    full_text = pl.concat_str("title", "text", separator=" ", ignore_nulls=True).str.strip_chars()
-    contexts = articles.select(text_hash=full_text).to_series().drop_nulls().unique()
-    other_contexts = (
-        other_articles.select(context=full_text).filter(is_one_of("context", contexts)).collect()["context"]
-    )
-    is_scored = is_among(comments.select(_COMMENT_DAY))
-    scored = warehouse.history("scores").filter(is_scored).select(pl.col("text_hash").unique()).collect()["text_hash"]
-    shared = other_comments.filter(is_one_of("text_hash", scored)).select("text_hash").collect()["text_hash"]
-    context_hashes = text_hash(contexts.filter(~contexts.is_in(other_contexts.implode())))
-    return pl.concat([context_hashes, scored.filter(~scored.is_in(shared.implode()))])
 
 
 def _cut_ends(text: str) -> set[str]:
@@ -297,12 +268,9 @@ def _cut_ends(text: str) -> set[str]:
 
 
 def _add_derived(targets: Targets, request: CheckedRequest) -> Targets:
-    """Add the keys of what was derived from the targets, one kind after the other."""
 
     def find_keys(table: str, *columns: str, **renamed: str) -> pl.DataFrame:
-        is_erased = RULES[table].is_erased
-        assert is_erased is not None
-        return _scan_keys(table, is_erased(targets), *columns, **renamed).collect()
+        return _scan_keys(table, RULES[table].is_erased(targets), *columns, **renamed).collect()
 
     targets = targets._replace(
         generated_comments=find_keys("generated_comments", *THREAD, comment_id="generated_id"),
@@ -314,10 +282,8 @@ def _add_derived(targets: Targets, request: CheckedRequest) -> Targets:
         imported = _scan_keys("sentences", is_imported, "source", "item_id").collect()
         sentences = pl.concat([sentences, imported]).unique()
     targets = targets._replace(sentences=sentences)
-    items = pl.concat([
-        targets.comment_keys, targets.generated_comments, targets.cloze_items,
-        sentences.select("source", thread_id="item_id", comment_id="item_id"),
-    ])  # fmt: skip
+    sentence_keys = sentences.select("source", thread_id="item_id", comment_id="item_id")
+    items = pl.concat([targets.comment_keys, targets.generated_comments, targets.cloze_items, sentence_keys])
     is_task = is_among(items) | has_long_text(targets, "text")
     targets = targets._replace(
         label_tasks=_scan_keys("label_tasks", is_task, "project", "task_id", "row_id").collect(),
@@ -329,6 +295,4 @@ def _add_derived(targets: Targets, request: CheckedRequest) -> Targets:
     completion_ids = pl.concat([targets.completion_ids, pairs["completion_id"].drop_nulls()]).unique()
     targets = targets._replace(pair_ids=pairs["pair_id"], completion_ids=completion_ids)
     other_pairs = warehouse.scan("pairs").filter(~is_one_of("pair_id", targets.pair_ids))
-    other_forms = other_pairs.select("source", "explicit").unique().collect()
-    explicit_forms = pairs.select("source", "explicit").unique()
-    return targets._replace(explicit_forms=explicit_forms.join(other_forms, on=["source", "explicit"], how="anti"))
+    return targets._replace(explicit_forms=_select_unshared(pairs, other_pairs, ["source", "explicit"]))

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -19,19 +19,17 @@ from pipeline.tasks.record.retry import retry
 from pipeline.tasks.subtext import recogniser
 
 _COUNTS = tuple(map(masked_lm.name_kind, masked_lm.LANGS))
+_QUALITY = ("quality", "upvotes")
+_OPTIONS = {"commenter": "--system", "reader": "--subtask"}  # kinds `commenter_att`, `reader_nonspecificity` …
 _BY_HAND = "by the command that made it, on a file without the erased records"
 _ADAPTED = "by the DAG ndd, whose parameter `adapt` trains it on the current corpus"
 
 
 def build_recipe(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Build the recipe of a registered model: its profile, and the hyperparameters that differ from the profile.
+    """Build the recipe of a registered model by the configuration of its folder and its row.
 
-    Args:
-        kind: of model.
-        config: of its folder and of its row.
-
-    Returns:
-        profile, changes and, if needed, release and source; None for a kind that cannot be trained again.
+    It has the profile, the hyperparameters that differ from it (changes) and, if needed, release and source; None for a
+    kind that cannot be trained again.
     """
     if kind in _COUNTS:
         return {"profile": None, "changes": {}}
@@ -41,7 +39,7 @@ def build_recipe(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
     except (BadInput, KeyError, AttributeError, ValueError):
         return None
     defaults = json.loads(json.dumps(asdict(default)))
-    if kind in ("quality", "upvotes"):
+    if kind in _QUALITY:
         del defaults["penalty"]  # the configuration has the chosen one
     changes = {name: numbers[name] for name, value in defaults.items() if name in numbers and numbers[name] != value}
     recipe = {"profile": profile, "changes": changes}
@@ -65,35 +63,28 @@ def _load_defaults(kind: str, profile: str | None, config: Mapping[str, Any]) ->
         return fit.make_recipe(profile or train.PROFILE), tuned_first[0]
     if kind == recogniser.KIND:
         return subtext_recogniser.make_recipe(profile or recogniser.PROFILE), config
-    if kind in ("quality", "upvotes"):
+    if kind in _QUALITY:
         return quality.make_recipe("upvotes" if kind == "upvotes" else "undertone"), config
-    if kind.startswith("commenter_"):
-        system = kind.removeprefix("commenter_")
-        return commenters.get_modules(system)[0].make_recipe(system), config
-    if kind.startswith("reader_"):
+    family, _, part = kind.partition("_")
+    if family == "commenter":
+        return commenters.get_modules(part)[0].make_recipe(part), config
+    if family == "reader":
         return readers.get_module(profile or "").make_recipe(profile or ""), config
     raise ValueError(f"a model of kind {kind} cannot be trained again")
 
 
 def format_command(row: Mapping[str, Any]) -> str:
-    """Format the command that trains a removed model again, or describe the way.
-
-    Args:
-        row: of `model_erasures`.
-    """
+    """Format the command that trains a removed model (a row of `model_erasures`) again, or describe the way."""
     kind, training = str(row["kind"]), json.loads(row["recipe"] or "null")
     if row["day"] is None or training is None:
         return _ADAPTED if str(row["model_id"]).startswith("masked_lm-") else _BY_HAND
+    family, _, part = kind.partition("_")
     if kind in _COUNTS:
         words = ["count-lm", "--lang", kind[-2:]]
-    elif kind.startswith("commenter_"):
-        words = ["commenter", "--system", kind.removeprefix("commenter_")]
-    elif kind.startswith("reader_"):
-        words = ["reader", "--subtask", kind.removeprefix("reader_")]
-    elif kind in ("quality", "upvotes"):
+    elif kind in _QUALITY:
         words = ["quality", "--target", kind]
     else:
-        words = [kind]
+        words = [family, _OPTIONS[family], part] if family in _OPTIONS else [kind]
     options = {"--profile": training["profile"], "--release": training.get("release"), "--from": training.get("source")}
     words += [word for name, value in options.items() if value for word in (name, str(value))]
     words += [word for name, value in training["changes"].items() for word in ("--set", f"{name}={json.dumps(value)}")]
@@ -102,34 +93,27 @@ def format_command(row: Mapping[str, Any]) -> str:
 
 
 def train_again(row: Mapping[str, Any], run_id: str) -> str:
-    """Train a removed model again on the current tables; return the id of the new model.
-
-    Raises:
-        Missing, BadInput: nothing is left to train on, or the tables do not suffice.
-    """
+    """Train a removed model again; return the new id. Missing or BadInput if the current tables do not suffice."""
     kind, day, training = str(row["kind"]), str(row["day"]), json.loads(row["recipe"] or "null")
     if training is None:
         raise Missing(format_command(row))
-    if training.get("source"):
-        raise Missing(
-            f"it was trained from {training['source']}, whose path is not recorded; give it: {format_command(row)}"
-        )
-    profile = {"profile": training["profile"]} if training["profile"] else {}
+    if source := training.get("source"):
+        raise Missing(f"it was trained from {source}, whose path is not recorded; give it: {format_command(row)}")
     if kind in _COUNTS:
         model_id = retry(lambda: masked_lm.count_corpus(kind[-2:], day, run_id))
         if model_id is None:
             raise Missing("no text is left in this language")
         return model_id
-    options = {**profile, "changes": training["changes"], "run_id": run_id}
-    if kind == in_force.KIND:
-        return retry(lambda: train.train(day, promote=bool(row["is_promoted"]), **options))
-    if kind == recogniser.KIND:
-        return retry(lambda: recogniser.train(day, training.get("release"), **options))
-    if kind.startswith("commenter_"):
-        return retry(lambda: commenters.train(day, kind.removeprefix("commenter_"), **options))
-    if kind.startswith("reader_"):
-        return retry(lambda: readers.train(day, kind.removeprefix("reader_"), **options))
-    return retry(lambda: scorer.train(day, kind, **options))
+    options = {"changes": training["changes"], "run_id": run_id}
+    options |= {"profile": training["profile"]} if training["profile"] else {}
+    family, _, part = kind.partition("_")
+    trainers: dict[str, Callable[[], str]] = {
+        in_force.KIND: lambda: train.train(day, promote=bool(row["is_promoted"]), **options),
+        recogniser.KIND: lambda: recogniser.train(day, training.get("release"), **options),
+        "commenter": lambda: commenters.train(day, part, **options),
+        "reader": lambda: readers.train(day, part, **options),
+    }
+    return retry(trainers.get(family, lambda: scorer.train(day, kind, **options)))
 
 
 def describe_model(kind: str) -> str:
@@ -143,6 +127,5 @@ def describe_model(kind: str) -> str:
 
 def select_newest(rows: pl.DataFrame) -> pl.DataFrame:
     """Select the model of each kind to train again, of those in tables: the one in force, of the newest day."""
-    return rows.filter(pl.col("day").is_not_null()).sort(
-        "is_promoted", "day", "model_id"
-    ).group_by("kind", maintain_order=True).last().select(rows.columns).sort("kind")  # fmt: skip
+    of_tables = rows.filter(pl.col("day").is_not_null()).sort("is_promoted", "day", "model_id")
+    return of_tables.unique("kind", keep="last", maintain_order=True).sort("kind")

@@ -8,9 +8,9 @@ import polars as pl
 
 from pipeline import warehouse
 from pipeline.collect.importers import page_id
-from pipeline.tables import ERASED, TABLES
+from pipeline.tables import ERASED, TABLES, empty
 from pipeline.tasks.erasure.pages import clean_page
-from pipeline.tasks.erasure.rules import RULES, Targets, is_among, is_one_of
+from pipeline.tasks.erasure.rules import RULES, Targets, is_among
 from pipeline.tasks.record.retry import retry
 
 Update = Callable[[pl.LazyFrame], pl.LazyFrame]
@@ -19,31 +19,25 @@ Update = Callable[[pl.LazyFrame], pl.LazyFrame]
 def select_rows(targets: Targets, name: str) -> tuple[pl.Expr | None, Update]:
     """Build the condition of the rows that a rule changes, and the function that updates all rows of a partition."""
     rule = RULES[name]
-    if name == "raw_pages":
-        return _update_pages(targets)
-    if name == "training_texts":
-        return _update_hashes(targets)
-    if rule.is_erased is None:
+    if not rule.conditions:
         return None, lambda rows: rows
     is_erased = rule.is_erased(targets)
+    if name == "raw_pages":
+        return _update_pages(targets, is_erased)
+    if name == "training_texts":
+        return is_erased, partial(_count_erased, is_erased)
     fields = rule.updates(targets) if rule.updates else {}
     changes = {
         column: (condition & pl.col(column).ne_missing(value), value) for column, (condition, value) in fields.items()
     }
+    values = {
+        column: pl.when(condition).then(value).otherwise(column) for column, (condition, value) in changes.items()
+    }
     is_changed = reduce(or_, (condition for condition, _ in changes.values()), is_erased)
-
-    def update(rows: pl.LazyFrame) -> pl.LazyFrame:
-        values = {
-            column: pl.when(condition).then(value).otherwise(column).alias(column)
-            for column, (condition, value) in changes.items()
-        }
-        return rows.filter(~is_erased).with_columns(**values)
-
-    return is_changed, update
+    return is_changed, lambda rows: rows.filter(~is_erased).with_columns(**values)
 
 
-def _update_pages(targets: Targets) -> tuple[pl.Expr, Update]:
-    is_erased = is_among(targets.origins)
+def _update_pages(targets: Targets, is_erased: pl.Expr) -> tuple[pl.Expr, Update]:
     patterns = sorted({*targets.marks, *targets.comment_keys["comment_id"]})
     if not patterns:
         return is_erased, lambda rows: rows.filter(~is_erased)
@@ -64,16 +58,10 @@ def _update_pages(targets: Targets) -> tuple[pl.Expr, Update]:
     return is_erased | body.ne_missing(pl.col("body")), update
 
 
-def _update_hashes(targets: Targets) -> tuple[pl.Expr, Update]:
-    is_erased = is_one_of("text_hash", targets.hashes)
-    columns = TABLES["training_texts"].schema.column_names()
-
-    def update(rows: pl.LazyFrame) -> pl.LazyFrame:
-        hashes = pl.when(is_erased).then(pl.lit(ERASED)).otherwise("text_hash")
-        counts = rows.with_columns(text_hash=hashes).group_by("kind", "model_id", "text_hash")
-        return counts.agg(pl.col("row_count").sum()).select(columns)
-
-    return is_erased, update
+def _count_erased(is_erased: pl.Expr, rows: pl.LazyFrame) -> pl.LazyFrame:
+    hashes = pl.when(is_erased).then(pl.lit(ERASED)).otherwise("text_hash")
+    counts = rows.with_columns(text_hash=hashes).group_by("kind", "model_id", "text_hash")
+    return counts.agg(pl.col("row_count").sum()).select(TABLES["training_texts"].schema.column_names())
 
 
 def recount(targets: Targets, run_id: str) -> None:
@@ -83,24 +71,18 @@ def recount(targets: Targets, run_id: str) -> None:
     """
     key = ["source", "day", "origin"]
     is_erased = is_among(targets.comments)
-    counts = warehouse.scan("comments").group_by(key).agg(erased=is_erased.sum(), kept=(~is_erased).sum())
+    erased_counts = warehouse.scan("comments").group_by(key).agg(erased=is_erased.sum(), kept=(~is_erased).sum())
     runs = warehouse.scan("runs").filter((pl.col("step") == "collect") & ~is_among(targets.origins))
-    rows = runs.join(counts.filter(pl.col("erased") > 0), on=key).select(*key, "read_count", "kept").collect()
-    for source, day, origin, read_count, kept_count in rows.iter_rows():
-        partition = warehouse.slice_of(source=source, day=day.isoformat(), origin=origin)
-        is_in_partition = (pl.col("source") == source) & (pl.col("day") == day) & (pl.col("origin") == origin)
-        is_other_step = is_in_partition & ~pl.col("step").is_in(["pairs", ERASED])
-        dropped_count = int(warehouse.scan("dropped").filter(is_other_step).select(pl.len()).collect().item())
-        erased_count = max(0, read_count - kept_count - dropped_count)
-        erased = pl.DataFrame({"source": [source] * erased_count}, schema={"source": pl.String}).with_columns(
-            day=pl.lit(day), origin=pl.lit(origin), step=pl.lit(ERASED), reason=pl.lit(ERASED), row_key=pl.lit(ERASED)
-        )  # fmt: skip
-        run_counts = {
-            "kept_count": kept_count, "dropped_count": dropped_count + erased_count,
-            "read_count": kept_count + dropped_count + erased_count,
-        }  # fmt: skip
+    rows = runs.join(erased_counts.filter(pl.col("erased") > 0), on=key)
+    for *values, read_count, kept_count in rows.select(*key, "read_count", "kept").collect().iter_rows():
+        partition = warehouse.slice_of(**dict(zip(key, values, strict=True)))
+        other_steps = warehouse.scan("dropped").filter(~pl.col("step").is_in(["pairs", ERASED]), **partition)
+        other_count = int(other_steps.select(pl.len()).collect().item())
+        erased_row = {**partition, "step": ERASED, "reason": ERASED, "row_key": ERASED}
+        erased_rows = [erased_row] * max(0, read_count - kept_count - other_count)
+        erased = pl.DataFrame(erased_rows, schema=empty("dropped").schema)
+        dropped_count = other_count + erased.height
         retry(partial(warehouse.overwrite, "dropped", {**partition, "step": ERASED}, erased, run_id))
-        update = methodcaller(
-            "with_columns", [pl.lit(count, pl.Int64).alias(name) for name, count in run_counts.items()]
-        )
+        counts = {"kept_count": kept_count, "dropped_count": dropped_count, "read_count": kept_count + dropped_count}
+        update = methodcaller("with_columns", **{name: pl.lit(count, pl.Int64) for name, count in counts.items()})
         retry(partial(warehouse.replace, "runs", {**partition, "step": "collect"}, update, run_id))

@@ -6,7 +6,8 @@ an erasure after a kill finds everything again. Files are erased before all tabl
 
 import json
 from collections.abc import Callable, Sequence
-from itertools import chain
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 import polars as pl
@@ -56,28 +57,30 @@ class Targets(NamedTuple):
 
 def add_marks(targets: Targets) -> Targets:
     """Add the marks to the targets."""
-    ids = [
-        targets.hashes, targets.label_tasks["task_id"], targets.label_tasks["row_id"], targets.pair_ids,
-        targets.completion_ids, targets.generated_comments["comment_id"], targets.cloze_items["comment_id"],
-    ]  # fmt: skip
-    return targets._replace(marks=sorted({*targets.excerpts, *targets.user_ids, *chain.from_iterable(ids)}))
+    ids = {*targets.user_ids, *targets.hashes, *targets.label_tasks["row_id"], *_join_ids(targets)}
+    return targets._replace(marks=sorted({*targets.excerpts, *ids}))
 
 
+def _join_ids(targets: Targets) -> pl.Series:
+    """Join the ids of what was derived, which no other row has."""
+    frames = (targets.generated_comments, targets.cloze_items)
+    tasks = targets.label_tasks["task_id"]
+    return pl.concat([tasks, targets.pair_ids, targets.completion_ids, *(frame["comment_id"] for frame in frames)])
+
+
+Condition = Callable[[Targets], pl.Expr]
 Updates = dict[str, tuple[pl.Expr, pl.Expr]]  # column -> (condition, new value)
 
 
 class Rule(NamedTuple):
-    """How the rows of a table are found.
+    """How the rows of a table are found: conditions of those that are erased, changes of fields in those that stay."""
 
-    Attributes:
-        description: the rule in words.
-        is_erased: builds the condition of rows that are erased.
-        updates: builds the changes of fields in rows that stay: column -> (condition, new value).
-    """
-
-    description: str
-    is_erased: Callable[[Targets], pl.Expr] | None = None
+    conditions: Sequence[Condition] = ()
     updates: Callable[[Targets], Updates] | None = None
+
+    def is_erased(self, targets: Targets) -> pl.Expr:
+        """Test whether a row is erased."""
+        return reduce(or_, (condition(targets) for condition in self.conditions))
 
 
 def is_among(keys: pl.DataFrame, *columns: str) -> pl.Expr:
@@ -102,9 +105,10 @@ def has_text(targets: Targets, column: pl.Expr | str) -> pl.Expr:
     return (text.is_in(targets.texts.implode()) | _contains(text, targets.excerpts)).fill_null(value=False)
 
 
-def has_long_text(targets: Targets, column: pl.Expr | str) -> pl.Expr:
-    """Do the same for a field that may have anything, such as a label: a short text, such as `1`, does not count."""
-    return has_text(targets._replace(texts=targets.texts.filter(~is_short(targets.texts))), column)
+def has_long_text(targets: Targets, *columns: pl.Expr | str) -> pl.Expr:
+    """Do the same for fields that may have anything, such as a label: a short text, such as `1`, does not count."""
+    long_targets = targets._replace(texts=targets.texts.filter(~is_short(targets.texts)))
+    return reduce(or_, (has_text(long_targets, column) for column in columns))
 
 
 def is_short(texts: pl.Series) -> pl.Series:
@@ -115,12 +119,15 @@ def is_short(texts: pl.Series) -> pl.Series:
 def has_quote(targets: Targets, column: str) -> pl.Expr:
     """Test whether JSON contains a long erased text, or any erased text as a message, text or context."""
     texts = [json.dumps(text, ensure_ascii=False) for text in targets.texts]
-    messages = [f'"content": {text}' for text in texts]
-    fields = [
-        json.dumps(f'"{name}": {text}', ensure_ascii=False)[1:-1] for name in ("text", "context") for text in texts
-    ]
-    is_quoted = _contains(pl.col(column), [*messages, *fields])
-    return (is_quoted | has_long_text(targets, column)).fill_null(value=False)
+    quotes = [f'"content": {text}' for text in texts]
+    for name in ("text", "context"):
+        quotes += [json.dumps(f'"{name}": {text}', ensure_ascii=False)[1:-1] for text in texts]
+    return _contains(pl.col(column), quotes) | has_long_text(targets, column)
+
+
+def has_mark(targets: Targets, column: str) -> pl.Expr:
+    """Test whether a text contains a mark."""
+    return _contains(pl.col(column), targets.marks)
 
 
 def _contains(text: pl.Expr, patterns: pl.Series | Sequence[str]) -> pl.Expr:
@@ -129,9 +136,29 @@ def _contains(text: pl.Expr, patterns: pl.Series | Sequence[str]) -> pl.Expr:
     return text.str.contains_any(list(patterns)).fill_null(value=False)
 
 
-def has_mark(targets: Targets, column: str) -> pl.Expr:
-    """Test whether a text contains a mark."""
-    return _contains(pl.col(column), targets.marks)
+def _among(keys: str, *columns: str) -> Condition:
+    return lambda targets: is_among(getattr(targets, keys), *columns)
+
+
+def _one_of(column: str, values: str) -> Condition:
+    return lambda targets: is_one_of(column, getattr(targets, values))
+
+
+def _long_text(*columns: str | pl.Expr) -> Condition:
+    return lambda targets: has_long_text(targets, *columns)
+
+
+def _text(column: str) -> Condition:
+    return lambda targets: has_text(targets, column)
+
+
+def _is_of_task(targets: Targets) -> pl.Expr:
+    return is_among(targets.label_tasks.select("project", "task_id"))
+
+
+def _is_found(targets: Targets) -> pl.Expr:
+    paths = targets.comment_keys.select(pl.concat_str(COMMENT, separator="/")).to_series()
+    return is_one_of("found_in", paths)
 
 
 _NULL = pl.lit(None, pl.String)
@@ -154,19 +181,11 @@ def _update_row_keys(targets: Targets) -> Updates:
     """Replace a row key that is an id, or source, thread and comment with slashes between them, or a text."""
     in_source = pl.concat_str("thread_id", "comment_id", separator="/")
     paths = targets.comment_keys.select("source", in_source, pl.concat_str(COMMENT, separator="/").alias("path"))
-    is_key = (
-        is_among(targets.comment_keys.select("source", "comment_id"), "source", "row_key")
-        | is_among(targets.threads, "source", "row_key")
-        | is_among(targets.sentences, "source", "row_key")
-        | is_among(paths.select("source", "thread_id"), "source", "row_key")
-        | is_one_of("row_key", paths["path"])
-        | has_text(targets, "row_key")
-    )
-    derived_ids = pl.concat([
-        targets.label_tasks["task_id"], targets.pair_ids, targets.completion_ids,
-        targets.generated_comments["comment_id"], targets.cloze_items["comment_id"],
-    ])  # fmt: skip
-    return {"row_key": (is_key | _contains(pl.col("row_key"), derived_ids), pl.lit(ERASED))}
+    comments = targets.comment_keys.select("source", "comment_id")
+    key_frames = (comments, targets.threads, targets.sentences, paths.select("source", "thread_id"))
+    is_key = reduce(or_, (is_among(keys, "source", "row_key") for keys in key_frames))
+    is_key |= is_one_of("row_key", paths["path"]) | has_text(targets, "row_key")
+    return {"row_key": (is_key | _contains(pl.col("row_key"), _join_ids(targets)), pl.lit(ERASED))}
 
 
 def _update_config(targets: Targets) -> Updates:
@@ -175,140 +194,74 @@ def _update_config(targets: Targets) -> Updates:
     return {"config": (is_about, pl.lit("{}"))}
 
 
-def _is_label(targets: Targets) -> pl.Expr:
-    return is_among(targets.label_tasks.select("project", "task_id")) | has_long_text(targets, "value")
+def _update_annotated(targets: Targets) -> Updates:
+    is_context = is_one_of("row_id", targets.context_row_ids) | has_text(targets, "context")
+    meanings = {column: (has_long_text(targets, column), _NULL) for column in ("plain", "meaning")}
+    return {"context": (is_context, _NULL), **meanings}
 
 
-_NUMBERS = Rule("numbers over many rows: none is about one row")
+_WORDS = pl.col("words").list
+_OF_GENERATED = (_among("generated_comments", *THREAD, "generated_id"), _among("threads"))
+_BY_HASH = _one_of("text_hash", "hashes")
 
 RULES: dict[str, Rule] = {
-    "metric_scores": Rule(
-        "of an erased generated comment, or of an article",
-        lambda targets: (
-            is_among(targets.generated_comments, "source", "thread_id", "generated_id") | is_among(targets.threads)
-        ),
-    ),
-    "comment_grades": Rule(
-        "of a comment, of an erased generated comment, or of an article",
-        lambda targets: (
-            is_among(targets.comment_keys) | is_among(targets.generated_comments) | is_among(targets.threads)
-        ),
-    ),
-    "labels": Rule("by the task; a rater's note that contains the text", _is_label),
-    "annotations": Rule("by the task; a value that contains the text", _is_label),
+    "metric_scores": Rule(_OF_GENERATED),
+    "comment_grades": Rule([_among("comment_keys"), _among("generated_comments"), _among("threads")]),
+    "labels": Rule([_is_of_task, _long_text("value")]),  # a rater's note may contain the text
+    "annotations": Rule([_is_of_task, _long_text("value")]),
+    # by the random id of the task, or by the text; comments by others stay without their context
     "annotated_comments": Rule(
-        "by the random id of the task, or by the text; comments by others stay without their context",
-        lambda targets: is_one_of("row_id", targets.label_tasks["row_id"]) | has_text(targets, "text"),
-        lambda targets: {
-            "context": (is_one_of("row_id", targets.context_row_ids) | has_text(targets, "context"), _NULL),
-            **{column: (has_long_text(targets, column), _NULL) for column in ("plain", "meaning")},
-        },
+        [lambda targets: is_one_of("row_id", targets.label_tasks["row_id"]), _text("text")], _update_annotated
     ),
-    "reference_comments": Rule(
-        "by the comment, or by the article", lambda targets: is_among(targets.comment_keys) | is_among(targets.threads)
-    ),
-    "cloze_targets": Rule("by the article", lambda targets: is_among(targets.threads)),
-    "threads": Rule("by the article", lambda targets: is_among(targets.threads)),
-    "compressions": Rule(
-        "by the sentence, or by its words in order",
-        lambda targets: (
-            is_among(targets.sentences)
-            | has_long_text(targets, pl.col("words").list.join(" "))
-            | has_long_text(targets, pl.col("words").list.join(""))
-        ),
-    ),
-    "training_texts": Rule(
-        "by text_hash: the rows keep their count, in one row of the model",
-        lambda targets: is_one_of("text_hash", targets.hashes),
-    ),
-    "tokens": Rule(
-        "by text_hash, if no comment of source and day still has it",
-        lambda targets: is_among(targets.tokens) | is_one_of("text_hash", targets.hashes),
-    ),
-    "scores": Rule(
-        "by the comment", lambda targets: is_among(targets.comments) | is_one_of("text_hash", targets.hashes)
-    ),
-    "models": Rule(
-        "a model whose files contain words (`registry.classify_contents`) and that was trained on the text, or of "
-        "which no training text is left, or whose training texts were not recorded: its files are removed; its row "
-        "stays and is no longer promoted"
-    ),
-    "raw_pages": Rule(
-        "by the origin; else the record is removed from the page's body, or the page if that is not possible",
-        lambda targets: is_among(targets.origins),
-    ),
-    "dropped": Rule(
-        "by the origin; row_key loses the id; the erased comments are counted under the reason `erased`",
-        lambda targets: is_among(targets.origins),
-        _update_row_keys,
-    ),
-    "runs": Rule(
-        "by the origin; a configuration that contains the text or the thread is emptied; counts are corrected",
-        lambda targets: is_among(targets.origins),
-        _update_config,
-    ),
-    "evaluations": _NUMBERS,
-    "studies": _NUMBERS,
-    "erasures": Rule("receipts: they contain nothing that was erased"),
-    "model_erasures": Rule("shares and numbers of models: they contain nothing that was erased"),
+    "reference_comments": Rule([_among("comment_keys"), _among("threads")]),
+    "cloze_targets": Rule([_among("threads")]),
+    "threads": Rule([_among("threads")]),
+    "compressions": Rule([_among("sentences"), _long_text(_WORDS.join(" "), _WORDS.join(""))]),
+    "training_texts": Rule([_BY_HASH]),  # the rows keep their count, in one row of the model
+    "tokens": Rule([_among("tokens"), _BY_HASH]),  # if no comment of source and day still has it
+    "scores": Rule([_among("comments"), _BY_HASH]),
+    # a model whose files contain words (`registry.classify_contents`) and that was trained on the text, or of which no
+    # training text is left, or whose training texts were not recorded: its files are removed; its row stays and is no
+    # longer promoted
+    "models": Rule(),
+    "raw_pages": Rule([_among("origins")]),  # else the record is removed from the page's body, or if need be the page
+    # the erased comments are counted under the reason `erased`
+    "dropped": Rule([_among("origins")], _update_row_keys),
+    "runs": Rule([_among("origins")], _update_config),  # counts are corrected
+    "evaluations": Rule(),  # numbers over many rows: none is about one row
+    "studies": Rule(),
+    "erasures": Rule(),  # receipts, shares and numbers of models contain nothing that was erased
+    "model_erasures": Rule(),
+    # by the comment, or by what was derived from it; tasks about others stay without their context
     "label_tasks": Rule(
-        "by the comment, or by what was derived from it (a generated comment, a cloze item, a compressed sentence), or "
-        "by the text; tasks about others stay without their context",
-        lambda targets: (
-            is_among(targets.label_tasks.select("project", "task_id"))
-            | is_among(targets.comment_keys)
-            | has_long_text(targets, "text")
-        ),
+        [_is_of_task, _among("comment_keys"), _long_text("text")],
         lambda targets: {"context": (is_among(targets.replies) | has_text(targets, "context"), _NULL)},
     ),
-    "generated_comments": Rule(
-        "of an article; found in a comment; the same words",
-        lambda targets: (
-            is_among(targets.generated_comments, "source", "thread_id", "generated_id")
-            | is_among(targets.threads)
-            | is_one_of("found_in", targets.comment_keys.select(pl.concat_str(COMMENT, separator="/")).to_series())
-            | has_long_text(targets, "text")
-        ),
-    ),
-    "cloze_items": Rule("by the article", lambda targets: is_among(targets.threads)),
+    # of an article; found in a comment; the same words
+    "generated_comments": Rule([*_OF_GENERATED, _is_found, _long_text("text")]),
+    "cloze_items": Rule([_among("threads")]),
+    # the text in the request or the answer; by the pair
     "completions": Rule(
-        "the text in the request or the answer; by the pair",
-        lambda targets: (
-            is_one_of("completion_id", targets.completion_ids)
-            | has_quote(targets, "messages")
-            | has_long_text(targets, "response")
-        ),
+        [
+            _one_of("completion_id", "completion_ids"),
+            lambda targets: has_quote(targets, "messages"),
+            _long_text("response"),
+        ]
     ),
+    # the text, as any of the three; a negative that was made of the text; the cluster_id of other pairs is emptied
     "pairs": Rule(
-        "by the text, as any of the three; by the completion; a negative that was made of the text; the cluster_id of "
-        "other pairs is emptied",
-        lambda targets: (
-            is_one_of("pair_id", targets.pair_ids)
-            | has_text(targets, "implicit")
-            | has_long_text(targets, "explicit")
-            | has_long_text(targets, "negative")
-            | is_one_of("completion_id", targets.completion_ids)
-            | is_among(targets.explicit_forms, "source", "negative")
-        ),
+        [
+            _one_of("pair_id", "pair_ids"),
+            _text("implicit"),
+            _long_text("explicit", "negative"),
+            _one_of("completion_id", "completion_ids"),
+            _among("explicit_forms", "source", "negative"),
+        ],
         lambda targets: {"cluster_id": (is_one_of("cluster_id", targets.pair_ids), _NULL)},
     ),
-    "sentences": Rule(
-        "by the text; by the imported file's name in item_id",
-        lambda targets: (
-            is_among(targets.sentences)
-            | has_long_text(targets, "text")
-            | has_long_text(targets, "explicit")
-            | has_long_text(targets, "prompt")
-        ),
-    ),
-    "articles": Rule(
-        "by source, day, thread_id and origin; articles of the user, if raw pages name their author",
-        lambda targets: is_among(targets.articles),
-    ),
-    "comments": Rule(
-        "by user_id, comment_id or origin; replies by others stay, at the top and without a context",
-        lambda targets: is_among(targets.comments),
-        _update_comments,
-    ),
+    # by the text; by the imported file's name in item_id
+    "sentences": Rule([_among("sentences"), _long_text("text", "explicit", "prompt")]),
+    "articles": Rule([_among("articles")]),  # articles of the user too, if raw pages name their author
+    "comments": Rule([_among("comments")], _update_comments),  # replies by others stay, at the top
 }
 """Table -> its rule. A test fails if a table has no rule."""

@@ -11,20 +11,20 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from pipeline import __version__, settings, warehouse
-from pipeline.errors import BadInput, Missing, Retry
+from pipeline.errors import Missing, Retry
 from pipeline.private import make_folder
 from pipeline.progress import iterate
-from pipeline.slices import parse_day
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.erasure import models
 from pipeline.tasks.erasure.files import clean_file, erase_from_ledger, erase_from_spool
@@ -42,34 +42,24 @@ GRACE = timedelta(hours=24)  # until then, an unreferenced file of a table may b
 _ID = re.compile("[0-9a-f]{32}")
 _COUNTS = ("row_count", "file_count")
 _RELEASE_FILES = (".md", ".jsonl", ".csv", ".parquet")
+_PAGE = re.compile(r".*/(\d{4}-\d\d-\d\d)\.html")  # the report of a day
 
 
 class Outcome(NamedTuple):
-    """The outcome of an erasure.
+    """The outcome of an erasure."""
 
-    Attributes:
-        receipts: rows of `erasures`, one for each store.
-        models: rows of `model_erasures`: the models trained on something erased, the action, the replacement.
-        problems: why a model could not be trained again, by its id.
-        removed_paths: removed files, and removed folders of models.
-        report_days: days whose report was removed and should be written again.
-        unreadable_paths: files that the search could not read; a person must check them.
-    """
-
-    receipts: pl.DataFrame
-    models: pl.DataFrame
-    problems: dict[str, str]
-    removed_paths: list[str]
-    report_days: list[str]
-    unreadable_paths: list[str]
+    receipts: pl.DataFrame  # rows of `erasures`, one for each store
+    models: pl.DataFrame  # rows of `model_erasures`: models trained on something erased, the action, the replacement
+    problems: dict[str, str]  # why a model could not be trained again, by its id
+    removed_paths: list[str]  # removed files, and removed folders of models
+    report_days: list[str]  # days whose report was removed and should be written again
+    unreadable_paths: list[str]  # files that the search could not read; a person must check them
 
 
 Count = tuple[int, int]  # rows, files
 
 
 class _Erasure(NamedTuple):
-    """The state of an erasure."""
-
     targets: Targets
     request: CheckedRequest
     erasure_id: str
@@ -83,9 +73,14 @@ class _Erasure(NamedTuple):
 
 
 def forget(
-    request: Request, *, key: bytes | None = None, run_id: str = "cli", verify: bool = True, grace: timedelta = GRACE,
+    request: Request,
+    *,
+    key: bytes | None = None,
+    run_id: str = "cli",
+    verify: bool = True,
+    grace: timedelta = GRACE,
     retrain: bool = False,
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     """Erase everything that derives from a request: rows, files, bytes, models; write receipts.
 
     It can run again after a kill; a second erasure waits for the end of the first. Let runs in flight end first: one
@@ -112,10 +107,8 @@ def forget(
         counts = {store: (rows, files) for store, rows, files in receipts.select("store", *_COUNTS).iter_rows()}
         day = next(iter(receipts["day"].to_list()), datetime.now(UTC).date())
         erasure = _Erasure(targets, checked, erasure_id, run_id, grace, day, {**counts}, counts, [], set())
-        log.info(
-            "erasing %d comments and %d articles and what was derived from them",
-            targets.comments.height, targets.articles.height,
-        )  # fmt: skip
+        sizes = (targets.comments.height, targets.articles.height)
+        log.info("erasing %d comments and %d articles and what was derived from them", *sizes)
         try:
             _erase_all(erasure, verify)
         finally:  # receipts are complete even after an error
@@ -227,12 +220,11 @@ def _erase_table(erasure: _Erasure, name: str) -> Count:
     for count in warehouse.rewrite(name, is_changed, update, erasure.run_id):
         _add_count(erasure, name, count, 0)  # at once: these rows stay erased if a later partition loses its race
     retry(partial(_write_receipts, erasure))  # before the old states are removed: nothing leads here after that
-    has_old_rows = warehouse.met(warehouse.history(name), is_changed).head(1).collect().height
+    has_old_rows = warehouse.filter_exactly(warehouse.history(name), is_changed).head(1).collect().height
     return 0, warehouse.purge(name, erasure.grace) if has_old_rows else 0
 
 
 def _erase_models(erasure: _Erasure) -> Count:
-    """Remove the folders of models that contain words of it, and demote these models."""
     hit_paths = {place.path for place in _search(erasure, {"models"})}
     count, folders = models.erase_models(erasure.targets, hit_paths, erasure.erasure_id, erasure.run_id)
     erasure.removed_paths.extend(folders)
@@ -243,21 +235,17 @@ def _erase_inbox(erasure: _Erasure) -> Count:
     """Remove records from the files of the inbox, all of whose rows have the origin `inbox`."""
     root, targets, request = settings.inbox(), erasure.targets, erasure.request
     sources = {*targets.comment_keys["source"], *targets.threads["source"], request.source}
-    row_count = file_count = 0
     hit_paths = {place.path for place in _search(erasure, {"inbox"})}
-    for path in sorted(root.rglob("*")) if root.is_dir() else ():
-        source = path.relative_to(root).parts[0]
-        if not path.is_file() or path == request.file:
-            continue
-        if str(path) in hit_paths or source in sources:
-            count = clean_file(path, targets, is_hit=str(path) in hit_paths)
-            row_count, file_count = row_count + count, file_count + bool(count)
+    counts = []
+    for path in sorted(root.rglob("*")):
+        is_hit = str(path) in hit_paths
+        if path.is_file() and path != request.file and (is_hit or path.relative_to(root).parts[0] in sources):
+            counts.append(clean_file(path, targets, is_hit=is_hit))
             erasure.removed_paths.extend([] if path.exists() else [str(path)])
-    return row_count, file_count
+    return sum(counts), sum(map(bool, counts))
 
 
 def _erase_releases(erasure: _Erasure) -> Count:
-    """Rewrite the files of releases that have something erased."""
     root = settings.releases()
     names = sorted({Path(place.path).relative_to(root).parts[0] for place in _search(erasure, {"releases"})})
     for name in names:
@@ -270,25 +258,27 @@ def _erase_releases(erasure: _Erasure) -> Count:
 
 def _erase_files(erasure: _Erasure, store: str) -> Count:
     """Clean or remove files of a folder; remove all scratch files: vectors reveal texts too."""
+    targets = erasure.targets
     row_count = file_count = 0
     for place in _search(erasure, {store}):
         path = Path(place.path)
         if store == "home" and path.suffix.startswith((".db", ".pid")):
             continue  # databases of others; the search reports them
-        if store in ("labelling", "home"):
-            row_count += clean_file(path, erasure.targets)
-        elif store == "scratch":
-            warehouse.discard([place.path])
-        else:
-            path.unlink(missing_ok=True)
-        erasure.removed_paths.extend([] if path.exists() or store == "scratch" else [place.path])
         file_count += 1
+        if store == "scratch":
+            warehouse.discard(place.path)
+            continue
+        if store == "reports":
+            path.unlink(missing_ok=True)
+        else:
+            row_count += clean_file(path, targets)
+        erasure.removed_paths.extend([] if path.exists() else [place.path])
     paths: list[Path] = []
     if store == "reports":  # they show short texts too, which a search cannot tell from those of others
-        days = erasure.targets.comments["day"].unique().sort()
+        days = targets.comments["day"].unique().sort()
         paths = [path for day in days if (path := settings.reports() / f"{day}.html").is_file()]
         erasure.removed_paths.extend(map(str, paths))
-    if store == "scratch" and (erasure.targets.comments.height or erasure.targets.articles.height):
+    if store == "scratch" and (targets.comments.height or targets.articles.height):
         paths = [path for path in settings.scratch("").rglob("*") if path.is_file()]
     for path in paths:
         path.unlink(missing_ok=True)
@@ -301,9 +291,8 @@ def _find_remaining(erasure: _Erasure) -> list[warehouse.Place]:
     erasure.unreadable_paths.clear()  # some may be removed meanwhile
     places = [place for place in _search(erasure) if place.store != "comments" or place.path in strays]
     places += [warehouse.Place("models", str(folder)) for folder in _list_removed_models(erasure.targets)]
-    row_counts = _count_rows(erasure.targets)
-    return places + [warehouse.Place(name, f"{count} rows") for name, count in row_counts.items()
-                     if count and name != "comments"]  # fmt: skip
+    row_counts = {name: count for name, count in _count_rows(erasure.targets).items() if count and name != "comments"}
+    return places + [warehouse.Place(name, f"{count} rows") for name, count in row_counts.items()]
 
 
 def _list_removed_models(targets: Targets) -> list[Path | None]:
@@ -311,28 +300,29 @@ def _list_removed_models(targets: Targets) -> list[Path | None]:
 
 
 def _count_rows(targets: Targets) -> dict[str, int]:
-    """Count the rows of each table that an erasure changes."""
     counts = {}
     for name in RULES:
         is_changed, _ = select_rows(targets, name)
         if is_changed is not None:
-            counts[name] = warehouse.met(warehouse.scan(name), is_changed).select(pl.len()).collect().item()
+            rows = warehouse.filter_exactly(warehouse.scan(name), is_changed)
+            counts[name] = rows.select(pl.len()).collect().item()
     return counts
 
 
 def _write_receipts(erasure: _Erasure) -> None:
-    """Write the counts of each store, of all attempts, to `erasures`."""
     if erasure.counts == erasure.receipt_counts:
         return
     facts = {
-        "erasure_id": erasure.erasure_id, "day": erasure.day, "erased_at": datetime.now(UTC),
-        "kind": erasure.request.kind, "request_count": erasure.request.request_count, "run_id": erasure.run_id,
+        "erasure_id": erasure.erasure_id,
+        "day": erasure.day,
+        "erased_at": datetime.now(UTC),
+        "kind": erasure.request.kind,
+        "request_count": erasure.request.request_count,
+        "run_id": erasure.run_id,
         "code_version": __version__,
-    }  # fmt: skip
-    rows = [
-        {**facts, "store": store, "row_count": row_count, "file_count": file_count}
-        for store, (row_count, file_count) in erasure.counts.items()
-    ]
+    }
+    counts = {store: dict(zip(_COUNTS, count, strict=True)) for store, count in erasure.counts.items()}
+    rows = [{**facts, "store": store, **count} for store, count in counts.items()]
     partition = warehouse.slice_of(day=erasure.day.isoformat())
     receipts = pl.DataFrame(rows, schema=empty("erasures").schema)
     # earlier receipts too, and those of a commit whose outcome is unknown
@@ -347,54 +337,43 @@ def _build_outcome(erasure: _Erasure, problems: dict[str, str]) -> Outcome:
     unreadable_paths = sorted(erasure.unreadable_paths)
     if unreadable_paths:
         log.warning("encrypted, damaged, or too large unpacked; check these files by hand: %s", unreadable_paths)
-    pages = [Path(path).stem for path in erasure.removed_paths if path.endswith(".html")]
-    report_days = sorted(filter(_is_day, pages))
+    report_days = sorted(page[1] for path in erasure.removed_paths if (page := _PAGE.fullmatch(path)))
     return Outcome(receipts, model_rows, problems, erasure.removed_paths, report_days, unreadable_paths)
-
-
-def _is_day(text: str) -> bool:
-    try:
-        parse_day(text)
-    except BadInput:
-        return False
-    return True
 
 
 def preview(request: Request, *, key: bytes | None = None) -> pl.DataFrame:
     """Count what `forget` would erase, and change nothing: store, row_count, file_count (files that have it now)."""
     targets = resolve(check_request(request, key))
     row_counts = _count_rows(targets)
-    stores = pl.Series("store", [place.store for place in warehouse.search(targets.marks)], dtype=pl.String)
-    file_counts: dict[str, int] = dict(stores.value_counts().iter_rows())
+    file_counts = Counter(place.store for place in warehouse.search(targets.marks))
     if folders := _list_removed_models(targets):
         file_counts["models"] = len(folders)
     names = sorted({*row_counts, *file_counts})
-    rows = [(name, row_counts.get(name, 0), file_counts.get(name, 0)) for name in names]
-    schema = {"store": pl.String, "row_count": pl.Int64, "file_count": pl.Int64}
+    rows = [(name, row_counts.get(name, 0), file_counts[name]) for name in names]
+    schema = {"store": pl.String, **dict.fromkeys(_COUNTS, pl.Int64)}
     return pl.DataFrame(rows, schema=schema, orient="row").filter(pl.any_horizontal(pl.col(_COUNTS) > 0))
 
 
-def forget_file(
-    path: str | None, origin: str | None, source: str | None, key: str | None, run_id: str, *, dry_run: bool = False,
-    retrain: bool = False,
-) -> dict[str, object]:  # fmt: skip
+def forget_file(params: Mapping[str, Any], key: str | None, run_id: str) -> dict[str, object]:
     """Erase for the DAG: by a file of ids, which is removed at the end, or by an origin; return counts by store.
 
     The result has only counts, days, ids and numbers of models, as Airflow keeps it in its database.
     """
-    request = Request(origin=origin or None, source=source or None, file=Path(path).expanduser() if path else None)
-    if request.file and not request.file.is_file():
-        raise Missing(f"{request.file}: there is no such file; a file of ids is removed at the end of its erasure")
+    file = Path(params["path"]).expanduser() if params["path"] else None
+    request = Request(origin=params["origin"] or None, source=params["source"] or None, file=file)
+    if file and not file.is_file():
+        raise Missing(f"{file}: there is no such file; a file of ids is removed at the end of its erasure")
     secret = key.encode() if key else None
-    if dry_run:
+    if params["dry_run"]:
         return {"stores": preview(request, key=secret).to_dicts()}
-    started_at = time.monotonic()
-    outcome = forget(request, key=secret, run_id=run_id, retrain=retrain)
-    if request.file:
-        request.file.unlink(missing_ok=True)
-    log.info("erased in %.0f s", time.monotonic() - started_at)
+    timer = time.monotonic()
+    outcome = forget(request, key=secret, run_id=run_id, retrain=params["retrain"])
+    if file:
+        file.unlink(missing_ok=True)
+    log.info("erased in %.0f s", time.monotonic() - timer)
     return {
-        "stores": outcome.receipts.select("store", "row_count", "file_count").to_dicts(),
+        "stores": outcome.receipts.select("store", *_COUNTS).to_dicts(),
         "models": models.summarize(outcome.models, outcome.problems),
-        "days_to_report_again": outcome.report_days, "files_to_look_into": len(outcome.unreadable_paths),
-    }  # fmt: skip
+        "days_to_report_again": outcome.report_days,
+        "files_to_look_into": len(outcome.unreadable_paths),
+    }

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 from urllib.parse import unquote_plus
 from zlib import crc32
 
@@ -23,100 +23,39 @@ _REPLACED = " (in a replaced state: no row of the table is concerned, and it goe
 _SHOWN = 5  # damaged files in a message
 
 
-class Checked(NamedTuple):
+class Checked:
     """What a table consists of, and what is wrong with it.
 
     Attributes:
-        rows, files, bytes, snapshots, manifests, metadata_files: counts; the first three of the current snapshot.
-        files_verified: files whose checksum was compared.
+        rows, files, bytes: of the current snapshot.
         problems: `partition, file: what`, empty for a sound table.
         other_problems: the same of replaced states and of the checksums themselves: no present row is concerned.
         unrecorded: paths of files that have no checksum.
+        verified: paths of files whose checksum was compared.
     """
-
-    rows: int = 0
-    files: int = 0
-    bytes: int = 0
-    snapshots: int = 0
-    manifests: int = 0
-    metadata_files: int = 0
-    files_verified: int = 0
-    problems: Sequence[str] = ()
-    other_problems: Sequence[str] = ()
-    unrecorded: Sequence[str] = ()
-
-
-def check(name: str, *, footers: bool = False, weeks: int = 0) -> Checked:
-    """Look whether everything the metadata names is there, in its size, readable, and adds up.
-
-    Args:
-        name: of the table.
-        footers: also open each data file of the current snapshot and count its rows.
-        weeks: also compare checksums: those of all metadata, and of the data files that are due this week, so that
-            all are in so many weeks. 1 compares all, 0 none.
-    """
-    location = catalog.registered().get(name)
-    inspection = _Inspection(catalog.table_location(name) if location is None else location, weeks)
-    if location is not None:  # before it is parsed: a changed byte may parse
-        inspection.read("metadata", location, None, list)
-    try:
-        handle = catalog.table(name)
-    except BadInput as error:
-        return Checked(problems=inspection.problems or [f"metadata: {error}"])
-    if inspection.problems and location != handle.metadata_location:
-        return check(name, footers=footers, weeks=weeks)  # an erasure replaced the state and removed its file
-    checked = _check(handle, inspection, footers)
-    is_damaged = bool(checked.problems or checked.other_problems)
-    if is_damaged and catalog.table(name).metadata_location != handle.metadata_location:
-        return check(name, footers=footers, weeks=weeks)  # what an erasure removed meanwhile is not missing
-    return checked
-
-
-def examine(handle: Table) -> Sequence[str]:
-    """What is wrong with one state of a table: its metadata unchanged, all files of its current snapshot there."""
-    inspection = _Inspection(handle.metadata_location, METADATA_ONLY)
-    inspection.read("metadata", handle.metadata_location, None, list)
-    return _check(handle, inspection, footers=False).problems
-
-
-def describe(name: str, problems: Sequence[str]) -> str:
-    """The first problems, and what to do about them: which slices to write again, or which state to go back to."""
-    shown = "; ".join(problems[:_SHOWN]) + (f" and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else "")
-    places = sorted({problem.partition(", ")[0] for problem in problems if not problem.endswith(_REPLACED)})
-    slices = [unquote_plus(place).replace("/", " ") for place in places if "=" in place or place == "all"]
-    advice = []
-    if slices:
-        more = f" and {len(slices) - _SHOWN} more" if len(slices) > _SHOWN else ""
-        advice.append(f"import, collect or build these slices of {name} again: {', '.join(slices[:_SHOWN])}{more}")
-    if {"metadata", "manifest", "manifest list"}.intersection(places):
-        advice.append(
-            "bring the file back from a copy, or return to the newest whole state by `undertone recover-catalog "
-            "--force`, and import again what was written since"
-        )
-    if "checksums" in places:
-        advice.append("remove that file, and `undertone maintain` computes its checksums again")
-    return f"{shown}. What to do: {'; '.join(advice)}" if advice else shown
-
-
-class _Inspection:
-    """Reads the files of a table, each looked at before, and keeps what is wrong with them."""
 
     def __init__(self, metadata_location: str, weeks: int) -> None:
-        self.table_location = metadata_location.rpartition("/metadata/")[0] or metadata_location
-        self.system, self.root = open_store(self.table_location)
+        location = metadata_location.rpartition("/metadata/")[0] or metadata_location
+        self.system, self.root = open_store(location)
         self.sizes = {info.path: info.size for info in list_table(self.system, self.root)}
         self.weeks = weeks
-        records = checksums.read(self.table_location) if weeks else checksums.Records({}, [], None)
+        self.rows = self.files = self.bytes = self.snapshots = self.manifests = 0
+        self.metadata_files = sum(path.endswith(".metadata.json") for path in self.sizes)
+        records = checksums.read(location) if weeks else checksums.Records({}, [], None)
         self.checksums = records.checksums
         self.problems: list[str] = []
         self.other_problems = [f"checksums, {path}: its content is not what it was" for path in records.damaged]
         self.unrecorded: dict[str, None] = {}
         self.verified: set[str] = set()
 
+    @property
+    def files_verified(self) -> int:
+        return len(self.verified)
+
     def read(
         self, place: str, location: str, size: int | None, reader: Callable[[], Iterable[T]], *, is_current: bool = True
     ) -> list[T]:
-        """What the reader gives; nothing if the file is damaged."""
+        """Compare a file with what is recorded and read it; nothing, and a problem, if it is damaged."""
         path = path_of(location)
         if path not in self.sizes:  # some files may lie elsewhere
             info = self.system.get_file_info(path)
@@ -125,8 +64,8 @@ class _Inspection:
         try:
             if problem is None:
                 return list(reader())
-        except Exception as why:  # noqa: BLE001 - a damaged file makes its reader say anything
-            problem = f"not readable: {why}"
+        except Exception as error:  # noqa: BLE001 - a damaged file makes its reader raise anything
+            problem = f"not readable: {error}"
         if is_current:
             self.problems.append(f"{place}, {path}: {problem}")
         else:
@@ -134,7 +73,7 @@ class _Inspection:
         return []
 
     def _compare(self, path: str, size: int | None) -> str | None:
-        """What is wrong with a file's size or checksum; None if nothing is."""
+        """Describe what is wrong with a file's size or checksum; None if nothing is."""
         actual, expected = self.sizes[path], self.checksums.get(path)
         if actual is None:
             return "missing"
@@ -146,58 +85,109 @@ class _Inspection:
             self.unrecorded[path] = None
         elif expected is not None and path not in self.verified and self._is_due(path):
             self.verified.add(path)
-            if (found := checksums.compute(self.system, path)) != expected:
-                return f"bytes have changed: SHA-256 {found.sha256[:16]}…, not the {expected.sha256[:16]}… recorded"
+            if (current := checksums.compute(self.system, path)) != expected:
+                return f"bytes have changed: SHA-256 {current.sha256[:16]}…, not the {expected.sha256[:16]}… recorded"
         return None
 
     def _is_due(self, path: str) -> bool:
         week = datetime.now(UTC).date().toordinal() // 7
         return not path.startswith(f"{self.root}/data/") or crc32(path.encode()) % self.weeks == week % self.weeks
 
+    def read_table(self, handle: Table, footers: bool) -> None:
+        """Read all files of a state of the table."""
+        current, metadata = handle.current_snapshot(), handle.metadata
+        self.snapshots = len(metadata.snapshots)
+        manifest_paths: set[str] = set()
+        # the current snapshot first, so that its manifests are not passed over
+        for snapshot in sorted(metadata.snapshots, key=lambda s: s != current):
+            is_current = snapshot == current
+            reader = partial(read_manifest_list, handle.io.new_input(snapshot.manifest_list))
+            for manifest in self.read("manifest list", snapshot.manifest_list, None, reader, is_current=is_current):
+                path, size = manifest.manifest_path, manifest.manifest_length
+                if path in manifest_paths:
+                    continue
+                manifest_paths.add(path)
+                self.manifests += is_current
+                entries = partial(manifest.fetch_manifest_entry, handle.io)
+                for entry in self.read("manifest", path, size, entries, is_current=is_current):
+                    self._read_data(handle, entry.data_file, footers=footers, is_current=is_current)
+        for earlier in metadata.metadata_log if self.weeks else ():
+            if path_of(earlier.metadata_file) in self.sizes:  # older ones are removed by and by
+                self.read("metadata", earlier.metadata_file, None, list, is_current=False)
+        total = current.summary["total-records"] if current and current.summary else None
+        if not self.problems and total is not None and int(total) != self.rows:
+            self.problems.append(
+                f"all, {path_of(handle.metadata_location)}: {total} rows by the snapshot, {self.rows} by its manifests"
+            )
 
-def _check(handle: Table, inspection: _Inspection, footers: bool) -> Checked:
-    current, metadata, io = handle.current_snapshot(), handle.metadata, handle.io
-    seen: set[str] = set()
-    live: list[DataFile] = []
-    manifests = 0
-    # the current snapshot first, so that its manifests are not taken for seen
-    for snapshot in sorted(metadata.snapshots, key=lambda s: s != current):
-        is_current, at = snapshot == current, snapshot.manifest_list
-        reader = partial(read_manifest_list, io.new_input(at))
-        for manifest in inspection.read("manifest list", at, None, reader, is_current=is_current):
-            if manifest.manifest_path in seen:
-                continue
-            seen.add(manifest.manifest_path)
-            manifests += is_current
-            at, size = manifest.manifest_path, manifest.manifest_length
-            entries = partial(manifest.fetch_manifest_entry, io)
-            for entry in inspection.read("manifest", at, size, entries, is_current=is_current):
-                file = entry.data_file
-                opened = partial(_rows_of, inspection.system, file) if footers and is_current else list
-                place, size = partition_of(handle, file), file.file_size_in_bytes
-                inspection.read(place, file.file_path, size, opened, is_current=is_current)
-                if is_current:
-                    live.append(file)
-    for earlier in metadata.metadata_log if inspection.weeks else ():
-        if path_of(earlier.metadata_file) in inspection.sizes:  # older ones are removed by and by
-            inspection.read("metadata", earlier.metadata_file, None, list, is_current=False)
-    rows = sum(file.record_count for file in live if file.content is DataFileContent.DATA)
-    told = current.summary["total-records"] if current and current.summary else None
-    if not inspection.problems and told is not None and int(told) != rows:
-        inspection.problems.append(
-            f"all, {path_of(handle.metadata_location)}: {told} rows by the snapshot, {rows} by its manifests"
+    def _read_data(self, handle: Table, file: DataFile, *, footers: bool, is_current: bool) -> None:
+        reader = partial(_check_rows, self.system, file) if footers and is_current else list
+        self.read(partition_of(handle, file), file.file_path, file.file_size_in_bytes, reader, is_current=is_current)
+        if is_current:
+            self.files += 1
+            self.bytes += file.file_size_in_bytes
+            self.rows += file.record_count if file.content is DataFileContent.DATA else 0
+
+
+def check(name: str, *, footers: bool = False, weeks: int = 0) -> Checked:
+    """Check that everything the metadata names is there, in its size, readable, and adds up.
+
+    Args:
+        name: of the table.
+        footers: also open each data file of the current snapshot and count its rows.
+        weeks: also compare checksums: those of all metadata, and of the data files that are due this week, so that
+            all are in so many weeks. 1 compares all, 0 none.
+    """
+    location = catalog.registered().get(name)
+    checked = Checked(location or catalog.table_location(name), weeks)
+    if location is not None:  # before it is parsed: a changed byte may parse
+        checked.read("metadata", location, None, list)
+    try:
+        handle = catalog.table(name)
+    except BadInput as error:
+        checked.problems = checked.problems or [f"metadata: {error}"]
+        return checked
+    if checked.problems and location != handle.metadata_location:
+        return check(name, footers=footers, weeks=weeks)  # an erasure replaced the state and removed its file
+    checked.read_table(handle, footers)
+    is_damaged = bool(checked.problems or checked.other_problems)
+    if is_damaged and catalog.table(name).metadata_location != handle.metadata_location:
+        return check(name, footers=footers, weeks=weeks)  # what an erasure removed meanwhile is not missing
+    return checked
+
+
+def examine(handle: Table) -> Sequence[str]:
+    """List what is wrong with one state of a table: its metadata unchanged, all files of its current snapshot there."""
+    checked = Checked(handle.metadata_location, METADATA_ONLY)
+    checked.read("metadata", handle.metadata_location, None, list)
+    checked.read_table(handle, footers=False)
+    return checked.problems
+
+
+def describe(name: str, problems: Sequence[str]) -> str:
+    """Describe the first problems, and the remedy: which slices to write again, or which state to go back to."""
+    places = sorted({problem.partition(", ")[0] for problem in problems if not problem.endswith(_REPLACED)})
+    slices = [unquote_plus(place).replace("/", " ") for place in places if "=" in place or place == "all"]
+    advice = []
+    if slices:
+        advice.append(f"import, collect or build these slices of {name} again: {_join_first(slices, ', ')}")
+    if {"metadata", "manifest", "manifest list"}.intersection(places):
+        advice.append(
+            "restore the file from a copy, or return to the newest whole state by `undertone recover-catalog --force`, "
+            "and import again what was written since"
         )
-    return Checked(
-        rows=rows, files=len(live), bytes=sum(file.file_size_in_bytes for file in live),
-        snapshots=len(metadata.snapshots), manifests=manifests,
-        metadata_files=sum(path.endswith(".metadata.json") for path in inspection.sizes),
-        files_verified=len(inspection.verified), problems=inspection.problems,
-        other_problems=inspection.other_problems, unrecorded=list(inspection.unrecorded),
-    )  # fmt: skip
+    if "checksums" in places:
+        advice.append("remove that file, and `undertone maintain` computes its checksums again")
+    summary = _join_first(problems, "; ")
+    return f"{summary}. What to do: {'; '.join(advice)}" if advice else summary
 
 
-def _rows_of(system: fs.FileSystem, file: DataFile) -> list[int]:
-    """The rows that a data file's footer tells, which must be those recorded."""
+def _join_first(texts: Sequence[str], separator: str) -> str:
+    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    return separator.join(texts[:_SHOWN]) + more
+
+
+def _check_rows(system: fs.FileSystem, file: DataFile) -> list[int]:
     if file.file_format != FileFormat.PARQUET:
         return []
     rows = pq.read_metadata(path_of(file.file_path), filesystem=system).num_rows

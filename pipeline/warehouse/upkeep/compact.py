@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class Compacted(NamedTuple):
-    """What a compaction came to; a partition is lost when its writer was faster, and is done the next time."""
+    """Counts of a compaction; a partition is lost when its writer was faster, and is compacted the next time."""
 
     partitions: int
     files: int
@@ -46,54 +46,50 @@ def compact(name: str, limits: Limits = Limits()) -> Compacted:  # noqa: B008
     is left for the next time.
     """
     handle = catalog.table(name)
-    partitions = files = lost = spent = 0
-    for small in _crowded(handle, limits):
-        bins = [
-            one for one in _binned(small, limits.target, limits.budget - spent) if len(one) > 1
-        ]  # a file alone gains nothing
-        if partitions + lost >= limits.partitions or not bins:
+    partitions = files = lost = 0
+    budget = limits.budget
+    for small in _list_crowded(handle, limits):
+        groups = [group for group in _group(small, limits.target, budget) if len(group) > 1]  # one file gains nothing
+        if partitions + lost >= limits.partitions or not groups:
             break
-        spent += sum(file.file_size_in_bytes for one in bins for file in one)
+        budget -= sum(file.file_size_in_bytes for group in groups for file in group)
         try:
-            _replace_files(catalog.table(name), bins)
+            _replace_files(catalog.table(name), groups)
         except (CommitFailedException, ValidationException):
             log.info("%s: a writer was faster in %s; left for the next time", name, partition_of(handle, small[0]))
             lost += 1
             continue
-        partitions, files = partitions + 1, files + sum(map(len, bins))
+        partitions, files = partitions + 1, files + sum(map(len, groups))
     return Compacted(partitions, files, lost)
 
 
-def _crowded(handle: Table, limits: Limits) -> list[list[DataFile]]:
-    """Small files of each partition at rest that has more of them than it may; most files first."""
-    current, now = handle.current_snapshot(), datetime.now(UTC)
-    spec = handle.spec()
+def _list_crowded(handle: Table, limits: Limits) -> list[list[DataFile]]:
+    """List the small files of each partition at rest that has more of them than it may; most files first."""
+    current, spec = handle.current_snapshot(), handle.spec()
     if current is None or any(not isinstance(field.transform, IdentityTransform) for field in spec.fields):
         return []
-    written_at = {s.snapshot_id: datetime.fromtimestamp(s.timestamp_ms / 1000, UTC) for s in handle.snapshots()}
+    rest_ms = (datetime.now(UTC) - limits.quiet).timestamp() * 1000
+    written_ms = {snapshot.snapshot_id: snapshot.timestamp_ms for snapshot in handle.snapshots()}
     busy: set[Any] = set()
     small = defaultdict(list)
     for manifest in current.manifests(handle.io):
         if manifest.content is not ManifestContent.DATA:
-            log.info(
-                "%s has rows deleted beside the files by another engine; let that engine compact it", handle.name()
-            )
+            log.info("%s has rows deleted beside the files by another engine, which should compact it", handle.name())
             return []
         for entry in manifest.fetch_manifest_entry(handle.io):
             file = entry.data_file
             if file.spec_id != spec.spec_id or file.file_format != FileFormat.PARQUET:
                 continue
-            at = written_at.get(entry.snapshot_id or 0)
-            if at is not None and at > now - limits.quiet:
+            if written_ms.get(entry.snapshot_id or 0, 0) > rest_ms:
                 busy.add(file.partition)
             elif file.file_size_in_bytes < limits.target // 4:
                 small[file.partition].append(file)
-    found = [files for partition, files in small.items() if partition not in busy and len(files) > limits.files]
-    return sorted(found, key=len, reverse=True)
+    crowded = [files for partition, files in small.items() if partition not in busy and len(files) > limits.files]
+    return sorted(crowded, key=len, reverse=True)
 
 
-def _binned(files: Iterable[DataFile], target: int, budget: int) -> Iterator[list[DataFile]]:
-    """Files in groups of at most `target` bytes, as far as `budget` bytes go."""
+def _group(files: Iterable[DataFile], target: int, budget: int) -> Iterator[list[DataFile]]:
+    """Group files into at most `target` bytes, as far as `budget` bytes go."""
     group: list[DataFile] = []
     size = 0
     for file in sorted(files, key=lambda f: f.file_path):
@@ -109,21 +105,21 @@ def _binned(files: Iterable[DataFile], target: int, budget: int) -> Iterator[lis
         yield group
 
 
-def _replace_files(handle: Table, bins: Sequence[Sequence[DataFile]]) -> None:
-    """Put one file in the place of each group of files of one partition, in one commit."""
-    first = bins[0][0]
+def _replace_files(handle: Table, groups: Sequence[Sequence[DataFile]]) -> None:
+    """Replace each group of files of one partition by one file, in one commit."""
+    partition = groups[0][0].partition
     columns = [handle.schema().find_column_name(field.source_id) for field in handle.spec().fields]
-    where = And(AlwaysTrue(), AlwaysTrue(), *(EqualTo(c, first.partition[n]) for n, c in enumerate(columns)))
+    condition = And(AlwaysTrue(), AlwaysTrue(), *(EqualTo(c, partition[n]) for n, c in enumerate(columns)))
     fresh: list[DataFile] = []
     try:
         try:
-            for group in bins:
-                fresh += [_joined(handle, group)]
-        except FileNotFoundError as why:
-            raise ValidationException("an erasure has removed a file meanwhile") from why
+            for group in groups:
+                fresh += [_join_files(handle, group)]
+        except FileNotFoundError as error:
+            raise ValidationException("an erasure has removed a file meanwhile") from error
         with handle.transaction() as tx, tx.update_snapshot({"undertone.run_id": "compact"}).overwrite() as swap:
-            swap.delete_by_predicate(where)  # what no other writer may have changed meanwhile: this partition alone
-            for group, file in zip(bins, fresh, strict=True):
+            swap.delete_by_predicate(condition)  # no other writer may have changed this partition meanwhile
+            for group, file in zip(groups, fresh, strict=True):
                 for old in group:
                     swap.delete_data_file(old)
                 swap.append_data_file(file)
@@ -133,17 +129,17 @@ def _replace_files(handle: Table, bins: Sequence[Sequence[DataFile]]) -> None:
         raise
 
 
-def _joined(handle: Table, files: Sequence[DataFile]) -> DataFile:
-    """One new data file with the rows of several; they are counted."""
+def _join_files(handle: Table, files: Sequence[DataFile]) -> DataFile:
+    """Write one new data file with the rows of several; they are counted."""
     metadata, schema = handle.metadata, handle.schema()
     columns = schema_to_pyarrow(schema, include_field_ids=True)
     reader = ArrowScan(metadata, handle.io, schema, AlwaysTrue())
     output = handle.io.new_output(handle.location_provider().new_data_location(f"compact-{uuid.uuid4()}.parquet"))
     footers: list[pq.FileMetaData] = []
-    with output.create() as stream, pq.ParquetWriter(
-        stream, columns, compression="zstd", metadata_collector=footers
-    ) as writer:  # fmt: skip
-        for table in _chunks(batch for file in files for batch in reader.to_record_batches([FileScanTask(file)])):
+    batches = (batch for file in files for batch in reader.to_record_batches([FileScanTask(file)]))
+    options: dict[str, Any] = {"compression": "zstd", "metadata_collector": footers}
+    with output.create() as stream, pq.ParquetWriter(stream, columns, **options) as writer:
+        for table in _join_batches(batches):
             writer.write_table(table.cast(columns), row_group_size=ROW_GROUP)
     statistics = data_file_statistics_from_parquet_metadata(
         parquet_metadata=footers[0],
@@ -153,31 +149,32 @@ def _joined(handle: Table, files: Sequence[DataFile]) -> DataFile:
     if statistics.record_count != sum(file.record_count for file in files):
         raise Retry(f"{statistics.record_count} rows were read of files that hold another number; nothing was changed")
     return DataFile.from_args(
-        content=DataFileContent.DATA, file_path=output.location, file_format=FileFormat.PARQUET,
-        partition=files[0].partition, file_size_in_bytes=len(output), sort_order_id=None, spec_id=files[0].spec_id,
-        equality_ids=None, key_metadata=None, **statistics.to_serialized_dict(),
-    )  # fmt: skip
+        content=DataFileContent.DATA,
+        file_path=output.location,
+        file_format=FileFormat.PARQUET,
+        partition=files[0].partition,
+        file_size_in_bytes=len(output),
+        spec_id=files[0].spec_id,
+        **statistics.to_serialized_dict(),
+    )
 
 
-def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Batches joined until they make a row group, or many small files would make many small groups."""
-    held: list[pa.Table] = []
+def _join_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Join batches until they make a row group, or many small files would make many small groups."""
+    tables: list[pa.Table] = []
     rows = 0
     for batch in batches:
-        held.append(pa.Table.from_batches([batch]))
+        tables.append(pa.Table.from_batches([batch]))
         rows += batch.num_rows
         if rows >= ROW_GROUP:
-            yield pa.concat_tables(held, promote_options="permissive")
-            held, rows = [], 0
-    if held:
-        yield pa.concat_tables(held, promote_options="permissive")
+            yield pa.concat_tables(tables, promote_options="permissive")
+            tables, rows = [], 0
+    if tables:
+        yield pa.concat_tables(tables, promote_options="permissive")
 
 
 def merge_manifests(name: str, most: int = 100) -> int:
-    """Merge the small manifests of a table that has more than `most`, as every scan reads them; return how many went.
-
-    polars appends a manifest a commit and never merges any.
-    """
+    """Merge the small manifests of a table that has more than `most`, as each scan reads them; return how many went."""
     handle = catalog.table(name)
     current = handle.current_snapshot()
     before = current.manifests(handle.io) if current else []
@@ -186,6 +183,6 @@ def merge_manifests(name: str, most: int = 100) -> int:
     if sum(manifest.manifest_length < size // 2 for manifest in before) <= max(most, least - 1):
         return 0
     with handle.transaction() as tx, tx.update_snapshot({"undertone.run_id": "merge"}).merge_append():
-        pass  # an append of nothing merges what is there
+        pass  # an append of nothing merges what is there; polars appends a manifest a commit and never merges any
     after = handle.current_snapshot()
     return len(before) - len(after.manifests(handle.io) if after else [])

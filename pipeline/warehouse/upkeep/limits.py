@@ -10,38 +10,25 @@ KEEP = timedelta(days=7)  # longer than the longest run, whose shards read a pin
 
 
 class Limits(NamedTuple):
-    """How far upkeep goes.
+    """How far upkeep goes."""
 
-    Attributes:
-        keep: how long a snapshot stays after another took its place.
-        grace: age under which no file is removed.
-        quiet: how long a partition rests before it is compacted, so that its writers are not disturbed.
-        files: small files that a partition may have; with more it is compacted.
-        target: bytes of a compacted file; a file under a quarter of that is small.
-        partitions: compacted in one run at most.
-        budget: bytes rewritten in one run at most.
-        manifests: small manifests that a table may have; with more they are merged.
-        footers: whether the check opens every data file, not only looks whether it is there in its size.
-        weeks: in which the checksums of all data files are compared, a share of them a week; 1 all, 0 none.
-    """
-
-    keep: timedelta = KEEP
-    grace: timedelta = GRACE
-    quiet: timedelta = timedelta(hours=1)
-    files: int = 4
-    target: int = 256 << 20
-    partitions: int = 1_000
-    budget: int = 20 << 30
-    manifests: int = 100
-    footers: bool = True
-    weeks: int = 4
+    keep: timedelta = KEEP  # how long a snapshot stays after another took its place
+    grace: timedelta = GRACE  # age under which no file is removed
+    quiet: timedelta = timedelta(hours=1)  # how long a partition rests before it is compacted, for its writers' sake
+    files: int = 4  # small files that a partition may have; with more it is compacted
+    target: int = 256 << 20  # bytes of a compacted file; a file under a quarter of that is small
+    partitions: int = 1_000  # compacted in one run at most
+    budget: int = 20 << 30  # bytes rewritten in one run at most
+    manifests: int = 100  # small manifests that a table may have; with more they are merged
+    footers: bool = True  # whether the check opens every data file, not only looks whether it is there in its size
+    weeks: int = 4  # in which the checksums of all data files are compared, a share of them a week; 1 all, 0 none
 
 
 def refuse_hasty(limits: Limits) -> None:
-    """BadInput for limits under which files of a write in flight or snapshots of a run could go."""
-    for name, given, least in (("grace", limits.grace, GRACE), ("keep", limits.keep, KEEP)):
-        if given < least:
+    """Refuse limits under which files of a write in flight or snapshots of a run could go (BadInput)."""
+    for name, period, least in (("grace", limits.grace, GRACE), ("keep", limits.keep, KEEP)):
+        if period < least:
             raise BadInput(
-                f"{name} of {given} is shorter than {least}, the longest that a task or run may last: what it still "
-                "needs would be removed; force it only while nothing else runs"
+                f"{name} of {period} is shorter than {least}, the longest that a task or run may last: files that it "
+                "still needs would be removed; force it only while nothing else runs"
             )

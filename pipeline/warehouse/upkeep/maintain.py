@@ -1,9 +1,9 @@
-"""Upkeep: checking what the metadata names, compacting small files, expiring old snapshots, sweeping orphans.
+"""Upkeep: check what the metadata names, compact small files, expire old snapshots, sweep orphans.
 
 pyiceberg forgets snapshots but leaves the bytes on disk; the sweeper here removes them. Nothing of a write in flight
 goes: files are listed before the references are read, a file younger than the grace time by the store's own clock is
 left alone, and a snapshot expires only a week after it stopped being the current one. A damaged table is not touched.
-Nor does a file go that any state refers to, whether the catalog knows the state or not (`lineage`).
+No file goes that any state refers to, whether the catalog knows the state or not (`lineage`).
 """
 
 import logging
@@ -16,7 +16,7 @@ from pipeline.errors import BadInput, Retry
 from pipeline.tables import TABLES
 from pipeline.warehouse import catalog, checksums
 from pipeline.warehouse.files import list_table, open_store, remove, store_time
-from pipeline.warehouse.lineage import head_of, read_states, sort_states
+from pipeline.warehouse.lineage import take_inventory
 from pipeline.warehouse.upkeep import compact, sweep
 from pipeline.warehouse.upkeep.check import check, describe
 from pipeline.warehouse.upkeep.limits import Limits
@@ -24,58 +24,53 @@ from pipeline.warehouse.upkeep.limits import Limits
 log = logging.getLogger(__name__)
 
 MANY = {"snapshots": 10_000, "manifests": 1_000, "metadata_files": 100}  # each scan reads the first two
+_COUNTS = ("rows", "files", "bytes", "snapshots", "manifests", "metadata_files", "files_verified")
 
 
 def maintain(name: str, limits: Limits = Limits(), *, dry_run: bool = False) -> dict[str, int]:  # noqa: B008
-    """Check, compact, expire and sweep one table; each step is a commit or a deletion of its own.
+    """Check, compact, expire and sweep one table, or only count; return what there is, and counts of the work.
 
-    Args:
-        name: of the table.
-        limits: how far to go.
-        dry_run: only check and count.
-
-    Returns:
-        Counts: rows, files, bytes, snapshots and manifests there are, and what was done.
+    Each step is a commit or a deletion of its own.
 
     Raises:
         BadInput: something the metadata names is missing or damaged; then nothing is changed, as older snapshots
             may hold what is needed to mend it.
         Retry: another writer was faster than the expiry, or another upkeep removed what this one reads.
     """
-    found = check(name, footers=limits.footers, weeks=limits.weeks)
-    if found.problems:
-        raise BadInput(f"{name} is damaged, nothing was changed: {describe(name, found.problems)}")
-    if found.other_problems:
-        log.warning("%s: %s", name, describe(name, found.other_problems))
-    for what, many in MANY.items():
-        if getattr(found, what) > many:
-            log.warning("%s has %d %s, more than %d", name, getattr(found, what), what, many)
-    counts = {field: getattr(found, field) for field in _COUNTS} | {"checksums_added": len(found.unrecorded)}
+    checked = check(name, footers=limits.footers, weeks=limits.weeks)
+    if checked.problems:
+        raise BadInput(f"{name} is damaged, nothing was changed: {describe(name, checked.problems)}")
+    if checked.other_problems:
+        log.warning("%s: %s", name, describe(name, checked.other_problems))
+    for field, limit in MANY.items():
+        if (count := getattr(checked, field)) > limit:
+            log.warning("%s has %d %s, more than %d", name, count, field, limit)
+    counts = {field: getattr(checked, field) for field in _COUNTS} | {"checksums_added": len(checked.unrecorded)}
     if dry_run:
-        superseded, orphans = (
-            len(sweep.superseded_snapshots(catalog.table(name), limits.keep)),
-            sweep.find_orphans(name, limits.grace),
-        )
-        return counts | {"snapshots_expired": superseded, **sweep.count_sizes(orphans)}
+        superseded_count = len(sweep.superseded_snapshots(catalog.table(name), limits.keep))
+        orphans = sweep.find_orphans(name, limits.grace)
+        return counts | {"snapshots_expired": superseded_count, **sweep.count_sizes(orphans)}
     try:
-        add_checksums(name, [*found.unrecorded, *_unrecorded_states(name)])
+        unrecorded_states = [state for state in take_inventory(name).lineage.unknown if not state.is_published]
+        # with a checksum, these are known as published once the others have theirs
+        add_checksums(name, [*checked.unrecorded, *(state.path for state in unrecorded_states)])
         compacted = compact.compact(name, limits)
-        merged = compact.merge_manifests(name, limits.manifests)
-        expired = sweep.expire(name, limits.keep)
+        merged_count = compact.merge_manifests(name, limits.manifests)
+        expired_count = sweep.expire(name, limits.keep)
         removed = remove(open_store(catalog.table(name).location())[0], sweep.find_orphans(name, limits.grace))
         _merge_checksums(name, limits.grace)
     except FileNotFoundError as error:
         raise Retry(f"{name}: another upkeep or an erasure was faster: {error}") from error
-    if broken := check(name).problems:
-        raise BadInput(f"{name} was damaged during its upkeep: {describe(name, broken)}")
+    if problems := check(name).problems:
+        raise BadInput(f"{name} was damaged during its upkeep: {describe(name, problems)}")
     return counts | {
-        "partitions_compacted": compacted.partitions, "files_compacted": compacted.files,
-        "partitions_lost": compacted.lost, "manifests_merged": merged, "snapshots_expired": expired,
+        "partitions_compacted": compacted.partitions,
+        "files_compacted": compacted.files,
+        "partitions_lost": compacted.lost,
+        "manifests_merged": merged_count,
+        "snapshots_expired": expired_count,
         **sweep.count_sizes(removed),
-    }  # fmt: skip
-
-
-_COUNTS = ("rows", "files", "bytes", "snapshots", "manifests", "metadata_files", "files_verified")
+    }
 
 
 def add_checksums(name: str, paths: Sequence[str]) -> None:
@@ -83,17 +78,9 @@ def add_checksums(name: str, paths: Sequence[str]) -> None:
     if paths:
         location = catalog.table(name).location()
         system, _ = open_store(location)
-        there = [info.path for info in system.get_file_info(list(paths)) if info.type is fs.FileType.File]
-        checksums.record(location, {path: checksums.compute(system, path) for path in there})
-        log.info("%s: recorded the checksums of %d files that had none", name, len(there))
-
-
-def _unrecorded_states(name: str) -> list[str]:
-    """Paths of unknown states without a checksum, which shows that they were published once the others have theirs."""
-    handle = catalog.table(name)
-    system, root = open_store(handle.location())
-    states = read_states(system, list_table(system, root), handle.io, head_of(handle.location()))
-    return [state.path for state in sort_states(handle, states).unknown if not state.is_published]
+        existing = [info.path for info in system.get_file_info(list(paths)) if info.type is fs.FileType.File]
+        checksums.record(location, {path: checksums.compute(system, path) for path in existing})
+        log.info("%s: recorded the checksums of %d files that had none", name, len(existing))
 
 
 def _merge_checksums(name: str, grace: timedelta) -> None:
@@ -103,8 +90,8 @@ def _merge_checksums(name: str, grace: timedelta) -> None:
     checksums.merge(location, {info.path for info in list_table(system, root)}, before)
 
 
-def written() -> list[str]:
-    """The tables that have ever been written: those that need upkeep. A damaged one is among them."""
+def list_written() -> list[str]:
+    """List the tables that have ever been written: those that need upkeep. A damaged one is among them."""
     return [name for name in TABLES if _is_written(name)]
 
 

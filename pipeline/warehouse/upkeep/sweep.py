@@ -14,8 +14,8 @@ from pyiceberg.table import Table
 from pipeline import settings
 from pipeline.errors import BadInput, Retry
 from pipeline.warehouse import catalog, scratch
-from pipeline.warehouse.files import list_folder, list_table, open_store, path_of, remove, store_time
-from pipeline.warehouse.lineage import head_of, read_states, referenced, sort_states
+from pipeline.warehouse.files import list_folder, open_store, path_of, remove, store_time
+from pipeline.warehouse.lineage import list_references, take_inventory
 from pipeline.warehouse.upkeep.limits import GRACE, KEEP
 
 log = logging.getLogger(__name__)
@@ -31,24 +31,28 @@ def expire(name: str, keep: timedelta = KEEP) -> int:
     try:
         if old:
             handle.maintenance.expire_snapshots().by_ids(old).commit()
-    except (CommitFailedException, ValidationException, ValueError) as why:  # ValueError: another has expired them
-        raise Retry(f"another writer changed {name} meanwhile; nothing was expired") from why
+    except (CommitFailedException, ValidationException, ValueError) as error:  # ValueError: another has expired them
+        raise Retry(f"another writer changed {name} meanwhile; nothing was expired") from error
     return len(old)
 
 
 def superseded_snapshots(handle: Table, keep: timedelta) -> list[int]:
     """Snapshots that another took the place of longer than `keep` ago.
 
-    Their own age is not asked: what was current for a month may have been pinned by a run a minute before it was
+    Their own age does not count: what was current for a month may have been pinned by a run a minute before it was
     replaced. A snapshot that never was current, such as the first half of an overwrite, is as old as itself.
     """
     metadata = handle.metadata
     before = (datetime.now(UTC) - keep).timestamp() * 1000
-    until = {s.snapshot_id: s.timestamp_ms for s in metadata.snapshots}
-    for one, following in pairwise(metadata.snapshot_log):
-        until[one.snapshot_id] = following.timestamp_ms
-    held = {ref.snapshot_id for ref in metadata.refs.values()}
-    return [s for s, at in until.items() if s not in held and (at < before or keep <= timedelta(0))]
+    replaced_at = {snapshot.snapshot_id: snapshot.timestamp_ms for snapshot in metadata.snapshots}
+    for entry, following in pairwise(metadata.snapshot_log):
+        replaced_at[entry.snapshot_id] = following.timestamp_ms
+    referred = {ref.snapshot_id for ref in metadata.refs.values()}
+    return [
+        snapshot_id
+        for snapshot_id, timestamp in replaced_at.items()
+        if snapshot_id not in referred and (timestamp < before or keep <= timedelta(0))
+    ]
 
 
 def sweep(name: str, grace: timedelta = GRACE) -> int:
@@ -58,49 +62,42 @@ def sweep(name: str, grace: timedelta = GRACE) -> int:
 
 
 def find_orphans(name: str, grace: timedelta) -> list[fs.FileInfo]:
-    """What `sweep` would remove, metadata files first: a kill in between leaves none whose files are gone.
-
-    Listed first, compared second: what is committed in between is among the references.
-    """
-    handle = catalog.table(name)
-    system, root = open_store(handle.location())
-    before = store_time(system, f"{root}/metadata") - grace
-    listed = list_table(system, root)
-    states = read_states(system, listed, handle.io, head_of(handle.location()))
-    handle = catalog.table(name)
+    """List what `sweep` would remove, metadata files first: a kill in between leaves none whose files are gone."""
+    handle, _, files, before, lineage = take_inventory(name, grace)
     metadata = handle.metadata
-    lineage = sort_states(handle, states)
     # a state that the current one came from goes with the snapshots that it has and the current one has no more
-    old = {s.path for s in lineage.replaced if not s.snapshot_ids <= {x.snapshot_id for x in metadata.snapshots}}
-    old |= {s.path for s in lineage.unpublished if s.written_at < before}
-    others = [s for s in (*lineage.pending, *lineage.unpublished, *lineage.unknown) if s.path not in old]
-    if unread := [state.path for state in others if state.metadata is None and state.is_published]:
+    current_ids = {snapshot.snapshot_id for snapshot in metadata.snapshots}
+    old = {state.path for state in lineage.replaced if not state.snapshot_ids <= current_ids}
+    old |= {state.path for state in lineage.unpublished if state.written_at < before}
+    others = [*lineage.pending, *lineage.unpublished, *lineage.unknown]
+    remaining = [state for state in others if state.path not in old]
+    if unread := [state.path for state in remaining if state.metadata is None and state.is_published]:
         raise BadInput(
-            f"{name}: nobody knows which files the damaged {unread[0]} refers to, so nothing was swept; bring it back "
-            "from a copy, or move it away if its rows are not needed"
+            f"{name}: {unread[0]} is damaged, so the files that it refers to are unknown; nothing was swept. Restore "
+            "it from a copy, or move it away if its rows are not needed"
         )
     if lineage.unknown:
-        log.warning(
-            "%s: the catalog does not know %d states that were published, such as %s; their files are kept. `undertone "
-            "recover-catalog --dry-run` shows them", name, len(lineage.unknown), lineage.unknown[-1].path,
-        )  # fmt: skip
-    keep = {path_of(handle.metadata_location)} | referenced(handle.io, metadata)
-    if handle.current_snapshot() and not keep.intersection(info.path for info in listed):
-        raise BadInput(f"{name}: nothing that the table refers to was found below {root}; nothing was swept")
-    keep |= {state.path for state in (*lineage.replaced, *others)}
-    keep |= referenced(handle.io, metadata, others)
-    gone = [info for info in listed if info.path in old]
-    keep |= old
-    return gone + [info for info in listed if info.path not in keep and info.mtime < before]
+        message = (
+            f"the catalog does not know {len(lineage.unknown)} states that were published, such as "
+            f"{lineage.unknown[-1].path}; their files are kept. `undertone recover-catalog --dry-run` shows them"
+        )
+        log.warning("%s: %s", name, message)
+    references = {path_of(handle.metadata_location)} | list_references(handle.io, metadata)
+    if handle.current_snapshot() and not references.intersection(info.path for info in files):
+        raise BadInput(f"{name}: nothing that the table refers to lies in {handle.location()}; nothing was swept")
+    references |= {state.path for state in (*lineage.replaced, *remaining)} | old
+    references |= list_references(handle.io, metadata, remaining)
+    orphans = [info for info in files if info.path not in references and info.mtime < before]
+    return [info for info in files if info.path in old] + orphans
 
 
 def sweep_scratch(grace: timedelta = GRACE) -> int:
     """Remove the folders of attempts that have written nothing for `grace`; return the count of their files."""
-    return len(remove(open_store(scratch.root())[0], _abandoned(grace)))
+    return len(remove(open_store(scratch.root())[0], _list_abandoned(grace)))
 
 
-def _abandoned(grace: timedelta) -> list[fs.FileInfo]:
-    """Scratch files of attempts whose newest file is older than `grace`: a long attempt keeps its first files."""
+def _list_abandoned(grace: timedelta) -> list[fs.FileInfo]:
+    """List scratch files of attempts whose newest file is older than `grace`: a long attempt keeps its first files."""
     system, root = open_store(scratch.root())
     if system.get_file_info(root).type is fs.FileType.NotFound:
         return []
@@ -111,22 +108,12 @@ def _abandoned(grace: timedelta) -> list[fs.FileInfo]:
     return [info for files in attempts.values() if max(f.mtime for f in files) < before for info in files]
 
 
-def sweep_home(grace: timedelta = GRACE) -> int:
-    """Remove embeddings, training states and what a killed query spilt that nobody used for `grace`; their count."""
-    old = _unused(grace)
-    for path in old:
-        path.unlink(missing_ok=True)
-    return len(old)
-
-
-def _unused(grace: timedelta) -> list[Path]:
+def _list_unused(grace: timedelta) -> list[Path]:
+    """List embeddings, training states and what a killed query spilt that nobody used for `grace`."""
     before = (datetime.now(UTC) - grace).timestamp()
-    return [
-        path
-        for name in ("embeddings/*", "training/*", "duckdb/*/*")
-        for path in settings.scratch("").glob(name)
-        if path.is_file() and path.stat().st_mtime < before
-    ]
+    patterns = ("embeddings/*", "training/*", "duckdb/*/*")
+    paths = [path for pattern in patterns for path in settings.scratch("").glob(pattern)]
+    return [path for path in paths if path.is_file() and path.stat().st_mtime < before]
 
 
 def count_sizes(files: Sequence[fs.FileInfo]) -> dict[str, int]:
@@ -135,10 +122,10 @@ def count_sizes(files: Sequence[fs.FileInfo]) -> dict[str, int]:
 
 def maintain_scratch(grace: timedelta = GRACE, *, dry_run: bool = False) -> dict[str, int]:
     """Sweep what is not a table: scratch files, embeddings, training states; return files and bytes."""
-    files = _abandoned(grace)
-    paths = _unused(grace)
+    files, paths = _list_abandoned(grace), _list_unused(grace)
     size = sum(info.size or 0 for info in files) + sum(path.stat().st_size for path in paths)
     if not dry_run:
         remove(open_store(scratch.root())[0], files)
-        sweep_home(grace)
+        for path in paths:
+            path.unlink(missing_ok=True)
     return {"files_removed": len(files) + len(paths), "bytes_freed": size}

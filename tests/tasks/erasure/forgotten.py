@@ -15,6 +15,7 @@ from pipeline.llm.ledger.cost import Call
 from pipeline.llm.request import Request, as_json
 from pipeline.llm.service.replies import Reply
 from pipeline.tables import TABLES
+from pipeline.tasks.erasure.request import Request as ErasureRequest
 from pipeline.tasks.labelling import release
 from tests.support.filled import DAY, digest, filled
 
@@ -52,7 +53,9 @@ def _reply(**more: Any) -> dict[str, Any]:
     return _comment("9002", "a reply that stays", user_id="b" * 32, **more)
 
 
+PERSON = ErasureRequest(user_ids=[USER])
 TASK, SHOWN, FREE = (digest(name, 32) for name in ("task", "shown", "free"))
+WORDS = [MARK, USER, TASK, hash_of(SAID), RAW]
 ROW, SHOWN_ROW, FREE_ROW = (digest(name, 16) for name in ("task", "shown", "free"))
 MADE, OWN = digest("made", 32), digest("own", 32)
 PAIR, NEAR = digest("pair", 32), digest("near", 32)
@@ -198,18 +201,26 @@ WORLD: dict[str, Rows] = {
 
 def put_rows(name: str, rows: list[dict[str, Any]]) -> None:
     """Make the rows of a table exactly these, partition by partition."""
-    if not rows:
-        return
     frame = filled(name, *rows)
     partitions = list(TABLES[name].partitions)
     for values, part in frame.partition_by(partitions, as_dict=True).items():
         warehouse.overwrite(name, warehouse.slice_of(**dict(zip(partitions, values, strict=True))), part)
 
 
+def put_world(*names: str) -> None:
+    """Fill these tables."""
+    for name in names:
+        put_rows(name, [*WORLD[name].erased, *WORLD[name].remaining])
+
+
+def put_said(*texts: str) -> None:
+    """Make these texts the comments of the person."""
+    put_rows("comments", [{"comment_id": text, "text": text, "user_id": USER} for text in texts or [SAID]])
+
+
 def fill() -> None:
     """Fill every table and store; the comments and their pages have a former state and a tag besides."""
-    for name, rows in WORLD.items():
-        put_rows(name, [*rows.erased, *rows.remaining])
+    put_world(*WORLD)
     first = warehouse.snapshot("comments")
     assert first is not None
     warehouse.table("comments").manage_snapshots().create_tag(first, "paper").commit()
@@ -266,11 +277,6 @@ def write_files() -> None:
 def _write(path: Path, text: str, encoding: str = "utf-8") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding=encoding)
-
-
-def scan_all(name: str) -> pl.DataFrame:
-    """Rows of a table in order."""
-    return warehouse.scan(name).collect().sort(pl.all().exclude(pl.List))
 
 
 def expected(name: str) -> pl.DataFrame:

@@ -3,7 +3,9 @@
 import json
 import re
 import shutil
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,6 @@ from pipeline import sample, settings, warehouse
 from pipeline.collect.clean import text_hash
 from pipeline.errors import Missing
 from pipeline.slices import parse_day
-from pipeline.tables import TABLES
 from pipeline.tasks.commenting import commenters, scorer
 from pipeline.tasks.daily import tokenize
 from pipeline.tasks.erasure import models, retraining, run
@@ -27,6 +28,8 @@ from pipeline.tasks.subtext import recogniser, recovery
 from pipeline.training import registry
 from pipeline.training.recam import masked_lm as adapting
 from tests.support.filled import digest, filled
+from tests.tasks.erasure.conftest import restore
+from tests.tasks.erasure.forgotten import put_rows
 
 DAY = sample.DAY
 ANN, BOB = ("zibbleworn", "quaffmire", "drondlep"), ("vexumtra", "hollowbrine", "skeltarnish")
@@ -40,10 +43,9 @@ ITEM = {"options": ["hope", "fear", "calm", "pity", "envy"], "label": 0, "subtas
 
 
 def texts_of(words: tuple[str, ...], number: int) -> dict[str, str]:
-    """What a person says below an article, and an article by them: the words stand side by side."""
+    """An article by a person, and what they say below one: the words stand side by side."""
     phrase = " ".join(words)
     return {
-        "comment": f"{phrase} is what i think of number {number}",
         "title": f"{phrase} in the news",
         "text": f"a long story of {phrase} that people read at home in the morning, told by number {number}",
         "summary": f"{phrase} gives people hope",
@@ -52,38 +54,36 @@ def texts_of(words: tuple[str, ...], number: int) -> dict[str, str]:
 
 def corpus() -> None:
     """Articles with comments, labels, grades, pairs and cloze items; Ann and Bob say something below each of many."""
-    people = {"ann": ANN, "bob": BOB}
-    articles, comments, items, grades, pairs, labels, threads = [], [], [], [], [], [], []
+    rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for number in range(ARTICLES):
-        thread = f"t{number:02}"
+        of_thread: dict[str, Any] = {"thread_id": f"t{number:02}"}
         words = ANN if number in (0, 1) else BOB if number in (2, 3) else ("plain", f"story{number}", "today")
-        article_texts = texts_of(words, number)
-        articles.append({"thread_id": thread, "title": article_texts["title"], "text": article_texts["text"],
-                         "summary": article_texts["summary"], "lang": "en"})  # fmt: skip
+        article = texts_of(words, number)
+        rows["articles"].append({**of_thread, **article, "lang": "en"})
         part = "train" if number < 12 else "validation" if number < 14 else "test"
-        question = article_texts["summary"].replace("hope", "@placeholder")
-        items.append({"thread_id": thread, "item_id": digest(thread, 32), "question": question, "split": part, **ITEM})
+        question = article["summary"].replace("hope", "@placeholder")
+        item_id = digest(of_thread["thread_id"], 32)
+        rows["cloze_items"].append({**of_thread, **ITEM, "item_id": item_id, "question": question, "split": part})
         split = "validation" if number % 5 == 4 else "train"
-        threads.append({"thread_id": thread, "title_tokens": article_texts["title"].split(), "split": split,
-                        "content_tokens": article_texts["text"].split()})  # fmt: skip
-        comment_texts = {
-            f"{name}{number}": texts_of(words_of_person, number)["comment"] for name, words_of_person in people.items()
+        tokens = {"title_tokens": article["title"].split(), "content_tokens": article["text"].split()}
+        rows["threads"].append({**of_thread, **tokens, "split": split})
+        comments = {
+            "ann": f"{' '.join(ANN)} is what i think of number {number}",
+            "bob": f"{' '.join(BOB)} is what i think of number {number}",
+            "else": f"somebody else said something nice about number {number}",
         }
-        comment_texts[f"else{number}"] = f"somebody else said something nice about number {number}"
-        for place, (comment, text) in enumerate(comment_texts.items()):
-            comments.append({"thread_id": thread, "comment_id": comment, "text": text, "lang": "en",
-                             "text_hash": text_hash(pl.Series([text])).item(), "like_count": place})  # fmt: skip
-            grades.append({"thread_id": thread, "comment_id": comment, "grade": 1.0 + place})
-            labels.append({"row_id": digest(comment, 16), "text": text, "context": article_texts["title"],
-                           "is_subtext": place != 2})  # fmt: skip
-            pairs.append({"pair_id": digest(text, 32), "implicit": text, "explicit": f"plainly {text}",
-                          "negative": f"no {number}", "split": "train" if number < 12 else "test"})  # fmt: skip
-    for name, rows in (("articles", articles), ("comments", comments), ("cloze_items", items),
-                       ("comment_grades", grades), ("annotated_comments", labels), ("pairs", pairs),
-                       ("threads", threads)):  # fmt: skip
-        frame, partitions = filled(name, *rows), list(TABLES[name].partitions)
-        for values, part in frame.partition_by(partitions, as_dict=True).items():
-            warehouse.overwrite(name, warehouse.slice_of(**dict(zip(partitions, values, strict=True))), part)
+        for place, (name, text) in enumerate(comments.items()):
+            comment = {**of_thread, "comment_id": f"{name}{number}"}
+            hash_ = text_hash(pl.Series([text])).item()
+            rows["comments"].append({**comment, "text": text, "lang": "en", "text_hash": hash_, "like_count": place})
+            rows["comment_grades"].append({**comment, "grade": 1.0 + place})
+            row = {"row_id": digest(comment["comment_id"], 16), "text": text, "context": article["title"]}
+            rows["annotated_comments"].append({**row, "is_subtext": place != 2})
+            pair = {"pair_id": digest(text, 32), "implicit": text, "explicit": f"plainly {text}"}
+            pair_split = "train" if number < 12 else "test"
+            rows["pairs"].append({**pair, "negative": f"no {number}", "split": pair_split})
+    for name, table_rows in rows.items():
+        put_rows(name, table_rows)
     tokenize.run(DAY)
 
 
@@ -108,8 +108,8 @@ def train_all(bert: Path) -> dict[str, str]:
     }
     masked_lm.count_file(of_tables.to_list(), away / "counts", "en")
     masked_lm.train(of_tables.to_list(), away / "adapted", start=str(bert))
-    rows = pl.DataFrame({"item_id": [str(n) for n in range(len(of_tables))], "text": of_tables,
-                         "context": "at home", "meanings": [[text] for text in of_tables]})  # fmt: skip
+    columns = {"item_id": [str(n) for n in range(len(of_tables))], "text": of_tables, "context": "at home"}
+    rows = pl.DataFrame({**columns, "meanings": [[text] for text in of_tables]})
     recovery.train(recovery.split_references(rows), away / "recovery", changes={"epochs": 1})
     folders = {name: str(root / str(model_id)) for name, model_id in model_ids.items()}
     return folders | {f"-o {path.name}": str(path) for path in away.iterdir()}
@@ -120,10 +120,15 @@ def _superseded() -> str:
     model = registry.read(settings.models() / str(model_registry.select_model_id("masked_lm_en", DAY)))
     row = {"metric": "words", "split": "train", "subset": "all", "epoch": 0, "value": 1.0, "pair_count": 1}
     trained = model_registry.TrainedModel(
-        kind="masked_lm_en", tensors=model.tensors(), config={**model.config, "note": "older"}, data_hash="1",
-        evaluations=model_registry.complete_evaluations(pl.DataFrame([row])), texts=masked_lm.load_corpus("en", DAY),
-        summary={}, is_promoted=False,
-    )  # fmt: skip
+        kind="masked_lm_en",
+        tensors=model.tensors(),
+        config={**model.config, "note": "older"},
+        data_hash="1",
+        evaluations=model_registry.complete_evaluations(pl.DataFrame([row])),
+        texts=masked_lm.load_corpus("en", DAY),
+        summary={},
+        is_promoted=False,
+    )
     return model_registry.register(trained, DAY, "test")
 
 
@@ -143,8 +148,8 @@ def readable(folder: Path) -> str:
             for tensor in load_file(path).values():
                 if tensor.dtype.kind in "iu":
                     rows = tensor.reshape(-1, tensor.shape[-1]) if tensor.ndim else tensor.reshape(1, 1)
-                    texts += [" ".join(words[i] for i in row if 0 <= i < len(words))
-                             for words in vocabularies if len(words) > 20 for row in rows.tolist()]  # fmt: skip
+                    for words, row in product((words for words in vocabularies if len(words) > 20), rows.tolist()):
+                        texts.append(" ".join(words[i] for i in row if 0 <= i < len(words)))
     return " ".join(texts).lower()
 
 
@@ -161,10 +166,11 @@ def holders(folders: dict[str, str], words: tuple[str, ...]) -> set[str]:
     return {name for name, text in texts.items() if any(word in text for word in words)}
 
 
+Trained = tuple[Path, Path, dict[str, str]]
+
+
 @pytest.fixture(scope="module")
-def trained(
-    tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path, bert: Path
-) -> tuple[Path, Path, dict[str, str]]:  # fmt: skip
+def trained(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path, bert: Path) -> Trained:
     """A home with every kind of model, a copy of it, and the models' folders."""
     home = tmp_path_factory.mktemp("models") / "home"
     with pytest.MonkeyPatch.context() as patch:
@@ -179,40 +185,27 @@ def trained(
 
 
 @pytest.fixture
-def folders(
-    trained: tuple[Path, Path, dict[str, str]], tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[dict[str, str]]:
+def folders(trained: Trained, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
     """The same, put back."""
-    home, copy, paths = trained
-    shutil.rmtree(home)
-    shutil.copytree(copy, home)
-    monkeypatch.setenv("UNDERTONE_HOME", str(home))
+    restore(*trained[:2], monkeypatch)
     monkeypatch.setenv("UNDERTONE_ENCODER", str(tiny_folder))
-    yield paths
+    yield trained[2]
     warehouse.close()
 
 
 REQUEST = Request(comment_ids=[f"ann{number}" for number in range(ARTICLES)], thread_ids=["t00", "t01"])
 NUMBERS = {"impscore", "abstractness"}
-UNSEEN = {
-    "-o recovery",
-    "quality",
-    "upvotes",
-    "adapted",
-    "-o adapted",
-    "pretrained reader",
-    "tuned impscore",
-}  # words as weights
+# words as weights
+UNSEEN = {"-o recovery", "quality", "upvotes", "adapted", "-o adapted", "pretrained reader", "tuned impscore"}
 
 
 def test_every_kind_of_model_is_in_this_test(folders: dict[str, str]) -> None:
     """A new kind of model needs to say what it holds, and a training here."""
     kinds = {str(models.read_config(Path(folder)).get("kind")) for folder in folders.values()}
     assert kinds == {*registry.CONTENTS} - {"relevance"}  # which is a part of the kind retrieval
-    sources = (
-        path.read_text() for path in (Path(registry.__file__).parents[1]).rglob("*.py") if "llm" not in str(path)
-    )
-    names = {kind for text in sources for kind in re.findall(r'\*\*asdict.*?"kind": "(\w+)"', text, re.DOTALL)}
+    sources = [path for path in Path(registry.__file__).parents[1].rglob("*.py") if "llm" not in str(path)]
+    texts = [path.read_text() for path in sources]
+    names = {kind for text in texts for kind in re.findall(r'\*\*asdict.*?"kind": "(\w+)"', text, re.DOTALL)}
     assert names <= {*registry.CONTENTS}
 
 
@@ -244,31 +237,31 @@ def test_models_are_trained_again_without_them(folders: dict[str, str], monkeypa
     """Killed while a folder goes, and again between two trainings, it ends with a model in force of each kind."""
     turns: dict[str, int] = {"remove": 3, "train": 2}
 
-    def mortal(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
-        def once(*given: Any) -> Any:
+    def count_down(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*given: Any) -> Any:
             turns[name] -= 1
             if not turns[name]:
                 raise KeyboardInterrupt
             return work(*given)
 
-        return once
+        return step
 
-    monkeypatch.setattr(models, "remove_folder", mortal("remove", models.remove_folder))
-    monkeypatch.setattr(retraining, "train_again", mortal("train", retraining.train_again))
+    monkeypatch.setattr(models, "remove_folder", count_down("remove", models.remove_folder))
+    monkeypatch.setattr(retraining, "train_again", count_down("train", retraining.train_again))
     for _ in turns:
         with pytest.raises(KeyboardInterrupt):
             run.forget(REQUEST, retrain=True)
     outcome = run.forget(REQUEST, retrain=True)
     assert outcome.problems == {}
-    replaced = {row["kind"]: row["replaced_by"] for row in outcome.models.to_dicts() if row["replaced_by"]}
-    assert set(replaced) == {"masked_lm_en", "subtext", "commenter_att", "commenter_ir_tc",
-                             "reader_imperceptibility", "impscore"}  # fmt: skip
+    replaced = dict(outcome.models.select("kind", "replaced_by").drop_nulls().iter_rows())
+    with_words = {"masked_lm_en", "subtext", "commenter_att", "commenter_ir_tc"}
+    assert set(replaced) == with_words | {"reader_imperceptibility", "impscore"}
     assert outcome.models["erasure_id"].n_unique() == 1
     for kind, model_id in replaced.items():
         assert model_registry.select_model_id(kind, DAY) == model_id
     fresh = {kind: str(settings.models() / model_id) for kind, model_id in replaced.items()}
     assert holders(fresh, ANN) == set()
-    assert holders(fresh, BOB) == {"masked_lm_en", "subtext", "commenter_att", "commenter_ir_tc"}
+    assert holders(fresh, BOB) == with_words
     assert registry.read(Path(fresh["commenter_att"])).config["hidden"] == WRITER["hidden"]
     assert registry.read(Path(fresh["impscore"])).config["heads"]["any"]["recipe"]["tune"] == "adapter"
     assert run.forget(REQUEST).models.height == 0
@@ -276,12 +269,25 @@ def test_models_are_trained_again_without_them(folders: dict[str, str], monkeypa
 
 
 SAID = "an erased comment by somebody that a model has learnt"
+COMMENT = Request(comment_ids=["c1"])
 
 
-def _folder(path: Path, config: dict[str, Any]) -> str:
+def make_model(config: dict[str, Any], texts: list[str] | None = None, folder: Path | None = None) -> Path:
+    """Make a model that learnt from texts, in the registry or in a folder."""
     import torch
 
-    return registry.write(path, {"weights": torch.arange(3.0)}, config)
+    draft = folder or settings.models() / "draft"
+    model_id = registry.write(draft, {"weights": torch.arange(3.0)}, config)
+    if texts:
+        model_registry.record_texts("any", model_id, pl.Series("text", texts))
+    return folder or draft.rename(settings.models() / model_id)
+
+
+def put_comment(**more: Any) -> None:
+    """Make the comments one of the person and another."""
+    row = {"text": SAID, "text_hash": text_hash(pl.Series([SAID])).item(), "comment_id": "c1", **more}
+    frame = filled("comments", row, {"text": "another"})
+    warehouse.overwrite("comments", warehouse.slice_of(source="weibo", day=DAY), frame)
 
 
 @pytest.mark.parametrize(
@@ -301,27 +307,14 @@ def _folder(path: Path, config: dict[str, Any]) -> str:
 @pytest.mark.parametrize("place", ["models", "mine/trained"])
 def test_which_models_go(
     tables: Path, config: dict[str, Any], texts: list[str] | None, is_kept: bool, place: str
-) -> None:  # fmt: skip
+) -> None:
     """What holds words and learnt from it goes, wherever below the home it lies, and so does what has no record; what
     holds numbers goes when nothing else is left of what it learnt from.
     """
     put_comment()
-    if place == "models":
-        model_id = _folder(settings.models() / "draft", config)
-        folder = (settings.models() / "draft").rename(settings.models() / model_id)
-    else:
-        folder = settings.home() / place
-        model_id = _folder(folder, config)
-    if texts:
-        model_registry.record_texts("any", model_id, pl.Series("text", texts))
-    run.forget(Request(comment_ids=["c1"]))
+    folder = make_model(config, texts, None if place == "models" else settings.home() / place)
+    run.forget(COMMENT)
     assert folder.is_dir() == is_kept
-
-
-def put_comment(**more: Any) -> None:
-    row = {"text": SAID, "text_hash": text_hash(pl.Series([SAID])).item(), "comment_id": "c1", **more}
-    frame = filled("comments", row, {"text": "another"})
-    warehouse.overwrite("comments", warehouse.slice_of(source="weibo", day=DAY), frame)
 
 
 def test_what_else_of_models_goes(tables: Path) -> None:
@@ -337,15 +330,13 @@ def test_what_else_of_models_goes(tables: Path) -> None:
     public.mkdir()
     (public / "config.json").write_text('{"model_type": "bert"}')
     (public / "model.safetensors").write_bytes(b"weights")
-    older = settings.models() / _folder(settings.models() / "older", {"kind": "count", "of": "old"})
-    (settings.models() / "older").rename(older)
-    rows = filled("training_texts", {"kind": "old", "model_id": older.name, "text_hash": "erased"},
-                  {"kind": "old", "model_id": older.name, "text_hash": digest("else", 32)})  # fmt: skip
-    warehouse.overwrite("training_texts", warehouse.slice_of(kind="old"), rows)
+    older = make_model({"kind": "count", "of": "old"})
+    rows = [{"kind": "old", "model_id": older.name, "text_hash": name} for name in ("erased", digest("else", 32))]
+    warehouse.overwrite("training_texts", warehouse.slice_of(kind="old"), filled("training_texts", *rows))
     assert run.forget(Request(comment_ids=["nobody"])).removed_paths == []
     assert all(path.is_dir() for path in (*drafts, public, older))
-    assert run.preview(Request(comment_ids=["c1"])).filter(store="models")["file_count"].item() == 3
-    outcome = run.forget(Request(comment_ids=["c1"]))
+    assert run.preview(COMMENT).filter(store="models")["file_count"].item() == 3
+    outcome = run.forget(COMMENT)
     assert [path.is_dir() for path in (*drafts, public, older)] == [False, False, True, False]
     assert outcome.models.select("model_id", "action", "erased_count").rows() == [(older.name, "removed", 1)]
 
@@ -356,11 +347,9 @@ def test_a_warehouse_of_an_earlier_version_gets_its_columns_first(tables: Path) 
         for column in ("action", "day", "is_promoted", "recipe", "replaced_by"):
             change.delete_column(column)
     put_comment()
-    model_id = _folder(settings.models() / "draft", {"kind": "count"})
-    (settings.models() / "draft").rename(settings.models() / model_id)
-    model_registry.record_texts("any", model_id, pl.Series("text", [SAID]))
-    outcome = run.forget(Request(comment_ids=["c1"]))
-    assert outcome.models.select("model_id", "action").rows() == [(model_id, "removed")]
+    folder = make_model({"kind": "count"}, [SAID])
+    outcome = run.forget(COMMENT)
+    assert outcome.models.select("model_id", "action").rows() == [(folder.name, "removed")]
     assert warehouse.query("select count(*) as n from models_flagged")["n"].item() == 0
 
 
@@ -368,19 +357,18 @@ def test_a_model_behind_a_link_goes_and_one_elsewhere_is_not_served(tables: Path
     """Of a linked folder the files go too; a model whose files are on another machine is put out of force."""
     put_comment()
     disk = settings.home().parent / "disk"
-    model_id = _folder(disk / "model", {"kind": "quality"})
-    settings.models().mkdir(parents=True)
-    (settings.models() / model_id).symlink_to(disk / "model")
-    elsewhere = digest("elsewhere", 64)
+    folder = make_model({"kind": "quality"})
+    model_id, elsewhere = folder.name, digest("elsewhere", 64)
+    folder.rename(disk)
+    folder.symlink_to(disk)
     for name in (model_id, elsewhere):
         model_registry.record_texts("quality", name, pl.Series("text", [SAID, "another"]))
-    rows = filled("models", *({"kind": "quality", "day": parse_day(DAY), "model_id": name, "is_promoted": True}
-                              for name in (model_id, elsewhere)))  # fmt: skip
-    warehouse.overwrite("models", warehouse.slice_of(kind="quality"), rows)
-    outcome = run.forget(Request(comment_ids=["c1"]))
+    rows = [{"kind": "quality", "day": parse_day(DAY), "model_id": name} for name in (model_id, elsewhere)]
+    warehouse.overwrite("models", warehouse.slice_of(kind="quality"), filled("models", *rows))
+    outcome = run.forget(COMMENT)
     assert dict(outcome.models.select("model_id", "action").rows()) == {model_id: "removed", elsewhere: "absent"}
     assert model_registry.select_model_id("quality", None) is None
-    assert not (disk / "model").exists()
+    assert not disk.exists()
     assert list(settings.models().iterdir()) == []
 
 
@@ -390,21 +378,16 @@ def test_texts_of_before_and_titles_in_front_of_bodies_are_known(tables: Path) -
     """
     put_comment()
     before = text_hash(pl.Series(["as it was once"])).item()
-    warehouse.overwrite("scores", warehouse.slice_of(source="weibo", day=DAY),
-                        filled("scores", {"comment_id": "c1", "text_hash": before}))  # fmt: skip
+    weibo = warehouse.slice_of(source="weibo", day=DAY)
+    warehouse.overwrite("scores", weibo, filled("scores", {"comment_id": "c1", "text_hash": before}))
     article = {"thread_id": "a1", "title": "Late", "text": "It rained and nobody came."}
-    warehouse.overwrite("articles", warehouse.slice_of(source="weibo", day=DAY), filled("articles", article))
-    folders = []
-    for text in ("as it was once", "Late It rained and nobody came."):
-        model_id = _folder(settings.models() / "draft", {"kind": "count", "of": text[:4]})
-        folders.append((settings.models() / "draft").rename(settings.models() / model_id))
-        model_registry.record_texts("any", model_id, pl.Series("text", [text, "another"]))
+    warehouse.overwrite("articles", weibo, filled("articles", article))
+    texts = ("as it was once", "Late It rained and nobody came.")
+    folders = [make_model({"kind": "count", "of": text[:4]}, [text, "another"]) for text in texts]
     run.forget(Request(comment_ids=["c1"], thread_ids=["a1"]))
     assert [folder.is_dir() for folder in folders] == [False, False]
-    assert set(warehouse.scan("training_texts").collect()["text_hash"]) == {
-        "erased",
-        text_hash(pl.Series(["another"])).item(),
-    }
+    hashes = set(warehouse.scan("training_texts").collect()["text_hash"])
+    assert hashes == {"erased", text_hash(pl.Series(["another"])).item()}
 
 
 def test_pages_of_the_day_and_caches_go(tables: Path) -> None:
@@ -415,14 +398,9 @@ def test_pages_of_the_day_and_caches_go(tables: Path) -> None:
     for path in (*pages, spilt):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("短")
-    assert run.forget(Request(comment_ids=["c1"])).report_days == [DAY]
+    assert run.forget(COMMENT).report_days == [DAY]
     assert [path.is_file() for path in (*pages, spilt)] == [False, True, False]
-
-
-def test_no_old_metadata_leads_to_what_went(tables: Path) -> None:
-    """After an erasure every metadata file of the comments names states that are still there, and no others."""
-    put_comment()
-    run.forget(Request(comment_ids=["c1"]))
+    # every metadata file of the comments names states that are still there, and no others
     handle = warehouse.table("comments")
     states = {snapshot.snapshot_id for snapshot in handle.metadata.snapshots}
     files = list(tables.glob("warehouse/undertone/comments/metadata/*.metadata.json"))

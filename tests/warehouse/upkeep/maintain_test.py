@@ -1,154 +1,307 @@
-"""Upkeep: files are few, and nothing that is in use is swept."""
+"""Upkeep: what is old goes, nothing that is in use is swept, and what is damaged is named."""
 
-from datetime import timedelta
+import os
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
-from polars.testing import assert_frame_equal
+from pyiceberg.table.statistics import StatisticsFile
 
 from pipeline import settings, warehouse
+from pipeline.errors import BadInput
 from pipeline.tables import TABLES
-from pipeline.warehouse.upkeep import maintain, sweep
+from pipeline.tasks import upkeep as runs
+from pipeline.warehouse import lineage
+from pipeline.warehouse.files import path_of
+from pipeline.warehouse.upkeep import check, maintain, sweep
 from pipeline.warehouse.upkeep.limits import Limits
 from tests.support.filled import DAY, NEXT, filled
-from tests.support.held import age, data_files, held
+from tests.support.held import age, data_files, held, list_files, texts, write
 
-NOW = timedelta(0)
-EAGER = Limits(keep=NOW, quiet=NOW, files=1)
-
-
-def write(name: str, frame: pl.DataFrame, **where: str) -> None:
-    """Overwrite the slice, of the one day if no other is said."""
-    warehouse.overwrite(name, {"day": DAY, **where}, frame)
+EAGER = Limits(keep=timedelta(0), quiet=timedelta(0), files=1, manifests=2)
+BEFORE = timedelta(seconds=-5)  # a grace that protects nothing
 
 
-def test_compacting_makes_one_file_a_partition(tables: Path) -> None:
-    """Three origins of a day are three files; compacted they are one with the same rows, and other days stay.
-
-    A slice that is written later is replaced as ever.
-    """
-    for origin in ("a", "b", "c"):
-        write("articles", filled("articles", {"origin": origin, "thread_id": origin}), source="weibo", origin=origin)
-    warehouse.overwrite("articles", {"day": NEXT}, filled("articles", {"day": NEXT}))
-    rows = held("articles")
-    other = set(data_files("articles"))
-    assert len(other) == 4
-    assert warehouse.compact("articles", EAGER) == (1, 3, 0)
-    assert len(list(data_files("articles"))) == 2
-    assert len(other & set(data_files("articles"))) == 1
-    assert_frame_equal(held("articles"), rows)
-    assert warehouse.compact("articles", EAGER) == (0, 0, 0)
-    write("articles", rows.filter(pl.col("origin") == "b").with_columns(title=pl.lit("anew")), origin="b")
-    assert held("articles").filter(title="anew").select("origin", "thread_id").rows() == [("b", "b")]
-    assert held("articles").height == rows.height
-
-
-def test_runs_of_all_sources_are_compacted_by_day(tables: Path) -> None:
-    """Each collection adds a file to `runs`, which is partitioned by day alone."""
-    for source in ("weibo", "zhihu"):
-        write("runs", filled("runs", {"source": source}), source=source, origin="test", step="collect")
-    rows = held("runs")
-    assert warehouse.compact("runs", EAGER) == (1, 2, 0)
-    assert len(list(data_files("runs"))) == 1
-    assert_frame_equal(held("runs"), rows)
+def make(path: Path, content: bytes = b"0") -> Path:
+    """Make a file and its folders."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
 
 
 def test_sweeping_takes_old_orphans_alone(tables: Path) -> None:
     """Old files that no state refers to go; young ones, and old ones in use, stay."""
-    write("comments", filled("comments", {"text": "one"}))
-    write("comments", filled("comments", {"text": "two"}))
+    write("one")
+    write("two")
     pinned = warehouse.snapshot("comments")
-    write("comments", filled("comments", {"text": "three"}))
-    folder = next(data_files("comments")).parent
-    orphans = [folder / "old.parquet", folder.parent.parent / "metadata" / "old.avro"]
-    for path in orphans:
-        path.write_bytes(b"left by a killed write")
+    write("three")
+    folder = data_files("comments")[0].parent
+    orphans = {make(folder / "old.parquet"), make(folder.parents[1] / "metadata" / "old.avro")}
     age(tables)
-    young = folder / "young.parquet"
-    young.write_bytes(b"a write in flight")
-    before = {p for p in (tables / "warehouse").rglob("*") if p.is_file()}
+    make(folder / "young.parquet", b"a write in flight")
+    before = list_files()
     assert sweep.sweep("comments") == 2
-    assert before - {p for p in (tables / "warehouse").rglob("*") if p.is_file()} == set(orphans)
-    assert held("comments")["text"].to_list() == ["three"]
+    assert before - list_files() == orphans
+    assert texts() == ["three"]
     assert warehouse.scan("comments", snapshot_id=pinned).collect()["text"].to_list() == ["two"]
 
 
 def test_expired_states_are_swept_away(tables: Path) -> None:
     """After expiry only the files of the present state remain."""
     for text in ("one", "two", "three"):
-        write("comments", filled("comments", {"text": text}))
-    sweep.expire("comments", NOW)
-    sweep.sweep("comments", -timedelta(seconds=5))
-    folder = tables / "warehouse" / "undertone" / "comments" / "data"
-    assert {p for p in folder.rglob("*") if p.is_file()} == set(data_files("comments"))
-    assert held("comments")["text"].to_list() == ["three"]
-    write("comments", filled("comments", {"text": "four"}))
-    assert held("comments")["text"].to_list() == ["four"]
+        write(text)
+    sweep.expire("comments", timedelta(0))
+    sweep.sweep("comments", BEFORE)
+    assert {path for path in list_files() if "data" in path.parts} == set(data_files("comments"))
+    assert texts() == ["three"]
+    write("four")
+    assert texts() == ["four"]
+
+
+def test_a_snapshot_is_kept_from_its_replacement_on(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was current for long and was just replaced may be pinned by a run: its own age does not expire it."""
+    write("one")
+    pinned = warehouse.snapshot("comments")
+    time.sleep(0.05)
+    write("two")
+    first, last, _ = (entry.timestamp_ms for entry in warehouse.table("comments").metadata.snapshot_log)
+    keep = timedelta(milliseconds=(last - first) / 2)
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime.fromtimestamp(last / 1000, tz) + later
+
+    monkeypatch.setattr(sweep, "datetime", Clock)
+    later = timedelta(milliseconds=1)
+    sweep.expire("comments", keep)
+    assert warehouse.scan("comments", snapshot_id=pinned).collect()["text"].to_list() == ["one"]
+    later = keep + timedelta(milliseconds=2)
+    assert sweep.expire("comments", keep) > 0
+    assert pinned not in {snapshot.snapshot_id for snapshot in warehouse.table("comments").snapshots()}
 
 
 def test_scratch_is_swept_by_age(tables: Path) -> None:
-    """Old staged files go, young ones stay."""
+    """Old staged files go, young ones stay; an old file stays as long as its attempt still writes beside it."""
     old = warehouse.stage("scores", filled("scores", {}))
     age(tables)
     young = warehouse.stage("scores", filled("scores", {}))
     assert sweep.sweep_scratch() == 1
     assert not Path(old["path"]).exists()
     assert Path(young["path"]).exists()
+    Path(young["path"]).unlink()
+    folder = Path(warehouse.attempt("collect"))
+    make(folder / "first")
+    age(tables)
+    make(folder / "last")
+    assert sweep.sweep_scratch() == 0
+    age(tables)
+    assert sweep.sweep_scratch() == 2
 
 
 def test_embeddings_and_training_states_are_swept_by_age(home: Path) -> None:
     """Files that nobody has used for the grace time go, younger ones, folders and what lies elsewhere stay."""
-    assert sweep.sweep_home() == 0  # there may be none yet
-    old = [settings.scratch(name) / "old.bin" for name in ("embeddings", "training", "duckdb/of-a-killed-query")]
-    kept = [settings.scratch("training") / "deeper" / "old.bin", home / "models" / "old.bin", home / "scratch" / "old"]
-    for path in (*old, *kept):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"0")
+    assert set(sweep.maintain_scratch().values()) == {0}  # there may be none yet
+    names = ("embeddings", "training", "duckdb/of-a-killed-query")
+    old = [make(settings.scratch(name) / "old.bin") for name in names]
+    others = [
+        settings.scratch("training") / "deeper" / "old.bin",
+        home / "models" / "old.bin",
+        home / "scratch" / "old",
+    ]
+    for path in others:
+        make(path)
     age(home, 25)
-    young = [settings.scratch(name) / "young.bin" for name in ("embeddings", "training")]
-    for path in young:
-        path.write_bytes(b"0")
-    assert sweep.sweep_home(timedelta(hours=26)) == 0
-    assert sweep.sweep_home() == 3
-    assert [path.exists() for path in (*old, *kept, *young)] == [False] * 3 + [True] * 5
+    young = [make(settings.scratch(name) / "young.bin") for name in names[:2]]
+    assert sweep.maintain_scratch(timedelta(hours=26))["files_removed"] == 0
+    assert sweep.maintain_scratch(dry_run=True) == {"files_removed": 3, "bytes_freed": 3}
+    assert all(path.exists() for path in old)
+    assert sweep.maintain_scratch() == {"files_removed": 3, "bytes_freed": 3}
+    assert [path.exists() for path in (*old, *others, *young)] == [False] * 3 + [True] * 5
 
 
-def test_upkeep_sweeps_the_home_too(tables: Path) -> None:
-    """What is swept of the home is counted among the scratch files."""
-    path = settings.scratch("training") / "old.safetensors"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"0")
+def test_files_of_other_engines_are_kept(tables: Path) -> None:
+    """Statistics that another engine put beside the table are in use, and what lies beside its folders is not ours."""
+    write("one")
+    handle = warehouse.table("comments")
+    folder = Path(path_of(handle.location()))
+    make(folder / "metadata" / "some.stats", b"puffin")
+    make(folder / "notes.txt")
+    statistics = {
+        "snapshot-id": warehouse.snapshot("comments"),
+        "statistics-path": f"file://{folder}/metadata/some.stats",
+        "file-size-in-bytes": 6,
+        "file-footer-size-in-bytes": 2,
+        "blob-metadata": [],
+    }
+    with handle.update_statistics() as update:
+        update.set_statistics(StatisticsFile.model_validate(statistics))
     age(tables)
-    assert sweep.maintain_scratch(dry_run=True) == {"files_removed": 1, "bytes_freed": 1}
-    assert path.exists()
-    assert sweep.maintain_scratch() == {"files_removed": 1, "bytes_freed": 1}
-    assert not path.exists()
+    assert sweep.sweep("comments") == 0
+    assert {"some.stats", "notes.txt"} <= {path.name for path in list_files()}
+
+
+def test_links_are_not_followed_out_of_the_table(tables: Path, tmp_path: Path) -> None:
+    """Old files behind a link that leads out of the table stay."""
+    write("one")
+    other = make(tmp_path / "elsewhere" / "precious.parquet")
+    (data_files("comments")[0].parent / "link").symlink_to(other.parent)
+    age(tables)
+    age(other.parent)
+    assert sweep.sweep("comments", BEFORE) == 0
+    assert other.exists()
+
+
+def test_nothing_found_is_nothing_swept(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If no file of the table is among those listed, the addresses do not fit, and nothing is swept."""
+    write("one")
+    age(tables)
+    for module in (sweep, lineage):
+        monkeypatch.setattr(module, "path_of", lambda location: location)
+    with pytest.raises(BadInput, match="nothing was swept"):
+        sweep.sweep("comments")
+
+
+def test_age_is_by_the_stores_clock(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store whose clock is a day behind ours: its files of this minute are young."""
+    write("one")
+    young = make(data_files("comments")[0].with_name("young.parquet"))
+    age(tables)  # the store dates everything two days back, the clock file included
+
+    class Slow:
+        """The local file system, two days behind."""
+
+        def __init__(self) -> None:
+            self.system = lineage.fs.LocalFileSystem()
+
+        def get_file_info(self, selection: Any) -> Any:
+            if isinstance(selection, str) and "clock-" in selection:
+                os.utime(selection, (time.time() - 48 * 3600,) * 2)
+            return self.system.get_file_info(selection)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.system, name)
+
+    monkeypatch.setattr(lineage, "open_store", lambda location: (Slow(), path_of(location)))
+    assert sweep.sweep("comments") == 0
+    assert young.exists()
+
+
+def shorten(path: Path) -> None:
+    """Cut a file's end off."""
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def garble(path: Path) -> None:
+    """Leave a file its size and no sense."""
+    path.write_bytes(b"\x01" * path.stat().st_size)
+
+
+each_harm = pytest.mark.parametrize(
+    ("harm", "message"),
+    [(Path.unlink, "missing"), (shorten, "bytes, not the"), (garble, "not readable|bytes have changed")],
+)
+
+
+@each_harm
+def test_a_damaged_data_file_is_named(tables: Path, harm: Callable[[Path], None], message: str) -> None:
+    """A missing, cut or garbled file is an error naming table, partition and file, and nothing is changed."""
+    write("one")
+    write("two")
+    write("other", day=NEXT)
+    (bad,) = [path for path in data_files("comments") if pl.read_parquet(path)["text"].to_list() == ["two"]]
+    harm(bad)
+    before, snapshot = list_files(), warehouse.snapshot("comments")
+    with pytest.raises(BadInput, match=f"comments is damaged.*source=weibo/day={DAY}, {bad}: .*({message})"):
+        warehouse.maintain("comments", EAGER)
+    assert (list_files(), warehouse.snapshot("comments")) == (before, snapshot)
+    assert len(check.check("comments", footers=True).problems) == 1
+    # without footers only presence and size are checked
+    assert len(check.check("comments").problems) == (harm is not garble)
+
+
+@each_harm
+@pytest.mark.parametrize("kind", ["manifest", "manifest list"])
+def test_a_damaged_manifest_is_named(tables: Path, kind: str, harm: Callable[[Path], None], message: str) -> None:
+    """The same of the files that name the data files."""
+    write("one")
+    current = warehouse.table("comments").current_snapshot()
+    assert current is not None
+    manifest = current.manifests(warehouse.table("comments").io)[0].manifest_path
+    path = path_of({"manifest": manifest, "manifest list": current.manifest_list}[kind])
+    harm(Path(path))
+    with pytest.raises(BadInput, match=f"comments is damaged.*{kind}, {path}: .*({message})"):
+        warehouse.maintain("comments", EAGER)
+
+
+def test_missing_metadata_is_named(tables: Path) -> None:
+    """A catalog that names a file of metadata which is not there is an error in words, not a traceback."""
+    write("one")
+    Path(path_of(warehouse.table("comments").metadata_location)).unlink()
+    with pytest.raises(BadInput, match=r"comments is damaged.*metadata"):
+        warehouse.maintain("comments", EAGER)
+
+
+def test_many_snapshots_are_warned_of(
+    tables: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Counts over their limits are warned of by name."""
+    write("one")
+    write("two")
+    monkeypatch.setitem(maintain.MANY, "snapshots", 2)
+    warehouse.maintain("comments")
+    assert "comments has 3 snapshots, more than 2" in caplog.text
+
+
+@pytest.mark.parametrize("hasty", [{"grace_hours": 23}, {"keep_days": 6.9}])
+def test_hasty_limits_are_refused(tables: Path, hasty: Any) -> None:
+    """Limits shorter than the longest task or run are BadInput, unless forced; unknown tables too."""
+    params: Any = {**runs.DEFAULTS, **hasty}
+    with pytest.raises(BadInput, match="force it only"):
+        runs.list_tables([], params)
+    assert runs.parse_limits({**params, "force": True}) != runs.parse_limits(runs.DEFAULTS)
+    assert runs.parse_limits(runs.DEFAULTS) == Limits()
+    with pytest.raises(BadInput, match="no table words"):
+        runs.list_tables(["words"], runs.DEFAULTS)
+    write("one")
+    assert runs.list_tables([], runs.DEFAULTS) == ["comments"]
+    assert runs.maintain_table("comments", runs.DEFAULTS)["rows"] == 1
+    assert runs.maintain_scratch(runs.DEFAULTS)["files_removed"] == 0
 
 
 def test_maintaining_empty_tables_does_nothing(tables: Path) -> None:
     """Tables that were never written, and a scratch folder that is not there, need no upkeep."""
-    assert maintain.written() == []
-    done = warehouse.maintain("comments")
-    assert done.pop("metadata_files") == done.pop("checksums_added") == 1
-    assert set(done.values()) == {0}
-    assert set(sweep.maintain_scratch().values()) == {0}
+    assert maintain.list_written() == []
+    counts = warehouse.maintain("comments")
+    assert counts.pop("metadata_files") == counts.pop("checksums_added") == 1
+    assert set(counts.values()) == {0}
 
 
 @pytest.mark.parametrize(("folder", "names"), [("home", list(TABLES)), ("my hömé 主页", ["comments", "tokens"])])
 def test_maintaining_filled_tables_keeps_every_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, names: list[str]
 ) -> None:
-    """All tables have their rows after upkeep of files that are all old, wherever the home lies."""
+    """All tables have their rows after upkeep of files that are all old, wherever the home lies.
+
+    A dry run before it counts and changes nothing.
+    """
     monkeypatch.setenv("UNDERTONE_HOME", str(tmp_path / folder))
     warehouse.create()
     for name in names:
         frame = filled(name, {})
-        where = {c: frame[c][0] for c in TABLES[name].partitions}
+        partition = {column: frame[column][0] for column in TABLES[name].partitions}
         for _ in range(2):
-            warehouse.commit(name, where, [warehouse.stage(name, frame)])
+            staged = [warehouse.stage(name, frame)]
+            warehouse.overwrite(name, partition, warehouse.staged_rows(name, staged))
     age(tmp_path)
-    assert maintain.written() == names
+    assert maintain.list_written() == names
+    before = list_files(names[0])
+    assert warehouse.maintain(names[0], EAGER, dry_run=True)["snapshots_expired"] > 0
+    assert list_files(names[0]) == before
     assert all(warehouse.maintain(name, EAGER)["files_removed"] > 0 for name in names)
     assert sweep.maintain_scratch()["files_removed"] == 2 * len(names)
     assert all(held(name).equals(filled(name, {})) for name in names)
