@@ -37,9 +37,7 @@ TABLES: dict[str, Table] = {
     "articles": Table(Articles, ("source", "day", "thread_id"), ("source", "day")),
     "comments": Table(Comments, _COMMENT, ("source", "day")),
     "tokens": Table(
-        Tokens,
-        ("source", "day", "text_hash", "tokenizer", "tokenizer_version", "dictionary_hash"),
-        ("source", "day"),
+        Tokens, ("source", "day", "text_hash", "tokenizer", "tokenizer_version", "dictionary_hash"), ("source", "day")
     ),
     "sentences": Table(Sentences, ("source", "item_id"), ("source",)),
     "completions": Table(Completions, ("source", "completion_id"), ("source",)),

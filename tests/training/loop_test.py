@@ -53,11 +53,7 @@ def equal(outcome: Outcome, other_outcome: Outcome) -> bool:
 
 @pytest.mark.parametrize(
     ("criterion", "values", "best"),
-    [
-        (ACCURACY, [0.2, 0.9, 0.4, 0.9], 2),
-        (ACCURACY, [0.0, 0.0], 1),
-        (LOSSES, [0.9, 0.2, 0.4, 0.2], 2),
-    ],
+    [(ACCURACY, [0.2, 0.9, 0.4, 0.9], 2), (ACCURACY, [0.0, 0.0], 1), (LOSSES, [0.9, 0.2, 0.4, 0.2], 2)],
 )
 def test_the_first_of_the_best_epochs_is_kept(criterion: Criterion, values: list[float], best: int) -> None:
     """The highest accuracy or the lowest loss chooses the epoch, and the weights are those after it."""

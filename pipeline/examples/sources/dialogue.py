@@ -12,10 +12,7 @@ LUDWIG_ALTERNATIVE = PROMPT
 """LUDWIG's explicit forms are read from its labels, as Table 6 describes them; its column "Generation" and Table 7
 show forms written by GPT-3.5. Who wants those sets `explicit` to null and `prompt` to this."""
 
-_UTTERANCES = {
-    "context": ("Context utterance", "context"),
-    "response": ("Response utterance", "response"),
-}
+_UTTERANCES = {"context": ("Context utterance", "context"), "response": ("Response utterance", "response")}
 
 
 def _join_dialogue(question: str, answer: str) -> pl.Expr:

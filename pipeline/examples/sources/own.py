@@ -27,7 +27,6 @@ def read_own(path: Path) -> Read:
     fields = {name: pl.when(is_filled(name)).then(pl.col(name).str.strip_chars()) for name in ("id", "lang", "prompt")}
     rows = rows.with_columns(label=label, item_id=pl.coalesce(fields["id"], "item_id"))
     rows = rows.with_columns(
-        *(scrub_column(rows[name]) for name in ("text", "explicit", "prompt")),
-        scrub_ids(rows["item_id"], "own", None),
+        *(scrub_column(rows[name]) for name in ("text", "explicit", "prompt")), scrub_ids(rows["item_id"], "own", None)
     )
     return finish(rows, fields["prompt"], lang=pl.coalesce(fields["lang"], detect_language("text")))

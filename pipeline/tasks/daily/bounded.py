@@ -46,10 +46,7 @@ def read_bounds() -> Bounds:
 
 
 def run_bounded(
-    name: str,
-    arguments: Mapping[str, Any],
-    bounds: Bounds,
-    on_progress: Callable[[int], None] = lambda _: None,
+    name: str, arguments: Mapping[str, Any], bounds: Bounds, on_progress: Callable[[int], None] = lambda _: None
 ) -> Any:
     """Call a function in a child process and return its result.
 

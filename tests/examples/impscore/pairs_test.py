@@ -132,7 +132,7 @@ def test_dialogues_keep_their_question() -> None:
         answers(("- Coming along? - My tent leaks.", "B: No, I am not.", "dialogue_en"))
     )
     assert kept.select("implicit", "explicit").rows() == [
-        ("- Coming along? - My tent leaks.", "- Coming along? - No, I am not."),
+        ("- Coming along? - My tent leaks.", "- Coming along? - No, I am not.")
     ]
 
 

@@ -44,10 +44,7 @@ def test_toxigen_texts_and_levels(tmp_path: Path) -> None:
     rows = [("cats", 1, 3, r"""b"it\xe2\x80\x99s\n a cat's 'life' \\o/" """.strip()), ("", 1, 3, "b-list cats"),
             ("", "", 3, "no level"), ("", 1, 3, "b''")]  # fmt: skip
     found = read("toxigen", table(tmp_path / "toxigen.csv", TOXIGEN, *rows))
-    assert labels(found) == [
-        ("it\u2019s a cat's 'life' \\o/", "implicit", None),
-        ("b-list cats", "implicit", None),
-    ]
+    assert labels(found) == [("it\u2019s a cat's 'life' \\o/", "implicit", None), ("b-list cats", "implicit", None)]
     assert reasons(found) == [("no_label", "toxigen.csv:3"), ("blank_text", "toxigen.csv:4")]
 
 

@@ -84,11 +84,7 @@ def test_numbers_can_be_changed() -> None:
     ("profile", "changes", "message"),
     [
         ("papr", {}, "no profile 'papr'; choose one of paper, official, undertone"),
-        (
-            "paper",
-            {"gamma": 1.0, "beta": 2},
-            "a recipe has no field beta, gamma; its fields are features",
-        ),
+        ("paper", {"gamma": 1.0, "beta": 2}, "a recipe has no field beta, gamma; its fields are features"),
         ("paper", {"space": "fourth"}, "space should be one of p2s, s2p, third; found 'fourth'"),
         ("paper", {"tune": "some"}, "tune should be one of none, adapter, full"),
         ("paper", {"epochs": "many"}, "epochs should be a whole number from 1; found 'many'"),
