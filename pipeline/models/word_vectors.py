@@ -41,8 +41,8 @@ def read(path: Path, only: Collection[str] | None = None, first: int = 0) -> Wor
 
     Args:
         path: the file, UTF-8.
-        only: words to keep, as a set; all by default. A file of 2 M words in 300 dimensions takes 2.4 GB, and
-            twice that while it is read.
+        only: words to keep, as a set; all by default. Two million words in 300 dimensions take 2.4 GB, and twice that
+            while they are read.
         first: also keep the words of this many first lines; the files begin with the frequent words.
 
     Raises:
@@ -55,7 +55,7 @@ def read(path: Path, only: Collection[str] | None = None, first: int = 0) -> Wor
         if number == 1 and len(fields) == 2 and all(field.isdecimal() for field in fields):
             promised, width = map(int, fields)
             continue
-        width = width or sum(1 for _ in takewhile(_is_number, reversed(fields[1:])))
+        width = width or sum(1 for _ in takewhile(lambda field: _parse_numbers([field]) is not None, fields[:0:-1]))
         is_long = len(fields) > width + 1  # a word with blanks, or a number too many
         if width < 1 or len(fields) <= width or (is_long and _parse_numbers(fields[1:]) is not None):
             raise BadInput(f"{path}, line {number}: expected a word and {max(width, 1)} numbers, found {line[:60]!r}")
@@ -68,10 +68,6 @@ def read(path: Path, only: Collection[str] | None = None, first: int = 0) -> Wor
     if not count or (promised and promised != count):
         raise BadInput(f"{path}: expected {promised or 'some'} vectors, found {count}; is the file complete?")
     return WordVectors(list(vectors), np.array(list(vectors.values()), np.float32).reshape(-1, width))
-
-
-def _is_number(field: str) -> bool:
-    return _parse_numbers([field]) is not None
 
 
 def _parse_numbers(fields: list[str]) -> Vectors | None:
@@ -98,7 +94,7 @@ def write(path: Path, word_vectors: WordVectors) -> None:
 
 
 def find_rows(row_of: Mapping[str, int], word: str) -> list[int]:
-    """Return the rows whose mean represents a word: its own, its lower case's, or its characters'; maybe none."""
+    """Return the rows whose mean represents a word: of the word, its lower case, or its characters; maybe none."""
     for form in (word, word.lower()):
         if form in row_of:
             return [row_of[form]]
