@@ -83,10 +83,13 @@ def make_learner(
     module: nn.Module, optimiser: torch.optim.Optimizer, generator: torch.Generator, clip: float
 ) -> Learner:
     """Make a learner of one module, whose frozen parameters are not saved."""
-    restore = partial(module.load_state_dict, strict=False)
-    weights = partial(copy_unfrozen_weights, module)
     return Learner(
-        optimiser=optimiser, generator=generator, weights=weights, restore=restore, modules=[module], clip=clip
+        optimiser=optimiser,
+        generator=generator,
+        weights=partial(copy_unfrozen_weights, module),
+        restore=partial(module.load_state_dict, strict=False),
+        modules=[module],
+        clip=clip,
     )
 
 
@@ -121,9 +124,8 @@ def check_loss(loss: float, epoch: int) -> None:
 def fingerprint(facts: object, *parts: pl.DataFrame | npt.NDArray[Any]) -> str:
     """Return the SHA-256 of a training's inputs, against which its saved state is checked.
 
-    Args:
-        facts: the recipe and other small inputs; without the number of epochs if a training may be extended.
-        parts: the training data.
+    `facts` are the recipe and other small inputs, without the number of epochs if a training may be extended; `parts`
+    are the training data.
     """
     key = hashlib.sha256(repr(facts).encode())
     for part in parts:
@@ -136,9 +138,13 @@ def fingerprint(facts: object, *parts: pl.DataFrame | npt.NDArray[Any]) -> str:
 
 
 def run(
-    epoch: Callable[[int], Row], learner: Learner, criterion: Criterion, epochs: int, state: Path | None = None,
+    epoch: Callable[[int], Row],
+    learner: Learner,
+    criterion: Criterion,
+    epochs: int,
+    state: Path | None = None,
     training_id: str | None = None,
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     """Run the remaining epochs and keep the best.
 
     Args:
@@ -172,10 +178,9 @@ def run(
         log.info("training resumes after epoch %d", len(history))
     for number in iterate(range(len(history) + 1, epochs + 1), "epochs"):
         row = (number, *epoch(number))
-        numbers = (
-            f"{name} {value:.4f}" for name, value in zip(criterion.columns, row[1:], strict=True) if name != "count"
-        )
-        log.info("epoch %d of %d: %s", number, epochs, ", ".join(numbers))
+        values = zip(criterion.columns, row[1:], strict=True)
+        text = ", ".join(f"{name} {value:.4f}" for name, value in values if name != "count")
+        log.info("epoch %d of %d: %s", number, epochs, text)
         if goodness(row) > max(map(goodness, history), default=-math.inf):
             best = _copy(learner.weights())
         history.append(row)

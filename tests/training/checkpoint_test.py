@@ -74,12 +74,14 @@ def test_an_optimiser_goes_on(tmp_path: Path) -> None:
     first = adam(uninterrupted)
     for aim in (0.0, 5.0, -1.0):
         step(uninterrupted, first, aim)
-    checkpoint.save(tmp_path / "state", {"w": uninterrupted, **checkpoint.pack_optimiser(first)}, {})
+    generator = torch.Generator()
+    checkpoint.save(tmp_path / "state", checkpoint.pack_training({}, {"w": uninterrupted}, first, generator), {})
     state = checkpoint.read(tmp_path / "state")
     assert state is not None
-    resumed = state[0]["w"].clone().requires_grad_()
+    resumed = uninterrupted.detach().clone().requires_grad_()
     second = adam(resumed)
-    checkpoint.restore_optimiser(second, state[0])
+    _, current = checkpoint.restore_training(state[0], second, generator)
+    assert torch.equal(current["w"], resumed)
     for aim in (2.0, 0.5):
         step(uninterrupted, first, aim)
         step(resumed, second, aim)
