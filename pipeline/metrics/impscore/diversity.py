@@ -17,22 +17,16 @@ def sample_pairs(text_count: int, pairs: int = PAIRS, seed: int = SEED) -> Ints:
     Pairs are numbered 0, 1, 2, … as (0,1), (0,2), (1,2), (0,3), …, and numbers are drawn, so that 100,000 texts cost
     no more than 100.
 
-    Args:
-        text_count: n, rows to choose from.
-        pairs: how many.
-        seed: the same seed gives the same pairs.
-
     Returns:
         [pairs, 2], in each the lesser row first, in random order.
 
     Raises:
-        BadInput: n texts have fewer pairs than that.
+        BadInput: so many texts have fewer pairs.
     """
     possible = text_count * (text_count - 1) // 2
     if not 0 <= pairs <= possible:
         raise BadInput(f"{text_count} texts have {possible} distinct pairs; expected to sample {pairs}")
-    pair_numbers = np.random.default_rng(seed).choice(possible, pairs, replace=False).astype(np.int64)
-    return _decode_pairs(pair_numbers)
+    return _decode_pairs(np.random.default_rng(seed).choice(possible, pairs, replace=False).astype(np.int64))
 
 
 def _decode_pairs(pair_numbers: Ints) -> Ints:
