@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.examples.sources import opinion, read
+from pipeline.examples.sources import read
 from tests.examples.sources.writing import jsonl, labels, reasons, text
 
 HEADER = "Tweet index\tLabel\tTweet text\n"
@@ -100,7 +100,7 @@ def test_snarks_bad_examples(tmp_path: Path, example: str, said: str) -> None:
 
 
 def test_r3(tmp_path: Path) -> None:
-    """Lines of three files belong together; what the system wrote comes only when asked for."""
+    """Lines of two files belong together."""
     text(tmp_path / "non-sarcastic.txt", "It rains.\nI lost.\nIt is late.\n")
     text(tmp_path / "human-sarcasm.txt", "Lovely weather.\n I lost. \n")
     with pytest.raises(BadInput, match=r"human-sarcasm\.txt: expected 3 lines as in non-sarcastic\.txt, found 2"):
@@ -109,14 +109,5 @@ def test_r3(tmp_path: Path) -> None:
     found = read("r3", tmp_path)
     assert labels(found) == [("Lovely weather.", "implicit", "It rains."), ("So early.", "implicit", "It is late.")]
     assert reasons(found) == [("same_text", "human-sarcasm.txt:2")]
-    with pytest.raises(BadInput, match=r"holds no FM-output\.txt"):
-        opinion.read_r3(tmp_path, system=True)
-    text(tmp_path / "FM-output.txt", "Sun.\nWon.\nEarly.\n")
-    found = opinion.read_r3(tmp_path, system=True)
-    assert labels(found)[2:] == [
-        ("Sun.", "implicit", "It rains."),
-        ("Won.", "implicit", "I lost."),
-        ("Early.", "implicit", "It is late."),
-    ]
     with pytest.raises(BadInput, match="expected a folder with"):
-        read("r3", tmp_path / "FM-output.txt")
+        read("r3", tmp_path / "human-sarcasm.txt")
