@@ -10,12 +10,11 @@ from typing import NamedTuple
 import dataframely as dy
 import polars as pl
 
-from pipeline.tables.cloze import ClozeItems, ClozeTargets
 from pipeline.tables.collected import Articles, Comments, RawPages, Tokens
 from pipeline.tables.columns import SOURCE
 from pipeline.tables.commenting import CommentGrades, GeneratedComments, MetricScores, ReferenceComments, Threads
+from pipeline.tables.examples import ClozeItems, ClozeTargets, Completions, Pairs, Sentences
 from pipeline.tables.labels import AnnotatedComments, Annotations, Labels, LabelTasks
-from pipeline.tables.pairs import Completions, Pairs, Sentences
 from pipeline.tables.records import ERASED, PROVENANCE, Dropped, Erasures, ModelErasures, Runs, TrainingTexts
 from pipeline.tables.scores import Compressions, Evaluations, Models, Scores, Studies
 
