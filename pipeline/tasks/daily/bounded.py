@@ -10,11 +10,11 @@ import logging
 import os
 import selectors
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any, NamedTuple
 
 import psutil
@@ -48,7 +48,7 @@ def read_bounds() -> Bounds:
 def run_bounded(
     name: str, arguments: Mapping[str, Any], bounds: Bounds, on_progress: Callable[[int], None] = lambda _: None
 ) -> Any:
-    """Call a function in a child process and return its result.
+    """Call a function in a child process and return its result, plain JSON.
 
     Args:
         name: `module:function`. The function also gets `on_progress(count)`, which calls `on_progress` here, and
@@ -56,9 +56,6 @@ def run_bounded(
         arguments: keyword arguments, plain JSON.
         bounds: limits of the child.
         on_progress: called with each count that the function reports.
-
-    Returns:
-        The result of the function, as plain JSON.
 
     Raises:
         BadInput: a limit was reached or a native reader crashed; file, limit and setting are named.
@@ -88,11 +85,9 @@ class _Child:
 
     def run(self) -> Any:
         """Start the child, wait for its end, and return its result or raise its error."""
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _START, *(path or str(Path.cwd()) for path in sys.path)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=settings.environment(), start_new_session=True,
-        )  # fmt: skip
+        command = [sys.executable, "-P", "-c", _START, *(path or str(Path.cwd()) for path in sys.path)]
+        environment = settings.environment()
+        self.process = Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment, start_new_session=True)
         self.started_at = time.monotonic()
         try:
             self._send()
@@ -123,13 +118,12 @@ class _Child:
             selector.register(out, selectors.EVENT_READ)
             selector.register(err, selectors.EVENT_READ)
             checked_at = 0.0
-            while out in {key.fileobj for key in selector.get_map().values()}:
-                ready = {key.fileobj for key, _ in selector.select(POLL_SECONDS)}
-                for pipe in ready:
-                    data = os.read(pipe.fileno(), 1 << 16)  # type: ignore[union-attr]
+            while out.fileno() in selector.get_map():
+                for key, _ in selector.select(POLL_SECONDS):
+                    data = os.read(key.fd, 1 << 16)
                     if not data:
-                        selector.unregister(pipe)
-                    elif pipe is err:
+                        selector.unregister(key.fileobj)
+                    elif key.fileobj is err:
                         self.tail = (self.tail + data)[-_TAIL_BYTES:]
                     else:
                         *lines, partial_line = (partial_line + data).split(b"\n")
@@ -196,16 +190,15 @@ class _Child:
             raise self._crash(stderr)
         if self.outcome["kind"] == "result":
             return self.outcome["value"]
-        if self.outcome["class"] == "MemoryError":
+        name, message = self.outcome["class"], self.outcome["message"]
+        if name == "MemoryError":
             raise self._memory_error()
-        if self.outcome["class"] == "PanicException":
-            raise BadInput(f"{self.file}: its reader stopped ({self.outcome['message']}); the file is damaged")
-        kind = getattr(errors, self.outcome["class"], None)
+        if name == "PanicException":
+            raise BadInput(f"{self.file}: its reader stopped ({message}); the file is damaged")
+        kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, UndertoneError):
-            raise kind(self.outcome["message"])
-        bug = UndertoneError(
-            f"{self.file}: a bug in Undertone: {self.outcome['class']}; --verbose prints where; please report it"
-        )
+            raise kind(message)
+        bug = UndertoneError(f"{self.file}: a bug in Undertone: {name}; --verbose prints where; please report it")
         bug.exit_code = BUG
         raise bug
 
@@ -227,11 +220,7 @@ class _Child:
 
 def _replay_log(message: dict[str, Any]) -> None:
     """Log a record of the child's log, with its fields, in this process."""
-    logger = logging.getLogger(message["logger"])
-    if not message["fields"]:
-        logger.log(message["level"], "%s", message["text"])
-        return
-    import structlog
+    from structlog.contextvars import bound_contextvars
 
-    with structlog.contextvars.bound_contextvars(**message["fields"]):
-        logger.log(message["level"], "%s", message["text"])
+    with bound_contextvars(**message["fields"]):
+        logging.getLogger(message["logger"]).log(message["level"], "%s", message["text"])
