@@ -33,9 +33,6 @@ def implicitness(texts: Sequence[str], model: str | None = None) -> "list[float 
 def distance(first: Sequence[str], second: Sequence[str], model: str | None = None) -> "list[float | None]":
     """Measure the pragmatic distance of texts row by row: 0 where they mean the same; None where one has no text.
 
-    Raises:
-        BadInput: there are not as many second texts as first ones.
-
     >>> import pipeline
     >>> pipeline.distance(["Some of us have an alarm set for five."], ["Please be quiet."])
     [1.045816]
@@ -149,11 +146,7 @@ def compress(texts: Sequence[str], ratio: float, model: str = "count") -> list[s
 def agreement(labels: Sequence[Sequence[Any]]) -> dict[str, float]:
     """Measure how far raters agree: Fleiss' kappa, and Krippendorff's alpha for nominal values.
 
-    Args:
-        labels: for each item the labels of all raters, None where one is missing; Fleiss' kappa leaves such items out.
-
-    Raises:
-        BadInput: an item has more or fewer labels than the first.
+    `labels` has for each item the labels of all raters, None where one is missing; Fleiss' kappa leaves such items out.
 
     >>> import pipeline
     >>> pipeline.agreement([["yes", "yes", "no"], ["no", "no", "no"], ["yes", "yes", "yes"]])

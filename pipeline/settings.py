@@ -164,11 +164,7 @@ def deadline_hours() -> float | None:
 
 
 def import_limits() -> tuple[int, int]:
-    """Return how much of an imported file may be in memory at once.
-
-    Bytes of a file that is read as one, unpacked (UNDERTONE_IMPORT_BYTES), and characters of a line or cell
-    (UNDERTONE_IMPORT_CHARACTERS).
-    """
+    """Return the bytes of a file read as one, unpacked, and the characters of a line or cell, allowed in memory."""
     from pipeline.io.lines import LIMITS
 
     return _count("IMPORT_BYTES", LIMITS.whole), _count("IMPORT_CHARACTERS", LIMITS.line)

@@ -70,12 +70,12 @@ def load(
     device: str | None = None,
     pooling: str = "model",
 ) -> Encoder:
-    """Load an encoder.
+    """Load an encoder: `embedded`, `characters`, a folder, or a hub name with a pinned revision, `{PAPER}@<commit>`.
 
     Args:
-        name: `embedded`, `characters`, a folder, or a hub name with a pinned revision, `{PAPER}@<commit>`.
-        precision: float32, or bfloat16, which is about twice as fast where the hardware has it and moves embeddings
-            by up to 4e-3.
+        name: of the encoder.
+        precision: float32, or bfloat16, which is about twice as fast where the hardware has it and moves embeddings by
+            up to 4e-3.
         threads: batches at once on a CPU; results do not depend on it.
         device: cuda or cpu; by default a GPU if there is one.
         pooling: `model`, as its makers pool and normalise (errata E2); or `layers`, the mean over the words of every

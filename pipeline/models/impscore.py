@@ -65,18 +65,13 @@ class ImpScore(nn.Module):
         dropout: float = 0.0,
         last: int | None = None,
     ) -> None:
-        """Draw the matrices.
+        """Draw the matrices for embeddings of size `dim` and meaning spaces of size `features`, much less than `dim`.
 
-        Args:
-            dim: size d of the embeddings.
-            features: size l of the two meaning spaces, much less than d.
-            generator: source of randomness.
-            design: variant of table 2.
-            hidden: width of a layer before the projections, 0 for none. Not in the paper: the score sees combinations
-                of features, which on graded groups improves it more than any other change of the head.
-            dropout: share of embedding and hidden features dropped at random in training.
-            last: with a hidden layer, the pragmatic projection sees only so many last features of an embedding: those
-                of the encoder's last layer, if embeddings contain all layers. All of them by default.
+        Not in the paper: `hidden` is the width of a layer before the projections, 0 for none. With it the score sees
+        combinations of features, which on graded groups improves it more than any other change of the head, and the
+        pragmatic projection sees only the `last` features of an embedding: those of the encoder's last layer, if
+        embeddings contain all layers. `dropout` is the share of embedding and hidden features dropped at random in
+        training.
         """
         super().__init__()
         self.center: Tensor
@@ -177,14 +172,9 @@ def loss(
 def ranking_loss(implicitness: Tensor, higher: Tensor, lower: Tensor, steps: Tensor, sharpness: float) -> Tensor:
     """Average steps * log(1 + exp(-sharpness (I(higher) - I(lower)))) over comparisons within graded groups: a scalar.
 
-    The pairwise logistic loss of RankNet (Burges et al. 2005); a comparison over more steps counts more.
-
-    Args:
-        implicitness: I of all sentences [n].
-        higher: row of the more implicit sentence of each comparison [m].
-        lower: row of the less implicit one [m].
-        steps: levels between them [m].
-        sharpness: how fast the loss falls with the difference of two scores, which is at most 2.
+    The pairwise logistic loss of RankNet (Burges et al. 2005); a comparison over more steps counts more. `higher` and
+    `lower` are rows of the more and less implicit sentence of each comparison [m], `steps` the levels between them. The
+    sharpness says how fast the loss falls with the difference of two scores, which is at most 2.
     """
     differences = implicitness[higher] - implicitness[lower]
     return (steps * nn.functional.softplus(-sharpness * differences)).mean()

@@ -61,8 +61,8 @@ def fit(
     are cross-fitted, in folds that keep the texts of a context together.
 
     Args:
-        texts: n of them.
-        contexts: of each text; may be empty.
+        texts: n of them, each with its context, which may be empty.
+        contexts: of the texts.
         labels: [n], numbers of the classes, each of which occurs.
         cut: splits a text into words.
         least: n-grams of fewer texts are left out.

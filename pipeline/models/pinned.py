@@ -30,12 +30,9 @@ def locate_files(name: str | Path) -> Files:
     """Find the files of a model and check them.
 
     `name` is a folder; or a hub name and commit, `NAME@COMMIT`, which is fetched unless HF_HUB_OFFLINE is set; or also
-    the `folder_hash` that its files must have, `NAME@COMMIT:SHA256`.
-
-    Raises:
-        BadInput: a hub name without its commit, no safetensors, or files that are not what was pinned.
-        Missing: the files are not on this machine, and HF_HUB_OFFLINE is set.
-        Retry: the hub does not answer.
+    the `folder_hash` that its files must have, `NAME@COMMIT:SHA256`. BadInput for a hub name without its commit, no
+    safetensors, or files that are not what was pinned; Missing if they are not here and HF_HUB_OFFLINE is set; Retry if
+    the hub does not answer.
     """
     if Path(name).is_dir():
         return Files(Path(name), folder_hash(Path(name)))
@@ -101,8 +98,7 @@ def _hash_of_state(path: Path, _size: int, _changed_at: int) -> str:
 def folder_hash(folder: Path) -> str:
     """Return the SHA-256 of a model's weights, vocabularies and configurations: the revision of a folder.
 
-    Raises:
-        BadInput: there are no weights in safetensors, or a part of the model has pickled weights alone.
+    BadInput without weights in safetensors, or if a part of the model has pickled weights alone.
     """
     files = _list_files(folder)
     weight_folders = {path.parent for path in files if path.suffix == ".safetensors"}

@@ -37,16 +37,11 @@ def read(path: Path, only: Collection[str] | None = None, first: int = 0) -> Wor
     """Read vectors from a text file: a word and d numbers a line, separated by blanks, as of GloVe and word2vec.
 
     A first line of two whole numbers (count and d) is word2vec's header. Words may contain blanks, as a few of GloVe's
-    do, since the last d fields are the numbers. The first vector of a repeated word counts.
+    do, since the last d fields are the numbers. The first vector of a repeated word counts. BadInput for a line with
+    another number of fields, or a number that is not finite.
 
-    Args:
-        path: the file, UTF-8.
-        only: words to keep, as a set; all by default. Two million words in 300 dimensions take 2.4 GB, and twice that
-            while they are read.
-        first: also keep the words of this many first lines; the files begin with the frequent words.
-
-    Raises:
-        BadInput: a line has another number of fields, or a number is not finite.
+    By default all words are kept: two million in 300 dimensions take 2.4 GB, and twice that while they are read. With
+    `only`, a set, only its words are kept, and those of the `first` lines; files begin with the frequent words.
     """
     vectors: dict[str, Vectors] = {}
     width = promised = count = 0
@@ -80,11 +75,7 @@ def _parse_numbers(fields: list[str]) -> Vectors | None:
 
 
 def write(path: Path, word_vectors: WordVectors) -> None:
-    """Write vectors atomically in GloVe's format; reading them gives the same numbers.
-
-    Raises:
-        BadInput: a word is empty or contains a line break.
-    """
+    """Write vectors atomically in GloVe's format, from which they come back; BadInput for words that no line holds."""
     for word in word_vectors.words:
         if not word.strip(" ") or len(f"{word}.".splitlines()) > 1:
             raise BadInput(f"{path}: {word!r:.40} cannot be a word of the format")

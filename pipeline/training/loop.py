@@ -100,11 +100,7 @@ def copy_unfrozen_weights(module: nn.Module) -> Weights:
 
 
 def descend(loss: Tensor, learner: Learner, epoch: int) -> float:
-    """Take one optimiser step; return the loss.
-
-    Raises:
-        BadInput: the loss is not finite.
-    """
+    """Take one optimiser step; return the loss. BadInput if it is not finite."""
     value = loss.item()
     check_loss(value, epoch)
     learner.optimiser.zero_grad()
@@ -122,10 +118,9 @@ def check_loss(loss: float, epoch: int) -> None:
 
 
 def fingerprint(facts: object, *parts: pl.DataFrame | npt.NDArray[Any]) -> str:
-    """Return the SHA-256 of a training's inputs, against which its saved state is checked.
+    """Return the SHA-256 of a training's facts (recipe, …) and data, against which its saved state is checked.
 
-    `facts` are the recipe and other small inputs, without the number of epochs if a training may be extended; `parts`
-    are the training data.
+    Leave the number of epochs out of the facts if a training may be extended.
     """
     key = hashlib.sha256(repr(facts).encode())
     for part in parts:
@@ -145,19 +140,12 @@ def run(
     state: Path | None = None,
     training_id: str | None = None,
 ) -> Outcome:
-    """Run the remaining epochs and keep the best.
+    """Run the remaining of so many epochs and keep the best.
 
-    Args:
-        epoch: trains the epoch with the given number (from 1); returns its numbers in the order of the criterion.
-        learner: the state that is trained.
-        criterion: chooses the best epoch.
-        epochs: in all, those of the state included.
-        state: file for the state after each epoch; an interrupted training resumes from it and ends with the same
-            weights on a CPU.
-        training_id: `fingerprint` of the training; None where the name of the state contains it.
-
-    Raises:
-        BadInput: the state is of another training.
+    `epoch` trains the epoch with the given number (from 1) and returns its numbers in the order of the criterion.
+    `state` is a file for the state after each epoch; an interrupted training resumes from it and ends with the same
+    weights on a CPU. BadInput if that state has another `training_id` (`fingerprint`), which is None if the file's name
+    contains it.
     """
     position = criterion.columns.index(criterion.best_by) + 1
 

@@ -22,10 +22,7 @@ def change_profile(
 
     The type of a field states its values: a Literal lists them, int is from 1, float is finite and from 0, a tuple has
     its length. A dropout rate (`dropout` in the name) is below 1. Int fields in `from_zero` may be 0; float fields in
-    `above_zero` may not.
-
-    Raises:
-        BadInput: there is no such profile or field, or the field does not accept the value.
+    `above_zero` may not. BadInput for an unknown profile or field, or another value.
     """
     if profile not in profiles:
         raise BadInput(f"no profile {profile!r}; choose one of {', '.join(profiles)}")

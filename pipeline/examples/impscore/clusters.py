@@ -24,11 +24,10 @@ Ints = npt.NDArray[np.int64]
 def cluster_near_duplicates(texts: pl.Series | Sequence[str], threshold: float = THRESHOLD) -> Ints:
     """Return the cluster of each text, int64 [n]: the lowest row that a chain of near duplicates links it to.
 
-    Candidates come from MinHash bands; exact similarity confirms them. In one band a text is compared with at most the
-    next 100 in alphabetical order, so that many similar texts do not cost quadratic time. The order of the texts does
-    not change the clusters. Texts under eight characters are near duplicates only if equal.
-
-    The threshold is the least Jaccard similarity of the character trigrams of lower-cased texts.
+    Candidates come from MinHash bands; exact Jaccard similarity of the character trigrams of lower-cased texts confirms
+    them. In one band a text is compared with at most the next 100 in alphabetical order, so that many similar texts do
+    not cost quadratic time. The order of the texts does not change the clusters. Texts under eight characters are near
+    duplicates only if equal.
     """
     text = pl.col("text").str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
     rows = pl.DataFrame({"text": pl.Series(texts, dtype=pl.String)}).select(text, row=pl.int_range(pl.len()))

@@ -1,7 +1,7 @@
 """Graded groups: one intent in several wordings, from the most explicit to the most implicit (ImpScore, section 6.1).
 
-The paper's own groups are not public. Those of the sample were written for Undertone, balanced so that neither length
-nor punctuation gives the level away. The order is the writers' judgement.
+The paper's groups are not public. Those of the sample are ours, balanced so that neither length nor punctuation gives
+the level away; their order is the writers' judgement.
 """
 
 import zlib
@@ -63,15 +63,10 @@ def majority_language() -> pl.Expr:
 
 
 def read_ratings(path: Path, groups: pl.DataFrame) -> pl.DataFrame:
-    """Read raters' orders of groups: `{"rater": str, "group": str, "ranks": [one a sentence, 1 the most explicit]}`.
+    """Read lines of JSON `{"rater": str, "group": str, "ranks": [one a sentence, 1 the most explicit]}`.
 
-    Equal ranks are ties. All raters should have ranked the same groups, rows of `read`.
-
-    Returns:
-        A row a sentence and rater: rater, group, level, rank.
-
-    Raises:
-        BadInput: a fault in the JSON Lines file, with line and field.
+    Equal ranks are ties; all raters should have ranked the same groups, rows of `read`. Returns rater, group, level,
+    rank. BadInput with line and field for a fault.
     """
     sizes = dict(groups.group_by("group").len().iter_rows())
     rows: list[tuple[str, str, int, float]] = []

@@ -25,12 +25,9 @@ def add_negatives(
     sentence itself. All allowed rows are equally likely; the order of the pairs does not matter. Pairs of a source with
     one explicit text are dropped as `no_negative`.
 
-    Args:
-        pairs: with pair_id, source, implicit, explicit.
-        seed: of the draw.
-        vectors: float32 [n, d], embeddings of the explicit sentence of each row of `pairs`, which may be mapped from
-            a file. With them the negatives are hard: of 32 drawn sentences the one nearest to the pair's own explicit
-            sentence with a cosine below 0.95, or the farthest if none is below.
+    With `vectors`, float32 [n, d] embeddings of the explicit sentences, which may be mapped from a file, negatives are
+    hard: of 32 drawn sentences the one nearest to the pair's explicit sentence with a cosine below 0.95, or the
+    farthest if none is below.
     """
     if vectors is not None and len(vectors) != len(pairs):
         raise ValueError(f"expected a vector for each of {len(pairs)} pairs, got {len(vectors)}")

@@ -1,7 +1,6 @@
-"""Pairs for ImpScore (section 4): an implicit sentence, its explicit form, and a negative.
+"""Pairs for ImpScore (section 4) of `sentences` and `completions`: an implicit sentence, its explicit form, a negative.
 
-They are built from rows of `sentences` that have an explicit form, and from rows of `completions`. Dropped rows are
-(source, reason, row_key).
+Dropped rows are (source, reason, row_key).
 """
 
 import hashlib
@@ -167,10 +166,8 @@ def read(path: Path, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:
     """Read rows of `pairs` from a csv, tsv, jsonl or parquet file with columns implicit and explicit.
 
     Optional columns: negative (drawn if absent), source (default `own`), lang (default by the script) and split (all
-    rows or none; default by `profile`). Texts are stripped; of a repeated pair the first row counts.
-
-    Raises:
-        BadInput: a fault, with file, row and field.
+    rows or none; default by `profile`). Texts are stripped; of a repeated pair the first row counts. BadInput with
+    file, row and field for a fault.
     """
     parsed = []
     for chunk in read_chunks(path):

@@ -19,15 +19,9 @@ SCHEMA: dict[str, pl.DataType] = {"reference": pl.String(), "options": pl.List(p
 
 
 def read(path: Path) -> pl.DataFrame:
-    """Read questions of a JSON Lines file, `{"reference": str, "options": [str], "answer": int}` a line.
+    """Read lines of JSON `{"reference": str, "options": [str], "answer": int}`; BadInput with line and field.
 
     `answer` is the index of the right option: the first option is 0, not 1.
-
-    Returns:
-        A row a question: reference, options, answer.
-
-    Raises:
-        BadInput: a fault, with file, line and field.
     """
     rows = [_parse_question(entry, f"{path}, line {number}") for number, entry in read_json_lines(path)]
     if not rows:
@@ -49,13 +43,8 @@ def _parse_question(entry: dict[str, Any], location: str) -> dict[str, Any]:
 def from_groups(groups: pl.DataFrame, options: int = OPTIONS, seed: int = SEED) -> pl.DataFrame:
     """Build a question from each graded group: which most implicit sentence means its most explicit one?
 
-    The wrong options are drawn from other groups, and so is the index of the right one.
-
-    Returns:
-        Rows as of `read`, and group, in the order of the groups' names.
-
-    Raises:
-        BadInput: there are too few groups whose most implicit sentences differ.
+    The wrong options are drawn from other groups, and so is the index of the right one. Returns rows as of `read`, and
+    group, by the groups' names. BadInput if there are too few groups whose most implicit sentences differ.
     """
     ends = groups.sort("group", "level").group_by("group", maintain_order=True)
     questions = ends.agg(reference=pl.col("text").first(), hint=pl.col("text").last())

@@ -37,16 +37,11 @@ SOURCES: dict[str, Source] = {
 
 
 def read(name: str, path: Path, keep: pl.Expr | None = None) -> Read:
-    """Read the sentences of one of the thirteen.
+    """Read the sentences of one of the thirteen from its published file or folder.
 
-    Args:
-        name: a key of `SOURCES`.
-        path: the published file, or the folder of the published files.
-        keep: a condition on the columns of the result; sentences that do not fulfil it are dropped as `filtered`. For
-            pairs that differ in entailment but not in implicitness (IMP-18).
-
-    Raises:
-        BadInput: an unknown name, absent files, or a fault in the layout, with file, line and field.
+    Sentences that do not fulfil `keep`, a condition on the columns of the result, are dropped as `filtered`: for pairs
+    that differ in entailment but not in implicitness (IMP-18). BadInput for an unknown name, absent files, or a fault
+    in the layout, with file, line and field.
     """
     if name not in SOURCES:
         raise BadInput(f"there is no source {name!r}; expected one of {', '.join(SOURCES)}")

@@ -20,10 +20,7 @@ _Rows = Iterator[tuple[int, Mapping[str, Any]]]  # the line a row begins on, and
 
 
 def find_files(path: Path, *patterns: str, is_each_needed: bool = False) -> list[Path]:
-    """List the file itself, or the files of a folder that match the patterns.
-
-    At least one pattern must match; with `is_each_needed` every pattern must.
-    """
+    """List the file itself, or the files of a folder that match a pattern, with `is_each_needed` every pattern."""
     if path.is_file():
         return [path]
     expected = (" and " if is_each_needed else " or ").join(patterns)
@@ -44,16 +41,10 @@ def read_table(
     *,
     quoted: bool = True,
 ) -> pl.DataFrame:
-    """Read rows of csv, tsv, txt (tabs), jsonl or parquet files as text, under our names.
+    """Read rows of csv, tsv, txt (tabs), jsonl or parquet files of one layout as text; BadInput with file and line.
 
-    Args:
-        paths: files of one layout.
-        columns: our name of each column, and its names in published files, in any order and case.
-        optional: the same for columns that may be absent; they are null then.
-        quoted: whether quotation marks in csv and tsv enclose fields.
-
-    Raises:
-        BadInput: the file is no such file, with file, line and field.
+    `columns` has our name of each column, and its names in published files, in any order and case; optional columns may
+    be absent and are null then. With `quoted`, quotation marks in csv and tsv enclose fields.
     """
     optional = optional or {}
     rows: list[tuple[Any, ...]] = []
@@ -157,8 +148,7 @@ class Element(NamedTuple):
 def read_elements(path: Path, item: str) -> list[list[Element]]:
     """List each element with the tag `item` in an XML file, followed by those inside it.
 
-    Raises:
-        BadInput: broken XML, a file without such an element, or an entity: no data set needs them.
+    BadInput for broken XML, a file without such an element, or an entity: no data set needs them.
     """
     items: list[list[Element]] = []
     stack: list[Element] = []

@@ -83,13 +83,8 @@ def audit(pairs: pl.DataFrame) -> pl.DataFrame:
     """Measure the implicitness accuracy of each baseline, by source and overall.
 
     Fitted on the split `train` and measured on `test`; without a test split, crosswise over five parts, with near
-    duplicates in one part.
-
-    Args:
-        pairs: rows with source, implicit, explicit, negative; optionally split and cluster_id.
-
-    Returns:
-        subset (`all` or a source), baseline, accuracy in [0, 1], pair_count (measured triples).
+    duplicates (`cluster_id`) in one part. Returns subset (`all` or a source), baseline, accuracy in [0, 1], pair_count
+    (measured triples).
     """
     rows: list[tuple[str, str, float, int]] = []
     for name in BASELINES:
@@ -126,12 +121,10 @@ def _draw_folds(groups: pl.Series) -> npt.NDArray[np.int64]:
 
 
 def audit_groups(groups: pl.DataFrame, training_groups: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Compute mean Kendall tau and Spearman rho of each baseline on graded groups.
+    """Compute mean Kendall tau and Spearman rho of each baseline on graded groups; `longer` counts characters.
 
-    The baselines are fitted on the training groups; without any, crosswise.
-
-    Returns:
-        baseline, kendall_tau, spearman_rho, group_count; `longer` is the plain number of characters.
+    The baselines are fitted on the training groups; without any, crosswise. Returns baseline, kendall_tau,
+    spearman_rho, group_count.
     """
     rows = []
     for name in ("longer", *BASELINES[:3]):

@@ -18,11 +18,7 @@ _SLACK = 1e-5  # 1 - cos in single precision may leave [0, 2] by a rounding
 
 
 def label_bins(values: pl.Series | Sequence[float]) -> pl.Series:
-    """Label the bin of each value, such as `0.25-0.50`, which holds 0.25 and not 0.50; the last bin holds 2 as well.
-
-    Raises:
-        BadInput: a value is missing or outside [0, 2].
-    """
+    """Label bins such as `0.25-0.50`, which has 0.25, not 0.50; the last has 2 as well. BadInput outside of [0, 2]."""
     numbers = pl.Series("bin", values, dtype=pl.Float64)
     outside = numbers.filter(numbers.is_null() | ~numbers.is_between(-_SLACK, BINS[-1] + _SLACK))
     if len(outside):
@@ -37,13 +33,9 @@ def measure_bins(rows: pl.DataFrame) -> pl.DataFrame:
     Accuracy is the share of all rows that are detected, as in the paper. Its 95 % interval is Wilson's on the
     *effective* count, the number of near-duplicate clusters in the bin: rows of one cluster count as one answer.
 
-    Args:
-        rows: implicitness; is_detected (null for an answer other than yes and no, which counts as not detected);
-            cluster (of `examples.impscore.clusters.cluster_near_duplicates`).
-
-    Returns:
-        Eight rows in order: subset (label of the bin), accuracy, low, high (all null in an empty bin), row_count,
-        effective_count, other_count.
+    The rows have implicitness; is_detected (null for an answer other than yes and no, which counts as not detected);
+    cluster (of `examples.impscore.clusters`). Returns eight rows in order: subset (label of the bin), accuracy, low,
+    high (all null in an empty bin), row_count, effective_count, other_count.
     """
     counts = {
         "row_count": pl.len().cast(pl.Int64),

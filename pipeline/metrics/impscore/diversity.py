@@ -14,14 +14,9 @@ PAIRS = 2000
 def sample_pairs(text_count: int, pairs: int = PAIRS, seed: int = SEED) -> Ints:
     """Sample distinct unordered pairs of distinct rows; every set of pairs is equally likely.
 
-    Pairs are numbered 0, 1, 2, … as (0,1), (0,2), (1,2), (0,3), …, and numbers are drawn, so that 100,000 texts cost
-    no more than 100.
-
-    Returns:
-        [pairs, 2], in each the lesser row first, in random order.
-
-    Raises:
-        BadInput: so many texts have fewer pairs.
+    Pairs are numbered 0, 1, 2, … as (0,1), (0,2), (1,2), (0,3), …, and numbers are drawn, so that 100,000 texts cost no
+    more than 100. Returns [pairs, 2], in each the lesser row first, in random order. BadInput if so many texts have
+    fewer pairs.
     """
     possible = text_count * (text_count - 1) // 2
     if not 0 <= pairs <= possible:

@@ -10,13 +10,8 @@ QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 def tabulate_figure_3(triples: pl.DataFrame, *group_columns: str) -> pl.DataFrame:
     """Compute both accuracies and the means of figure 3 (IMP-25 to IMP-27), overall or by columns.
 
-    Args:
-        triples: i1, i2, i3 (implicitness of the implicit, explicit and foreign sentence), near and far (ΔP of the
-            positive and the negative pair).
-        *group_columns: columns by which the rows are grouped.
-
-    Returns:
-        The columns of `group_columns`, metric, value, pair_count.
+    The triples have i1, i2, i3 (implicitness of the implicit, explicit and foreign sentence), near and far (ΔP of the
+    positive and the negative pair). Returns the group columns, metric, value, pair_count.
     """
     i1, i2, i3, near, far = map(pl.col, ("i1", "i2", "i3", "near", "far"))
     numbers = {

@@ -49,12 +49,9 @@ def average_correlations(groups: pl.DataFrame) -> Correlations:
 def agreement_matrix(ratings: npt.NDArray[np.floating], measure: str = "kendall") -> npt.NDArray[np.float64]:
     """Measure how far each pair of raters agrees on the order of items (table 4 and figure 9; IMP-35).
 
-    Args:
-        ratings: [raters, groups, items], any numbers that rise with implicitness; equal numbers are ties.
-        measure: kendall (equation 11) or spearman.
-
-    Returns:
-        [raters, raters], means over groups; symmetric, 1 on the diagonal of a rater without ties.
+    Ratings [raters, groups, items] are numbers that rise with implicitness; equal numbers are ties. The measure is
+    kendall (equation 11) or spearman. Returns [raters, raters], means over groups; 1 on the diagonal of a rater without
+    ties.
     """
     correlate = {"kendall": kendall_tau, "spearman": spearman_rho}.get(measure)
     if correlate is None:

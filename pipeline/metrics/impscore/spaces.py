@@ -25,10 +25,8 @@ class Silhouettes(NamedTuple):
 def silhouettes(pragmatic: Floats, semantic: Floats, groups: Sequence[object]) -> Silhouettes:
     """Measure how well the groups are separated in either space of features [n, l] (figures 11 to 13).
 
-    The paper's claim is that groups of one intent in different words are tighter in the pragmatic space.
-
-    Raises:
-        BadInput: fewer than two groups, or each row is its own group.
+    The paper's claim is that groups of one intent in different words are tighter in the pragmatic space. BadInput for
+    fewer than two groups, or if each row is its own group.
     """
     from sklearn.metrics import silhouette_score
 

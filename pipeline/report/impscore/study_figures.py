@@ -1,7 +1,4 @@
-"""Figures of the numeric studies of ImpScore (sections 5.3 and 7), as inline SVG.
-
-A figure takes the rows of its study from the frame `studies`: at least one, all of one day and model.
-"""
+"""Figures of the numeric studies of ImpScore (sections 5.3 and 7), each of rows of one day and model, as inline SVG."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -76,10 +73,9 @@ def _fit_range(values: plot.Floats) -> Normalize:
 
 
 def draw_sensitivity(studies: pl.DataFrame) -> str:
-    """Draw figures 4 and 10: mean implicitness accuracy over γ1 and γ2, a panel an α.
+    """Draw figures 4 and 10: mean implicitness accuracy over γ1 and γ2, a panel an α, its best as a star.
 
-    A full grid is filled by monotone interpolation, which adds no peaks; dots are the measured values, the star is the
-    best of its panel.
+    A full grid is filled by monotone interpolation, which adds no peaks; dots are the measured values.
     """
     means = average_runs(studies, "sensitivity").filter(pl.col("metric") == "implicitness_accuracy")
     alphas = means["alpha"].unique().sort().to_list()

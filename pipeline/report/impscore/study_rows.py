@@ -1,7 +1,4 @@
-"""Rows of the frame `studies`, runs averaged, and rows as cells of a table.
-
-In: rows of one day and model: study, setting (JSON), metric, subset, run, value, low, high, row_count, effective_count.
-"""
+"""Rows of the frame `studies`, of one day and model, with runs averaged; and rows as cells of a table."""
 
 from typing import Any
 
@@ -19,11 +16,10 @@ _FIELDS: dict[str, dict[str, Any]] = {
 
 
 def average_runs(studies: pl.DataFrame, study: str) -> pl.DataFrame:
-    """Average the runs of one study, with its setting as columns.
+    """Average the runs of one study, sorted, with its setting as columns.
 
-    Returns:
-        The setting's fields (`by` names the source too if there are several), subset, metric, value (mean), sd (null
-        for one run), run_count, low, high, row_count, effective_count; sorted.
+    Returns the setting's fields (`by` names the source too if there are several), subset, metric, value (mean), sd
+    (null for one run), run_count, low, high, row_count, effective_count.
     """
     fields = _FIELDS.get(study, {})
     rows = studies.filter(pl.col("study") == study)

@@ -50,17 +50,13 @@ def run_bounded(
 ) -> Any:
     """Call a function in a child process and return its result, plain JSON.
 
-    Args:
-        name: `module:function`. The function also gets `on_progress(count)`, which calls `on_progress` here, and
-            `on_file(name, size)`, which starts a new allowance of time for the file that errors name.
-        arguments: keyword arguments, plain JSON.
-        bounds: limits of the child.
-        on_progress: called with each count that the function reports.
+    `name` is `module:function`. The function also gets `on_progress(count)`, which calls `on_progress` here, and
+    `on_file(name, size)`, which starts a new allowance of time for the file that errors name. The arguments are plain
+    JSON.
 
-    Raises:
-        BadInput: a limit was reached or a native reader crashed; file, limit and setting are named.
-        UndertoneError: with the class and message that the function raised; an error of the system or of a database
-            by its exit code; a bug as the root class with exit code 70, its places in the log.
+    BadInput if a limit was reached or a native reader crashed, with file, limit and setting. Else UndertoneError with
+    the class and message that the function raised; an error of the system or of a database by its exit code; a bug as
+    the root class with exit code 70, its places in the log.
     """
     return _Child(name, arguments, bounds, on_progress).run()
 

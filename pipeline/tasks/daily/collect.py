@@ -41,10 +41,8 @@ SAMPLE = "sample"  # the path that means the corpus shipped with Undertone
 def list_sources(source: str, path: str | None) -> list[str | None]:
     """List the sources of a run, one for each task; None means the sources that the file itself names.
 
-    Without a path, `all` means the sites that have an adapter and the sources that have a folder in the inbox.
-
-    Raises:
-        BadInput: the source has neither, or a folder of the inbox is not named as a source.
+    Without a path, `all` means the sites that have an adapter and the sources that have a folder in the inbox; any
+    other name must be one of them.
     """
     if path not in (None, SAMPLE):
         return [None if source == "all" else source]
@@ -71,10 +69,7 @@ def run(
     run_id: str = "cli",
     **options: Any,
 ) -> list[Collected]:
-    """Collect one source by the parameters of the DAG: from the site if `live`, else from a path or the inbox.
-
-    For the options see `import_files`.
-    """
+    """Collect one source by the parameters of the DAG: from the site if `live`, else with `import_files`."""
     secret = key.encode() if key else None
     if live:
         if source is None or not threads:
@@ -123,12 +118,7 @@ def sum_counts(collected: Iterable[Iterable[Collected] | None]) -> dict[str, int
 
 
 def list_files(path: str | None, source: str | None, day: str) -> Inputs:
-    """List the files that a run reads: the sample's, a file, a folder's, or, without a path, the day's inbox.
-
-    Raises:
-        BadInput: there is no such file, or the folder has no readable file. A day without a folder in the inbox, or
-            with an empty one, has no files.
-    """
+    """List the files that a run reads: the sample's, a file, a folder's, or without a path the day's inbox, if any."""
     if path == SAMPLE:
         sites = [source] if source else list_sites()
         return Inputs(list(chain.from_iterable(map(list_pages, sites))), [])

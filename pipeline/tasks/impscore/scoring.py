@@ -56,10 +56,7 @@ def _load_heads(ref: str | None, model_id: str, precision: str, threads: int) ->
 
 
 def score_texts(rows: pl.DataFrame, ref: str | None, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
-    """Score rows of text_hash, text and lang; return text_hash, value (implicitness) and signature in their order.
-
-    For `ref` see `in_force.load_model`; `on_progress` gets the number of texts of each batch.
-    """
+    """Score rows of text_hash, text and lang; return text_hash, value (implicitness) and signature in their order."""
     from pipeline.score import implicitness
 
     model = load_heads(ref)

@@ -165,11 +165,7 @@ def select_model_id(kind: str, day: str | None) -> str | None:
 
 
 def load_model(kind: str, ref: str | None = None, day: str | None = None, missing: str = "") -> "Model":
-    """Load a model by its folder or id, else the model of the kind in force for a day.
-
-    Raises:
-        Missing: no model is in force; `missing` is the message.
-    """
+    """Load a model by its folder or id, else the one of its kind in force for a day; Missing if there is none."""
     from pipeline.training import registry
 
     ref = ref or select_model_id(kind, day)
@@ -180,10 +176,7 @@ def load_model(kind: str, ref: str | None = None, day: str | None = None, missin
 
 
 def complete_evaluations(frame: pl.DataFrame) -> pl.DataFrame:
-    """Complete rows of `evaluations` without kind, day and model_id; absent columns are null.
-
-    Values are rounded, so that the table does not change with the last digits of a machine.
-    """
+    """Complete rows of `evaluations` without keys: absent columns are null; values are rounded, as machines differ."""
     schema = empty("evaluations").drop("kind", "day", "model_id").schema
     absent = [pl.lit(None, kind).alias(name) for name, kind in schema.items() if name not in frame.columns]
     rows = frame.with_columns(*absent).select(pl.col(name).cast(kind) for name, kind in schema.items())

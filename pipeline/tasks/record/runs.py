@@ -86,19 +86,11 @@ def record_counts(
     counts: pl.DataFrame, day: str, origin: str, step: str, config: Mapping[str, object], run_id: str,
     started: Start | None = None, spent: Usage | None = None, source: str | None = None,
 ) -> None:  # fmt: skip
-    """Replace the rows of `runs` of a step, without `dropped`.
+    """Replace the rows of `runs` of a step, without `dropped`; without a source, those of all sources.
 
-    Args:
-        counts: a row for each source: source, kept_count, and optionally dropped_count (default 0) and read_count
-            (default: the sum of both).
-        day: of the rows.
-        origin: the input of the rows, such as a file or a model.
-        step: name of the step.
-        config: parameters, as JSON.
-        run_id: of Airflow.
-        started: see `start`; seconds and bytes are divided among the sources by rows read.
-        spent: on a language model, divided in the same way.
-        source: of the rows; without one, the rows of all sources are replaced.
+    `counts` has a row for each source: source, kept_count, and optionally dropped_count (default 0) and read_count
+    (default: the sum of both). The origin is the input of the rows, such as a file or a model. Seconds and bytes since
+    `start`, and the cost of a language model, are divided among the sources by rows read.
     """
     costs: dict[str, float | None] = dict.fromkeys(("seconds", "byte_count"))
     if started:

@@ -29,16 +29,11 @@ COLUMNS = {
 
 
 def evaluate(pairs: pl.DataFrame, triples: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """Return rows of `evaluate_heads` without their keys: every number of figure 3 by split and source.
+    """Return every number of figure 3 by split and source: rows of `evaluate_heads` without their keys.
 
     The implicitness accuracy of the test part has the best surface baseline (`metrics.impscore.artefacts`) beside it,
     with its name; each baseline has rows of its own as well (`words_baseline`, …). `matched` subsets contain pairs
-    among which length tells nothing, with baselines fitted on such pairs.
-
-    Args:
-        pairs: rows of the table `pairs`.
-        triples: `Head.triples` of all heads.
-        seed: of the length matching.
+    among which length tells nothing, with baselines fitted on such pairs; `seed` draws them.
     """
     splits = pairs.partition_by("split", maintain_order=True)
     matched = pl.concat([balance_lengths(part, seed) for part in splits] or [pairs])
@@ -80,15 +75,10 @@ def list_epochs(history: pl.DataFrame, subset: str) -> pl.DataFrame:
 
 
 def evaluate_groups(graded: pl.DataFrame, subset: str, seed: int, metric: Metric = "euclidean") -> pl.DataFrame:
-    """Measure rank correlations and choice accuracy on graded groups by split.
+    """Measure rank correlations and choice accuracy on graded groups (`Head.graded`) by split.
 
-    The baseline of Kendall's tau is a bag of words, fitted on the groups of the other splits.
-
-    Args:
-        graded: `Head.graded`.
-        subset: name of the groups in the rows.
-        seed: of the options drawn for the choice questions.
-        metric: of the pragmatic distance that answers them.
+    The baseline of Kendall's tau is a bag of words, fitted on the groups of the other splits. The seed draws the
+    options of the choice questions, which the metric of the pragmatic distance answers.
     """
     rows = []
     for (split,), part in graded.partition_by("split", as_dict=True, maintain_order=True).items():

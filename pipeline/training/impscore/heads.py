@@ -42,16 +42,10 @@ def fit(
     state: Path | None = None,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Head:
-    """Fit one head.
+    """Fit one head on rows of `pairs` and, if there is a training on groups, on groups: group, level, text, split.
 
-    Args:
-        pairs: rows of the table `pairs`.
-        groups: group, level, text, split; None without training on groups.
-        recipe: hyperparameters.
-        encoder: a loaded encoder, with the recipe's pooling.
-        embeddings: folder of the embedding files.
-        state: file from which an interrupted training resumes.
-        on_progress: gets the number of sentences of each encoded batch.
+    The encoder has the recipe's pooling; `embeddings` is the folder of embedding files. An interrupted training resumes
+    from the file `state`. `on_progress` gets the number of sentences of each encoded batch.
     """
     full_corpus = make_corpus(pairs, groups)
     embedding: Embedding
