@@ -113,7 +113,7 @@ def main() -> None:
     console.prepare_streams()
     left_out.clear()
     lazy.OUTPUTS.clear()
-    handler = signal.signal(signal.SIGTERM, _terminate)
+    handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(failures.TERMINATED))
     try:
         with private.private_umask() as mask:
             code = _run(mask)
@@ -142,10 +142,6 @@ def _run(mask: int) -> int:
         for output in lazy.OUTPUTS:
             output.share(mask)
     return 0
-
-
-def _terminate(*_: object) -> None:
-    raise SystemExit(failures.TERMINATED)
 
 
 def _print_version(is_requested: bool) -> None:

@@ -108,7 +108,6 @@ def load(
 
 @lru_cache(maxsize=4)
 def _open_module(files: Files, precision: str, device: str) -> Any:
-    """Load the SentenceTransformer of a folder."""
     from sentence_transformers import SentenceTransformer
     from transformers.utils import logging as transformers_logging
 

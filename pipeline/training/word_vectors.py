@@ -118,6 +118,5 @@ def _draw_pairs(
 
 
 def _apply_adagrad(weights: Tensor, gradient: Tensor, squares: Tensor, recipe: Recipe) -> None:
-    """Take one step of Adagrad, in place."""
     squares.addcmul_(gradient, gradient)
     weights.addcdiv_(gradient, squares.sqrt(), value=-recipe.learning_rate)

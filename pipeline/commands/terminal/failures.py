@@ -34,7 +34,6 @@ def bug(error: BaseException, *, is_written: bool = True) -> Failure:
 
 
 def _write_report(error: BaseException) -> Path | None:
-    """Write the places in the code of an error to a file of its owner alone; return None if that fails too."""
     try:
         folder = make_folder(settings.home() / "errors")
         path = folder / f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}.txt"

@@ -102,7 +102,6 @@ def _build_incidence(grams: list[list[str]]) -> sparse.csr_matrix:
 
 
 def _are_similar(incidence: sparse.csr_matrix, pairs: Ints, threshold: float) -> npt.NDArray[np.bool_]:
-    """Test whether each pair has at least that Jaccard similarity."""
     size = np.diff(incidence.indptr)
     parts = np.split(pairs, range(_CHUNK, len(pairs), _CHUNK))
     counts = [incidence[part[:, 0]].multiply(incidence[part[:, 1]]).sum(axis=1).A1 for part in parts]

@@ -103,6 +103,5 @@ def _draw_hard(
 
 
 def _normalise(vectors: Floats) -> Floats:
-    """Scale vectors to length one along the last axis; zeros stay."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / np.where(length > 0, length, 1), np.float32)

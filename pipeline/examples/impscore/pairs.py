@@ -5,7 +5,7 @@ Dropped rows are (source, reason, row_key).
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +162,12 @@ def balance_lengths(pairs: pl.DataFrame, seed: int = SEED, tolerance: float = 0.
     return rows.sort("pair_id").select(pairs.columns)
 
 
+def number_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the rows of a file with their numbers in it."""
+    for chunk in read_chunks(path):
+        yield from enumerate(chunk.rows, chunk.first)
+
+
 def read(path: Path, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:
     """Read rows of `pairs` from a csv, tsv, jsonl or parquet file with columns implicit and explicit.
 
@@ -169,10 +175,7 @@ def read(path: Path, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:
     rows or none; default by `profile`). Texts are stripped; of a repeated pair the first row counts. BadInput with
     file, row and field for a fault.
     """
-    parsed = []
-    for chunk in read_chunks(path):
-        for number, row in enumerate(chunk.rows, chunk.first):
-            parsed.append(_parse_row(row, f"{path}, row {number}") | {"_number": number})
+    parsed = [_parse_row(row, f"{path}, row {number}") | {"_number": number} for number, row in number_rows(path)]
     schema = PAIR | dict.fromkeys(("negative", "split"), _TEXT) | {"_number": pl.Int64()}
     rows = pl.DataFrame(parsed, schema=schema).unique("pair_id", keep="first", maintain_order=True)
     script = pl.when(detect_language("implicit") == "zh").then(pl.lit("zh")).otherwise(pl.lit("en"))
@@ -194,7 +197,6 @@ def read(path: Path, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:
 
 
 def _parse_row(row: dict[str, Any], location: str) -> dict[str, str | None]:
-    """Check the fields of a row of a user's file, and add its id."""
     fields = {name: row.get(name) for name in ("implicit", "explicit", "negative", "source", "lang", "split")}
     for name, value in fields.items():
         if value is not None and not isinstance(value, str):
@@ -218,6 +220,5 @@ def _parse_row(row: dict[str, Any], location: str) -> dict[str, str | None]:
 
 
 def _require(path: Path, rows: pl.DataFrame, field: str, problem: str) -> None:
-    """Raise BadInput for the first row whose field is null."""
     if row_numbers := rows.filter(pl.col(field).is_null())["_number"].head(1).to_list():
         raise BadInput(f"{path}, row {row_numbers[0]}: field {field!r} {problem}")

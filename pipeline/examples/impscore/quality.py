@@ -5,7 +5,6 @@ positive. The published ratings are those of the paper's linguist for its pairs.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.examples.impscore.pairs import number_rows
 from pipeline.examples.splits import SEED
-from pipeline.io.rows import read_chunks
 
 PER_SOURCE = 20
 BOUNDS = (0.2, 0.4, 0.6, 0.8)
@@ -61,9 +60,9 @@ def read_judgements(path: Path, key: Path) -> pl.DataFrame:
     The file is that of `sample` with `same_meaning` and `first_more_implicit` filled with 1 or 0; the key has item,
     source, kind. BadInput with file, row and field for a fault.
     """
-    key_rows = {_get_text(row, "item"): row for _, row in _number_rows(key)}
+    key_rows = {_get_text(row, "item"): row for _, row in number_rows(key)}
     rows = []
-    for number, row in _number_rows(path):
+    for number, row in number_rows(path):
         location, item = f"{path}, row {number}", _get_text(row, "item")
         if item not in key_rows:
             raise BadInput(f"{location}: field 'item' is {item!r}, expected an item of {key}")
@@ -72,11 +71,6 @@ def read_judgements(path: Path, key: Path) -> pl.DataFrame:
         is_appropriate = None if None in verdicts else verdicts == [is_positive, True]
         rows.append((_get_text(key_rows[item], "source"), is_appropriate))
     return pl.DataFrame(rows, schema={"source": pl.String, "appropriate": pl.Boolean}, orient="row")
-
-
-def _number_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for chunk in read_chunks(path):
-        yield from enumerate(chunk.rows, chunk.first)
 
 
 def _get_text(row: dict[str, Any], name: str) -> str:

@@ -81,7 +81,6 @@ def read_snarks(path: Path) -> Read:
 
 
 def _read_examples(file: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """Yield number, line and fields of each example."""
     if file.suffix == ".jsonl":
         for number, (line, example) in enumerate(read_json_lines(file), 1):
             yield number, line, example

@@ -24,24 +24,20 @@ SEED = 42
 WORD = r"[\u4e00-\u9fff]|\w+"  # a Chinese character, or a word of letters
 
 
-def _measure_length(texts: Texts) -> Floats:
-    """Count characters and words, plain and as logarithms: [n, 4]."""
-    sizes = np.array([(len(text), len(text.split())) for text in texts], float).reshape(-1, 2)
-    return np.hstack([sizes / 100, np.log1p(sizes)])
-
-
-def _count_marks(texts: Texts) -> Floats:
-    """Count each mark: [n, marks]."""
-    return np.array([[text.count(mark) for mark in MARKS] for text in texts], float).reshape(-1, len(MARKS))
-
-
 def _build_features(name: str) -> Any:
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
+    def measure_length(texts: Texts) -> Floats:  # characters and words, plain and as logarithms: [n, 4]
+        sizes = np.array([(len(text), len(text.split())) for text in texts], float).reshape(-1, 2)
+        return np.hstack([sizes / 100, np.log1p(sizes)])
+
+    def count_marks(texts: Texts) -> Floats:  # [n, marks]
+        return np.array([[text.count(mark) for mark in MARKS] for text in texts], float).reshape(-1, len(MARKS))
+
     return {
-        "length": FunctionTransformer(_measure_length),
-        "punctuation": FunctionTransformer(_count_marks),
+        "length": FunctionTransformer(measure_length),
+        "punctuation": FunctionTransformer(count_marks),
         "words": TfidfVectorizer(token_pattern=WORD, ngram_range=(1, 2), sublinear_tf=True, max_features=200_000),
         "source": OneHotEncoder(handle_unknown="ignore"),
     }[name]
@@ -50,7 +46,6 @@ def _build_features(name: str) -> Any:
 def _fit_baseline(
     name: str, texts: Texts, sources: Texts, target: Floats, estimator: Any
 ) -> Callable[[Texts, Texts], Any]:
-    """Fit a baseline to `target` and return its prediction function."""
     from sklearn.pipeline import make_pipeline
 
     def select_inputs(texts: Texts, sources: Texts) -> Any:
@@ -102,7 +97,6 @@ def audit(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _split_pairs(pairs: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Yield (train, test): the given split, else the folds of a cross-validation."""
     if "split" in pairs.columns and (pairs["split"] == "test").any() and (pairs["split"] == "train").any():
         yield pairs.filter(pl.col("split") == "train"), pairs.filter(pl.col("split") == "test")
         return

@@ -25,7 +25,6 @@ def sample_pairs(text_count: int, pairs: int = PAIRS, seed: int = SEED) -> Ints:
 
 
 def _decode_pairs(pair_numbers: Ints) -> Ints:
-    """Convert pair numbers to pairs: [n, 2]."""
     upper = ((1 + np.sqrt(1 + 8 * pair_numbers.astype(np.float64))) / 2).astype(np.int64)
     upper -= upper * (upper - 1) // 2 > pair_numbers  # at the end of a row of great numbers the root is rounded up
     return np.stack([pair_numbers - upper * (upper - 1) // 2, upper], axis=1)

@@ -37,6 +37,7 @@ def render(inputs: Inputs) -> str:
     """Render the page."""
     rows, days = inputs.health, [inputs.day - timedelta(days=n) for n in reversed(range(inputs.days))]
     steps = order_names(rows["step"], [step for step in CHAIN if step in rows["step"]])
+    rows_by_key = index_rows(rows, "day", "step")
     span = f"the {len(days)} days until {inputs.day}"
     return sections.render(
         f"health until {inputs.day}",
@@ -48,7 +49,7 @@ def render(inputs: Inputs) -> str:
         template="health.html",
         days=days,
         key=[(name, mark, means) for name, (mark, means) in STATUSES.items()],
-        lines=_build_lines(rows, days, steps),
+        lines=[(step, [_build_cell(rows_by_key.get((day, step))) for day in days]) for step in steps],
     )
 
 
@@ -59,11 +60,6 @@ def _format_warning(rows: pl.DataFrame) -> str:
     names = [f"{step} of {day}" for day, step in missing.select("day", "step").head(5).iter_rows()]
     more = f" and {missing.height - 5} more" if missing.height > 5 else ""
     return f"Missing: {', '.join(names)}{more}. `undertone heal` makes tokens and scores that days lack."
-
-
-def _build_lines(rows: pl.DataFrame, days: list[date], steps: list[str]) -> list[tuple[str, list[dict[str, str]]]]:
-    rows_by_key = index_rows(rows, "day", "step")
-    return [(step, [_build_cell(rows_by_key.get((day, step))) for day in days]) for step in steps]
 
 
 def _build_cell(row: dict[str, Any] | None) -> dict[str, str]:

@@ -116,7 +116,6 @@ def draw_spaces(
 
 
 def _draw_star(axis: Axes, points: plot.Floats, colour: str, marker: str, size: float) -> None:
-    """Draw the points of one group and a line from each to their middle."""
     middle = np.broadcast_to(points.mean(axis=0), points.shape)
     lines = np.stack([points, middle, np.full(points.shape, np.nan)], axis=1)
     axis.plot(*lines.reshape(-1, 2).T, color=colour, linewidth=0.6, alpha=0.5)

@@ -86,7 +86,6 @@ def _build_sections(contents: Contents) -> Iterable[Section]:
 
 
 def _select_test(rows: pl.DataFrame) -> pl.DataFrame:
-    """Select the rows of the test part, if there is one."""
     test = rows.filter(pl.col("split") == "test")
     return test if test.height else rows
 

@@ -204,7 +204,6 @@ def draw_detection(studies: pl.DataFrame) -> str:
 def _draw_line(
     axis: Axes, part: pl.DataFrame, columns: npt.NDArray[np.intp], bins: int, step: float, number: int
 ) -> None:
-    """Draw the line of one detector, with a gap at an empty bin."""
     value, low, high = (part[name].cast(pl.Float64).to_numpy() for name in ("value", "low", "high"))
     line = np.full(bins, np.nan)
     line[columns] = value

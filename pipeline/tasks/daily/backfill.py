@@ -71,7 +71,6 @@ def check_steps(steps: Sequence[str]) -> None:
 
 
 def _write_report(day: str) -> None:
-    """Write the report of a day if a comment has a score."""
     if warehouse.scan("scores", pl.col("day") == parse_day(day)).head(1).collect().height:
         report.write(day)
     else:

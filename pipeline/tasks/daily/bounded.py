@@ -132,6 +132,8 @@ class _Child:
             self.tail = (self.tail + data)[-_TAIL_BYTES:]
 
     def _handle(self, message: dict[str, Any]) -> None:
+        from structlog.contextvars import bound_contextvars
+
         match message["kind"]:
             case "file":
                 self.file, self.byte_count = message["name"], message["size"]
@@ -141,7 +143,8 @@ class _Child:
             case "left_out":
                 left_out.add(message["records"])
             case "log":
-                _replay_log(message)
+                with bound_contextvars(**message["fields"]):
+                    logging.getLogger(message["logger"]).log(message["level"], "%s", message["text"])
             case _:
                 self.outcome = message
 
@@ -152,7 +155,6 @@ class _Child:
         return self.cpu_before
 
     def _allowance(self) -> float:
-        """Return the CPU seconds that the current file may take."""
         return self.bounds.seconds + self.byte_count / SHARE_BYTES
 
     def _check_limits(self) -> None:
@@ -199,7 +201,6 @@ class _Child:
         raise bug
 
     def _crash(self, stderr: str) -> UndertoneError:
-        """Build the error of a child that ended without a result."""
         code = self.process.returncode
         if "memory allocation of" in stderr:  # Rust writes it before it aborts
             return self._memory_error()
@@ -212,11 +213,3 @@ class _Child:
                 f"set UNDERTONE_IMPORT_MEMORY below {self.bounds.megabytes} (megabytes), or add memory"
             )
         return UndertoneError(f"{self.file}: the import ended without a result ({end}): {stderr[-300:]}")
-
-
-def _replay_log(message: dict[str, Any]) -> None:
-    """Log a record of the child's log, with its fields, in this process."""
-    from structlog.contextvars import bound_contextvars
-
-    with bound_contextvars(**message["fields"]):
-        logging.getLogger(message["logger"]).log(message["level"], "%s", message["text"])

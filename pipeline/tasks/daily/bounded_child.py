@@ -97,7 +97,6 @@ class _LogMessages(logging.Handler):
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent ends or dies."""
     with contextlib.suppress(OSError, AttributeError):  # Linux: works also while a reader holds the interpreter
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -77,17 +77,14 @@ def run(
         return fetch_threads(source, threads, day, cookie=cookie, key=secret, run_id=run_id)
     files, ignored = list_files(path, source, day)
     columns, origin = parse(mapping), name_origin(path)
-    if not files and path is None and source and _has_rows(source, day, origin):
-        return write_tables([Batch(source, "table/1", Page())], day, origin, {"files": []}, secret, run_id)
+    if not files and path is None and source:
+        is_run = (pl.col("source") == source) & (pl.col("day") == parse_day(day))
+        runs = warehouse.scan("runs", is_run).filter(origin=origin, step="collect").collect()
+        if runs.height:  # of files that are no longer in the inbox
+            return write_tables([Batch(source, "table/1", Page())], day, origin, {"files": []}, secret, run_id)
     options |= {"mapping": columns, "origin": origin, "ignored": ignored, "key": secret, "run_id": run_id}
     import_function = import_files if path == SAMPLE else import_bounded
     return import_function(files, source, day, **options)
-
-
-def _has_rows(source: str, day: str, origin: str) -> bool:
-    """Test whether an earlier run of the day imported files that are no longer in the inbox."""
-    rows = warehouse.scan("runs", (pl.col("source") == source) & (pl.col("day") == parse_day(day)))
-    return bool(rows.filter(origin=origin, step="collect").collect().height)
 
 
 def name_origin(path: str | None) -> str:

@@ -98,7 +98,6 @@ def read_groups(paths: Sequence[Path]) -> dict[str, pl.DataFrame]:
 
 
 def _list_completion_models(rows: pl.DataFrame) -> list[str]:
-    """List the language models whose answers are among rows of `pairs`."""
     completions = warehouse.scan("completions").select("completion_id", "model").unique().collect()
     return rows.join(completions, on="completion_id", how="left")["model"].drop_nulls().unique().sort().to_list()
 
@@ -187,7 +186,10 @@ def fit_model(
         head_recipe = replace(recipe, tune="none") if encoder_name == "characters" else recipe  # it has no weights
         encoder = encoders.load(encoder_name, settings.precision(), settings.threads(), pooling=recipe.pooling)
         state = model_registry.locate_state(data_hash, name, encoder.revision, encoder.precision, asdict(head_recipe))
-        inputs = (pairs.filter(_is_of_head(name, langs)), groups.get(name))
+        is_of_head = pl.lit(name == ANY) | (pl.col("lang") == name)
+        if name == "en":  # also pairs of the languages without a head
+            is_of_head |= ~pl.col("lang").is_in(langs)
+        inputs = (pairs.filter(is_of_head), groups.get(name))
         trained_heads[name] = heads.fit(*inputs, head_recipe, encoder, embeddings, state, on_progress)
     config = {
         "kind": in_force.KIND,
@@ -226,14 +228,6 @@ def choose_encoder(head: str) -> str:
     """Choose the encoder of a head: that of the setting, but character n-grams for Chinese instead of the embedded."""
     encoder = settings.encoder()
     return "characters" if head == "zh" and encoder == "embedded" else encoder
-
-
-def _is_of_head(name: str, names: list[str]) -> pl.Expr:
-    """Test whether a head is fitted on a pair: of its language; for English also of a language without a head."""
-    if name == ANY:
-        return pl.lit(value=True)
-    is_own = pl.col("lang") == name
-    return is_own | ~pl.col("lang").is_in(names) if name == "en" else is_own
 
 
 def hash_in_order(*frames: pl.DataFrame) -> str:

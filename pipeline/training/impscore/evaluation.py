@@ -106,7 +106,6 @@ def _measure_choices(graded: pl.DataFrame, seed: int, metric: Metric) -> float:
 
 
 def _fill_columns(frame: pl.DataFrame) -> pl.DataFrame:
-    """Cast a frame to `COLUMNS`; absent ones are null."""
     absent = [pl.lit(None, kind).alias(name) for name, kind in COLUMNS.items() if name not in frame.columns]
     return frame.with_columns(absent).select(pl.col(name).cast(kind) for name, kind in COLUMNS.items())
 
