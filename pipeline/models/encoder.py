@@ -22,7 +22,6 @@ from pipeline.models.pinned import REMEDY, Files, file_hash, locate_files
 
 EMBEDDED = "embedded"
 EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # all-MiniLM-L6-v2
-PAPER = "sentence-transformers/all-mpnet-base-v2"  # section 5.1
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 POOLINGS = ("model", "layers")
 CPU_TOKENS, GPU_TOKENS = 512, 32_768  # tokens a batch; on a CPU larger ones fall out of the cache
@@ -70,7 +69,9 @@ def load(
     device: str | None = None,
     pooling: str = "model",
 ) -> Encoder:
-    """Load an encoder: `embedded`, `characters`, a folder, or a hub name with a pinned revision, `{PAPER}@<commit>`.
+    """Load an encoder: `embedded`, `characters`, a folder, or a hub name with a pinned revision.
+
+    The paper's is `sentence-transformers/all-mpnet-base-v2@<commit>` (section 5.1).
 
     Args:
         name: of the encoder.

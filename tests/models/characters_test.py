@@ -25,7 +25,6 @@ TEXTS = ["你可真准时。", "今天又没洗碗。", "某人今天又没洗�
 
 @pytest.fixture(scope="module")
 def encoder() -> Encoder:
-    """The n-grams as an encoder."""
     return load("characters")
 
 
