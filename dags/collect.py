@@ -14,7 +14,7 @@ from typing import Any
 
 from airflow.sdk import Param, TriggerRule, dag, task
 
-from dag_defaults import COMMENTS, DAY, DEFAULTS, Tag, deadline, partition_cron, resolve_day, secret
+from dag_defaults import COMMENTS, DAY, Tag, build_daily, optional_param, partition_cron, resolve_day, secret
 
 PARAMS = {
     "day": DAY,
@@ -25,17 +25,15 @@ PARAMS = {
         title="Source",
         description="all, a site (weibo, netease, bilibili, zhihu, tencent_news), or a name for data of your own",
     ),
-    "path": Param(
-        None,
-        type=["null", "string"],
-        title="File or folder",
-        description="csv, tsv, txt, jsonl, json, parquet, xlsx, SQLite; `sample`: the shipped corpus; empty: the inbox",
+    "path": optional_param(
+        "string",
+        "File or folder",
+        "csv, tsv, txt, jsonl, json, parquet, xlsx, SQLite; `sample`: the shipped corpus; empty: the inbox",
     ),
-    "mapping": Param(
-        None,
-        type=["null", "string"],
-        title="Columns",
-        description="Our field=their column, as in text=content,like_count=likes. Empty: known exports are recognised",
+    "mapping": optional_param(
+        "string",
+        "Columns",
+        "Our field=their column, as in text=content,like_count=likes. Empty: known exports are recognised",
     ),
     "encoding": Param("utf-8-sig", type="string", title="Encoding", description="Of text files, such as gb18030"),
     "skip_bad_rows": Param(
@@ -55,8 +53,7 @@ PARAMS = {
 }
 
 
-@dag(dag_id="collect", schedule=partition_cron("0 0 * * *"), params=PARAMS, tags=[Tag.COLLECT], doc_md=__doc__,
-     deadline=deadline(), **DEFAULTS)  # fmt: skip
+@dag("collect", schedule=partition_cron("0 0 * * *"), params=PARAMS, **build_daily(Tag.COLLECT, __doc__))
 def collect() -> None:
     @task
     def sources(day: str, params: Any = None) -> list[str | None]:

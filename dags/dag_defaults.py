@@ -92,14 +92,23 @@ DEFAULTS: dict[str, Any] = {
     },
 }
 
-DAY = Param(
-    None,
-    type=["null", "string"],
-    format="date",
-    title="Day",
-    description="UTC day to work on, as YYYY-MM-DD. Empty: the run's partition key, else yesterday.",
-)
 
+def build_daily(tag: Tag, doc: str | None) -> dict[str, Any]:
+    """Build the arguments of a DAG of the daily chain."""
+    return {**DEFAULTS, "tags": [tag], "doc_md": doc, "deadline": deadline()}
+
+
+def optional_param(kind: str, title: str, description: str, **schema: Any) -> Param:
+    """Build a parameter that is empty by default."""
+    return Param(None, type=["null", kind], title=title, description=description, **schema)
+
+
+DAY = optional_param(
+    "string",
+    "Day",
+    "UTC day to work on, as YYYY-MM-DD. Empty: the run's partition key, else yesterday.",
+    format="date",
+)
 
 # Airflow treats False, its default, as None: a DAG that is unpaused within a tenth of the interval after a tick,
 # such as a weekly one on Monday afternoon, would run at once.
@@ -108,9 +117,8 @@ _NEVER_AT_ONCE = dt.timedelta(0)
 
 def partition_cron(cron: str) -> CronPartitionTimetable:
     """Build a schedule whose partition key is the day before the tick."""
-    return CronPartitionTimetable(
-        cron, timezone="UTC", run_offset=-1, key_format="%Y-%m-%d", run_immediately=_NEVER_AT_ONCE
-    )
+    options = {"run_offset": -1, "key_format": "%Y-%m-%d", "run_immediately": _NEVER_AT_ONCE}
+    return CronPartitionTimetable(cron, timezone="UTC", **options)
 
 
 def plain_cron(cron: str) -> CronTriggerTimetable:
@@ -127,15 +135,20 @@ def resolve_day(dag_run: Any = None, params: Any = None, dag: Any = None) -> str
     return slices.resolve(dag_run.partition_key, params["day"], dag_run.run_after)
 
 
-def secret(connection: str) -> str | None:
-    """Get the password of an Airflow connection, or None without such a connection; Airflow masks it in logs."""
+def _get_connection(connection: str) -> Any:
     from airflow.sdk import Connection
     from airflow.sdk.exceptions import AirflowNotFoundException
 
     try:
-        return Connection.get(connection).password
+        return Connection.get(connection)
     except AirflowNotFoundException:
         return None
+
+
+def secret(connection: str) -> str | None:
+    """Get the password of an Airflow connection, or None without such a connection; Airflow masks it in logs."""
+    login = _get_connection(connection)
+    return login and login.password
 
 
 def service(connection: str, path: str = "/v1") -> tuple[str | None, str | None]:
@@ -144,12 +157,8 @@ def service(connection: str, path: str = "/v1") -> tuple[str | None, str | None]
     The host may be a complete address (`http://127.0.0.1:8000/v1`). Else the port, `path` and a scheme are added: http
     if schema or connection type is http, else https.
     """
-    from airflow.sdk import Connection
-    from airflow.sdk.exceptions import AirflowNotFoundException
-
-    try:
-        login = Connection.get(connection)
-    except AirflowNotFoundException:
+    login = _get_connection(connection)
+    if login is None:
         return None, None
     host = login.host or ""
     scheme = next((name for name in (login.schema, login.conn_type) if name in {"http", "https"}), "https")

@@ -16,40 +16,32 @@ from typing import Any
 
 from airflow.sdk import Param, TriggerRule, dag, task
 
-from dag_defaults import DAY, DEFAULTS, MODELS, Tag, partition_cron, resolve_day, service
+from dag_defaults import DAY, DEFAULTS, MODELS, Tag, optional_param, partition_cron, resolve_day, service
 
 PARAMS = {
     "day": DAY,
-    "data": Param(
-        None,
-        type=["null", "string"],
-        title="Data sets",
-        description="Folder that holds a folder for each data set, such as latent_hatred/; empty: what is in the table",
+    "data": optional_param(
+        "string",
+        "Data sets",
+        "Folder that holds a folder for each data set, such as latent_hatred/; empty: what is in the table",
     ),
-    "cassette": Param(
-        None,
-        type=["null", "string"],
-        title="Completions",
-        description="A .jsonl cassette to add first, or `sample` for the shipped one; empty: what is in the table",
+    "cassette": optional_param(
+        "string",
+        "Completions",
+        "A .jsonl cassette to add first, or `sample` for the shipped one; empty: what is in the table",
     ),
-    "model": Param(
-        None, type=["null", "string"], title="Ask", description="Language model to ask; empty: no request is sent"
-    ),
+    "model": optional_param("string", "Ask", "Language model to ask; empty: no request is sent"),
     "mode": Param("live", enum=["live", "cache-only"], title="Mode", description="cache-only: only what is paid for"),
-    "max_cost": Param(
-        None, type=["null", "number"], minimum=0, title="Limit", description="USD at which asking stops; empty: none"
-    ),
-    "limit": Param(
-        None, type=["null", "integer"], minimum=1, title="Sentences", description="Asked about a source at most"
-    ),
+    "max_cost": optional_param("number", "Limit", "USD at which asking stops; empty: none", minimum=0),
+    "limit": optional_param("integer", "Sentences", "Asked about a source at most", minimum=1),
     "profile": Param(
         "undertone",
         enum=["undertone", "paper", "official"],
         title="Profile",
         description="undertone learns from graded groups too; paper and official have those numbers",
     ),
-    "epochs": Param(None, type=["null", "integer"], minimum=1, title="Epochs", description="Empty: the profile's"),
-    "seed": Param(None, type=["null", "integer"], title="Seed", description="Empty: the released code's 42"),
+    "epochs": optional_param("integer", "Epochs", "Empty: the profile's", minimum=1),
+    "seed": optional_param("integer", "Seed", "Empty: the released code's 42"),
     "promote": Param(
         False, type="boolean", title="Promote", description="Score days by it even if it saw the sample's pairs alone"
     ),
@@ -111,9 +103,8 @@ def impscore() -> None:
         from pipeline.tasks.impscore import train
 
         changes = {"epochs": params["epochs"], "seed": params["seed"]}
-        model_id = train.train(
-            day, profile=params["profile"], changes=changes, promote=params["promote"], run_id=run_id
-        )
+        options = {"profile": params["profile"], "changes": changes, "promote": params["promote"]}
+        model_id = train.train(day, **options, run_id=run_id)
         outlet_events[MODELS].add_partitions([day])
         return model_id
 

@@ -10,11 +10,12 @@ day whose `tokenize` or `score` was paused: run `heal`.
 
 from airflow.sdk import PartitionedAssetTimetable, TriggerRule, dag, task
 
-from dag_defaults import DAY, DEFAULTS, SCORES, Tag, deadline, resolve_day
+from dag_defaults import DAY, SCORES, Tag, build_daily, resolve_day
 
 
-@dag(dag_id="report", schedule=PartitionedAssetTimetable(assets=SCORES), params={"day": DAY}, tags=[Tag.REPORT],
-     doc_md=__doc__, deadline=deadline(), **DEFAULTS)  # fmt: skip
+@dag(
+    "report", schedule=PartitionedAssetTimetable(assets=SCORES), params={"day": DAY}, **build_daily(Tag.REPORT, __doc__)
+)
 def report() -> None:
     @task
     def checks(day: str) -> list[str]:

@@ -12,19 +12,24 @@ from typing import Any
 
 from airflow.sdk import Param, PartitionedAssetTimetable, TriggerRule, dag, task
 
-from dag_defaults import COMMENTS, DAY, DEFAULTS, MODELS, SCORES, TOKENS, Tag, deadline, resolve_day
+from dag_defaults import COMMENTS, DAY, MODELS, SCORES, TOKENS, Tag, build_daily, optional_param, resolve_day
 
 PARAMS = {
     "day": DAY,
-    "model_id": Param(None, type=["null", "string"], pattern="^[0-9a-f]{64}$", title="Model",
-                      description="Empty: the newest model trained for the day or before"),
-    "rows_per_shard": Param(10_000, type="integer", minimum=1, title="Texts a shard",
-                            description="One mapped task each; importing torch costs a task four seconds"),
-}  # fmt: skip
+    "model_id": optional_param(
+        "string", "Model", "Empty: the newest model trained for the day or before", pattern="^[0-9a-f]{64}$"
+    ),
+    "rows_per_shard": Param(
+        10_000,
+        type="integer",
+        minimum=1,
+        title="Texts a shard",
+        description="One mapped task each; importing torch costs a task four seconds",
+    ),
+}
 
 
-@dag(dag_id="score", schedule=PartitionedAssetTimetable(assets=TOKENS), params=PARAMS, tags=[Tag.SCORE], doc_md=__doc__,
-     deadline=deadline(), **DEFAULTS)  # fmt: skip
+@dag("score", schedule=PartitionedAssetTimetable(assets=TOKENS), params=PARAMS, **build_daily(Tag.SCORE, __doc__))
 def score() -> None:
     @task
     def pin(day: str, params: Any = None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from airflow.sdk import Param, PartitionedAssetTimetable, TriggerRule, dag, task
 
-from dag_defaults import COMMENTS, DAY, DEFAULTS, TOKENS, Tag, deadline, resolve_day
+from dag_defaults import COMMENTS, DAY, TOKENS, Tag, build_daily, resolve_day
 
 PARAMS = {
     "day": DAY,
@@ -23,15 +23,7 @@ PARAMS = {
 }
 
 
-@dag(
-    dag_id="tokenize",
-    schedule=PartitionedAssetTimetable(assets=COMMENTS),
-    params=PARAMS,
-    tags=[Tag.TEXT],
-    doc_md=__doc__,
-    deadline=deadline(),
-    **DEFAULTS,
-)
+@dag("tokenize", schedule=PartitionedAssetTimetable(assets=COMMENTS), params=PARAMS, **build_daily(Tag.TEXT, __doc__))
 def tokenize() -> None:
     @task
     def pins(day: str) -> dict[str, int | None]:

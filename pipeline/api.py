@@ -13,11 +13,10 @@ if TYPE_CHECKING:
 
 
 def implicitness(texts: Sequence[str], model: str | None = None) -> "list[float | None]":
-    """Implicitness of each text by ImpScore, from 0, it says what it means, to 2; None where there is no text.
+    """Score the implicitness of texts by ImpScore, from 0 to 2; None where there is no text.
 
-    Args:
-        texts: in any language; the model was made for English, and has a head for Chinese.
-        model: folder or id of a model; the shipped one by default.
+    At 0 a text says what it means. The model was made for English, and has a head for Chinese. `model` is the folder or
+    id of a model, here and below; the shipped one by default.
 
     >>> import pipeline
     >>> pipeline.implicitness(["Please be quiet, we have to get up at five.", ""])
@@ -32,10 +31,7 @@ def implicitness(texts: Sequence[str], model: str | None = None) -> "list[float 
 
 
 def distance(first: Sequence[str], second: Sequence[str], model: str | None = None) -> "list[float | None]":
-    """Pragmatic distance of texts row by row: 0 where they mean the same; None where one holds no text.
-
-    Raises:
-        BadInput: there are not as many second texts as first ones.
+    """Measure the pragmatic distance of texts row by row: 0 where they mean the same; None where one has no text.
 
     >>> import pipeline
     >>> pipeline.distance(["Some of us have an alarm set for five."], ["Please be quiet."])
@@ -52,11 +48,9 @@ def distance(first: Sequence[str], second: Sequence[str], model: str | None = No
 
 
 def rank(groups: Mapping[str, Sequence[str]], model: str | None = None) -> dict[str, float]:
-    """How far implicitness rises over graded groups: mean Kendall's tau and Spearman's rho.
+    """Measure how implicitness rises over graded groups: mean Kendall's tau and Spearman's rho.
 
-    Args:
-        groups: sentences of each group by its name, from the most explicit to the most implicit.
-        model: folder or id of a model; the shipped one by default.
+    `groups` has the sentences of each group by its name, from the most explicit to the most implicit.
 
     >>> import pipeline
     >>> pipeline.rank({"noise": ["Be quiet.", "It is rather late.", "Some of us have an alarm set for five."]})
@@ -75,17 +69,20 @@ def rank(groups: Mapping[str, Sequence[str]], model: str | None = None) -> dict[
 
 
 def overlap(
-    candidates: Sequence[str], references: Sequence[Sequence[str]], weights: Sequence[Sequence[float]] | None = None,
-    metrics: Sequence[str] = ("bleu_1", "meteor", "rouge_l"), tokenize: str = "none",
-) -> dict[str, float]:  # fmt: skip
-    """Corpus scores of candidates against their references, which may have weights in [0, 1].
+    candidates: Sequence[str],
+    references: Sequence[Sequence[str]],
+    weights: Sequence[Sequence[float]] | None = None,
+    metrics: Sequence[str] = ("bleu_1", "meteor", "rouge_l"),
+    tokenize: str = "none",
+) -> dict[str, float]:
+    """Compute corpus scores of candidates against their references.
 
     Args:
         candidates: texts.
         references: several texts for each candidate.
-        weights: of each reference; all one by default.
+        weights: of each reference, in [0, 1]; all one by default.
         metrics: bleu_1 … bleu_4, meteor, rouge_l, cider, cider_d, delta_bleu.
-        tokenize: none (what blanks divide), jieba or chars.
+        tokenize: none (blanks divide words), jieba or chars.
 
     >>> import pipeline
     >>> pipeline.overlap(["so late"], [["so late again", "fine"]], weights=[[0.8, 0.4]])
@@ -102,13 +99,13 @@ def overlap(
 
 
 def ndd(one: str, other: str, model: str = "count", lang: str | None = None) -> float:
-    """Neighbouring Distribution Divergence of two sentences that share words, from 0 for the same to 1.
+    """Compute the Neighbouring Distribution Divergence of two sentences that share words: 0 for the same, up to 1.
 
     Args:
         one: a sentence.
         other: another one.
-        model: a masked language model, a folder or NAME@COMMIT; `count`, counts of neighbours, for trying out.
-        lang: en or zh; told by the script otherwise.
+        model: a masked language model: a folder, NAME@COMMIT, or for trials `count`, which counts neighbours.
+        lang: en or zh; by default the script decides.
 
     >>> import pipeline
     >>> round(pipeline.ndd("the soup is hot", "the soup is cold"), 3)
@@ -129,12 +126,9 @@ def ndd(one: str, other: str, model: str = "count", lang: str | None = None) -> 
 
 
 def compress(texts: Sequence[str], ratio: float, model: str = "count") -> list[str | None]:
-    """Texts without the words whose loss changes what is expected of the others least.
+    """Compress English or Chinese texts: drop the words whose loss changes the expectation of the others least.
 
-    Args:
-        texts: in English or Chinese.
-        ratio: share of the words to keep, above 0 and at most 1.
-        model: as of `ndd`.
+    `ratio` is the share of the words to keep, above 0 and at most 1; `model` as in `ndd`.
 
     >>> import pipeline
     >>> pipeline.compress(["The old shop, which nobody liked, is shut."], ratio=0.5)
@@ -151,13 +145,9 @@ def compress(texts: Sequence[str], ratio: float, model: str = "count") -> list[s
 
 
 def agreement(labels: Sequence[Sequence[Any]]) -> dict[str, float]:
-    """How far raters agree: Fleiss' kappa, and Krippendorff's alpha for nominal values.
+    """Measure how far raters agree: Fleiss' kappa, and Krippendorff's alpha for nominal values.
 
-    Args:
-        labels: of each item a label a rater, None where one gave none; Fleiss' kappa leaves such items out.
-
-    Raises:
-        BadInput: an item has more or fewer labels than the first.
+    `labels` has for each item the labels of all raters, None where one is missing; Fleiss' kappa leaves such items out.
 
     >>> import pipeline
     >>> pipeline.agreement([["yes", "yes", "no"], ["no", "no", "no"], ["yes", "yes", "yes"]])
@@ -167,11 +157,11 @@ def agreement(labels: Sequence[Sequence[Any]]) -> dict[str, float]:
 
     from pipeline.metrics.labelling.agreement import measure
 
-    if odd := [item for item, row in enumerate(labels) if len(row) != len(labels[0])]:
-        raise BadInput(f"labels[{odd[0]}]: expected {len(labels[0])} labels, None where one is missing, "
-                       f"found {len(labels[odd[0]])}")  # fmt: skip
     numbers: dict[Any, int] = {None: -1}
-    for row in labels:
+    for item, row in enumerate(labels):
+        if len(row) != len(labels[0]):
+            expected = f"expected {len(labels[0])} labels, None where one is missing"
+            raise BadInput(f"labels[{item}]: {expected}, found {len(row)}")
         for label in row:
             numbers.setdefault(label, len(numbers) - 1)
     codes = np.array([[numbers[label] for label in row] for row in labels], np.int64)
@@ -180,7 +170,7 @@ def agreement(labels: Sequence[Sequence[Any]]) -> dict[str, float]:
 
 
 def tokenize(texts: Sequence[str], tokenizer: str = "jieba") -> list[list[str]]:
-    """Words of each text: jieba or rjieba for Chinese, nltk or stanza for English.
+    """Split each text into words: jieba or rjieba for Chinese, nltk or stanza for English.
 
     >>> import pipeline
     >>> pipeline.tokenize(["我们明天见"])
@@ -193,7 +183,7 @@ def tokenize(texts: Sequence[str], tokenizer: str = "jieba") -> list[list[str]]:
 
 
 def scan(table: str) -> "pl.LazyFrame":
-    """The rows of a table as a lazy polars frame; `undertone tables` names them.
+    """Scan a table as a lazy polars frame; `undertone tables` lists the tables.
 
     >>> import pipeline
     >>> pipeline.scan("comments").collect().height
@@ -205,7 +195,7 @@ def scan(table: str) -> "pl.LazyFrame":
 
 
 def query(sql: str, values: Sequence[Any] = ()) -> "pl.DataFrame":
-    """The rows of one select in DuckDB's dialect, over tables and views.
+    """Query tables and views with one select in DuckDB's dialect.
 
     >>> import pipeline
     >>> pipeline.query("select count(*) as n from comments where source = ?", ["weibo"]).to_dicts()

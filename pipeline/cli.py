@@ -105,18 +105,15 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
     },
 }  # fmt: skip
 
-app = typer.Typer(
-    cls=lazy.group(COMMANDS), no_args_is_help=True, rich_markup_mode=lazy.MARKUP, pretty_exceptions_enable=False,
-    help=__doc__,
-)  # fmt: skip
+app = lazy.make_app(cls=lazy.group(COMMANDS), no_args_is_help=True, help=__doc__)
 
 
 def main() -> None:
-    """Run the command. Whatever happens, it ends with a line for people and a documented exit code."""
+    """Run the command; whatever happens, end with a line for people and a documented exit code."""
     console.prepare_streams()
     left_out.clear()
     lazy.OUTPUTS.clear()
-    handler = signal.signal(signal.SIGTERM, _terminate)
+    handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(failures.TERMINATED))
     try:
         with private.private_umask() as mask:
             code = _run(mask)
@@ -129,29 +126,26 @@ def main() -> None:
 
 
 def _run(mask: int) -> int:
-    """The exit code of the command; what it left out is printed, also after a check that does not hold."""
-    if odd := [word for word in sys.argv[1:] if is_undecodable(word)]:
-        raise BadInput(f"{odd[0]!a}: this argument is not UTF-8; rename the file, or write the argument in UTF-8")
+    """Return the exit code of the command; print what it left out, also after a check that does not hold."""
+    for word in sys.argv[1:]:
+        if is_undecodable(word):
+            raise BadInput(f"{word!a}: this argument is not UTF-8; rename the file, or write the argument in UTF-8")
     try:
         app()
-    except SystemExit as ended:
-        if failures.is_closed(ended) or not isinstance(ended.code, int) or ended.code > 1:
+    except SystemExit as error:
+        if failures.is_closed(error) or not isinstance(error.code, int) or error.code > 1:
             raise
         console.say_left_out(as_json="--json" in sys.argv)
         sys.stdout.flush()
-        return ended.code
+        return error.code
     finally:
         for output in lazy.OUTPUTS:
             output.share(mask)
     return 0
 
 
-def _terminate(*_: object) -> None:
-    raise SystemExit(failures.TERMINATED)
-
-
-def _print_version(is_asked: bool) -> None:
-    if is_asked:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         from pipeline import __version__
 
         typer.echo(__version__)

@@ -1,51 +1,67 @@
 """The one place that reads the environment.
 
-Each setting is a function, read when asked for, so that a test or a task can set its own. All have defaults that
-work on one machine; `undertone doctor` prints what is in force.
+Each setting is a function that reads its variable when it is called, so that a test or a task can change it. The
+defaults work on one machine; `undertone doctor` prints the values in force.
 """
 
 import os
 import re
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.errors import BadInput
 
-# polars plans Iceberg scans with pyiceberg here; said aloud, it does not warn at every scan
+# polars plans Iceberg scans with pyiceberg here; if that is set, it does not warn at every scan
 os.environ.setdefault("POLARS_ICEBERG_PLANNER", "pyiceberg")
 
 CONTACT = "https://example.org/undertone-bot"  # replaced by UNDERTONE_CONTACT before a live crawl
 
 
-def _get(name: str, default: str) -> str:
+def _get(name: str, default: str = "") -> str:
     return os.environ.get(f"UNDERTONE_{name}") or default
 
 
+def _resolve(path: str) -> Path:
+    return Path(path).expanduser().resolve()
+
+
+def _folder(name: str) -> Path:
+    """Return a folder, by default the one below home with the name of the setting."""
+    return _resolve(_get(name, str(home() / name.lower())))
+
+
+def _optional_path(name: str) -> Path | None:
+    value = _get(name)
+    return _resolve(value) if value else None
+
+
 def _secret(name: str) -> str | None:
-    """A secret, or what stands in the file that UNDERTONE_<name>_FILE names: a container is given secrets as files."""
-    if given := _get(name, ""):
-        return given
-    if not (path := _get(f"{name}_FILE", "")):
+    """Return a secret, or the content of the file in UNDERTONE_<name>_FILE: a container gets its secrets as files."""
+    if value := _get(name):
+        return value
+    if not (path := _get(f"{name}_FILE")):
         return None
     try:
         return Path(path).expanduser().read_text(encoding="utf-8").strip() or None
-    except (OSError, UnicodeDecodeError) as why:  # to go on without a key would drop user ids
-        raise BadInput(f"UNDERTONE_{name}_FILE: {path} cannot be read ({type(why).__name__})") from None
+    except (OSError, UnicodeDecodeError) as error:  # to go on without a key would drop user ids
+        raise BadInput(f"UNDERTONE_{name}_FILE: {path} cannot be read ({type(error).__name__})") from None
 
 
 def _database(name: str, file: str) -> str:
-    """A database's address, of a file from the root; of one that is none not even the fault is told, since it would
-    hold the password.
+    """Return the address of a database, with an absolute path if it is a file.
+
+    The message about a wrong address does not quote the error, which would show the password.
     """
-    given = _get(name, "")
-    if not given:
+    address = _get(name)
+    if not address:
         return f"sqlite:///{home() / file}"
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
 
     try:
-        url = make_url(given)
+        url = make_url(address)
     except (ArgumentError, ValueError):
         raise BadInput(
             f"UNDERTONE_{name} is no address of a database; write it like "
@@ -53,262 +69,178 @@ def _database(name: str, file: str) -> str:
         ) from None
     if url.get_backend_name() == "sqlite" and url.database and not url.database.startswith((":memory:", "file:")):
         return url.set(database=str(Path(url.database).expanduser().absolute())).render_as_string(hide_password=False)
-    return given
+    return address
+
+
+def _count(name: str, default: int) -> int:
+    value = _get(name, str(default))
+    if not value.isascii() or not value.isdecimal() or not 0 < int(value) < 1 << 62:
+        raise BadInput(f"UNDERTONE_{name}: expected a whole number above 0, found {value[:40]!r}")
+    return int(value)
 
 
 def home() -> Path:
-    """Where everything of this installation lies (UNDERTONE_HOME), absolute because Airflow refuses relative paths."""
-    return Path(_get("HOME", "~/.undertone")).expanduser().resolve()
+    """Return the folder of this installation (UNDERTONE_HOME), absolute because Airflow refuses relative paths."""
+    return _resolve(_get("HOME", "~/.undertone"))
+
+
+inbox = partial(_folder, "INBOX")  # <inbox>/<source>/<day>/*, which the daily run reads
+models = partial(_folder, "MODELS")  # trained models, a folder for each content hash
+reports = partial(_folder, "REPORTS")  # HTML pages
+labelling = partial(_folder, "LABELLING")  # files for raters and from them, a folder for each project
+releases = partial(_folder, "RELEASES")  # published data sets, a folder for each release
+resources = partial(_folder, "RESOURCES")  # downloaded linguistic resources
+
+catalog_uri = partial(_database, "CATALOG", "catalog.db")  # the Iceberg catalog: a SQLite file, PostgreSQL for a team
+spool_uri = partial(_database, "SPOOL", "spool.db")  # of the fetcher, where a page and its cursor are one transaction
+llm_ledger = partial(_database, "LLM_LEDGER", "ledger.db")  # answers of language models, each paid for once
+
+llm_key = partial(_secret, "LLM_KEY")  # of the language-model service; a server of one's own often needs none
+studio_key = partial(_secret, "STUDIO_KEY")  # token of Label Studio's API
+alert_url = partial(_secret, "ALERT_URL")  # webhook for missed deadlines and failed tasks; without one they are logged
+
+encoder = partial(_get, "ENCODER", "embedded")  # sentence encoder: `embedded`, a folder, or a hub name with @revision
+precision = partial(_get, "PRECISION", "float32")  # of encoders; or bfloat16 where the hardware is fast at it
+contact = partial(_get, "CONTACT", CONTACT)  # page or mail address in the crawler's User-Agent
+
+import_memory = partial(_count, "IMPORT_MEMORY", 900)  # megabytes that an import may take for more than milliseconds
+import_seconds = partial(_count, "IMPORT_SECONDS", 10)  # CPU seconds for a file, and one more for each 100 kB
+
+llm_prices = partial(_optional_path, "LLM_PRICES")  # a price table that goes before the shipped one
+llm_prompts = partial(_optional_path, "LLM_PROMPTS")  # a folder of prompt files that go before the shipped ones
 
 
 class Attempt(NamedTuple):
-    """An attempt at a task: `dag.task.map_index`, and when it began, as an ISO time of UTC."""
+    """An attempt at a task: `dag.task.map_index`, and its start as an ISO time of UTC."""
 
     task: str
     began: str
 
 
 def begin(task: str, began: datetime) -> None:
-    """Say which attempt at a task this process is from now on; dags/dag_defaults.py says so before every task."""
+    """Record which attempt at a task this process is; dags/dag_defaults.py calls this before every task."""
     os.environ["UNDERTONE_ATTEMPT"] = f"{task} {began.astimezone(UTC).isoformat()}"
 
 
 def attempt() -> Attempt | None:
-    """The attempt at a task that this process is (UNDERTONE_ATTEMPT, set by `begin`); None outside Airflow."""
-    task, _, began = _get("ATTEMPT", "").partition(" ")
+    """Return the attempt at a task that this process is (UNDERTONE_ATTEMPT, set by `begin`); None outside Airflow."""
+    task, _, began = _get("ATTEMPT").partition(" ")
     return Attempt(task, began) if began else None
 
 
 def debug() -> bool:
-    """Whether a bug prints its traceback (UNDERTONE_DEBUG, any value)."""
-    return bool(_get("DEBUG", ""))
-
-
-def catalog_uri() -> str:
-    """SQLAlchemy address of the Iceberg catalog (UNDERTONE_CATALOG): a SQLite file, or PostgreSQL for a team."""
-    return _database("CATALOG", "catalog.db")
+    """Return whether a bug prints its traceback (UNDERTONE_DEBUG, any value)."""
+    return bool(_get("DEBUG"))
 
 
 def warehouse() -> str:
-    """Root of the tables (UNDERTONE_WAREHOUSE): a folder, or s3://bucket/prefix with the usual AWS_* variables."""
-    given = _get("WAREHOUSE", str(home() / "warehouse")).rstrip("/")
-    return given if "://" in given else str(Path(given).expanduser().resolve())
-
-
-def spool_uri() -> str:
-    """SQLAlchemy address of the fetcher's spool (UNDERTONE_SPOOL), where a page and its cursor are one transaction."""
-    return _database("SPOOL", "spool.db")
+    """Return the root of the tables: a folder, or s3://bucket/prefix with the usual AWS_* variables."""
+    root = _get("WAREHOUSE", str(home() / "warehouse")).rstrip("/")
+    return root if "://" in root else str(_resolve(root))
 
 
 def airflow_task() -> dict[str, str]:
-    """Names of the DAG, task and run that this process works for, which Airflow sets; none outside Airflow."""
+    """Return the DAG, task and run that this process works for, which Airflow sets; nothing outside Airflow."""
     names = {"dag": "AIRFLOW_CTX_DAG_ID", "task": "AIRFLOW_CTX_TASK_ID", "run": "AIRFLOW_CTX_DAG_RUN_ID"}
     return {name: os.environ[variable] for name, variable in names.items() if variable in os.environ}
 
 
-def alert_url() -> str | None:
-    """Webhook that gets a JSON note of each missed deadline and failed task (UNDERTONE_ALERT_URL, or a file of it
-    in UNDERTONE_ALERT_URL_FILE); none: log lines.
-    """
-    return _secret("ALERT_URL")
-
-
 def deadline_hours() -> float | None:
-    """Hours in which a run of the daily chain should be done, from when it was queued (UNDERTONE_DEADLINE_HOURS).
+    """Return the hours from queueing in which a run of the daily chain should end (UNDERTONE_DEADLINE_HOURS).
 
-    None, the default: nobody is told. `airflow dags test` ends with an error for a DAG that has a deadline
-    (apache/airflow#73428, in 3.3.2), so a scheduler's installation says it wants them.
+    None, the default, is no deadline: `airflow dags test` ends with an error for a DAG that has one
+    (apache/airflow#73428, in 3.3.2), so the installation of a scheduler sets the hours.
     """
-    given = _get("DEADLINE_HOURS", "")
-    if not given:
+    value = _get("DEADLINE_HOURS")
+    if not value:
         return None
     try:
-        hours = float(given)
+        hours = float(value)
     except ValueError:
         hours = 0.0
     if not 0 < hours < 24 * 365:
-        raise BadInput(f"UNDERTONE_DEADLINE_HOURS: expected hours above 0, found {given!r}")
+        raise BadInput(f"UNDERTONE_DEADLINE_HOURS: expected hours above 0, found {value!r}")
     return hours
 
 
 def import_limits() -> tuple[int, int]:
-    """How much of an imported file may be in memory at once: bytes of a file that is read as one, unpacked
-    (UNDERTONE_IMPORT_BYTES), and characters of a line or cell (UNDERTONE_IMPORT_CHARACTERS).
-    """
+    """Return the bytes of a file read as one, unpacked, and the characters of a line or cell, allowed in memory."""
     from pipeline.io.lines import LIMITS
 
-    return _whole("IMPORT_BYTES", LIMITS.whole), _whole("IMPORT_CHARACTERS", LIMITS.line)
-
-
-def import_memory() -> int:
-    """Megabytes of memory that an import may take for more than some milliseconds (UNDERTONE_IMPORT_MEMORY)."""
-    return _whole("IMPORT_MEMORY", 900)
-
-
-def import_seconds() -> int:
-    """CPU seconds that a file of an import may take, beside one for each 100 kB (UNDERTONE_IMPORT_SECONDS)."""
-    return _whole("IMPORT_SECONDS", 10)
-
-
-def _whole(name: str, default: int) -> int:
-    given = _get(name, str(default))
-    if not given.isascii() or not given.isdecimal() or not 0 < int(given) < 1 << 62:
-        raise BadInput(f"UNDERTONE_{name}: expected a whole number above 0, found {given[:40]!r}")
-    return int(given)
-
-
-def inbox() -> Path:
-    """Folder the daily run looks into: <inbox>/<source>/<day>/* (UNDERTONE_INBOX)."""
-    return Path(_get("INBOX", str(home() / "inbox"))).expanduser().resolve()
-
-
-def models() -> Path:
-    """Folder of trained models (UNDERTONE_MODELS), one folder a content hash."""
-    return Path(_get("MODELS", str(home() / "models"))).expanduser().resolve()
+    return _count("IMPORT_BYTES", LIMITS.whole), _count("IMPORT_CHARACTERS", LIMITS.line)
 
 
 def scratch(name: str) -> Path:
-    """Folder of what can be made again, `embeddings`, `training` or `duckdb`, below UNDERTONE_HOME; swept by age."""
+    """Return a folder of files that can be made again: `embeddings`, `training` or `duckdb`; they are swept by age."""
     return home() / "scratch" / name
 
 
-def reports() -> Path:
-    """Folder of the HTML reports (UNDERTONE_REPORTS)."""
-    return Path(_get("REPORTS", str(home() / "reports"))).expanduser().resolve()
-
-
-def labelling() -> Path:
-    """Folder of what goes to raters and comes from them as files (UNDERTONE_LABELLING), a folder a project."""
-    return Path(_get("LABELLING", str(home() / "labelling"))).expanduser().resolve()
-
-
-def releases() -> Path:
-    """Folder of published data sets (UNDERTONE_RELEASES), a folder a release."""
-    return Path(_get("RELEASES", str(home() / "releases"))).expanduser().resolve()
-
-
 def studio_uri() -> str | None:
-    """Address of a Label Studio (UNDERTONE_STUDIO_URL), such as http://127.0.0.1:8080."""
-    return os.environ.get("UNDERTONE_STUDIO_URL") or None
+    """Return the address of a Label Studio (UNDERTONE_STUDIO_URL), such as http://127.0.0.1:8080."""
+    return _get("STUDIO_URL") or None
 
 
-def studio_key() -> str | None:
-    """Token of Label Studio's API (UNDERTONE_STUDIO_KEY, or a file of it in UNDERTONE_STUDIO_KEY_FILE)."""
-    return _secret("STUDIO_KEY")
+def llm_uri() -> str | None:
+    """Return the address of a service of OpenAI's shape (UNDERTONE_LLM_URL), such as http://127.0.0.1:8000/v1."""
+    return _get("LLM_URL") or None
 
 
-def resources() -> Path:
-    """Folder of downloaded linguistic resources (UNDERTONE_RESOURCES)."""
-    return Path(_get("RESOURCES", str(home() / "resources"))).expanduser().resolve()
+def llm_max_tokens() -> int | None:
+    """Return the most tokens of an answer (UNDERTONE_LLM_MAX_TOKENS); None: see `pipeline.llm.service.limits`."""
+    return _count("LLM_MAX_TOKENS", 0) if _get("LLM_MAX_TOKENS") else None
 
 
 def user_key() -> bytes | None:
-    """Key of the HMAC over user ids (UNDERTONE_USER_KEY, or a file of it in UNDERTONE_USER_KEY_FILE); without one,
-    user ids are dropped.
-    """
+    """Return the key of the HMAC over user ids (UNDERTONE_USER_KEY or its file); without one, user ids are dropped."""
     value = _secret("USER_KEY")
     return value.encode() if value else None
 
 
-def encoder() -> str:
-    """Sentence encoder (UNDERTONE_ENCODER): `embedded`, a local folder, or a hub name with @revision."""
-    return _get("ENCODER", "embedded")
+def masked_lm(lang: str, override: str | None = None) -> str:
+    """Return the masked language model for a language: `count`, a folder, or a hub name with @revision.
 
-
-def masked_lm(lang: str, given: str | None = None) -> str:
-    """Masked language model for a language (UNDERTONE_MASKED_LM): `count`, a folder, or a hub name with @revision.
-
-    One for all languages, or several: `en=bert-base-cased@<commit>,zh=bert-base-chinese@<commit>`; those not named have
-    `count`. What is `given` goes before the environment, which tells of the languages that it does not name.
+    Both `override`, which counts first, and UNDERTONE_MASKED_LM name one model for all languages, or several:
+    `en=bert-base-cased@<commit>,zh=bert-base-chinese@<commit>`. A language that neither names has `count`.
     """
-    for told in (given, _get("MASKED_LM", "count")):
-        named: dict[str, str] = dict(re.findall(r"(?:^|,)\s*([a-z]{2,3})=([^,]+)", told or ""))
-        if told and (not named or lang in named):
-            return named.get(lang, told).strip()
+    for value in (override, _get("MASKED_LM")):
+        models_by_lang: dict[str, str] = dict(re.findall(r"(?:^|,)\s*([a-z]{2,3})=([^,]+)", value or ""))
+        if value and (not models_by_lang or lang in models_by_lang):
+            return models_by_lang.get(lang, value).strip()
     return "count"
 
 
-def precision() -> str:
-    """Precision of encoders (UNDERTONE_PRECISION): float32, or bfloat16 where the hardware is fast at it."""
-    return _get("PRECISION", "float32")
-
-
-def contact() -> str:
-    """Page or mail address that the crawler's User-Agent names (UNDERTONE_CONTACT)."""
-    return _get("CONTACT", CONTACT)
-
-
-def llm_uri() -> str | None:
-    """Address of a language-model service of OpenAI's shape (UNDERTONE_LLM_URL), such as http://127.0.0.1:8000/v1."""
-    return os.environ.get("UNDERTONE_LLM_URL") or None
-
-
-def llm_key() -> str | None:
-    """Key of the language-model service (UNDERTONE_LLM_KEY, or a file of it in UNDERTONE_LLM_KEY_FILE); servers of
-    one's own often need none.
-    """
-    return _secret("LLM_KEY")
-
-
-def llm_ledger() -> str:
-    """SQLAlchemy address of the ledger of answers (UNDERTONE_LLM_LEDGER), where each is kept and paid for once."""
-    return _database("LLM_LEDGER", "ledger.db")
-
-
-def llm_prices() -> Path | None:
-    """A price table of one's own (UNDERTONE_LLM_PRICES), which goes before the shipped one."""
-    value = os.environ.get("UNDERTONE_LLM_PRICES")
-    return Path(value).expanduser().resolve() if value else None
-
-
-def llm_max_tokens() -> int | None:
-    """Most tokens of an answer (UNDERTONE_LLM_MAX_TOKENS); None: as `pipeline.llm.service.limits` says."""
-    return _whole("LLM_MAX_TOKENS", 0) if _get("LLM_MAX_TOKENS", "") else None
-
-
-def llm_prompts() -> Path | None:
-    """A folder of prompt files of one's own (UNDERTONE_LLM_PROMPTS), which go before the shipped ones."""
-    value = os.environ.get("UNDERTONE_LLM_PROMPTS")
-    return Path(value).expanduser().resolve() if value else None
-
-
 def threads() -> int:
-    """Batches a process encodes at once (OMP_NUM_THREADS): all cores by default, one where tasks run side by side."""
+    """Return the batches that a process encodes at once (OMP_NUM_THREADS); by default one for each core."""
     return int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
 
 
 def environment() -> dict[str, str]:
-    """A copy of the process environment, for child processes."""
+    """Copy the process environment, for child processes."""
     return dict(os.environ)
 
 
 def absolute() -> dict[str, str]:
-    """The settings that are paths, as environment variables that mean the same wherever a process runs.
+    """Return the settings that are paths as environment variables that mean the same in every working folder.
 
-    An address of a database, which may hold a password, is among them only if it was set.
+    An address of a database, which may hold a password, is included only if it was set.
     """
-    paths = {
-        "HOME": home, "WAREHOUSE": warehouse, "INBOX": inbox, "MODELS": models, "REPORTS": reports,
-        "LABELLING": labelling, "RELEASES": releases, "RESOURCES": resources,
-    }  # fmt: skip
-    given = {
-        "CATALOG": catalog_uri, "LLM_LEDGER": llm_ledger, "SPOOL": spool_uri,
-        "LLM_PRICES": llm_prices, "LLM_PROMPTS": llm_prompts,
-    }  # fmt: skip
-    found = {**paths, **{name: path for name, path in given.items() if _get(name, "")}}
-    secrets = {
+    folders = (inbox, models, reports, labelling, releases, resources)
+    if_set = (catalog_uri, llm_ledger, spool_uri, llm_prices, llm_prompts)
+    readers = [*folders, *(read for read in if_set if _get(read.args[0]))]
+    paths = {"HOME": home(), "WAREHOUSE": warehouse(), **{read.args[0]: read() for read in readers}}
+    files = {
         name: str(Path(value).expanduser().absolute())
         for name, value in os.environ.items()
         if name.startswith("UNDERTONE_") and name.endswith("_FILE") and value
     }
-    return {**secrets, **{f"UNDERTONE_{name}": str(path()) for name, path in found.items()}}
+    return {**files, **{f"UNDERTONE_{name}": str(path) for name, path in paths.items()}}
 
 
 def aws_endpoint() -> str | None:
-    """Endpoint of an S3-compatible store (AWS_ENDPOINT_URL); polars and pyarrow both read it."""
+    """Return the endpoint of an S3-compatible store (AWS_ENDPOINT_URL); polars and pyarrow both read it."""
     return os.environ.get("AWS_ENDPOINT_URL")
 
 
 def aws_region() -> str | None:
-    """Region of the object store (AWS_REGION, AWS_DEFAULT_REGION); any word for a store of one's own."""
+    """Return the region of the object store (AWS_REGION, AWS_DEFAULT_REGION); any word for a store of one's own."""
     return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")

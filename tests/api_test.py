@@ -35,8 +35,8 @@ def test_import_is_light() -> None:
     """`import pipeline` imports nothing but itself until a function is used, and names its functions."""
     code = "import sys, pipeline; print(*sorted(m for m in sys.modules if m.startswith(('pipeline', 'polars'))))"
     code += "; assert set(pipeline.__all__) <= set(dir(pipeline))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["pipeline"]
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.split() == ["pipeline"]
 
 
 def test_unknown_name() -> None:

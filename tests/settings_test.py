@@ -29,7 +29,6 @@ OTHERS = {
     "ENCODER": settings.encoder,
     "CONTACT": settings.contact,
 }
-each_secret = pytest.mark.parametrize(("name", "read"), SECRETS.items(), ids=SECRETS)
 
 
 @pytest.mark.parametrize(("name", "read"), {**SECRETS, **OTHERS}.items(), ids=[*SECRETS, *OTHERS])
@@ -41,14 +40,19 @@ def test_empty_is_not_set(monkeypatch: pytest.MonkeyPatch, name: str, read: Call
     assert read() == default
 
 
-@each_secret
+@pytest.mark.parametrize(("name", "read"), SECRETS.items(), ids=SECRETS)
 def test_a_secret_may_be_a_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, read: Callable[[], object]
 ) -> None:
-    """The file's content counts without its line break, the variable goes before it, and an empty file is none."""
+    """The file's content counts without its line break, the variable goes before it, and an empty file is none.
+
+    A file that cannot be read is an error with its setting: to go on without the key would drop user ids.
+    """
     monkeypatch.delenv(f"UNDERTONE_{name}", raising=False)
     path = tmp_path / "secret"
     monkeypatch.setenv(f"UNDERTONE_{name}_FILE", str(path))
+    with pytest.raises(BadInput, match=f"UNDERTONE_{name}_FILE.*secret cannot be read"):
+        read()
     path.write_text("from a file\n")
     assert read() in ("from a file", b"from a file")
     path.write_text("\n")
@@ -57,30 +61,16 @@ def test_a_secret_may_be_a_file(
     assert read() in ("from the variable", b"from the variable")
 
 
-@each_secret
-def test_a_file_that_is_named_is_there(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, read: Callable[[], object]
-) -> None:
-    """One that cannot be read is an error with its setting: to go on without the key would drop user ids."""
-    monkeypatch.delenv(f"UNDERTONE_{name}", raising=False)
-    monkeypatch.setenv(f"UNDERTONE_{name}_FILE", str(tmp_path / "gone"))
-    with pytest.raises(BadInput, match=f"UNDERTONE_{name}_FILE.*gone cannot be read"):
-        read()
-
-
 def test_paths_mean_the_same_in_every_folder(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever was given relative to one folder is told from the root, so that a process elsewhere finds it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "key").write_text("secret\n", encoding="utf-8")
-    given = {
-        "RELEASES": "out", "LABELLING": "sheets", "LLM_PRICES": "prices.json", "LLM_PROMPTS": "prompts",
-        "CATALOG": "sqlite:///tables.db", "USER_KEY_FILE": "key",
-    }  # fmt: skip
-    for name, value in given.items():
+    folders = {"RELEASES": "out", "LABELLING": "sheets", "LLM_PRICES": "prices.json", "LLM_PROMPTS": "prompts"}
+    for name, value in {**folders, "CATALOG": "sqlite:///tables.db", "USER_KEY_FILE": "key"}.items():
         monkeypatch.setenv(f"UNDERTONE_{name}", value)
-    told = settings.absolute()
+    variables = settings.absolute()
     monkeypatch.chdir("/")
-    for name, value in told.items():
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert settings.releases() == tmp_path / "out"
     assert settings.labelling() == tmp_path / "sheets"
@@ -97,6 +87,6 @@ def test_addresses_that_nobody_gave_are_not_told(home: Path) -> None:
 
 def test_a_server_s_address_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """An address that is no file comes back with its password, as it was given."""
-    given = "postgresql+psycopg2://undertone:a%40b@127.0.0.1/catalog"
-    monkeypatch.setenv("UNDERTONE_CATALOG", given)
-    assert settings.catalog_uri() == given
+    address = "postgresql+psycopg2://undertone:a%40b@127.0.0.1/catalog"
+    monkeypatch.setenv("UNDERTONE_CATALOG", address)
+    assert settings.catalog_uri() == address

@@ -9,17 +9,8 @@ import pytest
 from pipeline.tables import SOURCE, TABLES, empty
 from tests.support.filled import DAY, filled
 
-TYPES = {
-    pl.String(),
-    pl.Date(),
-    pl.Int64(),
-    pl.Float64(),
-    pl.Boolean(),
-    pl.Datetime("us", "UTC"),
-    pl.List(pl.String()),
-    pl.List(pl.Int64()),
-    pl.List(pl.Float64()),
-}
+TYPES = {pl.String(), pl.Date(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.Datetime("us", "UTC")}
+TYPES |= {pl.List(pl.String()), pl.List(pl.Int64()), pl.List(pl.Float64())}
 
 BREAKS: list[tuple[str, dict[str, Any], str]] = [
     ("raw_pages", {"page_id": "abc"}, "page_id|regex"),

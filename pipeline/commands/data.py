@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
@@ -26,7 +26,7 @@ def init() -> None:
     created = warehouse.create()
     if count := private.tighten(settings.home()):
         console.say(f"{count:,} files and folders of {settings.home()} could be read by others; now by you alone")
-    console.say(f"created {', '.join(created)}" if created else "all tables are there")
+    console.say(f"created {', '.join(created)}" if created else "all tables exist already")
 
 
 def import_(
@@ -52,7 +52,6 @@ def import_(
     """
     from pipeline.collect import columns
     from pipeline.tasks.daily import collect
-    from pipeline.tasks.daily.intake import Collected
 
     warehouse.create()
     inputs = [collect.list_files(str(path), source, day or today()) for path in paths]
@@ -62,16 +61,10 @@ def import_(
         more = f" and {len(files) - 20:,} more" if len(files) > 20 else ""
         console.say(f"reading {', '.join(file.name for file in files[:20])}{more}")
     name = origin or (collect.name_origin(str(paths[0])) if len(paths) == 1 else None)
-    columns_given = columns.parse(mapping)
-    with track("importing") as done:
-
-        def work() -> list[Collected]:
-            return collect.import_bounded(
-                files, source, day or today(), mapping=columns_given, origin=name, encoding=encoding,
-                skip_bad_rows=skip_bad_rows, ignored=ignored, on_progress=done,
-            )  # fmt: skip
-
-        collected = retry(work)
+    options: dict[str, Any] = {"mapping": columns.parse(mapping), "origin": name, "ignored": ignored}
+    with track("importing") as on_progress:
+        options |= {"encoding": encoding, "skip_bad_rows": skip_bad_rows, "on_progress": on_progress}
+        collected = retry(partial(collect.import_bounded, files, source, day or today(), **options))
     _print(collected)
 
 
@@ -98,11 +91,12 @@ def collect(
     warehouse.create()
     day = day or today()
     collected: list[Collected] = []
-    with track("collecting") as done:
+    options: dict[str, Any] = {"path": path, "mapping": mapping, "live": live}
+    with track("collecting") as on_progress:
+        options |= {"encoding": encoding, "skip_bad_rows": skip_bad_rows, "on_progress": on_progress}
+        run = partial(work.run, day=day, threads=thread_id or [], **options)
         for name in work.list_sources(source, path):
-            run = partial(work.run, name, day, path=path, mapping=mapping, encoding=encoding, on_progress=done,
-                          skip_bad_rows=skip_bad_rows, live=live, threads=thread_id or [])  # fmt: skip
-            collected += retry(run)
+            collected += retry(partial(run, name))
     if not collected:
         console.say(f"nothing found for {day}")
     _print(collected)
@@ -126,19 +120,19 @@ def tokenize(
 
     Examples: `undertone tokenize --day 2026-11-19`; `undertone tokenize --compare`
     """
-    from pipeline.tasks.daily import tokenize as segment
+    from pipeline.tasks.daily import tokenize as work
     from pipeline.text.segment import count_disagreements
 
     if compare:
         texts = warehouse.scan("comments", pl.col("lang") == "zh").select(pl.col("text").unique()).collect()["text"]
-        apart, examples = count_disagreements(texts.to_list())
-        console.say(f"{apart:,} of {len(texts):,} texts are cut otherwise")
-        rows = [(text, " ".join(one), " ".join(other)) for text, one, other in examples]
+        differing_count, examples = count_disagreements(texts.to_list())
+        console.say(f"{differing_count:,} of {len(texts):,} texts are cut otherwise")
+        rows = [(text, " ".join(jieba), " ".join(rjieba)) for text, jieba, rjieba in examples]
         console.table(pl.DataFrame(rows, schema=["text", "jieba", "rjieba"], orient="row"))
         return
-    with track("cutting") as done:
-        rows_written = retry(partial(segment.run, day or today(), chinese, english, done))
-    console.say(f"{rows_written:,} rows of tokens for {day or today()}")
+    with track("cutting") as on_progress:
+        row_count = retry(partial(work.run, day or today(), chinese, english, on_progress))
+    console.say(f"{row_count:,} rows of tokens for {day or today()}")
 
 
 def tables(as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False) -> None:

@@ -55,43 +55,43 @@ def train_impscore(
     """
     from pipeline.tasks.impscore import train
 
-    given = {"epochs": epochs, "seed": seed, "tune": tune}
-    changes = {**changes_of(set_ or []), **{name: value for name, value in given.items() if value is not None}}
+    options = {"epochs": epochs, "seed": seed, "tune": tune}
+    changes = {**changes_of(set_ or []), **{name: value for name, value in options.items() if value is not None}}
     if out:
         if use_sample or promote or day:
-            raise BadInput("--sample, --promote and --day are about the tables; with --out nothing is put there")
-        rows = pairs.given(pairs_file, train.choose_split(profile)) if pairs_file else pairs.given(None)
-        with track("encoding") as done:
-            model_id, numbers = train.train_file(rows, out, profile, changes, groups, done)
-        where = str(out)
+            raise BadInput("--sample, --promote and --day are about the tables; with --out nothing is written there")
+        rows = pairs.load_pairs(pairs_file, train.choose_split(profile)) if pairs_file else pairs.load_pairs(None)
+        with track("encoding") as on_progress:
+            model_id, numbers = train.train_file(rows, out, profile, changes, groups, on_progress)
     else:
         if pairs_file or groups:
-            raise BadInput("with --pairs or --groups, say where the model should go: --out DIR")
-        model_id, numbers = _into_registry(day or today(), profile, changes, use_sample=use_sample, promote=promote)
-        where = model_id
+            raise BadInput("with --pairs or --groups, give the folder of the model: --out DIR")
+        model_id, numbers = _train_in_tables(day or today(), profile, changes, use_sample=use_sample, promote=promote)
+    ref = str(out) if out else model_id
     final = numbers.filter(pl.col("epoch") == 0).drop("epoch")
     if as_json:
-        first = {"model": where, "model_id": model_id, **train.select_headline(final)}
-        typer.echo(json.dumps({**first, "rows": final.to_dicts()}, ensure_ascii=False))
+        facts = {"model": ref, "model_id": model_id, **train.select_headline(final), "rows": final.to_dicts()}
+        typer.echo(json.dumps(facts, ensure_ascii=False))
         return
     console.table(train.summarize_evaluations(final), wide=("subset",))
-    typer.echo(where)
+    typer.echo(ref)
 
 
-def changes_of(given: list[str]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for one in given:
-        name, mark, value = one.partition("=")
-        if not mark:
-            raise BadInput(f"--set {one}: expected name=value")
+def changes_of(settings: list[str]) -> dict[str, object]:
+    """Parse `name=value` of each `--set`; a value that is no JSON is text."""
+    changes: dict[str, object] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise BadInput(f"--set {setting}: expected name=value")
         try:
-            found[name] = json.loads(value)
+            changes[name] = json.loads(value)
         except json.JSONDecodeError:
-            found[name] = value
-    return found
+            changes[name] = value
+    return changes
 
 
-def _into_registry(
+def _train_in_tables(
     day: str, profile: str, changes: dict[str, object], *, use_sample: bool, promote: bool
 ) -> tuple[str, pl.DataFrame]:
     from pipeline.tasks.impscore import pairs as work
@@ -102,12 +102,12 @@ def _into_registry(
         for source in retry(partial(work.replay_cassette, day)):
             count = retry(partial(work.build, source, day, train.choose_split(profile), None))
             console.say(f"{source}: {count} pairs")
-    with track("encoding") as done:
-        model_id = retry(lambda: train.train(day, profile=profile, changes=changes, promote=promote, on_progress=done))
-    numbers = warehouse.scan("evaluations", (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day))).drop(
-        "kind", "day", "model_id"
-    )
-    return model_id, numbers.sort("metric", "subset", "split", "epoch").collect()
+    with track("encoding") as on_progress:
+        fit = partial(train.train, day, profile=profile, changes=changes, promote=promote, on_progress=on_progress)
+        model_id = retry(fit)
+    numbers = warehouse.scan("evaluations", (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day)))
+    numbers = numbers.drop("kind", "day", "model_id").sort("metric", "subset", "split", "epoch")
+    return model_id, numbers.collect()
 
 
 def evaluate_impscore(
@@ -123,9 +123,8 @@ def evaluate_impscore(
     """
     from pipeline.tasks.impscore import in_force, train
 
-    rows = pairs.given(pairs_file, train.choose_split(in_force.load_model(model).config["profile"]))
-    with track("encoding") as done:
-        numbers = train.evaluate(rows, model, done)
-    tell(
-        train.summarize_evaluations(numbers), {**train.select_headline(numbers), "numbers": numbers.to_dicts()}, as_json
-    )
+    rows = pairs.load_pairs(pairs_file, train.choose_split(in_force.load_model(model).config["profile"]))
+    with track("encoding") as on_progress:
+        numbers = train.evaluate(rows, model, on_progress)
+    facts = {**train.select_headline(numbers), "numbers": numbers.to_dicts()}
+    tell(train.summarize_evaluations(numbers), facts, as_json)

@@ -1,4 +1,4 @@
-"""Commands about pairs: bring data sets in, ask for what they lack, build, look, audit, have them judged."""
+"""Commands about pairs: import data sets, ask for missing explicit forms, build, audit, and have pairs judged."""
 
 import json
 from functools import partial
@@ -22,8 +22,8 @@ Pairs = Annotated[
 Sources = Annotated[list[str] | None, typer.Option("--source", help="One source; repeat it. All by default.")]
 
 
-def given(path: Path | None, split: str = "paper") -> pl.DataFrame:
-    """Pairs of a file, or of the table."""
+def load_pairs(path: Path | None, split: str = "paper") -> pl.DataFrame:
+    """Load the pairs of a file, or of the table."""
     from pipeline.examples.impscore import pairs
     from pipeline.tasks.impscore import pairs as work
 
@@ -35,7 +35,7 @@ def given(path: Path | None, split: str = "paper") -> pl.DataFrame:
 
 
 def table_writer(path: Path) -> files.Writer:
-    """A writer of whole tables: every format but txt, which holds scores alone."""
+    """Make a writer of whole tables: in every format but txt, which holds scores alone."""
     if path.suffix.lower() == ".txt":
         raise BadInput(f"{path}: a table cannot be written as txt; csv, tsv, jsonl and parquet can")
     return files.Writer(path)
@@ -45,7 +45,7 @@ def import_(
     source: Annotated[str, typer.Argument(help="A data set of ImpScore's table 6, or a name for your own.")],
     path: Annotated[Path, typer.Argument(help="The published file or folder.")],
     day: Day = "",
-    own: Annotated[
+    is_own: Annotated[
         bool, typer.Option("--own", help="Your own file: a column text, perhaps label and explicit.")
     ] = False,
 ) -> None:
@@ -57,8 +57,8 @@ def import_(
     from pipeline.tasks.impscore import pairs as work
 
     warehouse.create()
-    kept = retry(lambda: work.import_sentences(source, str(path), day or today(), is_own=own))
-    console.say(f"{source}: {kept:,} sentences")
+    count = retry(lambda: work.import_sentences(source, str(path), day or today(), is_own=is_own))
+    console.say(f"{source}: {count:,} sentences")
 
 
 def replay(
@@ -74,8 +74,8 @@ def replay(
     from pipeline.tasks.impscore import pairs as work
 
     warehouse.create()
-    found = retry(lambda: work.replay_cassette(day or today(), str(cassette) if cassette else None))
-    console.say(f"answers about {', '.join(found)}")
+    sources = retry(lambda: work.replay_cassette(day or today(), str(cassette) if cassette else None))
+    console.say(f"answers about {', '.join(sources)}")
 
 
 def ask(
@@ -100,37 +100,37 @@ def ask(
     """
     from pipeline.tasks import asking
 
-    how, summary = build_options(llm, max_cost, cache_only)
-    how = how._replace(revision=revision, params=_json(params), concurrency=concurrency)
+    options, summary = build_options(llm, max_cost, cache_only)
+    options = options._replace(revision=revision, params=_parse_params(params), concurrency=concurrency)
     sources = asking.list_sources(source or ())
     if dry_run:
-        show(pl.DataFrame([asking.estimate(sources, how, limit, batch=batch)._asdict()]), as_json)
+        show(pl.DataFrame([asking.estimate(sources, options, limit, batch=batch)._asdict()]), as_json)
         return
     if batch:
-        batches = asking.run_batch(sources, how, limit)
+        batches = asking.run_batch(sources, options, limit)
         show(batches, as_json)
         if unanswered := int(batches["open"].sum()):
             console.say(f"{unanswered:,} requests of batches that have ended have no answer; they can be asked again")
             raise typer.Exit(1 if batches["answered"].sum() else 3)
         return
     rows = []
-    with track("asking") as done:
+    with track("asking") as on_progress:
         for name in sources:
-            rows.append(asking.ask(name, how._replace(on_progress=done), limit))
+            rows.append(asking.ask(name, options._replace(on_progress=on_progress), limit))
             if summary.error:
                 break
     show(pl.DataFrame(rows), as_json)
     finish(summary, as_json)
 
 
-def _json(text: str) -> dict[str, Any]:
+def _parse_params(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text, parse_constant=_refuse)
-    except json.JSONDecodeError as why:
-        raise BadInput(f"--params: broken JSON: {why.msg}") from why
-    if not isinstance(found, dict):
+        params = json.loads(text, parse_constant=_refuse)
+    except json.JSONDecodeError as error:
+        raise BadInput(f"--params: broken JSON: {error.msg}") from error
+    if not isinstance(params, dict):
         raise BadInput('--params should be a JSON object, such as {"temperature": 0}')
-    return found
+    return params
 
 
 def _refuse(name: str) -> None:
@@ -155,18 +155,18 @@ def build(
 
     get_shares(split)
     warehouse.create()
-    ready = work.list_sources()
-    if unknown := sorted(set(source or ()) - set(ready)):
-        raise BadInput(f"nothing to build of {', '.join(unknown)}; there is {', '.join(ready) or 'no source'}")
-    if not ready:
+    sources = work.list_sources()
+    if unknown := sorted(set(source or ()) - set(sources)):
+        raise BadInput(f"nothing to build of {', '.join(unknown)}; there is {', '.join(sources) or 'no source'}")
+    if not sources:
         raise Missing("no sentences or completions yet; `undertone pairs import` or `undertone pairs replay`")
     writer = table_writer(out) if out else None
-    for one in source or ready:
-        count = retry(partial(work.build, one, day or today(), split, seed))
-        console.say(f"{one}: {count:,} pairs")
+    for name in source or sources:
+        count = retry(partial(work.build, name, day or today(), split, seed))
+        console.say(f"{name}: {count:,} pairs")
     if writer:
         with writer:
-            writer.write(work.load_pairs(source or ready))
+            writer.write(work.load_pairs(source or sources))
 
 
 def stats(pairs: Pairs = None, as_json: Json = False) -> None:
@@ -176,7 +176,7 @@ def stats(pairs: Pairs = None, as_json: Json = False) -> None:
     """
     from pipeline.examples.impscore import pairs as examples
 
-    show(examples.compute_statistics(given(pairs)), as_json)
+    show(examples.compute_statistics(load_pairs(pairs)), as_json)
 
 
 def audit(
@@ -200,12 +200,12 @@ def audit(
         return
     if figure and not figure.parent.is_dir():
         raise BadInput(f"{figure}: there is no folder {figure.parent}")
-    found = artefacts.audit(given(pairs))
-    if not found.height:
+    accuracies = artefacts.audit(load_pairs(pairs))
+    if not accuracies.height:
         raise BadInput("too few pairs to audit: the baselines need some to learn from and others to be measured on")
     if figure:
-        figure.write_text(model_figures.draw_audit(found), encoding="utf-8")
-    show(found, as_json)
+        figure.write_text(model_figures.draw_audit(accuracies), encoding="utf-8")
+    show(accuracies, as_json)
 
 
 def leakage(pairs: Pairs = None, as_json: Json = False) -> None:
@@ -215,7 +215,7 @@ def leakage(pairs: Pairs = None, as_json: Json = False) -> None:
     """
     from pipeline.examples import splits
 
-    show(splits.measure_leakage(given(pairs)), as_json)
+    show(splits.measure_leakage(load_pairs(pairs)), as_json)
 
 
 def sample(
@@ -234,11 +234,11 @@ def sample(
 
     if out.resolve() == key.resolve():
         raise BadInput(f"{key}: the key should be another file than the one for the judge")
-    rows = quality.sample(given(pairs), seed=seed)
-    with table_writer(out) as writer, table_writer(key) as hidden:
-        asked = {"same_meaning": pl.lit(""), "first_more_implicit": pl.lit("")}
-        writer.write(rows.select("item", "first", "second", **asked))
-        hidden.write(rows.select("item", "source", "kind"))
+    rows = quality.sample(load_pairs(pairs), seed=seed)
+    with table_writer(out) as writer, table_writer(key) as key_writer:
+        answers = {"same_meaning": pl.lit(""), "first_more_implicit": pl.lit("")}
+        writer.write(rows.select("item", "first", "second", **answers))
+        key_writer.write(rows.select("item", "source", "kind"))
 
 
 def ratings(

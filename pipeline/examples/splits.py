@@ -5,8 +5,10 @@ and so measure memory too; the grouped split keeps near duplicates together, `me
 """
 
 import hashlib
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
@@ -37,44 +39,37 @@ def draw_uniform(ids: pl.Series, seed: int = SEED) -> pl.Series:
 def add_split(pairs: pl.DataFrame, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:
     """Add `split` by a profile of `SPLITS`; the order of the rows does not change it.
 
-    Random profiles give exactly the rounded shares. `grouped` needs `cluster_id` (`clusters.add_clusters`), puts
-    every cluster in one split, and misses a share by less than the largest cluster; clusters larger than the smallest
-    share go to train.
-
-    Raises:
-        BadInput: there is no such profile.
+    Random profiles give exactly the rounded shares. `grouped` needs `cluster_id` (`clusters.add_clusters`), puts every
+    cluster in one split, and misses a share by less than the largest cluster; clusters larger than the smallest share
+    go to train.
     """
     ordered, shares = pairs.sort("pair_id"), get_shares(profile)
-    names = (
-        _split_clusters(ordered, shares, seed) if profile == "grouped" else _split_at_random(len(ordered), shares, seed)
-    )
-    return ordered.with_columns(split=pl.Series(names, dtype=pl.String))
+    bounds = np.cumsum(shares) * len(ordered)
+    if profile == "grouped":
+        return _split_clusters(ordered, bounds, min(shares) * len(ordered), seed)
+    places = np.random.default_rng(seed).permutation(len(ordered))
+    return ordered.with_columns(split=_find_parts(np.round(bounds), places))
 
 
-def _split_at_random(count: int, shares: tuple[float, ...], seed: int) -> list[str]:
-    bounds = np.round(np.cumsum(shares) * count).astype(int)
-    places = np.random.default_rng(seed).permutation(count)
-    return [NAMES[i] for i in np.searchsorted(bounds, places, side="right").clip(max=2)]
+def _find_parts(bounds: npt.NDArray[np.float64], places: npt.NDArray[Any]) -> pl.Series:
+    indices = np.searchsorted(bounds, places, side="right").clip(max=2)
+    return pl.Series([NAMES[i] for i in indices], dtype=pl.String)
 
 
-def _split_clusters(pairs: pl.DataFrame, shares: tuple[float, ...], seed: int) -> list[str]:
+def _split_clusters(pairs: pl.DataFrame, bounds: npt.NDArray[np.float64], least: float, seed: int) -> pl.DataFrame:
     """Lay clusters end to end, large ones first, the others shuffled; the middle of a cluster decides its split."""
-    pairs = pairs.select(pl.coalesce("cluster_id", "pair_id"))
-    sizes = pairs.group_by("cluster_id").len("size").sort("cluster_id")
+    cluster = pl.coalesce("cluster_id", "pair_id")
+    sizes = pairs.group_by(_cluster=cluster).len("_size").sort("_cluster")
     order = pl.Series(np.random.default_rng(seed).permutation(len(sizes)))
-    is_large = pl.col("size") > min(shares) * len(pairs)
-    clusters = sizes.sort(~is_large, order).with_columns(middle=pl.col("size").cum_sum() - pl.col("size") / 2)
-    indices = np.searchsorted(np.cumsum(shares) * len(pairs), clusters["middle"].to_numpy(), side="right").clip(max=2)
-    cluster_splits = clusters.select("cluster_id", split=pl.Series([NAMES[i] for i in indices], dtype=pl.String))
-    rows = pairs.join(cluster_splits, on="cluster_id", how="left", maintain_order="left")
-    return rows["split"].to_list()
+    clusters = sizes.sort(pl.col("_size") <= least, order)
+    middle = clusters.select(pl.col("_size").cum_sum() - pl.col("_size") / 2).to_series()
+    clusters = clusters.select("_cluster", split=_find_parts(bounds, middle.to_numpy()))
+    rows = pairs.with_columns(_cluster=cluster).join(clusters, on="_cluster", how="left", maintain_order="left")
+    return rows.drop("_cluster")
 
 
 def measure_leakage(pairs: pl.DataFrame) -> pl.DataFrame:
-    """Count what each held-out split shares with train.
-
-    Args:
-        pairs: rows of the table `pairs`.
+    """Count what each held-out split of rows of `pairs` shares with train.
 
     Returns:
         split, source (`all` for all sources together), check, count, share of the pairs. The checks: `implicit`,
@@ -86,23 +81,16 @@ def measure_leakage(pairs: pl.DataFrame) -> pl.DataFrame:
     meanings = train.group_by("implicit").agg(_explicits=pl.col("explicit").unique())
     has_other_explicit = pl.col("_explicits").list.set_difference(pl.concat_list("explicit")).list.len() > 0
     held_out = pairs.filter(pl.col("split") != "train").join(meanings, on="implicit", how="left")
-    rows = held_out.select(
-        "split",
-        "source",
-        *(pl.col(name).is_in(train_texts) for name in _TEXTS),
-        near_duplicate=pl.col("cluster_id").is_in(train["cluster_id"].drop_nulls().unique().implode()),
-        other_explicit=has_other_explicit,
-    ).with_columns(pl.exclude("split", "source").fill_null(value=False))
-    checks = [*_TEXTS, "near_duplicate", "other_explicit"]
-    return (
-        pl.concat([rows, rows.with_columns(source=pl.lit("all"))])
-        .unpivot(checks, index=["split", "source"], variable_name="check")
-        .group_by("split", "source", "check")
-        .agg(count=pl.col("value").sum().cast(pl.Int64), share=pl.col("value").mean())
-        .sort(
-            pl.col("split").replace_strict(NAMES, range(3), return_dtype=pl.Int64),
-            pl.col("source") == "all",
-            "source",
-            pl.col("check").replace_strict(checks, range(len(checks)), return_dtype=pl.Int64),
-        )
+    checks = {
+        **{name: pl.col(name).is_in(train_texts) for name in _TEXTS},
+        "near_duplicate": pl.col("cluster_id").is_in(train["cluster_id"].drop_nulls().unique().implode()),
+        "other_explicit": has_other_explicit,
+    }
+    rows = held_out.select("split", "source", **checks).with_columns(pl.col(*checks).fill_null(value=False))
+    rows = pl.concat([rows, rows.with_columns(source=pl.lit("all"))])
+    rows = rows.unpivot(list(checks), index=["split", "source"], variable_name="check")
+    counts = rows.group_by("split", "source", "check").agg(
+        count=pl.col("value").sum().cast(pl.Int64), share=pl.col("value").mean()
     )
+    split, check = pl.col("split").cast(pl.Enum(NAMES)), pl.col("check").cast(pl.Enum(list(checks)))
+    return counts.sort(split, pl.col("source") == "all", "source", check)

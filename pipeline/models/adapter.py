@@ -17,7 +17,7 @@ class LowRank(nn.Module):
     """W -> W + scale B A with A [rank, in] drawn and B [out, rank] zero, so that training starts at W."""
 
     def __init__(self, out: int, inner: int, rank: int = RANK, generator: torch.Generator | None = None) -> None:
-        """Draw A as a linear layer is drawn (Kaiming uniform with a = √5)."""
+        """Draw A like a linear layer (Kaiming uniform with a = √5)."""
         super().__init__()
         bound = 1 / math.sqrt(inner)
         self.a = nn.Parameter((torch.rand(rank, inner, generator=generator) * 2 - 1) * bound)
@@ -42,15 +42,13 @@ def adapt(model: nn.Module, generator: torch.Generator | None = None, rank: int 
 def load_adapter(encoder: Encoder, weights: dict[str, Tensor]) -> Encoder:
     """Return the encoder with trained weights: of adapters (`*.a`, `*.b`) or whole matrices."""
     module = copy.deepcopy(encoder.module)
-    inner = module[0].model
+    parameters = dict(module[0].model.named_parameters())
     with torch.no_grad():
-        parameters = dict(inner.named_parameters())
         for name, value in weights.items():
+            layer = name.removesuffix(".a")
             if name in parameters:
                 parameters[name].copy_(value)
-            elif name.endswith(".a"):
-                layer = name.removesuffix(".a")
-                parameters[f"{layer}.weight"].add_(
-                    (SCALE * (weights[f"{layer}.b"] @ value)).to(parameters[f"{layer}.weight"])
-                )
+            elif layer != name:
+                weight = parameters[f"{layer}.weight"]
+                weight.add_((SCALE * (weights[f"{layer}.b"] @ value)).to(weight))
     return encoder.with_module(module.eval())

@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.nn import functional
 
 LONGEST = 256  # pieces of a text that the embedded encoder reads
-PAD = 0
 
 
 class Bert:
@@ -39,7 +38,7 @@ class Bert:
 
     def pad(self, rows: Sequence[Sequence[int]]) -> dict[str, Tensor]:
         """Return rows of ids as tensors [n, t]: `input_ids`, and `attention_mask` with 1 where a text has a piece."""
-        ids = torch.full((len(rows), max(map(len, rows))), PAD)
+        ids = torch.zeros(len(rows), max(map(len, rows)), dtype=torch.int64)  # 0 is [PAD]
         mask = torch.zeros_like(ids)
         for i, row in enumerate(rows):
             ids[i, : len(row)], mask[i, : len(row)] = torch.tensor(row), 1
@@ -50,16 +49,14 @@ class Bert:
         weights = self._weights
         words = functional.embedding(input_ids, weights["embeddings.word_embeddings.weight"])
         words = words + weights["embeddings.token_type_embeddings.weight"][0]
-        state = self._norm(
-            words + weights["embeddings.position_embeddings.weight"][: input_ids.shape[1]], "embeddings.LayerNorm"
-        )
+        positions = weights["embeddings.position_embeddings.weight"][: input_ids.shape[1]]
+        state = self._norm(words + positions, "embeddings.LayerNorm")
         mask = None if attention_mask.all() else attention_mask.bool()[:, None, None, :]
         states = [state]
         for layer in range(self.layers):
             name = f"encoder.layer.{layer}"
-            attention = self._linear(
-                self._attend(state, mask, f"{name}.attention.self"), f"{name}.attention.output.dense"
-            )
+            attention = self._attend(state, mask, f"{name}.attention.self")
+            attention = self._linear(attention, f"{name}.attention.output.dense")
             state = self._norm(attention + state, f"{name}.attention.output.LayerNorm")
             inner = functional.gelu(self._linear(state, f"{name}.intermediate.dense"))
             state = self._norm(self._linear(inner, f"{name}.output.dense") + state, f"{name}.output.LayerNorm")

@@ -1,12 +1,13 @@
-"""Chinese without a Chinese encoder: which character n-grams of a known list a text holds.
+"""Chinese without a Chinese encoder: which character n-grams of a shipped list a text has.
 
 The embedded encoder's word pieces know a tenth of the characters of Chinese comments, and the rest is unknown to it. So
 the Chinese head that is shipped looks at n-grams of one to three characters (with marks for beginning and end), those
-that stand in at least five sentences of the training part of the shipped graded groups, weighted by rarity (TF-IDF,
-each n-gram counted once a text, length 1). With a Chinese or multilingual encoder, set UNDERTONE_ENCODER instead.
+that stand in at least five sentences of the training part of the shipped graded groups. An n-gram counts once a text,
+with the weight ln((1 + n) / (1 + df)) + 1, and a text has length 1 (TF-IDF). For a Chinese or multilingual encoder, set
+UNDERTONE_ENCODER.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from pipeline.io.hashes import hash_file
 
 NAME = "characters"
 LIST = Path(__file__).with_name("characters_zh.tsv")
-LONGEST, LEAST = 3, 5
+LONGEST = 3
 
 
 def ngrams(text: str) -> set[str]:
@@ -30,9 +31,8 @@ def ngrams(text: str) -> set[str]:
 def read_list() -> tuple[dict[str, int], npt.NDArray[np.float32]]:
     """Read the list: the column of each n-gram, and the inverse document frequencies."""
     lines = [line.split("\t") for line in LIST.read_text(encoding="utf-8").splitlines()]
-    return {gram: place for place, (gram, _) in enumerate(lines)}, np.array(
-        [float(idf) for _, idf in lines], np.float32
-    )
+    column_of = {gram: column for column, (gram, _) in enumerate(lines)}
+    return column_of, np.array([idf for _, idf in lines], np.float64).astype(np.float32)
 
 
 @lru_cache(maxsize=1)
@@ -50,19 +50,3 @@ def encode(texts: Sequence[str]) -> npt.NDArray[np.float32]:
         out[row, columns] = idf[columns]
     lengths = np.linalg.norm(out, axis=1, keepdims=True)
     return np.asarray(out / np.maximum(lengths, 1e-12), np.float32)
-
-
-def format_list(texts: Iterable[str]) -> str:
-    """Format the list of some training texts: a line has an n-gram and ln((1 + n) / (1 + df)) + 1."""
-    sentences = list(texts)
-    text_counts: dict[str, int] = {}
-    for text in sentences:
-        for gram in ngrams(text):
-            text_counts[gram] = text_counts.get(gram, 0) + 1
-    frequent_grams = sorted(
-        gram
-        for gram, text_count in text_counts.items()
-        if text_count >= LEAST and "\t" not in gram and "\n" not in gram
-    )
-    idf = {gram: np.log((1 + len(sentences)) / (1 + text_counts[gram])) + 1 for gram in frequent_grams}
-    return "".join(f"{gram}\t{value:.4f}\n" for gram, value in idf.items())

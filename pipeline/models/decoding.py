@@ -64,6 +64,9 @@ class Decoding:
         """Return the score by which beam search compares finished texts: log P / ((5 + words) / 6)^alpha."""
         return float(log_probability / ((5 + words) / 6) ** self.length_penalty)
 
+    def score(self, candidate: "Candidate") -> float:
+        return self.normalise(candidate.log_probability, len(candidate.tokens))
+
 
 class Marks(NamedTuple):
     """The special tokens."""
@@ -83,28 +86,17 @@ class Candidate(NamedTuple):
 def decode(
     step: Step, state: State, count: int, decoding: Decoding, marks: Marks, device: str = "cpu", first: int = 0
 ) -> list[list[Candidate]]:
-    """Generate candidates for each source.
+    """Generate candidates for each source: of beam search the best first, at most `best`; samples as they were drawn.
 
     A text of the longest length ends without an end token, so that the probabilities of all possible texts sum to 1. A
-    text also ends where the rules allow no further word.
-
-    Args:
-        step: the model.
-        state: at the beginning, tensors [n, ...].
-        count: n.
-        decoding: options.
-        marks: the special tokens.
-        device: of the step function's tensors.
-        first: number of the first source, which seeds its samples, so that parts of a corpus can be decoded apart.
-
-    Returns:
-        The candidates of each source: of beam search the best first, at most `best`; samples in the order of drawing.
+    text also ends where the rules allow no further word. The state at the beginning has tensors [count, ...]. `first`
+    is the number of the first source, which seeds its samples, so that parts of a corpus can be decoded apart.
     """
+    if not count:
+        return []
     width = decoding.width
     state = tuple(value.unsqueeze(1).expand(-1, width, *value.shape[1:]) for value in state)
     last = torch.full((count, width), marks.begin, device=device)
-    if not count:
-        return []
     if decoding.method == "sample":
         return _draw_samples(step, state, last, decoding, marks, first)
     return _search_beams(step, state, last, decoding, marks)
@@ -144,12 +136,7 @@ def _collect_ended(
     for row, column in cells:
         results[row].append(Candidate(tokens[row, column].tolist(), float(total[row, column])))
     for row in {row for row, _ in cells}:
-        results[row].sort(
-            key=lambda candidate: (
-                -decoding.normalise(candidate.log_probability, len(candidate.tokens)),
-                candidate.tokens,
-            )
-        )
+        results[row].sort(key=lambda candidate: (-decoding.score(candidate), candidate.tokens))
         del results[row][decoding.best :]
 
 
@@ -159,9 +146,7 @@ def _is_finished(candidates: list[Candidate], alive: float, decoding: Decoding) 
         return True
     if len(candidates) < decoding.best:
         return False
-    worst = candidates[-1]
-    bound = decoding.normalise(alive, decoding.longest)
-    return decoding.normalise(worst.log_probability, len(worst.tokens)) > bound  # equal ones are settled by words
+    return decoding.score(candidates[-1]) > decoding.normalise(alive, decoding.longest)  # words decide between equals
 
 
 def _draw_samples(

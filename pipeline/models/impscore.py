@@ -8,7 +8,7 @@
     L_prag      = max(0, γ2 - (ΔP(s1, s3) - ΔP(s1, s2)))           (7)
     L_final     = L_imp(s1, s2) + L_imp(s1, s3) + α L_prag         (8), mean over the batch as in the released code
 
-No bias, Xavier uniform (section 3.4, IMP-11). Equal zero vectors have cosine 0 here, so I = 1: nothing is known.
+No bias, Xavier uniform (section 3.4, IMP-11). Equal zero vectors have cosine 0 here, so I = 1.
 """
 
 import math
@@ -65,18 +65,13 @@ class ImpScore(nn.Module):
         dropout: float = 0.0,
         last: int | None = None,
     ) -> None:
-        """Draw the matrices.
+        """Draw the matrices for embeddings of size `dim` and meaning spaces of size `features`, much less than `dim`.
 
-        Args:
-            dim: size d of the embeddings.
-            features: size l of the two meaning spaces, much less than d.
-            generator: source of randomness.
-            design: variant of table 2.
-            hidden: width of a layer before the projections, 0 for none. Not in the paper: it lets the score see
-                combinations of features, which on graded groups is worth more than any other change of the head.
-            dropout: share of embedding and hidden features left out at random while training.
-            last: with a hidden layer, the pragmatic projection sees the last so many features of an embedding, which
-                are those of the encoder's last layer where embeddings hold all layers; all of them by default.
+        Not in the paper: `hidden` is the width of a layer before the projections, 0 for none. With it the score sees
+        combinations of features, which on graded groups improves it more than any other change of the head, and the
+        pragmatic projection sees only the `last` features of an embedding: those of the encoder's last layer, if
+        embeddings contain all layers. `dropout` is the share of embedding and hidden features dropped at random in
+        training.
         """
         super().__init__()
         self.center: Tensor
@@ -145,7 +140,7 @@ def distance(rows: Tensor, other_rows: Tensor, metric: Metric) -> Tensor:
 
 
 def pragmatic_distance(meanings: Meaning, other_meanings: Meaning, metric: Metric = "euclidean") -> Tensor:
-    """ΔP of sentences row by row (equation 6, or its cosine variant): [n]."""
+    """Compute ΔP row by row (equation 6, or its cosine variant): [n]."""
     return distance(meanings.pragmatic, other_meanings.pragmatic, metric)
 
 
@@ -160,35 +155,26 @@ def loss(
     pragmatics: Metric = "euclidean",
     reduction: Literal["mean", "sum"] = "mean",
 ) -> Tensor:
-    """L_final (equation 8) of triples: a scalar. s1 implicit, s2 explicit, s3 foreign.
+    """Compute L_final (equation 8) of triples: a scalar.
 
-    Args:
-        s1: meanings of the implicit sentences.
-        s2: of their explicit forms.
-        s3: of foreign explicit sentences.
-        gamma_implicitness: γ1.
-        gamma_pragmatics: γ2.
-        alpha: weight α of the pragmatic term.
-        pragmatics: metric of ΔP.
-        reduction: mean over the batch as in the released code, or the sum that equation 9 prints (IMP-10).
+    s1 are meanings of implicit sentences, s2 of their explicit forms, s3 of foreign explicit sentences. The gammas are
+    γ1 and γ2; `pragmatics` is the metric of ΔP. The reduction is the mean over the batch as in the released code, or
+    the sum that equation 9 prints (IMP-10).
     """
-    implicitness_losses = [torch.relu(gamma_implicitness - (s1.implicitness - s.implicitness)) for s in (s2, s3)]
+    explicit_loss, foreign_loss = (
+        torch.relu(gamma_implicitness - (s1.implicitness - s.implicitness)) for s in (s2, s3)
+    )
     differences = pragmatic_distance(s1, s3, pragmatics) - pragmatic_distance(s1, s2, pragmatics)
-    losses = implicitness_losses[0] + implicitness_losses[1] + alpha * torch.relu(gamma_pragmatics - differences)
+    losses = explicit_loss + foreign_loss + alpha * torch.relu(gamma_pragmatics - differences)
     return losses.mean() if reduction == "mean" else losses.sum()
 
 
 def ranking_loss(implicitness: Tensor, higher: Tensor, lower: Tensor, steps: Tensor, sharpness: float) -> Tensor:
-    """Mean of steps * log(1 + exp(-sharpness (I(higher) - I(lower)))) over comparisons within graded groups: a scalar.
+    """Average steps * log(1 + exp(-sharpness (I(higher) - I(lower)))) over comparisons within graded groups: a scalar.
 
-    The pairwise logistic loss of RankNet (Burges et al. 2005), a comparison over more steps counting more.
-
-    Args:
-        implicitness: I of all sentences [n].
-        higher: row of the more implicit sentence of each comparison [m].
-        lower: row of the less implicit one [m].
-        steps: levels between them [m].
-        sharpness: how fast the loss falls with the difference of two scores, which is at most 2.
+    The pairwise logistic loss of RankNet (Burges et al. 2005); a comparison over more steps counts more. `higher` and
+    `lower` are rows of the more and less implicit sentence of each comparison [m], `steps` the levels between them. The
+    sharpness says how fast the loss falls with the difference of two scores, which is at most 2.
     """
     differences = implicitness[higher] - implicitness[lower]
     return (steps * nn.functional.softplus(-sharpness * differences)).mean()

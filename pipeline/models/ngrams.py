@@ -20,8 +20,8 @@ Floats = npt.NDArray[np.float64]
 Cut = Callable[[str], list[str]]
 
 FOLDS = 5
-SURFACE = 3  # numbers of a text beside its n-grams
-_LONG = 32  # characters; lengths are told in this unit, so that they are about as large as the n-grams' weights
+SURFACE = 3  # numbers of a text in addition to its n-grams
+_LONG = 32  # characters; lengths have this unit, so that they are about as large as the n-grams' weights
 
 
 class Ngrams(NamedTuple):
@@ -45,26 +45,30 @@ class Ngrams(NamedTuple):
 
 
 def fit(
-    texts: Sequence[str], contexts: Sequence[str], labels: npt.NDArray[np.int64], cut: Cut, *, least: int = 2,
-    penalty: float = 0.5, is_weighted: bool = True, seed: int = 42,
-) -> tuple[Ngrams, Floats]:  # fmt: skip
-    """Fit a multinomial logistic regression; return it and its held-out logits of each text.
+    texts: Sequence[str],
+    contexts: Sequence[str],
+    labels: npt.NDArray[np.int64],
+    cut: Cut,
+    *,
+    least: int = 2,
+    penalty: float = 0.5,
+    is_weighted: bool = True,
+    seed: int = 42,
+) -> tuple[Ngrams, Floats]:
+    """Fit a multinomial logistic regression; return it and its held-out logits of each text: [n, classes].
 
     A classifier is too sure of its training texts, so a model that learns from its logits must see held-out ones. They
     are cross-fitted, in folds that keep the texts of a context together.
 
     Args:
-        texts: n of them.
-        contexts: what each stands in; may be empty.
+        texts: n of them, each with its context, which may be empty.
+        contexts: of the texts.
         labels: [n], numbers of the classes, each of which occurs.
-        cut: gives the words of a text.
-        least: texts that an n-gram stands in.
+        cut: splits a text into words.
+        least: n-grams of fewer texts are left out.
         penalty: on the squares of the weights.
         is_weighted: whether all classes weigh the same.
         seed: of the folds.
-
-    Returns:
-        The classifier, and [n, classes].
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import StratifiedGroupKFold
@@ -82,21 +86,17 @@ def fit(
         return model.coef_.T, model.intercept_
 
     weights, bias = train_classifier(np.arange(len(texts)))
-    grams = tuple(
-        list(vectorizer.get_feature_names_out()) if vectorizer in usable else [] for vectorizer in vectorizers
-    )
+    characters, words = (list(v.get_feature_names_out()) if v in usable else [] for v in vectorizers)
     rarity = np.concatenate([np.empty(0), *(vectorizer.idf_ for vectorizer in usable)])
     held_out_logits = np.zeros((len(texts), classes))
     groups = np.unique([context or f"\0{row}" for row, context in enumerate(contexts)], return_inverse=True)[1]
     folds = min(FOLDS, len(set(groups)), int(np.bincount(labels).min()))
-    parts = (
-        StratifiedGroupKFold(folds, shuffle=True, random_state=seed).split(rows, labels, groups) if folds > 1 else ()
-    )
-    for train, held_out in parts:
+    splitter = StratifiedGroupKFold(max(folds, 2), shuffle=True, random_state=seed)
+    for train, held_out in splitter.split(rows, labels, groups) if folds > 1 else ():
         if len(set(labels[train])) == classes:  # else the logits stay 0: nothing is known of these texts
-            fold = train_classifier(train)
-            held_out_logits[held_out] = rows[held_out] @ fold[0] + fold[1]
-    return Ngrams((grams[0], grams[1]), rarity, weights, bias), held_out_logits
+            fold_weights, fold_bias = train_classifier(train)
+            held_out_logits[held_out] = rows[held_out] @ fold_weights + fold_bias
+    return Ngrams((characters, words), rarity, weights, bias), held_out_logits
 
 
 def _make_vectorizers(cut: Cut, least: int = 1) -> "list[TfidfVectorizer]":
@@ -111,7 +111,7 @@ def _make_vectorizers(cut: Cut, least: int = 1) -> "list[TfidfVectorizer]":
 
 
 def _fit_vectorizer(vectorizer: "TfidfVectorizer", texts: Sequence[str]) -> bool:
-    """Fit a vectorizer to texts; return False if no n-gram occurs in enough of them."""
+    """Fit a vectorizer; return False if no n-gram occurs in enough of the texts."""
     try:
         vectorizer.fit(texts)
     except ValueError:
@@ -124,10 +124,8 @@ def _make_rows(vectorizers: "Sequence[TfidfVectorizer]", texts: Sequence[str], c
 
     surface = [_measure_surface(text, context) for text, context in zip(texts, contexts, strict=True)]
     numbers = csr_matrix(np.array(surface, np.float64).reshape(-1, SURFACE))
-    return hstack(
-        [*(vectorizer.transform(texts) for vectorizer in vectorizers if vectorizer.vocabulary != []), numbers],
-        format="csr",
-    )
+    grams = [vectorizer.transform(texts) for vectorizer in vectorizers if vectorizer.vocabulary != []]
+    return hstack([*grams, numbers], format="csr")
 
 
 def _measure_surface(text: str, context: str) -> tuple[float, float, float]:

@@ -20,7 +20,7 @@ REMEDY = "expected a model of transformers with its tokenizer; copy its folder a
 
 
 class Files(NamedTuple):
-    """Where a model's files are, and what they are."""
+    """The files of a model."""
 
     folder: Path
     revision: str  # the commit of a hub's model, else the hash of the folder
@@ -29,33 +29,26 @@ class Files(NamedTuple):
 def locate_files(name: str | Path) -> Files:
     """Find the files of a model and check them.
 
-    Args:
-        name: a folder; or a hub name and commit, `NAME@COMMIT`, which are fetched unless HF_HUB_OFFLINE is set; or with
-            the `folder_hash` that its files must have, `NAME@COMMIT:SHA256`.
-
-    Raises:
-        BadInput: a hub name without its commit, no safetensors, or files that are not what was pinned.
-        Missing: they are not on this machine, and HF_HUB_OFFLINE is set.
-        Retry: the hub does not answer.
+    `name` is a folder; or a hub name and commit, `NAME@COMMIT`, which is fetched unless HF_HUB_OFFLINE is set; or also
+    the `folder_hash` that its files must have, `NAME@COMMIT:SHA256`. BadInput for a hub name without its commit, no
+    safetensors, or files that are not what was pinned; Missing if they are not here and HF_HUB_OFFLINE is set; Retry if
+    the hub does not answer.
     """
     if Path(name).is_dir():
         return Files(Path(name), folder_hash(Path(name)))
     hub, _, pin = str(name).partition("@")
-    match = re.fullmatch(r"([0-9a-f]{40})(?::([0-9a-f]{64}))?", pin)
-    if match is None:
+    if not re.fullmatch(r"[0-9a-f]{40}(:[0-9a-f]{64})?", pin):
         raise BadInput(
             f"model {str(name)!r} is not a folder, and a hub name needs a pinned revision: {hub}@<commit>, which is "
             "40 hexadecimal digits"
         )
-    commit, content = match[1], match[2]
+    commit, _, expected = pin.partition(":")
     folder = _fetch(hub, commit)
-    content_hash = folder_hash(folder)
-    if content is None:
-        _check_blobs(folder, hub, commit, content_hash)
-    elif content_hash != content:
-        raise BadInput(
-            f"{hub}@{commit}: its files have the hash {content_hash}, expected {content}; they are not loaded"
-        )
+    content = folder_hash(folder)
+    if not expected:
+        _check_blobs(folder, hub, commit, content)
+    elif content != expected:
+        raise BadInput(f"{hub}@{commit}: its files have the hash {content}, expected {expected}; they are not loaded")
     return Files(folder, commit)
 
 
@@ -65,9 +58,8 @@ def _fetch(hub: str, commit: str) -> Path:
     try:
         return Path(snapshot_download(hub, revision=commit, allow_patterns=[f"*{suffix}" for suffix in READ]))
     except errors.LocalEntryNotFoundError as error:
-        raise Missing(
-            f"{hub}@{commit} is not on this machine; fetch it once without HF_HUB_OFFLINE, or give a folder"
-        ) from error
+        message = f"{hub}@{commit} is not on this machine; fetch it once without HF_HUB_OFFLINE, or give a folder"
+        raise Missing(message) from error
     except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError, errors.HFValidationError) as error:
         raise BadInput(f"the hub has no {hub}@{commit}, or not for you") from error
     except (errors.HfHubHTTPError, OSError) as error:
@@ -83,13 +75,13 @@ def _check_blobs(folder: Path, hub: str, commit: str, content: str) -> None:
                 f"{path}: the cache does not say which content it must have; name the model with its hash, "
                 f"{hub}@{commit}:{content}, once you know that it is right"
             )
-        if (_git_hash(path) if len(blob_name) == 40 else file_hash(path)) != blob_name:
+        if len(blob_name) == 40:
+            data = path.read_bytes()
+            content_hash = hashlib.sha1(b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
+        else:
+            content_hash = file_hash(path)
+        if content_hash != blob_name:
             raise BadInput(f"{path}: its content is not that of {hub}@{commit} any more; remove it from the cache")
-
-
-def _git_hash(path: Path) -> str:
-    content = path.read_bytes()
-    return hashlib.sha1(b"blob %d\0%b" % (len(content), content), usedforsecurity=False).hexdigest()
 
 
 def file_hash(path: Path) -> str:
@@ -104,17 +96,17 @@ def _hash_of_state(path: Path, _size: int, _changed_at: int) -> str:
 
 
 def folder_hash(folder: Path) -> str:
-    """Return the SHA-256 of a model's weights, vocabularies and configurations, its revision if it has no other.
+    """Return the SHA-256 of a model's weights, vocabularies and configurations: the revision of a folder.
 
-    Raises:
-        BadInput: there are no weights in safetensors, or a part of the model has pickled weights alone.
+    BadInput without weights in safetensors, or if a part of the model has pickled weights alone.
     """
     files = _list_files(folder)
-    weighted = {path.parent for path in files if path.suffix == ".safetensors"}
-    if not weighted:
+    weight_folders = {path.parent for path in files if path.suffix == ".safetensors"}
+    if not weight_folders:
         raise BadInput(f"{folder}: no .safetensors weights; other formats are not loaded")
-    if pickled := [path for path in sorted(folder.rglob("pytorch_model*.bin")) if path.parent not in weighted]:
-        raise BadInput(f"{pickled[0]}: pickled weights without .safetensors beside them are not loaded")
+    for path in sorted(folder.rglob("pytorch_model*.bin")):
+        if path.parent not in weight_folders:
+            raise BadInput(f"{path}: pickled weights without .safetensors beside them are not loaded")
     lines = [f"{path.relative_to(folder)} {file_hash(path)}" for path in files]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Embeddings of a set of texts in a file, which is made once and memory-mapped by every task that needs them."""
+"""Embeddings of texts in a file, which is made once and memory-mapped by every task that needs them."""
 
 import hashlib
 import os
@@ -18,8 +18,8 @@ def load_or_encode(
 ) -> Vectors:
     """Load or make the embeddings of texts: float32 [len(texts), dim], mapped read-only from a file below `folder`.
 
-    The file name is a hash of the encoder and the texts in order. An interrupted attempt leaves a draft, which the
-    sweep of old files removes.
+    The file name is a hash of the encoder and the texts in order. The sweep of old files removes the draft of an
+    interrupted attempt.
     """
     if not texts:
         return np.empty((0, encoder.dim), np.float32)  # an empty file cannot be mapped

@@ -37,16 +37,11 @@ def read(path: Path, only: Collection[str] | None = None, first: int = 0) -> Wor
     """Read vectors from a text file: a word and d numbers a line, separated by blanks, as of GloVe and word2vec.
 
     A first line of two whole numbers (count and d) is word2vec's header. Words may contain blanks, as a few of GloVe's
-    do, since the last d fields are the numbers. The first vector of a repeated word counts.
+    do, since the last d fields are the numbers. The first vector of a repeated word counts. BadInput for a line with
+    another number of fields, or a number that is not finite.
 
-    Args:
-        path: the file, UTF-8.
-        only: words to keep, as a set; all by default. A file of 2 M words in 300 dimensions takes 2.4 GB, and
-            twice that while it is read.
-        first: also keep the words of this many first lines; the files begin with the frequent words.
-
-    Raises:
-        BadInput: a line has another number of fields, or a number is not finite.
+    By default all words are kept: two million in 300 dimensions take 2.4 GB, and twice that while they are read. With
+    `only`, a set, only its words are kept, and those of the `first` lines; files begin with the frequent words.
     """
     vectors: dict[str, Vectors] = {}
     width = promised = count = 0
@@ -55,7 +50,7 @@ def read(path: Path, only: Collection[str] | None = None, first: int = 0) -> Wor
         if number == 1 and len(fields) == 2 and all(field.isdecimal() for field in fields):
             promised, width = map(int, fields)
             continue
-        width = width or sum(1 for _ in takewhile(_is_number, reversed(fields[1:])))
+        width = width or sum(1 for _ in takewhile(lambda field: _parse_numbers([field]) is not None, fields[:0:-1]))
         is_long = len(fields) > width + 1  # a word with blanks, or a number too many
         if width < 1 or len(fields) <= width or (is_long and _parse_numbers(fields[1:]) is not None):
             raise BadInput(f"{path}, line {number}: expected a word and {max(width, 1)} numbers, found {line[:60]!r}")
@@ -70,10 +65,6 @@ def read(path: Path, only: Collection[str] | None = None, first: int = 0) -> Wor
     return WordVectors(list(vectors), np.array(list(vectors.values()), np.float32).reshape(-1, width))
 
 
-def _is_number(field: str) -> bool:
-    return _parse_numbers([field]) is not None
-
-
 def _parse_numbers(fields: list[str]) -> Vectors | None:
     """Return the fields as numbers; None if one is not a finite number."""
     try:
@@ -84,11 +75,7 @@ def _parse_numbers(fields: list[str]) -> Vectors | None:
 
 
 def write(path: Path, word_vectors: WordVectors) -> None:
-    """Write vectors atomically in GloVe's format; reading them gives the same numbers.
-
-    Raises:
-        BadInput: a word is empty or contains a line break.
-    """
+    """Write vectors atomically in GloVe's format, from which they come back; BadInput for words that no line holds."""
     for word in word_vectors.words:
         if not word.strip(" ") or len(f"{word}.".splitlines()) > 1:
             raise BadInput(f"{path}: {word!r:.40} cannot be a word of the format")
@@ -98,7 +85,7 @@ def write(path: Path, word_vectors: WordVectors) -> None:
 
 
 def find_rows(row_of: Mapping[str, int], word: str) -> list[int]:
-    """Return the rows whose mean represents a word: its own, its lower case's, or its characters'; maybe none."""
+    """Return the rows whose mean represents a word: of the word, its lower case, or its characters; maybe none."""
     for form in (word, word.lower()):
         if form in row_of:
             return [row_of[form]]

@@ -10,12 +10,11 @@ from typing import NamedTuple
 import dataframely as dy
 import polars as pl
 
-from pipeline.tables.cloze import ClozeItems, ClozeTargets
 from pipeline.tables.collected import Articles, Comments, RawPages, Tokens
 from pipeline.tables.columns import SOURCE
 from pipeline.tables.commenting import CommentGrades, GeneratedComments, MetricScores, ReferenceComments, Threads
+from pipeline.tables.examples import ClozeItems, ClozeTargets, Completions, Pairs, Sentences
 from pipeline.tables.labels import AnnotatedComments, Annotations, Labels, LabelTasks
-from pipeline.tables.pairs import Completions, Pairs, Sentences
 from pipeline.tables.records import ERASED, PROVENANCE, Dropped, Erasures, ModelErasures, Runs, TrainingTexts
 from pipeline.tables.scores import Compressions, Evaluations, Models, Scores, Studies
 
@@ -37,9 +36,7 @@ TABLES: dict[str, Table] = {
     "articles": Table(Articles, ("source", "day", "thread_id"), ("source", "day")),
     "comments": Table(Comments, _COMMENT, ("source", "day")),
     "tokens": Table(
-        Tokens,
-        ("source", "day", "text_hash", "tokenizer", "tokenizer_version", "dictionary_hash"),
-        ("source", "day"),
+        Tokens, ("source", "day", "text_hash", "tokenizer", "tokenizer_version", "dictionary_hash"), ("source", "day")
     ),
     "sentences": Table(Sentences, ("source", "item_id"), ("source",)),
     "completions": Table(Completions, ("source", "completion_id"), ("source",)),

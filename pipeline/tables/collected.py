@@ -3,7 +3,7 @@
 import dataframely as dy
 import polars as pl
 
-from pipeline.tables.columns import origin_column, source_column, time_column
+from pipeline.tables.columns import origin_column, rule, source_column, time_column
 
 
 class RawPages(dy.Schema):
@@ -55,13 +55,8 @@ class Comments(dy.Schema):
     lang = dy.String(description="zh, en, ja, ko or und")
     adapter = dy.String(min_length=1, description="Reader and version that made the row, such as weibo/1")
 
-    @dy.rule()
-    def text_is_not_blank(cls) -> pl.Expr:
-        return pl.col("text").str.strip_chars().str.len_chars() > 0
-
-    @dy.rule()
-    def no_comment_is_its_own_parent(cls) -> pl.Expr:
-        return (pl.col("parent_id") != pl.col("comment_id")).fill_null(value=True)
+    text_is_not_blank = rule(pl.col("text").str.strip_chars().str.len_chars() > 0)
+    no_comment_is_its_own_parent = rule((pl.col("parent_id") != pl.col("comment_id")).fill_null(value=True))
 
 
 class Tokens(dy.Schema):

@@ -1,6 +1,9 @@
-"""Columns that many tables have."""
+"""Columns of many tables, and rules."""
+
+from typing import Any
 
 import dataframely as dy
+import polars as pl
 
 SOURCE = r"^[a-z][a-z0-9_]{0,39}$"
 
@@ -15,3 +18,8 @@ def origin_column() -> dy.String:
 
 def time_column(description: str) -> dy.Datetime:
     return dy.Datetime(nullable=True, time_unit="us", time_zone="UTC", description=description)
+
+
+def rule(condition: pl.Expr) -> Any:
+    """Make a rule of a condition that each row fulfils."""
+    return dy.rule()(lambda _: condition)

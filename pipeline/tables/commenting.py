@@ -3,7 +3,7 @@
 import dataframely as dy
 import polars as pl
 
-from pipeline.tables.columns import SOURCE, source_column
+from pipeline.tables.columns import SOURCE, rule, source_column
 
 
 class Threads(dy.Schema):
@@ -21,9 +21,7 @@ class Threads(dy.Schema):
     split = dy.String(nullable=True, regex="^(train|validation|test)$", description="Part it is in; null if left out")
     reason = dy.String(nullable=True, min_length=1, description="Why it was left out; null if it was not")
 
-    @dy.rule()
-    def in_a_part_or_left_out(cls) -> pl.Expr:
-        return pl.col("split").is_null() != pl.col("reason").is_null()
+    in_a_part_or_left_out = rule(pl.col("split").is_null() != pl.col("reason").is_null())
 
 
 class ReferenceComments(dy.Schema):

@@ -3,7 +3,7 @@
 import dataframely as dy
 import polars as pl
 
-from pipeline.tables.columns import SOURCE, source_column, time_column
+from pipeline.tables.columns import SOURCE, rule, source_column, time_column
 
 
 class LabelTasks(dy.Schema):
@@ -48,9 +48,7 @@ class Annotations(dy.Schema):
     round = dy.Int64(min=1, max=2, description="The round that decided, or that is going on")
     pattern = dy.String(regex="^(same|partly|different|none)$", description="How the three labels of the round agree")
 
-    @dy.rule()
-    def settled_means_a_value(cls) -> pl.Expr:
-        return pl.col("value").is_not_null() == pl.col("state").is_in(["adopted", "adjudicated"])
+    settled_means_a_value = rule(pl.col("value").is_not_null() == pl.col("state").is_in(["adopted", "adjudicated"]))
 
 
 class AnnotatedComments(dy.Schema):

@@ -3,7 +3,7 @@
 import dataframely as dy
 import polars as pl
 
-from pipeline.tables.columns import origin_column, source_column, time_column
+from pipeline.tables.columns import origin_column, rule, source_column, time_column
 
 PROVENANCE = ("run_id", "started_at", "seconds", "byte_count", "input_tokens", "output_tokens", "cost_usd")
 """Columns in which `runs` may differ between two runs of one slice; `run_id` says as little in other tables."""
@@ -43,9 +43,7 @@ class Runs(dy.Schema):
     output_tokens = dy.Int64(nullable=True, min=0, description="That a language model answered")
     cost_usd = dy.Float64(nullable=True, min=0, description="Of these; null where a price is unknown")
 
-    @dy.rule()
-    def adds_up(cls) -> pl.Expr:
-        return pl.col("read_count") == pl.col("kept_count") + pl.col("dropped_count")
+    adds_up = rule(pl.col("read_count") == pl.col("kept_count") + pl.col("dropped_count"))
 
 
 class TrainingTexts(dy.Schema):

@@ -3,7 +3,9 @@
 import dataframely as dy
 import polars as pl
 
-from pipeline.tables.columns import SOURCE, source_column
+from pipeline.tables.columns import SOURCE, rule, source_column
+
+_REMAINING_RATIO = pl.col("rounds").list.count_matches(0) / pl.col("rounds").list.len()
 
 
 class Compressions(dy.Schema):
@@ -19,14 +21,8 @@ class Compressions(dy.Schema):
     ratio = dy.Float64(min=0, max=1, description="Share of the words that stay, rounded to 6 decimals")
     signature = dy.String(min_length=4, description="System, model, numbers, code version; `gold` for people's")
 
-    @dy.rule()
-    def a_round_for_each_word(cls) -> pl.Expr:
-        return pl.col("words").list.len() == pl.col("rounds").list.len()
-
-    @dy.rule()
-    def ratio_is_what_stays(cls) -> pl.Expr:
-        stays = pl.col("rounds").list.count_matches(0) / pl.col("rounds").list.len()
-        return (pl.col("ratio") - stays).abs() < 1e-6
+    a_round_for_each_word = rule(pl.col("words").list.len() == pl.col("rounds").list.len())
+    ratio_is_what_stays = rule((pl.col("ratio") - _REMAINING_RATIO).abs() < 1e-6)
 
 
 class Models(dy.Schema):
@@ -97,6 +93,4 @@ class Scores(dy.Schema):
     value = dy.Float64(description="The score, rounded to 6 decimals")
     signature = dy.String(min_length=8, description="Metric, model, encoder and its revision, code version")
 
-    @dy.rule()
-    def implicitness_in_range(cls) -> pl.Expr:
-        return (pl.col("metric") != "implicitness") | pl.col("value").is_between(0.0, 2.0)
+    implicitness_in_range = rule((pl.col("metric") != "implicitness") | pl.col("value").is_between(0.0, 2.0))

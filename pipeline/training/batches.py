@@ -14,13 +14,9 @@ _POOL = 16  # batches that are cut from one shuffled pool, sorted by length
 def shuffle_batches(
     lengths: IndexArray, rows: IndexArray, size: int, generator: torch.Generator
 ) -> Iterator[IndexArray]:
-    """Yield the rows of an epoch, each once, in shuffled batches of similar length.
+    """Yield the rows of an epoch, each once, in shuffled batches of up to `size` texts of similar length.
 
-    Args:
-        lengths: [n], of all texts.
-        rows: numbers of the texts to yield.
-        size: largest number of rows in a batch.
-        generator: source of randomness.
+    `lengths` are of all texts; `rows` are the numbers of the texts to yield.
     """
     order = rows[torch.randperm(len(rows), generator=generator).numpy()]
     batches: list[IndexArray] = []

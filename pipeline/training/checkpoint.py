@@ -11,8 +11,10 @@ from safetensors.torch import save_file
 
 from pipeline.errors import refuse_damage
 
+Weights = dict[str, torch.Tensor]
 
-def save(path: Path, tensors: dict[str, torch.Tensor], facts: dict[str, Any]) -> None:
+
+def save(path: Path, tensors: Weights, facts: dict[str, Any]) -> None:
     """Replace the state at `path` in one step."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(prefix=".draft-", dir=path.parent, delete=False) as file:
@@ -22,7 +24,7 @@ def save(path: Path, tensors: dict[str, torch.Tensor], facts: dict[str, Any]) ->
     draft.replace(path)
 
 
-def read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]] | None:
+def read(path: Path) -> tuple[Weights, dict[str, Any]] | None:
     """Read the state at `path`; None if there is none yet."""
     if not path.exists():
         return None
@@ -31,16 +33,14 @@ def read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]] | None:
         return tensors, json.loads(file.metadata()["facts"])
 
 
-Weights = dict[str, torch.Tensor]
-
-
 def pack_training(
     best: Weights, current: Weights, optimiser: torch.optim.Optimizer, generator: torch.Generator
 ) -> Weights:
     """Collect what a training needs to resume: best and current weights, optimiser state, random states."""
     tensors = {f"best.{name}": value for name, value in best.items()}
     tensors |= {f"now.{name}": value for name, value in current.items()}
-    tensors |= pack_optimiser(optimiser)
+    for index, state in optimiser.state_dict()["state"].items():
+        tensors |= {f"optimiser.{index}.{name}": torch.as_tensor(value) for name, value in state.items()}
     tensors |= {"random.generator": generator.get_state(), "random.torch": torch.get_rng_state()}
     return tensors | ({"random.cuda": torch.cuda.get_rng_state()} if torch.cuda.is_available() else {})
 
@@ -49,33 +49,17 @@ def restore_training(
     tensors: Weights, optimiser: torch.optim.Optimizer, generator: torch.Generator
 ) -> tuple[Weights, Weights]:
     """Restore optimiser and random states of `pack_training`; return the best and the current weights."""
-    parts: dict[str, Weights] = {"best": {}, "now": {}}
+    parts: dict[str, Weights] = {"best": {}, "now": {}, "optimiser": {}, "random": {}}
     for key, value in tensors.items():
         part, _, name = key.partition(".")
-        if part in parts:
-            parts[part][name] = value
-    restore_optimiser(optimiser, tensors)
-    generator.set_state(tensors["random.generator"])
-    torch.set_rng_state(tensors["random.torch"])
-    if "random.cuda" in tensors and torch.cuda.is_available():
-        torch.cuda.set_rng_state(tensors["random.cuda"])
-    return parts["best"], parts["now"]
-
-
-def pack_optimiser(optimiser: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
-    """Return an optimiser's state as tensors named by parameter number."""
-    return {
-        f"optimiser.{index}.{name}": torch.as_tensor(value)
-        for index, state in optimiser.state_dict()["state"].items()
-        for name, value in state.items()
-    }
-
-
-def restore_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, torch.Tensor]) -> None:
-    """Restore an optimiser's state from tensors of `pack_optimiser`."""
+        parts[part][name] = value
     state = optimiser.state_dict()
-    for key, value in tensors.items():
-        if key.startswith("optimiser."):
-            _, index, name = key.split(".", 2)
-            state["state"].setdefault(int(index), {})[name] = value
+    for key, value in parts["optimiser"].items():
+        index, _, name = key.partition(".")
+        state["state"].setdefault(int(index), {})[name] = value
     optimiser.load_state_dict(state)
+    generator.set_state(parts["random"]["generator"])
+    torch.set_rng_state(parts["random"]["torch"])
+    if "cuda" in parts["random"] and torch.cuda.is_available():
+        torch.cuda.set_rng_state(parts["random"]["cuda"])
+    return parts["best"], parts["now"]

@@ -83,10 +83,13 @@ def make_learner(
     module: nn.Module, optimiser: torch.optim.Optimizer, generator: torch.Generator, clip: float
 ) -> Learner:
     """Make a learner of one module, whose frozen parameters are not saved."""
-    restore = partial(module.load_state_dict, strict=False)
-    weights = partial(copy_unfrozen_weights, module)
     return Learner(
-        optimiser=optimiser, generator=generator, weights=weights, restore=restore, modules=[module], clip=clip
+        optimiser=optimiser,
+        generator=generator,
+        weights=partial(copy_unfrozen_weights, module),
+        restore=partial(module.load_state_dict, strict=False),
+        modules=[module],
+        clip=clip,
     )
 
 
@@ -97,11 +100,7 @@ def copy_unfrozen_weights(module: nn.Module) -> Weights:
 
 
 def descend(loss: Tensor, learner: Learner, epoch: int) -> float:
-    """Take one optimiser step; return the loss.
-
-    Raises:
-        BadInput: the loss is not finite.
-    """
+    """Take one optimiser step; return the loss. BadInput if it is not finite."""
     value = loss.item()
     check_loss(value, epoch)
     learner.optimiser.zero_grad()
@@ -119,11 +118,9 @@ def check_loss(loss: float, epoch: int) -> None:
 
 
 def fingerprint(facts: object, *parts: pl.DataFrame | npt.NDArray[Any]) -> str:
-    """Return the SHA-256 of a training's inputs, against which its saved state is checked.
+    """Return the SHA-256 of a training's facts (recipe, …) and data, against which its saved state is checked.
 
-    Args:
-        facts: the recipe and other small inputs; without the number of epochs if a training may be extended.
-        parts: the training data.
+    Leave the number of epochs out of the facts if a training may be extended.
     """
     key = hashlib.sha256(repr(facts).encode())
     for part in parts:
@@ -136,22 +133,19 @@ def fingerprint(facts: object, *parts: pl.DataFrame | npt.NDArray[Any]) -> str:
 
 
 def run(
-    epoch: Callable[[int], Row], learner: Learner, criterion: Criterion, epochs: int, state: Path | None = None,
+    epoch: Callable[[int], Row],
+    learner: Learner,
+    criterion: Criterion,
+    epochs: int,
+    state: Path | None = None,
     training_id: str | None = None,
-) -> Outcome:  # fmt: skip
-    """Run the remaining epochs and keep the best.
+) -> Outcome:
+    """Run the remaining of so many epochs and keep the best.
 
-    Args:
-        epoch: trains the epoch with the given number (from 1); returns its numbers in the order of the criterion.
-        learner: the state that is trained.
-        criterion: chooses the best epoch.
-        epochs: in all, those of the state included.
-        state: file for the state after each epoch; an interrupted training resumes from it and ends with the same
-            weights on a CPU.
-        training_id: `fingerprint` of the training; None where the name of the state contains it.
-
-    Raises:
-        BadInput: the state is of another training.
+    `epoch` trains the epoch with the given number (from 1) and returns its numbers in the order of the criterion.
+    `state` is a file for the state after each epoch; an interrupted training resumes from it and ends with the same
+    weights on a CPU. BadInput if that state has another `training_id` (`fingerprint`), which is None if the file's name
+    contains it.
     """
     position = criterion.columns.index(criterion.best_by) + 1
 
@@ -172,10 +166,9 @@ def run(
         log.info("training resumes after epoch %d", len(history))
     for number in iterate(range(len(history) + 1, epochs + 1), "epochs"):
         row = (number, *epoch(number))
-        numbers = (
-            f"{name} {value:.4f}" for name, value in zip(criterion.columns, row[1:], strict=True) if name != "count"
-        )
-        log.info("epoch %d of %d: %s", number, epochs, ", ".join(numbers))
+        values = zip(criterion.columns, row[1:], strict=True)
+        text = ", ".join(f"{name} {value:.4f}" for name, value in values if name != "count")
+        log.info("epoch %d of %d: %s", number, epochs, text)
         if goodness(row) > max(map(goodness, history), default=-math.inf):
             best = _copy(learner.weights())
         history.append(row)

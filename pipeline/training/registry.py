@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_REMEDY = "copy the model's folder again, or train the model again"
+_FILES = {"model.safetensors", "config.json"}
 
 CONTENTS: dict[str, Literal["words", "numbers"]] = {
     "abstractness": "numbers",  # a head over vectors; its training words are from a public list
@@ -41,8 +43,9 @@ def classify_contents(config: Mapping[str, Any]) -> Literal["words", "numbers"]:
     reveal which pieces it was trained on.
     """
     heads = config.get("heads")
-    if isinstance(heads, dict) and any(head.get("recipe", {}).get("tune", "none") != "none" for head in heads.values()):
-        return "words"
+    for head in heads.values() if isinstance(heads, dict) else ():
+        if head.get("recipe", {}).get("tune", "none") != "none":
+            return "words"
     return CONTENTS.get(str(config.get("kind")), "words")
 
 
@@ -56,9 +59,6 @@ class Fields(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         raise BadInput(f"config.json of the model has no field {name!r}; {_REMEDY}")
-
-
-_REMEDY = "copy the model's folder again, or train the model again"
 
 
 class Model(NamedTuple):
@@ -110,9 +110,6 @@ def check_writable(path: Path) -> None:
     if path.is_dir() and {p.name for p in path.iterdir()} == _FILES and "kind" in read(path).config:
         return
     raise BadInput(f"{path}: exists and is not a model of Undertone; choose another folder")
-
-
-_FILES = {"model.safetensors", "config.json"}
 
 
 def _serialise(tensors: "dict[str, torch.Tensor]", config: dict[str, Any]) -> tuple[bytes, str]:

@@ -44,15 +44,9 @@ class Recipe:
 def fit(texts: Iterable[list[str]], recipe: Recipe = Recipe()) -> WordVectors:
     """Train vectors of the frequent words, sorted by count; the same texts give the same bits.
 
-    Memory holds the token ids, 4 bytes each, and the pairs of a quarter of a million tokens.
-
-    Args:
-        texts: words of each text. Pass each text a second time as its characters to give them vectors in the same
-            space; unknown words get theirs from these.
-        recipe: hyperparameters.
-
-    Raises:
-        BadInput: fewer than two words are frequent enough.
+    Memory holds the token ids, 4 bytes each, and the pairs of a quarter of a million tokens. Pass each text a second
+    time as its characters to give them vectors in the same space; unknown words get theirs from these. BadInput if
+    fewer than two words are frequent enough.
     """
     words, tokens, text_of = _number_tokens(texts, recipe.least)
     if len(words) < 2:
@@ -96,12 +90,10 @@ def _number_tokens(texts: Iterable[list[str]], least: int) -> tuple[list[str], T
     order = sorted(np.flatnonzero(counts >= least).tolist(), key=lambda number: (-counts[number], words[number]))
     new_ids = np.full(len(words), -1, np.int64)
     new_ids[order] = np.arange(len(order))
-    is_frequent = new_ids[tokens] >= 0
-    return (
-        [words[number] for number in order],
-        torch.from_numpy(new_ids[tokens][is_frequent]),
-        torch.from_numpy(text_of[is_frequent]),
-    )
+    tokens = new_ids[tokens]
+    is_frequent = tokens >= 0
+    frequent_words = [words[number] for number in order]
+    return frequent_words, torch.from_numpy(tokens[is_frequent]), torch.from_numpy(text_of[is_frequent])
 
 
 def _draw_pairs(
@@ -126,6 +118,5 @@ def _draw_pairs(
 
 
 def _apply_adagrad(weights: Tensor, gradient: Tensor, squares: Tensor, recipe: Recipe) -> None:
-    """Take one step of Adagrad, in place."""
     squares.addcmul_(gradient, gradient)
     weights.addcdiv_(gradient, squares.sqrt(), value=-recipe.learning_rate)

@@ -119,7 +119,7 @@ def test_a_file_without_a_folder_is_refused(run: Run, tiny_encoder: Path, pairs_
     """Pairs of a file are not what the registry keeps models of: --out says where the model should go."""
     done = run("train", "impscore", "--pairs", pairs_file)
     assert done.code == 2
-    assert "say where the model should go: --out DIR" in " ".join(done.err.split())
+    assert "give the folder of the model: --out DIR" in " ".join(done.err.split())
 
 
 @pytest.mark.parametrize("more", [("--sample",), ("--promote",), ("--day", "2026-11-19")], ids=lambda more: more[0])

@@ -171,7 +171,7 @@ def test_who_gets_which_secret() -> None:
 def test_every_setting_reaches_a_container() -> None:
     """What pipeline/settings.py reads is passed on to the workers, or to those that make deadlines and tell of them."""
     source = (ROOT / "pipeline" / "settings.py").read_text(encoding="utf-8")
-    read = set(re.findall(r'_(?:get|whole|secret|database)\("([A-Z_]+)"', source))
+    read = set(re.findall(r'_[a-z_]+(?:\(|, )"([A-Z_]+)"', source))
     read |= set(re.findall(r'"UNDERTONE_([A-Z_]+)"', source))
     told = {name: set(service["environment"]) for name, service in OURS.items()}
     wanted = {f"UNDERTONE_{name}" for name in read - NEVER}

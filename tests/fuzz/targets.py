@@ -654,7 +654,10 @@ def prices(folder: Path) -> One:
     tables = [f'["m"]\ninput = {number}\n{more}' for number in (0.5, *hostile.NUMBERS)]
 
     def read(folder: Path) -> None:
-        must(all(price.cost(10, 10) >= 0 for price in cost.load_prices(folder / "prices.toml").values()), "a negative price")
+        must(
+            all(price.cost(10, 10) >= 0 for price in cost.load_prices(folder / "prices.toml").values()),
+            "a negative price",
+        )
 
     def one(rng: random.Random) -> None:
         seed = tables[0] if rng.random() < 0.7 else rng.choice(tables)

@@ -12,10 +12,9 @@ from pipeline.models.encoder import Encoder, encode, load
 from pipeline.training.impscore.embedding import Tuned
 
 TEXTS = ["nice hat", "close the door, please.", "what a day it was", "今天自然是好的", "cold in here"]
-POOLINGS = ("model", "layers")
 
 
-@pytest.fixture(params=POOLINGS)
+@pytest.fixture(params=["model", "layers"])
 def encoder(tiny_folder: Path, request: pytest.FixtureRequest) -> Encoder:
     """The tiny encoder, in both poolings."""
     return load(str(tiny_folder), device="cpu", pooling=request.param)
@@ -35,7 +34,6 @@ def tuned(encoder: Encoder, mode: str, steps: int = 0) -> Tuned:
 
 
 def rows_of(embedding: Tuned) -> np.ndarray:
-    """All embeddings, without gradient."""
     with torch.no_grad():
         return embedding(torch.arange(len(TEXTS))).numpy()
 
@@ -75,21 +73,14 @@ def test_training_starts_at_the_frozen_encoder(encoder: Encoder, mode: str) -> N
 
 @pytest.mark.parametrize("mode", ["adapter", "full"])
 def test_what_was_trained_can_be_put_back(encoder: Encoder, mode: str) -> None:
-    """An encoder with the trained weights in place gives the embeddings that training ended with."""
+    """An encoder with the trained weights gives the embeddings that training ended with; the first one is unchanged."""
+    model = encoder.module[0].model
+    before = {name: value.clone() for name, value in model.state_dict().items()}
     embedding = tuned(encoder, mode, steps=5)
     after = rows_of(embedding)
     assert np.abs(after - encode(encoder, TEXTS)).max() > 1e-2
     weights = {name.removeprefix("encoder."): value.clone() for name, value in embedding.state().items()}
     assert np.abs(encode(load_adapter(encoder, weights), TEXTS) - after).max() < 1e-5
-
-
-@pytest.mark.parametrize("mode", ["adapter", "full"])
-def test_the_given_encoder_is_left_alone(encoder: Encoder, mode: str) -> None:
-    """Neither training a copy nor putting weights in place changes a weight of the encoder that was given."""
-    model = encoder.module[0].model
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    embedding = tuned(encoder, mode, steps=3)
-    load_adapter(encoder, {name.removeprefix("encoder."): value for name, value in embedding.state().items()})
     assert model.state_dict().keys() == before.keys()
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert not encoder.module.training

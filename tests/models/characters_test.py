@@ -2,6 +2,9 @@
 
 import hashlib
 import math
+from collections import Counter
+from collections.abc import Iterable
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -22,7 +25,6 @@ TEXTS = ["你可真准时。", "今天又没洗碗。", "某人今天又没洗�
 
 @pytest.fixture(scope="module")
 def encoder() -> Encoder:
-    """The n-grams as an encoder."""
     return load("characters")
 
 
@@ -33,26 +35,19 @@ def test_ngrams_by_hand() -> None:
     assert characters.ngrams("") == {"^", "$", "^$"}
 
 
-def test_list_by_hand() -> None:
-    """N-grams of at least five texts stay, each with ln((1 + n) / (1 + df)) + 1, in the order of their characters."""
-    file_text = characters.format_list(["好a"] * 4 + ["好b", "c"])
-    everywhere, good = 1.0, math.log(7 / 6) + 1
-    assert [line.split("\t") for line in file_text.splitlines()] == [
-        ["$", f"{everywhere:.4f}"],
-        ["^", f"{everywhere:.4f}"],
-        ["^好", f"{good:.4f}"],
-        ["好", f"{good:.4f}"],
-    ]
-    assert characters.format_list(["a\tb\nc"] * 5).count("\t") == len(
-        characters.format_list(["a\tb\nc"] * 5).splitlines()
-    )
+def format_list(texts: Iterable[str]) -> str:
+    """N-grams of at least five texts, each with ln((1 + n) / (1 + df)) + 1, in the order of their characters."""
+    grams = [characters.ngrams(text) for text in texts]
+    text_counts = Counter(chain.from_iterable(grams))
+    idf = {gram: math.log((1 + len(grams)) / (1 + count)) + 1 for gram, count in text_counts.items() if count >= 5}
+    return "".join(f"{gram}\t{idf[gram]:.4f}\n" for gram in sorted(idf))
 
 
 def test_the_shipped_list_is_that_of_the_training_groups() -> None:
     """The list is made of the training part of the shipped Chinese groups and of nothing held out, to the byte."""
     groups = read_shipped_groups("zh")
     texts = groups.filter(groups["split"] == "train")["text"]
-    assert characters.format_list(texts) == characters.LIST.read_text(encoding="utf-8")
+    assert format_list(texts) == characters.LIST.read_text(encoding="utf-8")
 
 
 def test_vectors_by_hand() -> None:

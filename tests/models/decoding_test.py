@@ -52,13 +52,13 @@ def probability(table: Tensor, tokens: tuple[int, ...], longest: int) -> float:
 def list_all(table: Tensor, decoding: Decoding) -> list[Candidate]:
     """All that can be written, the best first."""
     lengths = range(decoding.least, decoding.longest + 1)
-    token_lists = [
-        tokens for length in lengths for tokens in product(WORDS, repeat=length) if not _repeats(tokens, decoding)
+    every = (tokens for length in lengths for tokens in product(WORDS, repeat=length))
+    candidates = [
+        Candidate(list(tokens), probability(table, tokens, decoding.longest))
+        for tokens in every
+        if not _repeats(tokens, decoding)
     ]
-    candidates = [Candidate(list(tokens), probability(table, tokens, decoding.longest)) for tokens in token_lists]
-    return sorted(
-        candidates, key=lambda candidate: -decoding.normalise(candidate.log_probability, len(candidate.tokens))
-    )
+    return sorted(candidates, key=decoding.score, reverse=True)
 
 
 def _repeats(tokens: tuple[int, ...], decoding: Decoding) -> bool:
@@ -76,16 +76,13 @@ def test_wide_beam_search_finds_what_trying_everything_finds(
     seed: int, alpha: float, least: int, size: int, longest: int, best: int
 ) -> None:
     """With a beam for each prefix nothing is lost: the best by normalised log probability, in order."""
-    decoding = Decoding(
-        beams=3**4 * 2, length_penalty=alpha, least=least, longest=longest, best=best, no_repeat_ngram=size
-    )
+    options = {"least": least, "longest": longest, "best": best, "no_repeat_ngram": size}
+    decoding = Decoding(beams=3**4 * 2, length_penalty=alpha, **options)
     table = tables(seed)
-    (candidates,) = decoded(table, decoding)
-    expected = list_all(table[0], decoding)[:best]
-    assert [candidate.tokens for candidate in candidates] == [candidate.tokens for candidate in expected]
-    assert [candidate.log_probability for candidate in candidates] == pytest.approx(
-        [candidate.log_probability for candidate in expected], abs=1e-4
-    )
+    tokens, logs = zip(*decoded(table, decoding)[0], strict=True)
+    expected_tokens, expected_logs = zip(*list_all(table[0], decoding)[:best], strict=True)
+    assert tokens == expected_tokens
+    assert logs == pytest.approx(expected_logs, abs=1e-4)
 
 
 @settings(max_examples=30)
@@ -149,17 +146,15 @@ def test_samples_follow_the_probabilities() -> None:
     table[..., [0, 1]] = -torch.inf
     table = table.log_softmax(dim=3)
     decoding = Decoding(method="sample", least=0, longest=2, best=4000)
-    chances = {
-        tuple(candidate.tokens): math.exp(candidate.log_probability) for candidate in list_all(table[0], decoding)
-    }
+    chances = {tuple(tokens): math.exp(log) for tokens, log in list_all(table[0], decoding)}
     assert math.fsum(chances.values()) == pytest.approx(1.0)
     (samples,) = decoded(table, decoding)
-    counts = Counter(tuple(candidate.tokens) for candidate in samples)
+    counts = Counter(tuple(tokens) for tokens, _ in samples)
     assert counts.keys() <= chances.keys()
     observed = [counts[tokens] for tokens in chances]
     assert stats.chisquare(observed, [4000 * chance for chance in chances.values()]).pvalue > 0.01
-    for candidate in samples:
-        assert math.exp(candidate.log_probability) == pytest.approx(chances[tuple(candidate.tokens)], rel=1e-5)
+    for tokens, log in samples:
+        assert math.exp(log) == pytest.approx(chances[tuple(tokens)], rel=1e-5)
 
 
 def test_samples_repeat_with_their_seed() -> None:
@@ -184,9 +179,7 @@ def test_a_low_temperature_and_one_word_to_draw_among_are_greedy() -> None:
 
 @settings(max_examples=60)
 @given(st.integers(0, 10_000), st.floats(0.2, 3.0), st.integers(0, 12), st.floats(0.05, 1.0), st.floats(0, 0.999))
-def test_words_are_drawn_as_transformers_would(
-    seed: int, heat: float, top_k: int, top_p: float, random_value: float
-) -> None:
+def test_words_are_drawn_as_transformers_would(seed: int, heat: float, top_k: int, top_p: float, point: float) -> None:
     """Temperature, top_k and top_p leave the words, with the probabilities, that transformers' warpers leave."""
     from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
@@ -196,9 +189,9 @@ def test_words_are_drawn_as_transformers_would(
         warped = TopKLogitsWarper(top_k)(None, warped)
     chances = TopPLogitsWarper(top_p)(None, warped).softmax(1)[0]
     order = chances.argsort(descending=True)
-    expected = order[int((chances[order].cumsum(0) <= random_value).sum())]
+    expected = order[int((chances[order].cumsum(0) <= point).sum())]
     decoding = Decoding(method="sample", temperature=heat, top_k=top_k, top_p=top_p)
-    assert int(_pick_tokens(logs.reshape(1, 1, 10), torch.tensor([[random_value]]), decoding)) == int(expected)
+    assert int(_pick_tokens(logs.reshape(1, 1, 10), torch.tensor([[point]]), decoding)) == int(expected)
 
 
 @settings(max_examples=60)
@@ -208,10 +201,8 @@ def test_runs_of_words_are_not_repeated(words: list[int], size: int) -> None:
     from transformers import NoRepeatNGramLogitsProcessor
 
     expected = NoRepeatNGramLogitsProcessor(size)(torch.tensor([words]), torch.zeros(1, SIZE))
-    marks = Marks(begin=0, end=2)
-    logits = _apply_rules(
-        torch.zeros(1, 1, SIZE), torch.tensor([[words]]), Decoding(no_repeat_ngram=size, least=0), marks
-    )
+    decoding, marks = Decoding(no_repeat_ngram=size, least=0), Marks(begin=0, end=2)
+    logits = _apply_rules(torch.zeros(1, 1, SIZE), torch.tensor([[words]]), decoding, marks)
     assert torch.equal(logits[0, :, 1:], expected[:, 1:])
 
 

@@ -12,7 +12,6 @@ CONTEXTS = [f"第{i}天" for i in range(6)]
 
 
 def sides(logits: npt.NDArray[np.float64]) -> list[int]:
-    """The likelier class of each row."""
     return [int(i) for i in logits.argmax(axis=1)]
 
 
@@ -60,12 +59,8 @@ def test_a_context_is_on_one_side() -> None:
 
 def test_length_and_context_count() -> None:
     """The same words at another length, or in a context that they repeat, are another text."""
-    classifier, _ = ngrams.fit(
-        ["好" * n for n in (2, 3, 4, 20, 21, 22)],
-        ["糟", "好", "好", "糟", "糟", "好"],
-        np.array([0, 0, 0, 1, 1, 1]),
-        list,
-    )
+    texts, contexts = ["好" * n for n in (2, 3, 4, 20, 21, 22)], ["糟", "好", "好", "糟", "糟", "好"]
+    classifier, _ = ngrams.fit(texts, contexts, np.array([0, 0, 0, 1, 1, 1]), list)
     short, long, repeated = classifier.logits(["好" * 3, "好" * 30, "好" * 3], ["糟", "糟", "好"], list)
     assert long[1] - long[0] > short[1] - short[0]
     assert not np.allclose(short, repeated)

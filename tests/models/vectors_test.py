@@ -15,7 +15,6 @@ TEXTS = ["nice hat", "close the door, please.", "what a day it was, as he said",
 
 @pytest.fixture
 def encoder(tiny_folder: Path) -> Encoder:
-    """The tiny encoder."""
     return load(str(tiny_folder), device="cpu")
 
 
@@ -33,8 +32,7 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return encoded_texts
 
 
-def files(folder: Path) -> list[str]:
-    """Endings of the files that lie there."""
+def list_suffixes(folder: Path) -> list[str]:
     return sorted(path.suffix for path in folder.iterdir())
 
 
@@ -50,7 +48,7 @@ def test_made_once_and_mapped(tmp_path: Path, encoder: Encoder, encoded: list[st
         assert isinstance(mapped, np.memmap)
         assert not mapped.flags.writeable
     assert np.array_equal(first, second)
-    assert files(tmp_path / "new") == [".npy"]
+    assert list_suffixes(tmp_path / "new") == [".npy"]
 
 
 def test_rows_keep_their_order(tmp_path: Path, encoder: Encoder, encoded: list[str]) -> None:
@@ -67,13 +65,10 @@ def test_other_texts_orders_and_poolings_are_other_files(tmp_path: Path, tiny_fo
     assert load_or_encode(tmp_path, encoder, TEXTS).shape == (6, 32)
     assert load_or_encode(tmp_path, encoder, TEXTS[::-1]).shape == (6, 32)
     assert load_or_encode(tmp_path, encoder, TEXTS[:-1]).shape == (5, 32)
-    assert (
-        load_or_encode(tmp_path, encoder, ["ab", "c"]).shape
-        == load_or_encode(tmp_path, encoder, ["a", "bc"]).shape
-        == (2, 32)
-    )
+    assert load_or_encode(tmp_path, encoder, ["ab", "c"]).shape == (2, 32)
+    assert load_or_encode(tmp_path, encoder, ["a", "bc"]).shape == (2, 32)
     assert load_or_encode(tmp_path, layers, TEXTS).shape == (6, 96)
-    assert files(tmp_path) == [".npy"] * 6
+    assert list_suffixes(tmp_path) == [".npy"] * 6
 
 
 def test_an_attempt_that_failed_leaves_nothing(
@@ -90,11 +85,10 @@ def test_an_attempt_that_failed_leaves_nothing(
     monkeypatch.setattr(vectors, "encode", killed)
     with pytest.raises(KeyboardInterrupt):
         load_or_encode(tmp_path, encoder, TEXTS)
-    assert files(tmp_path) == []
+    assert list_suffixes(tmp_path) == []
     monkeypatch.setattr(vectors, "encode", encode_all)
-    encoded_rows = load_or_encode(tmp_path, encoder, TEXTS)
-    assert np.abs(encoded_rows - encode(encoder, TEXTS)).max() < 1e-6
-    assert files(tmp_path) == [".npy"]
+    assert np.abs(load_or_encode(tmp_path, encoder, TEXTS) - encode(encoder, TEXTS)).max() < 1e-6
+    assert list_suffixes(tmp_path) == [".npy"]
 
 
 def test_no_texts(tmp_path: Path, encoder: Encoder) -> None:

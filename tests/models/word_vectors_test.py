@@ -17,7 +17,6 @@ SMALL = WordVectors(["天", "气", "rain", "天气"], np.array([[1, 0], [3, 4], 
 
 
 def file_of(folder: Path, text: str) -> Path:
-    """A file with that text."""
     path = folder / "vectors.txt"
     path.write_text(text, encoding="utf-8", newline="")
     return path

@@ -15,7 +15,6 @@ def adam(weights: torch.Tensor) -> torch.optim.Adam:
 
 
 def step(weights: torch.Tensor, optimiser: torch.optim.Adam, aim: float) -> None:
-    """Take one step towards a value."""
     optimiser.zero_grad()
     ((weights - aim) ** 2).sum().backward()
     optimiser.step()
@@ -40,13 +39,9 @@ def test_a_state_comes_back(tmp_path: Path) -> None:
         assert torch.equal(state[0][name], value)
 
 
-def test_no_state_yet(tmp_path: Path) -> None:
-    """A state that was never saved reads as None."""
-    assert checkpoint.read(tmp_path / "state") is None
-
-
 def test_one_tensor_under_two_names(tmp_path: Path) -> None:
-    """The best and the current weights may be the same tensor."""
+    """The best and the current weights may be the same tensor; a state that was never saved reads as None."""
+    assert checkpoint.read(tmp_path / "state") is None
     tensor = torch.ones(3)
     checkpoint.save(tmp_path / "state", {"best": tensor, "now": tensor}, {})
     assert checkpoint.read(tmp_path / "state") is not None
@@ -74,12 +69,14 @@ def test_an_optimiser_goes_on(tmp_path: Path) -> None:
     first = adam(uninterrupted)
     for aim in (0.0, 5.0, -1.0):
         step(uninterrupted, first, aim)
-    checkpoint.save(tmp_path / "state", {"w": uninterrupted, **checkpoint.pack_optimiser(first)}, {})
+    generator = torch.Generator()
+    checkpoint.save(tmp_path / "state", checkpoint.pack_training({}, {"w": uninterrupted}, first, generator), {})
     state = checkpoint.read(tmp_path / "state")
     assert state is not None
-    resumed = state[0]["w"].clone().requires_grad_()
+    resumed = uninterrupted.detach().clone().requires_grad_()
     second = adam(resumed)
-    checkpoint.restore_optimiser(second, state[0])
+    _, current = checkpoint.restore_training(state[0], second, generator)
+    assert torch.equal(current["w"], resumed)
     for aim in (2.0, 0.5):
         step(uninterrupted, first, aim)
         step(resumed, second, aim)

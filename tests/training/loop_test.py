@@ -27,7 +27,6 @@ class Line:
         self.learner = loop.make_learner(self.module, optimiser, self.generator, clip)
 
     def descend(self, number: int) -> float:
-        """Take one step on random points."""
         points = torch.rand(8, 2, generator=self.generator)
         return loop.descend((self.module(points).squeeze() - points.sum(dim=1)).square().mean(), self.learner, number)
 
@@ -46,18 +45,13 @@ def train(
 
 
 def equal(outcome: Outcome, other_outcome: Outcome) -> bool:
-    """Return whether two outcomes have the same weights, best epoch and history."""
     same = all(torch.equal(value, other_outcome.weights[name]) for name, value in outcome.weights.items())
     return same and outcome.best_epoch == other_outcome.best_epoch and outcome.history.equals(other_outcome.history)
 
 
 @pytest.mark.parametrize(
     ("criterion", "values", "best"),
-    [
-        (ACCURACY, [0.2, 0.9, 0.4, 0.9], 2),
-        (ACCURACY, [0.0, 0.0], 1),
-        (LOSSES, [0.9, 0.2, 0.4, 0.2], 2),
-    ],
+    [(ACCURACY, [0.2, 0.9, 0.4, 0.9], 2), (ACCURACY, [0.0, 0.0], 1), (LOSSES, [0.9, 0.2, 0.4, 0.2], 2)],
 )
 def test_the_first_of_the_best_epochs_is_kept(criterion: Criterion, values: list[float], best: int) -> None:
     """The highest accuracy or the lowest loss chooses the epoch, and the weights are those after it."""
@@ -73,9 +67,8 @@ def test_without_an_epoch_the_weights_are_those_at_the_beginning() -> None:
     outcome = train(ACCURACY, [])
     assert torch.equal(outcome.weights["0.weight"], Line().module[0].weight)
     assert outcome.best_epoch == 0
-    assert dict(outcome.history.schema) == {
-        "epoch": pl.Int64, "value": pl.Float64, "loss": pl.Float64, "count": pl.Int64,
-    }  # fmt: skip
+    schema = {"epoch": pl.Int64, "value": pl.Float64, "loss": pl.Float64, "count": pl.Int64}
+    assert dict(outcome.history.schema) == schema
 
 
 @pytest.mark.parametrize("epoch", [1, 2, 3])
@@ -96,9 +89,12 @@ def test_what_a_learner_keeps_beside_its_weights_comes_back(tmp_path: Path) -> N
     """A state contains the extra tensors, and `restore` gets them with the current weights."""
     weights, restored = {"w": torch.zeros(1, requires_grad=True)}, []
     learner = loop.Learner(
-        optimiser=torch.optim.SGD(weights.values(), lr=1.0), generator=torch.Generator(), weights=lambda: weights,
-        restore=restored.append, extra=lambda: {"mean.w": torch.full((1,), 5.0)},
-    )  # fmt: skip
+        optimiser=torch.optim.SGD(weights.values(), lr=1.0),
+        generator=torch.Generator(),
+        weights=lambda: weights,
+        restore=restored.append,
+        extra=lambda: {"mean.w": torch.full((1,), 5.0)},
+    )
 
     def epoch(number: int) -> tuple[float, float]:
         return loop.descend(weights["w"].sum(), learner, number), float(number)
@@ -136,10 +132,8 @@ def test_a_loss_that_is_no_number_ends_the_training(loss: float) -> None:
 def test_a_fingerprint_is_of_all_that_is_given() -> None:
     """A fingerprint depends on facts, rows, their order and arrays, but not on their memory layout."""
     rows, array = pl.DataFrame({"text": ["a", "b", "c"]}), np.arange(6.0).reshape(2, 3)
-    fingerprints = [
-        fingerprint(1, rows, array), fingerprint(2, rows, array), fingerprint(1, rows[::-1], array),
-        fingerprint(1, rows), fingerprint(1, rows, array + 1),
-    ]  # fmt: skip
+    facts = [(1, rows, array), (2, rows, array), (1, rows[::-1], array), (1, rows), (1, rows, array + 1)]
+    fingerprints = [fingerprint(*parts) for parts in facts]
     assert len(set(fingerprints)) == len(fingerprints)
     assert fingerprint(1, pl.concat([rows[:1], rows[1:]], rechunk=False), np.asfortranarray(array)) == fingerprints[0]
 

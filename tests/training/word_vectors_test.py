@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from pipeline.errors import BadInput
 from pipeline.models.word_vectors import WordVectors
@@ -18,21 +19,19 @@ def texts() -> list[list[str]]:
     """Make sentences about pets and about vehicles, of the same structure."""
     rng = np.random.default_rng(4)
     themes = ((["猫", "狗"], ["喂", "抱", "毛茸茸"]), (["汽车", "卡车"], ["开", "停", "加油"]))
-    vectors = []
+    texts = []
     for _ in range(400):
-        things, doings = themes[rng.integers(2)]
-        vectors.append([str(rng.choice(doings)), "了", str(rng.choice(things)), str(rng.choice(doings))])
-    return vectors
+        things, verbs = themes[rng.integers(2)]
+        texts.append([str(rng.choice(verbs)), "了", str(rng.choice(things)), str(rng.choice(verbs))])
+    return texts
 
 
 @pytest.fixture(scope="module")
 def vectors(texts: list[list[str]]) -> WordVectors:
-    """Train vectors of the texts."""
     return fit(texts, TINY)
 
 
 def cosine(vectors: WordVectors, *words: str) -> float:
-    """Compute the cosine of the vectors of two words."""
     a, b = (vectors.vectors[vectors.words.index(word)] for word in words)
     return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
@@ -64,8 +63,6 @@ def test_frequent_words_come_first_and_rare_ones_not_at_all(texts: list[list[str
 
 def test_pairs_stay_within_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pairs are exactly those within a text and within the window."""
-    import torch
-
     texts = [["a", "b", "c", "d"], ["e", "f"]] * 50
     words, tokens, text_of = word_vectors._number_tokens(texts, 1)
     generator = torch.Generator().manual_seed(1)
@@ -80,23 +77,16 @@ def test_pairs_stay_within_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_memory_is_bounded_by_spans(texts: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     """Pairs are made one span at a time, so that a batch is at most the pairs of a span."""
     monkeypatch.setattr(word_vectors, "_SPAN", 40)
-    import torch
-
     words, tokens, text_of = word_vectors._number_tokens(texts, 1)
-    sizes = [
-        len(centers)
-        for centers, _ in word_vectors._draw_pairs(
-            tokens, text_of, torch.ones(len(words)), TINY, torch.Generator().manual_seed(1)
-        )
-    ]
+    generator = torch.Generator().manual_seed(1)
+    batches = word_vectors._draw_pairs(tokens, text_of, torch.ones(len(words)), TINY, generator)
+    sizes = [len(centers) for centers, _ in batches]
     assert max(sizes) <= 40 * 2 * TINY.window
     assert sum(sizes) > 1000
 
 
 def test_frequent_words_are_thinned_out(texts: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     """With word2vec's subsampling, the most frequent word is kept with a lower probability."""
-    import torch
-
     least_keep = []
     draw_pairs = word_vectors._draw_pairs
 

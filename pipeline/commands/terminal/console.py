@@ -1,13 +1,12 @@
-"""The terminal: progress bars where somebody watches, plain log lines elsewhere, tables, errors as one line."""
+"""The terminal: progress bars, elsewhere plain log lines; tables; errors as one line."""
 
-import contextlib
 import io
 import json
 import logging
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -20,11 +19,11 @@ from pipeline.progress import OnProgress, describe, show_lines, show_with
 if TYPE_CHECKING:
     import polars as pl
 
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)  # into a file or pipe nothing is cut off
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)  # in a file or pipe nothing is cut off
 err = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 200)
 
-_IS_TAKEN: list[bool] = []  # whether the JSON of this command has what was left out
-_BARS: list[Any] = []  # the progress that a terminal shows, which work inside other work shares
+_IS_TAKEN: list[bool] = []  # whether the JSON of this command contains what was left out
+_BARS: list[Any] = []  # the progress in a terminal, shared by work inside other work
 
 
 def logging_to_stderr(verbose: bool, as_json: bool = False) -> None:
@@ -62,14 +61,14 @@ def report_failure(error: BaseException, *, is_debug: bool) -> int:
         code, message = explain(error) or failures.bug(error, is_written=not is_debug)
     if is_debug and not isinstance(error, SystemExit):
         traceback.print_exception(error)
-    with contextlib.suppress(OSError):  # nobody reads standard error any more
+    with suppress(OSError):  # standard error has no reader any more
         if message:
             say(f"undertone: {message}")
     return code
 
 
 def take_left_out() -> dict[str, object]:
-    """What the command left out, once: for the JSON object that it prints, else for a last one of their own."""
+    """Return what the command left out, once: for the JSON object that it prints, else for a last object."""
     if _IS_TAKEN:
         return {}
     if facts := left_out.facts():
@@ -78,7 +77,7 @@ def take_left_out() -> dict[str, object]:
 
 
 def say_left_out(*, as_json: bool) -> None:
-    """What the command left out, by reason: lines for people, with `--json` also a last object on standard output."""
+    """Print what the command left out, by reason, as lines; with `as_json` also as a last JSON object."""
     facts = take_left_out() if as_json else {}
     for line in left_out.lines():
         say(line)
@@ -87,9 +86,9 @@ def say_left_out(*, as_json: bool) -> None:
 
 
 def say(text: str) -> None:
-    """A line for people, on standard error, so that standard output stays data."""
-    said = escape("\n".join(_printable(line) for line in text.split("\n")))
-    err.print(said, soft_wrap=not err.is_terminal)
+    """Print a line for people on standard error, so that standard output stays data."""
+    lines = "\n".join(_printable(line) for line in text.split("\n"))
+    err.print(escape(lines), soft_wrap=not err.is_terminal)
 
 
 @contextmanager
@@ -102,7 +101,7 @@ def show_progress(name: str, total: int | None = None) -> Iterator[OnProgress]:
         with show_lines(name, total, say) as advance:
             yield advance
         return
-    with contextlib.ExitStack() as stack:
+    with ExitStack() as stack:
         if not _BARS:
             _BARS.append(stack.enter_context(_make_bars()))
             stack.callback(_BARS.clear)
@@ -128,30 +127,28 @@ def _make_bars() -> Any:
 @contextmanager
 def working(name: str) -> Iterator[None]:
     """Show that some work goes on: a row in a terminal, a line elsewhere."""
-    if not err.is_terminal:
+    if err.is_terminal:
+        with show_progress(name):
+            yield
+    else:
         say(f"{name} …")
-        yield
-        return
-    with show_progress(name):
         yield
 
 
 def table(frame: "pl.DataFrame", title: str | None = None, wide: Sequence[str] = ("text",)) -> None:
-    """A frame as a table; cell contents are data, never markup."""
+    """Print a frame as a table; cell contents are data, never markup."""
     from rich.table import Table
 
     grid = Table(title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False)
     for name, kind in frame.schema.items():
-        grid.add_column(
-            escape(_printable(name)), justify="right" if kind.is_numeric() else "left",
-            overflow="fold" if name in wide else "ellipsis", ratio=None, no_wrap=kind.is_numeric(),
-        )  # fmt: skip
+        options: Any = {"justify": "right", "no_wrap": True} if kind.is_numeric() else {"justify": "left"}
+        grid.add_column(escape(_printable(name)), overflow="fold" if name in wide else "ellipsis", **options)
     for row in frame.iter_rows():
-        grid.add_row(*(escape(_cell(value)) for value in row))
+        grid.add_row(*(escape(_format_cell(value)) for value in row))
     out.print(grid)
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
@@ -162,5 +159,5 @@ def _cell(value: Any) -> str:
 
 
 def _printable(text: str) -> str:
-    """In one line, with the controls by which a comment or a server could reach the terminal shown, not sent."""
+    """Return a text in one line, with visible marks for the controls by which a comment could reach the terminal."""
     return escape_invisible(text.replace("\n", " ").replace("\t", " "))

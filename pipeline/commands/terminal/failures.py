@@ -1,7 +1,7 @@
 """How a command ends when something fails: one line for people and an exit code, whatever was raised.
 
-`explanations` knows the errors of the system, the database and libraries. All else is a bug of Undertone: 70, and a
-file says where it happened. That file holds places in the code and no message, since a message may quote a comment.
+`explanations` covers the errors of the system, the database and libraries. Any other error is a bug: 70, and a file
+with its places in the code. That file has no message, since a message may quote a comment.
 """
 
 import contextlib
@@ -16,46 +16,43 @@ from pipeline.explanations import BUG, Failure, flatten_message, list_places
 from pipeline.private import make_folder
 
 INTERRUPTED = 130
-CLOSED = 141  # as a shell says of a program whose reader went away
+CLOSED = 141  # as of a program in a shell whose reader closed the pipe
 TERMINATED = 143
 STOPPED = {
     INTERRUPTED: "stopped by Ctrl-C; what was not finished was not written, run it again",
     TERMINATED: "stopped by SIGTERM; what was not finished was not written, run it again",
 }
-_REPORTS = 20  # that are kept
+_REPORTS = 20  # older ones are removed
 
 
 def bug(error: BaseException, *, is_written: bool = True) -> Failure:
-    """An error that nothing foresaw, and the file that says where it happened, unless the traceback is printed."""
-    path = _report(error) if is_written else None
+    """Describe an unexpected error; write a file with its places in the code, unless the traceback is printed."""
+    path = _write_report(error) if is_written else None
     place = f"; {path} says where" if path else "; --debug prints where" if is_written else ""
-    return Failure(
-        BUG, f"a bug in Undertone: {type(error).__name__}: {flatten_message(error)}{place}; please report it"
-    )
+    name, message = type(error).__name__, flatten_message(error)
+    return Failure(BUG, f"a bug in Undertone: {name}: {message}{place}; please report it")
 
 
-def _report(error: BaseException) -> Path | None:
-    """Write the places in the code that an error went through, for its owner alone; None if that fails too."""
+def _write_report(error: BaseException) -> Path | None:
     try:
-        folder = settings.home() / "errors"
-        make_folder(folder)
+        folder = make_folder(settings.home() / "errors")
         path = folder / f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}.txt"
         with os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w") as file:
             file.writelines(list_places(error))
-        for old in sorted(folder.glob("*.txt"))[:-_REPORTS]:
-            old.unlink(missing_ok=True)
+        for old_report in sorted(folder.glob("*.txt"))[:-_REPORTS]:
+            old_report.unlink(missing_ok=True)
     except (OSError, UndertoneError, ValueError):
         return None
     return path
 
 
 def is_closed(error: BaseException) -> bool:
-    """Whether the reader of our output went away, as `| head` does; typer and rich make an exit of that."""
+    """Return whether the reader of our output closed it, as `| head` does; typer and rich make an exit of that."""
     return isinstance(error.__context__ if isinstance(error, SystemExit) else error, BrokenPipeError)
 
 
 def silence() -> None:
-    """Send what is left in the buffers of both streams nowhere, so that the interpreter's last flush cannot fail."""
+    """Discard what the buffers of both streams still hold, so that the interpreter's last flush cannot fail."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         null = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):

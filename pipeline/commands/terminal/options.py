@@ -1,6 +1,7 @@
-"""What several commands take and do alike: the day, the encoding."""
+"""Options that several commands have, and how they print frames."""
 
 import datetime as dt
+import json
 import os
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,7 +24,7 @@ Encoding = Annotated[str, typer.Option(help="Encoding of text files, such as gb1
 
 
 def today() -> str:
-    """Today in UTC."""
+    """Return the current day in UTC."""
     return dt.datetime.now(dt.UTC).date().isoformat()
 
 
@@ -34,28 +35,26 @@ def check_source(file: object, day: str) -> None:
 
 
 def named(value: str) -> str:
-    """A name that is not blank."""
+    """Refuse a blank name of a model."""
     if not value.strip():
         raise BadInput("the model to ask should have a name")
     return value
 
 
 def this_run() -> str:
-    """A name for this call of a command: what a limit on cost holds for, and what rows say they come from."""
+    """Name this call of a command, for the limit on cost and for the rows that it writes."""
     return f"cli-{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
 
 
 def show(frame: "pl.DataFrame", as_json: bool) -> None:
-    """A frame as a table for people, or as JSON Lines."""
+    """Print a frame as a table for people, or as JSON Lines."""
     from pipeline.commands.terminal import console, files
 
     files.to_stdout(frame, ".jsonl") if as_json else console.table(frame)
 
 
 def tell(frame: "pl.DataFrame", first: dict[str, object], as_json: bool) -> None:
-    """A table for people, or one JSON object: the numbers that were asked for, and the table's rows beside them."""
-    import json
-
+    """Print a table for people, or one JSON object: the numbers in `first` and the table's rows."""
     from pipeline.commands.terminal import console
 
     if as_json:

@@ -45,31 +45,10 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
 
 
 def rename(words: list[str], families: Mapping[str, Collection[str]]) -> list[str]:
-    """Replace the old names in the words of a command line; print what replaces them.
+    """Replace the old names in a command line, which begins with the command; print what replaces them.
 
-    Args:
-        words: the command and all that follows it.
-        families: the commands of each family by its name.
+    `families` has the commands of each family by its name.
     """
-    command, rest, changes = _rename_command(words, families)
-    names = OPTIONS.get(" ".join(command[:2]), {}) or OPTIONS.get(" ".join(command[:1]), {})
-    end = rest.index("--") if "--" in rest else len(rest)
-    options: list[str] = []
-    for word in rest[:end]:
-        name, mark, value = word.partition("=")
-        if name in names:
-            changes[name] = names[name]
-        new = names.get(name, name)
-        options += [f"{new}={value}"] if mark else new.split() if name in names else [word]
-    if changes:
-        _warn(changes)
-    return [*command, *options, *rest[end:]]
-
-
-def _rename_command(
-    words: list[str], families: Mapping[str, Collection[str]]
-) -> tuple[list[str], list[str], dict[str, str]]:
-    """The words of the command by its new name, the words after it, and the new name by the old one."""
     changes = {}
     for count in (2, 1):
         old, rest = " ".join(words[:count]), words[count:]
@@ -78,17 +57,32 @@ def _rename_command(
             changes[old] = COMMANDS[old]
             words = [*COMMANDS[old].split(), *rest]
             break
-    count = len(changes[old].split()) if changes and " " in changes[old] else 2 if words[0] in families else 1
-    return words[:count], words[count:], changes
+    count = 2 if words[0] in families else 1
+    if changes and " " in changes[old]:
+        count = len(changes[old].split())
+    command, rest = words[:count], words[count:]
+    new_options = OPTIONS.get(" ".join(command[:2]), {}) or OPTIONS.get(command[0], {})
+    end = rest.index("--") if "--" in rest else len(rest)
+    options: list[str] = []
+    for word in rest[:end]:
+        name, equals, value = word.partition("=")
+        if name not in new_options:
+            options.append(word)
+            continue
+        changes[name] = new_options[name]
+        options += [f"{changes[name]}={value}"] if equals else changes[name].split()
+    if changes:
+        _warn(changes)
+    return [*command, *options, *rest[end:]]
 
 
 def option(name: str, value: Path | None, argument: Path | None) -> Path:
     """Return the value of an option that was a positional argument before."""
     if argument is not None and value is None:
         _warn({str(argument): f"{name} {argument}"})
-    if (found := value or argument) is None:
+    if (path := value or argument) is None:
         raise BadInput(f"{name} is missing")
-    return found
+    return path
 
 
 def _warn(changes: Mapping[str, str]) -> None:

@@ -22,18 +22,12 @@ Ints = npt.NDArray[np.int64]
 
 
 def cluster_near_duplicates(texts: pl.Series | Sequence[str], threshold: float = THRESHOLD) -> Ints:
-    """Return the cluster of each text: the lowest row that a chain of near duplicates links it to.
+    """Return the cluster of each text, int64 [n]: the lowest row that a chain of near duplicates links it to.
 
-    Candidates come from MinHash bands; exact similarity confirms them. In one band a text is compared with at most the
-    next 100 in alphabetical order, so that many similar texts do not cost quadratic time. The order of the texts does
-    not change the clusters. Texts under eight characters are near duplicates only if equal.
-
-    Args:
-        texts: n sentences in any language.
-        threshold: least Jaccard similarity, of the character trigrams of lower-cased texts.
-
-    Returns:
-        int64 [n].
+    Candidates come from MinHash bands; exact Jaccard similarity of the character trigrams of lower-cased texts confirms
+    them. In one band a text is compared with at most the next 100 in alphabetical order, so that many similar texts do
+    not cost quadratic time. The order of the texts does not change the clusters. Texts under eight characters are near
+    duplicates only if equal.
     """
     text = pl.col("text").str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
     rows = pl.DataFrame({"text": pl.Series(texts, dtype=pl.String)}).select(text, row=pl.int_range(pl.len()))
@@ -42,9 +36,9 @@ def cluster_near_duplicates(texts: pl.Series | Sequence[str], threshold: float =
     long = np.flatnonzero((distinct.str.len_chars() >= SHORTEST).to_numpy())
     if len(long) > 1:
         component[long] = long[_link_texts([_trigrams("", distinct[int(i)]) for i in long], threshold)]
-    distinct_clusters = pl.DataFrame({"text": distinct, "cluster": component})
-    clusters = rows.join(distinct_clusters, on="text", how="left", maintain_order="left")
-    return clusters.select(pl.col("row").min().over("cluster"))["row"].cast(pl.Int64).to_numpy()
+    clusters = pl.DataFrame({"text": distinct, "cluster": component})
+    rows = rows.join(clusters, on="text", how="left", maintain_order="left")
+    return rows.select(pl.col("row").min().over("cluster").cast(pl.Int64)).to_series().to_numpy()
 
 
 def add_clusters(pairs: pl.DataFrame, threshold: float = THRESHOLD) -> pl.DataFrame:
@@ -108,12 +102,9 @@ def _build_incidence(grams: list[list[str]]) -> sparse.csr_matrix:
 
 
 def _are_similar(incidence: sparse.csr_matrix, pairs: Ints, threshold: float) -> npt.NDArray[np.bool_]:
-    """Whether each pair has at least that Jaccard similarity."""
     size = np.diff(incidence.indptr)
-    shared = [
-        incidence[part[:, 0]].multiply(incidence[part[:, 1]]).sum(axis=1).A1
-        for part in np.split(pairs, range(_CHUNK, len(pairs), _CHUNK))
-    ]
-    common_count = np.concatenate(shared)
+    parts = np.split(pairs, range(_CHUNK, len(pairs), _CHUNK))
+    counts = [incidence[part[:, 0]].multiply(incidence[part[:, 1]]).sum(axis=1).A1 for part in parts]
+    common_count = np.concatenate(counts)
     is_similar: npt.NDArray[np.bool_] = common_count >= threshold * (size[pairs].sum(axis=1) - common_count)
     return is_similar

@@ -21,16 +21,13 @@ def add_negatives(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Add `negative`: the explicit sentence of another pair of the same source, never of the same text (IMP-19).
 
-    Where the source has other sentences, it is also no meaning of the same implicit sentence in another pair, nor that
-    sentence itself. All allowed rows are equally likely. Pairs of a source with one explicit text are dropped as
-    `no_negative`.
+    If the source has other sentences, it is also no meaning of the same implicit sentence in another pair, nor that
+    sentence itself. All allowed rows are equally likely; the order of the pairs does not matter. Pairs of a source with
+    one explicit text are dropped as `no_negative`.
 
-    Args:
-        pairs: with pair_id, source, implicit, explicit.
-        seed: of the draw; the order of the pairs does not matter.
-        vectors: float32 [n, d], embeddings of the explicit sentence of each row of `pairs`, which may be mapped from
-            a file. With them the negatives are hard: of 32 drawn sentences the one nearest to the pair's own explicit
-            sentence with a cosine below 0.95, or the farthest where none is below.
+    With `vectors`, float32 [n, d] embeddings of the explicit sentences, which may be mapped from a file, negatives are
+    hard: of 32 drawn sentences the one nearest to the pair's explicit sentence with a cosine below 0.95, or the
+    farthest if none is below.
     """
     if vectors is not None and len(vectors) != len(pairs):
         raise ValueError(f"expected a vector for each of {len(pairs)} pairs, got {len(vectors)}")
@@ -41,18 +38,15 @@ def add_negatives(
         if source["explicit"].n_unique() < 2:
             dropped.append(source.select("source", reason=pl.lit("no_negative"), row_key="pair_id"))
             continue
-        implicit, explicit = np.split(_encode_texts(pl.concat([source["implicit"], source["explicit"]])), 2)
-        picks = _draw_allowed(implicit, explicit, rng)
-        if vectors is not None:
-            picks = _pick_hardest(picks, implicit, explicit, vectors, source["_row"].to_numpy(), rng)
+        numbers = pl.concat([source["implicit"], source["explicit"]]).rank("dense").cast(pl.Int64).to_numpy() - 1
+        implicit, explicit = np.split(numbers, 2)
+        if vectors is None:
+            picks = _draw_allowed(implicit, explicit, rng)
+        else:
+            picks = _draw_hard(implicit, explicit, vectors, source["_row"].to_numpy(), rng)
         parts.append(source.with_columns(negative=source["explicit"].gather(picks)))
     empty = ordered.clear().with_columns(negative=pl.lit("", pl.String))
     return pl.concat([empty, *parts]).drop("_row"), pl.concat([pl.DataFrame(schema=DROPPED), *dropped])
-
-
-def _encode_texts(texts: pl.Series) -> Ints:
-    """Number the distinct texts."""
-    return texts.rank("dense").cast(pl.Int64).to_numpy() - 1
 
 
 def _draw_foreign(explicit: Ints, rng: np.random.Generator) -> Ints:
@@ -71,7 +65,7 @@ def _draw_foreign(explicit: Ints, rng: np.random.Generator) -> Ints:
 
 
 def _is_barred(implicit: Ints, explicit: Ints, picks: Ints) -> npt.NDArray[np.bool_]:
-    """Whether each pick ([n] or [n, k]) is, or is a meaning of, the row's own implicit sentence."""
+    """Test whether each pick ([n] or [n, k]) is, or is a meaning of, the row's own implicit sentence."""
     width = int(max(implicit.max(), explicit.max())) + 1
     barred = np.concatenate([implicit * width + explicit, implicit * width + implicit])
     return np.isin(implicit.reshape(-1, *[1] * (picks.ndim - 1)) * width + explicit[picks], barred)
@@ -87,34 +81,27 @@ def _draw_allowed(implicit: Ints, explicit: Ints, rng: np.random.Generator) -> I
     return picks
 
 
-def _pick_hardest(
-    picks: Ints,
-    implicit: Ints,
-    explicit: Ints,
-    vectors: Floats,
-    vector_rows: npt.NDArray[np.uint32],
-    rng: np.random.Generator,
+def _draw_hard(
+    implicit: Ints, explicit: Ints, vectors: Floats, vector_rows: npt.NDArray[np.uint32], rng: np.random.Generator
 ) -> Ints:
-    """Pick, of the given pick and 31 more drawn ones that are allowed, the nearest below 0.95, else the farthest.
+    """Draw 32 rows for each row and pick, of the allowed ones, the nearest below 0.95, else the farthest.
 
-    The vector of a row is `vectors[vector_rows[row]]`.
+    The first of them is always allowed. The vector of a row is `vectors[vector_rows[row]]`.
     """
+    picks = _draw_allowed(implicit, explicit, rng)
     candidates = np.stack([picks, *(_draw_foreign(explicit, rng) for _ in range(CANDIDATES - 1))], axis=1)
     barred = _is_barred(implicit, explicit, candidates)
     barred[:, 0] = False
-    best = np.empty_like(picks)
     for start in range(0, len(picks), _CHUNK):
         part = slice(start, start + _CHUNK)
-        cosine = np.einsum(
-            "nd,nkd->nk", _normalise(vectors[vector_rows[part]]), _normalise(vectors[vector_rows[candidates[part]]])
-        )
+        anchors, others = (_normalise(vectors[vector_rows[rows]]) for rows in (part, candidates[part]))
+        cosine = np.einsum("nd,nkd->nk", anchors, others)
         rank = np.where(cosine < TOO_ALIKE, cosine, -1 - cosine)  # too similar ones come after all others
         rank[barred[part]] = -np.inf
-        best[part] = np.take_along_axis(candidates[part], rank.argmax(axis=1, keepdims=True), axis=1)[:, 0]
-    return best
+        picks[part] = np.take_along_axis(candidates[part], rank.argmax(axis=1, keepdims=True), axis=1)[:, 0]
+    return picks
 
 
 def _normalise(vectors: Floats) -> Floats:
-    """Scale vectors to length one along the last axis; zeros stay."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(vectors / np.where(length > 0, length, 1), np.float32)

@@ -1,12 +1,11 @@
-"""Pairs for ImpScore (section 4): an implicit sentence, its explicit form, and a negative.
+"""Pairs for ImpScore (section 4) of `sentences` and `completions`: an implicit sentence, its explicit form, a negative.
 
-They are built from rows of `sentences` that have an explicit form, and from rows of `completions`. Dropped rows are
-(source, reason, row_key).
+Dropped rows are (source, reason, row_key).
 """
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +45,8 @@ def pair_completions(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Pair sentences with their completions (IMP-15); return pairs, and dropped rows by completion_id.
 
-    Of several answers of a model about a sentence the first that parses counts, answers to the current wording of the
-    prompt first; the others are dropped as `later_attempt`.
-
-    Args:
-        completions: rows of the table `completions`.
-        current: current version of each prompt.
+    Of several answers of a model about a sentence the first that parses counts, answers to the current version of the
+    prompt (`current`) first; the others are dropped as `later_attempt`.
     """
     rows: list[tuple[str | None, ...]] = []
     dropped: list[tuple[str | None, ...]] = []
@@ -80,8 +75,7 @@ def _build_pairs(rows: list[tuple[str | None, ...]]) -> tuple[pl.DataFrame, pl.D
     schema = dict.fromkeys(("source", "lang", "implicit", "explicit", "completion_id", "row_key"), _TEXT)
     pairs = pl.DataFrame(rows, schema=schema, orient="row")
     ids = [make_pair_id(*texts) for texts in pairs.select("source", "implicit", "explicit").iter_rows()]
-    pairs = pairs.with_columns(pair_id=pl.Series(ids, dtype=_TEXT))
-    return _drop_repeats(pairs)
+    return _drop_repeats(pairs.with_columns(pair_id=pl.Series(ids, dtype=_TEXT)))
 
 
 def _drop_repeats(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -118,15 +112,10 @@ def split_with_negatives(pairs: pl.DataFrame, profile: str, seed: int) -> tuple[
     if profile != "grouped":
         triples, unpaired = add_negatives(clustered, seed)
         return add_split(triples, profile, seed), unpaired
-    parts = add_split(clustered, profile, seed).partition_by("split", maintain_order=True)
-    results = [add_negatives(part, seed) for part in parts]
-    empty = clustered.clear().with_columns(split=pl.lit("", pl.String), negative=pl.lit("", pl.String))
-    no_drops = pl.DataFrame(schema=DROPPED)
-    columns = empty.columns
-    return (
-        pl.concat([empty, *(rows.select(columns) for rows, _ in results)]).sort("pair_id"),
-        pl.concat([no_drops, *(unpaired for _, unpaired in results)]),
-    )
+    split_pairs = add_split(clustered, profile, seed)
+    parts = [split_pairs.clear(), *split_pairs.partition_by("split", maintain_order=True)]
+    triples, unpaired = map(pl.concat, zip(*(add_negatives(part, seed) for part in parts), strict=True))
+    return triples.sort("pair_id"), unpaired
 
 
 def compute_statistics(pairs: pl.DataFrame) -> pl.DataFrame:
@@ -135,49 +124,36 @@ def compute_statistics(pairs: pl.DataFrame) -> pl.DataFrame:
     Lengths are of the positive pairs; sd is the sample standard deviation, null for a single pair (IMP-20).
     """
     implicit_length, explicit_length = (pl.col(name).str.len_chars() for name in ("implicit", "explicit"))
-    return (
-        pl.concat([pairs, pairs.with_columns(source=pl.lit("all"))])
-        .group_by("source")
-        .agg(
-            positives=pl.len().cast(pl.Int64),
-            negatives=pl.col("negative").count().cast(pl.Int64),
-            implicit_mean=implicit_length.mean(),
-            implicit_sd=implicit_length.std(),
-            explicit_mean=explicit_length.mean(),
-            explicit_sd=explicit_length.std(),
-            implicit_longer=(implicit_length > explicit_length).mean(),
-        )
-        .sort(pl.col("source") == "all", "source")
+    groups = pl.concat([pairs, pairs.with_columns(source=pl.lit("all"))]).group_by("source")
+    statistics = groups.agg(
+        positives=pl.len().cast(pl.Int64),
+        negatives=pl.col("negative").count().cast(pl.Int64),
+        implicit_mean=implicit_length.mean(),
+        implicit_sd=implicit_length.std(),
+        explicit_mean=explicit_length.mean(),
+        explicit_sd=explicit_length.std(),
+        implicit_longer=(implicit_length > explicit_length).mean(),
     )
+    return statistics.sort(pl.col("source") == "all", "source")
 
 
 def balance_lengths(pairs: pl.DataFrame, seed: int = SEED, tolerance: float = 0.1) -> pl.DataFrame:
     """Keep the largest subset in which length tells nothing: each pair has a mirror whose lengths differ the other way.
 
-    Within a source and a bin of the relative difference |a - b| / max(a, b), as many pairs are kept with a longer as
-    with a shorter implicit sentence; the surplus is dropped at random. With negatives, a mirror's negative differs the
-    other way, too. Pairs without any difference are their own mirrors and stay.
-
-    Args:
-        pairs: with pair_id, source, implicit, explicit and, if it is to count, negative.
-        seed: of the draw; the order of the pairs does not matter.
-        tolerance: width of a bin.
-
-    Returns:
-        The kept rows in the order of their ids.
+    Within a source and a bin of the relative difference |a - b| / max(a, b) of the width `tolerance`, as many pairs are
+    kept with a longer as with a shorter implicit sentence; the surplus is dropped at random. With negatives, a mirror's
+    negative differs the other way, too. Pairs without any difference are their own mirrors and stay. The order of the
+    pairs does not matter; the kept rows come in the order of their ids.
     """
-    lengths = {name: pl.col(name).str.len_chars().cast(pl.Int64) for name in ("implicit", "explicit", "negative")}
-    explicit_sign = (lengths["implicit"] - lengths["explicit"]).sign()
-    negative_sign = (
-        (lengths["implicit"] - lengths["negative"]).sign() if "negative" in pairs.columns else pl.lit(0, pl.Int64)
+    implicit, explicit, negative = (
+        pl.col(name).str.len_chars().cast(pl.Int64) for name in ("implicit", "explicit", "negative")
     )
-    longest = pl.max_horizontal(lengths["implicit"], lengths["explicit"])
+    negative_sign = (implicit - negative).sign() if "negative" in pairs.columns else pl.lit(0, pl.Int64)
     ordered = pairs.sort("pair_id")
-    shuffled = pl.Series(np.random.default_rng(seed).permutation(len(ordered)))
     signs = ordered.with_columns(
-        _bin=((lengths["implicit"] - lengths["explicit"]).abs() / longest / tolerance).floor(),
-        _side=explicit_sign * 3 + negative_sign,  # -4 to 4; the mirror of a side is its negative
-        _order=shuffled,
+        _bin=((implicit - explicit).abs() / pl.max_horizontal(implicit, explicit) / tolerance).floor(),
+        _side=(implicit - explicit).sign() * 3 + negative_sign,  # -4 to 4; the mirror of a side is its negative
+        _order=pl.Series(np.random.default_rng(seed).permutation(len(ordered))),
     )
     group = ["source", "_bin", "_side"]
     sides = signs.group_by(group).len("_size")
@@ -186,28 +162,24 @@ def balance_lengths(pairs: pl.DataFrame, seed: int = SEED, tolerance: float = 0.
     return rows.sort("pair_id").select(pairs.columns)
 
 
+def number_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the rows of a file with their numbers in it."""
+    for chunk in read_chunks(path):
+        yield from enumerate(chunk.rows, chunk.first)
+
+
 def read(path: Path, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:
     """Read rows of `pairs` from a csv, tsv, jsonl or parquet file with columns implicit and explicit.
 
-    Optional columns: negative (drawn where absent), source (default `own`), lang (default by the script) and split (all
-    rows or none; default by `profile`). Texts are stripped; of a repeated pair the first row counts.
-
-    Raises:
-        BadInput: naming file, row and field.
+    Optional columns: negative (drawn if absent), source (default `own`), lang (default by the script) and split (all
+    rows or none; default by `profile`). Texts are stripped; of a repeated pair the first row counts. BadInput with
+    file, row and field for a fault.
     """
-    rows = pl.DataFrame(
-        [
-            _parse_row(row, f"{path}, row {number}") | {"_at": number}
-            for chunk in read_chunks(path)
-            for number, row in enumerate(chunk.rows, chunk.first)
-        ],
-        schema=PAIR | dict.fromkeys(("negative", "split"), _TEXT) | {"_at": pl.Int64()},
-    ).unique("pair_id", keep="first", maintain_order=True)
-    rows = rows.with_columns(
-        lang=pl.coalesce(
-            "lang", pl.when(detect_language("implicit") == "zh").then(pl.lit("zh")).otherwise(pl.lit("en"))
-        )
-    )
+    parsed = [_parse_row(row, f"{path}, row {number}") | {"_number": number} for number, row in number_rows(path)]
+    schema = PAIR | dict.fromkeys(("negative", "split"), _TEXT) | {"_number": pl.Int64()}
+    rows = pl.DataFrame(parsed, schema=schema).unique("pair_id", keep="first", maintain_order=True)
+    script = pl.when(detect_language("implicit") == "zh").then(pl.lit("zh")).otherwise(pl.lit("en"))
+    rows = rows.with_columns(lang=pl.coalesce("lang", script))
     is_split = rows["split"].null_count() < len(rows)
     if is_split:
         _require(path, rows, "split", "is absent, though other rows have one")
@@ -215,19 +187,16 @@ def read(path: Path, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:
     unsplit = rows.drop("negative", "split")
     if not is_split:
         rows = rows.drop("split").join(add_split(unsplit, profile, seed).select("pair_id", "split"), on="pair_id")
-    split_columns = ["split"] if is_split or profile == "grouped" else []  # negatives are drawn within these parts
-    parts = rows.partition_by(split_columns) if split_columns else [rows]
-    negatives = pl.concat(
-        [add_negatives(part.drop("negative"), seed)[0].select("pair_id", "negative") for part in parts]
-    )
-    rows = rows.join(negatives.rename({"negative": "_drawn"}), on="pair_id", how="left", maintain_order="left")
-    rows = rows.with_columns(negative=pl.coalesce("negative", "_drawn"))
+    parts = rows.partition_by("split") if is_split or profile == "grouped" else [rows]  # negatives stay within these
+    triples = [add_negatives(part.drop("negative"), seed)[0] for part in parts]
+    negatives = pl.concat(triples).select("pair_id", _negative="negative")
+    rows = rows.join(negatives, on="pair_id", how="left", maintain_order="left")
+    rows = rows.with_columns(negative=pl.coalesce("negative", "_negative"))
     _require(path, rows, "negative", "is absent, and its source has no other explicit sentence to draw")
     return rows.sort("pair_id").select(TABLES["pairs"].schema.column_names())
 
 
 def _parse_row(row: dict[str, Any], location: str) -> dict[str, str | None]:
-    """Check the fields of a row of a user's file, and add its id."""
     fields = {name: row.get(name) for name in ("implicit", "explicit", "negative", "source", "lang", "split")}
     for name, value in fields.items():
         if value is not None and not isinstance(value, str):
@@ -251,6 +220,5 @@ def _parse_row(row: dict[str, Any], location: str) -> dict[str, str | None]:
 
 
 def _require(path: Path, rows: pl.DataFrame, field: str, problem: str) -> None:
-    """Raise BadInput for the first row whose field is null."""
-    if row_numbers := rows.filter(pl.col(field).is_null())["_at"].head(1).to_list():
+    if row_numbers := rows.filter(pl.col(field).is_null())["_number"].head(1).to_list():
         raise BadInput(f"{path}, row {row_numbers[0]}: field {field!r} {problem}")

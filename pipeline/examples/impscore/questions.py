@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.examples.impscore.groups import check_texts
 from pipeline.examples.splits import SEED
 from pipeline.io.lines import read_json_lines
 
@@ -18,15 +19,9 @@ SCHEMA: dict[str, pl.DataType] = {"reference": pl.String(), "options": pl.List(p
 
 
 def read(path: Path) -> pl.DataFrame:
-    """Read questions of a JSON Lines file, `{"reference": str, "options": [str], "answer": int}` a line.
+    """Read lines of JSON `{"reference": str, "options": [str], "answer": int}`; BadInput with line and field.
 
     `answer` is the index of the right option: the first option is 0, not 1.
-
-    Returns:
-        A row a question: reference, options, answer.
-
-    Raises:
-        BadInput: naming file, line and field.
     """
     rows = [_parse_question(entry, f"{path}, line {number}") for number, entry in read_json_lines(path)]
     if not rows:
@@ -35,41 +30,28 @@ def read(path: Path) -> pl.DataFrame:
 
 
 def _parse_question(entry: dict[str, Any], location: str) -> dict[str, Any]:
-    reference, options, answer = (entry.get(name) for name in SCHEMA)
+    reference, options, answer = map(entry.get, SCHEMA)
     if not isinstance(reference, str) or not reference.strip():
         raise BadInput(f"{location}: field 'reference' should be a text")
-    if not isinstance(options, list) or not all(isinstance(option, str) and option.strip() for option in options):
-        raise BadInput(f"{location}: field 'options' should be a list of texts")
-    if len(options) < 2 or len(set(options)) < len(options):
-        raise BadInput(f"{location}: field 'options' should hold at least two, all different")
+    options = check_texts(options, f"{location}: field 'options'")
     if not isinstance(answer, int) or isinstance(answer, bool) or not 0 <= answer < len(options):
-        raise BadInput(
-            f"{location}: field 'answer' should be the index of the right option, from 0 to {len(options) - 1}"
-        )
+        bounds = f"from 0 to {len(options) - 1}"
+        raise BadInput(f"{location}: field 'answer' should be the index of the right option, {bounds}")
     return {"reference": reference, "options": options, "answer": answer}
 
 
 def from_groups(groups: pl.DataFrame, options: int = OPTIONS, seed: int = SEED) -> pl.DataFrame:
-    """Build a question of each graded group: its most explicit sentence, and which of the most implicit ones means it.
+    """Build a question from each graded group: which most implicit sentence means its most explicit one?
 
-    Args:
-        groups: rows of `groups.read`: group, level, text.
-        options: number of options, one of them right, the others of other groups.
-        seed: of the draw of the others and of the index of the right one.
-
-    Returns:
-        Rows as of `read`, and group, in the order of the groups' names.
-
-    Raises:
-        BadInput: there are too few groups whose most implicit sentences differ.
+    The wrong options are drawn from other groups, and so is the index of the right one. Returns rows as of `read`, and
+    group, by the groups' names. BadInput if there are too few groups whose most implicit sentences differ.
     """
     ends = groups.sort("group", "level").group_by("group", maintain_order=True)
     questions = ends.agg(reference=pl.col("text").first(), hint=pl.col("text").last())
     hints = questions["hint"].unique().sort().to_list()
     if options < 2 or len(hints) < options:
-        raise BadInput(
-            f"{options} options: expected at least two, and no more than the {len(hints)} groups that differ"
-        )
+        expected = f"expected at least two, and no more than the {len(hints)} groups that differ"
+        raise BadInput(f"{options} options: {expected}")
     rng = np.random.default_rng(seed)
     rows = []
     for group, reference, hint in questions.iter_rows():

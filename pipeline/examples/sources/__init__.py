@@ -1,7 +1,7 @@
-"""The thirteen data sets ImpScore was trained on (section 4, table 6), and sentences of one's own.
+"""The thirteen data sets that ImpScore was trained on (section 4, table 6), and a user's own sentences.
 
-In: the files as their makers published them. Out: rows of the table `sentences` but for its source, and those left
-out with a reason. Nothing is downloaded; each reader's docstring names the layout it expects.
+In: the files as their makers published them. Out: rows of the table `sentences` without `source`, and the dropped rows
+with a reason. Nothing is downloaded; each reader's docstring describes the layout that it expects.
 """
 
 from pathlib import Path
@@ -10,7 +10,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.examples.sources import dialogue, hate, opinion, own
-from pipeline.examples.sources.layout import Read, Source, filter_sentences
+from pipeline.examples.sources.layout import Read, Source
 
 __all__ = ["SOURCES", "Read", "Source", "read", "read_own"]
 
@@ -37,30 +37,29 @@ SOURCES: dict[str, Source] = {
 
 
 def read(name: str, path: Path, keep: pl.Expr | None = None) -> Read:
-    """Sentences of one of the thirteen.
+    """Read the sentences of one of the thirteen from its published file or folder.
 
-    Args:
-        name: A key of SOURCES.
-        path: The published file, or the folder of the published files.
-        keep: Which sentences to keep, over the columns of the answer; the others are dropped as `filtered`. For
-            pairs that differ in entailment but not in implicitness (IMP-18).
-
-    Raises:
-        BadInput: for another name, absent files, and what breaks the layout, by file, line and field.
+    Sentences that do not fulfil `keep`, a condition on the columns of the result, are dropped as `filtered`: for pairs
+    that differ in entailment but not in implicitness (IMP-18). BadInput for an unknown name, absent files, or a fault
+    in the layout, with file, line and field.
     """
     if name not in SOURCES:
         raise BadInput(f"there is no source {name!r}; expected one of {', '.join(SOURCES)}")
-    return _filter_sentences(name, SOURCES[name].read(path), keep)
+    return _check(name, SOURCES[name].read(path), keep)
 
 
 def read_own(path: Path, keep: pl.Expr | None = None) -> Read:
     """Read a user's file with a column `text` (`own.read_own` names the other columns); `keep` as in `read`."""
-    return _filter_sentences("own", own.read_own(path), keep)
+    return _check("own", own.read_own(path), keep)
 
 
-def _filter_sentences(name: str, source_rows: Read, keep: pl.Expr | None) -> Read:
+def _check(name: str, rows: Read, keep: pl.Expr | None) -> Read:
+    """Check sentences against their contract, and drop those that do not fulfil a condition."""
     from pipeline.tables import Sentences
 
-    source_rows = source_rows if keep is None else filter_sentences(source_rows, keep)
-    Sentences.validate(source_rows.sentences.with_columns(source=pl.lit(name)))
-    return source_rows
+    Sentences.validate(rows.sentences.with_columns(source=pl.lit(name)))
+    if keep is None:
+        return rows
+    is_kept = keep.fill_null(value=False)
+    dropped = rows.sentences.filter(~is_kept).select(reason=pl.lit("filtered"), row_key="item_id")
+    return Read(rows.sentences.filter(is_kept), pl.concat([rows.dropped, dropped]))

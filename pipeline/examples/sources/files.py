@@ -1,8 +1,9 @@
-"""Published files as frames of text, and as XML elements; what cannot be read is BadInput with file and line."""
+"""Published files as frames of text and as XML elements; a fault is BadInput with file and line."""
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from fnmatch import fnmatch
+import fnmatch
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.parsers import expat
@@ -19,22 +20,18 @@ _Rows = Iterator[tuple[int, Mapping[str, Any]]]  # the line a row begins on, and
 
 
 def find_files(path: Path, *patterns: str, is_each_needed: bool = False) -> list[Path]:
-    """List the file itself, or the files of a folder that match the patterns.
-
-    At least one pattern must match; with `is_each_needed` every pattern must.
-    """
+    """List the file itself, or the files of a folder that match a pattern, with `is_each_needed` every pattern."""
     if path.is_file():
         return [path]
     expected = (" and " if is_each_needed else " or ").join(patterns)
     if not path.is_dir():
         raise BadInput(f"{path}: there is no such file or folder; expected {expected}")
-    names = sorted(
-        file for file in path.iterdir() if file.is_file() and any(fnmatch(file.name, pattern) for pattern in patterns)
-    )
-    missing = [pattern for pattern in patterns if not any(fnmatch(file.name, pattern) for file in names)]
-    if not names or (is_each_needed and missing):
+    names = [file.name for file in path.iterdir() if file.is_file()]
+    matches = {pattern: fnmatch.filter(names, pattern) for pattern in patterns}
+    missing = [pattern for pattern in patterns if not matches[pattern]]
+    if len(missing) == len(patterns) or (is_each_needed and missing):
         raise BadInput(f"{path}: the folder holds no {(' and no ' if is_each_needed else ' or ').join(missing)}")
-    return names
+    return sorted(path / name for name in set(chain.from_iterable(matches.values())))
 
 
 def read_table(
@@ -44,31 +41,26 @@ def read_table(
     *,
     quoted: bool = True,
 ) -> pl.DataFrame:
-    """Rows of csv, tsv, txt (tabs), jsonl or parquet files as text, under our names.
+    """Read rows of csv, tsv, txt (tabs), jsonl or parquet files of one layout as text; BadInput with file and line.
 
-    Args:
-        paths: The files, all of one layout.
-        columns: Our name of each column, and the names it goes by in published files, in any order and case.
-        optional: The same for columns that may be absent; they are null then.
-        quoted: Whether quotation marks in csv and tsv enclose fields.
-
-    Raises:
-        BadInput: naming file, line and field, for what is not such a file.
+    `columns` has our name of each column, and its names in published files, in any order and case; optional columns may
+    be absent and are null then. With `quoted`, quotation marks in csv and tsv enclose fields.
     """
+    optional = optional or {}
     rows: list[tuple[Any, ...]] = []
     for path in paths:
         names: dict[str, str | None] = {}
         columns_read: dict[str, None] = {}
-        for row, (line, fields) in enumerate(_choose_reader(path, quoted)(path), 1):
+        for row, (line, fields) in enumerate(_read_rows(path, quoted), 1):
             if not names or path.suffix.lower() == ".jsonl":  # each line of jsonl has its own fields
-                names = _map_columns(path, line, fields, columns, optional or {})
+                names = _map_columns(path, line, fields, columns, optional)
                 columns_read |= dict.fromkeys(fields)
             values = (None if key is None else _format_cell(path, line, key, fields.get(key)) for key in names.values())
             rows.append((str(path), line, f"{path.name}:{row}", *values))
         left_out.record_columns(path, [name for name in columns_read if name not in names.values()])
         if not names:
             raise BadInput(f"{path}: the file holds no rows")
-    schema = {name: pl.Int64 if name == "line" else pl.String for name in (*PLACE, *columns, *(optional or {}))}
+    schema = {name: pl.Int64 if name == "line" else pl.String for name in (*PLACE, *columns, *optional)}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
@@ -81,10 +73,10 @@ def _map_columns(
 ) -> dict[str, str | None]:
     key_by_name = {key.strip().lower(): key for key in fields}
     names = {
-        ours: next((key_by_name[name.lower()] for name in theirs if name.lower() in key_by_name), None)
-        for ours, theirs in {**columns, **optional}.items()
+        column: next((key_by_name[name.lower()] for name in file_names if name.lower() in key_by_name), None)
+        for column, file_names in {**columns, **optional}.items()
     }
-    if absent := [" or ".join(map(repr, columns[ours])) for ours in columns if names[ours] is None]:
+    if absent := [" or ".join(map(repr, columns[column])) for column in columns if names[column] is None]:
         location = f"{path}, line {line}" if path.suffix.lower() == ".jsonl" else f"{path}"
         raise BadInput(f"{location}: expected the column {', '.join(absent)}; found {', '.join(map(repr, fields))}")
     return names
@@ -100,25 +92,22 @@ def _format_cell(path: Path, line: int, name: str, value: object) -> str | None:
     raise BadInput(f"{path}, line {line}: field {name!r} should be text or a number but is {value!r:.60}")
 
 
-def _choose_reader(path: Path, quoted: bool) -> Callable[[Path], _Rows]:
+def _read_rows(path: Path, quoted: bool) -> _Rows:
     name = path.name.lower()
     if ".parquet" in name:  # also .parquet.gzip, whose pages are compressed and not the file
-        return _read_parquet
+        return _read_parquet(path)
     if name.endswith(".jsonl"):
-        return read_json_lines
+        return read_json_lines(path)
     if name.endswith((".csv", ".tsv", ".txt")):
-        return lambda p: _read_csv(p, "," if name.endswith(".csv") else "\t", quoted)
-    raise BadInput(
-        f"{path}: cannot read {path.suffix or 'a file without an ending'}; expected csv, tsv, jsonl, parquet"
-    )
+        return _read_csv(path, "," if name.endswith(".csv") else "\t", quoted)
+    ending = path.suffix or "a file without an ending"
+    raise BadInput(f"{path}: cannot read {ending}; expected csv, tsv, jsonl, parquet")
 
 
 def _read_csv(path: Path, separator: str, quoted: bool) -> _Rows:
+    lines = (line for _, line in read_lines(path))
     reader = csv.reader(
-        (line for _, line in read_lines(path)),
-        delimiter=separator,
-        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
-        strict=True,
+        lines, delimiter=separator, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=True
     )
     header: list[str] | None = None
     while True:
@@ -127,8 +116,8 @@ def _read_csv(path: Path, separator: str, quoted: bool) -> _Rows:
             fields = next(reader)
         except StopIteration:
             return
-        except csv.Error as why:
-            raise BadInput(f"{path}, line {line}: {why}") from why
+        except csv.Error as error:
+            raise BadInput(f"{path}, line {line}: {error}") from error
         if header is None:
             header = fields
             if repeated := [name for name in fields if name and fields.count(name) > 1]:
@@ -142,13 +131,13 @@ def _read_csv(path: Path, separator: str, quoted: bool) -> _Rows:
 def _read_parquet(path: Path) -> _Rows:
     try:
         frame = pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError) as why:
-        raise BadInput(f"{path}: not a parquet file: {why}") from why
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise BadInput(f"{path}: not a parquet file: {error}") from error
     yield from enumerate(frame.iter_rows(named=True), 1)
 
 
 class Element(NamedTuple):
-    """An XML element: its name, line, attributes, and the texts in it."""
+    """An XML element: its name, line, attributes, and the texts inside."""
 
     tag: str
     line: int
@@ -157,10 +146,9 @@ class Element(NamedTuple):
 
 
 def read_elements(path: Path, item: str) -> list[list[Element]]:
-    """Each element called `item` in an XML file, followed by those inside it.
+    """List each element with the tag `item` in an XML file, followed by those inside it.
 
-    Raises:
-        BadInput: for broken XML, a file without such an element, and entities: no data set needs them.
+    BadInput for broken XML, a file without such an element, or an entity: no data set needs them.
     """
     items: list[list[Element]] = []
     stack: list[Element] = []
@@ -186,8 +174,13 @@ def read_elements(path: Path, item: str) -> list[list[Element]]:
     parser.EntityDeclHandler = parser.SkippedEntityHandler = refuse
     try:
         parser.Parse(path.read_bytes(), True)
-    except expat.ExpatError as why:
-        raise BadInput(f"{path}, line {why.lineno}: broken XML: {expat.ErrorString(why.code)}") from why
+    except expat.ExpatError as error:
+        raise BadInput(f"{path}, line {error.lineno}: broken XML: {expat.ErrorString(error.code)}") from error
     if not items:
         raise BadInput(f"{path}: the file holds no element {item!r}")
     return items
+
+
+def join_texts(elements: Iterable[Element], tag: str) -> str:
+    """Join the texts of the elements with a tag."""
+    return " ".join("".join(element.texts) for element in elements if element.tag == tag)

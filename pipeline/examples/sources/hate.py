@@ -8,7 +8,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.examples.sources.files import PLACE, find_files, read_table
-from pipeline.examples.sources.layout import Read, clean, finish, is_filled, map_labels, parse_numbers
+from pipeline.examples.sources.layout import Read, choose_first, clean, finish, is_filled, map_labels, parse_numbers
 
 PROMPT = "hate_en"
 
@@ -18,7 +18,7 @@ _BYTES = re.compile(  # what repr() makes of bytes, and nothing else
 
 
 def read_toxigen(path: Path) -> Read:
-    """ToxiGen, the part people annotated (Hartvigsen et al., 2022): `text`, `intent`, `toxicity_human`, from 1 to 5.
+    """Read the annotated part of ToxiGen (Hartvigsen et al., 2022): `text`, `intent`, `toxicity_human`, from 1 to 5.
 
     Texts are the repr of Python bytes in some releases and plain in others. IMP-13: toxicity from 2 to 4, both
     included, and intent below 4 is implicit; both above 4 is explicit; any other levels are neither.
@@ -28,41 +28,40 @@ def read_toxigen(path: Path) -> Read:
     for level in ("intent", "toxicity_human"):
         rows = parse_numbers(rows, level, 1.0, 5.0)
     toxicity, intent = pl.col("toxicity_human"), pl.col("intent")
-    label = (
-        pl.when(toxicity.is_null() | intent.is_null()).then(None)
-        .when(toxicity.is_between(2.0, 4.0) & (intent < 4.0)).then(pl.lit("implicit"))
-        .when((toxicity > 4.0) & (intent > 4.0)).then(pl.lit("explicit"))
-        .otherwise(pl.lit("neither"))
-    )  # fmt: skip
+    levels = {
+        "implicit": toxicity.is_between(2.0, 4.0) & (intent < 4.0),
+        "explicit": (toxicity > 4.0) & (intent > 4.0),
+        "neither": toxicity.is_not_null() & intent.is_not_null(),
+    }
+    label = choose_first(levels)
     texts = [_decode(file, line, text) for file, line, text in rows.select("file", "line", "text").iter_rows()]
     return finish(rows.with_columns(label=label, text=pl.Series(texts, dtype=pl.String)), PROMPT)
 
 
 def _decode(file: str, line: int, text: str | None) -> str | None:
-    """The text of a repr of UTF-8 bytes; any other text as it is."""
+    """Decode a repr of UTF-8 bytes; any other text stays as it is."""
     if text is None or not text.startswith(("b'", 'b"')):
         return text
     try:
         if not _BYTES.fullmatch(text):
             raise ValueError
         return str(ast.literal_eval(text), "utf-8")
-    except ValueError as why:
-        raise BadInput(
-            f"{file}, line {line}: field 'text' should be a repr of UTF-8 bytes but is {text!r:.60}"
-        ) from why
+    except ValueError as error:
+        message = f"{file}, line {line}: field 'text' should be a repr of UTF-8 bytes but is {text!r:.60}"
+        raise BadInput(message) from error
 
 
 def read_latent_hatred(path: Path) -> Read:
-    """Latent Hatred (ElSherief et al., 2021): `post`, `class` in stage 1; `post`, `implied_statement` in stage 3.
+    """Read Latent Hatred (ElSherief et al., 2021): `post`, `class` in stage 1; `post`, `implied_statement` in stage 3.
 
     A row of stage 3 is an implicit post with one explanation as its explicit form; the pairs of Table 6 are these.
-    Of stage 1 come the posts that stage 3 does not explain: explicit_hate is explicit, not_hate neither, and
-    implicit_hate implicit without an explicit form, which the paper does not ask for.
+    Stage 1 adds the posts that stage 3 does not explain: explicit_hate is explicit, not_hate neither, and implicit_hate
+    implicit without an explicit form, which the paper does not ask for.
     """
     names = {"text": ("post",)}
-    either = {"class": ("class",), "explicit": ("implied_statement",)}
+    optional = {"class": ("class",), "explicit": ("implied_statement",)}
     files = find_files(path, "implicit_hate_v1_stg1_posts.tsv", "implicit_hate_v1_stg3_posts.tsv", is_each_needed=True)
-    rows = pl.concat([_add_stage(read_table([file], names, either), file) for file in files])
+    rows = pl.concat([_add_stage(read_table([file], names, optional), file) for file in files])
     classes = {"implicit_hate": "implicit", "explicit_hate": "explicit", "not_hate": "neither"}
     is_stage_3 = pl.col("stage") == 3
     rows = rows.with_columns(
@@ -71,12 +70,11 @@ def read_latent_hatred(path: Path) -> Read:
         label=pl.when(is_stage_3).then(pl.lit("implicit")).otherwise(map_labels(rows, "class", classes)),
     )
     explained = rows.filter(is_stage_3 & is_filled("explicit"))["text"].unique()
-    return finish(
-        rows.with_columns(
-            reason=pl.when(is_stage_3 & ~is_filled("explicit")).then(pl.lit("no_explanation"))
-            .when(~is_stage_3 & pl.col("text").is_in(explained.implode())).then(pl.lit("explained_in_stage_3"))
-        )
-    )  # fmt: skip
+    faults = {
+        "no_explanation": is_stage_3 & ~is_filled("explicit"),
+        "explained_in_stage_3": ~is_stage_3 & pl.col("text").is_in(explained.implode()),
+    }
+    return finish(rows.with_columns(reason=choose_first(faults)))
 
 
 def _add_stage(rows: pl.DataFrame, file: Path) -> pl.DataFrame:
@@ -87,43 +85,41 @@ def _add_stage(rows: pl.DataFrame, file: Path) -> pl.DataFrame:
 
 
 def read_dghsd(path: Path) -> Read:
-    """Dynamically Generated Hate Speech Dataset v0.2 (Vidgen et al., 2021): `acl.id`, `text`, `label`, `type`.
+    """Read the Dynamically Generated Hate Speech Dataset v0.2 (Vidgen et al., 2021): `acl.id`, `text`, `label`, `type`.
 
-    The type `animosity` is abuse said in an implicit or subtle manner; the other types of hate are explicit. Hate of
-    round 1 has no type (`notgiven`) and is dropped. Of several versions in a folder the last by name is read.
+    The type `animosity` is abuse in an implicit or subtle manner; the other types of hate are explicit. Hate of round 1
+    has no type (`notgiven`) and is dropped. Of several versions in a folder the last by name is read.
     """
     names = {"id": ("acl.id",), "text": ("text",), "label": ("label",), "type": ("type",)}
     rows = read_table(find_files(path, "Dynamically*Generated*Hate*v0.2*.csv", "*v0.2*.csv")[-1:], names)
     explicit_types = dict.fromkeys(("derogation", "dehumanization", "threatening", "support"), "explicit")
-    kind = map_labels(rows, "type", {"animosity": "implicit", **explicit_types, "notgiven": "", "none": ""}).replace(
-        "", None
-    )
+    kind = map_labels(rows, "type", {"animosity": "implicit", **explicit_types, "notgiven": "", "none": ""})
+    kind = kind.replace("", None)
     hate = map_labels(rows, "label", {"hate": "hate", "nothate": "neither"})
     label = pl.when(hate == "hate").then(kind).otherwise(hate)
     return finish(rows.with_columns(label=label, item_id=pl.col("id").str.strip_chars()), PROMPT)
 
 
 def read_ishate(path: Path) -> Read:
-    """ISHate, "Adversarial" in Table 6 (Ocampo et al., 2023): `text`, `implicit_layer`, in some files `hateful_layer`.
+    """Read ISHate, "Adversarial" in Table 6 (Ocampo et al., 2023): `text`, `implicit_layer`, perhaps `hateful_layer`.
 
-    `Implicit HS` is implicit, `Explicit HS` explicit, `Non-HS` neither. The 25,193 of Table 6 must be mostly rows its
-    makers augmented, which are in the training file.
+    `Implicit HS` is implicit, `Explicit HS` explicit, `Non-HS` neither. The 25,193 of Table 6 must be mostly the
+    augmented rows in the training file.
     """
     names = {"text": ("text",), "implicit_layer": ("implicit_layer",)}
     rows = read_table(find_files(path, "ishate*.csv", "ishate*.parquet*"), names, {"hateful_layer": ("hateful_layer",)})
-    layer = map_labels(
-        rows, "implicit_layer", {"Implicit HS": "implicit", "Explicit HS": "explicit", "Non-HS": "neither"}
-    )
+    labels = {"Implicit HS": "implicit", "Explicit HS": "explicit", "Non-HS": "neither"}
+    layer = map_labels(rows, "implicit_layer", labels)
     hateful = map_labels(rows, "hateful_layer", {"HS": "", "Non-HS": "neither"}).replace("", None)
     return finish(rows.with_columns(label=pl.coalesce(layer, hateful)), PROMPT, entities=True)
 
 
 def read_sbic(path: Path) -> Read:
-    """Social Bias Inference Corpus v2 (Sap et al., 2020): `post`, `offensiveYN`, `targetStereotype`, a row a reader.
+    """Read the Social Bias Inference Corpus v2 (Sap et al., 2020): `post`, `offensiveYN`, `targetStereotype`.
 
-    A reader's stereotype is the explicit form of a post that the reader found offensive (0.5, maybe, or 1, yes): a
-    post may have several, each once. A post that no reader found offensive is neither, and given once. Other rows,
-    such as those of offensive posts that name no group, are dropped. The files aggregated by post are not read.
+    A row is by one reader, whose stereotype is the explicit form of a post that the reader found offensive (0.5, maybe,
+    or 1, yes): a post may have several, each once. A post that is offensive to no reader is neither, once. Other rows,
+    such as those of offensive posts without a group, are dropped. The files aggregated by post are not read.
     """
     names = {"text": ("post",), "offensiveYN": ("offensiveYN",), "explicit": ("targetStereotype",)}
     rows = read_table(find_files(path, "SBIC.v2.trn.csv", "SBIC.v2.dev.csv", "SBIC.v2.tst.csv"), names)
@@ -132,17 +128,16 @@ def read_sbic(path: Path) -> Read:
     )
     is_offensive = (pl.col("offensiveYN") >= 0.5).fill_null(value=False)
     rows = rows.with_columns(implied=is_offensive & (pl.col("explicit") != ""))
+    is_harmless = pl.col("offensiveYN").max().over("text") < 0.5
+    explicit = pl.when("implied").then("explicit")
     rows = rows.with_columns(
-        label=pl.when("implied").then(pl.lit("implicit"))
-        .when(pl.col("offensiveYN").max().over("text") < 0.5).then(pl.lit("neither")),
-        again=~pl.struct("text", "implied", pl.when("implied").then("explicit")).is_first_distinct(),
-    )  # fmt: skip
-    return finish(
-        rows.select(
-            *PLACE, "text", "label", explicit=pl.when("implied").then("explicit"),
-            reason=pl.when(pl.col("text") == "").then(pl.lit("blank_text"))
-            .when(pl.col("implied").any().over("text") & ~pl.col("implied")).then(pl.lit("another_reader"))
-            .when(pl.col("label").is_null() & pl.col("offensiveYN").is_not_null()).then(pl.lit("no_explanation"))
-            .when(pl.col("label").is_not_null() & pl.col("again")).then(pl.lit("same_row")),
-        )
-    )  # fmt: skip
+        label=choose_first({"implicit": pl.col("implied"), "neither": is_harmless}),
+        is_repeated=~pl.struct("text", "implied", explicit).is_first_distinct(),
+    )
+    faults = {
+        "blank_text": pl.col("text") == "",
+        "another_reader": pl.col("implied").any().over("text") & ~pl.col("implied"),
+        "no_explanation": pl.col("label").is_null() & pl.col("offensiveYN").is_not_null(),
+        "same_row": pl.col("label").is_not_null() & pl.col("is_repeated"),
+    }
+    return finish(rows.select(*PLACE, "text", "label", explicit=explicit, reason=choose_first(faults)))

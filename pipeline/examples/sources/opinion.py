@@ -8,18 +8,18 @@ from typing import Any
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.examples.sources.files import PLACE, find_files, read_elements, read_table
-from pipeline.examples.sources.layout import Read, finish, map_labels
+from pipeline.examples.sources.files import PLACE, find_files, join_texts, read_elements, read_table
+from pipeline.examples.sources.layout import Read, choose_first, finish, map_labels
 from pipeline.io.lines import parse_object, read_json_lines, read_lines, read_text
 
 _SCHEMA = dict.fromkeys((*PLACE, "text", "label"), pl.String()) | {"line": pl.Int64()}
 
 
 def read_semeval_irony(path: Path) -> Read:
-    """SemEval-2018 task 3 (Van Hee et al., 2018): `Tweet index`, `Label`, `Tweet text`, by tabs, no quoting.
+    """Read SemEval-2018 task 3 (Van Hee et al., 2018): `Tweet index`, `Label`, `Tweet text`, by tabs, no quoting.
 
     Ironic tweets (1 in task A; 1, 2, 3 in task B) are implicit, the others neither. Tasks A and B label the same
-    tweets, so of a folder only task A is read, with emoji where both forms are there.
+    tweets, so of a folder only task A is read, with emoji if both forms exist.
     """
     files = find_files(path, *(f"*{part}*taskA{form}.txt" for part in ("train", "gold") for form in ("_emoji", "")))
     files = [file for file in files if file.with_name(f"{file.stem}_emoji.txt") not in files]
@@ -30,7 +30,7 @@ def read_semeval_irony(path: Path) -> Read:
 
 
 def read_absa(path: Path) -> Read:
-    """Reviews of SemEval-2014 task 4 with implicit sentiment marked (Li et al., 2021).
+    """Read reviews of SemEval-2014 task 4 with implicit sentiment marked (Li et al., 2021).
 
     XML of `sentence` elements with `id`, `text` and `aspectTerm`, whose `implicit_sentiment` is True or False. A
     sentence is implicit where all its marked aspects are, which gives the 933 of Table 6 exactly, and explicit where
@@ -39,14 +39,14 @@ def read_absa(path: Path) -> Read:
     rows = []
     for file in find_files(path, "*Implicit_Labeled.xml"):
         for number, (sentence, *inside) in enumerate(read_elements(file, "sentence"), 1):
-            text = " ".join("".join(e.texts) for e in inside if e.tag == "text")
-            marks = {_parse_mark(str(file), e.line, e.attributes) for e in inside if e.tag == "aspectTerm"} - {None}
+            marks = {_parse_mark(str(file), e.line, e.attributes) for e in inside if e.tag == "aspectTerm"}
+            label = " ".join(sorted(filter(None, marks))) or None
             key = f"{file.name}:{sentence.attributes.get('id', number)}"
-            rows.append((str(file), sentence.line, key, text, " ".join(sorted(filter(None, marks))) or None))
-    label = pl.col("label").replace({"explicit implicit": None})
-    reason = pl.when(pl.col("label") == "explicit implicit").then(pl.lit("mixed"))
+            rows.append((str(file), sentence.line, key, join_texts(inside, "text"), label))
+    is_mixed = pl.col("label") == "explicit implicit"
     frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row")
-    return finish(frame.with_columns(label=label, reason=reason), "review_en")
+    labels = {"label": pl.when(~is_mixed).then("label"), "reason": pl.when(is_mixed).then(pl.lit("mixed"))}
+    return finish(frame.with_columns(**labels), "review_en")
 
 
 def _parse_mark(file: str, line: int, attributes: dict[str, str]) -> str | None:
@@ -60,7 +60,7 @@ _OPTIONS = re.compile(r"(?>.*?\(a\))(?P<a>.*)\(b\)(?P<b>.*)", re.IGNORECASE | re
 
 
 def read_snarks(path: Path) -> Read:
-    """Snarks of BIG-bench (Srivastava et al., 2023): two statements a row, one of them sarcastic, so two sentences.
+    """Read Snarks of BIG-bench (Srivastava et al., 2023): two statements a row, one sarcastic, so two sentences.
 
     `task.json` with `examples` of `input` "(a) … (b) …" and `target_scores`; or those of BIG-Bench Hard, json or
     jsonl, with `target` "(A)". The sarcastic statement is implicit, the other neither: it is not its meaning.
@@ -81,9 +81,9 @@ def read_snarks(path: Path) -> Read:
 
 
 def _read_examples(file: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """Number, line and fields of each example."""
     if file.suffix == ".jsonl":
-        yield from ((number, line, example) for number, (line, example) in enumerate(read_json_lines(file), 1))
+        for number, (line, example) in enumerate(read_json_lines(file), 1):
+            yield number, line, example
         return
     examples = parse_object(read_text(file), file).get("examples")
     if not isinstance(examples, list) or not examples:
@@ -95,33 +95,34 @@ def _read_examples(file: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
 
 
 def _find_answer(location: str, example: dict[str, Any]) -> str:
-    """`a` or `b`: the sarcastic one."""
+    """Return the sarcastic statement: `a` or `b`."""
     scores = example.get("target_scores", {str(example.get("target")): 1})
     right_keys = [key for key, score in scores.items() if score == 1] if isinstance(scores, dict) else []
     name = str(right_keys[0]).strip().strip("()").lower() if len(right_keys) == 1 else ""
     if name not in ("a", "b"):
-        raise BadInput(
-            f"{location}: expected one answer, (a) or (b), in 'target_scores' or 'target'; found {scores!r:.60}"
-        )
+        expected = "expected one answer, (a) or (b), in 'target_scores' or 'target'"
+        raise BadInput(f"{location}: {expected}; found {scores!r:.60}")
     return name
 
 
-def read_r3(path: Path, *, system: bool = False) -> Read:
-    """R3 (Chakrabarty et al., 2020): a folder of three files with a line each for the same 150 utterances.
+def read_r3(path: Path) -> Read:
+    """Read R3 (Chakrabarty et al., 2020): a folder of two files with a line each for the same 150 utterances.
 
-    Lines of `human-sarcasm.txt` are implicit, those of `non-sarcastic.txt` their explicit forms. With `system` the
-    sarcasm that R3 generated, `FM-output.txt`, is read too, with the same explicit forms.
+    Lines of `human-sarcasm.txt` are implicit, those of `non-sarcastic.txt` their explicit forms.
     """
-    names = ["non-sarcastic.txt", "human-sarcasm.txt", *(["FM-output.txt"] if system else [])]
+    names = ("non-sarcastic.txt", "human-sarcasm.txt")
     if path.is_file():
         raise BadInput(f"{path}: expected a folder with {' and '.join(names)}")
     find_files(path, *names, is_each_needed=True)
-    literal, *sarcastic = ([line.strip() for _, line in read_lines(path / name)] for name in names)
-    frames = []
-    for name, sarcasms in zip(names[1:], sarcastic, strict=True):
-        if len(sarcasms) != len(literal):
-            raise BadInput(f"{path / name}: expected {len(literal)} lines as in {names[0]}, found {len(sarcasms)}")
-        frame = pl.DataFrame({"text": sarcasms, "explicit": literal}).with_row_index("line", 1)
-        frames.append(frame.with_columns(file=pl.lit(str(path / name)), item_id=pl.format(name + ":{}", "line")))
-    blank = pl.when(pl.col("explicit") == "").then(pl.lit("no_explanation"))
-    return finish(pl.concat(frames).with_columns(label=pl.lit("implicit"), reason=blank))
+    explicit, implicit = ([line.strip() for _, line in read_lines(path / name)] for name in names)
+    if len(implicit) != len(explicit):
+        raise BadInput(f"{path / names[1]}: expected {len(explicit)} lines as in {names[0]}, found {len(implicit)}")
+    rows = pl.DataFrame({"text": implicit, "explicit": explicit}).with_row_index("line", 1)
+    return finish(
+        rows.with_columns(
+            file=pl.lit(str(path / names[1])),
+            item_id=pl.format(names[1] + ":{}", "line"),
+            label=pl.lit("implicit"),
+            reason=choose_first({"no_explanation": pl.col("explicit") == ""}),
+        )
+    )

@@ -1,8 +1,8 @@
-"""Surface baselines that a measure of implicitness must beat to have learnt more.
+"""Surface baselines that a measure of implicitness must beat.
 
 On public pairs the longer sentence is the implicit one in 85% of cases and more, so that a model can look right by
 reading length and topic. Each baseline sees one kind of surface feature of one sentence and is fitted like a model, on
-the training part; a comparison it cannot decide counts half.
+the training part; a comparison that it cannot decide counts half.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,44 +18,34 @@ Floats = npt.NDArray[np.float64]
 Texts = Sequence[str]
 
 MARKS = "?？!！…,，.。;；:：\"“”'‘’()（）-—~～"
+BASELINES = ("length", "punctuation", "words", "source")
 FOLDS = 5
 SEED = 42
 WORD = r"[\u4e00-\u9fff]|\w+"  # a Chinese character, or a word of letters
-
-
-def _measure_length(texts: Texts) -> Floats:
-    """Count characters and words, plain and as logarithms: [n, 4]."""
-    sizes = np.array([(len(text), len(text.split())) for text in texts], float).reshape(-1, 2)
-    return np.hstack([sizes / 100, np.log1p(sizes)])
-
-
-def _count_marks(texts: Texts) -> Floats:
-    """Count each mark: [n, marks]."""
-    return np.array([[text.count(mark) for mark in MARKS] for text in texts], float).reshape(-1, len(MARKS))
 
 
 def _build_features(name: str) -> Any:
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
-    match name:
-        case "length":
-            return FunctionTransformer(_measure_length)
-        case "punctuation":
-            return FunctionTransformer(_count_marks)
-        case "words":
-            return TfidfVectorizer(token_pattern=WORD, ngram_range=(1, 2), sublinear_tf=True, max_features=200_000)
-        case _:
-            return OneHotEncoder(handle_unknown="ignore")
+    def measure_length(texts: Texts) -> Floats:  # characters and words, plain and as logarithms: [n, 4]
+        sizes = np.array([(len(text), len(text.split())) for text in texts], float).reshape(-1, 2)
+        return np.hstack([sizes / 100, np.log1p(sizes)])
 
+    def count_marks(texts: Texts) -> Floats:  # [n, marks]
+        return np.array([[text.count(mark) for mark in MARKS] for text in texts], float).reshape(-1, len(MARKS))
 
-BASELINES = ("length", "punctuation", "words", "source")
+    return {
+        "length": FunctionTransformer(measure_length),
+        "punctuation": FunctionTransformer(count_marks),
+        "words": TfidfVectorizer(token_pattern=WORD, ngram_range=(1, 2), sublinear_tf=True, max_features=200_000),
+        "source": OneHotEncoder(handle_unknown="ignore"),
+    }[name]
 
 
 def _fit_baseline(
     name: str, texts: Texts, sources: Texts, target: Floats, estimator: Any
 ) -> Callable[[Texts, Texts], Any]:
-    """Fit a baseline to `target` and return its prediction function."""
     from sklearn.pipeline import make_pipeline
 
     def select_inputs(texts: Texts, sources: Texts) -> Any:
@@ -67,22 +57,16 @@ def _fit_baseline(
 
 
 def score_pairs(train: pl.DataFrame, test: pl.DataFrame, name: str) -> tuple[Floats, Floats, Floats]:
-    """Score the implicit, explicit and negative sentences of `test` with a baseline fitted on `train`: [n] each.
-
-    Args:
-        train: rows with source, implicit, explicit.
-        test: rows with source, implicit, explicit, negative.
-        name: one of `BASELINES`.
-    """
+    """Score the implicit, explicit and negative sentences of `test` with a baseline fitted on `train`: [n] each."""
     from sklearn.linear_model import LogisticRegression
 
     texts = [*train["implicit"], *train["explicit"]]
     target = np.repeat([1.0, 0.0], train.height)
     predict = _fit_baseline(name, texts, [*train["source"]] * 2, target, LogisticRegression(max_iter=1000))
-    values = [
+    i1, i2, i3 = (
         np.asarray(predict([*test[side]], [*test["source"]]), float) for side in ("implicit", "explicit", "negative")
-    ]
-    return values[0], values[1], values[2]
+    )
+    return i1, i2, i3
 
 
 def win_share(implicit: Floats, explicit: Floats) -> float:
@@ -93,14 +77,9 @@ def win_share(implicit: Floats, explicit: Floats) -> float:
 def audit(pairs: pl.DataFrame) -> pl.DataFrame:
     """Measure the implicitness accuracy of each baseline, by source and overall.
 
-    Fitted on the split `train` and measured on `test`; where there is no test split, crosswise over five parts, near
-    duplicates together.
-
-    Args:
-        pairs: rows with source, implicit, explicit, negative; split and cluster_id where there are any.
-
-    Returns:
-        subset (`all` or a source), baseline, accuracy in [0, 1], pair_count (triples measured on).
+    Fitted on the split `train` and measured on `test`; without a test split, crosswise over five parts, with near
+    duplicates (`cluster_id`) in one part. Returns subset (`all` or a source), baseline, accuracy in [0, 1], pair_count
+    (measured triples).
     """
     rows: list[tuple[str, str, float, int]] = []
     for name in BASELINES:
@@ -110,20 +89,18 @@ def audit(pairs: pl.DataFrame) -> pl.DataFrame:
         sources = np.concatenate([test["source"].to_numpy() for test, *_ in scored_parts])
         i1, i2, i3 = (np.concatenate([part[side] for part in scored_parts]) for side in (1, 2, 3))
         for subset in ("all", *sorted(set(sources))):
-            is_in_subset = np.ones(len(sources), bool) if subset == "all" else sources == subset
-            accuracy = win_share(np.r_[i1[is_in_subset], i1[is_in_subset]], np.r_[i2[is_in_subset], i3[is_in_subset]])
-            rows.append((subset, name, round(accuracy, 6), int(is_in_subset.sum())))
+            rows_of_subset = np.flatnonzero((sources == subset) | (subset == "all"))
+            implicit, others = np.tile(i1[rows_of_subset], 2), np.r_[i2[rows_of_subset], i3[rows_of_subset]]
+            rows.append((subset, name, round(win_share(implicit, others), 6), len(rows_of_subset)))
     schema = {"subset": pl.String, "baseline": pl.String, "accuracy": pl.Float64, "pair_count": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _split_pairs(pairs: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Yield (train, test): the given split, else the folds of a cross-validation."""
     if "split" in pairs.columns and (pairs["split"] == "test").any() and (pairs["split"] == "train").any():
         yield pairs.filter(pl.col("split") == "train"), pairs.filter(pl.col("split") == "test")
         return
-    groups = pairs["cluster_id"] if "cluster_id" in pairs.columns else pairs["implicit"]
-    fold = _draw_folds(groups)
+    fold = _draw_folds(pairs["cluster_id" if "cluster_id" in pairs.columns else "implicit"])
     for part in range(FOLDS):
         train, test = pairs.filter(fold != part), pairs.filter(fold == part)
         if train.height and test.height:
@@ -138,14 +115,10 @@ def _draw_folds(groups: pl.Series) -> npt.NDArray[np.int64]:
 
 
 def audit_groups(groups: pl.DataFrame, training_groups: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Compute mean Kendall tau and Spearman rho of each baseline on graded groups.
+    """Compute mean Kendall tau and Spearman rho of each baseline on graded groups; `longer` counts characters.
 
-    Args:
-        groups: rows of `examples.impscore.groups.read`: group, level, text.
-        training_groups: other groups that the baselines are fitted on; without any, they are fitted crosswise.
-
-    Returns:
-        baseline, kendall_tau, spearman_rho, group_count; `longer` is the plain number of characters.
+    The baselines are fitted on the training groups; without any, crosswise. Returns baseline, kendall_tau,
+    spearman_rho, group_count.
     """
     rows = []
     for name in ("longer", *BASELINES[:3]):
@@ -155,7 +128,8 @@ def audit_groups(groups: pl.DataFrame, training_groups: pl.DataFrame | None = No
             value = _score_groups(name, training_groups, groups)
         else:
             value, fold = np.zeros(groups.height), _draw_folds(groups["group"])
-            for part in sorted(set(fold.tolist())) if len(set(fold.tolist())) > 1 else ():
+            parts = np.unique(fold)
+            for part in parts if len(parts) > 1 else ():
                 test_rows = np.flatnonzero(fold == part)
                 value[test_rows] = _score_groups(name, groups.filter(fold != part), groups[test_rows])
         rows.append((name, *average_correlations(groups.with_columns(value=pl.Series(np.round(value, 9))))))
@@ -167,10 +141,7 @@ def _score_groups(name: str, training_groups: pl.DataFrame, groups: pl.DataFrame
     """Score the sentences of groups with a baseline fitted to the levels of other groups."""
     from sklearn.linear_model import Ridge
 
-    level = (
-        training_groups.select(pl.col("level") - pl.col("level").mean().over("group"))["level"]
-        .cast(pl.Float64)
-        .to_numpy()
-    )
-    predict = _fit_baseline(name, training_groups["text"].to_list(), [""] * training_groups.height, level, Ridge())
+    level = pl.col("level") - pl.col("level").mean().over("group")
+    target = training_groups.select(level.cast(pl.Float64)).to_series().to_numpy()
+    predict = _fit_baseline(name, training_groups["text"].to_list(), [""] * training_groups.height, target, Ridge())
     return np.asarray(predict(groups["text"].to_list(), [""] * groups.height), float)

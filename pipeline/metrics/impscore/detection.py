@@ -18,11 +18,7 @@ _SLACK = 1e-5  # 1 - cos in single precision may leave [0, 2] by a rounding
 
 
 def label_bins(values: pl.Series | Sequence[float]) -> pl.Series:
-    """Label the bin of each value, such as `0.25-0.50`, which holds 0.25 and not 0.50; the last bin holds 2 as well.
-
-    Raises:
-        BadInput: a value is missing or outside [0, 2].
-    """
+    """Label bins such as `0.25-0.50`, which has 0.25, not 0.50; the last has 2 as well. BadInput outside of [0, 2]."""
     numbers = pl.Series("bin", values, dtype=pl.Float64)
     outside = numbers.filter(numbers.is_null() | ~numbers.is_between(-_SLACK, BINS[-1] + _SLACK))
     if len(outside):
@@ -37,34 +33,20 @@ def measure_bins(rows: pl.DataFrame) -> pl.DataFrame:
     Accuracy is the share of all rows that are detected, as in the paper. Its 95 % interval is Wilson's on the
     *effective* count, the number of near-duplicate clusters in the bin: rows of one cluster count as one answer.
 
-    Args:
-        rows: implicitness; is_detected (true for yes, false for no, null for any other answer, which counts as not
-            detected); cluster (of `examples.impscore.clusters.cluster_near_duplicates`).
-
-    Returns:
-        Eight rows in order: subset (label of the bin), accuracy, low, high (all null in an empty bin), row_count,
-        effective_count, other_count.
+    The rows have implicitness; is_detected (null for an answer other than yes and no, which counts as not detected);
+    cluster (of `examples.impscore.clusters`). Returns eight rows in order: subset (label of the bin), accuracy, low,
+    high (all null in an empty bin), row_count, effective_count, other_count.
     """
-    bin_counts = (
-        rows.with_columns(subset=label_bins(rows["implicitness"]))
-        .group_by("subset")
-        .agg(
-            accuracy=pl.col("is_detected").cast(pl.Boolean).fill_null(value=False).mean(),
-            row_count=pl.len().cast(pl.Int64),
-            effective_count=pl.col("cluster").n_unique().cast(pl.Int64),
-            other_count=pl.col("is_detected").null_count().cast(pl.Int64),
-        )
-    )
-    counts = pl.col("row_count", "effective_count", "other_count")
-    bins = pl.DataFrame({"subset": LABELS}).join(bin_counts, on="subset", how="left", maintain_order="left")
-    bins = bins.with_columns(counts.fill_null(0))
+    counts = {
+        "row_count": pl.len().cast(pl.Int64),
+        "effective_count": pl.col("cluster").n_unique().cast(pl.Int64),
+        "other_count": pl.col("is_detected").null_count().cast(pl.Int64),
+    }
+    accuracy = pl.col("is_detected").cast(pl.Boolean).fill_null(value=False).mean()
+    bin_rows = rows.with_columns(subset=label_bins(rows["implicitness"])).group_by("subset")
+    bins = pl.DataFrame({"subset": LABELS})
+    bins = bins.join(bin_rows.agg(accuracy=accuracy, **counts), on="subset", how="left", maintain_order="left")
+    bins = bins.with_columns(pl.col(*counts).fill_null(0))
     low, high = wilson(bins["accuracy"].cast(pl.Float64).to_numpy(), bins["effective_count"].to_numpy())
-    return bins.select(
-        "subset",
-        pl.col("accuracy").round(6),
-        low=pl.Series(low).fill_nan(None).round(6),
-        high=pl.Series(high).fill_nan(None).round(6),
-        row_count="row_count",
-        effective_count="effective_count",
-        other_count="other_count",
-    )
+    bounds = {name: pl.Series(values).fill_nan(None).round(6) for name, values in (("low", low), ("high", high))}
+    return bins.select("subset", pl.col("accuracy").round(6), **bounds, **{name: name for name in counts})

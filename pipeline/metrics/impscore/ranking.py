@@ -1,6 +1,7 @@
 """Ranking graded groups (ImpScore, section 6.2 and appendix A.3): does the score rise with the level?"""
 
 from collections.abc import Sequence
+from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +17,8 @@ def kendall_tau(gold: Sequence[float], scores: Sequence[float]) -> float:
         ValueError: fewer than two items, or lengths that differ.
     """
     if len(gold) != len(scores) or len(gold) < 2:
-        raise ValueError(
-            f"expected two equally long sequences of at least two items, got {len(gold)} and {len(scores)}"
-        )
+        sizes = f"{len(gold)} and {len(scores)}"
+        raise ValueError(f"expected two equally long sequences of at least two items, got {sizes}")
     agreement = np.sign(np.subtract.outer(gold, gold)) * np.sign(np.subtract.outer(scores, scores))
     return float(np.triu(agreement, 1).sum() / (len(gold) * (len(gold) - 1) / 2))
 
@@ -39,11 +39,7 @@ class Correlations(NamedTuple):
 
 
 def average_correlations(groups: pl.DataFrame) -> Correlations:
-    """Compute Kendall tau and Spearman rho of value with level within each group and average over groups.
-
-    Args:
-        groups: rows with group, level, value.
-    """
+    """Compute Kendall tau and Spearman rho of value with level within each group and average over groups."""
     lists = [(part["level"].to_list(), part["value"].to_list()) for part in groups.partition_by("group")]
     taus, rhos = ([measure(*pair) for pair in lists] for measure in (kendall_tau, spearman_rho))
     count = max(len(lists), 1)
@@ -53,22 +49,16 @@ def average_correlations(groups: pl.DataFrame) -> Correlations:
 def agreement_matrix(ratings: npt.NDArray[np.floating], measure: str = "kendall") -> npt.NDArray[np.float64]:
     """Measure how far each pair of raters agrees on the order of items (table 4 and figure 9; IMP-35).
 
-    Args:
-        ratings: [raters, groups, items], any numbers that rise with implicitness; equal numbers are ties.
-        measure: kendall (equation 11) or spearman.
-
-    Returns:
-        [raters, raters], means over groups; symmetric, 1 on the diagonal of a rater without ties.
+    Ratings [raters, groups, items] are numbers that rise with implicitness; equal numbers are ties. The measure is
+    kendall (equation 11) or spearman. Returns [raters, raters], means over groups; 1 on the diagonal of a rater without
+    ties.
     """
-    if measure not in {"kendall", "spearman"}:
+    correlate = {"kendall": kendall_tau, "spearman": spearman_rho}.get(measure)
+    if correlate is None:
         raise ValueError(f"measure should be kendall or spearman, not {measure!r}")
-    raters, groups, _ = ratings.shape
-    correlate = kendall_tau if measure == "kendall" else spearman_rho
-    matrix = np.empty((raters, raters))
-    for first in range(raters):
-        for second in range(first, raters):
-            values = [
-                correlate(ratings[first, group].tolist(), ratings[second, group].tolist()) for group in range(groups)
-            ]
-            matrix[first, second] = matrix[second, first] = np.mean(values)
+    raters = ratings.tolist()
+    matrix = np.empty((len(raters), len(raters)))
+    for first, second in combinations_with_replacement(range(len(raters)), 2):
+        values = map(correlate, raters[first], raters[second])
+        matrix[first, second] = matrix[second, first] = np.mean(list(values))
     return matrix

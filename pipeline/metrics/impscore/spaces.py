@@ -12,7 +12,7 @@ from pipeline.examples.splits import SEED
 Floats = npt.NDArray[np.floating]
 Doubles = npt.NDArray[np.float64]
 
-PERPLEXITY = 30.0  # of t-SNE where there are points enough
+PERPLEXITY = 30.0  # of t-SNE with enough points
 
 
 class Silhouettes(NamedTuple):
@@ -23,41 +23,27 @@ class Silhouettes(NamedTuple):
 
 
 def silhouettes(pragmatic: Floats, semantic: Floats, groups: Sequence[object]) -> Silhouettes:
-    """Measure how well the groups are separated in either space (figures 11 to 13).
+    """Measure how well the groups are separated in either space of features [n, l] (figures 11 to 13).
 
-    The paper's claim is that groups of one intent in different words are tighter in the pragmatic space.
-
-    Args:
-        pragmatic: features [n, l].
-        semantic: features [n, l].
-        groups: group of each row [n].
-
-    Raises:
-        BadInput: fewer than two groups, or each row is its own group.
+    The paper's claim is that groups of one intent in different words are tighter in the pragmatic space. BadInput for
+    fewer than two groups, or if each row is its own group.
     """
     from sklearn.metrics import silhouette_score
 
     _, label = np.unique(np.array([str(group) for group in groups]), return_inverse=True)
     group_count = int(label.max(initial=-1)) + 1
     if not 2 <= group_count < len(label):
-        raise BadInput(
-            f"a silhouette needs at least two groups, one with two sentences; got {len(label)} in {group_count}"
-        )
+        sizes = f"{len(label)} in {group_count}"
+        raise BadInput(f"a silhouette needs at least two groups, one with two sentences; got {sizes}")
     scores = (silhouette_score(np.asarray(space, np.float64), label) for space in (pragmatic, semantic))
     return Silhouettes(*(round(float(score), 6) for score in scores))
 
 
 def lay_out(features: Floats, seed: int = SEED) -> Doubles:
-    """Lay out points in the plane by t-SNE for drawing: near points stay near, other distances mean nothing.
+    """Lay out features [n, l] in the plane by t-SNE for drawing: [n, 2].
 
-    The same features give the same points. Points that are all one, or fewer than three, are laid in a row.
-
-    Args:
-        features: [n, l].
-        seed: of the layout.
-
-    Returns:
-        [n, 2].
+    Near points stay near, other distances mean nothing. The same features give the same points. Points that are all
+    equal, or fewer than three, are laid in a row.
     """
     from sklearn.manifold import TSNE
 
@@ -66,7 +52,5 @@ def lay_out(features: Floats, seed: int = SEED) -> Doubles:
         return np.column_stack((np.arange(len(points), dtype=np.float64), np.zeros(len(points))))
     perplexity = min(PERPLEXITY, (len(points) - 1) / 3)
     init = "pca" if points.shape[1] > 1 else "random"
-    positions: Doubles = (
-        TSNE(perplexity=perplexity, init=init, random_state=seed).fit_transform(points).astype(np.float64)
-    )
-    return positions
+    layout = TSNE(perplexity=perplexity, init=init, random_state=seed).fit_transform(points)
+    return np.asarray(layout, np.float64)

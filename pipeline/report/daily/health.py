@@ -1,7 +1,6 @@
-"""One HTML page of the pipeline's health: days by steps, what wants a look, why rows were dropped, what it all took.
+"""The HTML page of the pipeline's health: days by steps, unusual steps, reasons of dropped rows, and costs.
 
-A status is told by a sign and a word as well as by a colour. Names are hostile data: everything but our own figure is
-escaped.
+A status has a sign and a word as well as a colour. Names are hostile data: everything but our own figure is escaped.
 """
 
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ import polars as pl
 
 from pipeline.report import sections
 from pipeline.report.daily import health_figures
-from pipeline.report.sections import Section, format_count, format_number
+from pipeline.report.sections import Section, format_count, format_number, index_rows, order_names
 
 CHAIN = ("collect", "tokenize", "score")
 STATUSES = {
@@ -26,7 +25,7 @@ _SUMMED = ("kept_count", "seconds", "byte_count", "input_tokens", "output_tokens
 
 
 class Inputs(NamedTuple):
-    """What the page shows."""
+    """The contents of the page."""
 
     day: date  # the last one
     days: int
@@ -35,21 +34,22 @@ class Inputs(NamedTuple):
 
 
 def render(inputs: Inputs) -> str:
-    """The page as text."""
+    """Render the page."""
     rows, days = inputs.health, [inputs.day - timedelta(days=n) for n in reversed(range(inputs.days))]
-    steps = [step for step in CHAIN if step in rows["step"]] + sorted(set(rows["step"]) - set(CHAIN))
+    steps = order_names(rows["step"], [step for step in CHAIN if step in rows["step"]])
+    rows_by_key = index_rows(rows, "day", "step")
+    span = f"the {len(days)} days until {inputs.day}"
     return sections.render(
         f"health until {inputs.day}",
         "Health of the pipeline",
-        f"What each step did for the {len(days)} days until {inputs.day}, against the median of the seven days before "
-        "each.",
+        f"What each step did for {span}, against the median of the seven days before each.",
         list(_build_sections(inputs, days, steps)),
         counts={name: rows.filter(status=name).height for name in STATUSES} if rows.height else {},
         warning=_format_warning(rows),
         template="health.html",
         days=days,
         key=[(name, mark, means) for name, (mark, means) in STATUSES.items()],
-        lines=_build_lines(rows, days, steps),
+        lines=[(step, [_build_cell(rows_by_key.get((day, step))) for day in days]) for step in steps],
     )
 
 
@@ -60,11 +60,6 @@ def _format_warning(rows: pl.DataFrame) -> str:
     names = [f"{step} of {day}" for day, step in missing.select("day", "step").head(5).iter_rows()]
     more = f" and {missing.height - 5} more" if missing.height > 5 else ""
     return f"Missing: {', '.join(names)}{more}. `undertone heal` makes tokens and scores that days lack."
-
-
-def _build_lines(rows: pl.DataFrame, days: list[date], steps: list[str]) -> list[tuple[str, list[dict[str, str]]]]:
-    by_day_and_step = {(row["day"], row["step"]): row for row in rows.to_dicts()}
-    return [(step, [_build_cell(by_day_and_step.get((day, step))) for day in days]) for step in steps]
 
 
 def _build_cell(row: dict[str, Any] | None) -> dict[str, str]:
@@ -82,7 +77,7 @@ def _build_cell(row: dict[str, Any] | None) -> dict[str, str]:
 
 
 def _format_short(count: float) -> str:
-    """A count in four characters or so: 940, 1.2k, 53k, 2.1M."""
+    """Format a count in about four characters: 940, 1.2k, 53k, 2.1M."""
     for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if count >= size:
             return f"{count / size:.1f}{unit}" if count < 10 * size else f"{count / size:.0f}{unit}"
@@ -100,25 +95,14 @@ def _build_sections(inputs: Inputs, days: list[date], steps: list[str]) -> Itera
 
 
 def _build_unusual(rows: pl.DataFrame) -> Section:
-    cells = [
-        [
-            f"{row['day']:%d %b}",
-            row["step"],
-            f"{STATUSES[row['status']][0]} {row['status']}",
-            row["why"],
-            format_count(row["read_count"]),
-            format_count(row["usual_read_count"]),
-            _format_share(row["dropped_ratio"]),
-            _format_share(row["usual_dropped_ratio"]),
-            format_number(row["seconds"], 0),
-            format_number(row["usual_seconds"], 0),
-            format_number(row["age_hours"], 0),
-        ]
-        for row in rows.to_dicts()
-    ]
-    names = (
-        "day", "step", "status", "why", "read", "usual", "dropped", "usual", "seconds", "usual", "age (h)",
-    )  # fmt: skip
+    cells = []
+    for row in rows.to_dicts():
+        status = f"{STATUSES[row['status']][0]} {row['status']}"
+        counts = [format_count(row[name]) for name in ("read_count", "usual_read_count")]
+        shares = [_format_share(row[name]) for name in ("dropped_ratio", "usual_dropped_ratio")]
+        times = [format_number(row[name], 0) for name in ("seconds", "usual_seconds", "age_hours")]
+        cells.append([f"{row['day']:%d %b}", row["step"], status, row["why"], *counts, *shares, *times])
+    names = ("day", "step", "status", "why", "read", "usual", "dropped", "usual", "seconds", "usual", "age (h)")
     sentence = (
         "Steps that are not as usual; usual is the median of up to seven days before, and the age is counted from the "
         "end of the day to the beginning of the step."
@@ -128,11 +112,7 @@ def _build_unusual(rows: pl.DataFrame) -> Section:
 
 def _build_dropped(dropped: pl.DataFrame) -> Section:
     keys = ["step", "dropped_at", "reason"]
-    reasons = (
-        dropped.group_by(keys)
-        .agg(pl.col("row_count").sum())
-        .sort(["row_count", *keys], descending=[True, *[False] * 3])
-    )
+    reasons = dropped.group_by(keys).agg(pl.col("row_count").sum()).sort(-pl.col("row_count"), *keys)
     total = reasons["row_count"].sum()
     cells = [
         [step, part, str(reason).replace("_", " "), format_count(size), _format_share(size / total)]
@@ -153,16 +133,21 @@ def _build_costs(rows: pl.DataFrame, days: list[date], steps: list[str]) -> Sect
 
 
 def _format_totals(step: str, rows: pl.DataFrame) -> list[str]:
-    """A step's row: what is not known of any day is a dash."""
+    """Format the totals of a step; a number that is null on all days is a dash."""
     total = {name: float(rows[name].sum()) if rows[name].count() else None for name in _SUMMED}
     kept_count, seconds, size = total["kept_count"], total["seconds"], total["byte_count"]
-    has_tokens, rate = total["input_tokens"] is not None, kept_count / seconds if kept_count and seconds else None
+    rate = kept_count / seconds if kept_count and seconds else None
+    megabytes = None if size is None else size / 1e6
+    tokens = " + ".join(format_count(total[name]) for name in ("input_tokens", "output_tokens"))
+    numbers = ((seconds, 1), (rate, 0), (megabytes, 1))
     return [
-        step, str(rows.height), format_count(kept_count), format_number(seconds, 1), format_number(rate, 0),
-        format_number(None if size is None else size / 1e6, 1),
-        f"{format_count(total['input_tokens'])} + {format_count(total['output_tokens'])}" if has_tokens else "–",
+        step,
+        str(rows.height),
+        format_count(kept_count),
+        *(format_number(value, digits) for value, digits in numbers),
+        "–" if total["input_tokens"] is None else tokens,
         format_number(total["cost_usd"], 4),
-    ]  # fmt: skip
+    ]
 
 
 def _format_share(value: float | None) -> str:

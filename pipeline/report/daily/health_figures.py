@@ -11,20 +11,11 @@ from matplotlib.ticker import MaxNLocator
 from pipeline.report.figures import ACCENT, GREY, HUES, render_svg, use_style, wrap_name
 
 TITLES = {"kept_count": "rows kept", "seconds": "seconds", "cost_usd": "USD"}
-"""Columns that are drawn, with the titles above them; one without a value is left out."""
+"""Columns of the figure with their titles; one without a value is left out."""
 
 
 def draw_trends(rows: pl.DataFrame, days: Sequence[date], steps: Sequence[str]) -> str:
-    """Bars by day, a row a step; each has a scale of its own.
-
-    Args:
-        rows: of the view `pipeline_health`: day, step, kept_count, seconds, cost_usd.
-        days: of the page, in order.
-        steps: of the page, in order; those without a value have no bars.
-
-    Returns:
-        SVG, or nothing where no step has a row.
-    """
+    """Draw bars by day of rows of `pipeline_health`, a row a step, each with its own scale; empty without any value."""
     columns = [name for name in TITLES if rows[name].count()]
     if not columns:
         return ""

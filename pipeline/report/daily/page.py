@@ -1,4 +1,4 @@
-"""One HTML page that needs no network. Comments are hostile data: everything but our own figures is escaped."""
+"""The HTML page of a day. Comments are hostile data: everything but our own figures is escaped."""
 
 from typing import Any, TypedDict
 
@@ -9,7 +9,7 @@ from pipeline.report.sections import render_template
 
 
 class Contents(TypedDict):
-    """What a report shows, as frames of the views and rows of the tables."""
+    """The contents of a report: frames of the views and rows of the tables."""
 
     day: str
     scores: pl.DataFrame  # source, lang, implicitness
@@ -23,7 +23,7 @@ class Contents(TypedDict):
 
 
 def render(contents: Contents) -> str:
-    """The page as text."""
+    """Render the page."""
     scores, funnel = contents["scores"], contents["funnel"]
     collected = funnel.unique(["source", "origin"], maintain_order=True)
     facts = [
@@ -51,33 +51,24 @@ def render(contents: Contents) -> str:
 
 
 def _list_warnings(contents: Contents) -> list[str]:
-    model = contents["model"]
-    warnings = []
+    model, warnings = contents["model"], []
     if model and "undertone-sample" in model["completion_models"]:
-        warnings.append(
-            "The model was trained on the sample shipped with Undertone: good for trying things out, not a result."
-        )
-    if other := sorted(set(contents["scores"]["lang"].unique()) - {"en"}):
-        warnings.append(
-            f"ImpScore was made for English. Scores in {', '.join(other)} are an extension, marked in their signatures."
-        )
+        text = "The model was trained on the sample shipped with Undertone: good for trying things out, not a result."
+        warnings.append(text)
+    if other_langs := sorted(set(contents["scores"]["lang"].unique()) - {"en"}):
+        scores = f"Scores in {', '.join(other_langs)}"
+        warnings.append(f"ImpScore was made for English. {scores} are an extension, marked in their signatures.")
     return warnings
 
 
 def _build_shares(funnel: pl.DataFrame) -> pl.DataFrame:
-    kept_rows = funnel.unique(["source", "origin"]).select(
-        "source", reason=pl.lit(None, pl.String), row_count="kept_count"
-    )
-    dropped_rows = funnel.filter(pl.col("reason").is_not_null()).select("source", "reason", "row_count")
+    runs, no_reason = funnel.unique(["source", "origin"]), pl.lit(None, pl.String)
+    kept_rows = runs.select("source", reason=no_reason, row_count="kept_count")
+    dropped_rows = funnel.drop_nulls("reason").select("source", "reason", "row_count")
     return pl.concat([kept_rows, dropped_rows]).group_by("source", "reason").agg(pl.col("row_count").sum())
 
 
 def _build_funnel_rows(funnel: pl.DataFrame) -> list[dict[str, Any]]:
     why = pl.format("{}: {} {}", "dropped_at", "row_count", pl.col("reason").str.replace_all("_", " "))
-    return (
-        funnel.with_columns(why=why)
-        .group_by("source", "origin", "read_count", "kept_count", "dropped_count")
-        .agg(pl.col("why").drop_nulls().sort().str.join("; "))
-        .sort("source", "origin")
-        .to_dicts()
-    )
+    runs = funnel.group_by("source", "origin", "read_count", "kept_count", "dropped_count")
+    return runs.agg(why=why.drop_nulls().sort().str.join("; ")).sort("source", "origin").to_dicts()

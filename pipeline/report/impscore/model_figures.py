@@ -1,9 +1,7 @@
-"""Figures of what a model makes of sentences (ImpScore, figures 3, 9, 11, 12) and of what their surface gives away.
-
-In: frames and arrays of `metrics`. Out: inline SVG.
-"""
+"""Figures of a model's scores (ImpScore, figures 3, 9, 11, 12) and of the surface baselines, as inline SVG."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,20 +18,16 @@ AROUND = LinearSegmentedColormap.from_list("around", [plot.WARM, "#f7f7f7", plot
 
 
 def draw_violins(triples: pl.DataFrame, split: str = "test") -> str:
-    """Figure 3, centre and right: implicitness of the three sentences, ΔP of the two pairs.
+    """Draw figure 3, centre and right: implicitness of the three sentences, ΔP of the two pairs.
 
-    Args:
-        triples: i1, i2, i3 (implicit, explicit, foreign explicit), near, far (ΔP of positive and negative pair), split.
-        split: the part to draw.
+    The triples have i1, i2, i3 (implicit, explicit, foreign explicit), near, far (ΔP of both pairs) and split.
     """
     rows = triples.filter(pl.col("split") == split)
+    sentences = [("i1", "implicit", plot.ACCENT), ("i2", "its explicit\nform", plot.GREY)]
     panels = {
-        "implicitness I": [
-            ("i1", "implicit", plot.ACCENT), ("i2", "its explicit\nform", plot.GREY),
-            ("i3", "foreign\nexplicit", plot.HUES[1]),
-        ],
+        "implicitness I": [*sentences, ("i3", "foreign\nexplicit", plot.HUES[1])],
         "pragmatic distance ΔP": [("near", "positive\npair", plot.GREY), ("far", "negative\npair", plot.HUES[1])],
-    }  # fmt: skip
+    }
     with plot.use_style():
         figure = Figure(figsize=(7.2, 3.3), layout="constrained")
         for axis, (title, columns) in zip(figure.subplots(1, 2, width_ratios=(3, 2.1)), panels.items(), strict=True):
@@ -56,16 +50,14 @@ def _draw_violin(axis: Axes, place: int, values: plot.Floats, colour: str) -> No
 
 
 def list_baselines(audit: pl.DataFrame) -> list[str]:
-    """The baselines of an audit in the order of `metrics.impscore.artefacts.BASELINES`, others after them."""
+    """List the baselines of an audit in the order of `metrics.impscore.artefacts.BASELINES`, others after them."""
     return order_names(audit["baseline"], BASELINES)
 
 
 def draw_audit(audit: pl.DataFrame) -> str:
-    """What the surface alone reaches, by source, and the model beside it.
+    """Draw the accuracies of surface baselines by source (`metrics.impscore.artefacts.audit`).
 
-    Args:
-        audit: subset, baseline, accuracy, pair_count (`metrics.impscore.artefacts.audit`); optionally `model`, the
-            accuracy of the model on that subset, null where it is not known.
+    The column `model` is optional: the accuracy of the model on the subset, or null.
     """
     kinds = list_baselines(audit)
     subsets = order_names(audit["subset"], ["all"])
@@ -88,9 +80,8 @@ def draw_audit(audit: pl.DataFrame) -> str:
             axis.axhline(y + 0.5, color=plot.PALE, linewidth=0.6)
         axis.set_xlim(min(0.4, axis.get_xlim()[0]), 1.01)
         axis.set_xlabel("implicitness accuracy; dashed: chance; n: triples")
-        keys = [
-            Line2D([], [], color=colour, marker=marker, markersize=7, linestyle="") for colour, marker in looks.values()
-        ]
+        style: Any = {"markersize": 7, "linestyle": ""}
+        keys = [Line2D([], [], color=colour, marker=marker, **style) for colour, marker in looks.values()]
         plot.draw_legend(figure, keys, list(looks), len(keys))
         return plot.render_svg(figure)
 
@@ -98,13 +89,9 @@ def draw_audit(audit: pl.DataFrame) -> str:
 def draw_spaces(
     points: Sequence[plot.Floats], groups: Sequence[str], titles: Sequence[str], silhouettes: Sequence[float]
 ) -> str:
-    """Figures 11 and 12: sentences laid out in the plane, each tied to the middle of its group; a panel a space.
+    """Draw figures 11 and 12: sentences in the plane, each tied to the middle of its group; a panel a space.
 
-    Args:
-        points: [n, 2] of each space (`metrics.impscore.spaces.flattened`).
-        groups: group of each sentence.
-        titles: name of each space.
-        silhouettes: silhouette of each, taken before flattening.
+    The points [n, 2] of each space are of `metrics.impscore.spaces.lay_out`, the silhouettes of the original features.
     """
     kinds = sorted(set(groups))
     looks = [plot.pick_look(i) for i in range(len(kinds))]
@@ -113,14 +100,9 @@ def draw_spaces(
         figure = Figure(figsize=(7.2, 3.7 + 0.32 * -(-len(kinds) // 4) * are_few), layout="constrained")
         axes = figure.subplots(1, len(points), squeeze=False).ravel()
         for axis, points_of_space, title, silhouette in zip(axes, points, titles, silhouettes, strict=True):
-            for kind, (colour, marker) in zip(kinds, looks, strict=True):
-                _draw_star(
-                    axis,
-                    points_of_space[np.array([group == kind for group in groups])],
-                    colour,
-                    marker,
-                    5 if are_few else 3.5,
-                )
+            for kind, look in zip(kinds, looks, strict=True):
+                points_of_group = points_of_space[[group == kind for group in groups]]
+                _draw_star(axis, points_of_group, *look, 5 if are_few else 3.5)
             axis.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim")
             axis.spines[:].set_visible(True)
             axis.set_title(f"{title}\nsilhouette {format_number(silhouette)}", fontsize=9)
@@ -134,22 +116,19 @@ def draw_spaces(
 
 
 def _draw_star(axis: Axes, points: plot.Floats, colour: str, marker: str, size: float) -> None:
-    """Points of one group and a line from each to their middle."""
-    lines = np.stack(
-        [points, np.broadcast_to(points.mean(axis=0), points.shape), np.full(points.shape, np.nan)], axis=1
-    )
+    middle = np.broadcast_to(points.mean(axis=0), points.shape)
+    lines = np.stack([points, middle, np.full(points.shape, np.nan)], axis=1)
     axis.plot(*lines.reshape(-1, 2).T, color=colour, linewidth=0.6, alpha=0.5)
     axis.plot(*points.T, marker, color=colour, markersize=size, markeredgecolor="white", markeredgewidth=0.5)
 
 
 def draw_matrix(names: Sequence[str], values: plot.Floats, title: str = "") -> str:
-    """Table 4 and figure 9: agreement of raters, each with each, in [-1, 1]."""
+    """Draw table 4 and figure 9: agreement of raters, each with each, in [-1, 1]."""
     size = max(min(0.85, 5.6 / max(len(names), 1)), 0.45)  # inches a column
     is_tight = size < 0.8
     with plot.use_style():
-        figure = Figure(
-            figsize=(size * len(names) + 1.4, 0.4 * len(names) + 0.7 + 0.9 * is_tight), layout="constrained"
-        )
+        inches = (size * len(names) + 1.4, 0.4 * len(names) + 0.7 + 0.9 * is_tight)
+        figure = Figure(figsize=inches, layout="constrained")
         axis = figure.subplots()
         labels = [plot.wrap_name(name, 20 if is_tight else 11) for name in names]
         plot.draw_grid(axis, [plot.wrap_name(name) for name in names], labels, values, AROUND, Normalize(-1, 1))

@@ -1,11 +1,11 @@
-"""One HTML page of what was found out about a model: accuracies, artefacts, ablation, sensitivity, applications.
+"""The HTML page of studies of a model: accuracies, artefacts, ablation, sensitivity, applications.
 
 Missing parts are left out. Names are hostile data: everything but our own figures is escaped.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import Required, TypedDict
+from collections.abc import Iterable, Sequence
+from typing import Any, Required, TypedDict
 
 import numpy as np
 import polars as pl
@@ -16,12 +16,13 @@ from pipeline.metrics.impscore.implicitness import compute_quantiles, tabulate_f
 from pipeline.report import sections
 from pipeline.report.figures import Floats
 from pipeline.report.impscore import model_figures
+from pipeline.report.impscore.study_rows import format_cells
 from pipeline.report.impscore.study_sections import SPREAD_NAMES, STUDIES
 from pipeline.report.sections import Section, format_count, format_number
 
 
 class Spaces(TypedDict):
-    """Sentences in the pragmatic and the semantic space, as `metrics.impscore.spaces` gives them."""
+    """Sentences in the pragmatic and the semantic space, from `metrics.impscore.spaces`."""
 
     points: Sequence[Floats]  # [n, 2] of each
     groups: Sequence[str]
@@ -37,20 +38,20 @@ class Agreement(TypedDict):
 
 
 class Contents(TypedDict, total=False):
-    """What the page shows; what is absent or without rows is left out."""
+    """The contents of the page; a part that is absent or without rows is left out."""
 
     day: Required[str]
     model_id: str
     evaluations: pl.DataFrame  # rows of the table `evaluations`
     triples: pl.DataFrame  # i1, i2, i3, near, far, split
-    audit: pl.DataFrame  # of metrics.impscore.artefacts.audit, with `model` where the model's accuracy is known
+    audit: pl.DataFrame  # of metrics.impscore.artefacts.audit; optionally with `model`, the model's accuracy
     studies: pl.DataFrame  # rows of the table `studies`; shown are the newest day of each, of `model_id` or of none
     spaces: Spaces
     agreement: Agreement
 
 
 def render(contents: Contents) -> str:
-    """The page as text."""
+    """Render the page."""
     model_id = escape_invisible(contents.get("model_id", ""))
     subject = Markup(" about the model <code>{}</code>").format(model_id) if model_id else ""
     return sections.render(
@@ -63,13 +64,11 @@ def render(contents: Contents) -> str:
 
 
 def _build_sections(contents: Contents) -> Iterable[Section]:
-    frames: list[tuple[pl.DataFrame | None, Callable[[pl.DataFrame], Section]]] = [
-        (contents.get("triples"), _build_separation),
-        (contents.get("audit"), _build_audit),
-        (contents.get("evaluations"), _build_evaluations),
-    ]
-    sections_built = (section(frame) for frame, section in frames if frame is not None and frame.height)
-    yield from (section for section in sections_built if section.rows)
+    builders = {"triples": _build_separation, "audit": _build_audit, "evaluations": _build_evaluations}
+    for name, build in builders.items():
+        frame: Any = contents.get(name)
+        if frame is not None and frame.height and (section := build(frame)).rows:
+            yield section
     if spaces := contents.get("spaces"):
         yield _build_spaces(spaces)
     if agreement := contents.get("agreement"):
@@ -80,14 +79,13 @@ def _build_sections(contents: Contents) -> Iterable[Section]:
     if model_id := contents.get("model_id"):
         studies = studies.filter(pl.col("model_id").is_null() | (pl.col("model_id") == model_id))
     newest = studies.filter(pl.col("day") == pl.col("day").max().over("study"))
-    for study, section in STUDIES.items():
-        rows = newest.filter(pl.col("study") == study)
+    for study, build in STUDIES.items():
+        rows = newest.filter(study=study)
         if rows["value"].is_not_null().any():
-            yield section(rows)
+            yield build(rows)
 
 
 def _select_test(rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of the test part, where there is one."""
     test = rows.filter(pl.col("split") == "test")
     return test if test.height else rows
 
@@ -99,20 +97,23 @@ def _build_separation(triples: pl.DataFrame) -> Section:
     implicit, explicit = (format_number(numbers[f"implicitness_of_{kind}"]) for kind in ("implicit", "explicit"))
     near, far = (format_number(numbers[f"pragmatic_distance_{kind}"]) for kind in ("positive", "negative"))
     names = {
-        "i1": "I of implicit sentences", "i2": "I of their explicit forms", "i3": "I of foreign explicit sentences",
-        "near": "ΔP of positive pairs", "far": "ΔP of negative pairs",
-    }  # fmt: skip
-    values = {name: rows[column] for column, name in names.items()}
+        "i1": "I of implicit sentences",
+        "i2": "I of their explicit forms",
+        "i3": "I of foreign explicit sentences",
+        "near": "ΔP of positive pairs",
+        "far": "ΔP of negative pairs",
+    }
+    cells = []
+    for column, name in names.items():
+        values = (float(rows[column].to_numpy().mean()), *compute_quantiles(rows[column]))
+        cells.append([name, *map(format_number, values)])
     return Section(
         "Implicit from explicit",
         f"Implicit sentences score {implicit} on average and explicit ones {explicit}, positive pairs lie {near} apart "
         f"and negative ones {far}; the paper has 1.296 and 0.514, 0.685 and 1.675 (section 5.2, figure 3).",
         model_figures.draw_violins(rows, rows["split"][0]),
         ("distribution", "mean", "lowest", *SPREAD_NAMES[2:], "highest"),
-        [
-            [name, *map(format_number, (float(v.to_numpy().mean()), *compute_quantiles(v)))]
-            for name, v in values.items()
-        ],
+        cells,
     )
 
 
@@ -131,10 +132,7 @@ def _build_audit(audit: pl.DataFrame) -> Section:
         f"cases{model_text}; the paper has no such audit, and its accuracies are to be read against it.",
         model_figures.draw_audit(audit),
         ("pairs from", *columns, "triples"),
-        [
-            [r["subset"], *(format_number(r[c]) for c in columns), format_count(r["pair_count"])]
-            for r in table.iter_rows(named=True)
-        ],
+        format_cells(table.select("subset", *columns, "pair_count")),
     )
 
 
@@ -146,34 +144,23 @@ def _build_evaluations(evaluations: pl.DataFrame) -> Section:
         "baseline, where one was measured.",
         "",
         ("metric", "split", "subset", "baseline is", "value", "baseline", "pairs"),
-        [
-            [
-                r["metric"],
-                r["split"],
-                r["subset"],
-                r["baseline_name"] or "",
-                format_number(r["value"]),
-                format_number(r["baseline"]),
-                format_count(r["pair_count"]),
-            ]
-            for r in rows.iter_rows(named=True)
-        ],
+        format_cells(rows.select("metric", "split", "subset", "baseline_name", "value", "baseline", "pair_count")),
         text_count=4,
     )
 
 
 def _build_spaces(spaces: Spaces) -> Section:
-    names = ("pragmatic space", "semantic space")
-    pragmatic, semantic = (format_number(value) for value in spaces["silhouettes"])
+    names, groups = ("pragmatic space", "semantic space"), spaces["groups"]
+    pragmatic, semantic = silhouettes = [format_number(value) for value in spaces["silhouettes"]]
+    counts = [format_count(len(groups)), format_count(len(set(groups)))]
     return Section(
         "Sentences of one intent in the two spaces",
         f"The mean silhouette of the groups is {pragmatic} in the pragmatic space and {semantic} in the semantic; in "
         "the paper's pictures groups cluster in the one and scatter in the other (section 6.4, figures 11 to 13).",
-        model_figures.draw_spaces(spaces["points"], spaces["groups"], names, spaces["silhouettes"]),
+        model_figures.draw_spaces(spaces["points"], groups, names, spaces["silhouettes"]),
         ("space", "silhouette", "sentences", "groups"),
-        [[name, value, format_count(len(spaces["groups"])), format_count(len(set(spaces["groups"])))]
-         for name, value in zip(names, (pragmatic, semantic), strict=True)],
-    )  # fmt: skip
+        [[name, silhouette, *counts] for name, silhouette in zip(names, silhouettes, strict=True)],
+    )
 
 
 def _build_agreement(agreement: Agreement) -> Section:

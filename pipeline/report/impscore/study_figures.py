@@ -1,8 +1,7 @@
-"""Figures of the numeric studies of ImpScore (sections 5.3 and 7), as inline SVG.
+"""Figures of the numeric studies of ImpScore (sections 5.3 and 7), each of rows of one day and model, as inline SVG."""
 
-In: the frame `studies` (study, setting, metric, subset, run, value, low, high, row_count, effective_count), of which a
-figure takes the rows of its study: there must be some, of one day and model.
-"""
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,16 +24,13 @@ LEAST_RANGE = 0.004  # of accuracies, so that noise is not painted as a differen
 
 
 def draw_ablation(studies: pl.DataFrame) -> str:
-    """Table 2 as a heat map: both accuracies, mean ± s.d. over runs, the best framed; the paper's beside it, pale."""
+    """Draw table 2 as a heat map: both accuracies, mean ± s.d. over runs, the best framed; and the paper's, pale."""
     rows = average_runs(studies, "ablation").iter_rows(named=True)
     cells = {(r["implicitness"], r["pragmatics"], r["space"], r["metric"]): (r["value"], r["sd"]) for r in rows}
     variants = np.array([[(*metrics, space) for space in SPACES] for metrics in METRICS])
     values = np.array([[cells.get((*v, "implicitness_accuracy"), (np.nan,))[0] for v in row] for row in variants])
     best = np.nanmax(np.round(values, 3), initial=0)
-    names = (
-        [f"{implicitness} ×\n{pragmatics}" for implicitness, pragmatics in METRICS],
-        [plot.wrap_name(space, 13) for space in SPACES.values()],
-    )
+    names = [" ×\n".join(metrics) for metrics in METRICS], [plot.wrap_name(space, 13) for space in SPACES.values()]
     with plot.use_style():
         figure = Figure(figsize=(7.2, 3.5), layout="constrained")
         left_axis, right_axis = figure.subplots(1, 2, width_ratios=(3, 2), sharey=True)
@@ -42,19 +38,12 @@ def draw_ablation(studies: pl.DataFrame) -> str:
         plot.draw_grid(right_axis, *names, np.full((4, 3), np.nan), plot.LIGHT, Normalize())
         for y, x in np.ndindex(4, 3):
             variant = tuple(variants[y, x].tolist())
-            implicitness, pragmatics = (
-                cells.get((*variant, f"{kind}_accuracy")) for kind in ("implicitness", "pragmatics")
-            )
-            is_best = implicitness is not None and round(implicitness[0], 3) == best
-            _write_cell(
-                left_axis,
-                x,
-                y,
-                (_format_spread(implicitness), _format_spread(pragmatics)),
-                plot.INK,
-                weight="bold" if is_best else "normal",
-            )
-            _write_cell(right_axis, x, y, tuple(f"{number:.3f}" for number in TABLE_2[variant]), plot.GREY)
+            metrics = ("implicitness_accuracy", "pragmatics_accuracy")
+            spreads = [cells.get((*variant, metric)) for metric in metrics]
+            is_best = spreads[0] is not None and round(spreads[0][0], 3) == best
+            weight = "bold" if is_best else "normal"
+            _write_cell(left_axis, x, y, [_format_spread(spread) for spread in spreads], plot.INK, weight)
+            _write_cell(right_axis, x, y, [f"{number:.3f}" for number in TABLE_2[variant]], plot.GREY)
             if is_best:
                 plot.frame_cell(left_axis, x, y)
         left_axis.set_ylabel("metric of I × metric of ΔP")
@@ -65,7 +54,7 @@ def draw_ablation(studies: pl.DataFrame) -> str:
         return plot.render_svg(figure)
 
 
-def _write_cell(axis: Axes, x: int, y: int, lines: tuple[str, ...], colour: str, weight: str = "normal") -> None:
+def _write_cell(axis: Axes, x: int, y: int, lines: Sequence[str], colour: str, weight: str = "normal") -> None:
     plot.write_text(axis, x, y - 0.17, lines[0], color=colour, weight=weight, fontsize=9)
     plot.write_text(axis, x, y + 0.2, lines[1], color=colour)
 
@@ -84,10 +73,9 @@ def _fit_range(values: plot.Floats) -> Normalize:
 
 
 def draw_sensitivity(studies: pl.DataFrame) -> str:
-    """Figures 4 and 10: mean implicitness accuracy over γ1 and γ2, a panel an α.
+    """Draw figures 4 and 10: mean implicitness accuracy over γ1 and γ2, a panel an α, its best as a star.
 
-    A full grid is filled by monotone interpolation, which invents no peaks; dots are what was measured, the star is the
-    best of its panel.
+    A full grid is filled by monotone interpolation, which adds no peaks; dots are the measured values.
     """
     means = average_runs(studies, "sensitivity").filter(pl.col("metric") == "implicitness_accuracy")
     alphas = means["alpha"].unique().sort().to_list()
@@ -114,31 +102,26 @@ def draw_sensitivity(studies: pl.DataFrame) -> str:
             axis.set_visible(False)
         figure.supxlabel("γ1, margin of implicitness", fontsize=9)
         figure.supylabel("γ2, margin of pragmatic distance", fontsize=9)
-        label = "implicitness accuracy, mean of runs"
-        figure.colorbar(
-            ScalarMappable(norm, BLUES), ax=axes.tolist(), label=label, aspect=30, boundaries=levels, format="%.3f"
-        )
+        options: Any = {"label": "implicitness accuracy, mean of runs", "aspect": 30, "format": "%.3f"}
+        figure.colorbar(ScalarMappable(norm, BLUES), ax=axes.tolist(), boundaries=levels, **options)
         return plot.render_svg(figure)
 
 
 def _interpolate(x: plot.Floats, y: plot.Floats, z: plot.Floats) -> tuple[plot.Floats, plot.Floats, plot.Floats] | None:
-    """A full grid of at least two by two, made fine; None for any other."""
+    """Interpolate a full grid of at least two by two to a fine one; None for any other."""
     from scipy.interpolate import PchipInterpolator
 
     across, upwards = np.unique(x), np.unique(y)
     if min(len(across), len(upwards)) < 2 or len(across) * len(upwards) != len(z):
         return None
     table = z[np.lexsort((x, y))].reshape(len(upwards), len(across))
-    fine = [np.linspace(side[0], side[-1], 61) for side in (across, upwards)]
-    return (
-        fine[0],
-        fine[1],
-        PchipInterpolator(upwards, PchipInterpolator(across, table, axis=1)(fine[0]), axis=0)(fine[1]),
-    )
+    fine_across, fine_upwards = (np.linspace(side[0], side[-1], 61) for side in (across, upwards))
+    rows = PchipInterpolator(across, table, axis=1)(fine_across)
+    return fine_across, fine_upwards, PchipInterpolator(upwards, rows, axis=0)(fine_upwards)
 
 
 def _thin_ticks(values: plot.Floats) -> list[float]:
-    """The values as ticks, without those too near the one before to be written."""
+    """Return the values as ticks, without those too near to the one before."""
     ticks: list[float] = []
     for value in np.unique(values).tolist():
         if not ticks or value - ticks[-1] > 0.07 * np.ptp(values):
@@ -147,7 +130,7 @@ def _thin_ticks(values: plot.Floats) -> list[float]:
 
 
 def draw_data_sets(studies: pl.DataFrame) -> str:
-    """Figure 5: mean implicitness ± s.d. of each data set, the most implicit on top, its implicit part below it."""
+    """Draw figure 5: mean implicitness ± s.d. of each data set, the most implicit on top, its implicit part below."""
     parts = {row["subset"]: row for row in pivot_metrics(studies, "data_sets").iter_rows(named=True)}
     means = {name.removesuffix(IMPLICIT): row["mean"] for name, row in sorted(parts.items(), reverse=True)}
     names = sorted(means, key=lambda name: (-means[name], name))
@@ -158,27 +141,18 @@ def draw_data_sets(studies: pl.DataFrame) -> str:
             parts_of_set = [(parts[name + end], colour, marker) for end, colour, marker in looks if name + end in parts]
             for i, (row, colour, marker) in enumerate(parts_of_set):
                 height = plot.place_mark(y, i, len(parts_of_set), 0.32 * len(parts_of_set))
-                axis.errorbar(
-                    row["mean"],
-                    height,
-                    xerr=row["sd"],
-                    color=colour,
-                    marker=marker,
-                    markersize=6,
-                    capsize=3,
-                    linewidth=1.4,
-                )
+                style: Any = {"color": colour, "marker": marker, "markersize": 6, "capsize": 3, "linewidth": 1.4}
+                axis.errorbar(row["mean"], height, xerr=row["sd"], **style)
                 plot.write_note(axis, height, f"n = {row['row_count']:,}", colour)
         axis.set_xlim(min(0, axis.get_xlim()[0]), max(2, axis.get_xlim()[1]))
         axis.set_xlabel("implicitness: mean ± s.d.")
         keys = [Line2D([], [], color=colour, marker=marker, linewidth=1.4) for _, colour, marker in looks]
-        labels = ["whole data set", "its implicit part"]
-        plot.draw_legend(figure, keys, labels, 2)
+        plot.draw_legend(figure, keys, ["whole data set", "its implicit part"], 2)
         return plot.render_svg(figure)
 
 
 def draw_diversity(studies: pl.DataFrame) -> str:
-    """Figure 6: ΔP of random pairs of each data set as strips, the most diverse on top."""
+    """Draw figure 6: ΔP of random pairs of each data set as strips, the most diverse on top."""
     quantiles = pivot_metrics(studies, "diversity").sort("q50", "subset", descending=[True, False])
     with plot.use_style():
         figure, axis = plot.create_row_figure(quantiles["subset"].to_list(), 0.46)
@@ -195,10 +169,8 @@ def draw_diversity(studies: pl.DataFrame) -> str:
 
 
 def draw_detection(studies: pl.DataFrame) -> str:
-    """Figure 7: accuracy by bin of implicitness with intervals, a line a detector; n and effective n below each bin."""
-    accuracies = average_runs(studies, "detection").filter(
-        (pl.col("metric") == "accuracy") & pl.col("value").is_not_null()
-    )
+    """Draw figure 7: accuracy by bin of implicitness with intervals, a line a detector; n and effective n below."""
+    accuracies = average_runs(studies, "detection").filter(metric="accuracy").drop_nulls("value")
     bins, names = LABELS, accuracies["by"].unique().sort().to_list()
     with plot.use_style():
         figure = Figure(figsize=(7.2, 3.4 + 0.4 * len(names)), layout="constrained")
@@ -207,9 +179,7 @@ def draw_detection(studies: pl.DataFrame) -> str:
             part = accuracies.filter(pl.col("by") == name)
             columns = np.array([bins.index(label) for label in part["subset"]])
             _draw_line(axis, part, columns, len(bins), 0.09 * (i - (len(names) - 1) / 2), i)
-            counts = dict(
-                zip(part["subset"], zip(part["row_count"], part["effective_count"], strict=True), strict=True)
-            )
+            counts = {label: row for label, *row in part.select("subset", "row_count", "effective_count").iter_rows()}
             for column, label in enumerate(bins):
                 n, effective = counts.get(label, (0, None))
                 count_text = f"{n:,}" if effective is None else f"{n:,}\n({effective:,})"
@@ -234,7 +204,6 @@ def draw_detection(studies: pl.DataFrame) -> str:
 def _draw_line(
     axis: Axes, part: pl.DataFrame, columns: npt.NDArray[np.intp], bins: int, step: float, number: int
 ) -> None:
-    """One detector, a gap where a bin is empty."""
     value, low, high = (part[name].cast(pl.Float64).to_numpy() for name in ("value", "low", "high"))
     line = np.full(bins, np.nan)
     line[columns] = value

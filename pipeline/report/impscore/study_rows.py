@@ -1,11 +1,10 @@
-"""What the frame `studies` says, runs put together.
-
-In: rows of one day and model: study, setting (JSON), metric, subset, run, value, low, high, row_count, effective_count.
-"""
+"""Rows of the frame `studies`, of one day and model, with runs averaged; and rows as cells of a table."""
 
 from typing import Any
 
 import polars as pl
+
+from pipeline.report.sections import format_count, format_number
 
 IMPLICIT = ":implicit"  # ends the subset that is the implicit part of a data set
 
@@ -17,11 +16,10 @@ _FIELDS: dict[str, dict[str, Any]] = {
 
 
 def average_runs(studies: pl.DataFrame, study: str) -> pl.DataFrame:
-    """Rows of one study, its setting as columns, runs put together.
+    """Average the runs of one study, sorted, with its setting as columns.
 
-    Returns:
-        The setting's fields (`by` says the source too where there are several), subset, metric, value (mean), sd (null
-        for one run), run_count, low, high, row_count, effective_count; sorted.
+    Returns the setting's fields (`by` names the source too if there are several), subset, metric, value (mean), sd
+    (null for one run), run_count, low, high, row_count, effective_count.
     """
     fields = _FIELDS.get(study, {})
     rows = studies.filter(pl.col("study") == study)
@@ -37,5 +35,14 @@ def average_runs(studies: pl.DataFrame, study: str) -> pl.DataFrame:
 
 
 def pivot_metrics(studies: pl.DataFrame, study: str) -> pl.DataFrame:
-    """A row a subset: subset, row_count and its metrics as columns."""
+    """Return a row for each subset: subset, row_count and its metrics as columns."""
     return average_runs(studies, study).pivot("metric", index=["subset", "row_count"], values="value").sort("subset")
+
+
+def format_cells(rows: pl.DataFrame) -> list[list[str]]:
+    """Format rows as cells by the type of the column: texts, counts, and other numbers with three digits."""
+    formats = [
+        format_count if kind.is_integer() else format_number if kind.is_numeric() else lambda value: value or ""
+        for kind in rows.dtypes
+    ]
+    return [[form(value) for form, value in zip(formats, row, strict=True)] for row in rows.iter_rows()]

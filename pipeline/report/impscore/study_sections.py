@@ -6,7 +6,7 @@ import polars as pl
 
 from pipeline.papers.impscore import SPACES, TABLE_2
 from pipeline.report.impscore import study_figures
-from pipeline.report.impscore.study_rows import IMPLICIT, average_runs, pivot_metrics
+from pipeline.report.impscore.study_rows import IMPLICIT, average_runs, format_cells, pivot_metrics
 from pipeline.report.sections import Section, format_count, format_number
 
 _SPREAD = ("mean", "sd", "q05", "q25", "q50", "q75", "q95")
@@ -17,6 +17,10 @@ def _build_ablation(studies: pl.DataFrame) -> Section:
     averages = average_runs(studies, "ablation")
     keys = ["implicitness", "pragmatics", "space"]
     table = averages.pivot("metric", index=[*keys, "run_count"], values=["value", "sd"])
+    paper = [" / ".join(map(format_number, TABLE_2.get(variant, ()))) for variant in table.select(keys).iter_rows()]
+    columns = [f"{kind}_{metric}_accuracy" for metric in keys[:2] for kind in ("value", "sd")]
+    table = table.with_columns(pl.lit(None, pl.Float64).alias(name) for name in columns if name not in table.columns)
+    table = table.with_columns(pl.col("space").replace(SPACES), paper=pl.Series(paper, dtype=pl.String))
     means = averages.filter(pl.col("metric") == "implicitness_accuracy")
     cosine, euclidean = (means.filter(pl.col("implicitness") == kind)["value"] for kind in ("cosine", "euclidean"))
     finding = (
@@ -30,21 +34,7 @@ def _build_ablation(studies: pl.DataFrame) -> Section:
         f"{finding}; in the paper 0.946 and 0.929, and little depends on the rest (section 5.3, table 2).",
         study_figures.draw_ablation(studies),
         ("I", "ΔP", "space", "implicitness accuracy", "s.d.", "pragmatics accuracy", "s.d.", "runs", "paper"),
-        [
-            [
-                row["implicitness"],
-                row["pragmatics"],
-                SPACES.get(row["space"], row["space"]),
-                *(
-                    format_number(row.get(f"{kind}_{metric}_accuracy"))
-                    for metric in keys[:2]
-                    for kind in ("value", "sd")
-                ),
-                str(row["run_count"]),
-                " / ".join(map(format_number, TABLE_2.get(tuple(row[key] for key in keys), ()))),
-            ]
-            for row in table.iter_rows(named=True)
-        ],
+        format_cells(table.select(*keys, *columns, "run_count", "paper")),
         text_count=3,
     )
 
@@ -55,17 +45,9 @@ def _build_sensitivity(studies: pl.DataFrame) -> Section:
     rows = []
     for part in averages.sort("alpha", "value").partition_by("alpha", maintain_order=True):
         top = part.row(-1, named=True)
-        rows.append(
-            [
-                f"{top['alpha']:g}",
-                format_count(part.height),
-                str(part["run_count"].max()),
-                format_number(part["value"][0]),
-                format_number(top["value"]),
-                f"{top['gamma_implicitness']:g}",
-                f"{top['gamma_pragmatics']:g}",
-            ]
-        )
+        alpha, *gammas = (f"{top[name]:g}" for name in ("alpha", "gamma_implicitness", "gamma_pragmatics"))
+        counts = [format_count(part.height), str(part["run_count"].max())]
+        rows.append([alpha, *counts, format_number(part["value"][0]), format_number(top["value"]), *gammas])
     return Section(
         "Margins and weight of the loss",
         f"Mean implicitness accuracy runs from {format_number(low['value'])} to {format_number(best['value'])}, best "
@@ -79,22 +61,17 @@ def _build_sensitivity(studies: pl.DataFrame) -> Section:
 
 
 def _format_spreads(quantiles: pl.DataFrame) -> list[list[str]]:
-    return [
-        [row["subset"].removesuffix(IMPLICIT), "implicit" if row["subset"].endswith(IMPLICIT) else "all",
-         *(format_number(row[metric]) for metric in _SPREAD), format_count(row["row_count"])]
-        for row in quantiles.iter_rows(named=True)
-    ]  # fmt: skip
+    is_implicit = pl.col("subset").str.ends_with(IMPLICIT)
+    part = pl.when(is_implicit).then(pl.lit("implicit")).otherwise(pl.lit("all"))
+    return format_cells(quantiles.select(pl.col("subset").str.strip_suffix(IMPLICIT), part, *_SPREAD, "row_count"))
 
 
 def _build_data_sets(studies: pl.DataFrame) -> Section:
     quantiles = pivot_metrics(studies, "data_sets")
     full_sets = quantiles.sort("mean", descending=True).filter(~pl.col("subset").str.ends_with(IMPLICIT))
-    ends = (
-        {"most": full_sets.row(0, named=True), "least": full_sets.row(-1, named=True)} if full_sets.height > 1 else {}
-    )
-    extremes = ", ".join(
-        f"{end['subset']} is the {degree} implicit ({format_number(end['mean'])})" for degree, end in ends.items()
-    )
+    full_sets = full_sets.select("subset", "mean")
+    ends = zip(("most", "least"), (full_sets.row(0), full_sets.row(-1)), strict=True) if full_sets.height > 1 else ()
+    extremes = ", ".join(f"{name} is the {degree} implicit ({format_number(mean)})" for degree, (name, mean) in ends)
     return Section(
         "How implicit data sets are",
         f"{extremes or 'Means and spread of the scores'}; in the paper Adversarial is the highest of six, Davidson "
@@ -126,21 +103,14 @@ def _build_detection(studies: pl.DataFrame) -> Section:
         f"{part['by'][0]} from {format_number(part['value'][0])} to {format_number(part['value'][-1])}"
         for part in accuracies.drop_nulls("value").partition_by("by", maintain_order=True)
     ]
+    numbers = ("value", "low", "high", "row_count", "effective_count")
     return Section(
         "Who notices what is meant",
         f"From the least to the most implicit bin with texts accuracy goes, for {'; for '.join(trends)}; in the "
         "paper it falls as implicitness rises (section 7.2, figures 7 and 16).",
         study_figures.draw_detection(studies),
         ("detector", "implicitness", "accuracy", "95 % from", "to", "texts", "near duplicates once"),
-        [
-            [
-                row["by"],
-                row["subset"].replace("-", "–"),
-                *(format_number(row[key]) for key in ("value", "low", "high")),
-                *(format_count(row[key]) for key in ("row_count", "effective_count")),
-            ]
-            for row in accuracies.iter_rows(named=True)
-        ],
+        format_cells(accuracies.select("by", pl.col("subset").str.replace_all("-", "–"), *numbers)),
         text_count=2,
     )
 

@@ -1,6 +1,6 @@
 """Backfill: run a range of days through the daily chain, in this process.
 
-Days do not depend on each other: any order, any repetition, with or without the schedule, gives the same tables. (For
+Days do not depend on each other: any order and repetition, with or without the schedule, gives the same tables. (For
 the order within a day see `collect.import_files` and `model_registry.select_model_id`.)
 """
 
@@ -32,15 +32,9 @@ def list_days(first: str, last: str, *, backwards: bool = False) -> list[str]:
 
 
 def run(day: str, steps: Sequence[str] = STEPS, source: str = "all") -> None:
-    """Run steps of the chain on a day: collect its inbox, tokenize, score, report.
-
-    Args:
-        day: ISO date.
-        steps: some of `STEPS`; they run in the order of `STEPS`.
-        source: all, or the source to collect.
-    """
+    """Run some of `STEPS` on a day, in their order: collect its inbox, all sources or one; tokenize, score, report."""
     check_steps(steps)
-    tasks: dict[str, list[Callable[[], object]]] = {
+    tasks: dict[str, Sequence[Callable[[], object]]] = {
         "collect": [partial(collect.run, name, day) for name in collect.list_sources(source, None)],
         "tokenize": [partial(tokenize.run, day)],
         "score": [partial(score.run, day)],
@@ -77,7 +71,6 @@ def check_steps(steps: Sequence[str]) -> None:
 
 
 def _write_report(day: str) -> None:
-    """Write the report of a day if a comment has a score."""
     if warehouse.scan("scores", pl.col("day") == parse_day(day)).head(1).collect().height:
         report.write(day)
     else:

@@ -10,11 +10,11 @@ import logging
 import os
 import selectors
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any, NamedTuple
 
 import psutil
@@ -46,27 +46,17 @@ def read_bounds() -> Bounds:
 
 
 def run_bounded(
-    name: str,
-    arguments: Mapping[str, Any],
-    bounds: Bounds,
-    on_progress: Callable[[int], None] = lambda _: None,
+    name: str, arguments: Mapping[str, Any], bounds: Bounds, on_progress: Callable[[int], None] = lambda _: None
 ) -> Any:
-    """Call a function in a child process and return its result.
+    """Call a function in a child process and return its result, plain JSON.
 
-    Args:
-        name: `module:function`. The function also gets `on_progress(count)`, which calls `on_progress` here, and
-            `on_file(name, size)`, which starts a new allowance of time for the file that errors name.
-        arguments: keyword arguments, plain JSON.
-        bounds: limits of the child.
-        on_progress: called with each count that the function reports.
+    `name` is `module:function`. The function also gets `on_progress(count)`, which calls `on_progress` here, and
+    `on_file(name, size)`, which starts a new allowance of time for the file that errors name. The arguments are plain
+    JSON.
 
-    Returns:
-        The result of the function, as plain JSON.
-
-    Raises:
-        BadInput: a limit was reached or a native reader crashed; file, limit and setting are named.
-        UndertoneError: with the class and message that the function raised; an error of the system or of a database
-            by its exit code; a bug as the root class with exit code 70, its places in the log.
+    BadInput if a limit was reached or a native reader crashed, with file, limit and setting. Else UndertoneError with
+    the class and message that the function raised; an error of the system or of a database by its exit code; a bug as
+    the root class with exit code 70, its places in the log.
     """
     return _Child(name, arguments, bounds, on_progress).run()
 
@@ -91,11 +81,9 @@ class _Child:
 
     def run(self) -> Any:
         """Start the child, wait for its end, and return its result or raise its error."""
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _START, *(path or str(Path.cwd()) for path in sys.path)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=settings.environment(), start_new_session=True,
-        )  # fmt: skip
+        command = [sys.executable, "-P", "-c", _START, *(path or str(Path.cwd()) for path in sys.path)]
+        environment = settings.environment()
+        self.process = Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment, start_new_session=True)
         self.started_at = time.monotonic()
         try:
             self._send()
@@ -126,13 +114,12 @@ class _Child:
             selector.register(out, selectors.EVENT_READ)
             selector.register(err, selectors.EVENT_READ)
             checked_at = 0.0
-            while out in {key.fileobj for key in selector.get_map().values()}:
-                ready = {key.fileobj for key, _ in selector.select(POLL_SECONDS)}
-                for pipe in ready:
-                    data = os.read(pipe.fileno(), 1 << 16)  # type: ignore[union-attr]
+            while out.fileno() in selector.get_map():
+                for key, _ in selector.select(POLL_SECONDS):
+                    data = os.read(key.fd, 1 << 16)
                     if not data:
-                        selector.unregister(pipe)
-                    elif pipe is err:
+                        selector.unregister(key.fileobj)
+                    elif key.fileobj is err:
                         self.tail = (self.tail + data)[-_TAIL_BYTES:]
                     else:
                         *lines, partial_line = (partial_line + data).split(b"\n")
@@ -145,6 +132,8 @@ class _Child:
             self.tail = (self.tail + data)[-_TAIL_BYTES:]
 
     def _handle(self, message: dict[str, Any]) -> None:
+        from structlog.contextvars import bound_contextvars
+
         match message["kind"]:
             case "file":
                 self.file, self.byte_count = message["name"], message["size"]
@@ -154,7 +143,8 @@ class _Child:
             case "left_out":
                 left_out.add(message["records"])
             case "log":
-                _replay_log(message)
+                with bound_contextvars(**message["fields"]):
+                    logging.getLogger(message["logger"]).log(message["level"], "%s", message["text"])
             case _:
                 self.outcome = message
 
@@ -165,7 +155,6 @@ class _Child:
         return self.cpu_before
 
     def _allowance(self) -> float:
-        """Return the CPU seconds that the current file may take."""
         return self.bounds.seconds + self.byte_count / SHARE_BYTES
 
     def _check_limits(self) -> None:
@@ -199,21 +188,19 @@ class _Child:
             raise self._crash(stderr)
         if self.outcome["kind"] == "result":
             return self.outcome["value"]
-        if self.outcome["class"] == "MemoryError":
+        name, message = self.outcome["class"], self.outcome["message"]
+        if name == "MemoryError":
             raise self._memory_error()
-        if self.outcome["class"] == "PanicException":
-            raise BadInput(f"{self.file}: its reader stopped ({self.outcome['message']}); the file is damaged")
-        kind = getattr(errors, self.outcome["class"], None)
+        if name == "PanicException":
+            raise BadInput(f"{self.file}: its reader stopped ({message}); the file is damaged")
+        kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, UndertoneError):
-            raise kind(self.outcome["message"])
-        bug = UndertoneError(
-            f"{self.file}: a bug in Undertone: {self.outcome['class']}; --verbose prints where; please report it"
-        )
+            raise kind(message)
+        bug = UndertoneError(f"{self.file}: a bug in Undertone: {name}; --verbose prints where; please report it")
         bug.exit_code = BUG
         raise bug
 
     def _crash(self, stderr: str) -> UndertoneError:
-        """Build the error of a child that ended without a result."""
         code = self.process.returncode
         if "memory allocation of" in stderr:  # Rust writes it before it aborts
             return self._memory_error()
@@ -226,15 +213,3 @@ class _Child:
                 f"set UNDERTONE_IMPORT_MEMORY below {self.bounds.megabytes} (megabytes), or add memory"
             )
         return UndertoneError(f"{self.file}: the import ended without a result ({end}): {stderr[-300:]}")
-
-
-def _replay_log(message: dict[str, Any]) -> None:
-    """Log a record of the child's log, with its fields, in this process."""
-    logger = logging.getLogger(message["logger"])
-    if not message["fields"]:
-        logger.log(message["level"], "%s", message["text"])
-        return
-    import structlog
-
-    with structlog.contextvars.bound_contextvars(**message["fields"]):
-        logger.log(message["level"], "%s", message["text"])

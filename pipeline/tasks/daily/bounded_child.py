@@ -66,7 +66,7 @@ def _sender() -> Send:
 
 
 def _send_error(send: Send, error: BaseException) -> None:
-    """Send an error with the class that the parent raises; log a bug by its places: its message may quote a row."""
+    """Send an error with the class that the parent raises; log the places of a bug: its message may quote a row."""
     from pipeline.errors import BadInput, Missing, Retry, UndertoneError
     from pipeline.explanations import explain, list_places
 
@@ -91,13 +91,12 @@ class _LogMessages(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         structlog = sys.modules.get("structlog")
-        fields = {name: str(value) if not isinstance(value, int | float) else value
-                  for name, value in structlog.contextvars.get_contextvars().items()} if structlog else {}  # fmt: skip
+        fields = structlog.contextvars.get_contextvars() if structlog else {}
+        fields = {name: value if isinstance(value, int | float) else str(value) for name, value in fields.items()}
         self.send("log", logger=record.name, level=record.levelno, text=self.format(record), fields=fields)
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent ends or dies."""
     with contextlib.suppress(OSError, AttributeError):  # Linux: works also while a reader holds the interpreter
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 

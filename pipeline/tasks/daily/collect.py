@@ -1,6 +1,6 @@
 """Collect: read files or a site's pages, and write `raw_pages`, `articles`, `comments`, `dropped` and `runs` of a day.
 
-This module decides what is read; `intake` writes the rows to the tables.
+This module chooses and reads the input; `intake` writes the rows to the tables.
 """
 
 import hashlib
@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -33,29 +34,26 @@ from pipeline.tasks.daily.intake import Collected, write_tables
 
 log = logging.getLogger(__name__)
 
-_LOGGED = 20  # rows left out that a log names
+_LOGGED = 20  # dropped rows that a log names
 SAMPLE = "sample"  # the path that means the corpus shipped with Undertone
 
 
 def list_sources(source: str, path: str | None) -> list[str | None]:
     """List the sources of a run, one for each task; None means the sources that the file itself names.
 
-    Without a path, `all` means the sites that have an adapter and the sources that have a folder in the inbox.
-
-    Raises:
-        BadInput: the source has neither, or a folder of the inbox is not named as a source.
+    Without a path, `all` means the sites that have an adapter and the sources that have a folder in the inbox; any
+    other name must be one of them.
     """
     if path not in (None, SAMPLE):
         return [None if source == "all" else source]
     inbox = settings.inbox()
-    inbox_names: set[str] = set()
-    if path is None and inbox.is_dir():
-        inbox_names = {folder.name for folder in inbox.iterdir() if folder.is_dir()}
-    if bad_names := sorted(name for name in inbox_names if not re.match(SOURCE, name)):
-        raise BadInput(f"{inbox / bad_names[0]}: not a source name; use small letters, digits and _, a letter first")
-    if source not in {"all", *ADAPTERS, *inbox_names}:
+    folders = [folder.name for folder in inbox.iterdir() if folder.is_dir()] if path is None and inbox.is_dir() else []
+    for name in sorted(folders):
+        if not re.match(SOURCE, name):
+            raise BadInput(f"{inbox / name}: not a source name; use small letters, digits and _, a letter first")
+    if source not in {"all", *ADAPTERS, *folders}:
         raise BadInput(f"no source {source!r}: neither {', '.join(ADAPTERS)} nor a folder of {inbox}")
-    return [*ADAPTERS, *sorted(inbox_names - set(ADAPTERS))] if source == "all" else [source]
+    return [*ADAPTERS, *sorted(set(folders) - set(ADAPTERS))] if source == "all" else [source]
 
 
 def run(
@@ -64,16 +62,14 @@ def run(
     *,
     path: str | None = None,
     mapping: str | None = None,
-    encoding: str = "utf-8-sig",
-    skip_bad_rows: bool = False,
     live: bool = False,
     threads: Sequence[str] = (),
     key: str | None = None,
     cookie: str | None = None,
     run_id: str = "cli",
-    on_progress: Callable[[int], None] = lambda _: None,
+    **options: Any,
 ) -> list[Collected]:
-    """Collect one source by the parameters of the DAG: from the site if `live`, else from a path or the inbox."""
+    """Collect one source by the parameters of the DAG: from the site if `live`, else with `import_files`."""
     secret = key.encode() if key else None
     if live:
         if source is None or not threads:
@@ -81,19 +77,14 @@ def run(
         return fetch_threads(source, threads, day, cookie=cookie, key=secret, run_id=run_id)
     files, ignored = list_files(path, source, day)
     columns, origin = parse(mapping), name_origin(path)
-    if not files and path is None and source and _has_rows(source, day, origin):
-        return write_tables([Batch(source, "table/1", Page())], day, origin, {"files": []}, secret, run_id)
+    if not files and path is None and source:
+        is_run = (pl.col("source") == source) & (pl.col("day") == parse_day(day))
+        runs = warehouse.scan("runs", is_run).filter(origin=origin, step="collect").collect()
+        if runs.height:  # of files that are no longer in the inbox
+            return write_tables([Batch(source, "table/1", Page())], day, origin, {"files": []}, secret, run_id)
+    options |= {"mapping": columns, "origin": origin, "ignored": ignored, "key": secret, "run_id": run_id}
     import_function = import_files if path == SAMPLE else import_bounded
-    return import_function(
-        files, source, day, mapping=columns, origin=origin, encoding=encoding, skip_bad_rows=skip_bad_rows,
-        ignored=ignored, key=secret, run_id=run_id, on_progress=on_progress,
-    )  # fmt: skip
-
-
-def _has_rows(source: str, day: str, origin: str) -> bool:
-    """Test whether an earlier run of the day imported something that is no longer in the inbox."""
-    rows = warehouse.scan("runs", (pl.col("source") == source) & (pl.col("day") == parse_day(day)))
-    return bool(rows.filter(origin=origin, step="collect").select(pl.len()).collect().item())
+    return import_function(files, source, day, **options)
 
 
 def name_origin(path: str | None) -> str:
@@ -102,7 +93,7 @@ def name_origin(path: str | None) -> str:
 
 
 def _join_names(names: Sequence[str]) -> str:
-    """Name the origin of files that are imported together: their names, shortened if there are more than three."""
+    """Join the names of files that are imported together; shorten them if there are more than three."""
     names = sorted(set(names))
     if len(names) <= 3:
         return "+".join(names)
@@ -111,7 +102,7 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def _label_files(paths: Sequence[Path], key: bytes | None) -> list[str]:
-    """Name each file as no other file of the import is named."""
+    """Give each file of an import a name of its own."""
     names = [anonymise.scrub_file_name(path.name, key) for path in paths]
     folders = [anonymise.scrub_file_name(path.resolve().parent.name, key) for path in paths]
     return [name if names.count(name) == 1 else f"{folder}/{name}" for name, folder in zip(names, folders, strict=True)]
@@ -119,19 +110,15 @@ def _label_files(paths: Sequence[Path], key: bytes | None) -> list[str]:
 
 def sum_counts(collected: Iterable[Iterable[Collected] | None]) -> dict[str, int]:
     """Sum rows read, kept and dropped over all sources; None is a skipped source."""
-    parts = list(chain.from_iterable(source_parts or () for source_parts in collected))
+    parts = list(chain.from_iterable(filter(None, collected)))
     return {name: sum(int(part[name]) for part in parts) for name in ("read", "kept", "dropped")}
 
 
 def list_files(path: str | None, source: str | None, day: str) -> Inputs:
-    """List the files that a run reads: the sample's, a file, a folder's, or, without a path, the day's inbox.
-
-    Raises:
-        BadInput: there is no such file, or the folder has no readable file. A day without a folder in the inbox, or
-            with an empty one, has no files.
-    """
+    """List the files that a run reads: the sample's, a file, a folder's, or without a path the day's inbox, if any."""
     if path == SAMPLE:
-        return Inputs([page for name in ([source] if source else list_sites()) for page in list_pages(name)], [])
+        sites = [source] if source else list_sites()
+        return Inputs(list(chain.from_iterable(map(list_pages, sites))), [])
     if path is None:
         folder = settings.inbox() / (source or "all") / day
         return list_inputs(folder, may_be_empty=True) if folder.is_dir() else Inputs([], [])
@@ -139,8 +126,9 @@ def list_files(path: str | None, source: str | None, day: str) -> Inputs:
     if root.is_dir():
         return list_inputs(root)
     if not root.is_file():
-        kind = "is no regular file; import a file or a folder" if root.exists() else "there is no such file or folder"
-        raise BadInput(f"{root}: {kind}")
+        if root.exists():
+            raise BadInput(f"{root}: is no regular file; import a file or a folder")
+        raise BadInput(f"{root}: there is no such file or folder")
     return Inputs([root], [])
 
 
@@ -151,13 +139,9 @@ def import_bounded(
     if not paths:
         return []
     on_progress = options.pop("on_progress", lambda _: None)
-    arguments = {
-        **options, "paths": [str(path) for path in paths], "source": source, "day": day,
-        "key": key.decode() if key else None,
-    }  # fmt: skip
-    collected: list[Collected] = run_bounded(
-        "pipeline.tasks.daily.collect:import_files", arguments, read_bounds(), on_progress
-    )
+    options |= {"paths": list(map(str, paths)), "source": source, "day": day, "key": key.decode() if key else None}
+    function = "pipeline.tasks.daily.collect:import_files"
+    collected: list[Collected] = run_bounded(function, options, read_bounds(), on_progress)
     return collected
 
 
@@ -181,8 +165,8 @@ def import_files(
     `origin` is the names of the files by default. The slices of other origins stay, but a comment that another origin
     of the day already has is dropped as `already_collected`. After a correction that removes such a comment from a
     file, import the other file again too. `on_file` gets the name and size of each file. A row that cannot be read
-    stops the import; with `skip_bad_rows` it is dropped with a reason. The result names what is left out of the files,
-    and the files that are left out (`ignored`).
+    stops the import; with `skip_bad_rows` it is dropped with a reason. The result names the dropped rows and parts of
+    the files, and the files that were not read (`ignored`).
     """
     if not paths:
         return []
@@ -200,21 +184,19 @@ def import_files(
 
     def read_batches() -> Iterator[Batch]:
         logged_count = 0
+        read = partial(importers.read, limits=limits, skip_bad_rows=skip_bad_rows)
         for path, label, size in zip(files, _label_files(files, key), sizes, strict=True):
             on_file(str(path), size)
             file_notes = LeftOut(bad_rows=notes.bad_rows)
-            for batch in importers.read(
-                path, source, mapping, key, encoding, label=label, limits=limits, skip_bad_rows=skip_bad_rows,
-                left_out=file_notes,
-            ):  # fmt: skip
+            for batch in read(path, source, mapping, key, encoding, label=label, left_out=file_notes):
                 for reason, row_key in batch.page.skipped[: _LOGGED - logged_count]:
-                    if row_key.startswith((f"{label}-", f"{label}/")):  # a place in a file; that of a page is an id
+                    if row_key.startswith((f"{label}-", f"{label}/")):  # a place in a file; the key of a page is an id
                         log.info("left out %s: %s", row_key, reason)
                         logged_count += 1
                 yield batch
                 on_progress(len(batch.page.comments))
             notes.ignored += [f"{path.name}: {part}" for part in file_notes.ignored]
-        on_file(origin, sum(sizes))  # what follows reads no file, but works on the rows of all files
+        on_file(origin, sum(sizes))  # the next steps work on the rows of all files
 
     collected = write_tables(read_batches(), day, origin, config, key, run_id)
     if not collected:
@@ -237,7 +219,7 @@ def fetch_threads(
     limits: fetch.Limits | None = None,
     run_id: str = "cli",
 ) -> list[Collected]:
-    """Fetch threads of a site politely into the spool, then write what the spool has of the day to the tables.
+    """Fetch threads of a site politely into the spool, then write the spool's pages of the day to the tables.
 
     After a kill or a fault of the site, a second call continues from the last committed cursor. If the site refuses,
     the pages fetched before are written and `stopped` is the reason; without any such page, Refused is raised.
@@ -250,10 +232,9 @@ def fetch_threads(
     stopped: Refused | SchemaDrift | None = None
     with closing(spool), fetch.Fetcher(limits or fetch.Limits(), contact=settings.contact(), cookie=cookie) as fetcher:
         try:
+            redact = partial(anonymise.redact, source=source, key=key)
             for thread in threads:
-                fetch.thread(
-                    fetcher, spool, source, thread, day, redact=lambda body: anonymise.redact(body, source, key)
-                )
+                fetch.thread(fetcher, spool, source, thread, day, redact=redact)
         except (Refused, SchemaDrift) as error:
             stopped = error
             log.warning("%s: no more requests are sent: %s", source, error)

@@ -16,9 +16,6 @@ def build_table(day: str, days: int = DAYS) -> pl.DataFrame:
     """Select the rows of `pipeline_health` for the last `days` days up to a day, by day and step.
 
     Days after the last collected one are added as missing: the view sees only gaps between days.
-
-    Raises:
-        BadInput: days is less than 1.
     """
     first, last = _parse_span(day, days)
     steps = warehouse.query("select * from pipeline_health where day between ? and ?", [first, last])

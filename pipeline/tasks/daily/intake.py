@@ -29,25 +29,26 @@ from pipeline.text.language import detect_language
 BUCKET_ROWS = 50_000  # comments of whole threads deduplicated at a time: what bounds the memory of an import
 _KEY = ["thread_id", "comment_id"]
 _ID_COLUMNS = ("comment_id", "parent_id", "root_id", "row_key", "thread_id")
-_PAGE_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
-    "url": pl.String,
-    "fetched_at": pl.Datetime("us", "UTC"),
-    "body": pl.String,
-}
+_PAGE_SCHEMA = {"url": pl.String(), "fetched_at": pl.Datetime("us", "UTC"), "body": pl.String()}
 
 
-class Collected(TypedDict):
-    """Counts of a collection. `stopped` is the reason why a site was left before its end, if it was."""
+class Counts(TypedDict):
+    """Counts of comments."""
+
+    read: int
+    kept: int
+    dropped: int
+
+
+class Collected(Counts):
+    """Counts of a collection."""
 
     source: str
     articles: int
-    read: int  # comments, as are the next two
-    kept: int
-    dropped: int
-    stopped: str | None
+    stopped: str | None  # why a site was not read to its end
     reasons: dict[str, dict[str, int]]  # count of dropped rows by step and reason
     bad_rows: list[str]  # messages about the first rows that could not be read
-    ignored: list[str]  # files and parts of files that were left out, and why
+    ignored: list[str]  # files and parts of files that were not read, and why
 
 
 def write_tables(
@@ -78,27 +79,26 @@ class _Intake:
 
     def add_batch(self, batch: Batch, key: bytes | None) -> None:
         """Clean and anonymise a batch into scratch."""
-        page = batch.page
+        page, number = batch.page, self.batch_count
         comments = comment_frame(page.comments).with_columns(adapter=pl.lit(batch.adapter))
         if not batch.hashed:
             comments = comments.with_columns(anonymise.surrogates(comments["user"], self.source, key))
         comments, unclean = clean(self._scrub_ids(comments, key), self.scrubbed)
         skipped = pl.DataFrame(page.skipped, schema={"reason": pl.String, "row_key": pl.String}, orient="row")
-        skipped = self._scrub_ids(skipped, key)
+        dropped = pl.concat([_add_step("parse", self._scrub_ids(skipped, key)), _add_step("clean", unclean)])
         articles = article_frame(page.articles)
-        articles = articles.with_columns(
-            normalised(articles[name], self.scrubbed) for name in ("title", "text", "summary", "category")
-        ).with_columns(pl.col("summary", "category").replace("", None))
+        for name in ("title", "text", "summary", "category"):
+            articles = articles.with_columns(normalised(articles[name], self.scrubbed))
+        articles = articles.with_columns(pl.col("summary", "category").replace("", None))
         raw_pages = []
         for raw_page in batch.raw:
             url = anonymise.scrub_address(raw_page.url, self.source, key)
             body = json.dumps(raw_page.body, ensure_ascii=False, sort_keys=True)
             raw_pages.append((url, raw_page.fetched_at, body))
-        dropped = pl.concat([_add_step("parse", skipped), _add_step("clean", unclean)])
-        self._stage("comments", self.batch_count, comments)
-        self._stage("articles", self.batch_count, self._scrub_ids(articles, key))
-        self._stage("pages", self.batch_count, pl.DataFrame(raw_pages, schema=_PAGE_SCHEMA, orient="row"))
-        self._stage("dropped", self.batch_count, dropped)
+        self._stage("comments", number, comments)
+        self._stage("articles", number, self._scrub_ids(articles, key))
+        self._stage("pages", number, pl.DataFrame(raw_pages, schema=_PAGE_SCHEMA, orient="row"))
+        self._stage("dropped", number, dropped)
         self.read_count += len(page.comments) + len(page.skipped)
         self.batch_count += 1
 
@@ -108,7 +108,7 @@ class _Intake:
 
     def write(self, config: Mapping[str, object], run_id: str, started: runs.Start) -> Collected:
         """Deduplicate and find contexts bucket by bucket, then write the tables."""
-        started = started._replace(byte_count=warehouse.bytes_written())  # those of this source alone
+        started = started._replace(byte_count=warehouse.bytes_written())  # of this source alone
         articles = self._scan("articles").unique("thread_id", keep="last", maintain_order=True).collect()
         self._deduplicate(articles)
         partition = warehouse.slice_of(source=self.source, day=self.day, origin=self.origin)
@@ -123,18 +123,14 @@ class _Intake:
             reasons.setdefault(step, {})[reason] = count
         for step, step_counts in reasons.items():
             left_out.record_rows(step, step_counts, self.source, self.day, self.origin)
-        row = {
-            "source": self.source, "read_count": self.read_count, "kept_count": kept_count,
-            "dropped_count": dropped_count,
-        }  # fmt: skip
+        counts = Counts(read=self.read_count, kept=kept_count, dropped=dropped_count)
+        row = {"source": self.source, **{f"{name}_count": count for name, count in counts.items()}}
         config = {**config, "scrubbed": dict(sorted(self.scrubbed.items()))}
-        runs.record_counts(
-            pl.DataFrame([row]), self.day, self.origin, "collect", config, run_id, started, source=self.source
-        )
+        key = (self.day, self.origin, "collect")
+        runs.record_counts(pl.DataFrame([row]), *key, config, run_id, started, source=self.source)
         return Collected(
-            source=self.source, articles=articles.height, read=self.read_count, kept=kept_count, dropped=dropped_count,
-            stopped=None, reasons=reasons, bad_rows=[], ignored=[],
-        )  # fmt: skip
+            source=self.source, articles=len(articles), **counts, stopped=None, reasons=reasons, bad_rows=[], ignored=[]
+        )
 
     def _deduplicate(self, articles: pl.DataFrame) -> None:
         """Stage the distinct comments with their context, and their copies as dropped, bucket by bucket."""
@@ -142,9 +138,8 @@ class _Intake:
         key = (pl.col("thread_id").hash(seed=0) % max(1, -(-comment_count // BUCKET_ROWS))).alias("bucket")
         folder = pl.PartitionBy(f"{self.folder}/buckets", key="bucket", include_key=False)
         # one pass writes all buckets: to filter the whole for each would cost the square
-        self._scan("comments").with_columns(key).sink_parquet(
-            folder, mkdir="://" not in self.folder, storage_options=warehouse.STORE
-        )
+        keyed = self._scan("comments").with_columns(key)
+        keyed.sink_parquet(folder, mkdir="://" not in self.folder, storage_options=warehouse.STORE)
         buckets = self._scan("comments").select(key.unique().sort()).collect()["bucket"]
         paths = [f"{self.folder}/buckets/bucket={bucket}/*.parquet" for bucket in buckets]
         for number, path in enumerate(paths or [f"{self.folder}/comments-*.parquet"]):  # no comment, no bucket

@@ -48,12 +48,15 @@ def _describe_shipped(model_id: str) -> dict[str, Any] | None:
     if shipped.model_id != model_id:
         return None
     heads = shipped.config["heads"].values()
-    return {
-        "model_id": model_id, "day": "any day: it is shipped with Undertone", "config": shipped.config["profile"],
-        "encoder": ", ".join(head["encoder"] for head in heads), "data_hash": shipped.config["data_hash"],
-        "encoder_revision": ", ".join(head["encoder_revision"] for head in heads),
-        "completion_models": ["language models, for the sample"], "code_version": __version__,
-    }  # fmt: skip
+    encoders = {name: ", ".join(head[name] for head in heads) for name in ("encoder", "encoder_revision")}
+    return encoders | {
+        "model_id": model_id,
+        "day": "any day: it is shipped with Undertone",
+        "config": shipped.config["profile"],
+        "data_hash": shipped.config["data_hash"],
+        "completion_models": ["language models, for the sample"],
+        "code_version": __version__,
+    }
 
 
 def _collect_contents(day: str) -> Any:
@@ -62,18 +65,14 @@ def _collect_contents(day: str) -> Any:
         "select source, lang, implicitness, signature, model_id from comments_scored where day = ?", values
     )
     if not scores.height:
-        raise Missing(
-            f"no comment of {day} has a score; run `undertone score implicitness --day {day}` or the DAG score"
-        )
+        command = f"`undertone score implicitness --day {day}`"
+        raise Missing(f"no comment of {day} has a score; run {command} or the DAG score")
     model_id = scores["model_id"].mode().sort()[0]
     models = warehouse.scan("models", pl.col("model_id") == model_id).sort("day").collect()
     most, least = select_extremes(day)
-    evaluations = (
-        warehouse.scan("evaluations", (pl.col("model_id") == model_id) & (pl.col("epoch") == 0))
-        .filter(pl.col("day") == models["day"].min() if models.height else pl.lit(value=False))
-        .sort("metric", "split", "subset")
-        .collect()
-    )
+    is_final = (pl.col("model_id") == model_id) & (pl.col("epoch") == 0)
+    is_first_day = pl.col("day") == models["day"].min() if models.height else pl.lit(value=False)
+    evaluations = warehouse.scan("evaluations", is_final).filter(is_first_day).sort("metric", "split", "subset")
     by_source = "select * from implicitness_by_source_day where day = ? order by source, lang"
     return {
         "day": day,
@@ -83,6 +82,6 @@ def _collect_contents(day: str) -> Any:
         "least": least,
         "funnel": warehouse.query("select * from funnel where day = ? and step = 'collect' order by all", values),
         "model": models.row(0, named=True) if models.height else _describe_shipped(model_id),
-        "evaluations": evaluations,
+        "evaluations": evaluations.collect(),
         "signatures": sorted(scores["signature"].unique()),
     }

@@ -59,8 +59,8 @@ def _scan_scores(model_id: str, snapshots: dict[str, int | None]) -> pl.LazyFram
         head = heads[signature.choose_head(lang, list(heads))]
         encoder = (head["encoder"], head["encoder_revision"])
         signatures.append(signature.implicitness(model_id, *encoder, settings.precision(), lang))
-    has_signature = pl.col("signature").is_in(signatures)
-    scores = warehouse.scan("scores", _is_by(model_id) & has_signature, snapshots["scores"])
+    is_current = _is_by(model_id) & pl.col("signature").is_in(signatures)
+    scores = warehouse.scan("scores", is_current, snapshots["scores"])
     return scores.select(list(scoring.SCORE_SCHEMA)).unique("text_hash", keep="any")
 
 
@@ -89,10 +89,11 @@ def publish(staged: Sequence[Staged], day: str, pins: Pins, run_id: str = "cli")
         raise Retry(f"scores of {comments.height - rows.height} comments are missing: run the shards again")
     rows = rows.with_columns(metric=pl.lit(METRIC), model_id=pl.lit(model_id)).select(empty("scores").columns)
     makers = pl.DataFrame({"metric": [METRIC], "model_id": [model_id]})
-    replace_day(
-        "scores", day, rows, makers, lambda: day_texts.scan_comments(day, warehouse.snapshot("comments"), *_COLUMNS),
-        key=_COMMENT, maker_key=[*_COMMENT, "text_hash"], run_id=run_id,
-    )  # fmt: skip
+
+    def list_comments() -> pl.LazyFrame:
+        return day_texts.scan_comments(day, warehouse.snapshot("comments"), *_COLUMNS)
+
+    replace_day("scores", day, rows, makers, list_comments, _COMMENT, [*_COMMENT, "text_hash"], run_id)
     published = warehouse.scan("scores", (pl.col("day") == parse_day(day)) & _is_by(model_id)).select("source")
     runs.record_scores(published.collect(), day, "score", METRIC, [model_id], run_id, started)
     return rows.height

@@ -12,22 +12,20 @@ from pipeline.tasks.record import day_texts, runs
 from pipeline.tasks.record.replace import replace_day
 from pipeline.text.segment import Tokenizer, load_tokenizers, tokenize
 
+Pins = dict[str, int | None]  # the snapshots that all tasks of a run read
+
 ROWS_PER_SHARD = 20_000
 _TOKENIZER = ["tokenizer", "tokenizer_version", "dictionary_hash"]
 _TEXT = ["text_hash", *_TOKENIZER]
 
 
-def pin_snapshots() -> dict[str, int | None]:
+def pin_snapshots() -> Pins:
     """Pin the snapshots that all tasks of a run read."""
-    return {"comments": warehouse.snapshot("comments"), "tokens": warehouse.snapshot("tokens")}
+    return {name: warehouse.snapshot(name) for name in ("comments", "tokens")}
 
 
 def plan_shards(
-    day: str,
-    pins: dict[str, int | None],
-    chinese: str = "jieba",
-    english: str = "nltk",
-    rows_per_shard: int = ROWS_PER_SHARD,
+    day: str, pins: Pins, chinese: str = "jieba", english: str = "nltk", rows_per_shard: int = ROWS_PER_SHARD
 ) -> list[Shard]:
     """Divide the texts without tokens into shards; none if all have tokens."""
     texts = _scan_untokenized(day, pins, _load_tokenizers(chinese, english))
@@ -44,12 +42,7 @@ def tokenize_shard(shard: Shard, chinese: str = "jieba", english: str = "nltk") 
 
 
 def publish(
-    staged: Sequence[Staged],
-    day: str,
-    pins: dict[str, int | None],
-    chinese: str = "jieba",
-    english: str = "nltk",
-    run_id: str = "cli",
+    staged: Sequence[Staged], day: str, pins: Pins, chinese: str = "jieba", english: str = "nltk", run_id: str = "cli"
 ) -> int:
     """Write the tokens of the day's texts by the tokenizers in force; return the row count.
 
@@ -66,10 +59,11 @@ def publish(
     if rows.height != texts.height:
         raise Retry(f"tokens of {texts.height - rows.height} texts are missing: run the shards again")
     makers = pl.DataFrame([tokenizer[:3] for tokenizer in by_lang.values()], schema=_TOKENIZER, orient="row").unique()
-    replace_day(
-        "tokens", day, rows, makers, lambda: _scan_texts(day, pin_snapshots(), by_lang, "source", "day"),
-        key=["source", "text_hash"], maker_key=["source", *_TEXT], run_id=run_id,
-    )  # fmt: skip
+
+    def list_texts() -> pl.LazyFrame:
+        return _scan_texts(day, pin_snapshots(), by_lang, "source", "day")
+
+    replace_day("tokens", day, rows, makers, list_texts, ["source", "text_hash"], ["source", *_TEXT], run_id)
     published = warehouse.scan("tokens", pl.col("day") == slices.parse_day(day))
     published = published.join(makers.lazy(), on=_TOKENIZER, how="semi")
     counts = published.group_by("source").agg(kept_count=pl.len().cast(pl.Int64)).sort("source").collect()
@@ -94,23 +88,19 @@ def _load_tokenizers(chinese: str, english: str) -> dict[str, Tokenizer]:
     return load_tokenizers(chinese, english, settings.resources())
 
 
-def _scan_texts(
-    day: str, pins: dict[str, int | None], by_lang: dict[str, Tokenizer], *columns: str
-) -> pl.LazyFrame:  # fmt: skip
+def _scan_texts(day: str, pins: Pins, by_lang: dict[str, Tokenizer], *columns: str) -> pl.LazyFrame:
     """Select each text of the day, and each value of `columns`, with the tokenizer of its language."""
-    makers = pl.DataFrame(
-        [(lang, tokenizer.name, tokenizer.version, tokenizer.dictionary_hash) for lang, tokenizer in by_lang.items()],
-        schema=["lang", *_TOKENIZER], orient="row",
-    )  # fmt: skip
+    tokenizers = [(lang, *tokenizer[:3]) for lang, tokenizer in by_lang.items()]
+    makers = pl.DataFrame(tokenizers, schema=["lang", *_TOKENIZER], orient="row")
     rows = day_texts.scan_comments(day, pins["comments"], "text_hash", "lang", *columns)
     return rows.unique(["text_hash", *columns], keep="any").join(makers.lazy(), on="lang")
 
 
-def _scan_tokens(pins: dict[str, int | None]) -> pl.LazyFrame:
+def _scan_tokens(pins: Pins) -> pl.LazyFrame:
     return warehouse.scan("tokens", snapshot_id=pins["tokens"]) if pins["tokens"] else empty("tokens").lazy()
 
 
-def _scan_untokenized(day: str, pins: dict[str, int | None], by_lang: dict[str, Tokenizer]) -> pl.LazyFrame:
+def _scan_untokenized(day: str, pins: Pins, by_lang: dict[str, Tokenizer]) -> pl.LazyFrame:
     texts = _scan_texts(day, pins, by_lang)
     new_texts = texts.join(_scan_tokens(pins).select(_TEXT), on=_TEXT, how="anti")
     return day_texts.scan_texts(day, pins["comments"]).join(new_texts, on="text_hash", how="semi")

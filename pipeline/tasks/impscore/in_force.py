@@ -19,8 +19,8 @@ MODEL_ID = re.compile(r"[0-9a-f]{6,64}")  # or the beginning of one
 def find_model_id(day: str | None) -> str:
     """Find the model that scores a day: the newest promoted for that day or before, else the oldest promoted.
 
-    A rule on the tables, not "the latest", so that scoring a day again uses the same model. Where none is promoted it
-    is the shipped model.
+    A rule on the tables, not "the latest", so that scoring a day again uses the same model. If none is promoted, it is
+    the shipped model.
     """
     from pipeline.tasks.record import model_registry
 

@@ -17,13 +17,11 @@ from pipeline.tasks.record import runs
 from pipeline.tasks.record.replace import replace_rows
 
 ORIGIN = "pairs"
-OTHER_QUESTIONS = (
-    "^(problematic_|graded_|recover_|choose_meaning_|moderation$)"  # prompts that ask for no explicit form
-)
+OTHER_QUESTIONS = "^(problematic_|graded_|recover_|choose_meaning_|moderation$)"  # prompts for other answers
 
 
 def import_sentences(source: str, path: str, day: str, run_id: str = "cli", *, is_own: bool = False) -> int:
-    """Import a data set of table 6, or the user's own sentences, into `sentences`; return the rows kept.
+    """Import a data set of table 6, or the user's own sentences, into `sentences`; return the count of rows.
 
     The rows replace those of an earlier import of the source.
     """

@@ -23,14 +23,8 @@ def rank(
 ) -> pl.DataFrame:
     """Measure mean rank correlations over graded groups, of the model and of each surface baseline.
 
-    Args:
-        sentences: rows of `examples.impscore.groups.read`; the language of most of a group chooses its head.
-        model: see `in_force.load_model`.
-        on_progress: called with the number of sentences of each batch.
-        training_groups: groups that the baselines are fitted on; by default they are cross-fitted.
-
-    Returns:
-        by, group_count, kendall_tau (equation 11), spearman_rho; the model comes first.
+    The language of most of a group chooses its head. The baselines are fitted on the training groups; without any,
+    crosswise. Returns by, group_count, kendall_tau (equation 11), spearman_rho; the model comes first.
     """
     scored = scoring.add_scores(sentences, "text", model, on_progress, majority_language())
     correlations = average_correlations(scored.with_columns(value="implicitness"))
@@ -42,13 +36,7 @@ def rank(
 def choose(questions: pl.DataFrame, model: str | None = None, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
     """Answer choice questions by the least pragmatic distance to the reference (section 6.2).
 
-    Args:
-        questions: rows of `examples.impscore.questions.read`.
-        model: see `in_force.load_model`.
-        on_progress: called with the number of sentences of each batch.
-
-    Returns:
-        The questions with chosen (index of the nearest option), distances and is_right.
+    Adds chosen (index of the nearest option), distances and is_right to rows of `examples.impscore.questions.read`.
     """
     options = questions.with_row_index("_question").explode("options")
     options = add_distances(options, "reference", "options", model, on_progress)
@@ -81,10 +69,9 @@ def add_distances(
     from pipeline.score import implicitness
 
     heads = scoring.load_heads(model)
-    texts = rows.select(
-        first=pl.col(first_column).str.strip_chars(), second=pl.col(second_column).str.strip_chars()
-    ).with_row_index("row")
-    texts = texts.filter((pl.col("first") != "") & (pl.col("second") != "")).with_columns(lang=detect_language("first"))
+    texts = rows.select(first=first_column, second=second_column).with_columns(pl.all().str.strip_chars())
+    texts = texts.with_row_index("row").filter((pl.col("first") != "") & (pl.col("second") != ""))
+    texts = texts.with_columns(lang=detect_language("first"))
     distances = np.full(rows.height, np.nan)
     for (lang,), part in texts.partition_by("lang", as_dict=True).items():
         head = heads.choose_head(str(lang))
@@ -98,14 +85,7 @@ def measure_agreement(
 ) -> dict[str, pl.DataFrame]:
     """Measure how far raters, the groups' own order (`gold`) and a model agree, in pairs (table 4, figure 9; IMP-35).
 
-    Args:
-        sentences: rows of `examples.impscore.groups.read`.
-        ratings: rows of `examples.impscore.groups.read_ratings`.
-        model: see `in_force.load_model`.
-        on_progress: called with the number of sentences of each batch.
-
-    Returns:
-        A frame for kendall and one for spearman: by, and a column for each rater.
+    Returns a frame for kendall and one for spearman: by, and a column for each rater.
     """
     rated = sentences.join(ratings.select("group").unique(), on="group", how="semi").sort("group", "level")
     scored = scoring.add_scores(rated, "text", model, on_progress, majority_language())

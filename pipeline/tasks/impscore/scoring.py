@@ -56,16 +56,7 @@ def _load_heads(ref: str | None, model_id: str, precision: str, threads: int) ->
 
 
 def score_texts(rows: pl.DataFrame, ref: str | None, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
-    """Score rows of text_hash, text and lang.
-
-    Args:
-        rows: the texts.
-        ref: see `in_force.load_model`.
-        on_progress: called with the number of texts of each batch.
-
-    Returns:
-        text_hash, value (implicitness) and signature, in the order of the rows.
-    """
+    """Score rows of text_hash, text and lang; return text_hash, value (implicitness) and signature in their order."""
     from pipeline.score import implicitness
 
     model = load_heads(ref)
@@ -73,12 +64,10 @@ def score_texts(rows: pl.DataFrame, ref: str | None, on_progress: OnProgress = l
     parts = [pl.DataFrame(schema={"_row": pl.UInt32, **SCORE_SCHEMA})]
     for (lang,), part in rows.partition_by("lang", as_dict=True).items():
         head = model.choose_head(str(lang))
-        encoder = head.encoder
-        head_signature = signature.implicitness(
-            model.model_id, encoder.name, encoder.revision, encoder.precision, str(lang)
-        )
+        encoder = (head.encoder.name, head.encoder.revision, head.encoder.precision)
+        text = pl.lit(signature.implicitness(model.model_id, *encoder, str(lang)))
         values = pl.Series(implicitness.implicitness(part["text"].to_list(), head, on_progress), dtype=pl.Float64)
-        parts.append(part.select("_row", "text_hash", value=values, signature=pl.lit(head_signature)))
+        parts.append(part.select("_row", "text_hash", value=values, signature=text))
     return pl.concat(parts).sort("_row").select(list(SCORE_SCHEMA))
 
 
@@ -96,20 +85,15 @@ def add_scores(
     text = rows[column].fill_null("").str.strip_chars().rename("text")
     langs = pl.DataFrame({"text": text}).select(lang=detect_language()) if lang is None else rows.select(lang=lang)
     texts = langs.with_columns(text=text, text_hash=pl.lit("")).with_row_index("row")
-    texts = texts.filter(pl.col("text") != "")
-    scored = score_texts(texts.drop("row"), ref, on_progress)
-    scored = texts.select("row").hstack(scored.select(implicitness="value", signature="signature"))
-    all_rows = pl.DataFrame({"row": pl.int_range(rows.height, eager=True, dtype=pl.UInt32)})
-    scores = all_rows.join(scored, on="row", how="left", maintain_order="left").drop("row")
-    return rows.drop(scores.columns, strict=False).hstack(scores)  # without what an earlier scoring added
+    filled = texts.filter(pl.col("text") != "")
+    scored = score_texts(filled.drop("row"), ref, on_progress)
+    scored = filled.select("row").hstack(scored.select(implicitness="value", signature="signature"))
+    scores = texts.select("row").join(scored, on="row", how="left", maintain_order="left").drop("row")
+    return rows.drop(scores.columns, strict=False).hstack(scores)  # without the columns of an earlier scoring
 
 
 def score_triples(rows: pl.DataFrame, ref: str | None, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
-    """Score rows of `pairs`.
-
-    Returns:
-        pair_id, source, split, i1, i2, i3 (implicitness), near, far (distances).
-    """
+    """Score rows of `pairs`; return pair_id, source, split, i1, i2, i3 (implicitness), near, far (distances)."""
     from pipeline.score import implicitness
 
     model = load_heads(ref)

@@ -1,6 +1,7 @@
 """Train ImpScore models on pairs and graded groups, and evaluate them."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -88,17 +89,15 @@ def read_groups(paths: Sequence[Path]) -> dict[str, pl.DataFrame]:
     """Read graded groups of files by the language of most of a group: group, level, text, split."""
     if not paths:
         return {}
-    rows = pl.concat([graded.read(path).with_columns(file=pl.lit(str(path))) for path in paths])
-    file_counts = rows.group_by("group").agg(pl.col("file").n_unique())
-    duplicates = file_counts.filter(pl.col("file") > 1)["group"].sort()
-    if len(duplicates):
+    files = [graded.read(path) for path in paths]
+    names = Counter(name for file in files for name in file["group"].unique())
+    if duplicates := sorted(name for name, count in names.items() if count > 1):
         raise BadInput(f"group {duplicates[0]!r} is in more than one file; give each group its own name")
-    rows = graded.add_split(rows.drop("file")).with_columns(lang=graded.majority_language())
+    rows = graded.add_split(pl.concat(files)).with_columns(lang=graded.majority_language())
     return {str(lang): part.drop("lang") for (lang,), part in rows.partition_by("lang", as_dict=True).items()}
 
 
 def _list_completion_models(rows: pl.DataFrame) -> list[str]:
-    """List the language models whose answers are among rows of `pairs`."""
     completions = warehouse.scan("completions").select("completion_id", "model").unique().collect()
     return rows.join(completions, on="completion_id", how="left")["model"].drop_nulls().unique().sort().to_list()
 
@@ -110,15 +109,10 @@ def choose_split(profile: str) -> str:
     return SPLIT_OF[profile]
 
 
-def evaluate(
-    rows: pl.DataFrame, model: str | None = None, on_progress: OnProgress = lambda _: None
-) -> pl.DataFrame:  # fmt: skip
-    """Evaluate a model, by default the shipped one, on rows of `pairs`.
+def evaluate(rows: pl.DataFrame, model: str | None = None, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
+    """Evaluate a model, by default the shipped one, on rows of `pairs`; return rows of `evaluations` without keys.
 
     The pairs that the model was trained on keep their splits; any others are all test.
-
-    Returns:
-        Rows of `evaluations` without their keys.
     """
     from pipeline.tasks.impscore import scoring
 
@@ -128,7 +122,7 @@ def evaluate(
 
 
 def evaluate_triples(rows: pl.DataFrame, triples: pl.DataFrame) -> pl.DataFrame:
-    """Evaluate the `scoring.score_triples` of rows of `pairs`; return rows of `evaluations` without their keys."""
+    """Evaluate the `scoring.score_triples` of rows of `pairs`; return rows of `evaluations` without keys."""
     from pipeline.training.impscore import evaluation
 
     return evaluation.evaluate(rows, triples, SEED).drop("epoch")
@@ -136,7 +130,7 @@ def evaluate_triples(rows: pl.DataFrame, triples: pl.DataFrame) -> pl.DataFrame:
 
 def select_headline(evaluations: pl.DataFrame) -> dict[str, object]:
     """Select both accuracies over all pairs of the shown split."""
-    rows = evaluations.filter((pl.col("subset") == "all") & (pl.col("split") == _find_shown_split(evaluations)))
+    rows = evaluations.filter(subset="all", split=_find_shown_split(evaluations))
     values = dict(rows.select("metric", "value").iter_rows())
     accuracies = {name: values.get(name) for name in ("implicitness_accuracy", "pragmatics_accuracy")}
     return {"accuracy": accuracies["implicitness_accuracy"], **accuracies}
@@ -186,15 +180,17 @@ def fit_model(
     langs = sorted(groups)
     data_hash = hash_in_order(pairs, *(groups[lang] for lang in langs))
     trained_heads = {}
+    embeddings = settings.scratch("embeddings")
     for name in langs or [ANY]:
         encoder_name = choose_encoder(name)
         head_recipe = replace(recipe, tune="none") if encoder_name == "characters" else recipe  # it has no weights
         encoder = encoders.load(encoder_name, settings.precision(), settings.threads(), pooling=recipe.pooling)
-        rows = pairs.filter(_is_of_head(name, langs))
         state = model_registry.locate_state(data_hash, name, encoder.revision, encoder.precision, asdict(head_recipe))
-        trained_heads[name] = heads.fit(
-            rows, groups.get(name), head_recipe, encoder, settings.scratch("embeddings"), state, on_progress
-        )
+        is_of_head = pl.lit(name == ANY) | (pl.col("lang") == name)
+        if name == "en":  # also pairs of the languages without a head
+            is_of_head |= ~pl.col("lang").is_in(langs)
+        inputs = (pairs.filter(is_of_head), groups.get(name))
+        trained_heads[name] = heads.fit(*inputs, head_recipe, encoder, embeddings, state, on_progress)
     config = {
         "kind": in_force.KIND,
         "profile": profile,
@@ -214,19 +210,17 @@ def describe_model(
 ) -> TrainedModel:
     """Describe a model for the tables: its encoders and the recipe of each head."""
     heads = config["heads"]
-    encoders, revisions = (
-        ", ".join(sorted({head[key] for head in heads.values()})) for key in ("encoder", "encoder_revision")
-    )
+    names = ("encoder", "encoder_revision")
+    encoders: dict[str, Any] = {name: ", ".join(sorted({head[name] for head in heads.values()})) for name in names}
     return TrainedModel(
         kind=in_force.KIND,
         tensors=tensors,
         config=config,
         evaluations=evaluations,
         texts=texts,
-        encoder=encoders,
         summary={name: head["recipe"] for name, head in heads.items()},
-        encoder_revision=revisions,
         completion_models=config["completion_models"],
+        **encoders,
     )
 
 
@@ -234,14 +228,6 @@ def choose_encoder(head: str) -> str:
     """Choose the encoder of a head: that of the setting, but character n-grams for Chinese instead of the embedded."""
     encoder = settings.encoder()
     return "characters" if head == "zh" and encoder == "embedded" else encoder
-
-
-def _is_of_head(name: str, names: list[str]) -> pl.Expr:
-    """Whether a head is fitted on a pair: one of its language, and for English one of a language without a head."""
-    if name == ANY:
-        return pl.lit(value=True)
-    is_own = pl.col("lang") == name
-    return is_own | ~pl.col("lang").is_in(names) if name == "en" else is_own
 
 
 def hash_in_order(*frames: pl.DataFrame) -> str:

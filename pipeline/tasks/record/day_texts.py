@@ -44,12 +44,11 @@ class ArticlePart(TypedDict):
 
 def plan_articles(articles: pl.LazyFrame, rows_per_shard: int, snapshot: int | None) -> list[ArticlePart]:
     """Divide the articles of each source into parts of about `rows_per_shard`."""
-    counts = articles.group_by("source").len().sort("source").collect()
-    return [
-        ArticlePart(source=source, part=part, parts=-(-count // rows_per_shard), snapshot=snapshot)
-        for source, count in counts.iter_rows()
-        for part in range(-(-count // rows_per_shard))
-    ]
+    plan = []
+    for source, count in articles.group_by("source").len().sort("source").collect().iter_rows():
+        parts = -(-count // rows_per_shard)
+        plan += [ArticlePart(source=source, part=part, parts=parts, snapshot=snapshot) for part in range(parts)]
+    return plan
 
 
 def read_part(articles: pl.LazyFrame, part: ArticlePart) -> pl.DataFrame:

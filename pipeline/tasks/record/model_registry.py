@@ -48,10 +48,12 @@ class TrainedModel:
         return {
             "encoder": self.config.get("encoder") or self.encoder,
             "encoder_revision": self.config.get("encoder_revision") or self.encoder_revision,
-            "config": json.dumps(self.summary, sort_keys=True), "data_hash": self.data_hash or self.config["data_hash"],
-            "completion_models": list(self.completion_models), "is_promoted": self.is_promoted,
+            "config": json.dumps(self.summary, sort_keys=True),
+            "data_hash": self.data_hash or self.config["data_hash"],
+            "completion_models": list(self.completion_models),
+            "is_promoted": self.is_promoted,
             "code_version": __version__,
-        }  # fmt: skip
+        }
 
     def collect_evaluations(self, folder: Path) -> pl.DataFrame:
         """Collect all evaluations of the model, whose files are in a folder."""
@@ -81,7 +83,7 @@ def train_into(out: Path, fit: Callable[[], TrainedModel]) -> tuple[str, pl.Data
 
 
 def register(trained: TrainedModel, day: str, run_id: str, started: runs.Start | None = None) -> str:
-    """Register a model, and replace its row of `models` and its evaluations of a day; return its id.
+    """Register a model: replace its row of `models` and its evaluations of a day; return its id.
 
     A promoted model replaces the promoted model of the same kind and day.
     """
@@ -94,9 +96,8 @@ def register(trained: TrainedModel, day: str, run_id: str, started: runs.Start |
     partition = warehouse.slice_of(kind=kind, day=day)
     key = {"kind": pl.lit(kind), "day": pl.lit(parse_day(day)), "model_id": pl.lit(model_id)}
     warehouse.overwrite("evaluations", {**partition, "model_id": model_id}, evaluations.with_columns(**key), run_id)
-    row = pl.DataFrame(
-        [trained.build_row()], schema_overrides={"completion_models": pl.List(pl.String)}, orient="row"
-    ).with_columns(**key).select(empty("models").columns)  # fmt: skip
+    row = pl.DataFrame([trained.build_row()], schema_overrides={"completion_models": pl.List(pl.String)})
+    row = row.with_columns(**key).select(empty("models").columns)
 
     def with_other_models(current: pl.LazyFrame) -> pl.LazyFrame:
         other_models = current.filter(pl.col("model_id") != model_id)
@@ -120,16 +121,16 @@ def record_texts(kind: str, model_id: str, texts: pl.Series, run_id: str = "cli"
     """Write the hashes of the training texts of a model to `training_texts`: an erasure finds the model by them."""
     texts = texts.drop_nulls().rename("text")
     counts = texts.filter(texts != "").value_counts(name="row_count")
-    rows = counts.select(
-        kind=pl.lit(kind), model_id=pl.lit(model_id), text_hash=text_hash(counts["text"]),
-        row_count=pl.col("row_count").cast(pl.Int64),
-    ).lazy()  # fmt: skip
+    row_count = pl.col("row_count").cast(pl.Int64)
+    rows = counts.lazy().select(
+        kind=pl.lit(kind), model_id=pl.lit(model_id), text_hash=text_hash(counts["text"]), row_count=row_count
+    )
 
     def with_other_models(current: pl.LazyFrame) -> pl.LazyFrame:
         is_own = pl.col("model_id") == model_id
-        erased_count = current.filter(is_own & (pl.col("text_hash") == ERASED)).select(pl.len()).collect().item()
+        has_erased = current.filter(is_own, text_hash=ERASED).head(1).collect().height
         # the same model of the same texts: an erased text keeps no hash
-        return current if erased_count else pl.concat([current.filter(~is_own), rows])
+        return current if has_erased else pl.concat([current.filter(~is_own), rows])
 
     warehouse.replace("training_texts", warehouse.slice_of(kind=kind), with_other_models, run_id)
 
@@ -164,11 +165,7 @@ def select_model_id(kind: str, day: str | None) -> str | None:
 
 
 def load_model(kind: str, ref: str | None = None, day: str | None = None, missing: str = "") -> "Model":
-    """Load a model by its folder or id, else the model of the kind in force for a day.
-
-    Raises:
-        Missing: no model is in force; `missing` is the message.
-    """
+    """Load a model by its folder or id, else the one of its kind in force for a day; Missing if there is none."""
     from pipeline.training import registry
 
     ref = ref or select_model_id(kind, day)
@@ -179,17 +176,11 @@ def load_model(kind: str, ref: str | None = None, day: str | None = None, missin
 
 
 def complete_evaluations(frame: pl.DataFrame) -> pl.DataFrame:
-    """Complete rows of `evaluations` without kind, day and model_id; absent columns are null.
-
-    Values are rounded, so that the table does not change with the last digits of a machine.
-    """
+    """Complete rows of `evaluations` without keys: absent columns are null; values are rounded, as machines differ."""
     schema = empty("evaluations").drop("kind", "day", "model_id").schema
     absent = [pl.lit(None, kind).alias(name) for name, kind in schema.items() if name not in frame.columns]
-    return (
-        frame.with_columns(*absent)
-        .select(pl.col(name).cast(kind) for name, kind in schema.items())
-        .with_columns(pl.col("value", "baseline").round(DECIMALS))
-    )
+    rows = frame.with_columns(*absent).select(pl.col(name).cast(kind) for name, kind in schema.items())
+    return rows.with_columns(pl.col("value", "baseline").round(DECIMALS))
 
 
 def select_scalars(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,17 +191,14 @@ def select_scalars(config: Mapping[str, Any]) -> dict[str, Any]:
 def build_epoch_rows(history: pl.DataFrame, columns: Mapping[str, tuple[str, str]]) -> pl.DataFrame:
     """Build rows of `evaluations` without kind, day and model_id from the epochs of a training.
 
-    Args:
-        history: epoch, count, and some of the columns.
-        columns: metric and split of each column.
+    The history has epoch, count, and some of the columns, each with its metric and split.
     """
-    rows = [
-        history.select(
-            "epoch", value=name, metric=pl.lit(metric), split=pl.lit(split), subset=pl.lit("epochs"), pair_count="count"
-        ).drop_nulls("value")
-        for name, (metric, split) in columns.items() if name in history.columns
-    ]  # fmt: skip
-    return complete_evaluations(pl.concat(rows))
+    parts = []
+    for name in filter(history.columns.__contains__, columns):
+        metric, split = map(pl.lit, columns[name])
+        rows = history.select("epoch", value=name, metric=metric, split=split, pair_count="count")
+        parts.append(rows.drop_nulls("value").with_columns(subset=pl.lit("epochs")))
+    return complete_evaluations(pl.concat(parts))
 
 
 def hash_rows(*frames: pl.DataFrame) -> str:

@@ -13,12 +13,8 @@ def replace_rows(
 ) -> int:
     """Replace some rows of a partition and keep the others; return the row count of the partition.
 
-    Args:
-        table: name of the table.
-        partition: see `warehouse.slice_of`.
-        rows: the new rows, with all columns of the table.
-        replaced: the current rows to remove: a condition, or the columns in which they equal one of `rows`.
-        run_id: of Airflow.
+    `rows` have all columns of the table. `replaced` are the current rows to remove: a condition, or the columns in
+    which they equal one of `rows`.
     """
 
     def merge(current: pl.LazyFrame) -> pl.LazyFrame:
@@ -32,13 +28,19 @@ def replace_rows(
 
 
 def replace_day(
-    table: str, day: str, rows: pl.DataFrame, makers: pl.DataFrame, list_items: Callable[[], pl.LazyFrame],
-    key: Sequence[str], maker_key: Sequence[str], run_id: str,
-) -> None:  # fmt: skip
+    table: str,
+    day: str,
+    rows: pl.DataFrame,
+    makers: pl.DataFrame,
+    list_items: Callable[[], pl.LazyFrame],
+    key: Sequence[str],
+    maker_key: Sequence[str],
+    run_id: str,
+) -> None:
     """Replace the rows that some models or tokenizers made of a day; keep rows of other makers if their item exists.
 
     The day may have changed since the run read it, and a later run may have published. Therefore rows of items that the
-    day no longer has are left out, and rows of the later run for other items stay.
+    day no longer has are dropped, and rows of the later run for other items stay.
 
     Args:
         table: name of the table.
@@ -53,11 +55,9 @@ def replace_day(
 
     def merge(current: pl.LazyFrame) -> pl.LazyFrame:
         items, current = list_items().collect().lazy(), current.select(rows.columns)
-        by_other_makers = current.join(makers.lazy(), on=makers.columns, how="anti")
+        by_other_makers = current.join(makers.lazy(), on=makers.columns, how="anti").join(items, on=key, how="semi")
         by_makers = pl.concat([rows.lazy(), current.join(makers.lazy(), on=makers.columns, how="semi")])
-        return pl.concat([
-            by_other_makers.join(items, on=key, how="semi"),
-            by_makers.join(items, on=maker_key, how="semi").unique(maker_key, keep="first", maintain_order=True),
-        ])  # fmt: skip
+        by_makers = by_makers.join(items, on=maker_key, how="semi")
+        return pl.concat([by_other_makers, by_makers.unique(maker_key, keep="first", maintain_order=True)])
 
     warehouse.replace(table, warehouse.slice_of(day=day), merge, run_id)

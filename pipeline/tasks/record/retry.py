@@ -12,8 +12,5 @@ T = TypeVar("T")
 
 def retry(work: Callable[[], T]) -> T:
     """Run a transaction; after `Retry` run it up to seven times more, with random, growing delays."""
-    attempts = tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type(Retry), stop=tenacity.stop_after_attempt(8), reraise=True,
-        wait=tenacity.wait_random_exponential(multiplier=0.2, max=5),
-    )  # fmt: skip
-    return attempts(work)
+    is_race, wait = tenacity.retry_if_exception_type(Retry), tenacity.wait_random_exponential(multiplier=0.2, max=5)
+    return tenacity.Retrying(retry=is_race, stop=tenacity.stop_after_attempt(8), wait=wait, reraise=True)(work)

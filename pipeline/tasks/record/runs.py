@@ -78,7 +78,7 @@ def _build_partition(source: str | None, day: str, origin: str, step: str) -> Sl
 
 
 def report_dropped(step: str, dropped: pl.DataFrame, *key: str) -> None:
-    """Let the command print, when it ends, how many rows a step dropped, by reason (`left_out`)."""
+    """Count the rows that a step dropped, by reason, for the lines at the end of a command (`left_out`)."""
     left_out.record_rows(step, dict(dropped["reason"].value_counts().iter_rows()), *key)
 
 
@@ -86,44 +86,34 @@ def record_counts(
     counts: pl.DataFrame, day: str, origin: str, step: str, config: Mapping[str, object], run_id: str,
     started: Start | None = None, spent: Usage | None = None, source: str | None = None,
 ) -> None:  # fmt: skip
-    """Replace the rows of `runs` of a step, without `dropped`.
+    """Replace the rows of `runs` of a step, without `dropped`; without a source, those of all sources.
 
-    Args:
-        counts: a row for each source: source, kept_count, and optionally dropped_count (default 0) and read_count
-            (default: the sum of both).
-        day: of the rows.
-        origin: the input of the rows, such as a file or a model.
-        step: name of the step.
-        config: parameters, as JSON.
-        run_id: of Airflow.
-        started: see `start`; seconds and bytes are divided among the sources by rows read.
-        spent: on a language model, divided in the same way.
-        source: of the rows; without one, the rows of all sources are replaced.
+    `counts` has a row for each source: source, kept_count, and optionally dropped_count (default 0) and read_count
+    (default: the sum of both). The origin is the input of the rows, such as a file or a model. Seconds and bytes since
+    `start`, and the cost of a language model, are divided among the sources by rows read.
     """
-    seconds = None if started is None else started.seconds + time.monotonic() - started.clock
-    costs = {
-        "seconds": seconds, "byte_count": None if started is None else warehouse.bytes_written() - started.byte_count,
-        "input_tokens": spent and spent.input_tokens, "output_tokens": spent and spent.output_tokens,
-        "cost_usd": spent and spent.cost_usd,
-    }  # fmt: skip
+    costs: dict[str, float | None] = dict.fromkeys(("seconds", "byte_count"))
+    if started:
+        costs["seconds"] = started.seconds + time.monotonic() - started.clock
+        costs["byte_count"] = warehouse.bytes_written() - started.byte_count
+    for name in ("input_tokens", "output_tokens", "cost_usd"):
+        costs[name] = None if spent is None else getattr(spent, name)
     if "dropped_count" not in counts.columns:
         counts = counts.with_columns(dropped_count=pl.lit(0, pl.Int64))
     if "read_count" not in counts.columns:
         counts = counts.with_columns(read_count=pl.col("kept_count") + pl.col("dropped_count"))
     read_count = pl.col("read_count")
     share = pl.when(read_count.sum() > 0).then(read_count / read_count.sum()).otherwise(1 / pl.len())
+    # sorted: PostgreSQL returns the parameters of a DAG run in another order
+    config_text = json.dumps(config, ensure_ascii=False, sort_keys=True)
+    constants = {"day": parse_day(day), "origin": origin, "step": step, "config": config_text, "run_id": run_id}
+    decimals = {"seconds": 3, "cost_usd": 6}
     rows = counts.with_columns(
-        day=pl.lit(parse_day(day)), origin=pl.lit(origin), step=pl.lit(step),
-        # sorted: PostgreSQL returns the parameters of a DAG run in another order
-        config=pl.lit(json.dumps(config, ensure_ascii=False, sort_keys=True)),
-        run_id=pl.lit(run_id), code_version=pl.lit(__version__),
+        code_version=pl.lit(__version__),
         started_at=pl.lit(started.time if started else None, pl.Datetime("us", "UTC")),
-        **{name: share * pl.lit(value, pl.Float64) for name, value in costs.items()},
-    )  # fmt: skip
-    rows = rows.with_columns(
-        pl.col("seconds").round(3), pl.col("cost_usd").round(6),
-        pl.col("byte_count", "input_tokens", "output_tokens").round(),
-    )  # fmt: skip
+        **{name: pl.lit(value) for name, value in constants.items()},
+        **{name: (share * pl.lit(cost, pl.Float64)).round(decimals.get(name, 0)) for name, cost in costs.items()},
+    )
     rows = rows.select(pl.col(name).cast(kind) for name, kind in empty("runs").schema.items())
     warehouse.overwrite("runs", _build_partition(source, day, origin, step), rows, run_id)
     for row in rows.drop("config", "run_id", "started_at", "code_version").to_dicts():

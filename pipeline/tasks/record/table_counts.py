@@ -17,9 +17,7 @@ def count_rows() -> pl.DataFrame:
         try:
             totals = frame.select(pl.len().alias("rows"), *values).collect()
         except (OSError, pl.exceptions.ComputeError) as error:
-            raise BadInput(
-                f"{name}: a data file cannot be read; `undertone check --deep` names what is missing or damaged, and "
-                "what to import again"
-            ) from error
+            advice = "`undertone check --deep` names what is missing or damaged, and what to import again"
+            raise BadInput(f"{name}: a data file cannot be read; {advice}") from error
         rows.append({"table": name, **totals.row(0, named=True)})
     return pl.DataFrame(rows, schema=schema)

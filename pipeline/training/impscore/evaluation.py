@@ -1,4 +1,4 @@
-"""What a trained ImpScore is worth: both accuracies by split and source, what the surface alone would reach beside."""
+"""Evaluate a trained ImpScore: both accuracies by split and source, with the accuracies of surface baselines."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,6 @@ import torch
 from pipeline.examples.impscore.pairs import balance_lengths
 from pipeline.examples.impscore.questions import from_groups
 from pipeline.metrics.impscore import artefacts
-from pipeline.metrics.impscore.artefacts import audit_groups
 from pipeline.metrics.impscore.implicitness import tabulate_figure_3
 from pipeline.metrics.impscore.ranking import average_correlations
 from pipeline.models.impscore import Metric, distance
@@ -18,95 +17,73 @@ from pipeline.training.impscore.heads import Head
 OPTIONS = 3  # of a choice question (section 6.2)
 
 COLUMNS = {
-    "metric": pl.String, "split": pl.String, "subset": pl.String, "epoch": pl.Int64, "value": pl.Float64,
-    "baseline": pl.Float64, "baseline_name": pl.String, "pair_count": pl.Int64,
-}  # fmt: skip
+    "metric": pl.String,
+    "split": pl.String,
+    "subset": pl.String,
+    "epoch": pl.Int64,
+    "value": pl.Float64,
+    "baseline": pl.Float64,
+    "baseline_name": pl.String,
+    "pair_count": pl.Int64,
+}
 
 
 def evaluate(pairs: pl.DataFrame, triples: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """Rows of `evaluate_heads` without their keys: every number of figure 3 by split and source.
+    """Return every number of figure 3 by split and source: rows of `evaluate_heads` without their keys.
 
-    Beside the implicitness accuracy of the test part stands the best artefact baseline (`metrics.impscore.artefacts`),
-    with its name; each of the baselines has rows of its own as well (`words_baseline`, …). `matched` subsets hold pairs
-    among which length tells nothing, baselines fitted on such pairs.
-
-    Args:
-        pairs: rows of the table `pairs`.
-        triples: `Head.triples` of all heads.
-        seed: of the length matching.
+    The implicitness accuracy of the test part has the best surface baseline (`metrics.impscore.artefacts`) beside it,
+    with its name; each baseline has rows of its own as well (`words_baseline`, …). `matched` subsets contain pairs
+    among which length tells nothing, with baselines fitted on such pairs; `seed` draws them.
     """
+    splits = pairs.partition_by("split", maintain_order=True)
+    matched = pl.concat([balance_lengths(part, seed) for part in splits] or [pairs])
     parts = []
-    for prefix, rows in (("", pairs), ("matched", _match_lengths(pairs, seed))):
+    for prefix, rows in (("", pairs), ("matched:", matched)):
         part_triples = triples.join(rows.select("pair_id"), on="pair_id", how="semi")
-        numbers = pl.concat(
-            [
-                tabulate_figure_3(part_triples, "split").with_columns(subset=pl.lit("all")),
-                tabulate_figure_3(part_triples, "split", "source").rename({"source": "subset"}),
-            ],
-            how="diagonal",
-        )
-        baselines = artefacts.audit(rows).with_columns(split=pl.lit(_choose_split(rows))) if rows.height else None
-        parts.append(_label_subsets(_join_baselines(numbers, baselines), prefix))
+        total = tabulate_figure_3(part_triples, "split").with_columns(subset=pl.lit("all"))
+        by_source = tabulate_figure_3(part_triples, "split", "source").rename({"source": "subset"})
+        numbers = _join_baselines(pl.concat([total, by_source], how="diagonal"), rows)
+        parts.append(numbers.with_columns(subset=prefix + pl.col("subset"), epoch=pl.lit(0, pl.Int64)))
     return pl.concat(parts).select(list(COLUMNS)).with_columns(pl.col("value", "baseline").round(6))
 
 
-def _choose_split(pairs: pl.DataFrame) -> str:
-    """The split whose numbers the baselines stand beside: test, else the largest."""
+def _join_baselines(numbers: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    """Join the best baseline to the implicitness accuracies of a split, and append all baselines as rows.
+
+    The split is test, else the largest.
+    """
+    no_baseline = {"baseline": pl.lit(None, pl.Float64), "baseline_name": pl.lit(None, pl.String)}
+    if not pairs.height:
+        return numbers.with_columns(**no_baseline)
     counts = pairs["split"].value_counts(sort=True)
-    return "test" if "test" in counts["split"] else str(counts["split"][0])
-
-
-def _match_lengths(pairs: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """The length-matched pairs of each split."""
-    return pl.concat(
-        [balance_lengths(part, seed) for part in pairs.partition_by("split", maintain_order=True)] or [pairs]
+    split = "test" if "test" in counts["split"] else counts["split"][0]
+    audit = artefacts.audit(pairs).with_columns(split=pl.lit(split))
+    best = audit.sort("accuracy", "baseline", descending=[True, False]).unique("subset", keep="first")
+    best = best.select(
+        "subset", "split", metric=pl.lit("implicitness_accuracy"), baseline="accuracy", baseline_name="baseline"
     )
-
-
-def _join_baselines(numbers: pl.DataFrame, audit: pl.DataFrame | None) -> pl.DataFrame:
-    """Numbers with the best baseline next to the implicitness accuracy, and the baselines as rows."""
-    if audit is None:
-        return numbers.with_columns(baseline=pl.lit(None, pl.Float64), baseline_name=pl.lit(None, pl.String))
-    best = audit.sort("accuracy", "baseline", descending=[True, False]).unique(["subset", "split"], keep="first")
-    best = best.select("subset", "split", baseline="accuracy", baseline_name="baseline")
-    best = best.with_columns(metric=pl.lit("implicitness_accuracy"))
-    rows = audit.select(
-        "split", "subset", "pair_count", metric=pl.format("{}_baseline", "baseline"), value="accuracy",
-        baseline=pl.lit(None, pl.Float64), baseline_name=pl.lit(None, pl.String),
-    )  # fmt: skip
     compared = numbers.join(best, on=["subset", "split", "metric"], how="left")
+    metric = pl.format("{}_baseline", "baseline")
+    rows = audit.select("split", "subset", "pair_count", metric=metric, value="accuracy", **no_baseline)
     return pl.concat([compared, rows.select(compared.columns)])
 
 
-def _label_subsets(numbers: pl.DataFrame, prefix: str) -> pl.DataFrame:
-    subset = pl.concat_str(pl.lit(f"{prefix}:"), "subset") if prefix else pl.col("subset")
-    return numbers.with_columns(subset=subset, epoch=pl.lit(0, pl.Int64))
-
-
 def list_epochs(history: pl.DataFrame, subset: str) -> pl.DataFrame:
-    """The validation accuracy of each epoch, as rows of `evaluate_heads`."""
-    return _fill_columns(
-        history.select(
-            "epoch", pl.col("value").round(6), metric=pl.lit("implicitness_accuracy"), split=pl.lit("validation"),
-            subset=pl.lit(subset), pair_count="count",
-        )
-    )  # fmt: skip
+    """List the validation accuracy of each epoch, as rows of `evaluate_heads`."""
+    keys = {"metric": pl.lit("implicitness_accuracy"), "split": pl.lit("validation"), "subset": pl.lit(subset)}
+    return _fill_columns(history.select("epoch", pl.col("value").round(6), pair_count="count", **keys))
 
 
 def evaluate_groups(graded: pl.DataFrame, subset: str, seed: int, metric: Metric = "euclidean") -> pl.DataFrame:
-    """Rank correlations and choice accuracy on graded groups by split; beside the first a bag of words, fitted on the
-    groups of the other splits.
+    """Measure rank correlations and choice accuracy on graded groups (`Head.graded`) by split.
 
-    Args:
-        graded: `Head.graded`.
-        subset: what to call them.
-        seed: of the options drawn for the choice questions.
-        metric: of the pragmatic distance that answers them.
+    The baseline of Kendall's tau is a bag of words, fitted on the groups of the other splits. The seed draws the
+    options of the choice questions, which the metric of the pragmatic distance answers.
     """
     rows = []
     for (split,), part in graded.partition_by("split", as_dict=True, maintain_order=True).items():
         other_groups = graded.filter(pl.col("split") != split)
-        words = audit_groups(part, other_groups).filter(pl.col("baseline") == "words")["kendall_tau"][0]
+        words = artefacts.audit_groups(part, other_groups).filter(baseline="words")["kendall_tau"][0]
         tau, rho, count = average_correlations(part)
         row = {"split": split, "subset": subset, "epoch": 0, "pair_count": count}
         rows.append({**row, "metric": "kendall_tau", "value": tau, "baseline": words, "baseline_name": "words"})
@@ -117,7 +94,7 @@ def evaluate_groups(graded: pl.DataFrame, subset: str, seed: int, metric: Metric
 
 
 def _measure_choices(graded: pl.DataFrame, seed: int, metric: Metric) -> float:
-    """Share of questions made of the groups whose right option is the nearest (IMP-33)."""
+    """Measure the share of questions from the groups whose right option is the nearest (IMP-33)."""
     row_of = {text: row for row, text in enumerate(graded["text"])}
     features = torch.from_numpy(graded["pragmatic"].to_numpy().copy())
     is_right = []
@@ -129,13 +106,12 @@ def _measure_choices(graded: pl.DataFrame, seed: int, metric: Metric) -> float:
 
 
 def _fill_columns(frame: pl.DataFrame) -> pl.DataFrame:
-    """All columns, absent ones null."""
     absent = [pl.lit(None, kind).alias(name) for name, kind in COLUMNS.items() if name not in frame.columns]
     return frame.with_columns(absent).select(pl.col(name).cast(kind) for name, kind in COLUMNS.items())
 
 
 def evaluate_heads(pairs: pl.DataFrame, heads: Sequence[tuple[str, Head]], seed: int) -> pl.DataFrame:
-    """All numbers of a model's heads."""
+    """Return all numbers of a model's heads."""
     parts = [evaluate(pairs, pl.concat([head.triples for _, head in heads]), seed)]
     for name, head in heads:
         parts.append(list_epochs(head.history, "all" if len(heads) == 1 else f"head:{name}"))

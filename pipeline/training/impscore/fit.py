@@ -14,35 +14,23 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from pipeline.models.impscore import (
-    ALPHA,
-    FEATURES,
-    GAMMA_IMPLICITNESS,
-    GAMMA_PRAGMATICS,
-    Design,
-    ImpScore,
-    Meaning,
-    Metric,
-    Space,
-    loss,
-    pragmatic_distance,
-    ranking_loss,
-)
+from pipeline.models import impscore
+from pipeline.models.impscore import Design, ImpScore, Meaning, Metric, Space, pragmatic_distance
 from pipeline.training import loop, recipes
 from pipeline.training.impscore.corpus import Corpus
 from pipeline.training.impscore.embedding import Embedding
 
-ROWS = 16_384  # embeddings looked at in one go when nothing is learnt
+ROWS = 16_384  # embeddings in memory at once outside of training steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """The numbers of section 5.1; seed and l from the released code (errata E3)."""
 
-    features: int = FEATURES
-    gamma_implicitness: float = GAMMA_IMPLICITNESS
-    gamma_pragmatics: float = GAMMA_PRAGMATICS
-    alpha: float = ALPHA
+    features: int = impscore.FEATURES
+    gamma_implicitness: float = impscore.GAMMA_IMPLICITNESS
+    gamma_pragmatics: float = impscore.GAMMA_PRAGMATICS
+    alpha: float = impscore.ALPHA
     implicitness: Metric = "cosine"
     pragmatics: Metric = "euclidean"
     space: Space = "p2s"
@@ -54,12 +42,12 @@ class Recipe:
     seed: int = 42
     pooling: Literal["model", "layers"] = "model"
     is_balanced: bool = False  # train on pairs among which length tells nothing
-    has_hard_negatives: bool = False  # learn from foreign sentences that are near to the pair's own explicit one
+    has_hard_negatives: bool = False  # train with negatives that are near to the pair's explicit sentence
     hidden: int = 0  # width of a layer before the projections; 0: none, as in the paper
     dropout: float = 0.0
-    group_sharpness: float = 0.0  # of the ranking loss on graded groups; 0: groups are not learnt from
+    group_sharpness: float = 0.0  # of the ranking loss on graded groups; 0: no training on groups
     group_batch: int = 64  # groups a step
-    tune: Literal["none", "adapter", "full"] = "none"  # what of the encoder is trained
+    tune: Literal["none", "adapter", "full"] = "none"  # which weights of the encoder are trained
     tune_rate: float = 1e-4
     tune_batch: int = 32  # triples or groups a step when the encoder is trained
 
@@ -85,17 +73,17 @@ PROFILES = {
         is_balanced=True,
     ),
 }
-"""The paper's numbers, those of the released code (errata E3), and ours, which also learns from graded groups."""
+"""The numbers of the paper, of the released code (errata E3), and ours, which also trains on graded groups."""
 
 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
-    """A profile with some numbers changed; those that are None stay."""
+    """Return a profile with some numbers changed; None changes nothing."""
     return recipes.change_profile(PROFILES, profile, changes, from_zero={"hidden", "seed"})
 
 
 @dataclass(slots=True)
 class TrainingResult:
-    """A trained model: its tensors (those of a trained encoder among them), its recipe, and the epochs' numbers."""
+    """A trained model, its tensors with those of a trained encoder, its recipe, and the numbers of its epochs."""
 
     model: ImpScore
     tensors: dict[str, Tensor]
@@ -106,15 +94,9 @@ class TrainingResult:
 def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None = None) -> TrainingResult:
     """Train on the `train` split and keep the epoch with the best accuracy on `validation`.
 
-    That accuracy is the paper's implicitness accuracy; where graded groups are learnt from, the pairs of their
-    sentences count as well. Without a validation part, the training part decides.
-
-    Args:
-        corpus: pairs and groups.
-        embedding: embeddings of the corpus's texts, frozen or trained along.
-        recipe: hyperparameters.
-        state: file that keeps the state after each epoch; an interrupted training goes on from it and ends with the
-            same model.
+    That accuracy is the paper's implicitness accuracy; in a training on graded groups, the pairs of their sentences
+    count as well. Without a validation part, the training part decides. `state` is a file for the state after each
+    epoch: an interrupted training resumes from it and ends with the same model.
     """
     generator = loop.seed_all(recipe.seed)
     model = ImpScore(
@@ -125,17 +107,20 @@ def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None
         sample = train_rows[_shuffle(len(train_rows), generator)[:ROWS].sort().values]
         with torch.no_grad():
             model.initialise(embedding(sample))
-    optimiser = torch.optim.Adam(
-        [
-            {"params": list(model.parameters()), "lr": recipe.learning_rate},
-            {"params": list(embedding.parameters()), "lr": recipe.tune_rate},
-        ],
-        weight_decay=recipe.weight_decay,
-    )
-    learner = loop.Learner(
-        optimiser=optimiser, generator=generator, weights=lambda: _collect_weights(model, embedding),
-        restore=lambda weights: _restore(weights, model, embedding),
-    )  # fmt: skip
+    parameters = [
+        {"params": list(model.parameters()), "lr": recipe.learning_rate},
+        {"params": list(embedding.parameters()), "lr": recipe.tune_rate},
+    ]
+    optimiser = torch.optim.Adam(parameters, weight_decay=recipe.weight_decay)
+
+    def weights() -> dict[str, Tensor]:
+        return {**{name: value.detach() for name, value in model.state_dict().items()}, **embedding.state()}
+
+    def restore(state: dict[str, Tensor]) -> None:
+        model.load_state_dict({name: state[name] for name in model.state_dict()})
+        embedding.load(state)
+
+    learner = loop.Learner(optimiser=optimiser, generator=generator, weights=weights, restore=restore)
 
     def epoch(number: int) -> tuple[float, int]:
         embedding.training(mode=True)
@@ -147,7 +132,7 @@ def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None
         return _measure_accuracy(corpus, model, embedding, recipe)
 
     outcome = loop.run(epoch, learner, loop.Criterion(("value", "count"), best_by="value"), recipe.epochs, state)
-    _restore(outcome.weights, model, embedding)
+    restore(outcome.weights)
     facts = {**asdict(recipe), "best_epoch": outcome.best_epoch}
     return TrainingResult(model.eval(), outcome.weights, facts, outcome.history)
 
@@ -156,7 +141,7 @@ Step = Tensor | list[Tensor]  # triples [n, 3], or the rows of graded groups
 
 
 def _draw_steps(corpus: Corpus, recipe: Recipe, generator: torch.Generator) -> Iterator[Step]:
-    """The batches of one epoch, newly shuffled: triples, and groups where they are learnt from, in mixed order."""
+    """Draw the batches of one epoch: triples, and groups in a training on groups, in mixed order."""
     size = recipe.batch if recipe.tune == "none" else recipe.tune_batch
     triples = corpus.select_triples("train")
     steps: list[Step] = list(torch.split(triples[_shuffle(len(triples), generator)], size)) if len(triples) else []
@@ -174,7 +159,7 @@ def _shuffle(count: int, generator: torch.Generator) -> Tensor:
 
 
 def _compute_loss(step: Step, model: ImpScore, embedding: Embedding, recipe: Recipe) -> Tensor:
-    """Each distinct sentence of a step is embedded and projected once."""
+    """Compute the loss of a step; each of its distinct sentences is embedded and projected once."""
     rows = torch.cat(step) if isinstance(step, list) else step
     distinct, positions = torch.unique(rows, return_inverse=True)
     meanings: Meaning = model(embedding(distinct))
@@ -182,14 +167,12 @@ def _compute_loss(step: Step, model: ImpScore, embedding: Embedding, recipe: Rec
     if isinstance(step, list):
         return _compute_group_loss(meanings.select(positions), [len(group) for group in step], recipe)
     s1, s2, s3 = (meanings.select(positions[:, side]) for side in range(3))
-    return loss(
-        s1, s2, s3, recipe.gamma_implicitness, recipe.gamma_pragmatics, recipe.alpha,
-        pragmatics=recipe.pragmatics, reduction=recipe.reduction,
-    )  # fmt: skip
+    weights = (recipe.gamma_implicitness, recipe.gamma_pragmatics, recipe.alpha)
+    return impscore.loss(s1, s2, s3, *weights, pragmatics=recipe.pragmatics, reduction=recipe.reduction)
 
 
 def _compute_group_loss(meanings: Meaning, sizes: list[int], recipe: Recipe) -> Tensor:
-    """Order within groups by step, and sentences of a group nearer to each other than to those of the next group."""
+    """Compute the loss of groups: their order, and smaller distances within them than to the next group."""
     comparisons, near_rows, far_rows, start = [], [], [], 0
     for number, size in enumerate(sizes):
         after = (start + size) % sum(sizes)
@@ -198,25 +181,25 @@ def _compute_group_loss(meanings: Meaning, sizes: list[int], recipe: Recipe) -> 
         far_rows += [after + level % sizes[(number + 1) % len(sizes)] for level in range(size)]
         start += size
     higher, lower, steps = torch.tensor(comparisons, device=meanings.implicitness.device).T
-    total = ranking_loss(meanings.implicitness, higher, lower, steps, recipe.group_sharpness)
+    total = impscore.ranking_loss(meanings.implicitness, higher, lower, steps, recipe.group_sharpness)
     if len(sizes) > 1:
-        distances = [
+        near, far = (
             pragmatic_distance(meanings, meanings.select(torch.tensor(rows)), recipe.pragmatics)
             for rows in (near_rows, far_rows)
-        ]
-        total = total + recipe.alpha * torch.relu(recipe.gamma_pragmatics - (distances[1] - distances[0])).mean()
+        )
+        total = total + recipe.alpha * torch.relu(recipe.gamma_pragmatics - (far - near)).mean()
     return total
 
 
 @torch.no_grad()
 def compute_meanings(rows: Tensor, model: ImpScore, embedding: Embedding) -> Meaning:
-    """Meanings of texts by row, a bounded number of embeddings at a time."""
+    """Compute the meanings of texts by row, a bounded number of embeddings at a time."""
     parts = [model(embedding(part)) for part in torch.split(rows, ROWS)] if len(rows) else [model(embedding(rows))]
     return Meaning(*(torch.cat(field) for field in zip(*parts, strict=True)))
 
 
 def _measure_accuracy(corpus: Corpus, model: ImpScore, embedding: Embedding, recipe: Recipe) -> tuple[float, int]:
-    """The accuracy that chooses the epoch, and on how many triples and groups."""
+    """Measure the accuracy that chooses the epoch; return it with the number of triples and groups."""
     split = "validation" if len(corpus.select_triples("validation")) or corpus.select_groups("validation") else "train"
     triples, groups = corpus.select_triples(split), corpus.select_groups(split) if recipe.group_sharpness else []
     distinct, positions = torch.unique(torch.cat([triples.flatten(), *groups]), return_inverse=True)
@@ -227,12 +210,3 @@ def _measure_accuracy(corpus: Corpus, model: ImpScore, embedding: Embedding, rec
         correct_count += int((part.unsqueeze(0) > part.unsqueeze(1)).triu(1).sum())
         comparison_count += len(part) * (len(part) - 1) // 2
     return correct_count / max(comparison_count, 1), len(triples) + len(groups)
-
-
-def _collect_weights(model: ImpScore, embedding: Embedding) -> dict[str, Tensor]:
-    return {**{name: value.detach() for name, value in model.state_dict().items()}, **embedding.state()}
-
-
-def _restore(weights: dict[str, Tensor], model: ImpScore, embedding: Embedding) -> None:
-    model.load_state_dict({name: weights[name] for name in model.state_dict()})
-    embedding.load(weights)

@@ -1,4 +1,4 @@
-"""One head of a model: an encoder, ImpScore fitted on it, and what it says of the texts at hand."""
+"""One head of a model: ImpScore fitted on an encoder, and its numbers for the training texts."""
 
 import logging
 from collections.abc import Callable
@@ -42,16 +42,10 @@ def fit(
     state: Path | None = None,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Head:
-    """Fit one head.
+    """Fit one head on rows of `pairs` and, if there is a training on groups, on groups: group, level, text, split.
 
-    Args:
-        pairs: rows of the table `pairs`.
-        groups: group, level, text, split, if groups are learnt from.
-        recipe: hyperparameters.
-        encoder: a loaded encoder, with the recipe's pooling.
-        embeddings: folder of the embedding files.
-        state: file from which an interrupted training goes on.
-        on_progress: told how many sentences each batch encoded.
+    The encoder has the recipe's pooling; `embeddings` is the folder of embedding files. An interrupted training resumes
+    from the file `state`. `on_progress` gets the number of sentences of each encoded batch.
     """
     full_corpus = make_corpus(pairs, groups)
     embedding: Embedding
@@ -59,24 +53,17 @@ def fit(
         embedding = Frozen(load_or_encode(embeddings, encoder, full_corpus.texts, on_progress), encoder.last)
     else:
         embedding = Tuned(encoder, full_corpus.texts, recipe.tune, torch.Generator().manual_seed(recipe.seed))
-    train_corpus = full_corpus
-    if recipe.is_balanced or recipe.has_hard_negatives:
-        train = pairs.filter(pl.col("split") == "train")
-        if recipe.is_balanced:
-            train = balance_lengths(train, recipe.seed)
-            log.info(
-                "learning from %d of %d length-matched pairs", len(train), len(full_corpus.select_triples("train"))
-            )
-        if recipe.has_hard_negatives:
-            train = _add_hard_negatives(train, recipe.seed, encoder, embeddings)
-        train_corpus = full_corpus.replace_train(train)
-    if not len(train_corpus.select_triples("train")) and not (
-        recipe.group_sharpness and train_corpus.select_groups("train")
-    ):
-        reason = (
-            "; none is left once lengths are matched (is_balanced)" if len(full_corpus.select_triples("train")) else ""
-        )
+    train = train_pairs = pairs.filter(pl.col("split") == "train")
+    if recipe.is_balanced:
+        train = balance_lengths(train, recipe.seed)
+        log.info("learning from %d of %d length-matched pairs", len(train), len(train_pairs))
+    if recipe.has_hard_negatives:  # near to their pairs' explicit sentences, by the encoder before its training
+        vectors = load_or_encode(embeddings, encoder, train["explicit"].to_list())[:, -encoder.last :]
+        train = add_negatives(train.drop("negative"), recipe.seed, vectors)[0].select(train.columns)
+    if not len(train) and not (recipe.group_sharpness and full_corpus.select_groups("train")):
+        reason = "; none is left once lengths are matched (is_balanced)" if len(train_pairs) else ""
         raise BadInput(f"there is nothing to train on: no pair has the split train{reason}")
+    train_corpus = full_corpus if train is train_pairs else full_corpus.replace_train(train)
     result = impscore.fit(train_corpus, embedding, recipe, state)
     meanings = impscore.compute_meanings(torch.arange(len(full_corpus.texts)), result.model, embedding)
     meanings = Meaning(*(field.cpu() for field in meanings))
@@ -85,24 +72,10 @@ def fit(
         value=pl.Series(meanings.implicitness[full_corpus.graded].double().numpy()),
         pragmatic=pl.Series(meanings.pragmatic[full_corpus.graded].numpy()),
     )
-    return Head(
-        result.tensors,
-        config,
-        result.history,
-        _measure_triples(pairs, full_corpus.triples, meanings, result.model.design.pragmatics),
-        graded,
-    )
-
-
-def _add_hard_negatives(train: pl.DataFrame, seed: int, encoder: Encoder, embeddings: Path) -> pl.DataFrame:
-    """Pairs with negatives that are near to their own explicit sentences, by the encoder as it comes."""
-    vectors = load_or_encode(embeddings, encoder, train["explicit"].to_list())[:, -encoder.last :]
-    hard_pairs, _ = add_negatives(train.drop("negative"), seed, vectors)
-    return hard_pairs.select(train.columns)
-
-
-def _measure_triples(pairs: pl.DataFrame, rows: Tensor, meanings: Meaning, metric: Any) -> pl.DataFrame:
-    s1, s2, s3 = (meanings.select(rows[:, side]) for side in range(3))
-    numbers = {f"i{n}": s.implicitness.double().numpy() for n, s in enumerate((s1, s2, s3), 1)}
-    near, far = (pragmatic_distance(s1, s, metric).double().numpy() for s in (s2, s3))
-    return pairs.select("pair_id", "source", "split").with_columns(**numbers, near=near, far=far)
+    sides = [meanings.select(full_corpus.triples[:, side]) for side in range(3)]
+    numbers = {f"i{n}": side.implicitness.double().numpy() for n, side in enumerate(sides, 1)}
+    for name, side in (("near", sides[1]), ("far", sides[2])):
+        distances = pragmatic_distance(sides[0], side, result.model.design.pragmatics)
+        numbers[name] = distances.double().numpy()
+    triples = pairs.select("pair_id", "source", "split").with_columns(**numbers)
+    return Head(result.tensors, config, result.history, triples, graded)

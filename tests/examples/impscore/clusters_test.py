@@ -24,7 +24,6 @@ ZH = [
 
 
 def trigrams(text: str) -> set[str]:
-    """Character trigrams of a lower-cased text."""
     return {text.lower()[i : i + 3] for i in range(len(text) - 2)}
 
 
@@ -37,8 +36,8 @@ def by_hand(texts: list[str], threshold: float = THRESHOLD) -> list[int]:
             shared = len(grams[i] & grams[j])
             alike = min(map(len, (texts[i], texts[j]))) >= 8 and shared / len(grams[i] | grams[j]) >= threshold
             if alike or texts[i] == texts[j]:
-                one, other = sorted((label[i], label[j]))
-                label = [one if x == other else x for x in label]
+                least, greatest = sorted((label[i], label[j]))
+                label = [least if number == greatest else number for number in label]
     return label
 
 
@@ -73,10 +72,10 @@ def test_a_chain_is_one_cluster() -> None:
 @pytest.mark.parametrize("texts", [[], ["one"], [""], ["a", "b"], ["a longer text", "quite another one"]])
 def test_small_and_unlike_inputs(texts: list[str]) -> None:
     """Nothing, one text and texts without likeness are clusters of their own, as int64."""
-    found = cluster_near_duplicates(texts)
-    assert found.tolist() == list(range(len(texts)))
-    assert found.dtype == np.int64
-    assert cluster_near_duplicates(pl.Series(texts, dtype=pl.String)).tolist() == found.tolist()
+    labels = cluster_near_duplicates(texts)
+    assert labels.tolist() == list(range(len(texts)))
+    assert labels.dtype == np.int64
+    assert cluster_near_duplicates(pl.Series(texts, dtype=pl.String)).tolist() == labels.tolist()
 
 
 @settings(deadline=None)
@@ -96,11 +95,11 @@ def test_order_does_not_matter(texts: list[str], random: object) -> None:
 @given(st.lists(st.text(max_size=40), max_size=20))
 def test_any_text_has_a_cluster(texts: list[str]) -> None:
     """Whatever the texts, each has a label that is its own label, and equal texts share one."""
-    found = cluster_near_duplicates(texts)
-    assert len(found) == len(texts)
-    assert (found[found] == found).all()
+    labels = cluster_near_duplicates(texts)
+    assert len(labels) == len(texts)
+    assert (labels[labels] == labels).all()
     for i, text in enumerate(texts):
-        assert found[texts.index(text)] == found[i]
+        assert labels[texts.index(text)] == labels[i]
 
 
 def test_a_flood_of_look_alikes() -> None:

@@ -11,18 +11,15 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput
 from pipeline.examples.impscore.quality import PUBLISHED, rate_share, rate_sources, read_judgements, sample
 from pipeline.examples.sources import SOURCES
+from tests.examples.sources.writing import text
 
 
 def pairs(**counts: int) -> pl.DataFrame:
     """So many triples of each source."""
-    rows = [
-        (f"{source}{i}", source, f"hint {i}", f"say {i}", f"foreign {i}")
-        for source, n in counts.items()
-        for i in range(n)
-    ]
-    return pl.DataFrame(
-        rows, schema=dict.fromkeys(("pair_id", "source", "implicit", "explicit", "negative"), pl.String), orient="row"
-    )
+    numbers = [(source, i) for source, count in counts.items() for i in range(count)]
+    rows = [(f"{source}{i}", source, f"hint {i}", f"say {i}", f"foreign {i}") for source, i in numbers]
+    columns = ("pair_id", "source", "implicit", "explicit", "negative")
+    return pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
 
 
 def test_ten_and_ten_of_each_source() -> None:
@@ -30,9 +27,8 @@ def test_ten_and_ten_of_each_source() -> None:
     rows = sample(pairs(a=50, b=30))
     assert rows.columns == ["item", "source", "first", "second", "kind"]
     assert rows["item"].to_list() == list(range(1, 41))
-    assert sorted(rows.group_by("source", "kind").len().rows()) == [
-        ("a", "negative", 10), ("a", "positive", 10), ("b", "negative", 10), ("b", "positive", 10),
-    ]  # fmt: skip
+    counts = [(source, kind, 10) for source in "ab" for kind in ("negative", "positive")]
+    assert sorted(rows.group_by("source", "kind").len().rows()) == counts
     assert rows.select("source", "first").n_unique() == 40
     assert rows["source"].to_list() != sorted(rows["source"])
     assert rows["kind"].to_list() != sorted(rows["kind"], reverse=True)
@@ -47,13 +43,13 @@ def test_the_texts_do_not_tell_which() -> None:
 
 @settings(deadline=None)
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 2**32 - 1))
-def test_sample_is_stratified_and_repeats(count: int, wanted: int, seed: int) -> None:
+def test_sample_is_stratified_and_repeats(count: int, size: int, seed: int) -> None:
     """Half are positive however many there are, and the order of the rows does not matter."""
-    given_pairs = pairs(a=count, b=3)
-    rows = sample(given_pairs, wanted, seed)
+    all_pairs = pairs(a=count, b=3)
+    rows = sample(all_pairs, size, seed)
     kinds = rows.filter(pl.col("source") == "a")["kind"].to_list()
-    assert kinds.count("positive") == kinds.count("negative") == min(count, wanted) // 2
-    assert rows.equals(sample(given_pairs.reverse(), wanted, seed))
+    assert kinds.count("positive") == kinds.count("negative") == min(count, size) // 2
+    assert rows.equals(sample(all_pairs.reverse(), size, seed))
 
 
 def test_another_seed_shows_other_pairs() -> None:
@@ -80,44 +76,36 @@ def test_scale_wants_a_share(share: float) -> None:
 
 def test_rate_by_hand() -> None:
     """Shares and ratings by source beside the published one; what was not judged does not count."""
-    answers = pl.DataFrame({
-        "source": ["absa"] * 5 + ["own"] * 3,
-        "appropriate": [True, True, True, False, None, True, False, False],
-    })  # fmt: skip
+    sources, is_appropriate = ["absa"] * 5 + ["own"] * 3, [True, True, True, False, None, True, False, False]
+    answers = pl.DataFrame({"source": sources, "appropriate": is_appropriate})
     assert rate_sources(answers).rows() == [("absa", 4, 0.75, 4, 4), ("own", 3, pytest.approx(1 / 3), 2, None)]
     assert rate_sources(answers.clear()).columns == ["source", "n", "share", "rating", "published"]
 
 
+ANSWERS = "item,same_meaning,first_more_implicit"
 KEY = "item,source,kind\n1,a,positive\n2,a,negative\n3,b,positive\n4,b,negative\n5,b,positive\n"
 
 
 def test_a_judges_file(tmp_path: Path) -> None:
     """A pair is appropriate if the first is more implicit and both mean the same just if it is positive."""
-    path, key = tmp_path / "judge.csv", tmp_path / "key.csv"
-    key.write_text(KEY, encoding="utf-8")
-    path.write_text(
-        "item,same_meaning,first_more_implicit\n1,1,1\n2,0,Yes\n3,no,1\n4,1,TRUE\n5, ,1\n", encoding="utf-8"
-    )
+    key = text(tmp_path / "key.csv", KEY)
+    path = text(tmp_path / "judge.csv", f"{ANSWERS}\n1,1,1\n2,0,Yes\n3,no,1\n4,1,TRUE\n5, ,1\n")
     assert read_judgements(path, key).rows() == [("a", True), ("a", True), ("b", False), ("b", False), ("b", None)]
-    path.write_text("item,same_meaning,first_more_implicit\n2,0,0\n", encoding="utf-8")
-    assert read_judgements(path, key).rows() == [("a", False)]
+    assert read_judgements(text(path, f"{ANSWERS}\n2,0,0\n"), key).rows() == [("a", False)]
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("answers", "message"),
     [
-        ("item,same_meaning,first_more_implicit\n1,2,1\n", "row 2: field 'same_meaning' should be 1 or 0, found '2'"),
+        (f"{ANSWERS}\n1,2,1\n", "row 2: field 'same_meaning' should be 1 or 0, found '2'"),
         ("item,same_meaning\n1,1\n", "row 2: field 'first_more_implicit' should be 1 or 0, found None"),
-        ("item,same_meaning,first_more_implicit\n9,1,1\n", "row 2: field 'item' is '9', expected"),
+        (f"{ANSWERS}\n9,1,1\n", "row 2: field 'item' is '9', expected"),
     ],
 )
-def test_a_bad_verdict_is_named(tmp_path: Path, text: str, told: str) -> None:
+def test_a_bad_verdict_is_named(tmp_path: Path, answers: str, message: str) -> None:
     """An answer or item that is none is named by row and field."""
-    path, key = tmp_path / "judge.csv", tmp_path / "key.csv"
-    key.write_text(KEY, encoding="utf-8")
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(BadInput, match=re.escape(told)):
-        read_judgements(path, key)
+    with pytest.raises(BadInput, match=re.escape(message)):
+        read_judgements(text(tmp_path / "judge.csv", answers), text(tmp_path / "key.csv", KEY))
 
 
 def test_published_ratings() -> None:

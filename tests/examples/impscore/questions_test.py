@@ -11,24 +11,19 @@ from hypothesis import strategies as st
 from pipeline import sample
 from pipeline.errors import BadInput
 from pipeline.examples.impscore import groups, questions
+from tests.examples.sources.writing import jsonl
 
 GOOD = {"reference": "Make me some tea.", "options": ["My hands are so cold.", "That bus is late."], "answer": 0}
 
 
-def write(path: Path, *entries: object) -> Path:
-    """A file with a line for each entry."""
-    path.write_text("\n".join(e if isinstance(e, str) else json.dumps(e) for e in entries), encoding="utf-8")
-    return path
-
-
 def test_a_row_a_question(tmp_path: Path) -> None:
     """Questions come out as they stand; the answer is counted from 0."""
-    found = questions.read(write(tmp_path / "q.jsonl", GOOD, "", GOOD | {"answer": 1}))
-    assert found.rows(named=True) == [GOOD, GOOD | {"answer": 1}]
+    rows = questions.read(jsonl(tmp_path / "q.jsonl", GOOD, "", GOOD | {"answer": 1}))
+    assert rows.rows(named=True) == [GOOD, GOOD | {"answer": 1}]
 
 
 @pytest.mark.parametrize(
-    ("entry", "said"),
+    ("entry", "message"),
     [
         ("{", "broken JSON"),
         ([], r"expected a JSON object, found \[\]"),
@@ -46,10 +41,10 @@ def test_a_row_a_question(tmp_path: Path) -> None:
         ({k: v for k, v in GOOD.items() if k != "answer"}, "from 0 to 1"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path: Path, entry: object, said: str) -> None:
+def test_a_bad_line_is_named(tmp_path: Path, entry: object, message: str) -> None:
     """What is not a question is bad input that names file, line, field and what was expected."""
-    with pytest.raises(BadInput, match=said) as caught:
-        questions.read(write(tmp_path / "q.jsonl", GOOD, entry))
+    with pytest.raises(BadInput, match=message) as caught:
+        questions.read(jsonl(tmp_path / "q.jsonl", GOOD, entry))
     assert "q.jsonl, line 2: " in str(caught.value)
 
 
@@ -57,22 +52,19 @@ def test_no_file_no_questions_no_text(tmp_path: Path) -> None:
     """A missing file, an empty one and one in another encoding are named."""
     other = tmp_path / "gb.jsonl"
     other.write_bytes(json.dumps(GOOD).encode() + b"\n" + "你好".encode("gb18030"))
-    for path, said in (
+    for path, message in (
         (tmp_path / "none.jsonl", "no such file"),
-        (write(tmp_path / "e.jsonl", "", ""), "no questions"),
+        (jsonl(tmp_path / "e.jsonl", "", ""), "no questions"),
         (other, "line 2: byte 0x.. is not UTF-8"),
     ):
-        with pytest.raises(BadInput, match=said):
+        with pytest.raises(BadInput, match=message):
             questions.read(path)
 
 
 def graded(count: int) -> pl.DataFrame:
     """Groups of three sentences."""
-    return pl.DataFrame(
-        [(f"g{g}", level, f"{g} at {level}") for g in range(count) for level in (1, 2, 3)],
-        schema={"group": pl.String, "level": pl.Int64, "text": pl.String},
-        orient="row",
-    )
+    rows = [(f"g{group}", level, f"{group} at {level}") for group in range(count) for level in (1, 2, 3)]
+    return pl.DataFrame(rows, schema=["group", "level", "text"], orient="row")
 
 
 @settings(deadline=None)
@@ -83,22 +75,22 @@ def test_questions_of_groups(count: int, options: int, seed: int) -> None:
         with pytest.raises(BadInput, match=f"no more than the {count}"):
             questions.from_groups(graded(count), options, seed)
         return
-    found = questions.from_groups(graded(count), options, seed)
-    assert found["group"].to_list() == sorted(f"g{g}" for g in range(count))
-    for row in found.iter_rows(named=True):
+    rows = questions.from_groups(graded(count), options, seed)
+    assert rows["group"].to_list() == sorted(f"g{g}" for g in range(count))
+    for row in rows.iter_rows(named=True):
         number = row["group"].removeprefix("g")
         assert row["reference"] == f"{number} at 1"
         assert row["options"][row["answer"]] == f"{number} at 3"
         assert len(set(row["options"])) == options
         assert set(row["options"]) <= {f"{g} at 3" for g in range(count)}
-    assert found.equals(questions.from_groups(graded(count).reverse(), options, seed))
+    assert rows.equals(questions.from_groups(graded(count).reverse(), options, seed))
 
 
 def test_the_right_place_is_drawn() -> None:
     """Of 300 questions each place is right about as often, so that a place tells nothing; another seed asks others."""
-    found = questions.from_groups(graded(300))
-    assert all(70 < (found["answer"] == place).sum() < 130 for place in range(3))
-    assert not found.equals(questions.from_groups(graded(300), seed=1))
+    rows = questions.from_groups(graded(300))
+    assert all(70 < (rows["answer"] == place).sum() < 130 for place in range(3))
+    assert not rows.equals(questions.from_groups(graded(300), seed=1))
 
 
 def test_two_groups_that_end_alike_do_not_confuse() -> None:
@@ -111,5 +103,5 @@ def test_two_groups_that_end_alike_do_not_confuse() -> None:
 
 def test_questions_of_the_shipped_groups_can_be_written_and_read(tmp_path: Path) -> None:
     """What is made of groups is what the reader reads."""
-    made = questions.from_groups(groups.read(sample.GROUPS["en"])).drop("group")
-    assert questions.read(write(tmp_path / "q.jsonl", *made.iter_rows(named=True))).equals(made)
+    rows = questions.from_groups(groups.read(sample.GROUPS["en"])).drop("group")
+    assert questions.read(jsonl(tmp_path / "q.jsonl", *rows.iter_rows(named=True))).equals(rows)

@@ -16,13 +16,13 @@ def test_the_worked_example_of_table_7(tmp_path: Path) -> None:
         ("Yes.", "Is the pope Catholic?", "Do you expect Sheila to be late for the party tonight?"),
         ("Yes.", " ", "Is it late?"), ("", "It is\n  dark. ", "\nIs it late?"),
     )  # fmt: skip
-    found = read("implicatures", path)
-    assert labels(found) == [
+    data_set = read("implicatures", path)
+    assert labels(data_set) == [
         ("- Do you expect Sheila to be late for the party tonight? - Is the pope Catholic?", "implicit", None),
         ("- Is it late? - It is dark.", "implicit", None),
     ]
-    assert found.sentences["prompt"].to_list() == ["dialogue_en"] * 2
-    assert reasons(found) == [("blank_text", f"{path.name}:2")]
+    assert data_set.sentences["prompt"].to_list() == ["dialogue_en"] * 2
+    assert reasons(data_set) == [("blank_text", f"{path.name}:2")]
 
 
 def test_implicatures_of_tasksource(tmp_path: Path) -> None:
@@ -39,21 +39,20 @@ def test_ludwig(tmp_path: Path) -> None:
         tmp_path / "test_conversational_implicatures.csv", header, ("Cold?", "No.", "No."), ("Cold?", "Brr.", ""),
         ("Cold?", "Brr.", "Yes. It is."),
     )  # fmt: skip
-    found = read("ludwig", tmp_path)
-    assert labels(found) == [
+    data_set = read("ludwig", tmp_path)
+    assert labels(data_set) == [
         ("- Is it late? - It is dark.", "implicit", "- Is it late? - Yes."),
         ("- Cold? - Brr.", "implicit", "- Cold? - Yes. It is."),
     ]
     name = "test_conversational_implicatures.csv"
-    assert reasons(found) == [("same_text", f"{name}:1"), ("no_explanation", f"{name}:2")]
+    assert reasons(data_set) == [("same_text", f"{name}:1"), ("no_explanation", f"{name}:2")]
     assert SOURCES["ludwig"].prompt is None
     assert SOURCES["implicatures"].prompt == dialogue.LUDWIG_ALTERNATIVE
 
 
 def item(relation: str, log: str, prag: str) -> dict[str, str]:
-    """A row of ImpPres."""
-    said = {"sentence1": "The tea is warm.", "sentence2": "The tea is not hot."}
-    return {**said, "gold_label_log": log, "gold_label_prag": prag, "spec_relation": relation, "item_type": "target"}
+    sentences = {"sentence1": "The tea is warm.", "sentence2": "The tea is not hot.", "item_type": "target"}
+    return {**sentences, "gold_label_log": log, "gold_label_prag": prag, "spec_relation": relation}
 
 
 def test_imppres(tmp_path: Path) -> None:
@@ -66,10 +65,10 @@ def test_imppres(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"holds no modals\.jsonl"):
         read("imppres", tmp_path)
     jsonl(tmp_path / "modals.jsonl", *rows)
-    found = read("imppres", tmp_path)
-    assert labels(found) == [("The tea is warm.", "implicit", "The tea is not hot.")] * 3
-    assert found.sentences["item_id"][2] == "modals.jsonl:1"
-    assert [reason for reason, _ in reasons(found)] == ["reversed", "no_implicature", "no_implicature"] * 3
+    data_set = read("imppres", tmp_path)
+    assert labels(data_set) == [("The tea is warm.", "implicit", "The tea is not hot.")] * 3
+    assert data_set.sentences["item_id"][2] == "modals.jsonl:1"
+    assert [reason for reason, _ in reasons(data_set)] == ["reversed", "no_implicature", "no_implicature"] * 3
     bad = jsonl(tmp_path / "bad.jsonl", rows[0], item("implicature_PtoN", "perhaps", "entailment"))
     with pytest.raises(BadInput, match=r"bad\.jsonl, line 2: field 'gold_label_log' should be one of entailment"):
         read("imppres", bad)
@@ -89,13 +88,13 @@ RTE = """<?xml version="1.0" encoding="UTF-8"?>
 
 def test_pdtb(tmp_path: Path) -> None:
     """Entailing pairs are implicit with their hypothesis as the explicit form, from XML and from a table."""
-    found = read("pdtb", text(tmp_path / "pairs.xml", RTE).parent)
-    assert labels(found) == [("The cups & pots are all packed.", "implicit", "We move.")]
-    assert found.sentences["item_id"].to_list() == ["pairs.xml:7"]
+    data_set = read("pdtb", text(tmp_path / "pairs.xml", RTE).parent)
+    assert labels(data_set) == [("The cups & pots are all packed.", "implicit", "We move.")]
+    assert data_set.sentences["item_id"].to_list() == ["pairs.xml:7"]
     whys = ("not_entailing", "no_explanation", "no_label")
-    assert reasons(found) == [(why, f"pairs.xml:{n}") for n, why in enumerate(whys, 8)]
+    assert reasons(data_set) == [(why, f"pairs.xml:{n}") for n, why in enumerate(whys, 8)]
     rows = [("TRUE", "We move.", "All is packed."), ("false", "It is Monday.", "It rains.")]
-    found = read("pdtb", table(tmp_path / "pairs.csv", ("entailment", "hypothesis", "text"), *rows))
-    assert labels(found) == [("All is packed.", "implicit", "We move.")]
+    data_set = read("pdtb", table(tmp_path / "pairs.csv", ("entailment", "hypothesis", "text"), *rows))
+    assert labels(data_set) == [("All is packed.", "implicit", "We move.")]
     with pytest.raises(BadInput, match=r"pairs\.xml, line 6: field 'entailment' should be one of"):
         read("pdtb", text(tmp_path / "pairs.xml", RTE.replace('"NO"', '"MAYBE"')))

@@ -34,21 +34,18 @@ TOXIGEN = ("target_group", "intent", "toxicity_human", "text")  # not in the pub
 def test_toxigen_boundaries(tmp_path: Path, toxicity: float, intent: float, label: str) -> None:
     """Toxicity from 2 to 4 with both ends and intent below 4 is implicit, both above 4 explicit (IMP-13)."""
     path = table(tmp_path / "toxigen.csv", TOXIGEN, ("cats", intent, toxicity, "b'cats will be cats'"))
-    found = read("toxigen", path)
+    data_set = read("toxigen", path)
     prompt = "hate_en" if label == "implicit" else None
-    assert found.sentences.rows() == [("toxigen.csv:1", "en", "cats will be cats", label, None, prompt)]
+    assert data_set.sentences.rows() == [("toxigen.csv:1", "en", "cats will be cats", label, None, prompt)]
 
 
 def test_toxigen_texts_and_levels(tmp_path: Path) -> None:
     """A repr of bytes is decoded, a plain text stays, a row without a level or a text is dropped."""
     rows = [("cats", 1, 3, r"""b"it\xe2\x80\x99s\n a cat's 'life' \\o/" """.strip()), ("", 1, 3, "b-list cats"),
             ("", "", 3, "no level"), ("", 1, 3, "b''")]  # fmt: skip
-    found = read("toxigen", table(tmp_path / "toxigen.csv", TOXIGEN, *rows))
-    assert labels(found) == [
-        ("it\u2019s a cat's 'life' \\o/", "implicit", None),
-        ("b-list cats", "implicit", None),
-    ]
-    assert reasons(found) == [("no_label", "toxigen.csv:3"), ("blank_text", "toxigen.csv:4")]
+    data_set = read("toxigen", table(tmp_path / "toxigen.csv", TOXIGEN, *rows))
+    assert labels(data_set) == [("it\u2019s a cat's 'life' \\o/", "implicit", None), ("b-list cats", "implicit", None)]
+    assert reasons(data_set) == [("no_label", "toxigen.csv:3"), ("blank_text", "toxigen.csv:4")]
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
@@ -58,7 +55,7 @@ def test_decoding_undoes_repr(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "text", "said"),
+    ("level", "text", "message"),
     [
         ("6", "cats", "field 'toxicity_human' should be a number from 1 to 5 but is '6'"),
         ("nan", "cats", "field 'toxicity_human'"),
@@ -69,10 +66,10 @@ def test_decoding_undoes_repr(text: str) -> None:
         ("3", r"b'\d'", "field 'text'"),
     ],
 )
-def test_toxigen_bad_rows(tmp_path: Path, level: str, text: str, said: str) -> None:
+def test_toxigen_bad_rows(tmp_path: Path, level: str, text: str, message: str) -> None:
     """A level out of range and a broken repr stop the reading, by file and line; a repr is never evaluated as code."""
     path = table(tmp_path / "toxigen.csv", TOXIGEN, ("", 1, 2, "fine"), ("", 1, level, text))
-    with pytest.raises(BadInput, match=said) as caught:
+    with pytest.raises(BadInput, match=message) as caught:
         read("toxigen", path)
     assert "toxigen.csv, line 3" in str(caught.value)
 
@@ -89,18 +86,18 @@ def test_latent_hatred(tmp_path: Path) -> None:
         (explained, "gardeners", "Gardeners steal tea."), (explained, "gardeners", "Gardeners are careless."),
         (alone, "gardeners", " "), tabs=True,
     )  # fmt: skip
-    found = read("latent_hatred", tmp_path)
+    data_set = read("latent_hatred", tmp_path)
     cleaned = "Funny how the gate is always open & the tea gone."
-    assert labels(found) == [
+    assert labels(data_set) == [
         (alone, "implicit", None),
         ("I dislike gardeners.", "explicit", None),
         ("Nice roses.", "neither", None),
         (cleaned, "implicit", "Gardeners steal tea."),
         (cleaned, "implicit", "Gardeners are careless."),
     ]
-    assert reasons(found) == [("explained_in_stage_3", f"{stage1.name}:1"), ("no_explanation", f"{stage3.name}:3")]
-    assert found.sentences["prompt"].null_count() == 5
-    assert labels(read("latent_hatred", stage3)) == labels(found)[3:]
+    assert reasons(data_set) == [("explained_in_stage_3", f"{stage1.name}:1"), ("no_explanation", f"{stage3.name}:3")]
+    assert data_set.sentences["prompt"].null_count() == 5
+    assert labels(read("latent_hatred", stage3)) == labels(data_set)[3:]
     assert len(labels(read("latent_hatred", stage1))) == 4
     stage3.unlink()
     with pytest.raises(BadInput, match=r"holds no implicit_hate_v1_stg3_posts\.tsv$"):
@@ -118,15 +115,16 @@ def test_entities_are_unescaped_once(tmp_path: Path) -> None:
 def test_dghsd(tmp_path: Path) -> None:
     """Animosity is implicit, other hate explicit, hate without a type dropped; ids are the data set's own."""
     header = ("", "acl.id", "X1", "text", "label", "type", "target", "level", "split")
-    said = [("hate", "animosity"), ("hate", "derogation"), ("hate", "dehumanization"), ("hate", "threatening"),
+    classes = [("hate", "animosity"), ("hate", "derogation"), ("hate", "dehumanization"), ("hate", "threatening"),
             ("hate", "support"), ("nothate", "none"), ("hate", "notgiven"), ("nothate", "notgiven")]  # fmt: skip
-    rows = [(n, f"acl{n}", n, f"Sentence {n}.", *pair, "cats", "original", "train") for n, pair in enumerate(said)]
+    rows = [(n, f"acl{n}", n, f"Sentence {n}.", *pair, "cats", "original", "train") for n, pair in enumerate(classes)]
     old = table(tmp_path / "Dynamically Generated Hate Dataset v0.2.2.csv", header)
-    found = read("dghsd", table(old.with_name("Dynamically Generated Hate Dataset v0.2.3.csv"), header, *rows).parent)
-    assert found.sentences["label"].to_list() == ["implicit", *["explicit"] * 4, "neither", "neither"]
-    assert found.sentences["item_id"].to_list() == [f"acl{n}" for n in (0, 1, 2, 3, 4, 5, 7)]
-    assert found.sentences["prompt"].to_list() == ["hate_en", *[None] * 6]
-    assert reasons(found) == [("no_label", "acl6")]
+    table(tmp_path / "Dynamically Generated Hate Dataset v0.2.3.csv", header, *rows)
+    data_set = read("dghsd", tmp_path)
+    assert data_set.sentences["label"].to_list() == ["implicit", *["explicit"] * 4, "neither", "neither"]
+    assert data_set.sentences["item_id"].to_list() == [f"acl{n}" for n in (0, 1, 2, 3, 4, 5, 7)]
+    assert data_set.sentences["prompt"].to_list() == ["hate_en", *[None] * 6]
+    assert reasons(data_set) == [("no_label", "acl6")]
     with pytest.raises(BadInput, match=r"line 3: field 'item_id' should be one that no other row has but is 'acl0'"):
         read("dghsd", table(old, header, rows[0], rows[0]))
     with pytest.raises(BadInput, match=r"line 2: field 'type' should be one of animosity, .* but is 'teasing'"):
@@ -143,10 +141,10 @@ def test_ishate(tmp_path: Path) -> None:
         tmp_path / "ishate_train.csv", ("hateful_layer", "implicit_layer", "text"), ("Non-HS", "", "Cats eat ."),
         ("HS", "", "Cats , eh ?"),
     )  # fmt: skip
-    found = read("ishate", tmp_path)
-    assert [row[1] for row in labels(found)] == ["implicit", "explicit", "neither", "neither"]
-    assert found.sentences["prompt"].to_list() == ["hate_en", None, None, None]
-    assert reasons(found) == [("blank_text", "ishate_dev.csv:4"), ("no_label", "ishate_train.csv:2")]
+    data_set = read("ishate", tmp_path)
+    assert [row[1] for row in labels(data_set)] == ["implicit", "explicit", "neither", "neither"]
+    assert data_set.sentences["prompt"].to_list() == ["hate_en", None, None, None]
+    assert reasons(data_set) == [("blank_text", "ishate_dev.csv:4"), ("no_label", "ishate_train.csv:2")]
     rows = pl.DataFrame({"text": ["Cats , hm ."], "hateful_layer": ["HS"], "implicit_layer": ["Implicit HS"]})
     rows.write_parquet(tmp_path / "ishate_train.parquet.gzip", compression="gzip")
     assert labels(read("ishate", tmp_path / "ishate_train.parquet.gzip")) == [("Cats , hm .", "implicit", None)]
@@ -163,19 +161,15 @@ def test_sbic(tmp_path: Path) -> None:
             (1, 1, "Moles dig.", "moles", "Moles dig.")]  # fmt: skip
     path = table(tmp_path / "SBIC.v2.trn.csv", header, *rows)
     table(tmp_path / "SBIC.v2.agg.trn.csv", ("post",), ("not read",))
-    found = read("sbic", tmp_path)
-    assert labels(found) == [
+    data_set = read("sbic", tmp_path)
+    assert labels(data_set) == [
         ("Cats know & care.", "implicit", "cats are sly"),
         ("Cats know & care.", "implicit", "cats are vain"),
         (owls, "neither", None),
         ("Bees buzz.", "neither", None),
     ]
-    assert reasons(found) == [
-        (reason, f"{path.name}:{row}")
-        for row, reason in [
-            (3, "same_row"), (4, "another_reader"), (5, "no_explanation"), (6, "no_explanation"), (8, "same_row"),
-            (9, "no_label"), (10, "blank_text"), (12, "same_text"),
-        ]
-    ]  # fmt: skip
-    assert read_count(found) == len(rows)
-    assert found.sentences["prompt"].null_count() == 4
+    dropped = {3: "same_row", 4: "another_reader", 5: "no_explanation", 6: "no_explanation", 8: "same_row"}
+    dropped |= {9: "no_label", 10: "blank_text", 12: "same_text"}
+    assert reasons(data_set) == [(reason, f"{path.name}:{row}") for row, reason in dropped.items()]
+    assert read_count(data_set) == len(rows)
+    assert data_set.sentences["prompt"].null_count() == 4

@@ -1,5 +1,6 @@
 """The thirteen by name, one's own sentences, what all readers refuse, and the counts of the real files."""
 
+from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,22 +24,19 @@ FOLDERS = {
     "absa": "absa_implicit_en",
     "r3": "r3_sarcasm_en",
 }
+LABELS = ("implicit", "explicit", "neither")
 
 
 def test_the_thirteen_of_table_6() -> None:
     """Their pairs add up to the paper's total, and models wrote 33,862 and 1,496 of them (IMP-12, IMP-15)."""
     assert len(SOURCES) == 13
     assert sum(source.table6 for source in SOURCES.values()) == 56_290
-    wrote = {how: sum(s.table6 for s in SOURCES.values() if s.how == how) for how in {s.how for s in SOURCES.values()}}
-    assert wrote == {"labels": 20_932, "gpt-3.5-turbo-0125": 33_862, "gpt-4o": 1_496}
-    assert {s.prompt for s in SOURCES.values()} == {
-        None,
-        "hate_en",
-        "dialogue_en",
-        "review_en",
-        "irony_en",
-        "sarcasm_en",
-    }
+    counts = Counter()
+    for source in SOURCES.values():
+        counts[source.writer] += source.table6
+    assert counts == {"labels": 20_932, "gpt-3.5-turbo-0125": 33_862, "gpt-4o": 1_496}
+    prompts = {source.prompt for source in SOURCES.values()} - {None}
+    assert prompts == {"hate_en", "dialogue_en", "review_en", "irony_en", "sarcasm_en"}
 
 
 def test_another_name(tmp_path: Path) -> None:
@@ -64,15 +62,15 @@ def test_own_sentences_and_their_defaults(tmp_path: Path) -> None:
         {"text": "Ça va.", "label": "Neither", "lang": "fr"}, {"text": None}, {"text": "So.", "explicit": "So. "},
         {"text": "I am cross.", "label": "explicit", "prompt": "explicit_en"},
     )  # fmt: skip
-    found = read_own(path)
-    assert found.sentences.rows() == [
+    data_set = read_own(path)
+    assert data_set.sentences.rows() == [
         ("mine.jsonl:1", "en", "It is late.", "implicit", None, None),
         ("mine.jsonl:2", "zh", "你可真准时。", "implicit", None, "explicit_zh"),
         ("7", "en", "Nice.", "implicit", "Bad.", None),
         ("mine.jsonl:4", "fr", "Ça va.", "neither", None, None),
         ("mine.jsonl:7", "en", "I am cross.", "explicit", None, None),
     ]
-    assert reasons(found) == [("blank_text", "mine.jsonl:5"), ("same_text", "mine.jsonl:6")]
+    assert reasons(data_set) == [("blank_text", "mine.jsonl:5"), ("same_text", "mine.jsonl:6")]
 
 
 def test_own_formats_give_the_same(tmp_path: Path) -> None:
@@ -90,15 +88,11 @@ def test_own_formats_give_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("a.csv", "words\nHello.\n", r"a\.csv: expected the column 'text'; found 'words'"),
         ("a.csv", "text,text\na,b\n", r"line 1: the column 'text' is repeated"),
-        (
-            "a.csv",
-            'text,label\n"Two\nlines.",implicit\nHello.\n',
-            "line 4: expected 2 fields as in the header, found 1",
-        ),
+        ("a.csv", 'text,label\n"Two\nlines.",implicit\nHello.\n', "line 4: expected 2 fields as in the header, found"),
         ("a.csv", 'text\n"Hello.\n', "line 2: unexpected end of data"),
         ("a.csv", "text\n", "the file holds no rows"),
         ("a.csv", "", "the file holds no rows"),
@@ -113,9 +107,9 @@ def test_own_formats_give_the_same(tmp_path: Path) -> None:
         ("a.docx", "text", "cannot read .docx"),
     ],
 )
-def test_bad_files_are_named(tmp_path: Path, name: str, content: str, said: str) -> None:
+def test_bad_files_are_named(tmp_path: Path, name: str, content: str, message: str) -> None:
     """What breaks the layout stops the reading, with file, line, field and what was expected."""
-    with pytest.raises(BadInput, match=said) as caught:
+    with pytest.raises(BadInput, match=message) as caught:
         read_own(text(tmp_path / name, content))
     assert str(tmp_path / name) in str(caught.value)
 
@@ -131,7 +125,7 @@ def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("xml", "said"),
+    ("xml", "message"),
     [
         ('<!DOCTYPE s [<!ENTITY a "aaaa">]><s><i>&a;</i></s>', "line 1: the entity 'a'; expected none"),
         ('<!DOCTYPE s SYSTEM "s.dtd"><s>\n<i>&b;</i></s>', "line 2: the entity 'b'; expected none"),
@@ -139,9 +133,9 @@ def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
         ("<s></s>", "the file holds no element 'i'"),
     ],
 )
-def test_xml_that_is_refused(tmp_path: Path, xml: str, said: str) -> None:
+def test_xml_that_is_refused(tmp_path: Path, xml: str, message: str) -> None:
     """Entities are not expanded but refused; broken XML is named by line."""
-    with pytest.raises(BadInput, match=said):
+    with pytest.raises(BadInput, match=message):
         files.read_elements(text(tmp_path / "a.xml", xml), "i")
 
 
@@ -149,9 +143,9 @@ def test_keep_filters_sentences(tmp_path: Path) -> None:
     """Sentences for which the expression is false or unknown are dropped as filtered (IMP-18)."""
     rows = [("I drove my car.", "I have a car."), ("Brr.", "I am cold."), ("Hm.", "")]
     path = table(tmp_path / "a.csv", ("text", "explicit"), *rows)
-    found = read_own(path, keep=~pl.col("explicit").str.contains("car"))
-    assert labels(found) == [("Brr.", "implicit", "I am cold.")]
-    assert reasons(found) == [("filtered", "a.csv:1"), ("filtered", "a.csv:3")]
+    data_set = read_own(path, keep=~pl.col("explicit").str.contains("car"))
+    assert labels(data_set) == [("Brr.", "implicit", "I am cold.")]
+    assert reasons(data_set) == [("filtered", "a.csv:1"), ("filtered", "a.csv:3")]
 
 
 words = st.sampled_from(["", " ", "Hello.", " Hello. ", "It is late.", "&amp;", "早。"])
@@ -162,10 +156,10 @@ words = st.sampled_from(["", " ", "Hello.", " Hello. ", "It is late.", "&amp;", 
 def test_no_row_is_lost(rows: list[tuple[str, str, str]]) -> None:
     """Sentences and dropped together are the rows read, each once, and the sentences keep their contract."""
     with TemporaryDirectory() as folder:
-        found = read_own(table(Path(folder) / "a.csv", ("text", "explicit", "label"), *rows))
-    ids = [*found.sentences["item_id"], *found.dropped["row_key"]]
+        data_set = read_own(table(Path(folder) / "a.csv", ("text", "explicit", "label"), *rows))
+    ids = [*data_set.sentences["item_id"], *data_set.dropped["row_key"]]
     assert sorted(ids) == sorted(f"a.csv:{row}" for row in range(1, len(rows) + 1))
-    assert Sentences.is_valid(found.sentences.with_columns(source=pl.lit("own")))
+    assert Sentences.is_valid(data_set.sentences.with_columns(source=pl.lit("own")))
 
 
 COUNTS = {  # rows read, implicit, those with an explicit form, explicit, neither
@@ -186,22 +180,19 @@ def test_counts_of_the_real_files(data: Path, name: str) -> None:
     folder = data / FOLDERS[name]
     if not folder.is_dir():
         pytest.skip(f"UNDERTONE_DATA has no folder {FOLDERS[name]}")
-    found = read(name, folder)
-    count = dict(found.sentences["label"].value_counts().iter_rows())
-    given = found.sentences.filter(label="implicit")["explicit"].count()
-    each = (count.get("implicit", 0), given, count.get("explicit", 0), count.get("neither", 0))
-    assert (read_count(found), *each) == COUNTS[name]
-    asked = found.sentences.filter(pl.col("prompt").is_not_null())
-    assert len(asked) == (each[0] if SOURCES[name].prompt else 0)
+    data_set = read(name, folder)
+    implicit, explicit, neither = (data_set.sentences.filter(label=label) for label in LABELS)
+    counts = (len(implicit), implicit["explicit"].count(), len(explicit), len(neither))
+    assert (read_count(data_set), *counts) == COUNTS[name]
+    assert data_set.sentences["prompt"].count() == (len(implicit) if SOURCES[name].prompt else 0)
     if name in {"imppres", "ludwig", "absa", "r3"}:
-        assert each[0] == SOURCES[name].table6
+        assert len(implicit) == SOURCES[name].table6
 
 
 def test_own_sentences_are_anonymised(tmp_path: Path) -> None:
     """Text, explicit form, prompt and id of a sentence of one's own keep no mail and no telephone."""
-    path = tmp_path / "own.csv"
     values = "ask a.b@example.com,打13812345678,,a.b@example.com\nwho,,写给 a.b@example.com,2"
-    path.write_text(f"text,explicit,prompt,item_id\n{values}\n", encoding="utf-8")
+    path = text(tmp_path / "own.csv", f"text,explicit,prompt,item_id\n{values}\n")
     rows = {row["text"]: row for row in read_own(path).sentences.iter_rows(named=True)}
     assert rows["ask [EMAIL]"]["explicit"] == "打[PHONE]"
     assert rows["ask [EMAIL]"]["item_id"].startswith("anon-")

@@ -17,8 +17,8 @@ def table(path: Path, *rows: Sequence[object], tabs: bool = False) -> Path:
 
 
 def jsonl(path: Path, *rows: object) -> Path:
-    """A line of JSON for each row."""
-    return text(path, "".join(json.dumps(row) + "\n" for row in rows))
+    """A line of JSON for each row; a string is a line as it stands."""
+    return text(path, "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
 
 
 def text(path: Path, content: str) -> Path:
@@ -28,16 +28,13 @@ def text(path: Path, content: str) -> Path:
     return path
 
 
-def labels(found: Read) -> list[tuple[str, str, str | None]]:
-    """Text, label and explicit form of each sentence."""
-    return found.sentences.select("text", "label", "explicit").rows()
+def labels(data_set: Read) -> list[tuple[str, str, str | None]]:
+    return data_set.sentences.select("text", "label", "explicit").rows()
 
 
-def reasons(found: Read) -> list[tuple[str, str]]:
-    """Reason and row of each dropped row."""
-    return found.dropped.rows()
+def reasons(data_set: Read) -> list[tuple[str, str]]:
+    return data_set.dropped.rows()
 
 
-def read_count(found: Read) -> int:
-    """Rows that were read."""
-    return len(found.sentences) + len(found.dropped)
+def read_count(data_set: Read) -> int:
+    return len(data_set.sentences) + len(data_set.dropped)

@@ -7,11 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pipeline.metrics.impscore.implicitness import (
-    QUANTILES,
-    compute_quantiles,
-    tabulate_figure_3,
-)
+from pipeline.metrics.impscore.implicitness import QUANTILES, compute_quantiles, tabulate_figure_3
 
 SCORES = arrays(np.float64, 12, elements=st.floats(0, 2, width=32))
 

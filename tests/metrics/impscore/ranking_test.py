@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from pipeline.metrics.impscore.ranking import (
-    agreement_matrix,
-    average_correlations,
-    kendall_tau,
-    spearman_rho,
-)
+from pipeline.metrics.impscore.ranking import agreement_matrix, average_correlations, kendall_tau, spearman_rho
 
 # ImpScore, table 10: the scores of ten topics' four sentences, most explicit first
 TABLE_10 = [

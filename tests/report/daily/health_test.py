@@ -12,18 +12,11 @@ from tests.support.pages import HOSTILE, Page
 
 DAY = date(2026, 11, 19)
 _NUMBERS = ("read_count", "kept_count", "dropped_count", "waiting_count", "byte_count", "input_tokens", "output_tokens")
-_SHARES = (
-    "usual_read_count",
-    "dropped_ratio",
-    "usual_dropped_ratio",
-    "seconds",
-    "usual_seconds",
-    "cost_usd",
-    "age_hours",
-)
+_RATIOS = ("dropped_ratio", "usual_dropped_ratio", "usual_read_count", "cost_usd")
+_TIMES = ("seconds", "usual_seconds", "age_hours")
 SCHEMA = {
     "day": pl.Date, "step": pl.String, "status": pl.String, "why": pl.String,
-    **dict.fromkeys(_NUMBERS, pl.Int64), **dict.fromkeys(_SHARES, pl.Float64),
+    **dict.fromkeys(_NUMBERS, pl.Int64), **dict.fromkeys(_RATIOS + _TIMES, pl.Float64),
 }  # fmt: skip
 DROPPED = {"step": pl.String, "dropped_at": pl.String, "reason": pl.String, "row_count": pl.Int64}
 
@@ -39,8 +32,8 @@ def inputs(*rows: dict[str, Any], dropped: list[tuple[Any, ...]] | None = None, 
 def cells(page: str) -> list[tuple[str, str]]:
     """Class and text of each cell of the grid."""
     grid = page[page.index('<table class="grid"') : page.index("</table>")]
-    found = re.findall(r'<td class="(\w+)"[^>]*>(.*?)</td>', grid)
-    return [(name, re.sub("<[^>]*>", "", text)) for name, text in found]
+    matches = re.findall(r'<td class="(\w+)"[^>]*>(.*?)</td>', grid)
+    return [(name, re.sub("<[^>]*>", "", text)) for name, text in matches]
 
 
 def test_each_day_and_step_has_its_sign() -> None:
@@ -61,11 +54,11 @@ def test_each_day_and_step_has_its_sign() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "said"), [(940, "940"), (1234, "1.2k"), (53000, "53k"), (2.1e6, "2.1M"), (3e10, "30G")]
+    ("count", "mark"), [(940, "940"), (1234, "1.2k"), (53000, "53k"), (2.1e6, "2.1M"), (3e10, "30G")]
 )
-def test_counts_are_short(count: float, said: str) -> None:
+def test_counts_are_short(count: float, mark: str) -> None:
     """Counts fit a cell."""
-    assert cells(render(inputs({"kept_count": int(count)}, days=1))) == [("ok", STATUSES["ok"][0] + said)]
+    assert cells(render(inputs({"kept_count": int(count)}, days=1))) == [("ok", STATUSES["ok"][0] + mark)]
 
 
 def test_reasons_costs_and_rates_are_told() -> None:
@@ -82,7 +75,7 @@ def test_reasons_costs_and_rates_are_told() -> None:
     assert "What wants a look" not in words
 
 
-def named(name: str) -> Page:
+def render_name(name: str) -> Page:
     """The page where step, reason and what is wrong bear a name."""
     row = {"step": name, "status": "missing", "why": name}
     return Page(render(inputs(row, dropped=[(name, name, name.replace("_", " "), 1)])))
@@ -91,8 +84,8 @@ def named(name: str) -> Page:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_text(name: str) -> None:
     """A step or reason that is markup is shown as it is written; it adds no element and no handler."""
-    page = named(name)
-    assert page.markup == named("plain").markup
+    page = render_name(name)
+    assert page.markup == render_name("plain").markup
     assert not [key for _, attrs in page.elements for key in attrs if key.startswith("on")]
     assert sum(text.strip() == name for text in page.texts) >= 6
 
@@ -106,6 +99,5 @@ def test_an_empty_warehouse_has_a_page() -> None:
 
 def test_the_same_rows_give_the_same_page() -> None:
     """The page does not change when it is written again."""
-    assert render(inputs({}, {"step": "score", "seconds": 3.0})) == render(
-        inputs({}, {"step": "score", "seconds": 3.0})
-    )
+    first, second = (render(inputs({}, {"step": "score", "seconds": 3.0})) for _ in range(2))
+    assert first == second

@@ -9,18 +9,8 @@ import pytest
 
 from pipeline.metrics.impscore.detection import LABELS
 from pipeline.report.impscore.page import Contents, render
-from tests.report.impscore.rows import (
-    ABLATION,
-    AUDIT,
-    DATA_SETS,
-    DETECTION,
-    DIVERSITY,
-    SENSITIVITY,
-    TRIPLES,
-    frame,
-    row,
-    spread,
-)
+from tests.report.impscore import samples
+from tests.report.impscore.samples import ABLATION, AUDIT, DATA_SETS, DETECTION, DIVERSITY, SENSITIVITY, TRIPLES
 from tests.support.pages import HOSTILE, Page, check_names, check_sections, texts
 
 EVALUATIONS = pl.DataFrame(
@@ -54,7 +44,7 @@ TITLES = {
 
 
 def contents(**parts: Any) -> Contents:
-    """A page's contents, by default of every part."""
+    """Contents of a page, by default of every part."""
     return {"day": "2026-11-19", "model_id": "ab" * 32, **(parts or PARTS)}  # type: ignore[typeddict-item]
 
 
@@ -66,17 +56,17 @@ def headings(html: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def whole() -> str:
+def full_page() -> str:
     """The page of every part."""
     return render(contents())
 
 
-def test_every_part_is_there(whole: str) -> None:
+def test_every_part_is_there(full_page: str) -> None:
     """Each part has its heading, a sentence that names the paper's section, and all but one a figure."""
-    check_sections(whole, list(TITLES.values()), len(TITLES) - 1)
-    said = [line for line in whole.split("\n") if 'class="says"' in line]
-    assert len(said) == len(TITLES)
-    assert all("paper" in line or "section" in line for line in said)
+    check_sections(full_page, list(TITLES.values()), len(TITLES) - 1)
+    sentences = [line for line in full_page.split("\n") if 'class="says"' in line]
+    assert len(sentences) == len(TITLES)
+    assert all("paper" in line or "section" in line for line in sentences)
 
 
 @pytest.mark.parametrize("part", ["triples", "audit", "evaluations", "spaces", "agreement"])
@@ -100,10 +90,10 @@ def test_parts_without_rows_are_left_out() -> None:
     assert headings(render(contents(evaluations=EVALUATIONS.filter(pl.col("epoch") > 0)))) == []
 
 
-def test_numbers_are_shown(whole: str) -> None:
+def test_numbers_are_shown(full_page: str) -> None:
     """What was measured stands in the sentences and tables, the paper's numbers beside it."""
-    said = texts(whole)
-    for wanted in (
+    page_text = texts(full_page)
+    for sentence in (
         "Implicit sentences score 1.250 on average and explicit ones 0.425, positive pairs lie 0.250 apart and "
         "negative ones 1.500; the paper has 1.296 and 0.514, 0.685 and 1.675",
         "I of implicit sentences 1.250 1.000",
@@ -121,13 +111,13 @@ def test_numbers_are_shown(whole: str) -> None:
         "bin with texts accuracy goes, for gpt from 0.900 to 0.200; for llama from 0.900 to 0.300",
         "gpt 0.25–0.50 0.800 0.700 0.850 1,001 51",
     ):  # fmt: skip
-        assert wanted in said
+        assert sentence in page_text
 
 
-def test_only_the_final_model_on_the_test_part(whole: str) -> None:
+def test_only_the_final_model_on_the_test_part(full_page: str) -> None:
     """Epochs and the training part are left out of the numbers; where nothing was tested, what there is is shown."""
-    assert "0.444" not in whole
-    assert "0.999" not in whole
+    assert "0.444" not in full_page
+    assert "0.999" not in full_page
     trained = render(contents(evaluations=EVALUATIONS.filter(pl.col("split") == "train")))
     assert "implicitness_accuracy train all 0.999 – 9,000" in texts(trained)
     untested = render(contents(triples=TRIPLES.filter(pl.col("split") == "train")))
@@ -138,17 +128,17 @@ def test_the_newest_day_of_each_study_is_shown() -> None:
     """A study made again replaces the older one on the page, and leaves other studies alone."""
     old = DIVERSITY.with_columns(pl.col("subset").replace("davidson", "older"), day=datetime.date(2026, 11, 18))
     earlier = DATA_SETS.with_columns(day=datetime.date(2026, 11, 17))
-    said = texts(render(contents(studies=pl.concat([old, DIVERSITY, earlier]))))
-    assert "nearest in davidson" in said
-    assert "older" not in said
-    assert TITLES["data_sets"] in said
+    page_text = texts(render(contents(studies=pl.concat([old, DIVERSITY, earlier]))))
+    assert "nearest in davidson" in page_text
+    assert "older" not in page_text
+    assert TITLES["data_sets"] in page_text
 
 
 def test_studies_of_other_models_are_left_out() -> None:
     """The page of a model shows what was measured with it, and studies that make models of their own."""
-    other = pl.concat([DIVERSITY.with_columns(model_id=pl.lit("cd" * 32)), DATA_SETS, SENSITIVITY.head(3)])
-    mine = pl.when(pl.col("study") == "data_sets").then(pl.lit("ab" * 32)).otherwise("model_id")
-    html = render(contents(studies=other.with_columns(model_id=mine)))
+    diversity = DIVERSITY.with_columns(model_id=pl.lit("cd" * 32))
+    data_sets = DATA_SETS.with_columns(model_id=pl.lit("ab" * 32))
+    html = render(contents(studies=pl.concat([diversity, data_sets, SENSITIVITY.head(3)])))
     assert headings(html) == [TITLES["sensitivity"], TITLES["data_sets"]]
 
 
@@ -158,22 +148,22 @@ def test_a_study_of_empty_bins_alone() -> None:
     assert headings(render(contents(studies=nothing))) == []
 
 
-def test_same_rows_same_bytes(whole: str) -> None:
+def test_same_rows_same_bytes(full_page: str) -> None:
     """Rendering again, rows of the studies in another order, gives the same text."""
-    assert render(contents(**{**PARTS, "studies": PARTS["studies"].reverse()})) == whole
+    assert render(contents(**{**PARTS, "studies": PARTS["studies"].reverse()})) == full_page
 
 
 def test_names_stay_text() -> None:
     """Hostile names of sources, detectors, raters, groups, models, baselines add no element and no handler."""
-    spreads = [r for name in HOSTILE for study in ("data_sets", "diversity") for r in spread(study, name, 0.6)]
-    by = [row("detection", "accuracy", 0.5, LABELS[0], by=name, low=0.4, high=0.6) for name in HOSTILE]
+    spreads = [r for name in HOSTILE for study in ("data_sets", "diversity") for r in samples.spread(study, name, 0.6)]
+    detections = [samples.row("detection", "accuracy", 0.5, LABELS[0], by=name, low=0.4, high=0.6) for name in HOSTILE]
     count = len(HOSTILE)
     parts = {
         "audit": pl.concat(AUDIT[:1].with_columns(subset=pl.lit(name)) for name in HOSTILE),
         "evaluations": pl.concat(EVALUATIONS[:1].with_columns(baseline_name=pl.lit(name)) for name in HOSTILE),
         "spaces": {"points": [np.eye(count, 2)] * 2, "groups": HOSTILE, "silhouettes": (0.1, 0.2)},
         "agreement": {"names": HOSTILE, "values": np.eye(count), "measure": HOSTILE[0]},
-        "studies": frame(*spreads, *by),
+        "studies": samples.frame(*spreads, *detections),
     }  # fmt: skip
     html = render({**contents(**parts), "model_id": HOSTILE[1], "day": HOSTILE[2]})
     check_names(html, render(contents()), 5)  # audit, baseline, rater, two studies
@@ -181,6 +171,6 @@ def test_names_stay_text() -> None:
 
 def test_a_lone_variant_is_not_compared() -> None:
     """Where only one of the two metrics was trained the sentence compares nothing."""
-    said = texts(render(contents(studies=ABLATION.head(2))))
-    assert "no variant falls below" not in said
-    assert TITLES["ablation"] in said
+    page_text = texts(render(contents(studies=ABLATION.head(2))))
+    assert "no variant falls below" not in page_text
+    assert TITLES["ablation"] in page_text

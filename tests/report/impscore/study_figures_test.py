@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 import polars as pl
@@ -13,18 +13,8 @@ from pipeline.papers.impscore import METRICS, SPACES, TABLE_2
 from pipeline.report.figures import pick_look, wrap_name
 from pipeline.report.impscore import model_figures, study_figures
 from pipeline.report.impscore.study_rows import average_runs, pivot_metrics
-from tests.report.impscore.rows import (
-    ABLATION,
-    AUDIT,
-    DATA_SETS,
-    DETECTION,
-    DIVERSITY,
-    SENSITIVITY,
-    TRIPLES,
-    frame,
-    row,
-    spread,
-)
+from tests.report.impscore import samples
+from tests.report.impscore.samples import ABLATION, AUDIT, DATA_SETS, DETECTION, DIVERSITY, SENSITIVITY, frame, row
 from tests.support.pages import check_figure, elements, words
 
 FIGURES: list[tuple[Callable[[pl.DataFrame], str], pl.DataFrame]] = [
@@ -33,7 +23,7 @@ FIGURES: list[tuple[Callable[[pl.DataFrame], str], pl.DataFrame]] = [
     (study_figures.draw_data_sets, DATA_SETS),
     (study_figures.draw_diversity, DIVERSITY),
     (study_figures.draw_detection, DETECTION),
-    (model_figures.draw_violins, TRIPLES),
+    (model_figures.draw_violins, samples.TRIPLES),
     (model_figures.draw_audit, AUDIT.with_columns(model=pl.Series([0.95, 0.95, None, None]))),
 ]
 
@@ -49,19 +39,17 @@ def test_same_rows_same_bytes(draw: Callable[[pl.DataFrame], str], rows: pl.Data
 @pytest.mark.parametrize(("draw", "rows"), FIGURES[:5])
 def test_other_studies_are_not_drawn(draw: Callable[[pl.DataFrame], str], rows: pl.DataFrame) -> None:
     """Of the frame of all studies a figure takes its own."""
-    every = pl.concat([ABLATION, SENSITIVITY, DATA_SETS, DIVERSITY, DETECTION])
-    assert draw(every) == draw(rows)
+    assert draw(pl.concat([ABLATION, SENSITIVITY, DATA_SETS, DIVERSITY, DETECTION])) == draw(rows)
 
 
 def test_over_runs_by_hand() -> None:
     """Three runs are one row: mean, s.d. over n - 1, how many; one run has no s.d."""
     setting = {"implicitness": "cosine", "pragmatics": "cosine", "space": "p2s"}
-    rows = frame(
-        *(row("ablation", "implicitness_accuracy", v, run=i, **setting) for i, v in enumerate((0.9, 0.8, 0.7)))
-    )
-    (found,) = average_runs(rows, "ablation").iter_rows(named=True)
-    assert (found["value"], found["sd"], found["run_count"]) == pytest.approx((0.8, 0.1, 3))
-    assert {name: found[name] for name in setting} == setting
+    values = enumerate((0.9, 0.8, 0.7))
+    rows = frame(*(row("ablation", "implicitness_accuracy", value, run=i, **setting) for i, value in values))
+    (average,) = average_runs(rows, "ablation").to_dicts()
+    assert (average["value"], average["sd"], average["run_count"]) == pytest.approx((0.8, 0.1, 3))
+    assert {name: average[name] for name in setting} == setting
     assert average_runs(rows.head(1), "ablation")["sd"].to_list() == [None]
 
 
@@ -76,54 +64,50 @@ def test_settings_may_be_whole_numbers() -> None:
 
 def test_by_metric_has_a_row_a_subset() -> None:
     """Metrics become columns beside the count."""
-    found = pivot_metrics(DATA_SETS, "data_sets")
-    assert found["subset"].to_list() == ["dghsd", "dghsd:implicit", "toxigen"]
-    assert found["row_count"].to_list() == [22175, 3439, 2000]
-    assert found.row(0, named=True)["q95"] == pytest.approx(1.2)
+    rows = pivot_metrics(DATA_SETS, "data_sets")
+    assert rows["subset"].to_list() == ["dghsd", "dghsd:implicit", "toxigen"]
+    assert rows["row_count"].to_list() == [22175, 3439, 2000]
+    assert rows.row(0, named=True)["q95"] == pytest.approx(1.2)
 
 
 def test_table_2_is_the_papers() -> None:
     """All twelve variants, every cosine one above every Euclidean one, .946 to .953 against .924 to .929 (IMP-29)."""
     assert set(TABLE_2) == {(*metrics, space) for metrics, space in product(METRICS, SPACES)}
-    ours = {
-        kind: [both[0] for variant, both in TABLE_2.items() if variant[0] == kind] for kind in ("cosine", "euclidean")
-    }
-    assert (min(ours["cosine"]), max(ours["cosine"])) == (0.946, 0.953)
-    assert (min(ours["euclidean"]), max(ours["euclidean"])) == (0.924, 0.929)
+    for metric, least, greatest in (("cosine", 0.946, 0.953), ("euclidean", 0.924, 0.929)):
+        accuracies = [values[0] for variant, values in TABLE_2.items() if variant[0] == metric]
+        assert (min(accuracies), max(accuracies)) == (least, greatest)
     assert TABLE_2["euclidean", "cosine", "third"] == (0.929, 0.974)
 
 
 def test_ablation_says_both_accuracies_and_the_papers() -> None:
     """Every cell has mean ± s.d. of both accuracies, the paper's numbers beside; cells without runs a dash."""
-    said = words(study_figures.draw_ablation(ABLATION))
-    for one, other in TABLE_2.values():
-        assert {f"{one:.3f} ± 0.010", f"{other:.3f} ± 0.010", f"{one:.3f}", f"{other:.3f}"} <= set(said)
-    assert "–" not in said
+    texts = words(study_figures.draw_ablation(ABLATION))
+    for accuracy in chain(*TABLE_2.values()):
+        assert {f"{accuracy:.3f} ± 0.010", f"{accuracy:.3f}"} <= set(texts)
+    assert "–" not in texts
     lone = words(study_figures.draw_ablation(ABLATION.head(1)))
     assert lone.count("–") == 23
     assert "0.943" in lone  # one run has no s.d.
 
 
-def frames(svg: str) -> int:
-    """How many cells of the ablation are framed."""
+def count_frames(svg: str) -> int:
     return len(re.findall(r"fill: none; stroke: #c1666b; stroke-width: 1.8", svg))
 
 
 def test_ablation_frames_the_best() -> None:
     """The best implicitness accuracies are framed, both where two are equal in print, as in the paper."""
-    assert frames(study_figures.draw_ablation(ABLATION)) == 2
+    assert count_frames(study_figures.draw_ablation(ABLATION)) == 2
     is_first = pl.col("setting").str.contains('"cosine", "pragmatics": "euclidean", "space": "p2s"', literal=True)
     better = pl.when(is_first).then(pl.col("value") + 0.001).otherwise("value")
-    assert frames(study_figures.draw_ablation(ABLATION.with_columns(value=better))) == 1
+    assert count_frames(study_figures.draw_ablation(ABLATION.with_columns(value=better))) == 1
 
 
 def test_sensitivity_names_the_best_of_each_panel() -> None:
     """One panel an α, each with its best mean and where it is."""
-    said = words(study_figures.draw_sensitivity(SENSITIVITY))
+    texts = words(study_figures.draw_sensitivity(SENSITIVITY))
     for alpha, best in (("0.5", "0.901"), ("1", "0.901"), ("2", "0.900")):
-        assert any(
-            text.startswith(f"α = {alpha}: best {best[:4]}") and text.endswith("at γ1 = 0.5, γ2 = 0.5") for text in said
-        )
+        (title,) = (text for text in texts if text.startswith(f"α = {alpha}: best {best[:4]}"))
+        assert title.endswith("at γ1 = 0.5, γ2 = 0.5")
 
 
 SENSITIVITY_PARTS = {
@@ -156,9 +140,9 @@ def test_the_surface_meets_what_was_measured() -> None:
 
 def test_data_sets_are_sorted_and_implicit_parts_stand_beside() -> None:
     """The most implicit comes first, each with its n, the implicit part's under its own data set."""
-    said = words(study_figures.draw_data_sets(DATA_SETS))
-    assert [text for text in said if text in ("toxigen", "dghsd")] == ["dghsd", "toxigen"]
-    assert [text for text in said if text.startswith("n = ")] == ["n = 22,175", "n = 3,439", "n = 2,000"]
+    texts = words(study_figures.draw_data_sets(DATA_SETS))
+    assert [text for text in texts if text in ("toxigen", "dghsd")] == ["dghsd", "toxigen"]
+    assert [text for text in texts if text.startswith("n = ")] == ["n = 22,175", "n = 3,439", "n = 2,000"]
     alone = words(study_figures.draw_data_sets(DATA_SETS.filter(pl.col("subset") == "dghsd:implicit")))
     assert "dghsd" in alone
     assert "n = 3,439" in alone
@@ -166,19 +150,18 @@ def test_data_sets_are_sorted_and_implicit_parts_stand_beside() -> None:
 
 def test_diversity_is_sorted() -> None:
     """The most diverse comes first."""
-    said = words(study_figures.draw_diversity(DIVERSITY))
-    assert [text for text in said if text in ("toxigen", "davidson")] == ["toxigen", "davidson"]
+    texts = words(study_figures.draw_diversity(DIVERSITY))
+    assert [text for text in texts if text in ("toxigen", "davidson")] == ["toxigen", "davidson"]
 
 
 def test_detection_counts_below_each_bin() -> None:
     """All eight bins are named; below each stands n with the effective n of each detector, 0 where it has no texts."""
-    said = words(study_figures.draw_detection(DETECTION))
-    assert {label.replace("-", "–") for label in LABELS} <= set(said)
-    joined = " ".join(said)
-    assert joined.count("1,003 (53)") == 2
-    assert joined.count("1,007 (57)") == 1
-    assert said.count("0") == 1
-    assert {"● gpt", "■ llama"} <= set(said)
+    texts = words(study_figures.draw_detection(DETECTION))
+    assert {label.replace("-", "–") for label in LABELS} <= set(texts)
+    assert " ".join(texts).count("1,003 (53)") == 2
+    assert " ".join(texts).count("1,007 (57)") == 1
+    assert texts.count("0") == 1
+    assert {"● gpt", "■ llama"} <= set(texts)
 
 
 def test_detection_on_several_sources_is_not_mixed() -> None:
@@ -188,32 +171,28 @@ def test_detection_on_several_sources_is_not_mixed() -> None:
         row("detection", "accuracy", 0.1, LABELS[0], by="gpt", source="dghsd", row_count=20),
         row("detection", "accuracy", None, LABELS[1], by="gpt", source="dghsd", row_count=0),
     )
-    found = average_runs(rows, "detection")
-    assert found.select("by", "value", "row_count").rows() == [
-        ("gpt on dghsd", 0.1, 20), ("gpt on dghsd", None, 0), ("gpt on toxigen", 0.9, 10)
-    ]  # fmt: skip
+    lines = [("gpt on dghsd", 0.1, 20), ("gpt on dghsd", None, 0), ("gpt on toxigen", 0.9, 10)]
+    assert average_runs(rows, "detection").select("by", "value", "row_count").rows() == lines
     assert {"● gpt on dghsd", "■ gpt on toxigen"} <= set(words(study_figures.draw_detection(rows)))
     assert average_runs(rows[1:], "detection")["by"].unique().to_list() == ["gpt"]
 
 
 def test_violins_are_of_one_part() -> None:
     """Means are those of the split that is asked for, and the number of triples is said."""
-    said = words(model_figures.draw_violins(TRIPLES))
-    assert {"1.250", "0.450", "0.400", "0.250", "1.500"} <= set(said)
-    assert any(text.startswith("2 triples of the test part") for text in said)
-    assert any(
-        text.startswith("1 triples of the train part") for text in words(model_figures.draw_violins(TRIPLES, "train"))
-    )
+    texts = words(model_figures.draw_violins(samples.TRIPLES))
+    assert {"1.250", "0.450", "0.400", "0.250", "1.500"} <= set(texts)
+    assert "2 triples of the test part" in " ".join(texts)
+    assert "1 triples of the train part" in " ".join(words(model_figures.draw_violins(samples.TRIPLES, "train")))
 
 
 def test_audit_with_and_without_a_model() -> None:
     """Baselines and sources are named with their n; the model is in the legend only where there is one."""
-    said = words(model_figures.draw_audit(AUDIT))
-    assert {"length", "words", "all", "esnli", "n = 300", "n = 120"} <= set(said)
-    assert "the model" not in said
-    known = AUDIT.with_columns(model=pl.Series([0.95, 0.95, None, None]))
-    assert "the model" in words(model_figures.draw_audit(known))
-    assert "the model" not in words(model_figures.draw_audit(known.with_columns(model=pl.lit(None, pl.Float64))))
+    texts = words(model_figures.draw_audit(AUDIT))
+    assert {"length", "words", "all", "esnli", "n = 300", "n = 120"} <= set(texts)
+    assert "the model" not in texts
+    compared = AUDIT.with_columns(model=pl.Series([0.95, 0.95, None, None]))
+    assert "the model" in words(model_figures.draw_audit(compared))
+    assert "the model" not in words(model_figures.draw_audit(compared.with_columns(model=pl.lit(None, pl.Float64))))
 
 
 def test_spaces_name_groups_where_they_are_few() -> None:
@@ -223,9 +202,9 @@ def test_spaces_name_groups_where_they_are_few() -> None:
     few = words(model_figures.draw_spaces(points, ["rent", "dog"] * 6, titles, silhouettes))
     assert {"rent", "dog", "pragmatic", "semantic", "silhouette 0.500", "silhouette −0.250"} <= set(few)
     many = [np.arange(320.0).reshape(160, 2)] * 2
-    said = words(model_figures.draw_spaces(many, [f"g{i // 2}" for i in range(160)], titles, silhouettes))
-    assert "g1" not in said
-    assert any(text.startswith("80 groups") for text in said)
+    texts = words(model_figures.draw_spaces(many, [f"g{i // 2}" for i in range(160)], titles, silhouettes))
+    assert "g1" not in texts
+    assert any(text.startswith("80 groups") for text in texts)
 
 
 @pytest.mark.parametrize("count", [1, 6, 14])
@@ -234,21 +213,24 @@ def test_matrix_says_every_number(count: int) -> None:
     values = np.full((count, count), 0.33)
     np.fill_diagonal(values, 1)
     values[0, -1] = -0.001 if count > 1 else 1
-    said = words(model_figures.draw_matrix([f"rater {i}" for i in range(count)], values, "Kendall τ"))
-    assert said.count("1.00") == count
-    assert said.count("0.33") == max(count * count - count - 1, 0)
-    assert "-0.00" not in said
-    assert "Kendall τ" in said
+    texts = words(model_figures.draw_matrix([f"rater {i}" for i in range(count)], values, "Kendall τ"))
+    assert texts.count("1.00") == count
+    assert texts.count("0.33") == max(count * count - count - 1, 0)
+    assert "-0.00" not in texts
+    assert "Kendall τ" in texts
 
 
 HOSTILE = ["--><script>alert(1)</script>", "$\\frac{$", "_hidden", "微博评论", "a" * 300, "x_" * 80]
-NAMED: dict[str, Callable[[], str]] = {
-    "data_sets": lambda: study_figures.draw_data_sets(
-        frame(*(r for n in HOSTILE for r in spread("data_sets", n, 0.6)))
-    ),
-    "diversity": lambda: study_figures.draw_diversity(
-        frame(*(r for n in HOSTILE for r in spread("diversity", n, 0.6)))
-    ),
+
+
+def draw_spreads(draw: Callable[[pl.DataFrame], str], study: str) -> str:
+    """A figure of data sets with hostile names."""
+    return draw(frame(*chain.from_iterable(samples.spread(study, name, 0.6) for name in HOSTILE)))
+
+
+FIGURES_OF_NAMES: dict[str, Callable[[], str]] = {
+    "data_sets": lambda: draw_spreads(study_figures.draw_data_sets, "data_sets"),
+    "diversity": lambda: draw_spreads(study_figures.draw_diversity, "diversity"),
     "detection": lambda: study_figures.draw_detection(
         frame(*(row("detection", "accuracy", 0.5, LABELS[0], by=n, low=0.4, high=0.6) for n in HOSTILE))
     ),
@@ -258,10 +240,10 @@ NAMED: dict[str, Callable[[], str]] = {
 }
 
 
-@pytest.mark.parametrize("figure", NAMED)
+@pytest.mark.parametrize("figure", FIGURES_OF_NAMES)
 def test_names_are_drawn_and_nothing_else(figure: str) -> None:
     """Markup, mathematics, Chinese and very long names are drawn as they are, without a warning or an element."""
-    svg = NAMED[figure]()
+    svg = FIGURES_OF_NAMES[figure]()
     drawing = {"svg", "defs", "style", "g", "path", "use", "clipPath", "rect"}
     assert elements(svg) <= drawing | {"metadata", "RDF", "Work", "type", "format"}
     assert "<script" not in svg

@@ -17,9 +17,10 @@ from polars.testing import assert_frame_equal
 
 from pipeline import warehouse
 from pipeline.errors import BadInput
-from pipeline.tables import PROVENANCE, empty
+from pipeline.tables import empty
 from pipeline.tasks.daily import backfill, collect, heal, score, tokenize
 from pipeline.tasks.impscore import in_force
+from tests.support.contents import check_equal, read_tables
 
 FIRST, LAST = DAYS = ("2026-11-17", "2026-11-19")
 STEPS = ("collect", "tokenize", "score")
@@ -38,21 +39,6 @@ def write_comments(home: Path, day: str, source: str, texts: dict[str, str]) -> 
     folder.mkdir(parents=True, exist_ok=True)
     lines = [f"t{key},{key},{text}" for key, text in texts.items()]
     (folder / "export.csv").write_text("\n".join(["thread_id,comment_id,text", *lines]), encoding="utf-8")
-
-
-def contents() -> Tables:
-    """Rows of all tables in an order of their own, without the columns of provenance."""
-    tables = {}
-    for name in warehouse.names():
-        frame = warehouse.scan(name).drop(PROVENANCE, strict=False).collect()
-        tables[name] = frame.sort([c for c in frame.columns if not frame.schema[c].is_nested()])
-    return tables
-
-
-def same(tables: Tables, expected: Tables) -> None:
-    """All tables are equal."""
-    for name, frame in expected.items():
-        assert tables[name].equals(frame), name
 
 
 def one_pass(days: Sequence[str] = DAYS) -> None:
@@ -75,7 +61,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Tables]
         warehouse.close()
         shutil.copytree(place, place.parent / "copy")
         one_pass()
-        expected = contents()
+        expected = read_tables()
         warehouse.close()
     assert {name for name, frame in expected.items() if frame.height} == {"comments", "tokens", "scores", "runs"}
     assert (expected["comments"].height, expected["scores"].height) == (8, 8)
@@ -107,7 +93,7 @@ def test_any_order_of_days_and_steps(fresh: Callable[[], Tables], visits: list[t
     for step, day in visits:
         backfill.run(day, [step], "notes")
     one_pass(DAYS[::-1])
-    same(contents(), expected)
+    check_equal(read_tables(), expected)
 
 
 @pytest.mark.filterwarnings("ignore:Delete operation did not match")  # filters are not safe in threads
@@ -117,7 +103,7 @@ def test_runs_at_once(fresh: Callable[[], Tables]) -> None:
     with ThreadPoolExecutor(3) as pool:
         for future in [pool.submit(one_pass, [day]) for day in (FIRST, LAST, FIRST)]:
             future.result()
-    same(contents(), expected)
+    check_equal(read_tables(), expected)
 
 
 def test_a_day_that_fails_does_not_stop_the_others(
@@ -131,7 +117,7 @@ def test_a_day_that_fails_does_not_stop_the_others(
     failed = backfill.run_all([wrong, *DAYS, empty_day])
     assert set(failed) == {wrong}
     assert isinstance(failed[wrong], BadInput)
-    same(contents(), expected)
+    check_equal(read_tables(), expected)
     reports = stock[0] / "reports"
     assert {path.name for path in reports.glob("2026-*.html")} == {f"{day}.html" for day in DAYS}
 
@@ -154,10 +140,10 @@ def test_a_mended_day(fresh: Callable[[], Tables], stock: tuple[Path, Path, Tabl
     tokens, scores = tokenize.pin_snapshots(), score.pin(FIRST)
     write_comments(stock[0], FIRST, "notes", INBOX[FIRST, "notes"])
     one_pass([FIRST])
-    same(contents(), expected)
+    check_equal(read_tables(), expected)
     tokenize.publish([], FIRST, tokens)
     score.publish([], FIRST, scores)
-    same(contents(), expected)
+    check_equal(read_tables(), expected)
     assert heal.find_holes() == {"tokens": [], "scores": []}
 
 
@@ -175,15 +161,15 @@ def test_a_model_promoted_in_between(fresh: Callable[[], Tables], enlist: Enlist
     model_id = enlist(FIRST, 1)
     for day in DAYS:
         score.run(day)
-    mixed = contents()["scores"]
+    mixed = read_tables()["scores"]
     for day in DAYS:
         warehouse.overwrite("scores", warehouse.slice_of(day=day), empty("scores"))
     for day in DAYS[::-1]:
         score.run(day)
-    straight = contents()["scores"]
+    straight = read_tables()["scores"]
     assert_frame_equal(mixed.filter(model_id=model_id), straight)
-    assert_frame_equal(mixed.filter(model_id=shipped),
-                       expected["scores"].filter(pl.col("day").cast(pl.String) == LAST))  # fmt: skip
+    last_scores = expected["scores"].filter(pl.col("day").cast(pl.String) == LAST)
+    assert_frame_equal(mixed.filter(model_id=shipped), last_scores)
     assert straight["model_id"].unique().to_list() == [model_id]
     assert straight.height == expected["scores"].height
 
@@ -202,13 +188,12 @@ def test_origins_of_one_day_keep_the_first(tables: Path, tmp_path: Path) -> None
 
     bring("b")
     bring("a")
-    first = contents()
-    assert first["comments"].sort("comment_id").select("comment_id", "origin").rows() == [
-        ("1", "b.csv"), ("a", "a.csv"), ("b", "b.csv")
-    ]  # fmt: skip
+    first = read_tables()
+    origins = dict(first["comments"].select("comment_id", "origin").rows())
+    assert origins == {"1": "b.csv", "a": "a.csv", "b": "b.csv"}
     for name in "aabba":
         bring(name)
-    same(contents(), first)
+    check_equal(read_tables(), first)
 
 
 def test_days_of_a_range() -> None:

@@ -18,7 +18,6 @@ DAY = sample.DAY
 
 
 def texts() -> list[str]:
-    """The texts in the table."""
     return sorted(warehouse.scan("comments").select("text").collect()["text"])
 
 
@@ -99,9 +98,8 @@ def test_bad_rows_are_dropped_where_asked(tables: Path, tmp_path: Path, caplog: 
     folder = tmp_path / "export"
     folder.mkdir()
     (folder / "NOTE.txt").write_text("a note\n", encoding="utf-8")
-    (folder / "a.csv").write_text(
-        ',text,like_count\n0,one,1\n1,"two,1\n2,three,my number 138\n3,four,1\n', encoding="utf-8"
-    )
+    rows = ',text,like_count\n0,one,1\n1,"two,1\n2,three,my number 138\n3,four,1\n'
+    (folder / "a.csv").write_text(rows, encoding="utf-8")
     with pytest.raises(BadInput, match=r"a\.csv, line 3, character 3: the quote opened here is not closed"):
         collect.run("mine", DAY, path=str(folder))
     (collected,) = collect.run("mine", DAY, path=str(folder), skip_bad_rows=True)
@@ -171,12 +169,7 @@ def test_nothing_personal_reaches_a_table(tables: Path, tmp_path: Path, key: byt
         assert personal not in stored
     assert frames["comments"]["origin"].n_unique() == frames["comments"]["source"].n_unique() == 2
     answers = frames["comments"].filter(pl.col("parent_id").is_not_null())
-    assert (
-        answers.join(
-            frames["comments"],
-            left_on=["source", "thread_id", "parent_id"],
-            right_on=["source", "thread_id", "comment_id"],
-        )["text_right"].to_list()
-        == ["打[PHONE]吧"] * 2
-    )
+    parents = frames["comments"].select("source", "thread_id", parent_id="comment_id", parent_text="text")
+    answered = answers.join(parents, on=["source", "thread_id", "parent_id"])
+    assert answered["parent_text"].to_list() == ["打[PHONE]吧"] * 2
     assert set(frames["comments"]["thread_id"]) == set(frames["articles"]["thread_id"])

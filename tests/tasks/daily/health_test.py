@@ -47,17 +47,11 @@ def test_days_after_the_last_are_missing(imported: Path) -> None:
 
 def test_a_gap_is_told_once(imported: Path) -> None:
     """Asked of a day in a gap, before a later day that was collected, the day is missing once."""
-    later = (
-        warehouse.scan("runs", pl.col("step") == "collect")
-        .collect()
-        .with_columns(day=pl.lit(parse_day(DAY) + timedelta(days=3)))
-    )
+    later_day = parse_day(DAY) + timedelta(days=3)
+    later = warehouse.scan("runs", pl.col("step") == "collect").collect().with_columns(day=pl.lit(later_day))
     for source, origin in later.select("source", "origin").iter_rows():
-        rows = later.filter((pl.col("source") == source) & (pl.col("origin") == origin))
-        partition = warehouse.slice_of(
-            source=source, day=(parse_day(DAY) + timedelta(days=3)).isoformat(), origin=origin
-        )
-        warehouse.overwrite("runs", {**partition, "step": "collect"}, rows)
+        partition = warehouse.slice_of(source=source, day=later_day.isoformat(), origin=origin)
+        warehouse.overwrite("runs", {**partition, "step": "collect"}, later.filter(source=source, origin=origin))
     gap = parse_day(DAY) + timedelta(days=1)
     steps = health.build_table(gap.isoformat(), 2).filter(step="collect", status="missing")
     assert steps["day"].to_list() == [gap]

@@ -19,6 +19,11 @@ Bring = Callable[[str, dict[str, str]], None]
 DAY, NEXT = sample.DAY, "2026-11-20"
 
 
+def read_page(day: str = DAY) -> str:
+    """The page of a day, written now."""
+    return Path(report.write(day)).read_text(encoding="utf-8")
+
+
 def test_same_rows_same_bytes(scored: object) -> None:
     """The day's page has its place, is private, and is the same when written again."""
     path = Path(report.write(DAY))
@@ -34,7 +39,7 @@ def test_page_shows_the_day(imported: object, tiny_encoder: Path) -> None:
     """The page has the model, its recorded numbers, the warnings of the sample, and the most implicit comment."""
     model_id = train.train(DAY, profile="paper", changes={"epochs": 1}, promote=True)
     score.run(DAY)
-    html = Path(report.write(DAY)).read_text(encoding="utf-8")
+    html = read_page()
     most, least = report.select_extremes(DAY)
     assert model_id in html
     assert html.count('<p class="warn">') == 2  # trained on the sample; Chinese is an extension
@@ -44,17 +49,12 @@ def test_page_shows_the_day(imported: object, tiny_encoder: Path) -> None:
 
 
 def test_page_of_the_shipped_model(scored: object) -> None:
-    """Scored by the shipped model, the page names it in its signatures and warns of Chinese only, not of the sample."""
-    html = Path(report.write(DAY)).read_text(encoding="utf-8")
-    assert f"model:{in_force.load_model(None).model_id[:12]}" in html
-    assert html.count('<p class="warn">') == 1
-
-
-def test_facts_of_the_shipped_model(scored: object) -> None:
-    """The shipped model has no row in `models`; its encoders, data and makers are read from its own folder."""
+    """The shipped model has no row in `models`: its facts are read from its folder; the page warns of Chinese only."""
     shipped = in_force.load_model(None)
     assert shipped.model_id not in warehouse.scan("models").collect()["model_id"]
-    html = Path(report.write(DAY)).read_text(encoding="utf-8")
+    html = read_page()
+    assert f"model:{shipped.model_id[:12]}" in html
+    assert html.count('<p class="warn">') == 1
     assert "The table models has no row" not in html
     heads = shipped.config["heads"]
     for fact in (shipped.model_id, shipped.config["data_hash"], *(heads[lang]["encoder_revision"] for lang in heads)):
@@ -67,7 +67,7 @@ def test_a_model_of_which_nothing_is_known(scored: object) -> None:
     """Scores by a model that is neither in the table nor shipped are shown; the page says that its row is absent."""
     rows = warehouse.scan("scores").collect().with_columns(model_id=pl.lit("e" * 64))
     warehouse.overwrite("scores", warehouse.slice_of(day=DAY), rows)
-    html = Path(report.write(DAY)).read_text(encoding="utf-8")
+    html = read_page()
     assert "The table models has no row for this model" in html
     assert "it is shipped with Undertone" not in html
 
@@ -87,7 +87,7 @@ def test_hostile_comment_is_text(imported: object, bring: Bring) -> None:
     hostile = "Well done <script>alert(1)</script> and <img src=x onerror=alert(1)> too"
     bring(NEXT, {"1": escape(hostile), "2": "Nice hat, sir."})  # sites write < as an entity
     score.run(NEXT)
-    html = Path(report.write(NEXT)).read_text(encoding="utf-8")
+    html = read_page(NEXT)
     assert "<script" not in html
     assert "<img" not in html
     assert escape(hostile) in html
@@ -96,9 +96,8 @@ def test_hostile_comment_is_text(imported: object, bring: Bring) -> None:
 
 def test_day_without_scores(scored: object) -> None:
     """A day nobody scored is Missing, the message says what to run, and no page is written."""
-    with pytest.raises(
-        Missing, match=f"no comment of {NEXT} has a score; run `undertone score implicitness --day {NEXT}`"
-    ):
+    remedy = f"run `undertone score implicitness --day {NEXT}`"
+    with pytest.raises(Missing, match=f"no comment of {NEXT} has a score; {remedy}"):
         report.write(NEXT)
     assert not settings.reports().exists()
 

@@ -1,18 +1,16 @@
 """Score as a task: each distinct text scored once, in shards of any size, published whole and signed."""
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 from pipeline import sample, warehouse
-from pipeline.errors import Missing, Retry
+from pipeline.errors import Retry
 from pipeline.score import implicitness
 from pipeline.tables import empty
-from pipeline.tasks.daily import collect, score
+from pipeline.tasks.daily import score
 from pipeline.tasks.impscore import in_force, scoring
 from pipeline.training import registry
 
@@ -24,7 +22,6 @@ KEY = ["source", "day", "thread_id", "comment_id", "model_id"]
 
 
 def scores() -> pl.DataFrame:
-    """The table in a fixed order."""
     return warehouse.scan("scores").sort(KEY).collect()
 
 
@@ -77,27 +74,24 @@ def test_size_of_shards_does_not_matter(scored: object) -> None:
     assert scores()["value"].to_list() == pytest.approx(before["value"].to_list(), abs=2e-6)
 
 
-def test_distinct_texts_are_scored_once(imported: object, bring: Bring, scored_texts: list[str]) -> None:
-    """A text that two comments share is scored once, and both have its score."""
-    bring(NEXT, {"1": "Nice hat, sir.", "2": "Nice hat, sir.", "3": "今天真冷。"})
-    assert score.run(NEXT) == 3
-    assert sorted(scored_texts) == ["Nice hat, sir.", "今天真冷。"]
-    values = scores().filter(pl.col("source") == "notes").sort("comment_id")["value"].to_list()
-    assert values[0] == values[1] != values[2]
-
-
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_what_is_known_is_not_scored_again(
+def test_a_text_is_scored_once(
     imported: object, bring: Bring, scored_texts: list[str], monkeypatch: pytest.MonkeyPatch, precision: str
 ) -> None:
-    """A day scored again scores nothing, in either precision and either language."""
+    """A text of two comments is scored once, in either precision and language; of another day only new texts are."""
     monkeypatch.setenv("UNDERTONE_PRECISION", precision)
-    bring(NEXT, {"1": "Nice hat, sir.", "2": "今天真冷。"})
-    score.run(NEXT)
+    bring(NEXT, {"1": "Nice hat, sir.", "2": "Nice hat, sir.", "3": "今天真冷。"})
+    counts: list[int] = []
+    assert score.run(NEXT, counts.append) == score.run(NEXT, counts.append) == 3
     assert sorted(scored_texts) == ["Nice hat, sir.", "今天真冷。"]
-    assert score.run(NEXT) == 2
-    assert len(scored_texts) == 2
+    assert sum(counts) == 2
     assert score.plan_shards(NEXT, score.pin(NEXT)) == []
+    values = scores().filter(source="notes").sort("comment_id")["value"].to_list()
+    assert values[0] == values[1] != values[2]
+    bring("2026-11-21", {"4": "Nice hat, sir.", "5": "These words are new."})
+    assert score.run("2026-11-21") == 2
+    assert scored_texts[2:] == ["These words are new."]
+    assert scores().filter(comment_id="4")["value"].to_list() == values[:1]
 
 
 def test_missing_shard_writes_nothing(imported: object) -> None:
@@ -177,29 +171,13 @@ def test_each_language_has_its_head(imported: object, enlist: Enlist) -> None:
     """The shipped model scores Chinese by its Chinese head, anything else by its English one; `any` scores all."""
     texts = pl.DataFrame({"text": ["Nice hat, sir.", "今天真冷，某人又迟到了。", "ん、そうですね。"]})
     heads = scoring.load_heads(None).heads
-    expected = [
-        float(implicitness.implicitness([text], heads[name])[0])
-        for text, name in zip(texts["text"], ("en", "zh", "en"), strict=True)
-    ]
+    pairs = zip(texts["text"], ("en", "zh", "en"), strict=True)
+    expected = [float(implicitness.implicitness([text], heads[name])[0]) for text, name in pairs]
     scores = scoring.add_scores(texts, "text", None)
     assert scores["implicitness"].to_list() == pytest.approx(expected, abs=2e-6)
     langs = [signature.split("|lang:")[1].split("|")[0] for signature in scores["signature"]]
     assert langs == ["en", "zh(extension)", "ja(extension)"]
     assert list(scoring.load_heads(enlist(DAY, 1)).heads) == ["any"]
-
-
-def test_a_day_is_scored_by_the_shipped_model_until_one_is_promoted(
-    imported: object, bring: Bring, enlist: Enlist
-) -> None:
-    """Where no model is promoted the shipped one scores; a promoted one takes its place."""
-    bring(NEXT, {"1": "Nice hat, sir."})
-    score.run(NEXT)
-    shipped = registry.read(in_force.SHIPPED).model_id
-    assert scores()["model_id"].to_list() == [shipped]
-    enlist(NEXT, 4, is_promoted=False)
-    assert score.pin(NEXT)["model_id"] == shipped
-    promoted = enlist(NEXT, 1)
-    assert score.pin(NEXT)["model_id"] == promoted
 
 
 def test_numbers_of_pairs_by_language(imported: object) -> None:
@@ -210,38 +188,5 @@ def test_numbers_of_pairs_by_language(imported: object) -> None:
     assert scores.columns == ["pair_id", "source", "split", "i1", "i2", "i3", "near", "far"]
     assert sorted(scores["pair_id"]) == sorted(rows["pair_id"])
     scored = scoring.add_scores(rows, "implicit", None)
-    joined = scores.join(scored, on="pair_id")
-    assert joined["i1"].to_list() == pytest.approx(joined["implicitness"].to_list(), abs=2e-6)
-
-
-def test_model_folder_is_gone(imported: Path, enlist: Enlist, bring: Bring) -> None:
-    """A model that the table names but the folder lacks is Missing, by id."""
-    bring(NEXT, {"1": "Nice hat, sir."})
-    model_id = enlist(NEXT, 9)
-    (imported / "models" / model_id).rename(imported / "gone")
-    with pytest.raises(Missing, match=f"{model_id}: no folder, and 0 models in .* have such an id"):
-        score.run(NEXT)
-
-
-def test_a_text_is_scored_once(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run again, no text is encoded; a new comment with known words neither; one with new words alone is."""
-    before = warehouse.scan("scores").collect()
-    counts: list[int] = []
-    assert score.run(DAY, counts.append) == before.height
-    assert counts == []
-    other = "2026-11-21"
-    text = warehouse.scan("comments").select("text").head(1).collect()["text"][0]
-    file = scored.parent / "later.jsonl"
-    file.write_text(
-        "".join(json.dumps({"text": t}) + "\n" for t in (text, "Words nobody has written yet.")), encoding="utf-8"
-    )
-    collect.import_files([file], "mine", other)
-    monkeypatch.setattr(in_force, "find_model_id", lambda _: before["model_id"][0])
-    assert score.run(other, counts.append) == 2
-    assert sum(counts) == 1
-    scores = (
-        warehouse.scan("scores")
-        .join(warehouse.scan("comments"), on=["source", "day", "thread_id", "comment_id"])
-        .collect()
-    )
-    assert scores.filter(text=text)["value"].n_unique() == 1
+    compared = scores.join(scored, on="pair_id")
+    assert compared["i1"].to_list() == pytest.approx(compared["implicitness"].to_list(), abs=2e-6)

@@ -11,6 +11,7 @@ from pipeline import sample, warehouse
 from pipeline.errors import BadInput
 from pipeline.tables import PROVENANCE
 from pipeline.tasks.impscore import pairs
+from tests.examples.sources.writing import jsonl, text
 
 DAY = sample.DAY
 
@@ -28,22 +29,15 @@ STAGE_3 = (
 
 def write_latent_hatred(folder: Path) -> str:
     """Write a folder in the layout of Latent Hatred, with sentences of our own: three pairs, one post unexplained."""
-    folder.mkdir(parents=True)
-    (folder / "implicit_hate_v1_stg1_posts.tsv").write_text(STAGE_1, encoding="utf-8")
-    (folder / "implicit_hate_v1_stg3_posts.tsv").write_text(STAGE_3, encoding="utf-8")
+    text(folder / "implicit_hate_v1_stg1_posts.tsv", STAGE_1)
+    text(folder / "implicit_hate_v1_stg3_posts.tsv", STAGE_3)
     return str(folder)
 
 
 def write_cassette(path: Path, answers: list[tuple[str, str]], source: str = "own") -> str:
     """Write a cassette with these (sentence, answer); return its path."""
-    lines = [
-        json.dumps(
-            {"source": source, "model": "someone", "prompt": "explicit_en", "input": sentence, "response": answer}
-        )
-        for sentence, answer in answers
-    ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return str(path)
+    fields = {"source": source, "model": "someone", "prompt": "explicit_en"}
+    return str(jsonl(path, *({**fields, "input": sentence, "response": answer} for sentence, answer in answers)))
 
 
 def load_table(name: str) -> pl.DataFrame:
@@ -80,9 +74,8 @@ def test_a_data_set_is_imported_twice_alike(tables: object, tmp_path: Path) -> N
 def test_dropped_and_kept_are_what_was_read(tables: object, tmp_path: Path) -> None:
     """Each row that gives no sentence or no pair is in `dropped` with its reason, and the runs count them."""
     pairs.import_sentences("latent_hatred", write_latent_hatred(tmp_path / "lh"), DAY)
-    pairs.replay_cassette(
-        DAY, write_cassette(tmp_path / "a.jsonl", [("Brr.", "I am cold."), ("Hm.", "Hm.")], "latent_hatred")
-    )
+    answers = [("Brr.", "I am cold."), ("Hm.", "Hm.")]
+    pairs.replay_cassette(DAY, write_cassette(tmp_path / "a.jsonl", answers, "latent_hatred"))
     pairs.build("latent_hatred", DAY, run_id="r1")
     reasons = load_table("dropped").select("step", "reason").sort("step", "reason").rows()
     assert reasons == [("pairs", "echo"), ("sentences", "explained_in_stage_3"), ("sentences", "no_explanation")]
@@ -96,21 +89,17 @@ def test_dropped_and_kept_are_what_was_read(tables: object, tmp_path: Path) -> N
 def test_importing_again_replaces_the_source(tables: object, tmp_path: Path) -> None:
     """Importing again replaces a source; other sources stay, and so do their dropped rows."""
     pairs.import_sentences("latent_hatred", write_latent_hatred(tmp_path / "lh"), DAY)
-    path = tmp_path / "own.csv"
-    for text, count in (("text,explicit\nBrr.,I am cold.\nTick tock.,Hurry up.\n", 2), ("text\nBrr.\n", 1)):
-        path.write_text(text, encoding="utf-8")
+    for content, count in (("text,explicit\nBrr.,I am cold.\nTick tock.,Hurry up.\n", 2), ("text\nBrr.\n", 1)):
+        path = text(tmp_path / "own.csv", content)
         assert pairs.import_sentences("mine", str(path), DAY, is_own=True) == count
-    assert warehouse.scan("sentences").collect().group_by("source").len().sort("source").rows() == [
-        ("latent_hatred", 5),
-        ("mine", 1),
-    ]
+    counts = warehouse.scan("sentences").collect().group_by("source").len()
+    assert sorted(counts.rows()) == [("latent_hatred", 5), ("mine", 1)]
     assert load_table("dropped")["source"].unique().to_list() == ["latent_hatred"]
 
 
 def test_sentences_become_pairs(tables: object, tmp_path: Path) -> None:
     """The user's sentences with an explicit form give pairs; a negative is another pair's explicit sentence."""
-    path = tmp_path / "own.csv"
-    path.write_text("text,explicit\nBrr.,I am cold.\nTick tock.,Hurry up.\nOh well.,\n", encoding="utf-8")
+    path = text(tmp_path / "own.csv", "text,explicit\nBrr.,I am cold.\nTick tock.,Hurry up.\nOh well.,\n")
     pairs.import_sentences("mine", str(path), DAY, is_own=True)
     assert pairs.build("mine", DAY) == 2
     rows = warehouse.scan("pairs").sort("implicit").select("implicit", "explicit", "negative", "completion_id")
@@ -158,11 +147,10 @@ def test_pairs_add_up_with_the_dropped(tables: object, tmp_path: Path) -> None:
         ("Bless him.", "Bless him."), ("Well done.", ""), ("Nice hat.", 'Explicit: "I dislike the hat."'),
     ]  # fmt: skip
     path = tmp_path / "answers.jsonl"
-    lines = write_cassette(path, answers)
-    text = path.read_text(encoding="utf-8").splitlines()
-    text[-1] = text[-1].replace('"someone"', '"another"')  # the same pair by another model: another call
-    path.write_text("\n".join(text), encoding="utf-8")
-    assert pairs.replay_cassette(DAY, lines) == ["own"]
+    write_cassette(path, answers)
+    *lines, last_line = path.read_text(encoding="utf-8").splitlines()
+    jsonl(path, *lines, last_line.replace('"someone"', '"another"'))  # the same pair by another model: another call
+    assert pairs.replay_cassette(DAY, str(path)) == ["own"]
     assert pairs.build("own", DAY, run_id="r1") == 3
     reasons = warehouse.scan("dropped").select("step", "reason").collect().sort("reason").rows()
     assert reasons == [("pairs", "echo"), ("pairs", "empty"), ("pairs", "refusal"), ("pairs", "same_pair")]
@@ -193,9 +181,8 @@ def test_the_sample_gives_way(tables: Path, tmp_path: Path) -> None:
     for source in pairs.list_sources():
         pairs.build(source, DAY)
     assert set(pairs.load_all_pairs()["source"]) == {"sample_en", "sample_zh"}
-    pairs.replay_cassette(
-        DAY, write_cassette(tmp_path / "a.jsonl", [("Brr.", "I am cold."), ("Tick tock.", "Hurry up.")])
-    )
+    answers = [("Brr.", "I am cold."), ("Tick tock.", "Hurry up.")]
+    pairs.replay_cassette(DAY, write_cassette(tmp_path / "a.jsonl", answers))
     pairs.build("own", DAY)
     assert pairs.load_all_pairs()["source"].to_list() == ["own", "own"]
 
@@ -216,11 +203,9 @@ def test_splits_of_a_source(tables: Path, split: str) -> None:
 
 def test_broken_cassette_changes_nothing(tables: object, tmp_path: Path) -> None:
     """A cassette with one broken line is refused before any source is written."""
-    path = tmp_path / "answers.jsonl"
-    write_cassette(path, [("Brr.", "I am cold.")])
-    path.write_text(path.read_text(encoding="utf-8") + "{\n", encoding="utf-8")
+    path = Path(write_cassette(tmp_path / "answers.jsonl", [("Brr.", "I am cold.")]))
     with pytest.raises(BadInput, match="line 2: broken JSON"):
-        pairs.replay_cassette(DAY, str(path))
+        pairs.replay_cassette(DAY, str(jsonl(path, *path.read_text(encoding="utf-8").splitlines(), "{")))
     assert warehouse.snapshot("completions") is None
 
 

@@ -48,30 +48,19 @@ def test_ranks_by_implicitness(model: str, sentences: pl.DataFrame) -> None:
 
 def test_a_group_is_scored_by_one_head(model: str, sentences: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sentence that reads like another language is scored by the head of most of its group: heads do not compare."""
-    scored_frames: list[pl.DataFrame] = []
-    values = scoring.score_texts
-    monkeypatch.setattr(
-        scoring, "score_texts", lambda rows, *options: scored_frames.append(rows) or values(rows, *options)
-    )
-    mixed = sentences.with_columns(
-        text=pl.Series(["关上门", "门开着 OK", "LOL so cold", "close it", "the door!", "冷"])
-    )
-    rank.rank(mixed, model)
-    assert dict(zip(scored_frames[0]["text"], scored_frames[0]["lang"], strict=True)) == {
-        **dict.fromkeys(["关上门", "门开着 OK", "LOL so cold"], "zh"),
-        **dict.fromkeys(["close it", "the door!", "冷"], "en"),
-    }
+    frames: list[pl.DataFrame] = []
+    score_texts = scoring.score_texts
+    monkeypatch.setattr(scoring, "score_texts", lambda rows, *rest: frames.append(rows) or score_texts(rows, *rest))
+    chinese, english = ["关上门", "门开着 OK", "LOL so cold"], ["close it", "the door!", "冷"]
+    rank.rank(sentences.with_columns(text=pl.Series([*chinese, *english])), model)
+    langs = {**dict.fromkeys(chinese, "zh"), **dict.fromkeys(english, "en")}
+    assert dict(frames[0].select("text", "lang").iter_rows()) == langs
 
 
 def test_chooses_the_nearest(model: str) -> None:
     """The option that is the reference itself is at distance 0 and chosen; a question about another is wrong."""
-    questions = pl.DataFrame(
-        {
-            "reference": ["nice hat", "cold day"],
-            "options": [["close the door", "nice hat", "cold day"], ["cold day", "nice soup"]],
-            "answer": [1, 1],
-        }
-    )
+    options = [["close the door", "nice hat", "cold day"], ["cold day", "nice soup"]]
+    questions = pl.DataFrame({"reference": ["nice hat", "cold day"], "options": options, "answer": [1, 1]})
     answered = rank.choose(questions, model)
     assert answered["chosen"].to_list() == [1, 0]
     assert answered["is_right"].to_list() == [True, False]
@@ -84,21 +73,15 @@ def test_chooses_the_nearest(model: str) -> None:
 def test_accuracy_and_chance(model: str) -> None:
     """One of two right is 0.5; guessing among three options and two gives (1/3 + 1/2) / 2."""
     answered = pl.DataFrame({"options": [["a", "b", "c"], ["a", "b"]], "is_right": [True, False]})
-    assert rank.measure_accuracy(answered).rows() == [
-        ("pragmatic_distance", 2, 0.5),
-        ("chance", 2, pytest.approx(5 / 12, abs=1e-6)),
-    ]
+    chance = pytest.approx(5 / 12, abs=1e-6)
+    assert rank.measure_accuracy(answered).rows() == [("pragmatic_distance", 2, 0.5), ("chance", 2, chance)]
 
 
 def test_distances_of_rows(model: str) -> None:
     """A row's distance is 0 for equal texts, the same both ways, and null where a text is blank or absent."""
-    rows = pl.DataFrame(
-        {
-            "n": [1, 2, 3, 4, 5],
-            "one": ["nice hat", "nice hat", "close the door", "今天自然是好的", " "],
-            "other": ["nice hat", "close the door", "nice hat", None, "nice hat"],
-        }
-    )
+    one = ["nice hat", "nice hat", "close the door", "今天自然是好的", " "]
+    other = ["nice hat", "close the door", "nice hat", None, "nice hat"]
+    rows = pl.DataFrame({"n": range(5), "one": one, "other": other})
     measured_rows = rank.add_distances(rows, "one", "other", model)
     assert measured_rows.columns == ["n", "one", "other", "pragmatic_distance"]
     values = measured_rows["pragmatic_distance"].to_list()

@@ -13,6 +13,7 @@ from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.impscore import in_force, pairs, scoring, train
 from pipeline.training import checkpoint, registry
+from tests.examples.sources.writing import jsonl
 
 Enlist = Callable[..., str]
 
@@ -44,7 +45,6 @@ def train_model(**changes: object) -> str:
 
 
 def get_shipped_id() -> str:
-    """Get the id of the shipped model."""
     return registry.read(in_force.SHIPPED).model_id
 
 
@@ -109,12 +109,6 @@ def test_a_model_of_the_sample_is_not_promoted(imported: object, tiny_encoder: P
     assert in_force.find_model_id(DAY) == get_shipped_id()
 
 
-def test_it_is_promoted_if_asked(imported: object, tiny_encoder: Path) -> None:
-    """With `promote` it scores days although it saw the sample alone."""
-    model_id = train_model(promote=True)
-    assert in_force.find_model_id(DAY) == model_id
-
-
 def test_a_model_of_other_pairs_is_promoted(imported: object, tiny_encoder: Path) -> None:
     """A model trained on others' answers scores the day, with no need to ask."""
     add_pairs()
@@ -125,21 +119,17 @@ def test_a_model_of_other_pairs_is_promoted(imported: object, tiny_encoder: Path
 
 
 def test_two_trainings_of_a_day(imported: object, tiny_encoder: Path) -> None:
-    """Both models keep their rows, the last one trained is promoted, and training the first again promotes it again."""
+    """Both models keep their rows, the last one promoted is in force, and training the first again promotes it again.
+
+    A model that is not promoted leaves the one in force as it is.
+    """
     first, second = (train_model(seed=seed, promote=True) for seed in (1, 2))
     assert first != second
     assert in_force.find_model_id(DAY) == second
     assert train_model(seed=1, promote=True) == first == in_force.find_model_id(DAY)
     assert load_table("models")["is_promoted"].sum() == 1
     assert load_table("models").height == 3
-
-
-def test_a_trial_does_not_take_the_place_of_a_promoted_model(imported: object, tiny_encoder: Path) -> None:
-    """A model that is not promoted leaves the one in force as it is."""
-    first = train_model(seed=1, promote=True)
-    second = train_model(seed=2)
-    assert first != second
-    assert in_force.find_model_id(DAY) == first
+    assert train_model(seed=3) != in_force.find_model_id(DAY) == first
 
 
 @pytest.mark.parametrize(
@@ -196,9 +186,7 @@ def test_training_from_rows_into_a_folder(imported: Path, tiny_encoder: Path, tm
     """Rows of a file are trained on without the tables; twice the same rows give the same model and numbers."""
     rows = pairs.load_all_pairs().head(40)
     before = {name: warehouse.snapshot(name) for name in ("models", "evaluations")}
-    results = [
-        train.train_file(rows, tmp_path / name, "paper", {"epochs": 2}) for name in ("one", "two")
-    ]  # fmt: skip
+    results = [train.train_file(rows, tmp_path / name, "paper", {"epochs": 2}) for name in ("one", "two")]
     assert results[0][0] == results[1][0] == registry.read(tmp_path / "one").model_id
     assert_frame_equal(results[0][1], results[1][1])
     assert {name: warehouse.snapshot(name) for name in before} == before
@@ -251,11 +239,9 @@ def test_encoder_of_a_head(
 
 def test_groups_of_a_file(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     """Groups from a file take the place of the shipped ones, by the language of their script."""
-    path = tmp_path / "g.jsonl"
-    lines = [
-        {"group": f"g{n}", "sentences": [f"close door {n}", f"cold in here {n}", "brr " * (n + 1)]} for n in range(9)
-    ]
-    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    sentences = {f"g{n}": [f"close door {n}", f"cold in here {n}", "brr " * (n + 1)] for n in range(9)}
+    groups = [{"group": name, "sentences": texts} for name, texts in sentences.items()]
+    path = jsonl(tmp_path / "g.jsonl", *groups)
     rows = pairs.load_all_pairs().head(30)
     _, numbers = train.train_file(rows, tmp_path / "m", "undertone", {"epochs": 1}, [path])
     assert list(registry.read(tmp_path / "m").config["heads"]) == ["en", "zh"]
@@ -298,20 +284,13 @@ def test_evaluation_is_that_of_the_training(imported: Path, tiny_encoder: Path, 
 
 def test_headline() -> None:
     """The headline has both accuracies of the test split over all pairs, or of another split if there is no test."""
-    rows = pl.DataFrame(
-        {
-            "metric": [
-                "implicitness_accuracy",
-                "pragmatics_accuracy",
-                "implicitness_accuracy",
-                "implicitness_accuracy",
-            ],
-            "split": ["test", "test", "train", "test"],
-            "subset": ["all", "all", "all", "mine"],
-            "value": [0.9, 0.8, 0.99, 0.1],
-            "baseline": [0.7, None, None, 0.6],
-        }
-    )
+    numbers = [
+        ("implicitness_accuracy", "test", "all", 0.9, 0.7),
+        ("pragmatics_accuracy", "test", "all", 0.8, None),
+        ("implicitness_accuracy", "train", "all", 0.99, None),
+        ("implicitness_accuracy", "test", "mine", 0.1, 0.6),
+    ]
+    rows = pl.DataFrame(numbers, schema=["metric", "split", "subset", "value", "baseline"], orient="row")
     expected = {"accuracy": 0.9, "implicitness_accuracy": 0.9, "pragmatics_accuracy": 0.8}
     assert train.select_headline(rows) == expected
     only = rows.filter(pl.col("split") == "train").with_columns(baseline=pl.lit(0.7))
@@ -319,7 +298,10 @@ def test_headline() -> None:
 
 
 def test_pairs_without_a_test_part_are_measured(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
-    """Where all pairs were trained on, headline and summary are of the training split, with baselines."""
+    """Where all pairs were trained on, headline and summary are of the training split, with baselines.
+
+    Whatever their splits are called, pairs that a model has not seen are measured together, as test.
+    """
     rows = pairs.load_all_pairs().head(40).with_columns(split=pl.lit("train"))
     train.train_file(rows, tmp_path / "m", "paper", {"epochs": 1})
     numbers = train.evaluate(rows, str(tmp_path / "m"))
@@ -327,12 +309,6 @@ def test_pairs_without_a_test_part_are_measured(imported: Path, tiny_encoder: Pa
     assert train.summarize_evaluations(numbers)["split"].unique().to_list() == ["train"]
     assert train.summarize_evaluations(numbers).row(0, named=True)["n"] == 40
     assert train.summarize_evaluations(numbers)["baseline"][0] is not None
-
-
-def test_pairs_a_model_was_not_trained_on_are_all_test(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
-    """Whatever their splits are called, pairs that a model has not seen are measured together, as test."""
-    rows = pairs.load_all_pairs().head(40).with_columns(split=pl.lit("train"))
-    train.train_file(rows, tmp_path / "m", "paper", {"epochs": 1})
     numbers = train.evaluate(rows.head(30), str(tmp_path / "m"))
     assert numbers["split"].unique().to_list() == ["test"]
     assert train.summarize_evaluations(numbers).row(0, named=True)["n"] == 30
@@ -357,9 +333,8 @@ def test_a_replaced_folder_is_loaded_again(imported: Path, tiny_encoder: Path, t
     assert scores[0] != scores[1]
 
 
-def test_split_of_a_profile() -> None:
-    """Each profile has its split, and an unknown one is BadInput."""
-    assert [train.choose_split(p) for p in ("paper", "official", "undertone")] == ["paper", "official", "grouped"]
+def test_split_of_an_unknown_profile() -> None:
+    """A profile that there is not is BadInput."""
     with pytest.raises(BadInput, match="no profile 'papr'"):
         train.choose_split("papr")
 

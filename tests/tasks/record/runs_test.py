@@ -27,7 +27,6 @@ class Spent(NamedTuple):
 
 
 def read_runs() -> pl.DataFrame:
-    """The table, by source."""
     return warehouse.scan("runs").sort("source", "step").collect()
 
 
@@ -76,12 +75,10 @@ def test_what_a_step_took_is_shared_out(tables: Path) -> None:
 
 def test_a_step_of_an_empty_day_leaves_no_rows(tables: Path) -> None:
     """Where no source has a row, rows of an earlier run go, and nothing is divided by nought."""
-    none = pl.DataFrame(schema={"source": pl.String, "kept_count": pl.Int64})
-    runs.record_counts(
-        pl.DataFrame({"source": ["a"], "kept_count": [0]}), DAY, "model", "score", {}, "r1", runs.start()
-    )
+    counts = pl.DataFrame({"source": ["a"], "kept_count": [0]})
+    runs.record_counts(counts, DAY, "model", "score", {}, "r1", runs.start())
     assert read_runs()["seconds"].null_count() == 0
-    runs.record_counts(none, DAY, "model", "score", {}, "r1", runs.start())
+    runs.record_counts(counts.clear(), DAY, "model", "score", {}, "r1", runs.start())
     assert not read_runs().height
 
 
@@ -104,13 +101,8 @@ def test_what_was_told_is_at_hand_for_lineage(tables: Path, monkeypatch: pytest.
     monkeypatch.setenv("AIRFLOW_CTX_DAG_ID", "score")
     runs.record_step("weibo", DAY, "inbox", "select", 5, None, {"name": "somebody"}, "r1")
     record = runs.RECENT_ROWS[-1]
-    assert (record["dag"], record["run"], record["day"], record["step"], record["kept_count"]) == (
-        "score",
-        "r1",
-        DAY,
-        "select",
-        5,
-    )
+    facts = {"dag": "score", "run": "r1", "day": DAY, "step": "select", "kept_count": 5}
+    assert {name: record[name] for name in facts} == facts
     assert "somebody" not in str(record)
 
 

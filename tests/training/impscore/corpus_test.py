@@ -3,7 +3,8 @@
 import polars as pl
 import torch
 
-from pipeline.training.impscore.corpus import SIDES, SPLITS, make_corpus
+from pipeline.examples.splits import NAMES
+from pipeline.training.impscore.corpus import SIDES, make_corpus
 
 
 def test_triples_point_at_their_texts(pairs: pl.DataFrame, groups: pl.DataFrame) -> None:
@@ -18,7 +19,7 @@ def test_triples_point_at_their_texts(pairs: pl.DataFrame, groups: pl.DataFrame)
 def test_parts_of_pairs(pairs: pl.DataFrame) -> None:
     """The splits part the triples: 24, 4 and 4, and a split without pairs is empty."""
     corpus = make_corpus(pairs)
-    assert [tuple(corpus.select_triples(split).shape) for split in SPLITS] == [(24, 3), (4, 3), (4, 3)]
+    assert [tuple(corpus.select_triples(split).shape) for split in NAMES] == [(24, 3), (4, 3), (4, 3)]
     assert corpus.select_triples("none").shape == (0, 3)
     assert corpus.select_groups("train") == []
 

@@ -19,24 +19,17 @@ BASELINES = {f"{name}_baseline" for name in artefacts.BASELINES}
 @pytest.fixture(scope="module")
 def triples(pairs: pl.DataFrame) -> pl.DataFrame:
     """Numbers of each pair, at random."""
-    random_values = np.random.default_rng(1).random((pairs.height, 5))
-    return pairs.select("pair_id", "source", "split").hstack(
-        pl.DataFrame(random_values, schema=["i1", "i2", "i3", "near", "far"])
-    )
+    values = pl.DataFrame(np.random.default_rng(1).random((pairs.height, 5)), ["i1", "i2", "i3", "near", "far"])
+    return pairs.select("pair_id", "source", "split").hstack(values)
 
 
 @pytest.fixture(scope="module")
 def numbers(pairs: pl.DataFrame, triples: pl.DataFrame) -> pl.DataFrame:
-    """Their evaluation."""
     return evaluate(pairs, triples, 42)
 
 
 def select_row(rows: pl.DataFrame, metric: str, split: str, subset: str = "all") -> dict[str, object]:
-    """One row."""
-    return rows.row(
-        by_predicate=(pl.col("metric") == metric) & (pl.col("split") == split) & (pl.col("subset") == subset),
-        named=True,
-    )
+    return rows.filter(metric=metric, split=split, subset=subset).row(0, named=True)
 
 
 def test_every_split_and_source_is_measured(numbers: pl.DataFrame) -> None:
@@ -45,12 +38,9 @@ def test_every_split_and_source_is_measured(numbers: pl.DataFrame) -> None:
     subsets = unmatched.group_by("split").agg(pl.col("subset").unique().sort()).rows()
     assert sorted(subsets) == [(s, ["all", "sample_en", "sample_zh"]) for s in ("test", "train", "validation")]
     assert set(unmatched["metric"]) == METRICS | BASELINES
-    assert [select_row(numbers, "pragmatics_accuracy", s)["pair_count"] for s in ("train", "validation", "test")] == [
-        24,
-        4,
-        4,
-    ]
-    matched = numbers.filter(pl.col("subset") == "matched:all")
+    rows = [select_row(numbers, "pragmatics_accuracy", split) for split in ("train", "validation", "test")]
+    assert [row["pair_count"] for row in rows] == [24, 4, 4]
+    matched = numbers.filter(subset="matched:all")
     assert set(matched["metric"]) >= METRICS
     assert 0 < select_row(numbers, "implicitness_accuracy", "train", "matched:all")["pair_count"] < 24  # type: ignore[operator]
 
@@ -82,10 +72,8 @@ def test_baselines_stand_beside_the_split_there_is(
     pairs: pl.DataFrame, triples: pl.DataFrame, splits: list[str], expected: str
 ) -> None:
     """Baselines stand beside the test part; without one beside the largest there is, so that none is lost."""
-    kept_pairs = pairs.filter(pl.col("split").is_in(splits))
-    numbers = evaluate(kept_pairs, triples, 42).filter(
-        ~pl.col("subset").str.starts_with("matched")
-    )  # too few are left there
+    numbers = evaluate(pairs.filter(pl.col("split").is_in(splits)), triples, 42)
+    numbers = numbers.filter(~pl.col("subset").str.starts_with("matched"))  # too few remain there
     assert numbers.filter(pl.col("baseline").is_not_null())["split"].unique().to_list() == [expected]
     assert select_row(numbers, "implicitness_accuracy", expected)["baseline"] is not None
     assert set(numbers.filter(pl.col("metric").is_in(BASELINES))["split"]) == {expected}
@@ -148,24 +136,22 @@ def test_too_few_groups_to_choose_among() -> None:
     assert rows["metric"].to_list() == ["kendall_tau", "spearman_rho"]
 
 
+def move(*places: list[float]) -> pl.DataFrame:
+    """Three groups of two, whose sentences lie at these places."""
+    groups = graded({"a": [0.0, 0.0], "b": [0.0, 0.0], "c": [0.0, 0.0]})
+    return groups.with_columns(pragmatic=pl.Series(places, dtype=pl.Array(pl.Float64, 2)))
+
+
 def test_choices_by_hand() -> None:
     """A question is right if the nearest of the most implicit sentences is of the reference's own group."""
-    groups = graded({"a": [0.0, 0.0], "b": [0.0, 0.0], "c": [0.0, 0.0]})
-    moved = groups.with_columns(
-        pragmatic=pl.Series([[0, 0], [0, 0], [10, 0], [20, 0], [20, 0], [10, 0]], dtype=pl.Array(pl.Float64, 2))
-    )  # the most implicit sentences of b and c have changed places
-    assert evaluation._measure_choices(moved, 42, "euclidean") == pytest.approx(1 / 3, abs=1e-6)
+    swapped = move([0, 0], [0, 0], [10, 0], [20, 0], [20, 0], [10, 0])  # the most implicit sentences of b and c
+    assert evaluation._measure_choices(swapped, 42, "euclidean") == pytest.approx(1 / 3, abs=1e-6)
 
 
 def test_choices_by_the_models_own_distance() -> None:
     """With the cosine variant directions decide: what is far along the own one is nearer than what is close by."""
-    groups = graded({"a": [0.0, 0.0], "b": [0.0, 0.0], "c": [0.0, 0.0]})
-    apart = groups.with_columns(
-        pragmatic=pl.Series([[1, 0], [9, 0], [0, 1], [0, 9], [-1, 1], [-9, 9]], dtype=pl.Array(pl.Float64, 2))
-    )
-    near = apart.with_columns(
-        pragmatic=pl.Series([[1, 0], [9, 0], [0, 1], [0, 9], [-1, -1], [-0.1, -0.1]], dtype=pl.Array(pl.Float64, 2))
-    )
+    apart = move([1, 0], [9, 0], [0, 1], [0, 9], [-1, 1], [-9, 9])
+    near = move([1, 0], [9, 0], [0, 1], [0, 9], [-1, -1], [-0.1, -0.1])
     assert evaluation._measure_choices(apart, 42, "cosine") == 1.0
     assert evaluation._measure_choices(near, 42, "cosine") == 1.0
     assert evaluation._measure_choices(near, 42, "euclidean") < 1.0

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-import torch
 
 from pipeline.examples.impscore.pairs import balance_lengths
 from pipeline.models.encoder import Encoder, encode
@@ -18,6 +17,15 @@ from pipeline.training.impscore.corpus import Corpus
 from pipeline.training.impscore.fit import Recipe
 
 SMALL: dict[str, Any] = {"batch": 10, "epochs": 3, "pooling": "layers"}
+
+
+@pytest.fixture
+def corpora(monkeypatch: pytest.MonkeyPatch) -> list[Corpus]:
+    """Grows with every corpus that a model is fitted on."""
+    fitted: list[Corpus] = []
+    fit = impscore.fit
+    monkeypatch.setattr(impscore, "fit", lambda corpus, *rest: fitted.append(corpus) or fit(corpus, *rest))
+    return fitted
 
 
 def scores_again(head: heads.Head, encoder: Encoder, folder: Path, texts: list[str]) -> np.ndarray:
@@ -64,9 +72,8 @@ def test_numbers_agree_with_a_second_computation(pairs: pl.DataFrame, encoder: E
 
     def implicitness(rows: np.ndarray) -> np.ndarray:
         semantic, transformed = rows @ w["semantic"], rows @ w["pragmatic"] @ w["transform"]
-        return 1 - (semantic * transformed).sum(1) / np.linalg.norm(semantic, axis=1) / np.linalg.norm(
-            transformed, axis=1
-        )
+        lengths = np.linalg.norm(semantic, axis=1) * np.linalg.norm(transformed, axis=1)
+        return 1 - (semantic * transformed).sum(1) / lengths
 
     for name, side in (("i1", "implicit"), ("i2", "explicit"), ("i3", "negative")):
         assert head.triples[name].to_numpy() == pytest.approx(implicitness(e[side]), abs=1e-5)
@@ -77,37 +84,29 @@ def test_numbers_agree_with_a_second_computation(pairs: pl.DataFrame, encoder: E
 
 
 def test_balanced_pairs_are_learnt_from_and_all_are_measured(
-    pairs: pl.DataFrame, encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pairs: pl.DataFrame, encoder: Encoder, tmp_path: Path, corpora: list[Corpus]
 ) -> None:
     """Of the pairs to train on only length-matched ones are seen, but every pair has its numbers."""
-    training_parts: list[torch.Tensor] = []
-    fit = impscore.fit
-    monkeypatch.setattr(
-        impscore,
-        "fit",
-        lambda corpus, *rest: training_parts.append(corpus.select_triples("train")) or fit(corpus, *rest),
-    )
     head = heads.fit(pairs, None, Recipe(**SMALL, is_balanced=True), encoder, tmp_path)
-    assert len(training_parts[0]) == balance_lengths(pairs.filter(pl.col("split") == "train"), 42).height < 24
+    assert (
+        len(corpora[0].select_triples("train"))
+        == balance_lengths(pairs.filter(pl.col("split") == "train"), 42).height
+        < 24
+    )
     assert head.triples.height == 32
 
 
 def test_hard_negatives_are_learnt_from_and_those_given_are_measured(
-    pairs: pl.DataFrame, encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pairs: pl.DataFrame, encoder: Encoder, tmp_path: Path, corpora: list[Corpus]
 ) -> None:
     """Foreign sentences to learn from are nearer to the own explicit one than those given, which are measured."""
-    corpora: list[Corpus] = []
-    fit = impscore.fit
-    monkeypatch.setattr(impscore, "fit", lambda corpus, *rest: corpora.append(corpus) or fit(corpus, *rest))
     head = heads.fit(pairs, None, Recipe(**SMALL, has_hard_negatives=True), encoder, tmp_path)
     plain = heads.fit(pairs, None, Recipe(**SMALL), encoder, tmp_path)
-    hard, given_pairs = (corpus.pairs.filter(pl.col("split") == "train").sort("pair_id") for corpus in corpora)
-    assert hard.drop("negative").equals(given_pairs.drop("negative"))
+    hard, plain_pairs = (corpus.pairs.filter(pl.col("split") == "train").sort("pair_id") for corpus in corpora)
+    assert hard.drop("negative").equals(plain_pairs.drop("negative"))
     assert (hard["negative"] != hard["explicit"]).all()
-    explicit, *foreign = (
-        encode(encoder, texts.to_list())
-        for texts in (given_pairs["explicit"], hard["negative"], given_pairs["negative"])
-    )
+    columns = (plain_pairs["explicit"], hard["negative"], plain_pairs["negative"])
+    explicit, *foreign = (encode(encoder, texts.to_list()) for texts in columns)
     nearer, further = (np.einsum("nd,nd->n", explicit, other).mean() for other in foreign)
     assert nearer > further + 0.05
     assert head.triples["near"].len() == 32

@@ -257,20 +257,26 @@ def test_many_snapshots_are_warned_of(
     assert "comments has 3 snapshots, more than 2" in caplog.text
 
 
+DEFAULTS = runs.UpkeepParams(
+    keep_days=7, grace_hours=24, quiet_hours=1, small_files=4, target_megabytes=256, gigabytes=20, footers=True,
+    verify_weeks=4, force=False, dry_run=False,
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("hasty", [{"grace_hours": 23}, {"keep_days": 6.9}])
 def test_hasty_limits_are_refused(tables: Path, hasty: Any) -> None:
     """Limits shorter than the longest task or run are BadInput, unless forced; unknown tables too."""
-    params: Any = {**runs.DEFAULTS, **hasty}
+    params: Any = {**DEFAULTS, **hasty}
     with pytest.raises(BadInput, match="force it only"):
         runs.list_tables([], params)
-    assert runs.parse_limits({**params, "force": True}) != runs.parse_limits(runs.DEFAULTS)
-    assert runs.parse_limits(runs.DEFAULTS) == Limits()
+    assert runs.parse_limits({**params, "force": True}) != runs.parse_limits(DEFAULTS)
+    assert runs.parse_limits(DEFAULTS) == Limits()
     with pytest.raises(BadInput, match="no table words"):
-        runs.list_tables(["words"], runs.DEFAULTS)
+        runs.list_tables(["words"], DEFAULTS)
     write("one")
-    assert runs.list_tables([], runs.DEFAULTS) == ["comments"]
-    assert runs.maintain_table("comments", runs.DEFAULTS)["rows"] == 1
-    assert runs.maintain_scratch(runs.DEFAULTS)["files_removed"] == 0
+    assert runs.list_tables([], DEFAULTS) == ["comments"]
+    assert runs.maintain_table("comments", DEFAULTS)["rows"] == 1
+    assert runs.maintain_scratch(DEFAULTS)["files_removed"] == 0
 
 
 def test_maintaining_empty_tables_does_nothing(tables: Path) -> None:

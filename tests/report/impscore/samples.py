@@ -20,12 +20,10 @@ QUANTILES = ("q00", "q05", "q25", "q50", "q75", "q95", "q100")
 
 def row(study: str, metric: str, value: float | None, subset: str = "all", run: int = 0, **more: Any) -> dict[str, Any]:
     """One row of the table `studies`; what is not a column is a field of the setting."""
-    told = {name: more.pop(name) for name in ("low", "high", "row_count", "effective_count", "day") if name in more}
-    counted = {"row_count": 100, "day": datetime.date(2026, 11, 19), **told}
-    return {
-        "study": study, "metric": metric, "value": value, "subset": subset, "run": run, "model_id": None,
-        "setting": json.dumps(more), **counted,
-    }  # fmt: skip
+    columns = {"row_count": 100, "day": datetime.date(2026, 11, 19)}
+    columns |= {name: more.pop(name) for name in SCHEMA if name in more}
+    columns |= {"study": study, "metric": metric, "value": value, "subset": subset, "run": run, "model_id": None}
+    return {**columns, "setting": json.dumps(more)}
 
 
 def spread(study: str, subset: str, middle: float, count: int = 2000) -> list[dict[str, Any]]:
@@ -35,7 +33,6 @@ def spread(study: str, subset: str, middle: float, count: int = 2000) -> list[di
 
 
 def frame(*rows: dict[str, Any]) -> pl.DataFrame:
-    """Rows as the table has them."""
     return pl.DataFrame(list(rows), schema=SCHEMA)
 
 
@@ -61,9 +58,9 @@ DATA_SETS = frame(
 DIVERSITY = frame(*spread("diversity", "toxigen", 1.3), *spread("diversity", "davidson", 0.9))
 DETECTION = frame(
     *(
-        row("detection", "accuracy", 0.9 - 0.1 * i, label, by=by, low=0.8 - 0.1 * i, high=0.95 - 0.1 * i,
+        row("detection", "accuracy", 0.9 - 0.1 * i, label, by=rater, low=0.8 - 0.1 * i, high=0.95 - 0.1 * i,
             row_count=1000 + i, effective_count=50 + i)
-        for by in ("gpt", "llama") for i, label in enumerate(LABELS) if (by, i) != ("llama", 7)
+        for rater in ("gpt", "llama") for i, label in enumerate(LABELS) if (rater, i) != ("llama", 7)
     )
 )  # fmt: skip
 TRIPLES = pl.DataFrame(
