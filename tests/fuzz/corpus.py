@@ -254,118 +254,91 @@ def _parquet_cases() -> Iterator[tuple[str, Case]]:
     yield ".parquet a footer of 2 GB", Case("parquet", ".parquet", cut)
 
 
-def workbook(
-    path: Path, change: Callable[[str, bytes], tuple[str, bytes]], more: Mapping[str, bytes] | None = None
-) -> None:
-    """A workbook with `text` and one comment whose parts are changed, and with more of them."""
+Change = tuple[str, bytes, bytes | Callable[[], bytes]]  # part, what is in it, and what takes its place
+
+
+def workbook(path: Path, *changes: Change, more: Mapping[str, int] | None = None) -> None:
+    """A workbook with `text` and one comment whose parts are changed, and with more of them, of so many blanks.
+
+    A change of no part renames parts too.
+    """
     import polars as pl
 
     out = io.BytesIO()
     pl.DataFrame({"text": ["nice hat"]}).write_excel(out)
     with zipfile.ZipFile(out) as book, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as changed:
         for name in book.namelist():
-            changed.writestr(*change(name, book.read(name)))
-        for name, data in (more or {}).items():
-            changed.writestr(name, data)
-
-
-def _replaced(part: str, old: bytes, new: bytes, path: Path) -> None:
-    def change(name: str, data: bytes) -> tuple[str, bytes]:
-        if part in name:
-            assert old in data, f"{name} has no {old!r}: {data[:2000]!r}"
-            data = data.replace(old, new)
-        return name, data
-
-    workbook(path, change)
-
-
-def _elsewhere(path: Path) -> None:
-    """The sheet is stored under another name, with a cell in the last column of the last row."""
-
-    def change(name: str, data: bytes) -> tuple[str, bytes]:
-        data = data.replace(b"worksheets/sheet1.xml", b"other/page.bin").replace(b'r="A2"', b'r="XFD1048576"')
-        return name.replace("worksheets/sheet1.xml", "other/page.bin"), data
-
-    workbook(path, change)
-
-
-def _shared(count: int, size: int, path: Path) -> None:
-    """A shared text that so many cells hold."""
-
-    def change(name: str, data: bytes) -> tuple[str, bytes]:
-        if name == "xl/sharedStrings.xml":
-            data = data.replace(b"nice hat", b"x" * size)
-        if name == "xl/worksheets/sheet1.xml":
-            rows = b"".join(b'<row r="%d"><c r="A%d" t="s"><v>1</v></c></row>' % (n, n) for n in range(3, count + 2))
-            data = data.replace(b"</sheetData>", rows + b"</sheetData>")
-        return name, data
-
-    workbook(path, change)
-
-
-def _sheet(rows: Callable[[], bytes], path: Path) -> None:
-    def change(name: str, data: bytes) -> tuple[str, bytes]:
-        if name == "xl/worksheets/sheet1.xml":
-            data = data.replace(b"</sheetData>", rows() + b"</sheetData>")
-        return name, data
-
-    workbook(path, change)
+            new_name, data = name, book.read(name)
+            for part, old, new in changes:
+                if part in name:
+                    assert not part or old in data, f"{name} has no {old!r}: {data[:2000]!r}"
+                    replacement = new() if callable(new) else new
+                    new_name = new_name if part else new_name.replace(old.decode(), replacement.decode())
+                    data = data.replace(old, replacement)
+            changed.writestr(new_name, data)
+        for name, size in (more or {}).items():
+            changed.writestr(name, b" " * size)
 
 
 def _xlsx_cases() -> Iterator[tuple[str, Case]]:
-    def case(name: str, write: Write, kind: str = "xlsx") -> tuple[str, Case]:
-        return f".xlsx {name}", Case(kind, ".xlsx", write)
+    sheet, texts = "worksheets/sheet1.xml", "sharedStrings"
 
-    sheet, laughs = "worksheets/sheet1.xml", b"".join(
-        b'<!ENTITY l%d "%s">' % (n, b"&l%d;" % (n - 1) * 10 if n else b"lol" * 10) for n in range(10)
-    )  # fmt: skip
-    yield case("a far cell in a sheet under another name", _elsewhere)  # R5
-    yield case("a megabyte 6,000 times", partial(_shared, 6_000, MEGA))  # R5
-    yield case("10 kB 60,000 times", partial(_shared, 60_000, 10_000))
-    yield case("a cell far off", partial(_replaced, sheet, b'r="A2"', b'r="XFD1048576"'))
-    yield case("a row far off", partial(_replaced, sheet, b'<row r="2"', b'<row r="4294967295"'))
+    def case(name: str, *changes: Change, more: Mapping[str, int] | None = None) -> tuple[str, Case]:
+        return f".xlsx {name}", Case(
+            "zip" if more else "xlsx", ".xlsx", lambda path: workbook(path, *changes, more=more)
+        )
+
+    def rows(make: Callable[[], bytes]) -> Change:
+        return sheet, b"</sheetData>", lambda: make() + b"</sheetData>"
+
+    def shared(name: str, count: int, size: int) -> tuple[str, Case]:
+        cells = (b'<row r="%d"><c r="A%d" t="s"><v>1</v></c></row>' % (n, n) for n in range(3, count + 2))
+        return case(name, (texts, b"nice hat", lambda: b"x" * size), rows(lambda: b"".join(cells)))
+
+    def all_columns() -> bytes:
+        letters = (chr(65 + n // 26 % 26) + chr(65 + n % 26) for n in range(676))
+        cells = (b'<c r="%s3"><v>1</v></c>' % column.encode() for column in letters)
+        return b'<row r="3">' + b"".join(cells) + b"</row>"
+
+    entities = b"".join(b'<!ENTITY l%d "%s">' % (n, b"&l%d;" % (n - 1) * 10 if n else b"lol" * 10) for n in range(10))
+    elsewhere = ("", b"worksheets/sheet1.xml", b"other/page.bin")
+    yield case("a far cell in a sheet under another name", elsewhere, (sheet, b'r="A2"', b'r="XFD1048576"'))  # R5
+    yield shared("a megabyte 6,000 times", 6_000, MEGA)  # R5
+    yield shared("10 kB 60,000 times", 60_000, 10_000)
+    yield case("a cell far off", (sheet, b'r="A2"', b'r="XFD1048576"'))
+    yield case("a row far off", (sheet, b'<row r="2"', b'<row r="4294967295"'))
+    yield case("a size without end", (sheet, b'ref="A1:A2"', b'ref="A1:XFD1048576"'))
+    yield case("4 billion shared texts", (texts, b'uniqueCount="2"', b'uniqueCount="4294967295"'))
+    yield case("entities of entities", (sheet, b"<worksheet", b"<!DOCTYPE x [" + entities + b"]><worksheet"))
+    yield case("entities of entities in texts", (texts, b"nice hat", b"&l9;" * 1_000))
+    yield case("blanks of 300 MB", rows(lambda: b" " * 300 * MEGA))
+    yield case("blanks of 1,200 MB beside", more={f"xl/more{n}.bin": 300 * MEGA for n in range(4)})
+    yield case("300,000 rows of nothing", rows(lambda: b"<row/>" * 300_000))
+    one_place = b'<c r="A3"><v>1</v></c>'
+    yield case("100,000 cells of one place", rows(lambda: b'<row r="3">' + one_place * 100_000 + b"</row>"))
+    yield case("cells of every column", rows(all_columns))
+    yield case("tags in tags", rows(lambda: b"<row><c>" * 200_000))
+    yield case("20,000 files", more={f"xl/worksheets/more{n}.xml": 0 for n in range(20_000)})
+    outside = "../../../../etc/passwd"
     yield case(
-        "a size without end",
-        partial(_replaced, sheet, b'<dimension ref="A1:A2"/>', b'<dimension ref="A1:XFD1048576"/>'),
+        "a path out of the archive",
+        ("workbook.xml.rels", b"worksheets/sheet1.xml", outside.encode()),
+        more={outside: 1},
     )
-    yield case(
-        "4 billion shared texts", partial(_replaced, "sharedStrings", b'uniqueCount="2"', b'uniqueCount="4294967295"')
-    )
-    yield case(
-        "entities of entities", partial(_replaced, sheet, b"<worksheet", b"<!DOCTYPE x [" + laughs + b"]><worksheet")
-    )
-    yield case("entities of entities in texts", partial(
-        _replaced, "sharedStrings", b"nice hat", b"&l9;" * 1_000))  # fmt: skip
-    yield case("blanks of 300 MB", partial(_sheet, lambda: b" " * 300 * MEGA))
-    yield case("blanks of 1,200 MB beside", lambda path: workbook(
-        path, lambda name, data: (name, data), {f"xl/more{n}.bin": b" " * 300 * MEGA for n in range(4)}), "zip")  # fmt: skip
-    yield case("300,000 rows of nothing", partial(_sheet, lambda: b"<row/>" * 300_000))
-    yield case(
-        "100,000 cells of one place",
-        partial(_sheet, lambda: b'<row r="3">' + b'<c r="A3"><v>1</v></c>' * 100_000 + b"</row>"),
-    )
-    yield case("cells of every column", partial(_sheet, lambda: b'<row r="3">' + b"".join(
-        b'<c r="%s3"><v>1</v></c>' % letters.encode() for letters in (chr(65 + n // 26 % 26) + chr(65 + n % 26) for n in range(676))) + b"</row>"))  # fmt: skip
-    yield case("tags in tags", partial(_sheet, lambda: b"<row><c>" * 200_000))
-    yield case("20,000 files", lambda path: workbook(
-        path, lambda name, data: (name, data), {f"xl/worksheets/more{n}.xml": b"" for n in range(20_000)}), "zip")  # fmt: skip
-    yield case("a path out of the archive", lambda path: workbook(
-        path, lambda name, data: (name, data.replace(b"worksheets/sheet1.xml", b"../../../../etc/passwd")),
-        {"../../../../etc/passwd": b"x"}), "zip")  # fmt: skip
 
     def lying(path: Path) -> None:
-        workbook(path, lambda name, data: (name, data))
+        workbook(path)
         data = bytearray(path.read_bytes())
         at = data.rfind(b"PK\x01\x02")
         data[at + 24 : at + 28] = b"\xff\xff\xff\x7f"  # the unpacked size in the directory
         path.write_bytes(bytes(data))
 
-    yield case("a size that lies", lying, "zip")
-    yield case(
-        "half of it",
-        lambda path: (workbook(path, lambda n, d: (n, d)), path.write_bytes(path.read_bytes()[:3000])),
-        "zip",
-    )
+    def half(path: Path) -> None:
+        workbook(path)
+        path.write_bytes(path.read_bytes()[:3000])
+
+    yield ".xlsx a size that lies", Case("zip", ".xlsx", lying)
+    yield ".xlsx half of it", Case("zip", ".xlsx", half)
 
 
 def _sqlite(script: str, path: Path, fill: str = "", count: int = 0, after: str = "") -> None:
