@@ -1,5 +1,6 @@
 """Dependency trees: what a file may hold, which spans are subtrees, what is left when they go."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput, Missing
 from pipeline.text import trees
+from pipeline.text.segment import load_tokenizer
+from pipeline.text.tagging import load_stanza
 from pipeline.text.trees import Tree, drop_words, find_subtrees, load_parser, match_trees, measure_depths, read
 from tests.support.tree_cases import heads
 
@@ -83,16 +86,14 @@ def test_a_broken_tree_is_named(tmp_path: Path, columns: list[str], told: str) -
     assert str(why.value).startswith(f"{path}, line ")
 
 
-def test_a_row_without_its_columns_is_named(tmp_path: Path) -> None:
-    """Nine columns, or no file, are errors as for taggers; trees before the row were given."""
+def test_trees_come_before_a_row_that_is_broken(tmp_path: Path) -> None:
+    """Nine columns are an error as for taggers; trees before the row were given."""
     path = tmp_path / "short.conllu"
     path.write_text(FILE + "\n1\tRain\train\tNOUN\t_\t_\t0\troot\t_\n")
     found = read(path)
     assert [next(found), next(found)] == TREES
     with pytest.raises(BadInput, match="line 14: expected the 10 columns"):
         next(found)
-    with pytest.raises(BadInput, match="there is no such file"):
-        next(read(tmp_path / "absent"))
 
 
 def test_trees_are_matched_by_their_words() -> None:
@@ -223,13 +224,19 @@ def test_stanza_is_not_asked_for_nothing(models: Path, words: list[str]) -> None
         list(load_parser(models, "en")([["a"], words]))
 
 
-def test_stanza_without_models_is_missing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "load",
+    [lambda folder: load_parser(folder, "en"), load_stanza, lambda folder: load_tokenizer("stanza", folder.parent)],
+)
+def test_stanza_without_models_is_missing(tmp_path: Path, load: Callable[[Path], object]) -> None:
     """No list of models, or a list without its models: the error says how to get them; nothing is downloaded."""
+    folder = tmp_path / "stanza"
     with pytest.raises(Missing, match=r"has no models.*stanza\.download\('en'"):
-        load_parser(tmp_path, "en")
-    (tmp_path / "resources.json").write_text('{"en": {"lang_name": "English"}}')
+        load(folder)
+    folder.mkdir()
+    (folder / "resources.json").write_text('{"en": {"lang_name": "English"}}')
     with pytest.raises(Missing, match=r"not complete.*stanza\.download"):
-        load_parser(tmp_path, "en")
+        load(folder)
 
 
 def test_stanza_without_a_parser_is_missing(models: Path) -> None:
