@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -39,29 +40,19 @@ def test_mediacrawler_weibo(tmp_path: Path) -> None:
     )
     batch = one(path)
     assert (batch.source, batch.adapter, batch.hashed) == ("weibo", "table/1", False)
-    assert batch.page.comments == [
-        Comment(
-            thread_id="5100000000000001",
-            comment_id="5100000000000010",
-            text="蛋挞瘦了",
-            like_count=7,
-            reply_count=1,
-            created_at=AT,
-            user="00ff",
-            row_key=f"{path.name}-2",
-        ),
-        Comment(
-            thread_id="5100000000000001",
-            comment_id="5100000000000011",
-            text="是盒子胖了",
-            parent_id="5100000000000010",
-            root_id="5100000000000010",
-            reply_count=0,
-            created_at=AT,
-            user="00ff",
-            row_key=f"{path.name}-3",
-        ),
-    ]
+    root_comment = Comment(
+        thread_id="5100000000000001",
+        comment_id="5100000000000010",
+        text="蛋挞瘦了",
+        like_count=7,
+        reply_count=1,
+        created_at=AT,
+        user="00ff",
+        row_key="a.csv-2",
+    )
+    ids = {"comment_id": "5100000000000011", "parent_id": "5100000000000010", "root_id": "5100000000000010"}
+    answer = replace(root_comment, **ids, text="是盒子胖了", like_count=None, reply_count=0, row_key="a.csv-3")
+    assert batch.page.comments == [root_comment, answer]
 
 
 @pytest.mark.parametrize(

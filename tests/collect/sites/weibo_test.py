@@ -1,6 +1,7 @@
 """Weibo: saved pages to exact records. Shapes are the site's, words are ours."""
 
 from copy import deepcopy
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -62,13 +63,13 @@ def test_a_hot_list_becomes_exact_records() -> None:
         user="surrogate-a",
         row_key="5100000000000010",
     )
-    child = Comment(
-        thread_id="5100000000000001",
-        comment_id="5100000000000011",
+    ids = {"comment_id": "5100000000000011", "parent_id": root.comment_id, "root_id": root.comment_id}
+    child = replace(
+        root,
+        **ids,
         text="乐观了&保守了",
-        parent_id="5100000000000010",
-        root_id="5100000000000010",
         like_count=5,
+        reply_count=None,
         created_at=datetime(2025, 11, 6, 2, 41, 2, tzinfo=UTC),
         user="surrogate-b",
         row_key="5100000000000011",
@@ -157,20 +158,21 @@ def test_a_post(post: dict[str, Any]) -> None:
     assert weibo.parse(mblog, "").articles == wanted
 
 
+del_ = object()
+
+
 def drift(path: list[Any], value: object) -> dict[str, Any]:
-    """A good page with one thing changed, or taken out where `value` is `del`."""
+    """A good page with one thing changed, or taken out where `value` is `del_`."""
     body = deepcopy(page(item()))
     node: Any = body
     for step in path[:-1]:
         node = node[step]
+    node[path[-1]] = value
     if value is del_:
         del node[path[-1]]
-    else:
-        node[path[-1]] = value
     return body
 
 
-del_ = object()
 FIRST = ["data", "data", 0]
 
 
