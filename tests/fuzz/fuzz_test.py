@@ -44,7 +44,7 @@ def test_nothing_but_our_own_errors(name: str, tmp_path: Path) -> None:
 
 def test_a_finding_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An error that is none of ours is a finding with its target, the input's number and the place."""
-    monkeypatch.setitem(TARGETS, "bad", Target(1, lambda _: lambda rng: 1 // (rng.random() < 2 and 0)))
+    monkeypatch.setitem(TARGETS, "bad", Target(1, lambda rng, _: 1 // (rng.random() < 2 and 0)))
     first, *_ = fuzz("bad", 3, 1, tmp_path)
     assert isinstance(first, Finding)
     assert (first.target, first.number) == ("bad", 0)
