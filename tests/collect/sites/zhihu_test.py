@@ -63,21 +63,6 @@ def test_a_page_becomes_exact_records() -> None:
 
 
 @pytest.mark.parametrize(
-    ("markup", "text"),
-    [
-        ("<p>一</p><p>二</p>", "一\n二"),
-        ("一<br>二", "一\n二"),
-        ('好<a class="comment_img" href="https://example.invalid/p.png">查看图片</a>', "好"),
-        ("<p>A&amp;B</p>", "A&B"),
-        ("没有标签", "没有标签"),
-    ],
-)
-def test_html_of_a_text(markup: str, text: str) -> None:
-    """Paragraphs and breaks become lines; the label of a picture goes."""
-    assert zhihu.parse(page(item(content=markup)), URL).comments[0].text == text
-
-
-@pytest.mark.parametrize(
     ("mark", "reason"),
     [("is_delete", "deleted_by_site"), ("collapsed", "collapsed_by_site"), ("reviewing", "reviewing_by_site")],
 )
