@@ -56,18 +56,13 @@ def test_mediacrawler_weibo(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "names"),
-    [
-        ("bilibili", {"thread": "video_id", "at": "create_time"}),
-        ("zhihu", {"thread": "content_id", "at": "publish_time"}),
-    ],
+    ("source", "thread", "time"), [("bilibili", "video_id", "create_time"), ("zhihu", "content_id", "publish_time")]
 )
-def test_mediacrawler_other_sites(source: str, names: dict[str, str], tmp_path: Path) -> None:
+def test_mediacrawler_other_sites(source: str, thread: str, time: str, tmp_path: Path) -> None:
     """Bilibili and Zhihu exports are told apart by their columns; parent 0 is none."""
     row = {"comment_id": "1", "parent_comment_id": "0", "content": "好", "like_count": 3, "sub_comment_count": 0}
-    batch = one(
-        write_rows(tmp_path / "a.jsonl", {**row, names["thread"]: "9", names["at"]: 1700000000, "creator_hash": "f"})
-    )
+    row |= {thread: "9", time: 1700000000, "creator_hash": "f"}
+    batch = one(write_rows(tmp_path / "a.jsonl", row))
     (comment,) = batch.page.comments
     assert (batch.source, comment.thread_id, comment.parent_id, comment.root_id) == (source, "9", None, None)
     assert (comment.like_count, comment.created_at) == (3, AT)
@@ -97,12 +92,12 @@ def test_weibo_crawler(tmp_path: Path) -> None:
         "user_avatar_url": "u",
         "pic_url": "",
     }
-    path = write_rows(
-        tmp_path / "a.csv",
-        {"id": "71", "root_id": "71", "created_at": "Thu Nov 06 10:30:00 +0800 2025", "text": "瘦<img alt=[doge]>"}
-        | {**shared, "like_count": "3"},
-        {"id": "72", "root_id": "71", "created_at": "2025-11-06 10:41:02", "text": "胖", **shared, "like_count": ""},
-    )
+    times = "Thu Nov 06 10:30:00 +0800 2025", "2025-11-06 10:41:02"
+    rows = [
+        {"id": "71", "root_id": "71", "text": "瘦<img alt=[doge]>", "like_count": "3", "created_at": times[0]},
+        {"id": "72", "root_id": "71", "text": "胖", "like_count": "", "created_at": times[1]},
+    ]
+    path = write_rows(tmp_path / "a.csv", *(row | shared for row in rows))
     batch = one(path)
     root, reply = batch.page.comments
     assert batch.source == "weibo"
@@ -118,14 +113,10 @@ def test_the_article_commenting_archive(tmp_path: Path) -> None:
     row = {"title": "门禁", "content": "刷脸。", "category": "society", "comments": comments}
     batch = one(write_rows(tmp_path / "Archive 1.jsonl", row))
     assert batch.source == "tencent_news"
-    assert batch.page.articles == [
-        Article(thread_id="Archive 1.jsonl-1", title="门禁", text="刷脸。", category="society")
-    ]
+    thread = "Archive 1.jsonl-1"
+    assert batch.page.articles == [Article(thread_id=thread, title="门禁", text="刷脸。", category="society")]
     found = [(c.thread_id, c.comment_id, c.text, c.like_count) for c in batch.page.comments]
-    assert found == [
-        ("Archive 1.jsonl-1", "Archive 1.jsonl-1.1", "门：请微笑", 57),
-        ("Archive 1.jsonl-1", "Archive 1.jsonl-1.2", "笑不出来", 0),
-    ]
+    assert found == [(thread, f"{thread}.1", "门：请微笑", 57), (thread, f"{thread}.2", "笑不出来", 0)]
 
 
 def test_articles_with_summaries(tmp_path: Path) -> None:
@@ -198,12 +189,8 @@ def test_ids_in_a_csv_of_pandas_or_r(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     fields = "text,comment_id,parent_id,user,like_count,created_at"
     path.write_text(f"{fields}\nNA,2.0,1.0,NaN,NA,null\n1.0,3,0.0,nan,2.0,0.0\n", encoding="utf-8")
-    assert [
-        (c.text, c.comment_id, c.parent_id, c.user, c.like_count, c.created_at) for c in one(path).page.comments
-    ] == [
-        ("NA", "2", "1", None, None, None),
-        ("1.0", "3", None, None, 2, None),
-    ]
+    columns = [(c.text, c.comment_id, c.parent_id, c.user, c.like_count, c.created_at) for c in one(path).page.comments]
+    assert columns == [("NA", "2", "1", None, None, None), ("1.0", "3", None, None, 2, None)]
 
 
 def test_raw_pages(tmp_path: Path) -> None:
@@ -280,9 +267,8 @@ def test_bad_json(row: dict[str, object], why: str, tmp_path: Path) -> None:
 def test_real_files(data: Path) -> None:
     """The counts are those of the files' NOTE.txt: 2,102 posts of at most 20 comments; two videos of 8,000 each."""
     mapping = {"thread_id": "id", "article_text": "text", "category": "label", "comments": "comments"}
-    posts = list(
-        read(data / "checked_weibo_news_comments_zh" / "checked_posts_comments20.jsonl", "checked", mapping, None)
-    )
+    path = data / "checked_weibo_news_comments_zh" / "checked_posts_comments20.jsonl"
+    posts = list(read(path, "checked", mapping, None))
     assert sum(len(batch.page.articles) for batch in posts) == 2_102
     assert sum(len(batch.page.comments) for batch in posts) == 37_451
     videos = sorted((data / "bilibili_likes_zh").glob("*.jsonl"))

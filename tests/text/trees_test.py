@@ -29,13 +29,14 @@ FILE = """\
 4\tsleep\tsleep\tVERB\t_\t_\t0\troot\t_\tSpaceAfter=No
 5\t.\t.\tPUNCT\t_\t_\t4\tpunct\t_\t_
 
-1\tSnow\tsnow\tNOUN\t_\t_\t0\troot\t_\t_
+1\tSnow\tsnow\tNOUN\t_\t_\t2\tdep\t_\t_
+2\t_\t_\tPUNCT\t_\t_\t0\troot\t_\t_
 """
 TREES = [
     Tree(("She", "did", "n't", "sleep", "."), (3, 3, 3, -1, 3), ("nsubj", "aux", "advmod", "root", "punct"),
          ("PRON", "AUX", "PART", "VERB", "PUNCT"), ("she", "do", "", "sleep", "."),
          ("Case=Nom", "Mood=Ind|Tense=Past", "", "", ""), "ours-1", "She didn't sleep."),
-    Tree(("Snow",), (-1,), ("root",), ("NOUN",), ("snow",), ("",)),
+    Tree(("Snow", "_"), (1, -1), ("dep", "root"), ("NOUN", "PUNCT"), ("snow", "_"), ("", "")),
 ]  # fmt: skip
 
 
@@ -92,14 +93,14 @@ def test_trees_come_before_a_row_that_is_broken(tmp_path: Path) -> None:
     path.write_text(FILE + "\n1\tRain\train\tNOUN\t_\t_\t0\troot\t_\n")
     found = read(path)
     assert [next(found), next(found)] == TREES
-    with pytest.raises(BadInput, match="line 14: expected the 10 columns"):
+    with pytest.raises(BadInput, match="line 15: expected the 10 columns"):
         next(found)
 
 
 def test_trees_are_matched_by_their_words() -> None:
     """The first tree of the words; a sentence asked twice has it twice, one that no tree has gets None."""
     other = TREES[1]._replace(sent_id="other")
-    asked = [["Snow"], ["Rain"], list(TREES[0].words), ["Snow"]]
+    asked = [["Snow", "_"], ["Rain"], list(TREES[0].words), ["Snow", "_"]]
     assert match_trees(iter([*TREES, other]), asked) == [TREES[1], None, TREES[0], TREES[1]]
 
 
