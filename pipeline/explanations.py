@@ -76,7 +76,6 @@ def explain(error: BaseException) -> Failure | None:
 
 
 def _explain_system(error: BaseException) -> Failure | None:
-    """Of the system, whether Python raised it or a library passed its words on."""
     text, place = flatten_message(error), ""
     numbers = [int(number) for match in _NUMBER.findall(text)[:1] for number in match if number]
     numbers += [number for words, number in _WORDS.items() if words in text]

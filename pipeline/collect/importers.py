@@ -202,7 +202,6 @@ class _File:
         return self.choices[table]
 
     def _list_columns(self, table: str, names: Sequence[str]) -> set[str]:
-        """The columns of a table that are read."""
         if not self.mapping and set(names) >= _PAGE_KEYS:
             return _PAGE_COLUMNS
         _, mapping = self._choose_mapping(table, set(names))
