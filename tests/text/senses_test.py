@@ -98,7 +98,7 @@ def test_memory_is_bounded(store: senses.Store) -> None:
     long = "-".join(["river"] * 1000)
     assert bare(disambiguate(store, [("bank", "n")], [long])) == [("bank.n.01", 1)]
     assert long not in store.numbers
-    memo: senses._Memo[str, int] = senses._Memo(len, 2)
+    memo = senses._Memo(len, 2)
     assert [memo[key] for key in ("a", "bb", "ccc", "a")] == [1, 2, 3, 1]
     assert dict(memo) == {"ccc": 3, "a": 1}
 
