@@ -78,7 +78,7 @@ def read(
     `left_out` collects what is not read.
     """
     left_out = left_out or LeftOut()
-    notes = {"ignored": left_out.ignored, "messages": left_out.bad_rows}
+    notes: dict[str, Any] = {"ignored": left_out.ignored, "messages": left_out.bad_rows}
     file = Source(path=path, encoding=encoding, **notes, **options)
     yield from _File(file, source, dict(mapping), label or path.name).read_batches(key)
 
