@@ -185,10 +185,11 @@ def _json_cases() -> Iterator[tuple[str, Case]]:
 # ----------------------------------------------------------------------------------------------------- binary formats
 
 
-def _parquet(make: Callable[[], Any], path: Path, **options: Any) -> None:
+def _parquet(make: Callable[[], dict[str, Any]], path: Path, **options: Any) -> None:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(make(), path, **options)
+    pq.write_table(pa.table(make()), path, compression="zstd", **options)
 
 
 def _parquet_cases() -> Iterator[tuple[str, Case]]:
@@ -197,57 +198,58 @@ def _parquet_cases() -> Iterator[tuple[str, Case]]:
     def case(name: str, make: Callable[[], Any], rows: int | None = None, **options: Any) -> tuple[str, Case]:
         return f".parquet {name}", Case("parquet", ".parquet", partial(_parquet, make, **options), rows)
 
-    def repeated(value: object, count: int, kind: Any = None) -> Any:
-        return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), count), pa.array([value], kind))
+    def repeated(value: object, count: int) -> Any:
+        return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), count), pa.array([value]))
 
-    def nested(depth: int) -> Any:
+    def lists(count: int, values: Any) -> Any:
+        return pa.ListArray.from_arrays(pa.array(range(0, len(values) + 1, len(values) // count), pa.int32()), values)
+
+    def structs(values: Any, count: int) -> Any:
+        return pa.StructArray.from_arrays([values] * count, [f"c{n}" for n in range(count)])
+
+    def nested() -> Any:
         kind: Any = pa.string()
         value: Any = "x"
-        for _ in range(depth):
+        for _ in range(90):
             kind, value = pa.list_(kind), [value]
-        return pa.table({"text": ["nice hat"], "more": pa.array([value], kind)})
+        return {"text": ["nice hat"], "more": pa.array([value], kind)}
 
-    big = "x" * MEGA
-    yield case("a megabyte 6,000 times", lambda: pa.table({"text": repeated(big, 6_000)}), compression="zstd")  # R5
-    yield case("a megabyte 500 times, as plain text", lambda: pa.table(
-        {"text": pa.chunked_array([repeated(big, 100).cast(pa.string())] * 5)}), compression="zstd")  # fmt: skip
-    yield case("bytes 6,000 times", lambda: pa.table({"text": repeated("nice hat", 6_000), "more": repeated(big.encode(), 6_000)}),
-               compression="zstd")  # fmt: skip
+    big, large, six = "x" * MEGA, "x" * 60 * MEGA, repeated("nice hat", 6_000)
+    empty = pa.array([[]], pa.list_(pa.null()))
+    plain = pa.nulls(20_000, pa.string())
+    yield case("a megabyte 6,000 times", lambda: {"text": repeated(big, 6_000)})  # R5
+    megabytes = [repeated(big, 100)] * 5
     yield case(
-        "a kilobyte a million times", lambda: pa.table({"text": repeated("x" * 1_000, MEGA)}), compression="zstd"
+        "a megabyte 500 times, as plain text",
+        lambda: {"text": pa.chunked_array([part.cast(pa.string()) for part in megabytes])},
     )
-    yield case("a word 20 million times", lambda: pa.table({"text": repeated("nice hat", 20 * MEGA)}))
-    yield case("100 million nulls", lambda: pa.table({"text": pa.nulls(100 * MEGA)}))
-    yield case("100 million nulls of text", lambda: pa.table({"text": pa.nulls(100 * MEGA, pa.string())}))
-    yield case("20 million empty lists", lambda: pa.table(
-        {"text": pa.array([[]], pa.list_(pa.null())).take(pa.repeat(0, 20 * MEGA))}))  # fmt: skip
-    yield case("a list of 20 million", lambda: pa.table(
-        {"text": ["nice hat"], "comments": pa.ListArray.from_arrays([0, 20 * MEGA], pa.repeat("x", 20 * MEGA))}))  # fmt: skip
-    yield case("a text of 300 MB", lambda: pa.table({"text": pa.array(["x" * 300 * MEGA])}), compression="zstd")
-    large = "x" * 60 * MEGA
-    yield case("60 MB 6,000 times", lambda: pa.table(
-        {"text": repeated("nice hat", 6_000), "user": repeated(large, 6_000)}), compression="zstd")  # fmt: skip
-    yield case("60 MB 6,000 times, as plain text", lambda: pa.table({"text": repeated(large, 6_000)}), 0,
-               compression="zstd", store_schema=False)  # fmt: skip
-    yield case("60 MB 30 times, by what they begin with", lambda: pa.table(
-        {"text": pa.chunked_array([pa.array([large])] * 30)}), 0, compression="zstd", use_dictionary=False,
-        column_encoding="DELTA_BYTE_ARRAY", data_page_size=1 << 30)  # fmt: skip
-    yield case("structs of 2,000 nulls", lambda: pa.table({"text": pa.nulls(100_000, pa.string()), "comments": pa.StructArray.from_arrays(
-        [pa.nulls(100_000)] * 2_000, [f"c{n}" for n in range(2_000)])}), 0)  # fmt: skip
-    yield case("500 empty columns that nobody asked for", lambda: pa.table(
-        {"text": [f"nice hat {n}" for n in range(20_000)], **{f"c{n}": pa.nulls(20_000, pa.string()) for n in range(500)}}),
-        20_000)  # fmt: skip
-    yield case("5,000 columns", lambda: pa.table({"text": ["nice hat"], **{f"c{n}": [n] for n in range(5_000)}}), 1)
-    yield case("lists 90 deep", lambda: nested(90))
-    yield case("a dictionary in a list", lambda: pa.table(
-        {"text": pa.repeat("nice hat", 6_000), "more": pa.ListArray.from_arrays(pa.array(range(6_001), pa.int32()), repeated(big, 6_000))}),
-        compression="zstd")  # fmt: skip
-    yield case("a struct of a megabyte 6,000 times", lambda: pa.table(
-        {"text": pa.repeat("nice hat", 6_000), "more": pa.StructArray.from_arrays([repeated(big, 6_000)], ["a"])}),
-        compression="zstd")  # fmt: skip
+    yield case("bytes 6,000 times", lambda: {"text": six, "more": repeated(big.encode(), 6_000)})
+    yield case("a kilobyte a million times", lambda: {"text": repeated("x" * 1_000, MEGA)})
+    yield case("a word 20 million times", lambda: {"text": repeated("nice hat", 20 * MEGA)})
+    yield case("100 million nulls", lambda: {"text": pa.nulls(100 * MEGA)})
+    yield case("100 million nulls of text", lambda: {"text": pa.nulls(100 * MEGA, pa.string())})
+    yield case("20 million empty lists", lambda: {"text": empty.take(pa.repeat(0, 20 * MEGA))})
+    yield case("a list of 20 million", lambda: {"text": ["nice hat"], "comments": lists(1, pa.repeat("x", 20 * MEGA))})
+    yield case("a text of 300 MB", lambda: {"text": ["x" * 300 * MEGA]})
+    yield case("60 MB 6,000 times", lambda: {"text": six, "user": repeated(large, 6_000)})
+    yield case("60 MB 6,000 times, as plain text", lambda: {"text": repeated(large, 6_000)}, 0, store_schema=False)
+    delta = {"use_dictionary": False, "column_encoding": "DELTA_BYTE_ARRAY", "data_page_size": 1 << 30}
+    chunks = [pa.array([large])] * 30
+    yield case("60 MB 30 times, by what they begin with", lambda: {"text": pa.chunked_array(chunks)}, 0, **delta)
+    nulls = pa.nulls(100_000)
+    yield case(
+        "structs of 2,000 nulls", lambda: {"text": nulls.cast(pa.string()), "comments": structs(nulls, 2_000)}, 0
+    )
+    hats = [f"nice hat {n}" for n in range(20_000)]
+    columns = {f"c{n}": plain for n in range(500)}
+    yield case("500 empty columns that nobody asked for", lambda: {"text": hats, **columns}, 20_000)
+    yield case("5,000 columns", lambda: {"text": ["nice hat"], **{f"c{n}": [n] for n in range(5_000)}}, 1)
+    yield case("lists 90 deep", nested)
+    yield case("a dictionary in a list", lambda: {"text": six, "more": lists(6_000, repeated(big, 6_000))})
+    yield case("a struct of a megabyte 6,000 times", lambda: {"text": six, "more": structs(repeated(big, 6_000), 1)})
 
     def cut(path: Path) -> None:
-        _parquet(lambda: pa.table({"text": ["nice hat"] * 1_000}), path)
+        _parquet(lambda: {"text": ["nice hat"] * 1_000}, path)
         data = path.read_bytes()
         path.write_bytes(data[:-8] + b"\xff\xff\xff\x7f" + data[-4:])
 
@@ -368,11 +370,10 @@ def _sqlite_cases() -> Iterator[tuple[str, Case]]:
     yield computed("a pattern without end", f"text as ({pattern})", 100_000)
     columns = ", ".join(f"c{n}" for n in range(1_900))
     yield case("1,900 columns", f"create table g (text, {columns}); insert into g (text) values ('nice hat')", 1)
-    yield case(
-        "2,000 tables", "begin;" + ";".join(f"create table t{n} (text)" for n in range(2_000)) + ";" + one + "commit"
-    )
-    yield case("a view without end", one + "create view v as with recursive x(text) as (select 1 union all "
-               "select text + 1 from x) select text from x", 1)  # fmt: skip
+    tables = ";".join(f"create table t{n} (text)" for n in range(2_000))
+    yield case("2,000 tables", f"begin;{tables};{one}commit")
+    endless = "with recursive x(text) as (select 1 union all select text + 1 from x) select text from x"
+    yield case("a view without end", f"{one}create view v as {endless}", 1)
     yield case("a full-text table", one + "create virtual table f using fts5(text); insert into f values ('nice hat')")
 
     def circle(path: Path) -> None:
@@ -386,12 +387,8 @@ def _sqlite_cases() -> Iterator[tuple[str, Case]]:
 
     def overflow(path: Path) -> None:
         """A chain of overflow pages that leads back to its first."""
-        _sqlite(
-            "pragma page_size = 512; create table t (text)",
-            path,
-            "insert into t values (printf('%.*c', 100000, 'x') || ?)",
-            1,
-        )
+        fill = "insert into t values (printf('%.*c', 100000, 'x') || ?)"
+        _sqlite("pragma page_size = 512; create table t (text)", path, fill, 1)
         data = bytearray(path.read_bytes())
         for page in range(3, len(data) // 512):
             data[page * 512 : page * 512 + 4] = (4).to_bytes(4, "big")
