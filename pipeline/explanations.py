@@ -72,11 +72,10 @@ def explain(error: BaseException) -> Failure | None:
         return Failure(Missing.exit_code, f"{error.name} is not installed: pip install 'undertone[{extra}]'")
     if isinstance(error, RecursionError):
         return Failure(BadInput.exit_code, "the input is nested too deeply; flatten it")
-    return _explain_system(error) or _explain_database(error) or _explain_network(error) or _explain_damage(error)
+    return _explain_system(error) or _explain_database(error) or _explain_library(error)
 
 
 def _explain_system(error: BaseException) -> Failure | None:
-    """Of the system, whether Python raised it or a library passed its words on."""
     text, place = flatten_message(error), ""
     numbers = [int(number) for match in _NUMBER.findall(text)[:1] for number in match if number]
     numbers += [number for words, number in _WORDS.items() if words in text]
@@ -110,20 +109,14 @@ def _explain_database(error: BaseException) -> Failure | None:
     return Failure(Retry.exit_code, f"the database does not answer ({type(original).__name__}); run the command again")
 
 
-def _explain_network(error: BaseException) -> Failure | None:
-    package = type(error).__module__.partition(".")[0]
+def _explain_library(error: BaseException) -> Failure | None:
+    package, text = type(error).__module__.partition(".")[0], flatten_message(error)
     if package in ("httpx", "httpcore", "requests", "urllib3") or isinstance(error, ConnectionError | TimeoutError):
         return Failure(Retry.exit_code, f"the server does not answer ({type(error).__name__}); run the command again")
+    if any(sign in text for sign in _DAMAGE):  # in a data file or a table's description, which no reader of ours named
+        remedy = "`undertone maintain --dry-run` names damaged files of the tables; import their day again"
+        return Failure(BadInput.exit_code, f"a file is damaged: {text}; {remedy}")
     return None
-
-
-def _explain_damage(error: BaseException) -> Failure | None:
-    """Of a data file, or of a table's description, that is cut or overwritten, when no place that read it says so."""
-    text = flatten_message(error)
-    if not any(sign in text for sign in _DAMAGE):
-        return None
-    remedy = "`undertone maintain --dry-run` names damaged files of the tables; import their day again"
-    return Failure(BadInput.exit_code, f"a file is damaged: {text}; {remedy}")
 
 
 def list_places(error: BaseException | None) -> list[str]:

@@ -103,6 +103,5 @@ class Quiet(EventTransformer):
 
 
 def _list_tables(assets: Iterable[Any]) -> list[str]:
-    """Names of the tables among assets."""
     uris = (urlsplit(getattr(asset, "uri", "")) for asset in assets)
     return [uri.path.strip("/") for uri in uris if f"{uri.scheme}://{uri.netloc}" == NAMESPACE]

@@ -40,11 +40,11 @@ def text_hash(texts: pl.Series) -> pl.Series:
 
 def normalised(texts: pl.Series, counts: Counter[str] | None = None) -> pl.Series:
     """Each text normalised and scrubbed of private particulars; nulls stay null."""
-    return scrub_column(_decoded(_plain(texts)), counts).str.strip_chars()
+    return scrub_column(_decode(_normalise(texts)), counts).str.strip_chars()
 
 
-def _decoded(texts: pl.Series) -> pl.Series:
-    """Texts without entities. One may stand for another, or for what `_plain` takes out: decode until none is left.
+def _decode(texts: pl.Series) -> pl.Series:
+    """Texts without entities. One may stand for another, or for what `_normalise` takes out: decode until none is left.
 
     Each round costs the length of the text, and a text can ask for as many rounds as it has letters. What is still
     nested after `ROUNDS` is no page that was escaped twice: its ampersands become full-width ones.
@@ -52,29 +52,24 @@ def _decoded(texts: pl.Series) -> pl.Series:
     rows = texts.str.contains("&", literal=True).fill_null(value=False).arg_true()
     for _ in range(ROUNDS):
         before = texts.gather(rows)
-        after = _plain(pl.Series(texts.name, [unescape(text) for text in before], dtype=pl.String))
+        after = _normalise(pl.Series(texts.name, [unescape(text) for text in before], dtype=pl.String))
         changed = (after != before).arg_true()
         if not len(changed):
             return texts
         rows = rows.gather(changed)
         texts = texts.scatter(rows, after.gather(changed))
     nested = texts.gather(rows)
-    return texts.scatter(rows, _plain(nested.str.replace_all("&", "＆", literal=True)))
+    return texts.scatter(rows, _normalise(nested.str.replace_all("&", "＆", literal=True)))
 
 
-def _plain(texts: pl.Series) -> pl.Series:
+def _normalise(texts: pl.Series) -> pl.Series:
     """Invisible characters out, digits and letters of normal width, then NFC, which can only now join what belongs."""
-    name = texts.name
-    visible = pl.col(name).str.replace_all(_INVISIBLE, "")
+    visible = texts.str.replace_all(_INVISIBLE, "")
     if texts.str.contains("\u200c", literal=True).any():
         visible = visible.str.replace_all(_JOINED, "$1\0").str.replace_all("\u200c", "", literal=True)
         visible = visible.str.replace_all("\0", "\u200c", literal=True)
-    return texts.to_frame().select(
-        visible.str.replace_many(list(_FULL), list(_HALF))
-        .str.normalize("NFC")
-        .str.replace_all(r"\s+", " ")
-        .str.strip_chars()
-    )[name]
+    narrow = visible.str.replace_many(list(_FULL), list(_HALF)).str.normalize("NFC")
+    return narrow.str.replace_all(r"\s+", " ").str.strip_chars()
 
 
 def clean(comments: pl.DataFrame, counts: Counter[str] | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:

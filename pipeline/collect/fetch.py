@@ -122,8 +122,9 @@ class Fetcher(AbstractContextManager["Fetcher"]):
 
     def _ask_repeatedly(self, url: str, between: float, headers: dict[str, str]) -> httpx.Response:
         """An answer that is neither a time-out nor a server error, after a few attempts."""
+        is_fault = tenacity.retry_if_result(lambda answer: answer.is_server_error and answer.status_code not in _LATER)
         retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(httpx.RequestError) | tenacity.retry_if_result(_is_fault),
+            retry=tenacity.retry_if_exception_type(httpx.RequestError) | is_fault,
             wait=tenacity.wait_exponential(multiplier=self.limits.backoff, max=60),
             stop=tenacity.stop_after_attempt(self.limits.attempts),
         )
@@ -150,10 +151,6 @@ class Fetcher(AbstractContextManager["Fetcher"]):
 
 class Gone(Exception):
     """The page is not there any more: its thread was deleted."""
-
-
-def _is_fault(answer: httpx.Response) -> bool:
-    return answer.is_server_error and answer.status_code not in _LATER
 
 
 def _is_html(answer: httpx.Response) -> bool:

@@ -21,15 +21,14 @@ from pipeline.collect.sites.record import Article, Comment, Page
 from pipeline.collect.values import IDS, CutIds, Row, count_value, list_value, text_value, time_value, time_zone
 from pipeline.errors import BadInput, Refused, SchemaDrift
 from pipeline.io.formats.databases import list_tables
-from pipeline.io.lines import LIMITS, Limits
-from pipeline.io.rows import CHUNK, Chunk, Source, read_source
+from pipeline.io.lines import UTF8
+from pipeline.io.rows import Chunk, Source, read_source
 
 _MARKUP = re.compile(r"<(?:span|img|a|br|p)\b[^<>]*>")
 _PAGE_KEYS = {"url", "body"}
 _PAGE_COLUMNS = {*_PAGE_KEYS, "source", "fetched_at"}
 _SPARSE = (".jsonl", ".ndjson", ".json")  # where a row may leave a field out
 _SPREADSHEETS = (".csv", ".tsv", ".xlsx")
-_MESSAGES = 10  # about bad rows, of a file
 
 
 @dataclass(slots=True)
@@ -59,42 +58,29 @@ class LeftOut:
     ignored: list[str] = field(default_factory=list)
     bad_rows: list[str] = field(default_factory=list)
 
-    def add_bad_row(self, message: str) -> None:
-        """Keep the message, unless there are many."""
-        if len(self.bad_rows) < _MESSAGES:
-            self.bad_rows.append(message)
-
 
 def read(
     path: Path,
     source: str | None,
     mapping: Mapping[str, str],
     key: bytes | None,
-    encoding: str = "utf-8-sig",
-    size: int = CHUNK,
-    label: str | None = None,
-    limits: Limits = LIMITS,
+    encoding: str = UTF8,
     *,
-    skip_bad_rows: bool = False,
+    label: str | None = None,
     left_out: LeftOut | None = None,
+    **options: Any,
 ) -> Iterator[Batch]:
-    """The file's records, in batches of at most `size` rows.
+    """The file's records, in batches; options are `size`, `limits` and `skip_bad_rows` of a `Source`.
 
     `mapping` is our field -> their column; without one the file is recognised by its columns. Rows are filed under
     `source`; of raw pages only its pages are read, and `key` is that of the HMAC over their user ids, which None drops.
     Ids made from rows begin with `label`, by default the file's name; files imported together need different ones.
-    With `skip_bad_rows`, rows that cannot be read are dropped with a reason. `left_out` collects what is not read.
+    `left_out` collects what is not read.
     """
     left_out = left_out or LeftOut()
-    file = Source(
-        path=path,
-        encoding=encoding,
-        size=size,
-        limits=limits,
-        skip_bad_rows=skip_bad_rows,
-        ignored=left_out.ignored,
-    )
-    yield from _File(file, source, dict(mapping), label or path.name, left_out).read_batches(key)
+    notes: dict[str, Any] = {"ignored": left_out.ignored, "messages": left_out.bad_rows}
+    file = Source(path=path, encoding=encoding, **notes, **options)
+    yield from _File(file, source, dict(mapping), label or path.name).read_batches(key)
 
 
 @dataclass(slots=True)
@@ -105,7 +91,6 @@ class _File:
     source: str | None
     mapping: dict[str, str]
     label: str
-    left_out: LeftOut
     choices: dict[str, tuple[str | None, columns.Columns]] = field(default_factory=dict)
     present: dict[str, set[str]] = field(default_factory=dict)
     cut_ids: defaultdict[tuple[str, str], CutIds] = field(default_factory=lambda: defaultdict(CutIds))
@@ -120,8 +105,6 @@ class _File:
                 self.file.ignore(f"the table {chunk.table!r:.60}, which is no export we know")
                 continue
             prefix = self.label if chunk.table == self.file.path.stem else f"{self.label}/{chunk.table}"
-            for row in chunk.bad_rows:
-                self.left_out.add_bad_row(row.message)
             bad_rows = [(row.reason, f"{prefix}-{row.number}") for row in chunk.bad_rows]
             if not self.mapping and chunk.rows and set(chunk.rows[0]) >= _PAGE_KEYS:
                 yield from self._read_pages(chunk, prefix, bad_rows, key)
@@ -139,13 +122,6 @@ class _File:
         name = self.source or export or _slug(PurePath(self.label).stem)
         return Batch(name, "table/1", Page(skipped=bad_rows))
 
-    def _drop(self, row_key: str, why: BadInput) -> tuple[str, str]:
-        """Reason and key of a row with a value that cannot be read, where rows may be skipped."""
-        if not self.file.skip_bad_rows:
-            raise why
-        self.left_out.add_bad_row(str(why))
-        return "bad_value", row_key
-
     def _read_pages(
         self, chunk: Chunk, prefix: str, bad_rows: list[tuple[str, str]], key: bytes | None
     ) -> Iterator[Batch]:
@@ -157,7 +133,7 @@ class _File:
             try:
                 name, raw_body, fetched_at = _check_page(row, source, place)
             except BadInput as why:
-                bad_rows.append(self._drop(f"{prefix}-{number}", why))
+                bad_rows.append((self.file.drop("bad_value", number, str(why)).reason, f"{prefix}-{number}"))
                 continue
             if name not in batches:
                 batches[name] = Batch(name, ADAPTERS[name].ADAPTER, Page(), hashed=True)
@@ -184,7 +160,7 @@ class _File:
             try:
                 article, comments = _build_records(row, mapping, row_key, place)
             except BadInput as why:
-                batch.page.skipped.append(self._drop(row_key, why))
+                batch.page.skipped.append((self.file.drop("bad_value", number, str(why)).reason, row_key))
                 continue
             batch.page.articles += article
             batch.page.comments += comments
@@ -202,7 +178,6 @@ class _File:
         return self.choices[table]
 
     def _list_columns(self, table: str, names: Sequence[str]) -> set[str]:
-        """The columns of a table that are read."""
         if not self.mapping and set(names) >= _PAGE_KEYS:
             return _PAGE_COLUMNS
         _, mapping = self._choose_mapping(table, set(names))

@@ -49,14 +49,11 @@ def list_inputs(folder: Path, *, may_be_empty: bool = False) -> Inputs:
 
 def _reason(path: Path) -> str:
     """Why an entry of a folder is no data file; empty for one that is."""
-    if path.name.startswith("."):
-        return "hidden"
-    if path.is_dir():
-        return "a folder; import it by its own name"
-    if path.is_symlink() and not path.exists():
-        return "a link to nothing"
-    if not path.is_file():
-        return "no regular file"
-    if path.suffix.lower() not in ENDINGS:
-        return "no format that can be read"
-    return ""
+    reasons = {
+        "hidden": path.name.startswith("."),
+        "a folder; import it by its own name": path.is_dir(),
+        "a link to nothing": path.is_symlink() and not path.exists(),
+        "no regular file": not path.is_file(),
+        "no format that can be read": path.suffix.lower() not in ENDINGS,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")

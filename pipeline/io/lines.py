@@ -148,7 +148,6 @@ class _Window:
                 raise self._fault("more after the end of the list")
 
     def _move(self, length: int) -> None:
-        """Go on by so many characters."""
         end = self.position + length
         if breaks := self.text.count("\n", self.position, end):
             self.line += breaks

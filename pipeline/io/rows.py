@@ -49,7 +49,6 @@ def _read_text(source: Source) -> Iterator[Row]:
 
 
 def _read_json_lines(source: Source) -> Iterator[Row | BadRow]:
-    """The objects of the lines; empty lines are passed over."""
     lines = (numbered for numbered in read_lines(source.path, source.encoding, source.limits) if numbered[1].strip())
     for number, (line_number, line) in enumerate(lines, 1):
         try:
@@ -61,7 +60,6 @@ def _read_json_lines(source: Source) -> Iterator[Row | BadRow]:
 
 
 def _read_json_list(source: Source) -> Iterator[Row]:
-    """The objects of one list, of which one is in memory at a time."""
     for number, (values, length) in enumerate(read_json_items(source.path, source.encoding, source.limits), 1):
         yield Row(number, values, 2 * length)
 

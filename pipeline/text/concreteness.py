@@ -65,7 +65,8 @@ def read(path: Path, column: str | None = None, bounds: tuple[float, float] | No
             f"{path}: on what scale is {rating_column!r}? give its least and greatest rating, such as 1 and 5"
         )
     raw = [(line, fields[columns["word"]].lower(), fields[columns[rating_column]]) for line, fields in records]
-    rows = pl.DataFrame(raw, schema=_RAW, orient="row").with_columns(pl.col("word", "field").str.strip_chars())
+    rows = pl.DataFrame(raw, schema={"line": pl.Int64, "word": pl.String, "field": pl.String}, orient="row")
+    rows = rows.with_columns(pl.col("word", "field").str.strip_chars())
     if (bad := rows.filter((pl.col("field") != "") & ~pl.col("field").str.contains(_NUMBER))).height:
         line, _, field = bad.row(0)
         raise BadInput(f"{path}, line {line}: field {rating_column!r} should be a number; found {field!r:.40}")
@@ -75,9 +76,6 @@ def read(path: Path, column: str | None = None, bounds: tuple[float, float] | No
         if bounds == MRC_BOUNDS and (rows["rating"].max() or 0) <= bounds[1] / 100:  # type: ignore[operator]
             rows = rows.with_columns((pl.col("rating") * 100).round(6))
     return _scale(path, rating_column, rows, bounds)
-
-
-_RAW = {"line": pl.Int64, "word": pl.String, "field": pl.String}
 
 
 def _read_fields(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -73,22 +73,16 @@ class Candidates(NamedTuple):
     signatures: Ints  # end to end
 
 
-K = TypeVar("K", bound=Sequence[str])
-V = TypeVar("V")
-
-
-class _Memo(dict[K, V]):
+class _Memo(dict[Any, Any]):
     """Values by key, made when they are first asked for; half the cost of lru_cache, which is most of ours.
 
     Forgets all when it is full, and never holds an overlong key: texts may be made to fill memory.
     """
 
-    def __init__(self, make: Callable[[K], V], most: int) -> None:
-        super().__init__()
-        self._make: Callable[[K], V] = make
-        self._most = most
+    def __init__(self, make: Callable[[Any], Any], most: int) -> None:
+        self._make, self._most = make, most
 
-    def __missing__(self, key: K) -> V:
+    def __missing__(self, key: Sequence[str]) -> Any:
         value = self._make(key)
         if len("".join(key)) <= 2 * _MAX_LENGTH:
             if len(self) >= self._most:
@@ -207,7 +201,7 @@ def load(folder: Path) -> Store:
         words,
         lemmas,
         _Memo(lambda token: [words[word] for word in list_words(token) if word in words], 1 << 17),
-        _Memo(lambda target: _find_candidates(*target, lemmas, arrays), 1 << 14),
+        _Memo(lambda target: _find_candidates(target[0], target[1], lemmas, arrays), 1 << 14),
         *(arrays[name] for name in _ARRAYS[2:]),
     )
 

@@ -182,7 +182,6 @@ _NUMBER = re.compile(r"[+-]?\d[\d.,:/]*")
 
 
 def _load_count_tags() -> Callable[[Sequence[str]], list[str]]:
-    """Return a function that tags the words of a sentence; lookups in WordNet are cached."""
     with wordnet.load_reader().open("cntlist.rev") as file:  # Lemma.count() looks through the file for each sense
         counts = {key: int(number) for key, _, number in map(str.split, file)}
     find_pos = lru_cache(1 << 16)(partial(_find_most_counted, counts=counts))

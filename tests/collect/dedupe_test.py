@@ -45,20 +45,15 @@ def test_the_same_comment_twice() -> None:
         {"comment_id": "a", "text": "好", "thread_id": "u"},
     )
     kept, dropped = deduplicate(comments)
-    assert kept.select("row_key", "like_count", "is_hot", "duplicate_count").rows() == [
-        ("r0", 7, True, 0),
-        ("r2", 0, False, 0),
-    ]
+    columns = kept.select("row_key", "like_count", "is_hot", "duplicate_count")
+    assert columns.rows() == [("r0", 7, True, 0), ("r2", 0, False, 0)]
     assert dropped.rows() == [("same_comment", "r1")]
 
 
 def test_exact_copies() -> None:
     """Case and blanks aside, equal texts of a thread are copies; the first stays and takes the most likes."""
-    comments = frame(
-        {"text": "So True", "like_count": 1},
-        {"text": "so  true", "like_count": 9},
-        {"text": "SOTRUE", "like_count": None},
-    )
+    likes = {"So True": 1, "so  true": 9, "SOTRUE": None}
+    comments = frame(*({"text": text, "like_count": count} for text, count in likes.items()))
     kept, dropped = deduplicate(comments)
     assert kept.select("row_key", "text", "like_count", "duplicate_count").rows() == [("r0", "So True", 9, 2)]
     assert dropped.rows() == [("exact_duplicate", "r1"), ("exact_duplicate", "r2")]
@@ -66,9 +61,8 @@ def test_exact_copies() -> None:
 
 def test_near_copies() -> None:
     """One more character in twenty-four is a near-duplicate; its own copies go with it, likes and counts add up."""
-    comments = frame(
-        {"text": LONG, "like_count": 1}, {"text": NEAR, "like_count": 3}, {"text": NEAR, "like_count": 2}, {"text": FAR}
-    )
+    likes = [(LONG, 1), (NEAR, 3), (NEAR, 2), (FAR, 0)]
+    comments = frame(*({"text": text, "like_count": count} for text, count in likes))
     kept, dropped = deduplicate(comments)
     assert kept.select("row_key", "like_count", "duplicate_count").rows() == [("r0", 3, 2), ("r3", 0, 0)]
     assert sorted(dropped.rows()) == [("exact_duplicate", "r2"), ("near_duplicate", "r1")]
@@ -108,10 +102,8 @@ def test_threads_never_mix() -> None:
     """The same words in another thread are another comment; so is an answer to an id of another thread."""
     comments = frame({"text": LONG}, {"text": LONG, "thread_id": "u"}, {"text": NEAR, "thread_id": "v"})
     assert outcome(comments) == (["r0", "r1", "r2"], [])
-    assert outcome(frame({"text": LONG}, {"text": LONG}, {"text": "x", "thread_id": "u", "parent_id": "c1"}))[0] == [
-        "r0",
-        "r2",
-    ]
+    elsewhere = {"text": "x", "thread_id": "u", "parent_id": "c1"}
+    assert outcome(frame({"text": LONG}, {"text": LONG}, elsewhere))[0] == ["r0", "r2"]
 
 
 def test_no_comments() -> None:

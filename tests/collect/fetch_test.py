@@ -48,16 +48,8 @@ def spool(tmp_path: Path) -> Iterator[fetch.Spool]:
     spool._engine.dispose()
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> "Clock":
-    """The fetcher's time, which passes only while it sleeps."""
-    clock = Clock()
-    monkeypatch.setattr(fetch, "time", SimpleNamespace(sleep=clock.sleep, monotonic=lambda: clock.now))
-    return clock
-
-
 class Clock:
-    """A time that only sleeping moves."""
+    """The fetcher's time, which passes only while it sleeps."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -66,6 +58,13 @@ class Clock:
     def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(fetch, "time", SimpleNamespace(sleep=clock.sleep, monotonic=lambda: clock.now))
+    return clock
 
 
 def redactor(source: str) -> Callable[[Any], Any]:
@@ -81,19 +80,36 @@ def get(
     cookie: str | None = None,
 ) -> int:
     """Fetch threads (the source's first, unless given) with a fresh fetcher; how many pages were new."""
+    counts = []
     with fetch.Fetcher(limits, contact=CONTACT, cookie=cookie) as fetcher:
-        return sum(
-            (fetch.chain if start.startswith("http") else fetch.thread)(
-                fetcher, spool, source, start, DAY, redact=redactor(source)
-            )
-            for start in starts or site.list_start_urls(source)[:1]
-        )
+        for start in starts or site.list_start_urls(source)[:1]:
+            read = fetch.chain if start.startswith("http") else fetch.thread
+            counts.append(read(fetcher, spool, source, start, DAY, redact=redactor(source)))
+    return sum(counts)
 
 
 def cursor(site: Site, spool: fetch.Spool, path: str = FIRST, source: str = "tencent_news") -> tuple[str | None, int]:
     """The cursor of a chain, as path?query and number of pages."""
     url, seq = spool.cursor(fetch.ChainKey(source, DAY, site.origin + path))
     return (url.removeprefix(site.origin) if url else None), seq
+
+
+def check_stop(
+    spool: fetch.Spool,
+    answers: list[Answer],
+    error: type[Exception],
+    match: str,
+    path: str = FIRST,
+    source: str = "tencent_news",
+    count: int = 1,
+    limits: fetch.Limits = QUICK,
+) -> None:
+    """These answers to a first page end the source with this error, after so many requests; the cursor stays."""
+    with Site(faults={path: answers}) as site:
+        with pytest.raises(error, match=match):
+            get(site, spool, source, limits=limits)
+        assert site.list_requests() == [ROBOTS, *[path] * count]
+        assert cursor(site, spool, path, source) == (path, 0)
 
 
 def spooled(spool: fetch.Spool, source: str = "tencent_news") -> list[str]:
@@ -129,39 +145,27 @@ def test_robots_is_asked_first_and_once(spool: fetch.Spool) -> None:
         assert {r.headers["accept"] for r in site.log} == {"application/json"}
 
 
+ONLY_OTHERS = "User-agent: *\nAllow: /\n\nUser-agent: UndertoneBot\nDisallow: /article/\n"
+
+
 @pytest.mark.parametrize(
-    "rules",
-    ["User-agent: *\nDisallow: /\n", "User-agent: *\nAllow: /\n\nUser-agent: UndertoneBot\nDisallow: /article/\n"],
+    ("answer", "error"),
+    [
+        *((ALLOW_ALL._replace(body=rules), Refused) for rules in ("User-agent: *\nDisallow: /\n", ONLY_OTHERS)),
+        *((Answer(200, {"Content-Type": kind}, HTML), Refused) for kind in ("text/html", "text/plain", "Text/HTML")),
+        *((Answer(status, {"Location": "/login"}), Refused) for status in (500, 503, 403, 429, 302)),
+        (Answer(delay=2), Retry),
+    ],
 )
-def test_robots_disallow(spool: fetch.Spool, rules: str) -> None:
-    """Where robots.txt disallows a page, for all or for us, the page is not asked for."""
-    with Site(robots=rules) as site:
-        with pytest.raises(Refused, match=r"robots\.txt"):
-            get(site, spool)
+def test_robots_that_allows_nothing(spool: fetch.Spool, answer: Answer, error: type[Exception]) -> None:
+    """A robots.txt that disallows us, that is HTML, an error, a refusal or a redirect allows nothing; one that times
+    out is tried another time. Nothing else is asked.
+    """
+    with Site(faults={ROBOTS: [answer]}) as site:
+        with pytest.raises(error, match=r"robots\.txt"):
+            get(site, spool, limits=fetch.Limits(seconds_between=0, timeout=0.5))
         assert site.list_requests() == [ROBOTS]
         assert cursor(site, spool) == (FIRST, 0)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        Answer(200, {"Content-Type": "text/html; charset=utf-8"}, HTML),
-        Answer(200, {"Content-Type": "text/plain"}, HTML),
-        Answer(200, {"Content-Type": "Text/HTML"}, HTML),
-        Answer(500),
-        Answer(503),
-        Answer(403),
-        Answer(429),
-        Answer(302, {"Location": "/login"}),
-    ],
-    ids=["html", "html-called-plain", "HTML-in-capitals", "500", "503", "403", "429", "redirect"],
-)
-def test_robots_unreadable_means_nothing_is_allowed(spool: fetch.Spool, answer: Answer) -> None:
-    """A robots.txt that is HTML, a server error, a refusal or a redirect allows nothing."""
-    with Site(faults={ROBOTS: [answer]}) as site:
-        with pytest.raises(Refused, match=r"robots\.txt"):
-            get(site, spool)
-        assert site.list_requests() == [ROBOTS]
 
 
 @pytest.mark.parametrize("status", [404, 410])
@@ -169,14 +173,6 @@ def test_robots_absent_means_all_is_allowed(spool: fetch.Spool, status: int) -> 
     """A host without robots.txt may be read."""
     with Site(faults={ROBOTS: [Answer(status)]}) as site:
         assert get(site, spool) == 2
-
-
-def test_robots_out_of_reach_is_tried_another_time(spool: fetch.Spool) -> None:
-    """A robots.txt that times out is a Retry, and nothing else is asked."""
-    with Site(faults={ROBOTS: [Answer(delay=2)]}) as site:
-        with pytest.raises(Retry, match=r"robots\.txt"):
-            get(site, spool, limits=fetch.Limits(seconds_between=0, timeout=0.1))
-        assert site.list_requests() == [ROBOTS]
 
 
 @pytest.mark.parametrize(("delay", "slept"), [(7, [7, 7]), (1, [2, 2])])
@@ -246,23 +242,12 @@ def test_retry_after_in_no_known_form_or_too_short(spool: fetch.Spool, clock: Cl
     assert clock.slept == [2, wait, 2]
 
 
-def test_too_many_requests_three_times(spool: fetch.Spool, clock: Clock) -> None:
-    """Three 429 in a row end the source, with the cursor kept."""
-    with Site(faults={FIRST: [Answer(429, {"Retry-After": "1"})] * 3}) as site:
-        with pytest.raises(Refused, match="3 times in a row"):
-            get(site, spool)
-        assert site.list_requests() == [ROBOTS, FIRST, FIRST, FIRST]
-        assert cursor(site, spool) == (FIRST, 0)
-    assert clock.slept[:2] == [1, 1]
-
-
-def test_retry_after_beyond_patience(spool: fetch.Spool, clock: Clock) -> None:
-    """A Retry-After over `longest_wait` ends the source at once, without waiting."""
-    with Site(faults={FIRST: [Answer(429, {"Retry-After": "301"})]}) as site:
-        with pytest.raises(Refused, match="301 s"):
-            get(site, spool)
-        assert site.list_requests() == [ROBOTS, FIRST]
+def test_too_many_requests(spool: fetch.Spool, clock: Clock) -> None:
+    """Three 429 in a row end the source; a Retry-After over `longest_wait` does so at once, without waiting."""
+    check_stop(spool, [Answer(429, {"Retry-After": "301"})], Refused, "301 s")
     assert clock.slept == []
+    check_stop(spool, [Answer(429, {"Retry-After": "1"})] * 3, Refused, "3 times in a row", count=3)
+    assert clock.slept[:2] == [1, 1]
 
 
 # ----------------------------------------------------------------------------------------------------------- refusals
@@ -278,11 +263,7 @@ def test_retry_after_beyond_patience(spool: fetch.Spool, clock: Clock) -> None:
 )
 def test_a_refusal(spool: fetch.Spool, answer: Answer, said: str) -> None:
     """A status that says no, a redirect, or HTML where JSON was due ends the source at once; the cursor stays."""
-    with Site(faults={FIRST: [answer]}) as site:
-        with pytest.raises(Refused, match=said):
-            get(site, spool)
-        assert site.list_requests() == [ROBOTS, FIRST]
-        assert cursor(site, spool) == (FIRST, 0)
+    check_stop(spool, [answer], Refused, said)
     assert spooled(spool) == []
 
 
@@ -302,11 +283,7 @@ def test_refusal_inside_the_answer(spool: fetch.Spool, source: str, body: dict[s
     """A refusal that a site puts inside an HTTP 200 ends the source at once, keeps the cursor and no page."""
     with Site() as plain:
         path = path_of(plain.list_start_urls(source)[0])
-    with Site(faults={path: [say(body)]}) as site:
-        with pytest.raises(Refused, match=f"{source} refused inside its answer"):
-            get(site, spool, source)
-        assert site.list_requests() == [ROBOTS, path]
-        assert cursor(site, spool, path, source) == (path, 0)
+    check_stop(spool, [say(body)], Refused, f"{source} refused inside its answer", path, source)
     assert spooled(spool, source) == []
 
 
@@ -328,38 +305,25 @@ def test_closed_section_is_no_refusal(spool: fetch.Spool, source: str, body: dic
 
 def test_a_server_error(spool: fetch.Spool) -> None:
     """500 for ever is a Retry after `attempts` requests, with the cursor kept; two of them and then a page is one."""
-    with Site(faults={FIRST: [Answer(500)] * QUICK.attempts + [Answer(500), Answer(502)]}) as site:
-        with pytest.raises(Retry, match="failed 4 times: HTTP 500"):
-            get(site, spool)
-        assert site.list_requests() == [ROBOTS] + [FIRST] * QUICK.attempts
-        assert cursor(site, spool) == (FIRST, 0)
+    check_stop(spool, [Answer(500)] * 9, Retry, "failed 4 times: HTTP 500", count=QUICK.attempts)
+    with Site(faults={FIRST: [Answer(500), Answer(502)]}) as site:
         assert get(site, spool) == 2
 
 
 def test_slow_answer(spool: fetch.Spool) -> None:
-    """An answer slower than the time-out, again and again, is a Retry."""
+    """An answer slower than the time-out, again and again, is a Retry; so is a host that takes no connection."""
     limits = fetch.Limits(seconds_between=0, backoff=0, timeout=0.5, attempts=2)
-    with Site(faults={FIRST: [Answer(delay=2)] * 2}) as site:
-        with pytest.raises(Retry, match="2 times"):
-            get(site, spool, limits=limits)
-        assert site.list_requests() == [ROBOTS, FIRST, FIRST]
-        assert get(site, spool, limits=limits) == 2
-
-
-def test_host_that_is_gone(spool: fetch.Spool) -> None:
-    """A host that takes no connection is a Retry."""
+    check_stop(spool, [Answer(delay=2)] * 2, Retry, "2 times: ", count=2, limits=limits)
     with Site() as site:
-        start = site.list_start_urls("tencent_news")[0]
+        assert get(site, spool, limits=limits) == 2
     with pytest.raises(Retry):
-        get(site, spool, "tencent_news", start)
+        get(site, spool, "tencent_news", site.list_start_urls("tencent_news")[1])
 
 
 def test_answer_that_cannot_be_unpacked(spool: fetch.Spool) -> None:
     """A body that is not what its Content-Encoding says is one of our errors, as every fault of a site is."""
-    with Site(faults={FIRST: [Answer(200, {"Content-Encoding": "gzip"}, b"not gzip")] * 9}) as site:
-        with pytest.raises((Retry, SchemaDrift)):
-            get(site, spool)
-        assert cursor(site, spool) == (FIRST, 0)
+    answers = [Answer(200, {"Content-Encoding": "gzip"}, b"not gzip")] * 9
+    check_stop(spool, answers, Retry, "failed 4 times", count=4)
 
 
 @pytest.mark.parametrize("status", [404, 410])
@@ -375,11 +339,7 @@ def test_page_that_is_not_there(spool: fetch.Spool, status: int) -> None:
 @pytest.mark.parametrize("body", ['{"errCode": 0, "data"', "", "[1, 2]", '"text"', b"\xff\xfe{}", "null"])
 def test_broken_json(spool: fetch.Spool, body: str | bytes) -> None:
     """What is not a JSON object is schema drift, and the cursor stays."""
-    with Site(faults={FIRST: [Answer(body=body)]}) as site:
-        with pytest.raises(SchemaDrift, match="JSON"):
-            get(site, spool)
-        assert site.list_requests() == [ROBOTS, FIRST]
-        assert cursor(site, spool) == (FIRST, 0)
+    check_stop(spool, [Answer(body=body)], SchemaDrift, "JSON")
 
 
 def test_schema_drift_keeps_the_page(spool: fetch.Spool) -> None:

@@ -195,25 +195,19 @@ def test_ids_that_a_spreadsheet_cut(name: str, ids: list[int], column: str, tmp_
     assert len(batch.page.comments) == len(ids) + 1
 
 
-@pytest.mark.parametrize("ids", [
-    LONG_IDS, LONGER_IDS,
-    [_excel(n) for n in LONG_IDS[:7]],  # by chance once in ten million
-    [_excel(LONGER_IDS[0])] * 100,  # an id proves no more for being there often
-    [_excel(n) for n in LONGER_IDS[:4]],
-    [f"{n}000" for n in range(10**11, 10**11 + 50)],  # 15 digits are kept
+@pytest.mark.parametrize(("name", "ids"), [
+    ("a.csv", LONG_IDS), ("a.csv", LONGER_IDS),
+    ("a.csv", [_excel(n) for n in LONG_IDS[:7]]),  # by chance once in ten million
+    ("a.csv", [_excel(LONGER_IDS[0])] * 100),  # an id proves no more for being there often
+    ("a.csv", [_excel(n) for n in LONGER_IDS[:4]]),
+    ("a.csv", [f"{n}000" for n in range(10**11, 10**11 + 50)]),  # 15 digits are kept
+    ("a.jsonl", [_excel(n) for n in LONGER_IDS]),  # which no spreadsheet writes
 ])  # fmt: skip
-def test_ids_that_end_as_they_please(ids: list[object], tmp_path: Path) -> None:
-    """Ids as sites give them pass, and zeros that may be there by chance."""
-    _write_ids(tmp_path / "a.csv", ids, "user")
-    (batch,) = read(tmp_path / "a.csv", "mine", {}, None)
+def test_ids_that_end_as_they_please(name: str, ids: list[object], tmp_path: Path) -> None:
+    """Ids as sites give them pass, zeros that may be there by chance, and those that really are in a jsonl file."""
+    _write_ids(tmp_path / name, ids, "user")
+    (batch,) = read(tmp_path / name, "mine", {}, None)
     assert [c.user for c in batch.page.comments] == [*map(str, ids)]
-
-
-def test_cut_ids_of_another_format(tmp_path: Path) -> None:
-    """Ids that really end in zeros can be imported as jsonl, which no spreadsheet writes."""
-    _write_ids(tmp_path / "a.jsonl", [_excel(number) for number in LONGER_IDS], "user")
-    (batch,) = read(tmp_path / "a.jsonl", "mine", {}, None)
-    assert len(batch.page.comments) == len(LONGER_IDS)
 
 
 def _book(path: Path, sheet: str, texts: str = "") -> None:

@@ -7,7 +7,7 @@ executions. Without atheris it says so and exits with 0.
 """
 
 import sys
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2])]
@@ -25,7 +25,7 @@ with atheris.instrument_imports(include=["pipeline", "json", "html"]):
     from pipeline.io.lines import parse_json
     from pipeline.io.spreadsheets import escape_formula, unescape_formula
     from pipeline.llm.questions import explicit, graded, problematic, recovery
-    from pipeline.llm.service import replies
+    from pipeline.llm.service.replies import read_chat, read_moderation
 
 from pipeline.errors import UndertoneError  # noqa: E402
 
@@ -36,58 +36,47 @@ URLS = {
 }  # fmt: skip
 
 
-def answers(text: str) -> None:
-    """Answers of language models."""
-    for name in ("explicit_zh", "dialogue_en"):
-        explicit.parse(text, "- Are you coming? - I have work.", name)
-    graded.parse(text, "en")
-    problematic.parse(text)
-    recovery.parse(text, "你可真准时")
-    recovery.parse_choice(text, 4)
-
-
-def replies(text: str) -> None:
-    """What services answer."""
-    replies.read_chat(text)
-    replies.read_moderation(text)
-
-
-def texts(text: str) -> None:
+def read_texts(text: str) -> None:
     """Markup, private particulars, cells."""
     text_of(text)
-    found = anonymise.scrub(text)
-    assert anonymise.scrub(found) == found
+    scrubbed = anonymise.scrub(text)
+    assert anonymise.scrub(scrubbed) == scrubbed
     assert unescape_formula(escape_formula(text)) == text
 
 
-def pages(text: str) -> None:
+def read_pages(text: str) -> None:
     """A page, read as each site's."""
-    try:
+    body = None
+    with suppress(ValueError):
         body = parse_json(text)
-    except ValueError:
-        return
     for source in ADAPTERS if isinstance(body, dict) else ():
-        try:
-            redacted = anonymise.redact(body, source, b"key")
+        redacted = anonymise.redact(body, source, b"key")
+        with suppress(UndertoneError):
             parse(source, redacted, URLS[source], None)
             next_url(source, redacted, URLS[source])
-        except UndertoneError:
-            continue
 
 
-PARSERS: dict[str, Callable[[str], None]] = {"answers": answers, "replies": replies, "texts": texts, "pages": pages}
+PARSERS = {
+    "answers": [
+        lambda text: explicit.parse(text, "- Are you coming? - I have work.", "explicit_zh"),
+        lambda text: explicit.parse(text, "- Are you coming? - I have work.", "dialogue_en"),
+        lambda text: graded.parse(text, "en"),
+        problematic.parse,
+        lambda text: recovery.parse(text, "你可真准时"),
+        lambda text: recovery.parse_choice(text, 4),
+    ],
+    "replies": [read_chat, read_moderation],
+    "texts": [read_texts],
+    "pages": [read_pages],
+}
 
 
 def main() -> None:
     """Fuzz the target that is named first."""
     if len(sys.argv) < 2 or sys.argv[1] not in PARSERS:
-        sys.exit(f"say which: {', '.join(PARSERS)}")
-    one = PARSERS[sys.argv.pop(1)]
-
-    def test(data: bytes) -> None:
-        one(data.decode("utf-8", "replace"))
-
-    atheris.Setup(sys.argv, test)
+        sys.exit(f"name one of {', '.join(PARSERS)}")
+    parsers = PARSERS[sys.argv.pop(1)]
+    atheris.Setup(sys.argv, lambda data: [read(data.decode("utf-8", "replace")) for read in parsers])
     atheris.Fuzz()
 
 

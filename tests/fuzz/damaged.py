@@ -121,20 +121,15 @@ def _damage_part(rng: random.Random, data: bytes, other: bytes) -> bytes:
     return out.getvalue()
 
 
-def target(suffix: str, check: Callable[[Any, str], None], folder: Path) -> Callable[[random.Random], None]:
+def target(suffix: str, check: Callable[[Any, str], object], rng: random.Random, folder: Path) -> None:
     """What reads a damaged file of a format: rows, or BadInput that names the file."""
-    path = folder / f"damaged{suffix}"
-
-    def read(rng: random.Random) -> None:
-        every = seeds(suffix)
-        inside = suffix == ".xlsx" and rng.random() < 0.7
-        path.write_bytes((_damage_part if inside else damage)(rng, rng.choice(every), rng.choice(every)))
-        try:
-            for batch in importers.read(path, None, {}, b"0123456789abcdef"):
-                check(batch.page, batch.source)
-        except BadInput as error:
-            if path.name not in str(error):
-                raise AssertionError(f"the error does not name the file: {error}") from error
-            raise
-
-    return read
+    path, every = folder / f"damaged{suffix}", seeds(suffix)
+    is_inside = suffix == ".xlsx" and rng.random() < 0.7
+    path.write_bytes((_damage_part if is_inside else damage)(rng, rng.choice(every), rng.choice(every)))
+    try:
+        for batch in importers.read(path, None, {}, b"0123456789abcdef"):
+            check(batch.page, batch.source)
+    except BadInput as error:
+        if path.name not in str(error):
+            raise AssertionError(f"the error does not name the file: {error}") from error
+        raise

@@ -34,8 +34,7 @@ def nested(rng: random.Random) -> Any:
 def text(rng: random.Random, seed: str = "") -> str:
     """A text with something done to it."""
     kind = rng.randrange(8)
-    at = rng.randrange(len(seed) + 1)
-    bad = rng.choice(TEXTS)
+    at, bad = rng.randrange(len(seed) + 1), rng.choice(TEXTS)
     if kind == 0:
         return bad
     if kind == 1:
@@ -45,24 +44,17 @@ def text(rng: random.Random, seed: str = "") -> str:
     if kind == 3:
         return "".join(rng.choice(TEXTS) for _ in range(rng.randrange(6)))
     if kind == 4:
-        return "".join(
-            chr(rng.choice([rng.randrange(128), rng.randrange(0x3000), rng.randrange(0x110000)])) for _ in range(8)
-        )
-    if kind == 5:
-        return seed[at:] + bad + seed[:at]
-    return seed[:at] + bad + seed[at:]
+        return "".join(chr(rng.randrange(rng.choice([128, 0x3000, 0x110000]))) for _ in range(8))
+    return seed[at:] + bad + seed[:at] if kind == 5 else seed[:at] + bad + seed[at:]
 
 
 def value(rng: random.Random) -> Any:
     """Any JSON value."""
+    constants = [None, True, False, [], {}, [None], [[]], {"": None}, [{}], "0", 0]
     kind = rng.randrange(8)
     if kind < 2:
         return text(rng)
-    if kind < 4:
-        return rng.choice(NUMBERS)
-    if kind == 4:
-        return nested(rng)
-    return rng.choice([None, True, False, [], {}, [None], [[]], {"": None}, [{}], "0", 0])
+    return rng.choice(NUMBERS) if kind < 4 else nested(rng) if kind == 4 else rng.choice(constants)
 
 
 def mutated(rng: random.Random, seed: Any, times: int | None = None) -> Any:
@@ -121,14 +113,9 @@ def raw(rng: random.Random, told: str | bytes) -> bytes:
         if kind == 0:
             told = told.replace("\n", rng.choice(["\r\n", "\r", "\n\n", "\u2028", "\r\r\n", "\x0b"]))
         coding = {1: "gb18030", 2: "utf-16", 3: "utf-16-le", 4: "utf-8-sig"}.get(kind, "utf-8")
-        found = told.encode(coding, "surrogatepass" if "utf" in coding else "replace")
-        if kind == 5:
-            found = b"\xef\xbb\xbf\xef\xbb\xbf" + found
-    else:
-        found = told
-    if rng.randrange(5) == 0:
-        found = broken(rng, found)
-    return found
+        told = told.encode(coding, "surrogatepass" if "utf" in coding else "replace")
+        told = b"\xef\xbb\xbf" * 2 + told if kind == 5 else told
+    return told if rng.randrange(5) else broken(rng, told)
 
 
 def broken(rng: random.Random, found: bytes) -> bytes:

@@ -33,7 +33,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2])]
 from pipeline.errors import UndertoneError  # noqa: E402
 from pipeline.tasks.daily.bounded_child import limit_memory  # noqa: E402
 from tests.fuzz import corpus  # noqa: E402
-from tests.fuzz.targets import TARGETS, One  # noqa: E402
+from tests.fuzz.targets import TARGETS  # noqa: E402
 
 LONGEST = 10.0  # CPU seconds of one input
 MEMORY = 1_000_000_000  # bytes of a worker that are resident
@@ -69,12 +69,12 @@ def within(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def try_input(one: One, name: str, number: int, seed: int) -> str | Finding:
+def try_input(name: str, number: int, seed: int, folder: Path) -> str | Finding:
     """One input; what it came to: `read`, the class of one of our errors, or a finding."""
     rng = random.Random(f"{seed} {name} {number}")
     try:
         with within(LONGEST), warnings.catch_warnings(action="ignore"):
-            one(rng)
+            TARGETS[name].try_one(rng, folder)
     except UndertoneError as error:
         return type(error).__name__
     except (KeyboardInterrupt, SystemExit):
@@ -89,11 +89,10 @@ def try_input(one: One, name: str, number: int, seed: int) -> str | Finding:
 
 def fuzz(name: str, count: int, seed: int, folder: Path, first: int = 0) -> Iterator[str | Finding]:
     """What each of `count` inputs of a target comes to, in this process."""
-    own = folder / name.replace(" ", "-")
-    own.mkdir(exist_ok=True)
-    one = TARGETS[name].ready(own)
+    target_folder = folder / name.replace(" ", "-")
+    target_folder.mkdir(exist_ok=True)
     for number in range(first, first + count):
-        yield try_input(one, name, number, seed)
+        yield try_input(name, number, seed, target_folder)
 
 
 def work(name: str, count: int, seed: int, folder: Path, first: int) -> None:

@@ -43,13 +43,6 @@ def test_encodings(encoding: str, tmp_path: Path) -> None:
     assert next(read_chunks(path, encoding)).rows == [{"text": "蛋挞"}]
 
 
-def test_half_an_emoji(tmp_path: Path) -> None:
-    """A lone surrogate, where a crawler cut a text, becomes U+FFFD; a whole pair stays an emoji."""
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"text": "\\ud83d\\udc36 \\ud83d"}\n', encoding="utf-8")
-    assert next(read_chunks(path)).rows == [{"text": "🐶 \ufffd"}]
-
-
 def test_a_long_field(tmp_path: Path) -> None:
     """A post longer than Python's own csv limit of 131,072 characters is read."""
     path = tmp_path / "a.csv"
@@ -87,10 +80,7 @@ def test_bad_files(name: str, content: bytes, why: str, tmp_path: Path) -> None:
         list(read_chunks(tmp_path / name))
 
 
-def test_no_file_and_no_encoding(tmp_path: Path) -> None:
-    """A file that is not there and an encoding that does not exist are named."""
-    with pytest.raises(BadInput, match="there is no such file"):
+def test_no_file(tmp_path: Path) -> None:
+    """A file that is not there is named."""
+    with pytest.raises(BadInput, match=r"a\.csv: there is no such file"):
         list(read_chunks(tmp_path / "a.csv"))
-    (tmp_path / "a.csv").write_text("text\nx\n")
-    with pytest.raises(BadInput, match="there is no encoding 'utf9'"):
-        list(read_chunks(tmp_path / "a.csv", "utf9"))

@@ -106,10 +106,3 @@ def test_what_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp
         segment._load_rjieba()
     with pytest.raises(BadInput, match="no tokenizer 'moses'; there are jieba, rjieba, nltk, stanza"):
         load_tokenizer("moses")
-
-
-def test_stanza_without_models(tmp_path: Path) -> None:
-    """Stanza is asked only where its models lie: nothing is downloaded."""
-    pytest.importorskip("stanza")
-    with pytest.raises(Missing, match="stanza has no models in"):
-        load_tokenizer("stanza", tmp_path)

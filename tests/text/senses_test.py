@@ -98,7 +98,7 @@ def test_memory_is_bounded(store: senses.Store) -> None:
     long = "-".join(["river"] * 1000)
     assert bare(disambiguate(store, [("bank", "n")], [long])) == [("bank.n.01", 1)]
     assert long not in store.numbers
-    memo: senses._Memo[str, int] = senses._Memo(len, 2)
+    memo = senses._Memo(len, 2)
     assert [memo[key] for key in ("a", "bb", "ccc", "a")] == [1, 2, 3, 1]
     assert dict(memo) == {"ccc": 3, "a": 1}
 
@@ -132,22 +132,13 @@ def test_a_store_that_is_there_is_left(store: senses.Store, tmp_path: Path) -> N
     assert list((tmp_path / "ours").iterdir()) == []
 
 
-def test_a_missing_store_says_how_to_make_it(tmp_path: Path) -> None:
-    """No folder is Missing, and the message names `build`."""
-    with pytest.raises(Missing, match=r"senses\.build"):
-        senses.load(tmp_path / "none")
-
-
-@pytest.mark.parametrize(
-    ("field", "value"), [("wordnet", "3.1"), ("format", 0), ("synsets", 1)], ids=["wordnet", "format", "size"]
-)
+@pytest.mark.parametrize(("field", "value"), [("wordnet", "3.1"), ("format", 0), ("synsets", 1)])
 def test_another_wordnet_is_refused(folder: Path, field: str, value: object) -> None:
     """Senses of another WordNet, of another format or of fewer synsets are refused, told with both headers."""
     header = json.loads((folder / "header.json").read_text())
     (folder / "header.json").write_text(json.dumps(header | {field: value}))
-    with pytest.raises(BadInput, match="build it again") as why:
+    with pytest.raises(BadInput, match=rf"{value!r}.*build it again"):
         senses.load(folder)
-    assert repr(value) in str(why.value)
 
 
 @pytest.mark.parametrize("name", ["signatures", "word_offsets", "senses", "words", "header"])
@@ -160,11 +151,13 @@ def test_a_cut_file_is_refused(folder: Path, name: str, cut: int) -> None:
         senses.load(folder)
 
 
-def test_a_file_of_another_store_is_refused(folder: Path) -> None:
-    """Arrays that do not fit each other are told."""
+def test_no_store_and_a_file_of_another_store_are_refused(folder: Path) -> None:
+    """Arrays that do not fit each other are told; no folder is Missing, and the message names `build`."""
     np.save(folder / "signatures.npy", np.zeros(3, np.int32))
     with pytest.raises(BadInput, match="signatures and word_offsets do not fit"):
         senses.load(folder)
+    with pytest.raises(Missing, match=r"senses\.build"):
+        senses.load(folder / "none")
 
 
 _COMMON = """bank bass plant court case play run hold light water note rise match spring close fair head line make take
@@ -189,8 +182,6 @@ def test_wordnet_itself(shared_wordnet: Path) -> None:
             assert [wordnet.load_reader().synset(name).lexname() for name in basses] == ["noun.artifact", "noun.food"]
             assert [max(wordnet.load_levels(pos).values()) for pos in "nv"] == [19, 12]
             assert len(store.synsets) == 117_659
-        levels = [
-            disambiguate(store, [(name, pos)], [])[0].level for name, pos in targets if wordnet.list_synsets(name, pos)
-        ]
-        firsts = [(pos, wordnet.list_synsets(name, pos)[:1]) for name, pos in targets]
-        assert levels == [wordnet.load_levels(pos).get(synset.name()) for pos, first in firsts for synset in first]
+        for (name, pos), sense in zip(targets, disambiguate(store, targets, []), strict=True):
+            firsts = [synset.name() for synset in wordnet.list_synsets(name, pos)[:1]]
+            assert [sense.level for _ in firsts] == [wordnet.load_levels(pos).get(first) for first in firsts]

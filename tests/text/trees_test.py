@@ -1,5 +1,6 @@
 """Dependency trees: what a file may hold, which spans are subtrees, what is left when they go."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput, Missing
 from pipeline.text import trees
+from pipeline.text.segment import load_tokenizer
+from pipeline.text.tagging import load_stanza
 from pipeline.text.trees import Tree, drop_words, find_subtrees, load_parser, match_trees, measure_depths, read
 from tests.support.tree_cases import heads
 
@@ -26,13 +29,14 @@ FILE = """\
 4\tsleep\tsleep\tVERB\t_\t_\t0\troot\t_\tSpaceAfter=No
 5\t.\t.\tPUNCT\t_\t_\t4\tpunct\t_\t_
 
-1\tSnow\tsnow\tNOUN\t_\t_\t0\troot\t_\t_
+1\tSnow\tsnow\tNOUN\t_\t_\t2\tdep\t_\t_
+2\t_\t_\tPUNCT\t_\t_\t0\troot\t_\t_
 """
 TREES = [
     Tree(("She", "did", "n't", "sleep", "."), (3, 3, 3, -1, 3), ("nsubj", "aux", "advmod", "root", "punct"),
          ("PRON", "AUX", "PART", "VERB", "PUNCT"), ("she", "do", "", "sleep", "."),
          ("Case=Nom", "Mood=Ind|Tense=Past", "", "", ""), "ours-1", "She didn't sleep."),
-    Tree(("Snow",), (-1,), ("root",), ("NOUN",), ("snow",), ("",)),
+    Tree(("Snow", "_"), (1, -1), ("dep", "root"), ("NOUN", "PUNCT"), ("snow", "_"), ("", "")),
 ]  # fmt: skip
 
 
@@ -83,22 +87,20 @@ def test_a_broken_tree_is_named(tmp_path: Path, columns: list[str], told: str) -
     assert str(why.value).startswith(f"{path}, line ")
 
 
-def test_a_row_without_its_columns_is_named(tmp_path: Path) -> None:
-    """Nine columns, or no file, are errors as for taggers; trees before the row were given."""
+def test_trees_come_before_a_row_that_is_broken(tmp_path: Path) -> None:
+    """Nine columns are an error as for taggers; trees before the row were given."""
     path = tmp_path / "short.conllu"
     path.write_text(FILE + "\n1\tRain\train\tNOUN\t_\t_\t0\troot\t_\n")
     found = read(path)
     assert [next(found), next(found)] == TREES
-    with pytest.raises(BadInput, match="line 14: expected the 10 columns"):
+    with pytest.raises(BadInput, match="line 15: expected the 10 columns"):
         next(found)
-    with pytest.raises(BadInput, match="there is no such file"):
-        next(read(tmp_path / "absent"))
 
 
 def test_trees_are_matched_by_their_words() -> None:
     """The first tree of the words; a sentence asked twice has it twice, one that no tree has gets None."""
     other = TREES[1]._replace(sent_id="other")
-    asked = [["Snow"], ["Rain"], list(TREES[0].words), ["Snow"]]
+    asked = [["Snow", "_"], ["Rain"], list(TREES[0].words), ["Snow", "_"]]
     assert match_trees(iter([*TREES, other]), asked) == [TREES[1], None, TREES[0], TREES[1]]
 
 
@@ -223,13 +225,19 @@ def test_stanza_is_not_asked_for_nothing(models: Path, words: list[str]) -> None
         list(load_parser(models, "en")([["a"], words]))
 
 
-def test_stanza_without_models_is_missing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "load",
+    [lambda folder: load_parser(folder, "en"), load_stanza, lambda folder: load_tokenizer("stanza", folder.parent)],
+)
+def test_stanza_without_models_is_missing(tmp_path: Path, load: Callable[[Path], object]) -> None:
     """No list of models, or a list without its models: the error says how to get them; nothing is downloaded."""
+    folder = tmp_path / "stanza"
     with pytest.raises(Missing, match=r"has no models.*stanza\.download\('en'"):
-        load_parser(tmp_path, "en")
-    (tmp_path / "resources.json").write_text('{"en": {"lang_name": "English"}}')
+        load(folder)
+    folder.mkdir()
+    (folder / "resources.json").write_text('{"en": {"lang_name": "English"}}')
     with pytest.raises(Missing, match=r"not complete.*stanza\.download"):
-        load_parser(tmp_path, "en")
+        load(folder)
 
 
 def test_stanza_without_a_parser_is_missing(models: Path) -> None:

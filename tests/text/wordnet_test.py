@@ -15,8 +15,6 @@ from tests.support.wordnet_net import found_in, real, small, write
 
 __all__ = ["small"]  # a fixture
 
-# (key, type, lemmas, gloss, pointers): the lemmas' senses are in the order of the rows; ^1 marks a lexical pointer
-
 
 def test_what_is_missing_is_told_with_the_ways_to_get_it(tmp_path: Path) -> None:
     """Without WordNet the error names nltk's download, Debian's packages and the path that was searched."""

@@ -13,8 +13,6 @@ _BREAKS = {"br", "p", "div", "li"}
 _LABELS = {"查看图片", "网页链接", "查看动图", "评论配图"}  # link texts that the site adds, not the writer
 # a tag that never ends, or a quotation mark that none closes, has the parser look to the text's end each time anew
 _NO_TAG = re.compile(r"<(?![^<>\"']*(?:\"[^<>\"]*\"[^<>\"']*|'[^<>']*'[^<>\"']*)*>)")
-
-
 _OWN_MARK = re.compile(r"<[A-Za-z][A-Za-z0-9]*>")  # <doge>: a word in brackets rather than a tag
 _TAGS = (
     "a abbr article aside b big blockquote body br center cite code dd del details div dl dt em embed figcaption "

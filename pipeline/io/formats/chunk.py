@@ -26,6 +26,7 @@ _FREE_BYTES = 1 << 26  # any file may unpack into so many bytes,
 _MOST_UNPACKED = 200  # a larger one into so many times its size: real tables stay below 50
 _INDEX = re.compile(r"^-?[0-9]{1,18}$")
 _LISTED = 20  # names in a message
+_MESSAGES = 10  # about bad rows, of a file
 
 
 class Row(NamedTuple):
@@ -61,8 +62,9 @@ class Chunk(NamedTuple):
 
 @dataclass(kw_only=True)
 class Source:
-    """A file to read and how; `ignored` collects what is left out of it on purpose, in words.
+    """A file to read and how.
 
+    `ignored` collects what is left out of it on purpose, in words, and `messages` those about the first bad rows.
     `choose` names the columns to read, given a table and all its columns; formats that store columns apart obey it.
     """
 
@@ -72,6 +74,7 @@ class Source:
     limits: Limits = LIMITS
     skip_bad_rows: bool = False
     ignored: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
     choose: Callable[[str, Sequence[str]], Iterable[str]] = lambda _, names: names
     unpacked: int = 0
 
@@ -79,6 +82,8 @@ class Source:
         """A broken record, dropped; where rows must not be skipped it is BadInput."""
         if not self.skip_bad_rows:
             raise BadInput(message)
+        if len(self.messages) < _MESSAGES:
+            self.messages.append(message)
         return BadRow(reason, number, message)
 
     def ignore(self, what: str) -> None:

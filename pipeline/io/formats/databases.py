@@ -48,7 +48,6 @@ def _query_tables(connection: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 def _query_columns(connection: sqlite3.Connection, table: str) -> dict[str, bool]:
-    """The columns of a table, and whether they are stored."""
     columns = connection.execute(f"pragma table_xinfo({_quote(table)})")
     return {str(name): hidden != _VIRTUAL for _, name, _, _, _, _, hidden in columns}
 

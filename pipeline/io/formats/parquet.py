@@ -42,7 +42,12 @@ def _check(source: Source, file: "pq.ParquetFile", names: set[str]) -> int:
     Rows are decoded a few at a time, so that a flat column takes what its pages do. A value that holds others is
     decoded at once, and may hold all those of its row group.
     """
-    columns = [index for index in range(file.metadata.num_columns) if _is_part(file.schema.column(index).path, names)]
+    paths = [file.schema.column(index).path.split(".") for index in range(file.metadata.num_columns)]
+    columns = [
+        index
+        for index, parts in enumerate(paths)  # `a.b` is a column's name, or the field `b` of `a`
+        if any(".".join(parts[: end + 1]) in names for end in range(len(parts)))
+    ]
     largest = 1
     for number in range(file.num_row_groups):
         group = file.metadata.row_group(number)
@@ -55,12 +60,6 @@ def _check(source: Source, file: "pq.ParquetFile", names: set[str]) -> int:
             source.count_unpacked(size + has_lists * _ITEM_BYTES * column.num_values)
             largest = max(largest, size)
     return max(_FEWEST_ROWS, min(_ROWS, _DECODED // largest))
-
-
-def _is_part(path: str, names: set[str]) -> bool:
-    """Whether a column is one of these or lies in one: `a.b` is a column's name, or the field `b` of `a`."""
-    parts = path.split(".")
-    return any(".".join(parts[: end + 1]) in names for end in range(len(parts)))
 
 
 def _rows(source: Source, file: "pq.ParquetFile", names: list[str], row_count: int) -> Iterator[Row]:

@@ -80,7 +80,6 @@ def _cells(source: Source, workbook: Workbook, part: str, place: str) -> Iterato
 
 
 def _read_value(workbook: Workbook, attributes: Mapping[str, str], texts: Mapping[str, list[str]]) -> str | None:
-    """The value of a cell; None for an empty one."""
     kind = attributes.get("t", "n")
     text = "".join(texts.get("v" if "v" in texts or kind != "inlineStr" else "t", ()))
     if "f" in texts and ("v" not in texts or (not text.strip() and kind != "str")):

@@ -158,7 +158,9 @@ class Workbook:
                 formats[attributes.get("numFmtId", "")] = attributes.get("formatCode", "")
             elif name == "xf" and parent == "cellXfs":
                 styles.append(attributes.get("numFmtId", "0"))
-        return {str(index) for index, number in enumerate(styles) if _is_date(number, formats.get(number))}
+        dates = {str(number) for number in _DATE_FORMATS if str(number) not in formats}
+        dates |= {number for number, code in formats.items() if _DATE.search(_NOT_DATE.sub("", code.partition(";")[0]))}
+        return {str(index) for index, number in enumerate(styles) if number in dates}
 
     def value(self, kind: str, text: str, style: str) -> str | None:
         """The value of a cell as text; a number that a spreadsheet may have rounded keeps its exponent."""
@@ -201,12 +203,6 @@ def is_run(name: str, parent: str) -> bool:
 def _unescape(escape: re.Match[str]) -> str:
     character = chr(int(escape[1], 16))
     return escape.group() if "\ud800" <= character <= "\udfff" else character
-
-
-def _is_date(number: str, code: str | None) -> bool:
-    if code is not None:
-        return bool(_DATE.search(_NOT_DATE.sub("", code.partition(";")[0])))
-    return number.isdecimal() and int(number[:6]) in _DATE_FORMATS
 
 
 def _digits(text: str, number: float) -> str:

@@ -1,5 +1,6 @@
 """Tencent News: saved pages of both generations to exact records. Shapes are the site's, words are ours."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -49,30 +50,19 @@ def second(*branches: Any, **changes: Any) -> dict[str, Any]:
 def test_generation_1_becomes_exact_records() -> None:
     """Roots and the replies filed under them: text numbers become numbers, ids stay text to the last digit."""
     reply = item(id="6290000000000000009", rootid=ROOT, parent=ROOT, content="说得好", up="2", orireplynum="0")
-    assert tencent_news.parse(page(item(), repCommList={ROOT: [reply]}), URL).comments == [
-        Comment(
-            thread_id="1900000001",
-            comment_id=ROOT,
-            text="红砖&粉笔都没说话\n门开着",
-            like_count=57,
-            reply_count=1,
-            created_at=datetime(2017, 7, 14, 2, 40, tzinfo=UTC),
-            user="surrogate-a",
-            row_key=ROOT,
-        ),
-        Comment(
-            thread_id="1900000001",
-            comment_id="6290000000000000009",
-            text="说得好",
-            parent_id=ROOT,
-            root_id=ROOT,
-            like_count=2,
-            reply_count=0,
-            created_at=datetime(2017, 7, 14, 2, 40, tzinfo=UTC),
-            user="surrogate-a",
-            row_key="6290000000000000009",
-        ),
-    ]
+    root = Comment(
+        thread_id="1900000001",
+        comment_id=ROOT,
+        text="红砖&粉笔都没说话\n门开着",
+        like_count=57,
+        reply_count=1,
+        created_at=datetime(2017, 7, 14, 2, 40, tzinfo=UTC),
+        user="surrogate-a",
+        row_key=ROOT,
+    )
+    ids = {"comment_id": "6290000000000000009", "row_key": "6290000000000000009", "parent_id": ROOT, "root_id": ROOT}
+    child = replace(root, **ids, text="说得好", like_count=2, reply_count=0)
+    assert tencent_news.parse(page(item(), repCommList={ROOT: [reply]}), URL).comments == [root, child]
 
 
 @pytest.mark.parametrize("empty", [[], {}, None])
@@ -84,27 +74,21 @@ def test_no_replies(empty: object) -> None:
 def test_generation_2_becomes_exact_records() -> None:
     """The first of each branch is the root of the others; likes and times are text."""
     reply = new(reply_id="7000000000000000002", content="砖：演完了", pub_time="1700000060", agree_count="")
-    assert tencent_news.parse(second([new(), reply]), SECOND).comments == [
-        Comment(
-            thread_id="20261118A0000001",
-            comment_id="7000000000000000001",
-            text="坐等砖的续集",
-            like_count=3,
-            created_at=datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC),
-            user="surrogate-b",
-            row_key="7000000000000000001",
-        ),
-        Comment(
-            thread_id="20261118A0000001",
-            comment_id="7000000000000000002",
-            text="砖：演完了",
-            parent_id="7000000000000000001",
-            root_id="7000000000000000001",
-            created_at=datetime(2023, 11, 14, 22, 14, 20, tzinfo=UTC),
-            user="surrogate-b",
-            row_key="7000000000000000002",
-        ),
-    ]
+    root = Comment(
+        thread_id="20261118A0000001",
+        comment_id="7000000000000000001",
+        text="坐等砖的续集",
+        like_count=3,
+        created_at=datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC),
+        user="surrogate-b",
+        row_key="7000000000000000001",
+    )
+    ids = {"comment_id": "7000000000000000002", "parent_id": root.comment_id, "root_id": root.comment_id}
+    created_at = datetime(2023, 11, 14, 22, 14, 20, tzinfo=UTC)
+    child = replace(
+        root, **ids, row_key="7000000000000000002", text="砖：演完了", like_count=None, created_at=created_at
+    )
+    assert tencent_news.parse(second([new(), reply]), SECOND).comments == [root, child]
 
 
 @pytest.mark.parametrize(
