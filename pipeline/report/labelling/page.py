@@ -184,7 +184,7 @@ def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
         "How far raters agree by the paper's own measure",
         f"TAE {_describe_range(agreement, 'tae')}. It takes the first three labels and the one that stands, and "
         "cannot fall to 0: what no labels can reach is hatched. The paper's text allows two readings; both are here. "
-        f"The dashed line is the {TAE_HIGH} that the paper sets beside a κ of {KAPPA_HIGH}. It is no verdict, and "
+        f"The dashed line is the {TAE_HIGH} that the paper pairs with a κ of {KAPPA_HIGH}. It is no verdict, and "
         "take it with caution: recomputed, raters at that TAE have a κ between 0.39 and 0.65, by the number of "
         "classes, and the paper's own labels of subtext, at 0.50, lie below it (errata E8).",
         figures.draw_taes(agreement),
@@ -208,7 +208,7 @@ def _build_predictability(predictability: pl.DataFrame) -> Section:
     return Section(
         "Whether words alone foretell the labels",
         f"{finding}. What is not above the commonest class is no evidence of anything. The paper has 0.47 to 0.54 and "
-        "tells neither that baseline nor the features (section 3.3, table 2).",
+        "states neither that baseline nor the features (section 3.3, table 2).",
         figures.draw_predictability(predictability),
         *_build_table(_add_printed(predictability, "svm_f1"), columns),
     )
