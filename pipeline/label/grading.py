@@ -62,7 +62,7 @@ def pick_latest(labels: pl.DataFrame, task_ids: pl.Series, form: Form) -> tuple[
 
     Raises:
         BadInput: a field or value that the form does not have, or a second round or stage; a rater who said two things
-            without times that tell which came later.
+            without times that show which came later.
     """
     values = next(iter(form.fields.values())).values
     is_good = pl.col("field").is_in(list(form.fields)) & pl.col("value").is_in(values)

@@ -49,7 +49,7 @@ class Form(NamedTuple):
     spans: Mapping[str, Bilingual]  # those of the notes that are start-end, with the name of the mark
     headers: Mapping[str, Bilingual]  # what `text` and `context` of a task are called
     marked: str = "text"  # what spans are offsets into: text or context
-    may_quote: bool = False  # a span may come as the words themselves, where nobody would count to its place
+    may_quote: bool = False  # a span may come as the words themselves, as counting to its place is hard
     first: str = ""  # the field that is answered before the context is read; none by default
 
     def get_question(self, name: str, lang: str) -> str:

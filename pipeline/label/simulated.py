@@ -80,8 +80,8 @@ def adjudicate(
 ) -> pl.DataFrame:
     """Draw the answers of a simulated adjudicator, stage 2, to all fields that wait for one.
 
-    Fields that wait are rows of `stages.list_to_adjudicate`. Shares of the answers ask to label a field again, or to
-    delete it; the others are values, each with the probability `accuracy` the truth.
+    Fields that wait are rows of `stages.list_to_adjudicate`. Shares of the answers ask to label a field again or delete
+    it; the others are values, each of them the truth with the probability `accuracy`.
     """
     parts = []
     for in_round in (1, 2):

@@ -66,7 +66,7 @@ def decide(task_ids: pl.Series, labels: pl.DataFrame) -> Decisions:
 
     Raises:
         BadInput: a field or value that is not in the schema, a third round or stage, or a rater who said two things of
-            a field without times that tell which came later.
+            a field without times that show which came later.
     """
     _check(labels)
     tasks = task_ids.cast(pl.String).unique().alias("task_id")
@@ -125,7 +125,7 @@ def drop_repeats(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         values = conflicts.filter(**{name: row[name] for name in KEY})["value"].unique().sort()
         raise BadInput(
             f"task {row['task_id']}, rater {row['rater_id']}, {row['field']}, round {row['round']}: said "
-            f"{' and '.join(repr(value[:40]) for value in values)}, and labelled_at does not tell which is later"
+            f"{' and '.join(repr(value[:40]) for value in values)}, and labelled_at does not show which is later"
         )
     place = pl.int_range(pl.len()).over(KEY)
     is_counted = place == pl.when(has_changed).then(pl.len().over(KEY) - 1).otherwise(0)

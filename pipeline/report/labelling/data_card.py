@@ -27,13 +27,13 @@ INTENDED_USE = (
 )
 LIMITS = (
     "Comments are those that the sources showed to the collector; they stand for no population.",
-    "Labels are readings of a few people, and rare classes are rare: read every score beside the class shares.",
+    "Labels are readings of a few people, and rare classes are rare: read every score together with the class shares.",
     "The adjudicator saw the three first labels, so agreement over all four is not agreement of independent raters "
     "(CSD-16).",
 )
 HAZARDS = (
     "Comments come from the open web: some are offensive, hateful, false or upsetting.",
-    "Comments are quoted word for word, so whoever searches for a quotation may find the comment and its writer.",
+    "Comments are quoted word for word, so a search for a quotation may find the comment and its writer.",
 )
 
 

@@ -1,7 +1,7 @@
 """One HTML page of a labelling project: what became of its comments, how raters agree, what the labels look like.
 
-Parts without rows are left out. Names are hostile data: everything but our own figures is escaped. Thresholds are told
-and drawn, and nothing is judged by them (CSD-23, errata E8).
+Parts without rows are left out. Names are hostile data: everything but our own figures is escaped. Thresholds are
+shown, and nothing is judged by them (CSD-23, errata E8).
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from pipeline.label import schema
-from pipeline.label.schema import FIELDS
 from pipeline.papers.csd import KAPPA_HIGH, TABLE_2, TAE_HIGH
 from pipeline.report import sections
 from pipeline.report.labelling import figures
@@ -18,7 +17,6 @@ from pipeline.report.labelling.data_card import Facts, count_simulated, sum_coun
 from pipeline.report.labelling.figures import CURVES, KAPPAS, TAES
 from pipeline.report.sections import Part, Section, format_count, format_interval, format_number
 
-_WAITS = {1: "raters", 2: "adjudicator"}
 _LEVEL = 0.9  # accuracy of the raters at which the sentence of the simulation study reads the curves
 
 
@@ -104,7 +102,8 @@ def _build_deletions(deletions: pl.DataFrame) -> Section:
 
 
 def _build_waiting(waiting: pl.DataFrame) -> Section:
-    names = [f"round {r}, {_WAITS[s]}" for r, s in waiting.select("round", "stage").iter_rows()]
+    steps = waiting.select("round", "stage").iter_rows()
+    names = [f"round {in_round}, {'adjudicator' if stage == 2 else 'raters'}" for in_round, stage in steps]
     counts = waiting["field_count"].to_list()
     summary = f"{format_count(sum(counts))} fields of comments wait, most of them in {names[counts.index(max(counts))]}"
     return Section(
@@ -185,7 +184,7 @@ def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
         "How far raters agree by the paper's own measure",
         f"TAE {_describe_range(agreement, 'tae')}. It takes the first three labels and the one that stands, and "
         "cannot fall to 0: what no labels can reach is hatched. The paper's text allows two readings; both are here. "
-        f"The dashed line is the {TAE_HIGH} that the paper sets beside a κ of {KAPPA_HIGH}. It is no verdict, and "
+        f"The dashed line is the {TAE_HIGH} that the paper pairs with a κ of {KAPPA_HIGH}. It is no verdict, and "
         "take it with caution: recomputed, raters at that TAE have a κ between 0.39 and 0.65, by the number of "
         "classes, and the paper's own labels of subtext, at 0.50, lie below it (errata E8).",
         figures.draw_taes(agreement),
@@ -209,7 +208,7 @@ def _build_predictability(predictability: pl.DataFrame) -> Section:
     return Section(
         "Whether words alone foretell the labels",
         f"{finding}. What is not above the commonest class is no evidence of anything. The paper has 0.47 to 0.54 and "
-        "tells neither that baseline nor the features (section 3.3, table 2).",
+        "states neither that baseline nor the features (section 3.3, table 2).",
         figures.draw_predictability(predictability),
         *_build_table(_add_printed(predictability, "svm_f1"), columns),
     )
@@ -235,7 +234,7 @@ def _build_ratios(ratios: pl.DataFrame) -> Section:
 
 def _drop_mirrored(pairs: pl.DataFrame) -> pl.DataFrame:
     """Keep of the pairs (a, b) and (b, a) the first by the schema, and each field with itself."""
-    first, second = (pl.col(name).cast(pl.Enum([*FIELDS])) for name in ("a", "b"))
+    first, second = (pl.col(name).cast(pl.Enum([*schema.FIELDS])) for name in ("a", "b"))
     return pairs.filter(first.to_physical() <= second.to_physical()).sort(first, second)
 
 

@@ -171,7 +171,7 @@ def check_sheets(folder: Path, raters: Sequence[str], graded: str) -> None:
     if raters and len(raters) < assignment.PER_TASK:
         raise BadInput(f"{assignment.PER_TASK} people grade each {graded}; name as many, found {len(raters)}")
     if existing := [str(path) for rater in raters if (path := folder / f"{rater}.xlsx").exists()]:
-        raise BadInput(f"{existing[0]}: is there and may hold grades; put it aside, or give another folder")
+        raise BadInput(f"{existing[0]}: is there and may hold grades; move it away, or give another folder")
 
 
 def update_assignment(project: Project, assign: Callable[[pl.DataFrame | None], pl.DataFrame]) -> pl.DataFrame:

@@ -114,7 +114,7 @@ def test_thresholds_are_no_verdict(page: str) -> None:
     """Both thresholds are named as the paper's, with the caution of errata E8, and no field is said to pass or fail."""
     text = texts(page)
     assert "the 0.6 above which the paper calls reliability high" in text
-    assert "the 0.53 that the paper sets beside a κ of 0.6" in text
+    assert "the 0.53 that the paper pairs with a κ of 0.6" in text
     assert text.count("It is no verdict") == 2
     assert "a κ between 0.39 and 0.65" in text
     assert not re.search(r"\b(pass(ed|es)?|fail(ed|s)?|un?reliable)\b", text)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,11 @@ def test_a_correction_replaces_what_was_said(project: str) -> None:
     before = warehouse.snapshot("labels")
     add_labels(project, (("a", "1"),))
     assert warehouse.snapshot("labels") == before  # nothing new, nothing written
+    for day, value in ((2, "0"), (1, "1")):  # of labels with times the later counts, whenever it comes
+        csd.add_labels(
+            project, label_all(project, "d", {"subtext": value}, labelled_at=datetime(2026, 1, day, tzinfo=UTC))
+        )
+    assert read_table("labels").filter(rater_id="d", field="subtext")["value"].to_list() == ["0"] * 3
 
 
 def test_round_two_is_given_once_the_adjudicator_is_through(project: str) -> None:
