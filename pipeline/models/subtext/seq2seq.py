@@ -197,7 +197,7 @@ def generate_candidates(
     longest: int = SOURCE,
     keep: Keep = "end",
 ) -> list[list[GeneratedText]]:
-    """Write texts by beam search or sampling with their log probabilities, as many of each as `decoding.best` says.
+    """Write texts by beam search or sampling with their log probabilities, `decoding.best` of each.
 
     `generate` leaves the search to transformers; this is the commenters' own, whose samples do not depend on batches.
     A word of `decoding` is a token here; at most `longest` are read, and of a long context one end, as in training.
