@@ -205,8 +205,8 @@ def generate_candidates(
     rows: list[list[GeneratedText]] = []
     for start, inputs in _iterate_inputs(model, texts, contexts, longest, keep):
         for candidates in _search(model, inputs, decoding, start):
-            written = _decode_texts(model, [ids for ids, _ in candidates])
-            rows.append([GeneratedText(text, value) for text, (_, value) in zip(written, candidates, strict=True)])
+            decoded = _decode_texts(model, [ids for ids, _ in candidates])
+            rows.append([GeneratedText(text, value) for text, (_, value) in zip(decoded, candidates, strict=True)])
     return rows
 
 
