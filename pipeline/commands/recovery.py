@@ -85,9 +85,9 @@ def evaluate(
     cache_only: CacheOnly = False,
     as_json: Json = False,
 ) -> None:
-    """Measure recovery: overlap with references, or how often the right reading is chosen; baselines beside.
+    """Measure recovery: overlap with references, or how often the right reading is chosen; and baselines.
 
-    Without --llm or --model the baselines stand alone.
+    Without --llm or --model only the baselines are measured.
 
     Examples: `undertone evaluate recovery --references notes.csv --model model/`;
     `undertone evaluate recovery --choices CN-SarcasmBench.json --llm gpt-4o-mini --limit 200`

@@ -20,7 +20,7 @@ Labelled = Annotated[
     Path | None, typer.Option("--data", help="Labelled comments: text, context, label[, split, topic].")
 ]
 DataFormat = Annotated[str, typer.Option(help="Format of --data: own, published, tosarcasm or cold.")]
-ByTopic = Annotated[bool, typer.Option("--by-topic", help="Split anew, no topic on two sides.")]
+ByTopic = Annotated[bool, typer.Option("--by-topic", help="Split again, so that no topic is in two splits.")]
 Folder = Annotated[str | None, typer.Option("--model", "-m", help="Folder of a recogniser, or its id.")]
 
 
@@ -72,7 +72,7 @@ def evaluate(
     model: Folder = None,
     as_json: Json = False,
 ) -> None:
-    """Measure a recogniser: macro F1 with its interval, calibration, without the context, and baselines beside.
+    """Measure a recogniser: macro F1 with its interval, calibration, F1 without the context, and baselines.
 
     Example: `undertone evaluate subtext --data test.csv --model model/`
     """

@@ -173,7 +173,7 @@ class Provider:
                 file_id = self.client.files.create(file=path, purpose="batch").id
             _change(self.engine, batch_id, state="creating", file_id=file_id)
             self._create(batch_id, file_id)
-        except openai.OpenAIError as why:  # there is no batch: no file went up, or the request was turned down
+        except openai.OpenAIError as why:  # there is no batch: no file went up, or the service refused the request
             _change(self.engine, batch_id, state="dropped", detail=self.endpoint.clean(str(why)))
             raise
         except BaseException:

@@ -49,17 +49,17 @@ def refuse(server: Server, count: int) -> None:
 
 def test_all_is_answered(run: Run, server: Server, words: list[Any]) -> None:
     """All answered: what it came to is said, and the code is that of the command's own result."""
-    done = run(*words)
-    assert done.code == (1 if words[0] == "groups" else 0)  # an echo is no group
-    assert "3 of 3 requests have an answer" in " ".join(done.err.split())
+    result = run(*words)
+    assert result.code == (1 if words[0] == "groups" else 0)  # an echo is no group
+    assert "3 of 3 requests have an answer" in " ".join(result.err.split())
 
 
 def test_a_part_is_answered(run: Run, server: Server, words: list[Any]) -> None:
     """Answered in part: exit code 1, with the number and the reason."""
     refuse(server, 1)
-    done = run(*words)
-    assert done.code == 1
-    message = " ".join(done.err.split())
+    result = run(*words)
+    assert result.code == 1
+    message = " ".join(result.err.split())
     assert "2 of 3 requests have an answer" in message
     assert "without one: 1 rejected: Error code: 400" in message
 
@@ -67,25 +67,25 @@ def test_a_part_is_answered(run: Run, server: Server, words: list[Any]) -> None:
 def test_nothing_is_answered(run: Run, server: Server, words: list[Any]) -> None:
     """Nothing answered: exit code 3, and nothing is written."""
     refuse(server, 3)
-    done = run(*words)
-    assert done.code == 3
-    assert "0 of 3 requests have an answer" in " ".join(done.err.split())
+    result = run(*words)
+    assert result.code == 3
+    assert "0 of 3 requests have an answer" in " ".join(result.err.split())
     assert not [arg for arg in words if isinstance(arg, Path) and arg.name == "out.jsonl" and arg.exists()]
 
 
 def test_an_empty_ledger(run: Run, server: Server, words: list[Any]) -> None:
     """`--cache-only` with nothing in the ledger: exit code 3, and why; nothing is sent."""
-    done = run(*words, "--cache-only")
-    assert (done.code, server.sent.total()) == (3, 0)
-    assert "3 not in the ledger, and nothing may be asked" in " ".join(done.err.split())
+    result = run(*words, "--cache-only")
+    assert (result.code, server.sent.total()) == (3, 0)
+    assert "3 not in the ledger, and nothing may be asked" in " ".join(result.err.split())
 
 
 def test_a_wrong_address(run: Run, server: Server, words: list[Any]) -> None:
     """A page of HTML: exit code 3, with how it begins."""
     server.page = HTML
-    done = run(*words)
-    assert done.code == 3
-    assert "a page of HTML or XML, no JSON: <html>no model here</html>" in " ".join(done.err.split())
+    result = run(*words)
+    assert result.code == 3
+    assert "a page of HTML or XML, no JSON: <html>no model here</html>" in " ".join(result.err.split())
 
 
 @pytest.mark.parametrize("words", ["pairs ask"], indirect=True)
@@ -96,13 +96,13 @@ def test_the_summary_as_json(
     (tmp_path / "prices.toml").write_text('["small"]\ninput = 1.0\noutput = 2.0\nnoted = 2026-11-01\n')
     monkeypatch.setenv("UNDERTONE_LLM_PRICES", str(tmp_path / "prices.toml"))
     refuse(server, 1)
-    done = run(*words, "--json", "--max-cost", 0.5)
-    row, summary = json.loads(done.out), json.loads(done.err.strip().splitlines()[-1])["asking"]
+    result = run(*words, "--json", "--max-cost", 0.5)
+    row, summary = json.loads(result.out), json.loads(result.err.strip().splitlines()[-1])["asking"]
     assert (row["requests"], row["answers"], row["missing"], row["max_cost"]) == (3, 2, 1, 0.5)
     assert (summary["requests"], summary["answered"], summary["missing"], summary["max_cost"]) == (3, 2, 1, 0.5)
     assert summary["cost_usd"] == row["cost_usd"] == pytest.approx(2 * 0.00002)
     assert summary["guessed_usd"] == 0.0
-    assert done.code == 1
+    assert result.code == 1
 
 
 @pytest.mark.parametrize("words", ["pairs ask"], indirect=True)
@@ -119,8 +119,8 @@ def test_requests_that_were_given_up(
     assert {row["outcome"]: row["calls"] for row in rows} == {"answered": 1, "rejected": 2}
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     assert run("llm", "retry").code == 1
-    done = run("llm", "retry", "--reason", "content_filter", "--llm", "small", "--yes")
-    assert "2 calls set aside" in done.err
+    result = run("llm", "retry", "--reason", "content_filter", "--llm", "small", "--yes")
+    assert "2 calls set aside" in result.err
     assert run("llm", "clear", "--yes").err.strip() == "no such request"
     assert run(*words).code == 0
 
@@ -128,6 +128,6 @@ def test_requests_that_were_given_up(
 def test_an_empty_ledger_is_one_sentence(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`llm status` prints no table without rows, and no line of JSON."""
     monkeypatch.setenv("UNDERTONE_LLM_LEDGER", f"sqlite:///{tmp_path}/empty.db")
-    done = run("llm", "status")
-    assert (done.out, done.err.strip()) == ("", "the ledger holds no calls: no language model was asked yet")
+    result = run("llm", "status")
+    assert (result.out, result.err.strip()) == ("", "the ledger holds no calls: no language model was asked yet")
     assert run("llm", "status", "--json").out == ""

@@ -1,14 +1,12 @@
 """Commands about recovering meanings: whom to ask or which model, and what they print."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
-Run = Callable[..., Any]
+from tests.commands.conftest import Run
 
 
 @pytest.fixture
@@ -23,25 +21,25 @@ def notes(tmp_path: Path) -> Path:
 def test_a_fitted_model_recovers(run: Run, notes: Path, tmp_path: Path) -> None:
     """`train recovery` fits a model, `recover` writes meanings by it, `evaluate recovery` measures them."""
     model = tmp_path / "model"
-    done = run("train", "recovery", notes, "-o", model, "--epochs", "1", "--json")
-    assert done.code == 0, done.err
-    assert json.loads(done.out)["epoch"] == 1
+    result = run("train", "recovery", notes, "-o", model, "--epochs", "1", "--json")
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["epoch"] == 1
     out = tmp_path / "told.csv"
     assert run("recover", notes, "--model", model, "-o", out).code == 0
     assert pl.read_csv(out).height == 10
-    told = json.loads(run("evaluate", "recovery", "--references", notes, "--model", model, "--json").out)
-    assert 0 <= told["rouge_l"] <= 1
-    assert [row["by"] for row in told["rows"]] == ["answers", "text", "context", "other_meaning"]
+    output = json.loads(run("evaluate", "recovery", "--references", notes, "--model", model, "--json").out)
+    assert 0 <= output["rouge_l"] <= 1
+    assert [row["by"] for row in output["rows"]] == ["answers", "text", "context", "other_meaning"]
 
 
 def test_baselines_alone(run: Run, notes: Path) -> None:
     """With nobody to ask the baselines are told, and nothing is set up."""
-    told = json.loads(run("evaluate", "recovery", "--references", notes, "--json").out)
-    assert [row["by"] for row in told["rows"]] == ["text", "context", "other_meaning"]
+    output = json.loads(run("evaluate", "recovery", "--references", notes, "--json").out)
+    assert [row["by"] for row in output["rows"]] == ["text", "context", "other_meaning"]
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
         (("recover", "FILE"), 2, "give either --llm, a language model to ask, or --model"),
         (("recover", "FILE", "--llm", "m", "--model", "x"), 2, "give either --llm"),
@@ -51,7 +49,7 @@ def test_baselines_alone(run: Run, notes: Path) -> None:
         (("evaluate", "recovery", "--choices", "FILE", "--model", "x"), 2, "chooses none"),
     ],
 )
-def test_what_is_refused(run: Run, home: Path, notes: Path, words: tuple[str, ...], code: int, told: str) -> None:
+def test_what_is_refused(run: Run, home: Path, notes: Path, words: tuple[str, ...], code: int, message: str) -> None:
     """What cannot be done exits with its code and says why in one line."""
-    done = run(*(notes if word == "FILE" else word for word in words))
-    assert (done.code, told in done.err) == (code, True), done.err
+    result = run(*(notes if word == "FILE" else word for word in words))
+    assert (result.code, message in result.err) == (code, True), result.err

@@ -36,7 +36,7 @@ def writer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 @pytest.fixture
-def own(tables: Path, tmp_path: Path) -> str:
+def source(tables: Path, tmp_path: Path) -> str:
     """Three sentences of one's own in the table: the source's name."""
     path = tmp_path / "own.csv"
     pl.DataFrame(SENTENCES, schema=["text", "label"], orient="row").write_csv(path)
@@ -66,9 +66,9 @@ def lines(out: str) -> list[dict[str, Any]]:
 
 def test_ablation(run: Run, with_pairs: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`study ablation` trains the twelve designs and says the mean of each accuracy, best first."""
-    done = run("study", "ablation", "--day", DAY, "--runs", 1, "--epochs", 1, "--json")
-    assert done.code == 0, done.err
-    rows = lines(done.out)
+    result = run("study", "ablation", "--day", DAY, "--runs", 1, "--epochs", 1, "--json")
+    assert result.code == 0, result.err
+    rows = lines(result.out)
     assert len(rows) == 24
     assert len({row["setting"] for row in rows}) == 12
     assert all(0 <= row["mean"] <= 1 and (row["sd"], row["runs"]) == (0, 1) for row in rows)
@@ -81,9 +81,9 @@ def test_sensitivity(run: Run, with_pairs: Path, tiny_encoder: Path, monkeypatch
     """`study sensitivity` trains the grid, here of one margin each; runs of a setting are put together."""
     grid = {"gamma_implicitness": (0.5, 1.0), "gamma_pragmatics": (0.7,), "alpha": (1.0,)}
     monkeypatch.setattr("pipeline.tasks.studies.rows.GRID", grid)
-    done = run("study", "sensitivity", "--day", DAY, "--runs", 2, "--epochs", 2, "--json")
-    assert done.code == 0, done.err
-    rows = lines(done.out)
+    result = run("study", "sensitivity", "--day", DAY, "--runs", 2, "--epochs", 2, "--json")
+    assert result.code == 0, result.err
+    rows = lines(result.out)
     assert [row["runs"] for row in rows] == [2] * 4
     assert {json.loads(row["setting"])["gamma_implicitness"] for row in rows} == {0.5, 1.0}
     shown = run("study", "sensitivity", "--day", DAY, "--runs", 2, "--epochs", 2)
@@ -93,38 +93,38 @@ def test_sensitivity(run: Run, with_pairs: Path, tiny_encoder: Path, monkeypatch
 
 def test_a_grid_without_pairs(run: Run, tables: Path, tiny_encoder: Path) -> None:
     """Without pairs it exits with 4 and says how to get some."""
-    done = run("study", "ablation", "--day", DAY)
-    assert (done.code, done.out) == (4, "")
-    assert "the table pairs is empty; `undertone pairs build`" in done.err
+    result = run("study", "ablation", "--day", DAY)
+    assert (result.code, result.out) == (4, "")
+    assert "the table pairs is empty; `undertone pairs build`" in result.err
 
 
-def test_data_sets(run: Run, own: str, model_dir: Path) -> None:
+def test_data_sets(run: Run, source: str, model_dir: Path) -> None:
     """`study data-sets` says the means of every source, of its implicit part, and of the distances within."""
-    done = run("study", "data-sets", "--day", DAY, "--model", model_dir, "--json")
-    assert done.code == 0, done.err
-    rows = lines(done.out)
+    result = run("study", "data-sets", "--day", DAY, "--model", model_dir, "--json")
+    assert result.code == 0, result.err
+    rows = lines(result.out)
     assert {(row["study"], row["subset"], row["row_count"]) for row in rows} == {
-        ("data_sets", own, 3), ("data_sets", f"{own}:implicit", 1), ("diversity", own, 3),
+        ("data_sets", source, 3), ("data_sets", f"{source}:implicit", 1), ("diversity", source, 3),
     }  # fmt: skip
-    again = run("study", "data-sets", "--day", DAY, "--model", model_dir, "--source", own, "--json")
-    assert lines(again.out) == rows
+    second = run("study", "data-sets", "--day", DAY, "--model", model_dir, "--source", source, "--json")
+    assert lines(second.out) == rows
 
 
-def test_data_sets_that_are_not_there(run: Run, own: str, model_dir: Path) -> None:
+def test_data_sets_that_are_not_there(run: Run, source: str, model_dir: Path) -> None:
     """A source without sentences exits with 4 and is named; nothing is published."""
-    done = run("study", "data-sets", "--day", DAY, "--model", model_dir, "--source", "nobody")
-    assert done.code == 4
-    assert "no sentences of nobody; `undertone pairs import nobody PATH`" in done.err
+    result = run("study", "data-sets", "--day", DAY, "--model", model_dir, "--source", "nobody")
+    assert result.code == 4
+    assert "no sentences of nobody; `undertone pairs import nobody PATH`" in result.err
     assert warehouse.scan("studies").collect().height == 0
 
 
 @pytest.mark.parametrize("name", ["small-model", "moderation:mod-1"])
-def test_detection(run: Run, own: str, writer: Server, model_dir: Path, name: str) -> None:
+def test_detection(run: Run, source: str, writer: Server, model_dir: Path, name: str) -> None:
     """`study detection` asks about the problematic sentences, says the accuracy by bin, and does not ask twice."""
-    words = ("study", "detection", "--llm", name, "--source", own, "--day", DAY, "--model", model_dir, "--json")
-    done = run(*words)
-    assert done.code == 0, done.err
-    rows = lines(done.out)
+    words = ("study", "detection", "--llm", name, "--source", source, "--day", DAY, "--model", model_dir, "--json")
+    result = run(*words)
+    assert result.code == 0, result.err
+    rows = lines(result.out)
     assert len(rows) == 8
     assert sum(row["other_answers"] for row in rows) == (0 if name.startswith("moderation:") else 1)
     assert {json.loads(row["setting"])["by"] for row in rows} == {name}
@@ -134,80 +134,80 @@ def test_detection(run: Run, own: str, writer: Server, model_dir: Path, name: st
     assert writer.sent.total() == 2
 
 
-def test_detection_needs_somebody_to_ask(run: Run, own: str, model_dir: Path) -> None:
+def test_detection_needs_somebody_to_ask(run: Run, source: str, model_dir: Path) -> None:
     """Without an endpoint it exits with 4 and names the settings."""
-    done = run("study", "detection", "--llm", "m", "--source", own, "--day", DAY, "--model", model_dir)
-    assert done.code == 4
-    assert "UNDERTONE_LLM_URL" in done.err
+    result = run("study", "detection", "--llm", "m", "--source", source, "--day", DAY, "--model", model_dir)
+    assert result.code == 4
+    assert "UNDERTONE_LLM_URL" in result.err
 
 
 @pytest.mark.parametrize("is_ours", [True, False], ids=["of a folder", "shipped"])
-def test_page(run: Run, own: str, model_dir: Path, few_groups: None, is_ours: bool) -> None:
+def test_page(run: Run, source: str, model_dir: Path, few_groups: None, is_ours: bool) -> None:
     """`study page` prints the path of the page, which shows the day's studies of the model."""
     words = ("--day", DAY, *(("--model", model_dir) if is_ours else ()))
     assert run("study", "data-sets", *words).code == 0
-    done = run("study", "page", *words)
-    assert done.code == 0, done.err
-    path = Path(done.out.strip())
+    result = run("study", "page", *words)
+    assert result.code == 0, result.err
+    path = Path(result.out.strip())
     assert path.name == f"studies-{DAY}.html"
     assert ">How implicit data sets are</h2>" in path.read_text(encoding="utf-8")
 
 
 def test_a_page_of_nothing(run: Run, tables: Path, few_groups: None) -> None:
     """With nothing to show it exits with 4."""
-    done = run("study", "page", "--day", DAY)
-    assert (done.code, done.out) == (4, "")
-    assert "nothing to show yet; `undertone study data-sets`" in done.err
+    result = run("study", "page", "--day", DAY)
+    assert (result.code, result.out) == (4, "")
+    assert "nothing to show yet; `undertone study data-sets`" in result.err
 
 
 def test_a_page_before_anything_is_there(run: Run, home: Path, few_groups: None) -> None:
     """In a home that was never set up it exits with one of our codes and one line, and no traceback."""
-    done = run("study", "page", "--day", DAY)
-    assert done.code in (2, 4)
-    assert done.err.splitlines()[-1].startswith("undertone: ")
+    result = run("study", "page", "--day", DAY)
+    assert result.code in (2, 4)
+    assert result.err.splitlines()[-1].startswith("undertone: ")
 
 
 def test_groups_are_asked_for(run: Run, home: Path, writer: Server, tmp_path: Path) -> None:
     """`groups ask` writes a line a group for each intent, equal ones once, says what gave none, and checks them."""
     intents, out = tmp_path / "intents.txt", tmp_path / "groups.jsonl"
     intents.write_text("open the window\n\nnothing\n  go home \nopen the window\n", encoding="utf-8")
-    done = run("groups", "ask", intents, "--out", out, "--llm", "small-model")
-    assert done.code == 0, done.err
+    result = run("groups", "ask", intents, "--out", out, "--llm", "small-model")
+    assert result.code == 0, result.err
     written = lines(out.read_text(encoding="utf-8"))
     assert [(row["group"], row["intent"]) for row in written] == [("g1", "open the window"), ("g2", "go home")]
     assert written[1]["sentences"] == [f"{text} go home" for text in LEVELS]
-    assert "2 groups in" in done.err
-    assert "1 intents gave none: malformed" in done.err
-    assert "tau of length and level" in done.out
+    assert "2 groups in" in result.err
+    assert "1 intents gave none: malformed" in result.err
+    assert "tau of length and level" in result.out
     assert writer.sent == {"open the window": 1, "nothing": 2, "go home": 1}  # what gave none is asked once more
-    again = tmp_path / "again.jsonl"
-    assert run("groups", "ask", intents, "-o", again, "--llm", "small-model", "--cache-only").code == 0
-    assert again.read_bytes() == out.read_bytes()
+    second = tmp_path / "again.jsonl"
+    assert run("groups", "ask", intents, "-o", second, "--llm", "small-model", "--cache-only").code == 0
+    assert second.read_bytes() == out.read_bytes()
     assert writer.sent.total() == 4
 
 
 def test_groups_of_no_language(run: Run, home: Path, tmp_path: Path) -> None:
     """Groups are asked for in English or Chinese; anything else exits with 2 before anything is set up."""
     (tmp_path / "intents.txt").write_text("go home\n", encoding="utf-8")
-    done = run("groups", "ask", tmp_path / "intents.txt", "-o", tmp_path / "o.jsonl", "--llm", "m", "--lang", "ja")
-    assert done.code == 2
-    assert "--lang should be en or zh, not 'ja'" in done.err
+    result = run("groups", "ask", tmp_path / "intents.txt", "-o", tmp_path / "o.jsonl", "--llm", "m", "--lang", "ja")
+    assert result.code == 2
+    assert "--lang should be en or zh, not 'ja'" in result.err
     assert not home.exists()
 
 
 def test_intents_that_are_not_there(run: Run, home: Path, tmp_path: Path) -> None:
     """A missing file of intents exits with 2 and is named."""
-    done = run("groups", "ask", tmp_path / "nowhere.txt", "-o", tmp_path / "o.jsonl", "--llm", "m")
-    assert done.code == 2
-    assert "nowhere.txt" in done.err
+    result = run("groups", "ask", tmp_path / "nowhere.txt", "-o", tmp_path / "o.jsonl", "--llm", "m")
+    assert result.code == 2
+    assert "nowhere.txt" in result.err
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_the_shipped_groups_are_balanced(run: Run, lang: str) -> None:
     """`groups check` of the shipped groups exits with 0, every check holds."""
-    done = run("groups", "check", sample.GROUPS[lang], "--json")
-    assert done.code == 0, done.err
-    assert all(row["holds"] for row in lines(done.out))
+    result = run("groups", "check", sample.GROUPS[lang], "--json")
+    assert result.code == 0, result.err
+    assert all(row["holds"] for row in lines(result.out))
 
 
 def test_groups_whose_length_tells(run: Run, tmp_path: Path) -> None:
@@ -215,9 +215,9 @@ def test_groups_whose_length_tells(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "groups.jsonl"
     rows = [{"group": f"g{n}", "sentences": [f"case {n}" + " and so on" * k for k in range(5)]} for n in range(60)]
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    done = run("groups", "check", path)
-    assert done.code == 1
-    assert "not balanced: tau of length and level is 1.000" in done.err
+    result = run("groups", "check", path)
+    assert result.code == 1
+    assert "not balanced: tau of length and level is 1.000" in result.err
     bad = run("groups", "check", tmp_path / "nowhere.jsonl")
     assert bad.code == 2
     assert "nowhere.jsonl" in bad.err

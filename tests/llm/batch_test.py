@@ -14,7 +14,7 @@ from pipeline.llm.ledger import answers, owners, tables
 from pipeline.llm.request import Request
 from pipeline.llm.service import limits
 from pipeline.llm.service.connection import Endpoint
-from tests.support.llm_requests import build_budget, build_requests, send
+from tests.support.llm_requests import build_budget, build_requests, count_claims, send
 from tests.support.llm_server import Server
 
 
@@ -45,12 +45,6 @@ def states(engine: sa.Engine) -> list[str]:
     """The states of all batches."""
     with engine.connect() as con:
         return sorted(con.execute(sa.select(tables.batches.c.state)).scalars())
-
-
-def count_claims(engine: sa.Engine) -> int:
-    """Count the claimed requests."""
-    with engine.connect() as con:
-        return int(con.exec_driver_sql("select count(*) from claims").scalar() or 0)
 
 
 def test_there_and_back(engine: sa.Engine, server: Server) -> None:

@@ -19,7 +19,7 @@ from pipeline.llm.outcome import Outcome
 from pipeline.llm.request import MODERATION, Request
 from pipeline.llm.service import replies
 from pipeline.llm.service.connection import Endpoint
-from tests.support.llm_requests import KEY, build_budget, build_request, build_requests, send
+from tests.support.llm_requests import KEY, build_budget, build_request, build_requests, count_claims, send
 from tests.support.llm_server import Faults, Server, chat
 
 
@@ -27,12 +27,6 @@ def count_outcomes(engine: sa.Engine) -> Counter[str]:
     """Count the calls of the ledger by outcome."""
     with engine.connect() as con:
         return Counter(con.exec_driver_sql("select outcome from calls").scalars())
-
-
-def count_claims(engine: sa.Engine) -> int:
-    """Count the claims of the ledger."""
-    with engine.connect() as con:
-        return int(con.exec_driver_sql("select count(*) from claims").scalar() or 0)
 
 
 def live(requests: Any, engine: sa.Engine, server: Server, **options: Any) -> Outcome:
@@ -65,9 +59,9 @@ def test_five_thousand_prompts_with_faults(engine: sa.Engine, served: Callable[.
     assert count_outcomes(engine) == expected
 
     sent = server.sent.total()
-    again = live(requests, engine, server, concurrency=32)
+    second = live(requests, engine, server, concurrency=32)
     assert server.sent.total() == sent
-    assert (again.answers, again.cached, again.calls_sent, again.cost_usd) == (outcome.answers, 5_000, 0, 0.0)
+    assert (second.answers, second.cached, second.calls_sent, second.cost_usd) == (outcome.answers, 5_000, 0, 0.0)
 
 
 def test_an_answer_is_stored_with_its_request(engine: sa.Engine, served: Callable[..., Server]) -> None:
@@ -154,9 +148,9 @@ def test_too_long_a_retry_after_fails_for_now(engine: sa.Engine, served: Callabl
     assert outcome.stopped == f"{len(outcome.missing)} requests failed for now; run again to ask them"
     with pytest.raises(Retry, match=f"{len(outcome.missing)} of 20 requests are open"):
         outcome.check()
-    again = live(build_requests(20), engine, served())
-    assert len(again.answers) == 20
-    again.check()
+    second = live(build_requests(20), engine, served())
+    assert len(second.answers) == 20
+    second.check()
 
 
 def test_malformed_answers_are_asked_again_twice(engine: sa.Engine, served: Callable[..., Server]) -> None:
@@ -168,8 +162,8 @@ def test_malformed_answers_are_asked_again_twice(engine: sa.Engine, served: Call
     reason = 'malformed 3 times, at last: 0 choices, where one was asked for: {"choices": []}'
     assert [(miss.reason, miss.is_open) for miss in outcome.missing] == [(reason, False)]
     outcome.check()
-    again = live(build_requests(4), engine, server)
-    assert again.missing == outcome.missing
+    second = live(build_requests(4), engine, server)
+    assert second.missing == outcome.missing
     assert server.sent["提示 1"] == 3  # another run does not ask again
 
 
@@ -217,8 +211,8 @@ def test_moderation(engine: sa.Engine, served: Callable[..., Server]) -> None:
     assert [outcome.answers[request.key].response for request in requests] == expected
     assert all(body["input"] in texts and "messages" not in body for body in server.requests)
     assert server.sent.total() > server.served.total() == 12
-    again = live(requests, engine, server)
-    assert (again.cached, again.calls_sent, server.served.total()) == (12, 0, 12)
+    second = live(requests, engine, server)
+    assert (second.cached, second.calls_sent, server.served.total()) == (12, 0, 12)
 
 
 @pytest.mark.parametrize(
@@ -325,9 +319,9 @@ def test_the_run_goes_on_under_its_limit_of_cost(engine: sa.Engine, served: Call
     reached = "the limit of $0.0006 on all of run run is reached: the next request may cost $0.000345"
     assert (outcome.stopped or "").startswith(reached)
     assert len(outcome.missing) == 50 - len(outcome.answers)
-    again = live(requests, engine, server, max_cost=0.0006)
-    assert again.calls_sent == 0
-    assert len(again.answers) == len(outcome.answers)
+    second = live(requests, engine, server, max_cost=0.0006)
+    assert second.calls_sent == 0
+    assert len(second.answers) == len(outcome.answers)
     assert live(requests, engine, server, max_cost=0.0006, run_id="other").calls_sent > 0
 
 
@@ -392,20 +386,22 @@ def test_the_key_is_written_nowhere(
     assert not [path for path in files if KEY.encode() in path.read_bytes()]
 
 
-@pytest.mark.parametrize("key", ["a\nb", "ключ"])
-def test_a_key_that_is_none(engine: sa.Engine, key: str) -> None:
-    """A key that no header can carry is refused without being repeated."""
-    with pytest.raises(BadInput, match="the key holds") as raised:
-        send(build_requests(1), engine, "http://127.0.0.1:1/v1", key)
-    assert key not in str(raised.value)
-
-
-@pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://host/v1", "http://me:secret@host/v1", "http://"])
-def test_an_address_that_is_none(engine: sa.Engine, url: str) -> None:
-    """An address that is not http, or that carries a password, is refused before anything is sent."""
-    with pytest.raises(BadInput, match="address should be http") as raised:
-        send(build_requests(1), engine, url)
-    assert "secret" not in str(raised.value)
+@pytest.mark.parametrize(
+    ("url", "key", "message", "secret"),
+    [
+        ("http://127.0.0.1:1/v1", "a\nb", "the key holds", "a\nb"),
+        ("http://127.0.0.1:1/v1", "ключ", "the key holds", "ключ"),
+        ("127.0.0.1:8000", KEY, "address should be http", KEY),
+        ("ftp://host/v1", KEY, "address should be http", KEY),
+        ("http://me:secret@host/v1", KEY, "address should be http", "secret"),
+        ("http://", KEY, "address should be http", KEY),
+    ],
+)
+def test_a_key_or_an_address_that_is_none(engine: sa.Engine, url: str, key: str, message: str, secret: str) -> None:
+    """A key that no header can carry, and an address that is not http or carries a password, are not repeated."""
+    with pytest.raises(BadInput, match=message) as raised:
+        send(build_requests(1), engine, url, key)
+    assert secret not in str(raised.value)
 
 
 def test_without_a_key_no_other_services_key_is_sent(
@@ -418,12 +414,17 @@ def test_without_a_key_no_other_services_key_is_sent(
     assert server.keys == {"Bearer none"}
 
 
-@pytest.mark.parametrize("name", ["n", "stream", "model", "messages"])
-def test_parameters_that_cannot_be_set(engine: sa.Engine, served: Callable[..., Server], name: str) -> None:
-    """Parameters that change what is counted are refused before anything is sent."""
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("n", 2), ("stream", 2), ("model", 2), ("messages", 2)]
+    + [("max_tokens", x) for x in (0, -1, True, 1.5, "9", None)],
+)
+def test_parameters_that_cannot_be_set(engine: sa.Engine, served: Callable[..., Server], name: str, value: Any) -> None:
+    """Parameters that change what is counted, and limits that some servers read as none, are refused unsent."""
     server = served()
-    with pytest.raises(BadInput, match=f"the parameter '{name}' cannot be set"):
-        live([build_request("x", params={name: 2})], engine, server)
+    expected = "should be a whole number above 0" if name == "max_tokens" else "cannot be set"
+    with pytest.raises(BadInput, match=f"the parameter '{name}' {expected}"):
+        live([build_request("x", params={name: value})], engine, server)
     assert server.sent.total() == 0
 
 

@@ -112,15 +112,6 @@ def test_a_server_that_wants_the_other_name(engine: sa.Engine, served: Callable[
     assert {key for body in server.requests for key in limits.PARAMS if key in body} == {"max_completion_tokens"}
 
 
-@pytest.mark.parametrize("limit", [0, -1, True, 1.5, "9", None])
-def test_a_limit_that_is_none(engine: sa.Engine, served: Callable[..., Server], limit: Any) -> None:
-    """A limit on tokens that some servers read as none is refused before anything is sent."""
-    server = served()
-    with pytest.raises(BadInput, match="'max_tokens' should be a whole number above 0"):
-        send(build_requests(1, max_tokens=limit), engine, server.url)
-    assert server.sent.total() == 0
-
-
 @pytest.mark.parametrize("cap", [float("nan"), float("inf"), -1.0])
 def test_a_cap_that_is_none(cap: float) -> None:
     """A limit on cost that limits nothing is refused."""
@@ -138,10 +129,7 @@ def test_a_cap_that_is_none(cap: float) -> None:
         ({"prompt_tokens": "10", "completion_tokens": 5}, "prompt_tokens is text"),
         ({"prompt_tokens": True, "completion_tokens": 5}, "prompt_tokens is true or false"),
         ({"prompt_tokens": 10**30, "completion_tokens": 5}, "over 10^12 input tokens were counted"),
-        (
-            {"prompt_tokens": 10, "completion_tokens": 10**30},
-            "over 10^12 output tokens were counted, 2,048 were possible",
-        ),
+        ({"prompt_tokens": 10, "completion_tokens": 10**30}, "over 10^12 output tokens were counted, 2,048 were"),
         ({"prompt_tokens": 10, "completion_tokens": 3000}, "3,000 output tokens were counted, 2,048 were possible"),
     ],
 )
@@ -173,8 +161,8 @@ def test_an_error_that_may_hide_an_answer_is_booked(
     send(requests, engine, server.url, max_cost=10 * most, max_retries=2)
     assert server.sent.total() == 3
     assert answers.sum_spending(engine).cost_usd == pytest.approx(booked * most)
-    again = send(requests, engine, server.url, max_cost=1.5 * most, max_retries=2, run_id="other")
-    assert (server.sent.total() - 3, again.is_limited) == ((1, True) if booked else (3, False))
+    second = send(requests, engine, server.url, max_cost=1.5 * most, max_retries=2, run_id="other")
+    assert (server.sent.total() - 3, second.is_limited) == ((1, True) if booked else (3, False))
 
 
 def test_a_server_that_makes_more_than_it_may_stops_a_run_with_a_limit(

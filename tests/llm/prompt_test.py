@@ -84,9 +84,9 @@ def test_a_folder_takes_precedence(tmp_path: Path) -> None:
     """A file of the same name in the folder replaces the shipped prompt, others stay; its names are listed too."""
     (tmp_path / "irony_en.md").write_text("\ufeffThe exact wording.\n", encoding="utf-8")
     (tmp_path / "extra.md").write_text("Another task.", encoding="utf-8")
-    own = prompt.load("irony_en", tmp_path)
-    assert own == ("irony_en", "The exact wording.", hashlib.sha256(b"The exact wording.").hexdigest()[:12])
-    assert prompt.load("irony_en") != own
+    replacement = prompt.load("irony_en", tmp_path)
+    assert replacement == ("irony_en", "The exact wording.", hashlib.sha256(b"The exact wording.").hexdigest()[:12])
+    assert prompt.load("irony_en") != replacement
     assert prompt.load("extra", tmp_path).text == "Another task."
     assert prompt.load("review_en", tmp_path) == prompt.load("review_en")
     assert prompt.messages("Lovely.", "irony_en", tmp_path)[0]["content"] == "The exact wording."

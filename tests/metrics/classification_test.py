@@ -46,12 +46,10 @@ def test_the_majority_class_stays_below_chance(classes: int, more: int) -> None:
 
 def test_tables_are_measured_together() -> None:
     """A metric of stacked tables is that of each."""
-    rng = np.random.default_rng(1)
-    tables = rng.integers(0, 9, (5, 3, 3))
+    tables = np.random.default_rng(1).integers(0, 9, (5, 3, 3))
     for metric in ("accuracy", "precision", "recall", "f1"):
-        assert compute_metric(tables, metric) == pytest.approx(
-            [float(compute_metric(table, metric)) for table in tables]
-        )
+        expected = [float(compute_metric(table, metric)) for table in tables]
+        assert compute_metric(tables, metric) == pytest.approx(expected)
 
 
 def test_groups_are_drawn_whole() -> None:

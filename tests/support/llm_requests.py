@@ -39,3 +39,9 @@ def send(
     budget_options = {name: options.pop(name) for name in Budget.__dataclass_fields__ if name in options}
     endpoint = Endpoint(url, key) if url else None
     return ask(requests, engine, endpoint, build_budget(**budget_options), **{"timeout": 5.0, **options})
+
+
+def count_claims(engine: sa.Engine) -> int:
+    """Count the claims of a ledger."""
+    with engine.connect() as con:
+        return int(con.exec_driver_sql("select count(*) from claims").scalar() or 0)

@@ -155,7 +155,7 @@ def _check_choice(options: object, answers: list[Any], location: str) -> dict[st
 
 
 def shuffle_options(choices: pl.DataFrame) -> pl.DataFrame:
-    """Shuffle each row's options, so that their position tells nothing; the order of the rows does not matter."""
+    """Shuffle each row's options, so that their position reveals nothing; the order of the rows does not matter."""
     rng = np.random.default_rng(SEED)
     rows = []
     for row in choices.with_row_index("row").sort("item_id").iter_rows(named=True):

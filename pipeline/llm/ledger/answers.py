@@ -257,7 +257,7 @@ def sum_spending(engine: sa.Engine, run_id: str | None = None, keys: Sequence[st
 
 @contextmanager
 def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """Open a transaction beside which no other claims or records; what it read still holds when it commits."""
+    """Open a transaction during which no other claims or records; what it read still holds when it commits."""
     with engine.execution_options(undertone_writes=True).begin() as con:
         if con.dialect.name == "postgresql":
             con.execute(sa.text("lock table claims in share row exclusive mode"))
@@ -288,7 +288,7 @@ def _open(uri: str) -> sa.Engine:
 
 
 def _on_connect(connection: Any, _: Any) -> None:
-    connection.isolation_level = None  # transactions begin where we say so
+    connection.isolation_level = None  # `_on_begin` begins transactions
     if connection.execute("pragma journal_mode").fetchone()[0] != "wal":
         connection.execute("pragma journal_mode=wal")  # readers do not wait for writers
     connection.execute("pragma synchronous=full")  # a power cut loses no answer either; it is one flush a commit

@@ -137,7 +137,7 @@ def count_tokens(text: str) -> int:
 
 
 def estimate(unanswered: Sequence[Request], cached: int, budget: Budget, *, is_batch: bool = False) -> Estimate:
-    """Estimate what requests without an answer would take, beside `cached` requests with one."""
+    """Estimate what requests without an answer would take; `cached` others have one."""
     tokens = []
     for request in unanswered:
         size = sum(_PER_MESSAGE + count_tokens(str(message.get("content", ""))) for message in request.messages)

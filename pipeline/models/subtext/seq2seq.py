@@ -197,7 +197,7 @@ def generate_candidates(
     longest: int = SOURCE,
     keep: Keep = "end",
 ) -> list[list[GeneratedText]]:
-    """Write texts by beam search or sampling with their log probabilities, as many of each as `decoding.best` says.
+    """Write texts by beam search or sampling with their log probabilities, `decoding.best` of each.
 
     `generate` leaves the search to transformers; this is the commenters' own, whose samples do not depend on batches.
     A word of `decoding` is a token here; at most `longest` are read, and of a long context one end, as in training.
@@ -205,8 +205,8 @@ def generate_candidates(
     rows: list[list[GeneratedText]] = []
     for start, inputs in _iterate_inputs(model, texts, contexts, longest, keep):
         for candidates in _search(model, inputs, decoding, start):
-            written = _decode_texts(model, [ids for ids, _ in candidates])
-            rows.append([GeneratedText(text, value) for text, (_, value) in zip(written, candidates, strict=True)])
+            decoded = _decode_texts(model, [ids for ids, _ in candidates])
+            rows.append([GeneratedText(text, value) for text, (_, value) in zip(decoded, candidates, strict=True)])
     return rows
 
 

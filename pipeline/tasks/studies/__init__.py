@@ -1,1 +1,1 @@
-"""Studies: the ablation, the sensitivity grid, what a model says of data sets, and their page."""
+"""Studies: the ablation, the sensitivity grid, descriptions of data sets, and their page."""

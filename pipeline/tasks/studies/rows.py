@@ -1,4 +1,4 @@
-"""Study the ablation and the sensitivity grid (section 5.3), and what a model says of data sets (section 7).
+"""Study the ablation and the sensitivity grid (section 5.3), and describe data sets by a model (section 7).
 
 Cells of a grid and sources are mapped tasks that stage rows of `studies`; `publish` replaces a study's rows of a day,
 all or none.
@@ -91,7 +91,7 @@ def list_sources() -> list[str]:
 
 
 def stage_data_set(source: str, day: str, model: str | None = None, on_progress: OnProgress = lambda _: None) -> Staged:
-    """Stage what a model says of a data set's distinct sentences.
+    """Stage the description of a data set's distinct sentences by a model.
 
     The rows are of the studies `data_sets` (figure 6), of all sentences and the implicit ones, and `diversity`
     (IMP-41), of 2,000 random distinct pairs or all pairs if there are fewer.

@@ -6,8 +6,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.examples.subtext import recovery
@@ -62,7 +60,6 @@ def test_references_of_a_spreadsheet(tmp_path: Path) -> None:
         ("n.csv", ["text,meaning", "好,不好", "好, "], "n.csv, line 3: field 'meaning' should be a text"),
         ("n.jsonl", [{"text": "", "meaning": "不好"}], "n.jsonl, line 1: field 'text' should be a text"),
         ("n.jsonl", [{"text": "好", "meaning": ["不好"]}], "n.jsonl, line 1: field 'meaning' should be text"),
-        ("n.jsonl", ["{"], "n.jsonl, line 1: broken JSON"),
         ("n.jsonl", [], "holds no rows"),
     ],
 )
@@ -103,12 +100,6 @@ def test_a_bad_choice_is_named(tmp_path: Path, change: dict[str, object], messag
     """File, line and field are named of what is no choice."""
     with pytest.raises(BadInput, match=f"c.jsonl, line 2: .*{message}"):
         recovery.read_choices(lines(tmp_path / "c.jsonl", CHOICE, CHOICE | change))
-
-
-def test_a_file_without_choices(tmp_path: Path) -> None:
-    """An empty file is bad input."""
-    with pytest.raises(BadInput, match="holds no choices"):
-        recovery.read_choices(lines(tmp_path / "c.jsonl", ""))
 
 
 def test_the_last_comment_is_the_sarcastic_one(tmp_path: Path) -> None:
@@ -153,28 +144,20 @@ def test_no_list_no_file_or_an_id_twice(tmp_path: Path) -> None:
         recovery.read_sarcasm_bench(tmp_path)
     with pytest.raises(BadInput, match="field 'id' should differ between items; 7 is repeated"):
         recovery.read_sarcasm_bench(bench(tmp_path, THREAD, THREAD))
+    with pytest.raises(BadInput, match="holds no choices"):
+        recovery.read_choices(lines(tmp_path / "c.jsonl", ""))
     for text, message in (("{}", "expected a list of items"), ("[]", "expected a list of items"), ("[", "broken JSON")):
         with pytest.raises(BadInput, match=message):
             recovery.read_sarcasm_bench(lines(tmp_path / "other.json", text))
 
 
-choices = st.lists(
-    st.lists(st.text(), min_size=2, max_size=5, unique=True).flatmap(
-        lambda options: st.tuples(st.just(options), st.sets(st.integers(0, len(options) - 1), min_size=1))
-    ),
-    min_size=1,
-    max_size=6,
-)
-
-
-@settings(max_examples=50, deadline=None)
-@given(choices)
-def test_shuffling_keeps_what_is_right(drawn: list[tuple[list[str], set[int]]]) -> None:
+def test_shuffling_keeps_what_is_right() -> None:
     """Shuffled, the same options are there and the same are right; the order of rows does not matter."""
-    rows = [(f"item {i}", options, sorted(right)) for i, (options, right) in enumerate(drawn)]
+    rows = [(f"item {n}", list("ABCDE"[: 2 + n % 4]), [n % 2, 2][: 1 + n % 2]) for n in range(60)]
     schema = {name: recovery.CHOICES[name] for name in ("item_id", "options", "answers")}
     before = pl.DataFrame(rows, schema=schema, orient="row")
     after = recovery.shuffle_options(before)
+    assert len({tuple(options) for options in after["options"]}) > 20
     for (_, options, right), (_, shuffled, answers) in zip(before.iter_rows(), after.iter_rows(), strict=True):
         assert sorted(options) == sorted(shuffled)
         assert {options[i] for i in right} == {shuffled[i] for i in answers}

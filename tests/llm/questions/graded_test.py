@@ -63,12 +63,10 @@ def test_chinese_groups_are_read() -> None:
         (answer("Make me some tea."), "en", "malformed"),
         (answer([*FIVE[:4], 5]), "en", "malformed"),
         (answer([*FIVE[:4], " "]), "en", "malformed"),
-        (answer([*FIVE[:4], None]), "en", "malformed"),
         ("{" * 100_000, "en", "malformed"),
         (f'{{"n": {"9" * 5000}}}', "en", "malformed"),
         (f"<think>{answer(FIVE)}", "en", "malformed"),
         (answer([*FIVE[:4], "What a wind\x00 today."]), "en", "malformed"),
-        (answer([*FIVE[:4], "What a wind\ntoday."]), "en", "malformed"),
         (answer([*FIVE[:4], "What a wind\x85today."]), "en", "malformed"),
         (json.dumps({"sentences": [*FIVE[:4], "What a wind today \ud83d"]}), "en", "malformed"),
         (json.dumps({"sentences": [*ZH[:4], "今天\udf2c风真大。"]}), "zh", "malformed"),
@@ -91,7 +89,7 @@ ANY = st.text(st.characters())  # halves of surrogate pairs too
 
 
 @given(
-    st.one_of(ANY, st.lists(ANY, min_size=5, max_size=5).map(lambda said: json.dumps({"sentences": said}))),
+    st.one_of(ANY, st.lists(ANY, min_size=5, max_size=5).map(lambda sentences: json.dumps({"sentences": sentences}))),
     st.sampled_from(["en", "zh"]),
 )
 def test_parse_gives_five_or_a_reason(text: str, lang: str) -> None:

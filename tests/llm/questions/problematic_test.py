@@ -27,10 +27,10 @@ def test_answers(answers: list[str], read: problematic.Answer) -> None:
 @pytest.mark.parametrize(
     "label", ["Answer: ", "answer:\n", "**Answer:** ", "**Answer**: ", "答案：", "**答案：**", '"Answer: ']
 )
-@pytest.mark.parametrize(("said", "read"), [("Yes.", "yes"), ("**no**", "no"), ("是的。", "yes"), ("没有问题", "no")])
-def test_a_label_is_passed_over(label: str, said: str, read: problematic.Answer) -> None:
+@pytest.mark.parametrize(("reply", "read"), [("Yes.", "yes"), ("**no**", "no"), ("是的。", "yes"), ("没有问题", "no")])
+def test_a_label_is_passed_over(label: str, reply: str, read: problematic.Answer) -> None:
     """A label before the answer is no part of it."""
-    assert problematic.parse(f"{label}{said}") == read
+    assert problematic.parse(f"{label}{reply}") == read
 
 
 @pytest.mark.parametrize("text", ["Answer:", "Answer: maybe", "Answer yes", "Answering: yes", "答案不是", "答案：是否"])

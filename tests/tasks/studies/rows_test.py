@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from pipeline import left_out, sample, settings, warehouse
-from pipeline.errors import BadInput, Refused, Retry
+from pipeline.errors import BadInput, Refused
 from pipeline.metrics.impscore import detection
 from pipeline.metrics.impscore.implicitness import tabulate_figure_3
 from pipeline.models import encoder as encoders
@@ -25,7 +24,7 @@ from pipeline.tasks.studies import page
 from pipeline.tasks.studies import rows as study_rows
 from pipeline.training.impscore import heads
 from pipeline.training.impscore.fit import make_recipe
-from tests.support.llm_server import Faults, Server
+from tests.support.llm_server import Server
 
 Enlist = Callable[..., str]
 
@@ -50,13 +49,19 @@ def judge(tables: Path) -> Iterator[Server]:
         yield running
 
 
+def import_rows(source: str, rows: list[tuple[str, str]]) -> str:
+    """Import sentences with their labels as a source; return its name."""
+    path = settings.scratch("own") / f"{source}.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pl.DataFrame(rows, schema=["text", "label"], orient="row").write_csv(path)
+    pairs.import_sentences(source, str(path), DAY, is_own=True)
+    return source
+
+
 @pytest.fixture
-def source(tables: Path, tmp_path: Path) -> str:
+def source(tables: Path) -> str:
     """Import the user's sentences, the first of them twice; return the source's name."""
-    path = tmp_path / "own.csv"
-    pl.DataFrame([*SENTENCES, SENTENCES[0]], schema=["text", "label"], orient="row").write_csv(path)
-    pairs.import_sentences("mine", str(path), DAY, is_own=True)
-    return "mine"
+    return import_rows("mine", [*SENTENCES, SENTENCES[0]])
 
 
 @pytest.fixture
@@ -105,10 +110,6 @@ def test_every_cell_can_be_trained() -> None:
         cells = study_rows.list_cells(study, 1)
         assert json.loads(json.dumps(cells)) == cells
         assert len({make_recipe("paper", **cell["setting"]) for cell in cells}) == len(cells)
-
-
-def test_a_study_that_is_none() -> None:
-    """Studies that train nothing have no cells."""
     with pytest.raises(BadInput, match="no study 'data_sets' of trainings; there are ablation, sensitivity"):
         study_rows.list_cells("data_sets", 1)
 
@@ -206,18 +207,9 @@ def test_a_data_set_described(source: str, model: str) -> None:
     assert value["diversity", source, "mean"] == pytest.approx(distances.mean(), abs=2e-6)
 
 
-def import_rows(source: str, texts: list[str]) -> None:
-    """Import neutral sentences as a source."""
-    rows = pl.DataFrame({"text": texts, "label": ["neither"] * len(texts)})
-    path = settings.scratch("own") / f"{source}.csv"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows.write_csv(path)
-    pairs.import_sentences(source, str(path), DAY, is_own=True)
-
-
 def test_small_data_sets(tables: Path, model: str) -> None:
     """One sentence has no deviation and no pair; without an implicit one there is no implicit part."""
-    import_rows("mine", ["nice hat"])
+    import_rows("mine", [("nice hat", "neither")])
     study_table = load_staged(study_rows.stage_data_set("mine", DAY, model))
     assert study_table["study"].unique().to_list() == ["data_sets"]
     assert study_table["subset"].unique().to_list() == ["mine"]
@@ -227,7 +219,7 @@ def test_small_data_sets(tables: Path, model: str) -> None:
 def test_no_more_pairs_than_asked_for(tables: Path, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a large data set so many random pairs are measured, the same ones each time."""
     monkeypatch.setattr("pipeline.metrics.impscore.diversity.PAIRS", 20)
-    import_rows("mine", [f"{text} {n}" for text in TEXTS for n in range(4)])
+    import_rows("mine", [(f"{text} {n}", "neither") for text in TEXTS for n in range(4)])
     study_table = load_staged(study_rows.stage_data_set("mine", DAY, model))
     assert set(study_table.filter(pl.col("study") == "diversity")["row_count"]) == {20}
     assert_frame_equal(load_staged(study_rows.stage_data_set("mine", DAY, model)), study_table)
@@ -299,15 +291,6 @@ def test_verdicts(judge: Server, source: str) -> None:
     assert pairs.build(source, DAY) == 0  # a verdict is no explicit form
 
 
-def test_what_failed_for_now_is_asked_again(source: str, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A service that breaks down is Retry; nothing is staged, and the next run asks what is open."""
-    monkeypatch.setattr("pipeline.llm.client.ask", partial(asking.client.ask, max_retries=0))
-    with Server(Faults(broken=1.0)) as broken, pytest.raises(Retry, match="requests are open"):
-        study_rows.stage_detection(source, DAY, build_options(broken), model)
-    with Server(write=judge_text) as mended:
-        assert count_answered(study_rows.stage_detection(source, DAY, build_options(mended), model)) == 5
-
-
 def count_answered(shard: Staged) -> int:
     """Count the sentences that an accuracy is over."""
     return int(load_staged(shard).filter(pl.col("metric") == "accuracy")["row_count"].sum())
@@ -315,7 +298,7 @@ def count_answered(shard: Staged) -> int:
 
 def test_nothing_to_detect(judge: Server, tables: Path, model: str) -> None:
     """A data set of which nothing is problematic asks nothing and has eight empty bins."""
-    import_rows("calm", ["nice hat"])
+    import_rows("calm", [("nice hat", "neither")])
     study_table = load_staged(study_rows.stage_detection("calm", DAY, build_options(judge), model))
     assert study_table["metric"].value_counts().sort("metric").rows() == [("accuracy", 8), ("other_answers", 8)]
     assert (study_table["row_count"].sum(), study_table["value"].null_count()) == (0, 8)

@@ -28,7 +28,7 @@ def labelled(count: int = 24) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Path:
+def labelled_file(tmp_path: Path) -> Path:
     """Labelled comments as a file."""
     path = tmp_path / "own.jsonl"
     path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in labelled()), encoding="utf-8")
@@ -77,15 +77,15 @@ def test_days_are_scored_in_their_contexts(published: None) -> None:
     assert_frame_equal(warehouse.scan("scores").sort("metric", "comment_id").collect(), rows)
 
 
-def test_a_file_becomes_a_folder(own: Path, tmp_path: Path) -> None:
+def test_a_file_becomes_a_folder(labelled_file: Path, tmp_path: Path) -> None:
     """A model of a file, split by topic, scores any frame; measured again it has its own numbers."""
-    rows = recogniser.read(own)
+    rows = recogniser.read(labelled_file)
     assert set(rows["split"]) == {"train", "validation", "test"}
     assert rows.group_by("context").agg(pl.col("split").n_unique())["split"].max() == 1
     numbers = recogniser.train_file(rows, tmp_path / "m", changes=SMALL)
-    again = recogniser.evaluate(rows, str(tmp_path / "m"))
+    evaluation = recogniser.evaluate(rows, str(tmp_path / "m"))
     final = numbers.filter(pl.col("epoch") == 0)
-    assert_frame_equal(final, again)
+    assert_frame_equal(final, evaluation)
     frame = pl.DataFrame({"text": [TEXTS["1"], " ", None], "context": ["话题", None, None]})
     scores = recogniser.score_frame(frame, str(tmp_path / "m"))
     assert scores["subtext"].null_count() == scores["signature"].null_count() == 2
@@ -108,9 +108,9 @@ def test_made_up_labels_make_no_model_in_force(published: None) -> None:
     assert model_registry.select_model_id("subtext", DAY) is None
 
 
-def test_vectors_are_learnt_without_what_is_held_out(own: Path) -> None:
+def test_vectors_are_learnt_without_what_is_held_out(labelled_file: Path) -> None:
     """Vectors trained at hand know the words of other texts, but not of held-out texts or of what quotes one."""
-    rows = recogniser.read(own)
+    rows = recogniser.read(labelled_file)
     is_test = pl.col("split") == "test"
     strange = rows.with_columns(text=pl.when(is_test).then(pl.lit("龘龘龘龘龘龘龘龘")).otherwise("text"))
     extra_texts = ["猫在晒太阳", "龘龘龘龘龘龘龘龘", "有人说龘龘龘龘龘龘龘龘是讽刺"] * 9
@@ -119,15 +119,15 @@ def test_vectors_are_learnt_without_what_is_held_out(own: Path) -> None:
     assert not {"龘", "讽"} & words
 
 
-def test_what_cannot_be(tables: Path, own: Path, tmp_path: Path) -> None:
+def test_what_cannot_be(tables: Path, labelled_file: Path, tmp_path: Path) -> None:
     """Nothing published, no model in force, unknown formats and labels are each said."""
     with pytest.raises(Missing, match="undertone label release"):
         recogniser.train(DAY)
     with pytest.raises(Missing, match="no recogniser is in force"):
         recogniser.score_day(DAY)
     with pytest.raises(BadInput, match="no source 'paper'; there are own"):
-        recogniser.read(own, "paper")
-    rows = recogniser.read(own)
+        recogniser.read(labelled_file, "paper")
+    rows = recogniser.read(labelled_file)
     recogniser.train_file(rows, tmp_path / "m", changes=SMALL)
     with pytest.raises(BadInput, match="knows the labels 0, 1, not 7"):
         recogniser.evaluate(rows.with_columns(label=pl.lit("7")), str(tmp_path / "m"))

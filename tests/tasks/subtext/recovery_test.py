@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from pipeline import warehouse
-from pipeline.errors import BadInput, Refused, Retry
+from pipeline.errors import BadInput, Refused
 from pipeline.examples.subtext import recovery as examples
 from pipeline.llm.outcome import Summary
 from pipeline.metrics.recovery import compare_choices, compare_overlap
@@ -19,7 +18,7 @@ from pipeline.tasks import asking
 from pipeline.tasks.asking import Options
 from pipeline.tasks.impscore import pairs
 from pipeline.tasks.subtext import recovery
-from tests.support.llm_server import Faults, Server
+from tests.support.llm_server import Server
 
 ROWS = pl.DataFrame(
     {
@@ -76,8 +75,8 @@ def test_nothing_is_asked_twice(reader: Server) -> None:
     """A second run, and one from the cache alone, give the same rows and send nothing."""
     first = recovery.recover(ROWS, build_options(reader))
     sent = reader.sent.total()
-    for again in (build_options(reader), Options("small", mode="cache-only")):
-        assert_frame_equal(recovery.recover(ROWS, again), first)
+    for options in (build_options(reader), Options("small", mode="cache-only")):
+        assert_frame_equal(recovery.recover(ROWS, options), first)
     assert reader.sent.total() == sent == 4
     completions = warehouse.scan("completions").collect()
     assert set(completions["prompt"]) == {"recover_zh", "recover_en"}
@@ -94,18 +93,11 @@ def test_what_the_cache_lacks_has_no_answer(tables: Path) -> None:
     assert result["reason"].to_list() == ["no_answer"] * 4
 
 
-def test_a_service_that_breaks_down_is_retry(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What failed for now is Retry; what was answered is kept."""
-    monkeypatch.setattr("pipeline.llm.client.ask", partial(asking.client.ask, max_retries=0))
-    with Server(Faults(broken=1.0)) as broken, pytest.raises(Retry):
-        recovery.recover(ROWS, build_options(broken))
-
-
 def test_choices(reader: Server) -> None:
     """The chosen places, and their accuracy beside what understands nothing."""
-    chosen = recovery.choose(CHOICES, build_options(reader))
-    assert chosen == [1, 1]
-    rows = {row["by"]: row for row in compare_choices(CHOICES, chosen).to_dicts()}
+    picks = recovery.choose(CHOICES, build_options(reader))
+    assert picks == [1, 1]
+    rows = {row["by"]: row for row in compare_choices(CHOICES, picks).to_dicts()}
     assert rows["answers"]["accuracy"] == 1.0
     assert rows["answers"]["chance"] == pytest.approx((1 / 2 + 2 / 3) / 2)
     assert {"longest", "shortest", "position"} <= set(rows)

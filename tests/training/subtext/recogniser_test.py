@@ -66,9 +66,8 @@ def result(split_rows: pl.DataFrame, vectors: WordVectors) -> TrainingResult:
 
 def equal(tensors: dict[str, torch.Tensor], other_tensors: dict[str, torch.Tensor]) -> bool:
     """Return whether names and bits are equal."""
-    return tensors.keys() == other_tensors.keys() and all(
-        torch.equal(value, other_tensors[name]) for name, value in tensors.items()
-    )
+    pairs = [(value, other_tensors.get(name)) for name, value in tensors.items()]
+    return tensors.keys() == other_tensors.keys() and all(torch.equal(*pair) for pair in pairs)
 
 
 def scores(result: TrainingResult, rows: pl.DataFrame, **more: Any) -> np.ndarray:
@@ -240,11 +239,11 @@ def test_classes_are_as_frequent_as_they_were(vectors: WordVectors) -> None:
 
 def test_profiles() -> None:
     """Paper: words, the last state of one LSTM and one member (CSD-28 to CSD-30); ours: n-grams and three members."""
-    paper, ours = make_recipe("paper"), make_recipe("undertone")
+    paper, undertone = make_recipe("paper"), make_recipe("undertone")
     assert (paper.units, paper.pooling, paper.is_bidirectional, paper.members) == ("words", "last", False, 1)
     assert (paper.ngrams, paper.is_tuned, paper.has_context, paper.dropout) == (0, False, True, 0.0)
-    assert (ours.comparison, ours.pooling, ours.is_bidirectional) == ("product", "max", True)
-    assert (ours.ngrams, ours.is_weighted, ours.members, ours.units) == (2, True, 3, "words")
+    assert (undertone.comparison, undertone.pooling, undertone.is_bidirectional) == ("product", "max", True)
+    assert (undertone.ngrams, undertone.is_weighted, undertone.members, undertone.units) == (2, True, 3, "words")
     assert make_recipe("paper", epochs=3, seed=None) == replace(paper, epochs=3)
 
 
