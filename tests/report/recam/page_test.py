@@ -9,7 +9,7 @@ import pytest
 from pipeline.errors import BadInput
 from pipeline.metrics.recam import reading
 from pipeline.papers.recam import SIZES
-from pipeline.report.recam.page import PASSAGE, Inputs, render
+from pipeline.report.recam.page import PASSAGE, render
 from tests.report.recam.rows import AUDIT, BREAKDOWN, FUNNEL, MATRIX, ONE, OTHER, READERS, RETRIEVAL
 from tests.support.pages import HOSTILE, check_names, check_sections, tables, texts
 
@@ -36,9 +36,11 @@ SAMPLE = pl.DataFrame(
      "label": [1, 2], "article": ["The kettle sang and nobody came. " * 40, "It was of stone."]}
 )  # fmt: skip
 SIGNATURE = "reader|model:0123|undertone:0.5"
-PARTS = (ITEMS, DROPPED, FUNNEL, RETRIEVAL, AUDIT, READERS, COMPARED, MATRIX, BREAKDOWN, QUALITY, SAMPLE)
-INPUTS = Inputs("2026-11-22", *PARTS, [SIGNATURE])
-FRAMES = [name for name in Inputs._fields if name not in {"day", "signatures"}]
+DAY = "2026-11-22"
+FRAMES = {
+    "items": ITEMS, "dropped": DROPPED, "funnel": FUNNEL, "retrieval": RETRIEVAL, "audit": AUDIT, "readers": READERS,
+    "compared": COMPARED, "matrix": MATRIX, "breakdown": BREAKDOWN, "quality": QUALITY, "sample": SAMPLE,
+}  # fmt: skip
 TITLES = {
     "items": "How many items there are", "funnel": "From words to questions", "dropped": "Why items were left out",
     "retrieval": "How well the readers that propose wrong options find the right word",
@@ -52,7 +54,7 @@ TITLES = {
 @pytest.fixture(scope="module")
 def whole() -> str:
     """The page of every part."""
-    return render(INPUTS)
+    return render(DAY, [SIGNATURE], **FRAMES)
 
 
 def test_every_part_is_there(whole: str) -> None:
@@ -65,8 +67,8 @@ def test_every_part_is_there(whole: str) -> None:
 def test_one_subtask_alone() -> None:
     """A set of one subtask has every part and no number of the other."""
     columns = {"readers": "tested_on", "compared": "tested_on", "matrix": "tested_on", "breakdown": "trained_on"}
-    frames = {name: getattr(INPUTS, name).filter(pl.col(columns.get(name, "subtask")) == ONE) for name in FRAMES}
-    rows = tables(render(Inputs("2026-11-22", **frames)))
+    frames = {name: rows.filter(pl.col(columns.get(name, "subtask")) == ONE) for name, rows in FRAMES.items()}
+    rows = tables(render(DAY, **frames))
     assert list(rows) == list(TITLES.values())
     del rows[TITLES["readers"]], rows[TITLES["matrix"]]  # there the other one is what was trained on
     assert OTHER not in str(rows)
@@ -112,7 +114,7 @@ def test_a_reader_never_stands_alone(whole: str) -> None:
 
 def test_readers_without_an_audit() -> None:
     """Where nothing was measured without reading the page says so and has dashes."""
-    html = render(Inputs("2026-11-22", audit=AUDIT.filter(pl.col("subtask") == ONE), readers=READERS))
+    html = render(DAY, audit=AUDIT.filter(pl.col("subtask") == ONE), readers=READERS)
     assert "at 0.500, no baseline was measured" in texts(html)
     rows = [row for row in tables(html)[TITLES["readers"]] if row[3] == OTHER]
     assert {(row[6], row[7]) for row in rows} == {("–", "–")}
@@ -160,20 +162,20 @@ def test_breakdown_quality_and_sample(whole: str) -> None:
 
 def test_same_rows_same_bytes(whole: str) -> None:
     """Rows in another order give the same page, but for the sample, which stands as it comes."""
-    frames = {name: getattr(INPUTS, name).sample(fraction=1, shuffle=True, seed=2) for name in FRAMES[:-1]}
-    assert render(INPUTS._replace(**frames)) == whole
+    frames = {name: rows.sample(fraction=1, shuffle=True, seed=2) for name, rows in FRAMES.items() if name != "sample"}
+    assert render(DAY, [SIGNATURE], **frames, sample=SAMPLE) == whole
 
 
 def test_names_stay_text(whole: str) -> None:
     """Hostile words, questions, passages, names of readers and files add no element and no handler."""
     frames: dict[str, Any] = {}
-    for i, name in enumerate(FRAMES):
-        row = getattr(INPUTS, name).head(1)
+    for i, (name, rows) in enumerate(FRAMES.items()):
+        row = rows.head(1)
         columns = [column for column, dtype in row.schema.items() if dtype == pl.String]
         hostile = [HOSTILE[(i + k) % len(HOSTILE)] for k in range(2)]
         frames[name] = pl.concat(row.with_columns(pl.lit(text).alias(column) for column in columns) for text in hostile)
     frames["sample"] = frames["sample"].with_columns(options=pl.lit(pl.Series([HOSTILE[:5]])).first())
-    check_names(render(Inputs(HOSTILE[0], **frames, signatures=HOSTILE)), whole, 3)
+    check_names(render(HOSTILE[0], HOSTILE, **frames), whole, 3)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,7 @@ def test_names_stay_text(whole: str) -> None:
 def test_what_cannot_be_shown_is_an_error(name: str, frame: pl.DataFrame, message: str) -> None:
     """A row that is there twice, and a label that is no place, are refused by name."""
     with pytest.raises(BadInput, match=re.escape(message)):
-        render(INPUTS._replace(**{name: frame}))
+        render(DAY, **{**FRAMES, name: frame})
 
 
 def test_measured_numbers_fit_the_page() -> None:
@@ -199,7 +201,7 @@ def test_measured_numbers_fit_the_page() -> None:
     groups = reading.measure_groups(right, pl.Series(["NOUN", "NOUN", None, "VERB"]), articles)
     breakdown = groups.with_columns(trained_on=pl.lit(ONE), by=pl.lit("upos"))
     frames = {"readers": pl.DataFrame([readers]), "compared": pl.DataFrame([compared]), "breakdown": breakdown}
-    html = render(Inputs("2026-11-22", **frames))
+    html = render(DAY, **frames)
     assert "the best is gated at 0.750, no baseline was measured" in texts(html)
     assert [row[1] for row in tables(html)[TITLES["breakdown"]]] == ["NOUN", "VERB", "not known"]
     assert tables(html)[TITLES["compared"]][0][3].startswith("0.250 ")
