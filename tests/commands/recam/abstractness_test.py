@@ -11,18 +11,8 @@ from pipeline.models.word_vectors import WordVectors
 from tests.commands.conftest import Run
 
 WORDS = [f"w{i}" for i in range(60)]
-SMALL = (
-    "--set",
-    "epochs=40",
-    "--set",
-    "learning_rate=0.01",
-    "--set",
-    "hidden=[16,8]",
-    "--set",
-    "members=1",
-    "--set",
-    "batch=8",
-)
+NUMBERS = ("epochs=40", "learning_rate=0.01", "hidden=[16,8]", "members=1", "batch=8")
+SMALL = [word for number in NUMBERS for word in ("--set", number)]
 
 
 @pytest.fixture
@@ -47,19 +37,18 @@ def ratings(tmp_path: Path) -> Path:
 def test_train_and_score(run: Run, vectors: Path, ratings: Path, tmp_path: Path) -> None:
     """A scorer is measured on splits, written, and tells concrete words from abstract ones, signed by its ratings."""
     out = tmp_path / "m"
-    done = run(
-        "train", "abstractness", "--ratings", ratings, "--vectors", vectors, "-o", out, "--splits", 3, *SMALL, "--json"
-    )
+    command = ("train", "abstractness", "--ratings", ratings, "--vectors", vectors, "-o", out)
+    done = run(*command, "--splits", 3, *SMALL, "--json")
     assert done.code == 0, done.err
-    told = json.loads(done.out)
-    assert told["word_count"] == 61
-    assert [split["train_count"] + split["test_count"] for split in told["splits"]] == [60] * 3
+    facts = json.loads(done.out)
+    assert facts["word_count"] == 61
+    assert [split["train_count"] + split["test_count"] for split in facts["splits"]] == [60] * 3
     assert json.loads((out / "config.json").read_text(encoding="utf-8"))["no_vector"] == 1
     done = run("score", "abstractness", "w1", "W58", "strange", "-m", out, "--vectors", vectors, "--json")
-    low, high, none = (json.loads(line) for line in done.out.splitlines())
+    low, high, unknown = (json.loads(line) for line in done.out.splitlines())
     assert low["concreteness"] < 0.35 < high["concreteness"]
     assert (low["is_imperceptible"], high["is_imperceptible"]) == (True, False)
-    assert none["concreteness"] is none["is_imperceptible"] is None
+    assert unknown["concreteness"] is unknown["is_imperceptible"] is None
     assert "mine.csv@" in low["signature"]
 
 

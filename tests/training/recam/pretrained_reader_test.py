@@ -338,12 +338,12 @@ def test_profiles_are_within_what_is_checked(profile: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"style": "open"}, "one of filled, masked"), ({"stride": 41}, "stride should be 40 at most"),
-        ({"averaged": 2}, "averaged should be 1 at most"), ({"smoothing": 1.0}, "smoothing should be a share below 1"),
-        ({"parts": 17}, "parts should be 16 at most"), ({"windows": 0}, "a whole number from 1"),
-        ({"wrong": -1.0}, "a number from 0"), ({"size": 3}, "no field size"),
+        ({"stride": 41}, "stride should be 40 at most, the window, so that no piece is skipped; found 41"),
+        ({"averaged": 2}, "averaged should be 1 at most, the epochs; found 2"),
+        ({"parts": 17}, "parts should be 16 at most, the batch; found 17"),
+        ({"smoothing": 1.0}, "smoothing should be a share below 1"),
     ],
-)  # fmt: skip
+)
 def test_recipes_are_checked(changes: dict[str, Any], message: str) -> None:
     """A number that is none, or does not go with the others, is refused with what was expected."""
     assert make_recipe("filled", batch=8, epochs=None) == replace(PROFILES["filled"], batch=8)

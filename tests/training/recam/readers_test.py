@@ -88,19 +88,13 @@ def test_small_recipes_are_the_readers_of_the_paper(profile: str) -> None:
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [
-        ({"over": "words"}, "one of options, vocabulary"), ({"hops": 0}, "a whole number from 1"),
-        ({"drawn": -1}, "a whole number from 0"), ({"dropout": 1}, "a number from 0 to below 1"),
-        ({"clip": 0.0}, "a number above 0"), ({"is_tuned": 1}, "true or false"), ({"size": 3}, "no field size"),
-    ],
-)  # fmt: skip
+    [({"drawn": -1}, "a whole number from 0"), ({"clip": 0.0}, "a number above 0"), ({"hops": 0}, "number from 1")],
+)
 def test_recipes_are_checked(changes: dict[str, Any], message: str) -> None:
-    """A number that is none, or of another kind, is refused with what was expected."""
+    """A number that is out of range is refused with what was expected."""
     assert make_recipe("gated", hidden=7, batch=None) == replace(PROFILES["gated"], hidden=7)
     with pytest.raises(BadInput, match=message):
         make_recipe("gated", **changes)
-    with pytest.raises(BadInput, match="no profile 'best'"):
-        make_recipe("best")
 
 
 @pytest.mark.parametrize("changes", [{}, {"has_gloss": True, "is_tuned": True, "over": "vocabulary", "drawn": 2}])
@@ -196,34 +190,6 @@ def test_only_what_is_trained_changes(items: pl.DataFrame, vectors: WordVectors)
         place = result.config["words"].index("wet") + 3
         assert not torch.allclose(result.tensors["answers"][result.config["candidates"].index("wet")], table[place])
         assert result.config["glosses"]["odd"] == ["odd"]  # it has none
-
-
-def test_unknown_words_share_a_vector(result: TrainingResult, items: pl.DataFrame) -> None:
-    """What has no vector is one word, whichever it is; small letters stand for capitals; blanks are no words."""
-    trained = load_reader(result)
-    answers = [
-        answer(trained, items[:1].with_columns(article=pl.lit(article)))
-        for article in ("zyx rain", "qqq RAIN", "qqq\n Rain ", "the rain")
-    ]
-    assert np.array_equal(answers[0], answers[1])
-    assert np.array_equal(answers[0], answers[2])
-    assert not np.array_equal(answers[0], answers[3])
-
-
-def test_long_texts_are_cut(items: pl.DataFrame, vectors: WordVectors) -> None:
-    """Of an article its first words are read, of a question those around the placeholder; a gloss ends as well."""
-    recipe = replace(TINY, longest=3, longest_gloss=2, has_gloss=True, epochs=1)
-    result = fit(items, recipe, vectors, glosses=GLOSSES)
-    assert result.config["glosses"]["cold"] == ["snow", "and"]
-    question = "it was a @placeholder day."
-    sunny, snowy = (
-        items[:1].with_columns(article=pl.lit(f"In it was {word}"), question=pl.lit(f"{word} {question} of {word}"))
-        for word in ("sun", "snow")
-    )
-    trained = load_reader(result)
-    assert np.array_equal(answer(trained, sunny), answer(trained, snowy))
-    shorter = sunny.with_columns(article=pl.lit("In it sun"))
-    assert not np.array_equal(answer(trained, sunny), answer(trained, shorter))
 
 
 def test_the_placeholder_is_found_where_it_is_glued(result: TrainingResult, items: pl.DataFrame) -> None:
