@@ -32,9 +32,9 @@ def write_articles(path: Path) -> Path:
 
 def run_well(run: Run, *words: object) -> str:
     """Run a command that succeeds; what it prints."""
-    done = run(*words)
-    assert done.code == 0, done.err
-    return done.out
+    result = run(*words)
+    assert result.code == 0, result.err
+    return result.out
 
 
 @pytest.mark.usefixtures("abstract")
@@ -56,9 +56,9 @@ def test_items_of_the_tables(run: Run, tmp_path: Path) -> None:
     assert json.loads(run("cloze", "stats", out, "--json").out.splitlines()[0])["what"] == "items"
     run_well(run, "cloze", "rate", "imperceptibility", "--limit", "5", "--rater", "anna", "-o", sheets)
     assert {path.name for path in sheets.iterdir()} == {"anna.xlsx", "guidelines.md", "hiring.md", "tasks.jsonl"}
-    done = run("cloze", "ratings", "imperceptibility", "--tool", "simulated", "--json")
-    assert "made up" in done.err
-    assert json.loads(done.out)["items"] == 5
+    result = run("cloze", "ratings", "imperceptibility", "--tool", "simulated", "--json")
+    assert "made up" in result.err
+    assert json.loads(result.out)["items"] == 5
 
 
 @pytest.mark.usefixtures("abstract")
@@ -83,8 +83,8 @@ def test_a_pretrained_reader_of_an_adapted_encoder(run: Run, tiny_encoder: Path,
     options = ["cold", "nice", "open", "late", "early"]
     texts.write_text("".join(f"the door is {word} today\n" for word in options[:4]), encoding="utf-8")
     command = ("train", "masked-lm", texts, "-o", adapted)
-    done = run_well(run, *command, "--set", "epochs=1", "--set", "longest=16", "--json")
-    assert len(json.loads(done)["epochs"]) == 1
+    facts = json.loads(run_well(run, *command, "--set", "epochs=1", "--set", "longest=16", "--json"))
+    assert len(facts["epochs"]) == 1
     assert run(*command).code == 2
     fields = {f"option_{i}": word for i, word in enumerate(options)}
     rows = ({"article": f"it is number {n}", "question": "the door is @placeholder", "label": n % 5} for n in range(8))
@@ -92,8 +92,8 @@ def test_a_pretrained_reader_of_an_adapted_encoder(run: Run, tiny_encoder: Path,
     small = [x for number in ("epochs=1", "window=16", "stride=8", "longest_question=8") for x in ("--set", number)]
     run_well(run, "train", "reader", "--items", items, "-o", out, "--profile", "masked", "--from", adapted, *small)
     shutil.rmtree(adapted)
-    done = run_well(run, "evaluate", "reader", "-m", out, "--items", items, "--json")
-    assert json.loads(done)["numbers"][0]["pair_count"] == 8
+    facts = json.loads(run_well(run, "evaluate", "reader", "-m", out, "--items", items, "--json"))
+    assert facts["numbers"][0]["pair_count"] == 8
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_a_pretrained_reader_of_an_adapted_encoder(run: Run, tiny_encoder: Path,
 )
 def test_what_is_refused(run: Run, tables: Path, words: tuple[str, ...], code: int, message: str) -> None:
     """Options that do not go together, unknown names and what is not there yet are each one line."""
-    done = run(*words)
-    assert (done.code, message in done.err) == (code, True), done.err
+    result = run(*words)
+    assert (result.code, message in result.err) == (code, True), result.err
 
 
 def test_audit(run: Run, tmp_path: Path) -> None:
@@ -121,14 +121,14 @@ def test_audit(run: Run, tmp_path: Path) -> None:
     entries = (item | {f"option_{i}": word for i, word in enumerate(row.split())} for row in rows)
     path = tmp_path / "items.jsonl"
     path.write_text("\n".join(map(json.dumps, entries)) + "\n", encoding="utf-8")
-    done = run("cloze", "audit", path, "--json")
-    assert done.code == 0, done.err
-    assert "read: left out 1 as same_options" in done.err
-    *lines, facts = map(json.loads, done.out.splitlines())
+    result = run("cloze", "audit", path, "--json")
+    assert result.code == 0, result.err
+    assert "read: left out 1 as same_options" in result.err
+    *lines, facts = map(json.loads, result.out.splitlines())
     assert facts["dropped"][0]["reason"] == "same_options"
     baselines = {row["baseline"]: row for row in lines}
     assert baselines["often_right"]["accuracy"] == 1.0  # hope is right in the other item
     assert baselines["often_right"]["n"] == 2
     path.write_text('{"article": "x"}\n', encoding="utf-8")
-    done = run("cloze", "audit", path)
-    assert (done.code, "line 1" in done.err) == (2, True)
+    result = run("cloze", "audit", path)
+    assert (result.code, "line 1" in result.err) == (2, True)

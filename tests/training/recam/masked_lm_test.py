@@ -15,8 +15,7 @@ from pipeline.models.recam import pretrained_reader as models
 from pipeline.training.loop import TrainingResult
 from pipeline.training.recam import masked_lm
 from pipeline.training.recam.masked_lm import PROFILES, Recipe, fit, make_recipe, mask_pieces, write
-from tests.support.killed import killed_after
-from tests.training.recam.cases import equal
+from tests.training.recam.cases import check_resuming, equal
 
 WORDS = product(("i", "we", "you", "they", "he", "she"), ("a", "the", "this", "that", "some", "it"))
 TEXTS = [f"{first} see {second} nice day at the door" for first, second in WORDS]
@@ -84,17 +83,9 @@ def test_a_new_head_begins_at_how_frequent_pieces_are(tiny_folder: Path) -> None
 
 
 def test_goes_on_where_it_was_stopped(tiny_folder: Path, tmp_path: Path, result: TrainingResult) -> None:
-    """A training killed after its first epoch and started again ends with the same bits as one that was not.
-
-    A text counts once; another seed gives others.
-    """
+    """Killed after its first epoch and started again it ends with the same bits; a text counts once."""
     state = tmp_path / "state"
-    with killed_after(1):
-        fit([*TEXTS, TEXTS[0]], SMALL, tiny_folder, state)
-    resumed = fit([*TEXTS, TEXTS[0]], SMALL, tiny_folder, state)
-    assert equal(resumed.tensors, result.tensors)
-    assert resumed.history.equals(result.history)
-    assert resumed.config == result.config
+    check_resuming(lambda: fit([*TEXTS, TEXTS[0]], SMALL, tiny_folder, state), result)
     assert not equal(fit(TEXTS, replace(SMALL, seed=1, epochs=1), tiny_folder).tensors, result.tensors)
     with pytest.raises(BadInput, match="a training on other data"):
         fit(TEXTS[1:], SMALL, tiny_folder, state)

@@ -16,15 +16,13 @@ from pipeline.training import registry
 from pipeline.training.loop import TrainingResult
 from pipeline.training.recam import answers, readers
 from pipeline.training.recam.readers import PROFILES, SMALL, Recipe, answer, fit, load, make_recipe, rank_candidates
-from tests.support.killed import killed_after
-from tests.training.recam.cases import duplicate_items, equal, make_items
+from tests.training.recam.cases import check_resuming, duplicate_items, equal, make_items
 
 READINGS = {"rain": "wet", "sun": "dry", "snow": "cold"}
 WORDS = ["it", "was", "a", "day", "the", "of", "in", "very", "rain", "sun", "snow", "wet", "dry", "cold", "calm"]
 GLOSSES = {"wet": ["full", "of", "rain"], "dry": ["the", "sun"], "cold": ["snow", "and", "snow"], "calm": ["day"]}
 TINY = Recipe(hidden=6, hops=2, learning_rate=0.03, batch=6, epochs=3, vocabulary=0)
 FAST = {"learning_rate": 0.04, "batch": 4, "epochs": 10}
-PROFILE_NAMES = ("gated", "attentive", "gloss", "official")
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +49,7 @@ def load_reader(result: TrainingResult) -> readers.TrainedReader:
     return load(result.tensors, result.config)
 
 
-@pytest.mark.parametrize("profile", PROFILE_NAMES)
+@pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("over", ["options", "vocabulary"])
 def test_each_reader_learns_items_by_heart(items: pl.DataFrame, vectors: WordVectors, profile: str, over: str) -> None:
     """The question says nothing, so the passage is read; the best candidate of a vocabulary is the answer then."""
@@ -101,19 +99,11 @@ def test_recipes_are_checked(changes: dict[str, Any], message: str) -> None:
 def test_goes_on_where_it_was_stopped(
     items: pl.DataFrame, vectors: WordVectors, tmp_path: Path, changes: dict[str, Any]
 ) -> None:
-    """A training killed after its first epoch and started again ends with the same bits as one that was not.
-
-    Another seed gives others.
-    """
+    """Killed after its first epoch and started again a training ends with the same bits; another seed gives others."""
     recipe, state = replace(TINY, **changes), tmp_path / "state"
     uninterrupted = fit(items, recipe, vectors, glosses=GLOSSES)
-    with killed_after(1):
-        fit(items, recipe, vectors, state, glosses=GLOSSES)
-    resumed = fit(items, recipe, vectors, state, glosses=GLOSSES)
-    assert equal(resumed.tensors, uninterrupted.tensors)
-    assert resumed.history.equals(uninterrupted.history)
-    assert resumed.config == uninterrupted.config
-    assert not equal(fit(items, replace(recipe, seed=43), vectors, glosses=GLOSSES).tensors, resumed.tensors)
+    check_resuming(lambda: fit(items, recipe, vectors, state, glosses=GLOSSES), uninterrupted)
+    assert not equal(fit(items, replace(recipe, seed=43), vectors, glosses=GLOSSES).tensors, uninterrupted.tensors)
     with pytest.raises(BadInput, match="a training on other data"):
         fit(items[1:], recipe, vectors, state, glosses=GLOSSES)
 
@@ -166,10 +156,8 @@ def test_options_and_vocabulary_are_scored_alike(result: TrainingResult, items: 
 
 
 def test_a_tenth_of_the_articles_chooses_the_epoch(items: pl.DataFrame, vectors: WordVectors) -> None:
-    """Without a validation part a tenth of the articles is one, the items of an article on one side; else it is given.
-
-    Two items are of each article here, written with other blanks.
-    """
+    """Without a validation part a tenth of the articles is one, the items of an article on one side; else it stays."""
+    # two items of each article, written with other blanks
     twice = pl.concat([items, items.with_columns(pl.col("article").str.replace_all(" ", "  "))])
     split_rows = readers.split_items(twice, 42)
     assert split_rows.group_by(cloze.normalise()).agg(pl.col("split").n_unique())["split"].to_list() == [1] * 12
