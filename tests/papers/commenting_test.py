@@ -21,18 +21,17 @@ def test_published_numbers() -> None:
 
 def test_claims() -> None:
     """Errata E12: BLEU-1 falls, IR-TC leads 4 rows of 9 and shares one; and not all p are below .01 (E24)."""
-    found = {row["claim"]: row for row in list_claims().to_dicts()}
+    claims = {row["claim"]: row for row in list_claims().to_dicts()}
     assert list_claims().columns == ["system", "place", "claim", "found", "holds"]
-    wrong = {row["place"]: row["found"] for row in found.values() if row["holds"] is False}
-    assert set(wrong) == {
-        "appendix C.2", "tables 3 and 4", "appendix C.3", "abstract and table 2", "section 5 and appendix C.1",
-    }  # fmt: skip
+    wrong = {row["place"]: row["found"] for row in claims.values() if row["holds"] is False}
+    assert len(wrong) == 5
+    assert "section 5 and appendix C.1" in wrong
     assert wrong["abstract and table 2"] == "198,112 articles of 27 comments have 5,349,024"
     assert wrong["appendix C.2"].endswith("bleu_1 spearman 0.2145 to 0.2076; bleu_1 pearson 0.1790 to 0.1604")
     assert wrong["appendix C.3"] == "it leads 4 of 9 rows and shares the lead of 1"
     assert "bleu_4 pearson 0.0099, p 0.33" in wrong["tables 3 and 4"]
-    assert [row["holds"] for row in found.values()].count(True) == 4
-    assert found["the weights are properly normalised grades, the same for all metrics"]["holds"] is None
+    assert [row["holds"] for row in claims.values()].count(True) == 4
+    assert claims["the weights are properly normalised grades, the same for all metrics"]["holds"] is None
 
 
 def test_p_of_a_printed_coefficient_is_scipys() -> None:
@@ -48,5 +47,5 @@ def test_the_view_says_the_same(tables: object) -> None:
     """`paper_errata` holds the claims, row by row."""
     from pipeline import warehouse
 
-    found = warehouse.query("select system, place, claim, found, holds from paper_errata")
-    assert found.rows() == list_claims().rows()
+    claims = warehouse.query("select system, place, claim, found, holds from paper_errata")
+    assert claims.rows() == list_claims().rows()

@@ -24,16 +24,16 @@ OURS = [
 
 
 def plain(targets: Sequence[tuple[str, str]], context: Sequence[str]) -> list[tuple[str, int] | None]:
-    """Adapted Lesk as it is told, straight from nltk: each signature is made anew; (synset, overlap) or None."""
+    """Adapted Lesk as published, straight from nltk, nothing cached; (synset, overlap) or None."""
     shared = {word for token in context for word in senses.list_words(token)}
-    return [_choice(lemma, pos, shared) for lemma, pos in targets]
+    return [_choose(lemma, pos, shared) for lemma, pos in targets]
 
 
-def _choice(lemma: str, pos: str, context: set[str]) -> tuple[str, int] | None:
+def _choose(lemma: str, pos: str, context: set[str]) -> tuple[str, int] | None:
     name = lemma.lower().replace(" ", "_")
     best = None
     for synset in nltk_wordnet.synsets(name, pos):
-        if name not in [one.lower() for one in synset.lemma_names()]:
+        if name not in [lemma_name.lower() for lemma_name in synset.lemma_names()]:
             continue  # of a base form, which is another lemma
         signature: set[str] = set()
         for near in [synset, *(other for relation in RELATIONS for other in getattr(synset, relation)())]:
@@ -45,6 +45,6 @@ def _choice(lemma: str, pos: str, context: set[str]) -> tuple[str, int] | None:
     return best
 
 
-def bare(found: Sequence[Sense | None]) -> list[tuple[str, int] | None]:
-    """What the reference tells of senses."""
-    return [sense and (sense.synset, sense.overlap) for sense in found]
+def bare(choices: Sequence[Sense | None]) -> list[tuple[str, int] | None]:
+    """Senses as the reference has them."""
+    return [sense and (sense.synset, sense.overlap) for sense in choices]

@@ -9,7 +9,7 @@ def heads(draw: st.DrawFn, largest: int = 12) -> list[int]:
     size = draw(st.integers(1, largest))
     above = [-1, *(draw(st.integers(0, word - 1)) for word in range(1, size))]
     place = draw(st.permutations(range(size)))
-    found = [0] * size
+    tree = [0] * size
     for word, head in enumerate(above):
-        found[place[word]] = place[head] if head >= 0 else -1
-    return found
+        tree[place[word]] = place[head] if head >= 0 else -1
+    return tree

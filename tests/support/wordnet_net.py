@@ -56,8 +56,8 @@ LEXNAMES = {"perch": 5, "bar": 41}
 
 def write(folder: Path) -> Path:
     """Our rows in the format of wndb(5WN), without lexnames, as Debian has them: folder/usr/share/wordnet."""
-    place = folder / "usr" / "share" / "wordnet"
-    place.mkdir(parents=True)
+    target = folder / "usr" / "share" / "wordnet"
+    target.mkdir(parents=True)
     offsets: dict[str, int] = {}
     back = {key: "" for key, *_ in ROWS}  # WordNet lists hyponyms too
     for key, *_, pointers in ROWS:
@@ -68,54 +68,50 @@ def write(folder: Path) -> Path:
     for _ in range(2):  # offsets are of fixed width: the second round knows them all
         for pos, part in PARTS.items():
             text = LICENCE
-            for key, own, lemmas, gloss, pointers in ROWS:
-                if own == pos or (own, pos) == ("s", "a"):
+            for key, key_pos, lemmas, gloss, pointers in ROWS:
+                if key_pos.replace("s", "a") == pos:
                     offsets[key] = len(text)
-                    text += _line(key, own, lemmas.split(), gloss, (pointers + back[key]).split(), offsets, kind)
-            (place / f"data.{part}").write_text(text)
-            (place / f"index.{part}").write_text(LICENCE + "".join(_index(pos, offsets)))
-            (place / f"{part}.exc").write_text(EXCEPTIONS[part])
+                    ends = (pointers + back[key]).split()
+                    text += _format_line(key, key_pos, lemmas.split(), gloss, ends, offsets, kind)
+            (target / f"data.{part}").write_text(text)
+            (target / f"index.{part}").write_text(LICENCE + "".join(_index(pos, offsets)))
+            (target / f"{part}.exc").write_text(EXCEPTIONS[part])
     for name in ("cntlist.rev", "index.sense"):
-        (place / name).write_text("")
+        (target / name).write_text("")
     return folder
 
 
-def _line(key, own, lemmas, gloss, pointers, offsets, kind) -> str:
+def _format_line(key, pos, lemmas, gloss, pointers, offsets, kind) -> str:
     ends = []
     for pointer in pointers:
         symbol, name = pointer.split(":") if ":" in pointer else (pointer[0], pointer[1:])
         lexical = "0101" if symbol.endswith("1") else "0000"
         ends.append(f"{symbol.removesuffix('1')} {offsets.get(name, 0):08d} {kind[name].replace('s', 'a')} {lexical}")
     words = " ".join(f"{lemma} 0" for lemma in lemmas)
-    frames = " 00" if own == "v" else ""
-    start = f"{offsets[key]:08d} {LEXNAMES.get(key, 0):02d} {own} {len(lemmas):02x} {words}"
+    frames = " 00" if pos == "v" else ""
+    start = f"{offsets[key]:08d} {LEXNAMES.get(key, 0):02d} {pos} {len(lemmas):02x} {words}"
     return " ".join([start, f"{len(ends):03d}", *ends]) + f"{frames} | {gloss}  \n"
 
 
 def _index(pos: str, offsets: dict[str, int]) -> Iterator[str]:
-    rows = [(lemma.lower(), key) for key, own, lemmas, *_ in ROWS for lemma in lemmas.split()
-            if own == pos or (own, pos) == ("s", "a")]  # fmt: skip
-    for lemma in sorted({lemma for lemma, _ in rows}):
-        found = [f"{offsets[key]:08d}" for one, key in rows if one == lemma]
-        yield f"{lemma} {pos} {len(found)} 0 {len(found)} 0 {' '.join(found)}  \n"
+    keys: dict[str, list[str]] = {}
+    for key, key_pos, lemmas, *_ in ROWS:
+        for lemma in lemmas.split() if key_pos.replace("s", "a") == pos else ():
+            keys.setdefault(lemma.lower(), []).append(f"{offsets[key]:08d}")
+    for lemma, ends in sorted(keys.items()):
+        yield f"{lemma} {pos} {len(ends)} 0 {len(ends)} 0 {' '.join(ends)}  \n"
 
 
 def forget() -> None:
-    """Nltk and we look for WordNet anew."""
+    """Let nltk and us look for WordNet again."""
     ours = wordnet.load_reader() if wordnet.load_reader.cache_info().currsize else nltk_wordnet
-    for one in (ours, nltk_wordnet):
-        for file in vars(one).get("_data_file_map", {}).values():
+    for reader in (ours, nltk_wordnet):
+        for file in vars(reader).get("_data_file_map", {}).values():
             file.close()
     nltk_wordnet._unload()
-    for made in (
-        wordnet.load_reader,
-        wordnet.lemmatize,
-        wordnet.find_pools,
-        wordnet.join_glosses,
-        wordnet.load_levels,
-        senses._lemmatize,
-    ):
-        made.cache_clear()
+    cached = ("load_reader", "lemmatize", "find_pools", "join_glosses", "load_levels")
+    for function in (*(getattr(wordnet, name) for name in cached), senses._lemmatize):
+        function.cache_clear()
 
 
 @contextmanager

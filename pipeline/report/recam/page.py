@@ -6,7 +6,6 @@ items without reading.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import polars as pl
 
@@ -25,31 +24,14 @@ _NONE = pl.DataFrame()
 _FLAGS = {"is_unanswerable": "no answer in the passage", "is_ambiguous": "several options are right"}
 
 
-class Inputs(NamedTuple):
-    """What the page shows; frames without rows are parts that are left out.
+def render(day: str, signatures: Sequence[str] = (), **frames: pl.DataFrame) -> str:
+    """Render the page as text, of the frames that `PARTS` names; those without rows are parts that are left out.
 
-    `subtask`, `trained_on` and `tested_on` are imperceptibility or nonspecificity; all accuracies are in [0, 1]. The
-    columns are in `PARTS`.
+    `subtask`, `trained_on` and `tested_on` are imperceptibility or nonspecificity; all accuracies are in [0, 1].
+    Signatures name the models and settings that all this comes from. BadInput if a frame lacks a column or a value, or
+    holds a row twice.
     """
-
-    day: str
-    items: pl.DataFrame = _NONE
-    dropped: pl.DataFrame = _NONE
-    funnel: pl.DataFrame = _NONE
-    retrieval: pl.DataFrame = _NONE
-    audit: pl.DataFrame = _NONE
-    readers: pl.DataFrame = _NONE
-    compared: pl.DataFrame = _NONE
-    matrix: pl.DataFrame = _NONE
-    breakdown: pl.DataFrame = _NONE
-    quality: pl.DataFrame = _NONE
-    sample: pl.DataFrame = _NONE
-    signatures: Sequence[str] = ()  # of the models and settings that all this comes from
-
-
-def render(inputs: Inputs) -> str:
-    """Render the page as text; BadInput if a frame lacks a column or a value, or holds a row twice."""
-    rows = sections.check_rows(PARTS, inputs._asdict())
+    rows = sections.check_rows(PARTS, frames)
     for label, options in rows["sample"].select("label", "options").iter_rows() if "sample" in rows else ():
         if not 0 <= label < len(options):
             raise BadInput(f"sample: expected a label below {len(options)}, found {label}")
@@ -59,12 +41,12 @@ def render(inputs: Inputs) -> str:
         blind = _find_blind(rows["audit"]).select(tested_on="subtask", blind="accuracy", blind_by="baseline")
         rows["readers"] = rows["readers"].join(blind, on="tested_on", how="left")
     return sections.render(
-        f"cloze questions, {inputs.day}",
+        f"cloze questions, {day}",
         "Cloze questions on abstract words",
-        f"What the questions are made of, what they give away, and how well readers answer them (ReCAM), {inputs.day}.",
+        f"What the questions are made of, what they give away, and how well readers answer them (ReCAM), {day}.",
         **sections.build_sections(PARTS, rows),
         counts={name: _sum_counts(frame) if frame.height else None for name, frame in counts.items()},
-        signatures=inputs.signatures,
+        signatures=signatures,
     )
 
 

@@ -24,11 +24,6 @@ _FLAGS = """
 def write(day: str) -> str:
     """Write the page of the current tables, with the readers trained for a day; return its path."""
     parse_day(day)
-    return pages.write_page(f"cloze-{day}.html", page.render(read_inputs(day)))
-
-
-def read_inputs(day: str) -> page.Inputs:
-    """Read what the page shows."""
     evaluations = read_evaluations(day)
     models = evaluations.select("trained_on", "model_id").unique().sort(pl.all()).iter_rows()
     items_of = {subtask: readers.read_all_items(subtask) for subtask in building.SUBTASKS}
@@ -36,8 +31,8 @@ def read_inputs(day: str) -> page.Inputs:
     samples = (items.head(SAMPLE_SIZE) for items in items_of.values())
     intervals = ("accuracy", "low", "high")
     overall = evaluations.filter("is_all").select("trained_on", "tested_on", *intervals, "n", "profile")
-    return page.Inputs(
-        day=day,
+    html = page.render(
+        day,
         items=warehouse.query("select subtask, split, count(*) as count from cloze_items group by subtask, split"),
         dropped=warehouse.query(
             "select origin as subtask, reason, count(*) as count from dropped where step = ? group by origin, reason",
@@ -55,6 +50,7 @@ def read_inputs(day: str) -> page.Inputs:
         sample=pl.concat(samples).select("subtask", "question", "options", "label", "article"),
         signatures=[f"reader of {subtask}: {model_id}" for subtask, model_id in models],
     )
+    return pages.write_page(f"cloze-{day}.html", html)
 
 
 def read_evaluations(day: str) -> pl.DataFrame:

@@ -11,18 +11,8 @@ from pipeline.models.word_vectors import WordVectors
 from tests.commands.conftest import Run
 
 WORDS = [f"w{i}" for i in range(60)]
-SMALL = (
-    "--set",
-    "epochs=40",
-    "--set",
-    "learning_rate=0.01",
-    "--set",
-    "hidden=[16,8]",
-    "--set",
-    "members=1",
-    "--set",
-    "batch=8",
-)
+NUMBERS = ("epochs=40", "learning_rate=0.01", "hidden=[16,8]", "members=1", "batch=8")
+SMALL = [word for number in NUMBERS for word in ("--set", number)]
 
 
 @pytest.fixture
@@ -38,7 +28,7 @@ def vectors(tmp_path: Path) -> Path:
 @pytest.fixture
 def ratings(tmp_path: Path) -> Path:
     """MRC's layout, on its own scale."""
-    path = tmp_path / "mine.csv"
+    path = tmp_path / "drawn.csv"
     lines = [f"{word},{158 + 8 * i}" for i, word in enumerate([*WORDS, "strange"])]
     path.write_text("\n".join(["WORD,CONC", *lines]) + "\n", encoding="utf-8")
     return path
@@ -47,29 +37,28 @@ def ratings(tmp_path: Path) -> Path:
 def test_train_and_score(run: Run, vectors: Path, ratings: Path, tmp_path: Path) -> None:
     """A scorer is measured on splits, written, and tells concrete words from abstract ones, signed by its ratings."""
     out = tmp_path / "m"
-    done = run(
-        "train", "abstractness", "--ratings", ratings, "--vectors", vectors, "-o", out, "--splits", 3, *SMALL, "--json"
-    )
-    assert done.code == 0, done.err
-    told = json.loads(done.out)
-    assert told["word_count"] == 61
-    assert [split["train_count"] + split["test_count"] for split in told["splits"]] == [60] * 3
+    command = ("train", "abstractness", "--ratings", ratings, "--vectors", vectors, "-o", out)
+    result = run(*command, "--splits", 3, *SMALL, "--json")
+    assert result.code == 0, result.err
+    facts = json.loads(result.out)
+    assert facts["word_count"] == 61
+    assert [split["train_count"] + split["test_count"] for split in facts["splits"]] == [60] * 3
     assert json.loads((out / "config.json").read_text(encoding="utf-8"))["no_vector"] == 1
-    done = run("score", "abstractness", "w1", "W58", "strange", "-m", out, "--vectors", vectors, "--json")
-    low, high, none = (json.loads(line) for line in done.out.splitlines())
+    result = run("score", "abstractness", "w1", "W58", "strange", "-m", out, "--vectors", vectors, "--json")
+    low, high, unknown = (json.loads(line) for line in result.out.splitlines())
     assert low["concreteness"] < 0.35 < high["concreteness"]
     assert (low["is_imperceptible"], high["is_imperceptible"]) == (True, False)
-    assert none["concreteness"] is none["is_imperceptible"] is None
-    assert "mine.csv@" in low["signature"]
+    assert unknown["concreteness"] is unknown["is_imperceptible"] is None
+    assert "drawn.csv@" in low["signature"]
 
 
 def test_what_is_refused(run: Run, vectors: Path, ratings: Path, tmp_path: Path) -> None:
     """Other word vectors, none, or a number that no recipe has are refused, in one line."""
     out = tmp_path / "m"
     assert run("train", "abstractness", "--ratings", ratings, "--vectors", vectors, "-o", out, *SMALL).code == 0
-    done = run("score", "abstractness", "w1", "-m", out, "--vectors", ratings)
-    assert (done.code, "give the same by --vectors" in done.err) == (2, True)
+    result = run("score", "abstractness", "w1", "-m", out, "--vectors", ratings)
+    assert (result.code, "give the same by --vectors" in result.err) == (2, True)
     assert run("score", "abstractness", "w1", "-m", out).code == 2
-    done = run("train", "abstractness", "--vectors", vectors, "-o", tmp_path / "n", "--set", "epochs=0")
-    assert (done.code, "epochs should be a whole number from 1" in done.err) == (2, True)
+    result = run("train", "abstractness", "--vectors", vectors, "-o", tmp_path / "n", "--set", "epochs=0")
+    assert (result.code, "epochs should be a whole number from 1" in result.err) == (2, True)
     assert not (tmp_path / "n").exists()

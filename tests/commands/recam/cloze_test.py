@@ -11,9 +11,8 @@ from pipeline import sample, warehouse
 from pipeline.tasks.recam import abstractness, targets
 from tests.commands.conftest import Run
 
-SMALL = [
-    word for one in ("hidden=4", "longest=20", "longest_gloss=5", "epochs=1", "vocabulary=0") for word in ("--set", one)
-]
+NUMBERS = ("hidden=4", "longest=20", "longest_gloss=5", "epochs=1", "vocabulary=0")
+SMALL = [word for number in NUMBERS for word in ("--set", number)]
 
 
 @pytest.fixture
@@ -24,93 +23,81 @@ def abstract(monkeypatch: pytest.MonkeyPatch, wordnet: None, tiny_encoder: Path)
     monkeypatch.setattr(targets, "parse_rules", lambda _: targets.RULES._replace(similar=0.9999, in_context=False))
 
 
-def articles(path: Path, count: int = 14) -> Path:
+def write_articles(path: Path) -> Path:
     """The first of the sample's articles with summaries."""
-    path.write_text(
-        "".join(sample.SUMMARIES.read_text(encoding="utf-8").splitlines(keepends=True)[:count]), encoding="utf-8"
-    )
+    lines = sample.SUMMARIES.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines[:14]), encoding="utf-8")
     return path
+
+
+def run_well(run: Run, *words: object) -> str:
+    """Run a command that succeeds; what it prints."""
+    result = run(*words)
+    assert result.code == 0, result.err
+    return result.out
 
 
 @pytest.mark.usefixtures("abstract")
 def test_items_of_the_tables(run: Run, tmp_path: Path) -> None:
     """Imported articles become items, which raters judge, readers learn, and the official format carries."""
-    assert run("import", articles(tmp_path / "news.jsonl"), "--day", sample.DAY).code == 0
-    built = run("cloze", "build", "--rule", "paper", "--day", sample.DAY, *SMALL)
-    assert built.code == 0, built.err
-    told = json.loads(run("cloze", "stats", "--json").out)
-    assert sum(row["item_count"] for row in told["items"]) == warehouse.scan("cloze_items").collect().height > 20
-    targets = sum(row["row_count"] for row in told["funnel"] if row["reason"] == "target")
-    assert targets == warehouse.scan("cloze_targets", pl.col("reason").is_null()).collect().height
-    trained = run("train", "reader", "--day", sample.DAY, *SMALL)
-    assert trained.code == 0, trained.err
-    done = run("evaluate", "reader", "--subtask", "nonspecificity", "--json")
-    assert done.code == 0, done.err
-    assert {row["metric"] for row in json.loads(done.out)["numbers"]} == {"accuracy", "accuracy_low", "accuracy_high"}
-    page = run("cloze", "page", "--day", sample.DAY)
-    assert page.code == 0, page.err
-    assert "<svg" in Path(page.out.strip()).read_text(encoding="utf-8")
-    out = tmp_path / "test.jsonl"
-    assert run("cloze", "export", "imperceptibility", "--split", "test", "-o", out).code == 0
+    run_well(run, "import", write_articles(tmp_path / "news.jsonl"), "--day", sample.DAY)
+    run_well(run, "cloze", "build", "--rule", "paper", "--day", sample.DAY, *SMALL)
+    stats = json.loads(run("cloze", "stats", "--json").out)
+    assert sum(row["item_count"] for row in stats["items"]) == warehouse.scan("cloze_items").collect().height > 20
+    target_count = sum(row["row_count"] for row in stats["funnel"] if row["reason"] == "target")
+    assert target_count == warehouse.scan("cloze_targets", pl.col("reason").is_null()).collect().height
+    run_well(run, "train", "reader", "--day", sample.DAY, *SMALL)
+    numbers = json.loads(run_well(run, "evaluate", "reader", "--subtask", "nonspecificity", "--json"))["numbers"]
+    assert {row["metric"] for row in numbers} == {"accuracy", "accuracy_low", "accuracy_high"}
+    page = Path(run_well(run, "cloze", "page", "--day", sample.DAY).strip())
+    assert "<svg" in page.read_text(encoding="utf-8")
+    out, sheets = tmp_path / "test.jsonl", tmp_path / "sheets"
+    run_well(run, "cloze", "export", "imperceptibility", "--split", "test", "-o", out)
     assert json.loads(run("cloze", "stats", out, "--json").out.splitlines()[0])["what"] == "items"
-    sheets = tmp_path / "sheets"
-    rated = run("cloze", "rate", "imperceptibility", "--limit", "5", "--rater", "anna", "-o", sheets)
-    assert rated.code == 0, rated.err
+    run_well(run, "cloze", "rate", "imperceptibility", "--limit", "5", "--rater", "anna", "-o", sheets)
     assert {path.name for path in sheets.iterdir()} == {"anna.xlsx", "guidelines.md", "hiring.md", "tasks.jsonl"}
-    done = run("cloze", "ratings", "imperceptibility", "--tool", "simulated", "--json")
-    assert "made up" in done.err
-    assert json.loads(done.out)["items"] == 5
+    result = run("cloze", "ratings", "imperceptibility", "--tool", "simulated", "--json")
+    assert "made up" in result.err
+    assert json.loads(result.out)["items"] == 5
 
 
 @pytest.mark.usefixtures("abstract")
 def test_items_of_a_file_to_a_reader(run: Run, tmp_path: Path) -> None:
     """A file becomes items without tables; a reader of some is tested on others, and beside another reader."""
     out = tmp_path / "items"
-    one = ("--subtask", "imperceptibility", *SMALL)
-    done = run("cloze", "build", articles(tmp_path / "a.jsonl"), "-o", out, *one)
-    assert done.code == 0, done.err
-    learnt, asked = out / "imperceptibility_train.jsonl", out / "imperceptibility_test.jsonl"
+    articles = write_articles(tmp_path / "a.jsonl")
+    run_well(run, "cloze", "build", articles, "-o", out, "--subtask", "imperceptibility", *SMALL)
+    train, test = (out / f"imperceptibility_{split}.jsonl" for split in ("train", "test"))
     for profile in ("gated", "attentive"):
-        how = ("--profile", profile, *SMALL)
-        trained = run("train", "reader", "--items", learnt, "--without", asked, "-o", tmp_path / profile, *how)
-        assert trained.code == 0, trained.err
-    beside = ("--against", tmp_path / "attentive", "--json")
-    done = run("evaluate", "reader", "-m", tmp_path / "gated", "--items", asked, *beside)
-    assert done.code == 0, done.err
-    told = json.loads(done.out)
-    assert told["compared"]["low"] <= told["compared"]["difference"] <= told["compared"]["high"]
-    assert run("evaluate", "reader", "-m", tmp_path / "gated", "--items", asked).code == 0
+        options = ("-o", tmp_path / profile, "--profile", profile, *SMALL)
+        run_well(run, "train", "reader", "--items", train, "--without", test, *options)
+    command = ("evaluate", "reader", "-m", tmp_path / "gated", "--items", test)
+    compared = json.loads(run_well(run, *command, "--against", tmp_path / "attentive", "--json"))["compared"]
+    assert compared["low"] <= compared["difference"] <= compared["high"]
+    run_well(run, *command)
 
 
 def test_a_pretrained_reader_of_an_adapted_encoder(run: Run, tiny_encoder: Path, tmp_path: Path) -> None:
-    """An encoder adapted to texts is what a reader is trained from; the reader is asked without it."""
-    texts, adapted, out = tmp_path / "texts.txt", tmp_path / "adapted", tmp_path / "reader"
-    texts.write_text(
-        "".join(f"the door is {word} today\n" for word in ("cold", "nice", "open", "late")), encoding="utf-8"
-    )
-    done = run("train", "masked-lm", texts, "-o", adapted, "--set", "epochs=1", "--set", "longest=16", "--json")
-    assert done.code == 0, done.err
-    assert len(json.loads(done.out)["epochs"]) == 1
-    assert run("train", "masked-lm", texts, "-o", adapted).code == 2
-    words = ["cold", "nice", "open", "late", "early"]
-    items = tmp_path / "items.jsonl"
-    rows = [
-        {"article": f"it is number {n}", "question": "the door is @placeholder", "label": n % 5}
-        | {f"option_{i}": word for i, word in enumerate(words)}
-        for n in range(8)
-    ]
-    items.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    small = [x for one in ("epochs=1", "window=16", "stride=8", "longest_question=8") for x in ("--set", one)]
-    done = run("train", "reader", "--items", items, "-o", out, "--profile", "masked", "--from", adapted, *small)
-    assert done.code == 0, done.err
+    """An encoder adapted to texts is what a reader is trained from; the reader works without it."""
+    texts, adapted, out, items = (tmp_path / name for name in ("texts.txt", "adapted", "reader", "items.jsonl"))
+    options = ["cold", "nice", "open", "late", "early"]
+    texts.write_text("".join(f"the door is {word} today\n" for word in options[:4]), encoding="utf-8")
+    command = ("train", "masked-lm", texts, "-o", adapted)
+    facts = json.loads(run_well(run, *command, "--set", "epochs=1", "--set", "longest=16", "--json"))
+    assert len(facts["epochs"]) == 1
+    assert run(*command).code == 2
+    fields = {f"option_{i}": word for i, word in enumerate(options)}
+    rows = ({"article": f"it is number {n}", "question": "the door is @placeholder", "label": n % 5} for n in range(8))
+    items.write_text("".join(json.dumps(row | fields) + "\n" for row in rows), encoding="utf-8")
+    small = [x for number in ("epochs=1", "window=16", "stride=8", "longest_question=8") for x in ("--set", number)]
+    run_well(run, "train", "reader", "--items", items, "-o", out, "--profile", "masked", "--from", adapted, *small)
     shutil.rmtree(adapted)
-    done = run("evaluate", "reader", "-m", out, "--items", items, "--json")
-    assert done.code == 0, done.err
-    assert json.loads(done.out)["numbers"][0]["pair_count"] == 8
+    facts = json.loads(run_well(run, "evaluate", "reader", "-m", out, "--items", items, "--json"))
+    assert facts["numbers"][0]["pair_count"] == 8
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (("cloze", "build", "a.jsonl"), 2, "go together"),
         (("cloze", "build", "--subtask", "abstract"), 2, "no subtask 'abstract'"),
@@ -121,31 +108,27 @@ def test_a_pretrained_reader_of_an_adapted_encoder(run: Run, tiny_encoder: Path,
         (("cloze", "ratings", "imperceptibility", "none.csv"), 4, "no items of imperceptibility were given to raters"),
     ],
 )
-def test_what_is_refused(run: Run, tables: Path, words: tuple[str, ...], code: int, said: str) -> None:
-    """Options that do not go together, names that nobody knows and what is not there yet are each one line."""
-    done = run(*words)
-    assert (done.code, said in done.err) == (code, True), done.err
+def test_what_is_refused(run: Run, tables: Path, words: tuple[str, ...], code: int, message: str) -> None:
+    """Options that do not go together, unknown names and what is not there yet are each one line."""
+    result = run(*words)
+    assert (result.code, message in result.err) == (code, True), result.err
 
 
 def test_audit(run: Run, tmp_path: Path) -> None:
-    """A row a baseline; items with the same option twice are left out and told of; a broken file is one line."""
+    """A row a baseline; items with the same option twice are dropped with a message; a broken file is one line."""
     item = {"article": "It rained.", "question": "They lost @placeholder.", "label": 1}
-    rows = [
-        ["peace", "hope", "joy", "rain", "dust"],
-        ["grief", "hope", "time", "luck", "idea"],
-        ["a", "b", "c", "d", "A "],
-    ]
-    lines = [json.dumps({**item, **{f"option_{i}": word for i, word in enumerate(row)}}) for row in rows]
+    rows = ["peace hope joy rain dust", "grief hope time luck idea", "a b c d A"]
+    entries = (item | {f"option_{i}": word for i, word in enumerate(row.split())} for row in rows)
     path = tmp_path / "items.jsonl"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    done = run("cloze", "audit", path, "--json")
-    assert done.code == 0, done.err
-    assert "read: left out 1 as same_options" in done.err
-    *lines, facts = map(json.loads, done.out.splitlines())
+    path.write_text("\n".join(map(json.dumps, entries)) + "\n", encoding="utf-8")
+    result = run("cloze", "audit", path, "--json")
+    assert result.code == 0, result.err
+    assert "read: left out 1 as same_options" in result.err
+    *lines, facts = map(json.loads, result.out.splitlines())
     assert facts["dropped"][0]["reason"] == "same_options"
-    found = {row["baseline"]: row for row in lines}
-    assert found["often_right"]["accuracy"] == 1.0  # hope is right in the other item
-    assert found["often_right"]["n"] == 2
+    baselines = {row["baseline"]: row for row in lines}
+    assert baselines["often_right"]["accuracy"] == 1.0  # hope is right in the other item
+    assert baselines["often_right"]["n"] == 2
     path.write_text('{"article": "x"}\n', encoding="utf-8")
-    done = run("cloze", "audit", path)
-    assert (done.code, "line 1" in done.err) == (2, True)
+    result = run("cloze", "audit", path)
+    assert (result.code, "line 1" in result.err) == (2, True)

@@ -18,11 +18,14 @@ from pipeline.text import wordnet
 from pipeline.text.wordnet import Pools
 
 LETTERS = "bcdfghklmnprstvz"
-FRAMES = (
-    "They spoke of @placeholder in the end.",
-    "It was @placeholder , said the mayor.",
-    "No @placeholder was left.",
-)
+QUESTION = "They spoke of @placeholder in the end."
+COLUMNS = ["item_id", "article", "question", "answer", "upos"]
+
+
+def find_pools(word: str) -> Pools:
+    """Hope and wish are synonyms, hope and despair antonyms."""
+    synonyms = {"hope": {"wish"}, "wish": {"hope"}}.get(word, set())
+    return Pools(frozenset(synonyms), frozenset({"despair"} if word == "hope" else ()))
 
 
 @pytest.fixture(autouse=True)
@@ -32,176 +35,158 @@ def without_wordnet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wordnet, "find_pools", find_pools)
 
 
-def find_pools(word: str) -> Pools:
-    """Hope and wish are synonyms, hope and despair antonyms."""
-    near = {"hope": {"wish"}, "wish": {"hope"}}.get(word, set())
-    return Pools(frozenset(near), frozenset({"despair"} if word == "hope" else ()))
-
-
-def word(number: int) -> str:
+def make_word(number: int) -> str:
     """A word of our own, the same for the same number, whose letters say nothing of it."""
     number = number * 1237 % 4096
     return "".join(LETTERS[number // 16**i % 16] + "aou"[(number // 7 + i) % 3] for i in range(3))
 
 
 @cache
-def simulated(count: int, seed: int = 1) -> tuple[pl.DataFrame, pl.DataFrame]:
+def simulate(count: int, seed: int = 1) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Items whose gold words are Zipf-distributed, and readers that name frequent words, each by its own taste."""
     draw = np.random.default_rng(seed)
     share = 1 / (np.arange(1, 3001) + 8)
     gold = draw.choice(3000, count, p=share / share.sum())
     near = draw.choice(200, (count, 4), p=(table := 1 / np.arange(3, 203)) / table.sum())
-    asked = [f"The x{a} x{b} @placeholder y{c} y{d} ." for a, b, c, d in near]
-    rows = [(f"i{i}", f"Passage {i}.", asked[i], word(int(one)), "NOUN") for i, one in enumerate(gold)]
-    named = []
+    questions = [f"The x{a} x{b} @placeholder y{c} y{d} ." for a, b, c, d in near]
+    rows = [(f"i{i}", f"Passage {i}.", questions[i], make_word(int(word)), "NOUN") for i, word in enumerate(gold)]
+    candidates = []
     for _ in range(3):
         keys = np.log(share)[None, :400] + draw.gumbel(size=(count, 400))
-        best = np.argsort(-keys, axis=1)[:, :20]
-        named.append(
-            pl.DataFrame({
-                "item_id": np.repeat([row[0] for row in rows], 20), "word": [word(int(one)) for one in best.ravel()],
-                "rank": np.tile(np.arange(1, 21), count),
-            })
-        )  # fmt: skip
-    names = ["item_id", "article", "question", "answer", "upos"]
-    return pl.DataFrame(rows, schema=names, orient="row"), pl.concat(named)
+        words = [make_word(int(word)) for word in np.argsort(-keys, axis=1)[:, :20].ravel()]
+        ids, ranks = np.repeat([row[0] for row in rows], 20), np.tile(np.arange(1, 21), count)
+        candidates.append(pl.DataFrame({"item_id": ids, "word": words, "rank": ranks}))
+    return pl.DataFrame(rows, schema=COLUMNS, orient="row"), pl.concat(candidates)
 
 
-def small(*answers: str, article: str = "Nothing.", question: str = FRAMES[0]) -> pl.DataFrame:
+def make_items(*answers: str, article: str = "Nothing.", question: str = QUESTION) -> pl.DataFrame:
     """An item of an article of its own for each of these words, three times over; the first may be about another."""
-    rows = [(f"i{n:03}", f"{n}", FRAMES[0], answer, "NOUN") for n, answer in enumerate(answers * 3)]
+    rows = [(f"i{n:03}", f"{n}", QUESTION, answer, "NOUN") for n, answer in enumerate(answers * 3)]
     rows[0] = ("i000", article, question, answers[0], "NOUN")
-    return pl.DataFrame(rows, schema=["item_id", "article", "question", "answer", "upos"], orient="row")
+    return pl.DataFrame(rows, schema=COLUMNS, orient="row")
 
 
-OTHERS = tuple(word(n) for n in range(20))
-NOBODY = pl.DataFrame(schema={"item_id": pl.String, "word": pl.String, "rank": pl.Int64})
+WORDS = tuple(make_word(n) for n in range(20))
+NO_CANDIDATES = pl.DataFrame(schema={"item_id": pl.String, "word": pl.String, "rank": pl.Int64})
 
 
-def reasons(items: pl.DataFrame, *words: str) -> dict[str, str | None]:
+def list_reasons(items: pl.DataFrame, *words: str) -> dict[str, str | None]:
     """What becomes of words that a reader names for the first item."""
-    named = pl.DataFrame({"item_id": "i000", "word": words, "rank": range(1, len(words) + 1)})
-    found = balance.choose_balanced(items, named).candidates
-    told = found.filter((pl.col("item_id") == "i000") & (pl.col("token_count") > 0))
-    return dict(told.select("word", "reason").iter_rows())
+    candidates = pl.DataFrame({"item_id": "i000", "word": words, "rank": range(1, len(words) + 1)})
+    rows = balance.choose_balanced(items, candidates).candidates.filter(pl.col("token_count") > 0, item_id="i000")
+    return dict(rows.select("word", "reason").iter_rows())
 
 
 def test_what_may_not_stand() -> None:
     """Each word that may not be a wrong option is left out for the first reason that holds."""
-    items = small("hope", "wish", "despair", "fear", "fears", *OTHERS, article=f"Fears of {OTHERS[1]}.",
-                  question=f"A @placeholder for {OTHERS[2]}.")  # fmt: skip
-    told = reasons(items, "hope", "wish", "fear", "fears", *OTHERS[1:3], "nowhere", "Despair")
-    assert told == {
+    article, question = f"Fears of {WORDS[1]}.", f"A @placeholder for {WORDS[2]}."
+    items = make_items("hope", "wish", "despair", "fear", "fears", *WORDS, article=article, question=question)
+    reasons = list_reasons(items, "hope", "wish", "fear", "fears", *WORDS[1:3], "nowhere", "Despair")
+    assert reasons.pop("despair") in {None, "not_drawn"}
+    assert reasons == {
         "hope": "gold", "wish": "synonym_of_gold", "fear": "in_passage", "fears": "other_shape",
-        OTHERS[1]: "in_passage", OTHERS[2]: "in_question", "nowhere": "no_gold_word", "despair": told["despair"],
+        WORDS[1]: "in_passage", WORDS[2]: "in_question", "nowhere": "no_gold_word",
     }  # fmt: skip
-    assert told["despair"] in {None, "not_drawn"}
 
 
 def test_antonyms_in_the_passage() -> None:
     """A word whose antonym the passage holds is left out, as gold words are; one that begins otherwise, behind an."""
-    items = small("idea", "hope", *OTHERS, article="Despair.", question="It was an @placeholder.")
-    assert reasons(items, "hope", OTHERS[0]) == {"hope": "related_in_passage", OTHERS[0]: "other_article"}
+    items = make_items("idea", "hope", *WORDS, article="Despair.", question="It was an @placeholder.")
+    assert list_reasons(items, "hope", WORDS[0]) == {"hope": "related_in_passage", WORDS[0]: "other_article"}
 
 
 def test_neighbours_never_meet() -> None:
     """Two words whose vectors are nearer than 0.85 are in no item together, be one of them gold or not."""
-    items, named = simulated(300)
+    items, candidates = simulate(300)
     words = items["answer"].unique().sort().to_list()
-    place = dict(zip(words, np.random.default_rng(3).normal(size=(len(words), 30)), strict=True))
-    one, other = items["answer"].value_counts(name="n").sort("n", "answer", descending=True)["answer"][:2]
+    vector_of = dict(zip(words, np.random.default_rng(3).normal(size=(len(words), 30)), strict=True))
+    first, second = items["answer"].value_counts(name="n").sort("n", "answer", descending=True)["answer"][:2]
 
-    def vectors(words: Sequence[str]) -> np.ndarray:
-        return np.array([place.get(one if name == other else name, np.zeros(30)) for name in words])
+    def find_vectors(words: Sequence[str]) -> np.ndarray:
+        return np.array([vector_of.get(first if word == second else word, np.zeros(30)) for word in words])
 
-    def together(given: Vectors | None) -> int:
-        made = balance.choose_balanced(items, named, given).items
-        assert made.height > 100
-        return sum({one, other} <= set(row) for row in made["options"])
+    def count_meetings(vectors: Vectors | None) -> int:
+        rows = balance.choose_balanced(items, candidates, vectors).items
+        assert rows.height > 100
+        return sum({first, second} <= set(options) for options in rows["options"])
 
-    assert together(None) > 0
-    assert together(vectors) == 0
+    assert count_meetings(None) > 0
+    assert count_meetings(find_vectors) == 0
 
 
 def test_one_item_an_article() -> None:
     """Of items on one article one is kept, as they name each other's gold word; all are accounted for."""
-    items = small(*OTHERS).with_columns(article=pl.lit("The same.") + (pl.int_range(pl.len()) // 2).cast(pl.String))
-    found = balance.choose_balanced(items, NOBODY)
-    assert found.dropped.filter(pl.col("reason") == "same_article").height == 30
-    assert sorted([*found.items["item_id"], *found.dropped["row_key"]]) == sorted(items["item_id"])
-
-
-def test_ids_differ() -> None:
-    """Two items with the same id are an error."""
-    with pytest.raises(BadInput, match="'i0' more than once"):
-        balance.choose_balanced(pl.concat([simulated(9)[0]] * 2), NOBODY)
+    article = pl.lit("The same.") + (pl.int_range(pl.len()) // 2).cast(pl.String)
+    items = make_items(*WORDS).with_columns(article=article)
+    result = balance.choose_balanced(items, NO_CANDIDATES)
+    assert result.dropped.filter(reason="same_article").height == 30
+    assert sorted([*result.items["item_id"], *result.dropped["row_key"]]) == sorted(items["item_id"])
+    with pytest.raises(BadInput, match="'i000' more than once"):
+        balance.choose_balanced(pl.concat([items, items]), NO_CANDIDATES)
 
 
 def test_few() -> None:
     """Items with fewer than eight words to choose from are dropped; of no items nothing is made."""
-    found = balance.choose_balanced(small(*OTHERS[:8]), NOBODY)
-    assert found.items.is_empty()
-    assert "too_few_choices" in set(found.dropped["reason"])
-    nothing = balance.choose_balanced(small("hope").clear(), NOBODY)
-    assert nothing.items.is_empty()
-    assert nothing.dropped.is_empty()
+    result = balance.choose_balanced(make_items(*WORDS[:8]), NO_CANDIDATES)
+    assert result.items.is_empty()
+    assert "too_few_choices" in set(result.dropped["reason"])
+    result = balance.choose_balanced(make_items("hope").clear(), NO_CANDIDATES)
+    assert result.items.is_empty()
+    assert result.dropped.is_empty()
 
 
 @settings(max_examples=5, deadline=None)
 @given(st.integers(0, 1000))
 def test_options(seed: int) -> None:
     """Options are five different words, the gold word once; the order of rows is of no account, the seed is."""
-    items, named = simulated(150, seed % 3)
-    found = balance.choose_balanced(items, named, seed=seed)
+    items, candidates = simulate(150, seed % 3)
+    result = balance.choose_balanced(items, candidates, seed=seed)
     answers = dict(items.select("item_id", "answer").iter_rows())
-    for row in found.items.to_dicts():
+    for row in result.items.to_dicts():
         assert len(set(row["options"])) == 5
         assert row["options"][row["label"]] == answers[row["item_id"]]
         assert set(row["options"]) <= set(answers.values())
-    assert len(found.items) + len(found.dropped) == len(items)
-    again = balance.choose_balanced(items.sample(fraction=1, shuffle=True, seed=seed), named.reverse(), seed=seed)
-    assert again.items.equals(found.items)
-    assert not balance.choose_balanced(items, named, seed=seed + 1).items.equals(found.items)
+    assert len(result.items) + len(result.dropped) == len(items)
+    shuffled = items.sample(fraction=1, shuffle=True, seed=seed)
+    assert balance.choose_balanced(shuffled, candidates.reverse(), seed=seed).items.equals(result.items)
+    assert not balance.choose_balanced(items, candidates, seed=seed + 1).items.equals(result.items)
 
 
 @cache
-def balanced(count: int) -> pl.DataFrame:
+def balance_items(count: int) -> pl.DataFrame:
     """The simulated items with balanced options."""
-    return balance.choose_balanced(*simulated(count)).items
+    return balance.choose_balanced(*simulate(count)).items
 
 
 def test_nothing_is_given_away() -> None:
     """No baseline finds more than two points, and two standard errors, above chance; by the paper's rule several do."""
-    assert balanced(2000).height > 1500
-    far = audit(balanced(2000)).filter(pl.col("gap") > 0.02 + 2 * pl.col("error"))
-    assert far.is_empty(), far
-    items, named = simulated(2000)
-    paper = audit(choices.choose(items, named.filter(pl.col("rank") <= 10)).items)
-    leaks = dict(paper.select("baseline", "gap").iter_rows())
-    assert min(leaks[name] for name in ("seldom_right", "seldom_offered", "option_only", "question_only")) > 0.15
+    assert balance_items(2000).height > 1500
+    leaks = audit(balance_items(2000)).filter(pl.col("gap") > 0.02 + 2 * pl.col("error"))
+    assert leaks.is_empty(), leaks
+    items, candidates = simulate(2000)
+    paper = audit(choices.choose(items, candidates.filter(pl.col("rank") <= 10)).items)
+    gaps = dict(paper.select("baseline", "gap").iter_rows())
+    assert min(gaps[name] for name in ("seldom_right", "seldom_offered", "option_only", "question_only")) > 0.15
 
 
 def test_words_are_right_elsewhere_as_often() -> None:
     """Seen from their items, gold and wrong words are right elsewhere never, up to four times, and oftener alike."""
-    rows = balanced(2000).to_dicts()
+    rows = balance_items(2000).to_dicts()
     right = Counter(row["options"][row["label"]] for row in rows)
     gold = np.array([right[row["options"][row["label"]]] - 1 for row in rows])
-    wrong = np.array([right[one] for row in rows for i, one in enumerate(row["options"]) if i != row["label"]])
+    wrong = np.array([right[word] for row in rows for i, word in enumerate(row["options"]) if i != row["label"]])
     for least, most in ((0, 0), (1, 4), (5, 2000)):
-        here, there = (((counts >= least) & (counts <= most)).mean() for counts in (gold, wrong))
-        assert here > 0.1
-        assert there == pytest.approx(here, abs=0.04)
+        gold_share, wrong_share = (((counts >= least) & (counts <= most)).mean() for counts in (gold, wrong))
+        assert gold_share > 0.1
+        assert wrong_share == pytest.approx(gold_share, abs=0.04)
 
 
 def test_what_the_question_tells() -> None:
     """Where a word is gold whenever its neighbour stands before the placeholder, its items are left out for that."""
-    items, named = simulated(600)
-    fixed = pl.DataFrame({
-        "item_id": [f"t{n:03}" for n in range(40)], "article": [f"Text {n}." for n in range(40)],
-        "question": f"They lived in zzyzx @placeholder , {OTHERS[3]}.", "answer": word(900), "upos": "NOUN",
-    })  # fmt: skip
-    found = balance.choose_balanced(pl.concat([items, fixed]), named)
-    why = dict(found.dropped.select("row_key", "reason").iter_rows())
-    told = [why.get(name) for name in fixed["item_id"]]
-    assert told.count("told_by_question") > 30
-    assert sum(reason == "told_by_question" for reason in why.values()) < 80
+    items, candidates = simulate(600)
+    question = f"They lived in zzyzx @placeholder , {WORDS[3]}."
+    rows = [(f"t{n:03}", f"Text {n}.", question, make_word(900), "NOUN") for n in range(40)]
+    fixed = pl.DataFrame(rows, schema=COLUMNS, orient="row")
+    dropped = balance.choose_balanced(pl.concat([items, fixed]), candidates).dropped.filter(reason="told_by_question")
+    assert len(set(dropped["row_key"]) & set(fixed["item_id"])) > 30
+    assert dropped.height < 80

@@ -10,12 +10,13 @@ from pipeline.examples.recam import targets as rules
 from pipeline.text.tagging import Token
 
 ARTICLES = pl.DataFrame(
-    {
-        "source": ["news"] * 3,
-        "thread_id": ["a", "b", "c"],
-        "text": ["They waited by the river.", "Nobody came to the old bridge.", "The hope was gone."],
-        "summary": ["Hope grew by the river.", "A town lost hope in spring.", "Hope was gone."],
-    }
+    [
+        ("news", "a", "They waited by the river.", "Hope grew by the river."),
+        ("news", "b", "Nobody came to the old bridge.", "A town lost hope in spring."),
+        ("news", "c", "The hope was gone.", "Hope was gone."),
+    ],
+    schema=["source", "thread_id", "text", "summary"],
+    orient="row",
 )
 SCORES = {"hope": 0.1, "grew": 0.2, "lost": 0.3, "town": 0.8, "spring": 0.6, "river": 0.9}
 RULES = {
@@ -40,10 +41,8 @@ def test_every_token_has_a_row_for_each_subtask(tokens: pl.DataFrame) -> None:
     """The funnel of a subtask adds up to the tokens of the summaries, whatever the size of the chunks."""
     count = sum(len(analyse(summary)[0]) for summary in ARTICLES["summary"])
     assert tokens.group_by("subtask").len().sort("subtask").rows() == [(name, count) for name in building.SUBTASKS]
-    parts = (
-        building.find_targets(article, analyse, RULES, (rules.flag_in_passage,)) for article in ARTICLES.iter_slices(1)
-    )
-    alone = [next(part) for part in parts]
+    filters = (rules.flag_in_passage,)
+    alone = [next(building.find_targets(row, analyse, RULES, filters)) for row in ARTICLES.iter_slices(1)]
     order = ["subtask", "thread_id", "start"]
     assert pl.concat(alone).sort(order).equals(tokens.drop("source").sort(order))
 
@@ -64,10 +63,8 @@ def test_items_are_summaries_with_a_word_left_out(tokens: pl.DataFrame) -> None:
 def test_an_id_says_where_the_word_stands(tokens: pl.DataFrame) -> None:
     """Built again, in another order and beside other articles, an item has its id; another subtask's has another."""
     items = building.build_items(ARTICLES, tokens, "imperceptibility")
-    rebuilt = building.build_items(
-        ARTICLES.reverse(), tokens.filter(pl.col("thread_id") == "b").reverse(), "imperceptibility"
-    )
-    assert rebuilt.equals(items.filter(pl.col("thread_id") == "b"))
+    rebuilt = building.build_items(ARTICLES.reverse(), tokens.filter(thread_id="b").reverse(), "imperceptibility")
+    assert rebuilt.equals(items.filter(thread_id="b"))
     other_items = building.build_items(ARTICLES, tokens, "nonspecificity")
     assert not set(other_items["item_id"]) & set(items["item_id"])
     assert items["item_id"].n_unique() == items.height
@@ -76,11 +73,8 @@ def test_an_id_says_where_the_word_stands(tokens: pl.DataFrame) -> None:
 def test_articles_without_targets_are_named(tokens: pl.DataFrame) -> None:
     """An article that gives a subtask no question is listed once for it."""
     untargeted = building.list_untargeted(ARTICLES, tokens)
-    assert untargeted.rows() == [
-        ("no_target", "nonspecificity:b"),
-        ("no_target", "imperceptibility:c"),
-        ("no_target", "nonspecificity:c"),
-    ]
+    assert set(untargeted["reason"]) == {"no_target"}
+    assert untargeted["row_key"].to_list() == ["nonspecificity:b", "imperceptibility:c", "nonspecificity:c"]
 
 
 def test_the_split_goes_by_the_article(tokens: pl.DataFrame) -> None:

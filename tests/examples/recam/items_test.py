@@ -16,9 +16,9 @@ from pipeline.examples.recam import items as cloze
 ENTRY: dict[str, Any] = {
     "article": "The bakers kept the old oven.\nNobody asked them why.",
     "question": "A village shows its @placeholder to old things .",
-    "option_0": "anger", "option_1": "loyalty", "option_2": "speed", "option_3": "doubt", "option_4": "luck",
+    **{f"option_{i}": option for i, option in enumerate(("anger", "loyalty", "speed", "doubt", "luck"))},
     "label": 1,
-}  # fmt: skip
+}
 
 
 def write(path: Path, *entries: dict[str, Any]) -> Path:
@@ -66,8 +66,6 @@ def test_items_with_equal_options_are_dropped(tmp_path: Path) -> None:
 
 
 words = st.text(min_size=1, max_size=8).map(lambda text: f"w{text.replace('@', '')}")
-
-
 options_strategy = st.lists(words, min_size=5, max_size=5, unique_by=lambda word: word.strip().lower())
 
 
@@ -83,7 +81,7 @@ def test_written_items_are_read_as_they_were(
     assert cloze.read(path).items.equals(items)
 
 
-def test_only_items_are_write(tmp_path: Path) -> None:
+def test_only_items_are_written(tmp_path: Path) -> None:
     """An item that could not be read again is refused by its id, and the file that was there stays."""
     path = write(tmp_path / "dev.jsonl", ENTRY)
     items = cloze.read(path).items
@@ -104,8 +102,8 @@ def test_articles_that_stand_elsewhere_are_dropped(tmp_path: Path) -> None:
     entries = [ENTRY | {"article": f"Number {n}."} for n in (3, 1, 2)]
     items = cloze.read(write(tmp_path / "train.jsonl", *entries)).items
     other_items = pl.DataFrame({"article": ["\tNUMBER\u00a0\n 1. ", "Number 22."]})
-    kept, dropped = cloze.drop_articles(items, other_items)
-    assert kept["article"].to_list() == ["Number 3.", "Number 2."]
+    remaining, dropped = cloze.drop_articles(items, other_items)
+    assert remaining["article"].to_list() == ["Number 3.", "Number 2."]
     assert dropped.rows() == [("article_elsewhere", "train.jsonl:2")]
     assert cloze.drop_articles(items, other_items.clear()).items.equals(items)
     assert cloze.drop_articles(items, items).items.is_empty()
@@ -119,5 +117,5 @@ def test_real_files(data: Path) -> None:
     trial = [cloze.read(path) for path in sorted(folder.glob("trial_*.jsonl"))]
     assert [len(items) for items, _ in trial] == [990, 986, 998]
     assert all(len(items) + len(dropped) == 1000 for items, dropped in trial)
-    kept, dropped = cloze.drop_articles(pl.concat([items for items, _ in trial]), pl.concat(dev))
-    assert (len(kept), len(dropped)) == (2924, 50)
+    remaining, dropped = cloze.drop_articles(pl.concat([items for items, _ in trial]), pl.concat(dev))
+    assert (len(remaining), len(dropped)) == (2924, 50)

@@ -6,8 +6,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.examples.recam import summaries
@@ -155,15 +153,6 @@ def test_a_broken_article_is_named(tmp_path: Path, text: str, message: str) -> N
     (tmp_path / "20.summary").write_text(text, encoding="utf-8")
     with pytest.raises(BadInput, match=message):
         read(tmp_path)
-
-
-@given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(["x", "Y", " ", None])), min_size=1))
-def test_nothing_is_lost(tmp_path_factory: pytest.TempPathFactory, entries: list[tuple[str, str | None]]) -> None:
-    """Kept and dropped articles are together those that came in; no id is kept twice."""
-    path = tmp_path_factory.mktemp("rows") / "x.jsonl"
-    articles = read(write_rows(path, *({"id": name, "text": text, "summary": "S"} for name, text in entries)))
-    assert articles.rows.height + articles.dropped.height == len(entries)
-    assert articles.rows["article_id"].is_unique().all()
 
 
 def test_the_real_files(data: Path) -> None:

@@ -18,15 +18,9 @@ from pipeline.text.senses import Sense
 from pipeline.text.tagging import Token
 from pipeline.text.wordnet import Pools
 
-TAGS = {
-    **dict.fromkeys(("hope", "hopes", "bridge"), "NOUN"),
-    "grew": "VERB",
-    "slowly": "ADV",
-    "old": "ADJ",
-    "anna": "PROPN",
-}
+TAGS = dict.fromkeys(("hope", "hopes", "bridge"), "NOUN")
+TAGS |= {"grew": "VERB", "slowly": "ADV", "old": "ADJ", "anna": "PROPN"}
 LEMMAS = {"hopes": "hope", "grew": "grow", "grown": "grow", "waited": "wait"}
-NOTHING = Pools(frozenset(), frozenset())
 
 
 def tokenize(text: str) -> list[list[Token]]:
@@ -34,11 +28,10 @@ def tokenize(text: str) -> list[list[Token]]:
     sentences: list[list[Token]] = []
     start = 0
     for sentence in text.split(". "):
-        words = ((match, match[0].lower()) for match in re.finditer(r"\w+", sentence))
-        sentences.append([
-            Token(m[0], LEMMAS.get(word, word), TAGS.get(word, "X"), start + m.start(), start + m.end())
-            for m, word in words
-        ])  # fmt: skip
+        sentences.append([])
+        for match in re.finditer(r"\w+", sentence):
+            word, place = match[0].lower(), (start + match.start(), start + match.end())
+            sentences[-1].append(Token(match[0], LEMMAS.get(word, word), TAGS.get(word, "X"), *place))
         start += len(sentence) + 2
     return sentences
 
@@ -82,9 +75,8 @@ def test_imperceptible_words() -> None:
 def test_nonspecific_words() -> None:
     """Nouns and verbs whose sense lies under level 6 are targets (REC-10); summary and passage choose the sense."""
     context_words: list[str] = []
-    sense_of = {
-        ("hope", "n"): Sense("hope.n.01", 5, 0, 1), ("grow", "v"): Sense("grow.v.01", 6, 0, 1), ("bridge", "n"): None
-    }  # fmt: skip
+    sense_of: dict[tuple[str, str], Sense | None] = {("bridge", "n"): None}
+    sense_of |= {("hope", "n"): Sense("hope.n.01", 5, 0, 1), ("grow", "v"): Sense("grow.v.01", 6, 0, 1)}
 
     def senses(words: Sequence[tuple[str, str]], context: Iterable[str]) -> list[Sense | None]:
         context_words.extend(context)
@@ -115,7 +107,7 @@ def test_words_of_the_passage_and_of_the_question() -> None:
         (Pools(frozenset({"wait by"}), frozenset()), "synonym_in_passage"),
         (Pools(frozenset({"by river"}), frozenset()), None),
         (Pools(frozenset({"riv"}), frozenset({"the rive"})), None),
-        (NOTHING, None),
+        (Pools(frozenset(), frozenset()), None),
     ],
 )
 def test_relatives_in_the_passage(pools: Pools, reason: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +181,7 @@ def test_every_token_has_a_row(summary: list[str], passage: list[str]) -> None:
     assert tokens.height == len(summary)
     for start, end, word in tokens.filter(pl.col("reason").is_null()).select("start", "end", "word").iter_rows():
         question = work.build_question(text, start, end)
-        assert word.lower() not in {other.lower() for other in passage}
+        assert word.lower() not in map(str.lower, passage)
         assert question.replace("@placeholder", word) == text
 
 

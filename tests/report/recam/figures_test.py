@@ -11,7 +11,7 @@ import pytest
 from pipeline.examples.recam import targets
 from pipeline.report.recam import figures
 from pipeline.report.recam.figures import WAYS, list_subtasks, order_steps, sort_groups
-from tests.report.recam.rows import AUDIT, BREAKDOWN, FUNNEL, MATRIX, ONE, OTHER, READERS, RETRIEVAL
+from tests.report.recam.rows import AUDIT, BREAKDOWN, FIRST, FUNNEL, MATRIX, READERS, RETRIEVAL, SECOND
 from tests.support.pages import check_figure, check_rows, stars, words
 
 Draw = Callable[[pl.DataFrame], str]
@@ -35,8 +35,8 @@ def test_a_figure_is_of_its_rows(draw: Draw, rows: pl.DataFrame, column: str) ->
     """Rows in any order give the same bytes, names are text; one subtask alone is drawn, and is another figure."""
     assert check_figure(draw, rows) == whole(draw.__name__)
     check_rows(draw, rows)
-    alone = draw(rows.filter(pl.col(column) == OTHER))
-    assert OTHER in " ".join(words(alone))
+    alone = draw(rows.filter(pl.col(column) == SECOND))
+    assert SECOND in " ".join(words(alone))
     assert alone != whole(draw.__name__)
 
 
@@ -46,12 +46,12 @@ def test_what_is_null_is_left_out(number: int) -> None:
     draw, rows, _ = FIGURES[number]
     texts = words(draw(rows.with_columns(pl.lit(None, pl.Float64).alias(name) for name in ("accuracy", "low", "high"))))
     assert "nan" not in " ".join(texts)
-    assert ONE in " ".join(texts)
+    assert FIRST in " ".join(texts)
 
 
 def test_funnel_follows_the_filters() -> None:
     """The rule comes first, filters in their order, unknown ones then; what is left goes down to the targets."""
-    steps = order_steps(FUNNEL.filter(pl.col("subtask") == ONE))
+    steps = order_steps(FUNNEL.filter(pl.col("subtask") == FIRST))
     assert steps["reason"].to_list() == ["not_content", "concrete", "in_passage", "new_filter", "target"]
     assert steps.select("count", "left").rows() == [(500, 500), (300, 200), (100, 100), (25, 75), (75, 75)]
     assert order_steps(steps.head(2).drop("left")).rows()[-1] == ("target", 0, 0)
@@ -73,7 +73,7 @@ def test_audit_shows_the_best_ways_first() -> None:
     texts = words(whole("draw_audit"))
     names = ["often right", "absent", "longest"]
     assert [text for text in texts if text in names] == names
-    assert f"{ONE}, n = 837" in texts
+    assert f"{FIRST}, n = 837" in texts
     assert "the best" not in " ".join(texts)
     row = AUDIT.head(1)
     many = pl.concat(row.with_columns(baseline=pl.lit(f"way_{i:02}"), accuracy=0.2 + i / 100) for i in range(20))
@@ -88,7 +88,7 @@ def test_the_papers_retrieval_is_beside_ours() -> None:
     assert stars(svg) == 2 * 2 * 4 + 1
     texts = words(svg)
     assert [name for name in texts if name.endswith("MRR")] == ["gated · MRR", "gloss · MRR", "ours · MRR"]
-    assert f"{ONE} n = 5,310 to 5,312" in " ".join(texts)
+    assert f"{FIRST} n = 5,310 to 5,312" in " ".join(texts)
 
 
 def test_readers_are_named_with_their_training() -> None:
@@ -96,8 +96,8 @@ def test_readers_are_named_with_their_training() -> None:
     texts = words(figures.draw_readers(READERS.with_columns(blind=pl.lit(0.23))))
     joined, without_blind = " ".join(texts), words(whole("draw_readers"))
     assert joined.index("masked_lm (strong)") < joined.index("gated (paper)")
-    assert f"gated (paper), trained on {OTHER}" in joined
-    assert f"tested on {ONE}" in joined
+    assert f"gated (paper), trained on {SECOND}" in joined
+    assert f"tested on {FIRST}" in joined
     assert "best way not to read" in texts
     assert "best way not to read" not in without_blind
     assert "GA Reader" in " ".join(without_blind)
@@ -127,4 +127,4 @@ def test_breakdown_is_in_the_order_of_lengths() -> None:
 
 def test_subtasks_stand_in_the_papers_order() -> None:
     """Imperceptibility is subtask 1, nonspecificity 2; other names come after them."""
-    assert list_subtasks(pl.Series(["a", OTHER, ONE, OTHER])) == [ONE, OTHER, "a"]
+    assert list_subtasks(pl.Series(["a", SECOND, FIRST, SECOND])) == [FIRST, SECOND, "a"]

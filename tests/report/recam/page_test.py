@@ -9,36 +9,38 @@ import pytest
 from pipeline.errors import BadInput
 from pipeline.metrics.recam import reading
 from pipeline.papers.recam import SIZES
-from pipeline.report.recam.page import PASSAGE, Inputs, render
-from tests.report.recam.rows import AUDIT, BREAKDOWN, FUNNEL, MATRIX, ONE, OTHER, READERS, RETRIEVAL
+from pipeline.report.recam.page import PASSAGE, render
+from tests.report.recam.rows import AUDIT, BREAKDOWN, FIRST, FUNNEL, MATRIX, READERS, RETRIEVAL, SECOND
 from tests.support.pages import HOSTILE, check_names, check_sections, tables, texts
 
 ITEMS = pl.DataFrame(
-    [(subtask, split, count) for subtask in (ONE, OTHER)
+    [(subtask, split, count) for subtask in (FIRST, SECOND)
      for split, count in (("test", 300), ("train", 1450), ("new", 7))],
     schema=["subtask", "split", "count"], orient="row",
 )  # fmt: skip
 DROPPED = pl.DataFrame(
-    {"subtask": [ONE, OTHER], "reason": ["too_few_choices", "same_options"], "count": [41, 1022]}
+    {"subtask": [FIRST, SECOND], "reason": ["too_few_choices", "same_options"], "count": [41, 1022]}
 )  # fmt: skip
 COMPARED = pl.DataFrame(
-    {"one": ["masked_lm", "gated"], "other": ["gated", "gloss"], "tested_on": [ONE, ONE],
+    {"one": ["masked_lm", "gated"], "other": ["gated", "gloss"], "tested_on": [FIRST, FIRST],
      "difference": [0.04, -0.01], "low": [0.01, -0.03], "high": [0.07, 0.01], "p": [0.0123, 0.41],
      "mcnemar": [0.0211, 0.5], "n": [851, 837]}
 )  # fmt: skip
 QUALITY = pl.DataFrame(
-    {"subtask": [ONE, ONE], "flag": ["is_unanswerable", "is_ambiguous"], "count": [6, 9], "n": [60, 60]}
+    {"subtask": [FIRST, FIRST], "flag": ["is_unanswerable", "is_ambiguous"], "count": [6, 9], "n": [60, 60]}
 )  # fmt: skip
 SAMPLE = pl.DataFrame(
-    {"subtask": [ONE, OTHER],
+    {"subtask": [FIRST, SECOND],
      "question": ["After the long winter all she wanted was @placeholder .", "They @placeholder a house by the sea ."],
      "options": [["noise", "peace", "rain", "dust", "mud"], ["made", "sold", "built", "found", "lost"]],
      "label": [1, 2], "article": ["The kettle sang and nobody came. " * 40, "It was of stone."]}
 )  # fmt: skip
 SIGNATURE = "reader|model:0123|undertone:0.5"
-PARTS = (ITEMS, DROPPED, FUNNEL, RETRIEVAL, AUDIT, READERS, COMPARED, MATRIX, BREAKDOWN, QUALITY, SAMPLE)
-INPUTS = Inputs("2026-11-22", *PARTS, [SIGNATURE])
-FRAMES = [name for name in Inputs._fields if name not in {"day", "signatures"}]
+DAY = "2026-11-22"
+FRAMES = {
+    "items": ITEMS, "dropped": DROPPED, "funnel": FUNNEL, "retrieval": RETRIEVAL, "audit": AUDIT, "readers": READERS,
+    "compared": COMPARED, "matrix": MATRIX, "breakdown": BREAKDOWN, "quality": QUALITY, "sample": SAMPLE,
+}  # fmt: skip
 TITLES = {
     "items": "How many items there are", "funnel": "From words to questions", "dropped": "Why items were left out",
     "retrieval": "How well the readers that propose wrong options find the right word",
@@ -52,7 +54,7 @@ TITLES = {
 @pytest.fixture(scope="module")
 def whole() -> str:
     """The page of every part."""
-    return render(INPUTS)
+    return render(DAY, [SIGNATURE], **FRAMES)
 
 
 def test_every_part_is_there(whole: str) -> None:
@@ -65,19 +67,19 @@ def test_every_part_is_there(whole: str) -> None:
 def test_one_subtask_alone() -> None:
     """A set of one subtask has every part and no number of the other."""
     columns = {"readers": "tested_on", "compared": "tested_on", "matrix": "tested_on", "breakdown": "trained_on"}
-    frames = {name: getattr(INPUTS, name).filter(pl.col(columns.get(name, "subtask")) == ONE) for name in FRAMES}
-    rows = tables(render(Inputs("2026-11-22", **frames)))
+    frames = {name: rows.filter(pl.col(columns.get(name, "subtask")) == FIRST) for name, rows in FRAMES.items()}
+    rows = tables(render(DAY, **frames))
     assert list(rows) == list(TITLES.values())
     del rows[TITLES["readers"]], rows[TITLES["matrix"]]  # there the other one is what was trained on
-    assert OTHER not in str(rows)
+    assert SECOND not in str(rows)
 
 
 def test_sizes_stand_beside_the_papers(whole: str) -> None:
     """Splits stand in their order with the paper's of table 5, whose sums are 6,089, 6,186 and 12,275 (REC-27)."""
     rows = tables(whole)[TITLES["items"]]
-    assert rows[0] == [ONE, "here", "1,450", "300", "7", "1,757"]
-    assert rows[1] == [ONE, "in the paper", "3,227", "2,025", "–", "6,089"]
-    assert rows[3] == [OTHER, "in the paper", "3,318", "2,017", "–", "6,186"]
+    assert rows[0] == [FIRST, "here", "1,450", "300", "7", "1,757"]
+    assert rows[1] == [FIRST, "in the paper", "3,227", "2,025", "–", "6,089"]
+    assert rows[3] == [SECOND, "in the paper", "3,318", "2,017", "–", "6,186"]
     assert sum(sum(sizes.values()) for sizes in SIZES.values()) == 12_275
     assert "85 targets 3,514 items 1,063 items left out" in texts(whole)
 
@@ -85,17 +87,17 @@ def test_sizes_stand_beside_the_papers(whole: str) -> None:
 def test_the_funnel(whole: str) -> None:
     """Each reason has its count, its share and what is left after it; the sentence says how many became targets."""
     rows = tables(whole)
-    assert [ONE, "too concrete", "300", "30.0", "200"] in rows[TITLES["funnel"]]
-    assert [OTHER, "is a target", "10", "1.0", "10"] in rows[TITLES["funnel"]]
-    assert f"75 of the 1,000 words of the summaries can be the blank of an item on {ONE}" in texts(whole)
-    assert rows[TITLES["dropped"]] == [[OTHER, "same_options", "1,022"], [ONE, "too_few_choices", "41"]]
+    assert [FIRST, "too concrete", "300", "30.0", "200"] in rows[TITLES["funnel"]]
+    assert [SECOND, "is a target", "10", "1.0", "10"] in rows[TITLES["funnel"]]
+    assert f"75 of the 1,000 words of the summaries can be the blank of an item on {FIRST}" in texts(whole)
+    assert rows[TITLES["dropped"]] == [[SECOND, "same_options", "1,022"], [FIRST, "too_few_choices", "41"]]
 
 
 def test_retrieval_stands_beside_tables_3_and_4(whole: str) -> None:
     """Each measure has the paper's beside it, a dash for a reader the paper has not."""
     rows = tables(whole)[TITLES["retrieval"]]
     numbers = ["0.230", "0.245", "0.150", "0.175", "0.300", "0.314", "0.370", "0.378"]
-    assert rows[0] == [ONE, "gated", *numbers, "5,311"]
+    assert rows[0] == [FIRST, "gated", *numbers, "5,311"]
     assert [row[1] for row in rows] == ["gated", "gloss", "ours"] * 2
     assert rows[2][3] == "–"
 
@@ -104,42 +106,42 @@ def test_a_reader_never_stands_alone(whole: str) -> None:
     """Each accuracy has its interval, chance, the best way not to read on the same items, and what it is above it."""
     rows = tables(whole)[TITLES["readers"]]
     numbers = ["0.500 0.470 to 0.530", "0.200", "0.310 often_right", "+0.190", "0.251", "851"]
-    assert rows[0] == ["masked_lm", "strong", ONE, ONE, *numbers]
+    assert rows[0] == ["masked_lm", "strong", FIRST, FIRST, *numbers]
     numbers = ["0.240 0.210 to 0.270", "0.200", "0.310 often_right", "−0.070", "0.243", "851"]
-    assert rows[-1] == ["gated", "paper", ONE, OTHER, *numbers]
+    assert rows[-1] == ["gated", "paper", FIRST, SECOND, *numbers]
     assert len(rows) == READERS.height
 
 
 def test_readers_without_an_audit() -> None:
     """Where nothing was measured without reading the page says so and has dashes."""
-    html = render(Inputs("2026-11-22", audit=AUDIT.filter(pl.col("subtask") == ONE), readers=READERS))
+    html = render(DAY, audit=AUDIT.filter(pl.col("subtask") == FIRST), readers=READERS)
     assert "at 0.500, no baseline was measured" in texts(html)
-    rows = [row for row in tables(html)[TITLES["readers"]] if row[3] == OTHER]
+    rows = [row for row in tables(html)[TITLES["readers"]] if row[3] == SECOND]
     assert {(row[6], row[7]) for row in rows} == {("–", "–")}
 
 
 def test_the_audit(whole: str) -> None:
     """The sentence names the best way on each set and how many baselines are within two points of chance."""
     text = texts(whole)
-    assert f"on {ONE} often_right reaches 0.310, and 1 of 3 baselines are within 2 points of chance" in text
-    assert ["here", ONE, "longest", "0.190", "0.012", "0.200", "837"] in tables(whole)[TITLES["audit"]]
+    assert f"on {FIRST} often_right reaches 0.310, and 1 of 3 baselines are within 2 points of chance" in text
+    assert ["here", FIRST, "longest", "0.190", "0.012", "0.200", "837"] in tables(whole)[TITLES["audit"]]
 
 
 def test_comparisons_and_the_matrix(whole: str) -> None:
     """Differences have their interval and both p; away from home a reader is compared with home and the paper."""
     rows = tables(whole)
     assert rows[TITLES["compared"]] == [
-        ["gated", "gloss", ONE, "−0.010 −0.030 to 0.010", "0.4100", "0.5000", "837"],
-        ["masked_lm", "gated", ONE, "0.040 0.010 to 0.070", "0.0123", "0.0211", "851"],
+        ["gated", "gloss", FIRST, "−0.010 −0.030 to 0.010", "0.4100", "0.5000", "837"],
+        ["masked_lm", "gated", FIRST, "0.040 0.010 to 0.070", "0.0123", "0.0211", "851"],
     ]
     assert "1 of 2 differences have a p under 0.05" in texts(whole)
     assert rows[TITLES["matrix"]] == [
-        [ONE, ONE, "0.351 0.331 to 0.372", "–", "–", "1,204"],
-        [OTHER, ONE, "0.361 0.340 to 0.380", "+0.010", "−0.013 to −0.144", "1,204"],
-        [ONE, OTHER, "0.299 0.280 to 0.320", "−0.103", "−0.002 to −0.219", "1,300"],
-        [OTHER, OTHER, "0.402 0.380 to 0.420", "–", "–", "1,300"],
+        [FIRST, FIRST, "0.351 0.331 to 0.372", "–", "–", "1,204"],
+        [SECOND, FIRST, "0.361 0.340 to 0.380", "+0.010", "−0.013 to −0.144", "1,204"],
+        [FIRST, SECOND, "0.299 0.280 to 0.320", "−0.103", "−0.002 to −0.219", "1,300"],
+        [SECOND, SECOND, "0.402 0.380 to 0.420", "–", "–", "1,300"],
     ]
-    assert f"on {OTHER} a reader trained on {ONE} is 0.103 below one trained on it" in texts(whole)
+    assert f"on {SECOND} a reader trained on {FIRST} is 0.103 below one trained on it" in texts(whole)
 
 
 def test_breakdown_quality_and_sample(whole: str) -> None:
@@ -148,8 +150,8 @@ def test_breakdown_quality_and_sample(whole: str) -> None:
     groups = ["NOUN", "VERB", "not known", "0–120", "121–250", "1001+"]
     assert [row[1] for row in rows[TITLES["breakdown"]]][::2] == groups
     assert rows[TITLES["quality"]] == [
-        [ONE, "several options are right", "9", "60", "0.150"],
-        [ONE, "no answer in the passage", "6", "60", "0.100"],
+        [FIRST, "several options are right", "9", "60", "0.150"],
+        [FIRST, "no answer in the passage", "6", "60", "0.100"],
     ]
     first, second = rows[TITLES["sample"]]
     assert first[1:4] == ["After the long winter all she wanted was ____ .", "peace", "noise, rain, dust, mud"]
@@ -160,20 +162,20 @@ def test_breakdown_quality_and_sample(whole: str) -> None:
 
 def test_same_rows_same_bytes(whole: str) -> None:
     """Rows in another order give the same page, but for the sample, which stands as it comes."""
-    frames = {name: getattr(INPUTS, name).sample(fraction=1, shuffle=True, seed=2) for name in FRAMES[:-1]}
-    assert render(INPUTS._replace(**frames)) == whole
+    frames = {name: rows.sample(fraction=1, shuffle=True, seed=2) for name, rows in FRAMES.items() if name != "sample"}
+    assert render(DAY, [SIGNATURE], **frames, sample=SAMPLE) == whole
 
 
 def test_names_stay_text(whole: str) -> None:
     """Hostile words, questions, passages, names of readers and files add no element and no handler."""
     frames: dict[str, Any] = {}
-    for i, name in enumerate(FRAMES):
-        row = getattr(INPUTS, name).head(1)
+    for i, (name, rows) in enumerate(FRAMES.items()):
+        row = rows.head(1)
         columns = [column for column, dtype in row.schema.items() if dtype == pl.String]
         hostile = [HOSTILE[(i + k) % len(HOSTILE)] for k in range(2)]
         frames[name] = pl.concat(row.with_columns(pl.lit(text).alias(column) for column in columns) for text in hostile)
     frames["sample"] = frames["sample"].with_columns(options=pl.lit(pl.Series([HOSTILE[:5]])).first())
-    check_names(render(Inputs(HOSTILE[0], **frames, signatures=HOSTILE)), whole, 3)
+    check_names(render(HOSTILE[0], HOSTILE, **frames), whole, 3)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,7 @@ def test_names_stay_text(whole: str) -> None:
 def test_what_cannot_be_shown_is_an_error(name: str, frame: pl.DataFrame, message: str) -> None:
     """A row that is there twice, and a label that is no place, are refused by name."""
     with pytest.raises(BadInput, match=re.escape(message)):
-        render(INPUTS._replace(**{name: frame}))
+        render(DAY, **{**FRAMES, name: frame})
 
 
 def test_measured_numbers_fit_the_page() -> None:
@@ -194,12 +196,12 @@ def test_measured_numbers_fit_the_page() -> None:
     right, other, articles = [True, True, False, True], [True, False, False, True], ["x", "x", "y", "z"]
     accuracy = reading.accuracy(right, articles, draws=50)
     row = {"accuracy": accuracy.value, "low": accuracy.low, "high": accuracy.high, "n": accuracy.n}
-    readers = {"reader": "gated", "profile": "paper", "trained_on": ONE, "tested_on": ONE, **row}
-    compared = {"one": "gated", "other": "gloss", "tested_on": ONE, **reading.compare(right, other)._asdict()}
+    readers = {"reader": "gated", "profile": "paper", "trained_on": FIRST, "tested_on": FIRST, **row}
+    compared = {"one": "gated", "other": "gloss", "tested_on": FIRST, **reading.compare(right, other)._asdict()}
     groups = reading.measure_groups(right, pl.Series(["NOUN", "NOUN", None, "VERB"]), articles)
-    breakdown = groups.with_columns(trained_on=pl.lit(ONE), by=pl.lit("upos"))
+    breakdown = groups.with_columns(trained_on=pl.lit(FIRST), by=pl.lit("upos"))
     frames = {"readers": pl.DataFrame([readers]), "compared": pl.DataFrame([compared]), "breakdown": breakdown}
-    html = render(Inputs("2026-11-22", **frames))
+    html = render(DAY, **frames)
     assert "the best is gated at 0.750, no baseline was measured" in texts(html)
     assert [row[1] for row in tables(html)[TITLES["breakdown"]]] == ["NOUN", "VERB", "not known"]
     assert tables(html)[TITLES["compared"]][0][3].startswith("0.250 ")

@@ -2,37 +2,37 @@
 
 import polars as pl
 
-ONE, OTHER = "imperceptibility", "nonspecificity"
+FIRST, SECOND = "imperceptibility", "nonspecificity"
 FUNNEL = pl.DataFrame(
-    [(ONE, "concrete", 300), (ONE, "not_content", 500), (ONE, "in_passage", 100), (ONE, "new_filter", 25),
-     (ONE, None, 75), (OTHER, "not_content", 700), (OTHER, "specific", 290), (OTHER, "target", 10)],
+    [(FIRST, "concrete", 300), (FIRST, "not_content", 500), (FIRST, "in_passage", 100), (FIRST, "new_filter", 25),
+     (FIRST, None, 75), (SECOND, "not_content", 700), (SECOND, "specific", 290), (SECOND, "target", 10)],
     schema=["subtask", "reason", "count"], orient="row",
 )  # fmt: skip
 AUDIT = pl.DataFrame(
-    [(subtask, baseline, 0.2 + shift, 0.012, 0.2, 837) for subtask in (ONE, OTHER)
+    [(subtask, baseline, 0.2 + shift, 0.012, 0.2, 837) for subtask in (FIRST, SECOND)
      for baseline, shift in (("often_right", 0.11), ("absent", 0.03), ("longest", -0.01))],
     schema=["subtask", "baseline", "accuracy", "error", "chance", "n"], orient="row",
 )  # fmt: skip
 RETRIEVAL = pl.DataFrame(
     [(subtask, reader, 0.2 + 0.03 * i, 0.15, 0.3, 0.37, 5312 - i)
-     for subtask in (ONE, OTHER) for i, reader in enumerate(("gloss", "gated", "ours"))],
+     for subtask in (FIRST, SECOND) for i, reader in enumerate(("gloss", "gated", "ours"))],
     schema=["subtask", "reader", "mrr", "recall_1", "recall_5", "recall_10", "n"], orient="row",
 )  # fmt: skip
 READERS = pl.DataFrame(
     [(reader, profile, trained_on, tested_on, value, value - 0.03, value + 0.03, 851)
-     for tested_on, away in ((ONE, OTHER), (OTHER, ONE))
+     for tested_on, away in ((FIRST, SECOND), (SECOND, FIRST))
      for reader, profile, trained_on, value in (
          ("gated", "paper", tested_on, 0.27), ("gated", "paper", away, 0.24), ("masked_lm", "strong", tested_on, 0.5))],
     schema=["reader", "profile", "trained_on", "tested_on", "accuracy", "low", "high", "n"], orient="row",
 )  # fmt: skip
 MATRIX = pl.DataFrame(
-    [(ONE, ONE, 0.351, 0.331, 0.372, 1204), (OTHER, ONE, 0.361, 0.34, 0.38, 1204),
-     (ONE, OTHER, 0.299, 0.28, 0.32, 1300), (OTHER, OTHER, 0.402, 0.38, 0.42, 1300)],
+    [(FIRST, FIRST, 0.351, 0.331, 0.372, 1204), (SECOND, FIRST, 0.361, 0.34, 0.38, 1204),
+     (FIRST, SECOND, 0.299, 0.28, 0.32, 1300), (SECOND, SECOND, 0.402, 0.38, 0.42, 1300)],
     schema=["trained_on", "tested_on", "accuracy", "low", "high", "n"], orient="row",
 )  # fmt: skip
 BREAKDOWN = pl.DataFrame(
     [(trained_on, kind, group, 60, 0.3, 0.2, 0.41)
-     for trained_on in (ONE, OTHER)
+     for trained_on in (FIRST, SECOND)
      for kind, groups in (("upos", ("NOUN", "VERB", None)), ("words", ("121–250", "0–120", "1001+")))
      for group in groups],
     schema=["trained_on", "by", "group", "n", "accuracy", "low", "high"], orient="row",

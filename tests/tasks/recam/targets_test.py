@@ -26,7 +26,7 @@ DAY = sample.DAY
 SMALL = {"hidden": 6, "longest": 40, "longest_gloss": 8, "epochs": 1, "vocabulary": 0}
 RULES = targets.RULES._replace(similar=0.9999)  # the tiny encoder's vectors are random
 CHOOSING = Choosing(rule="paper", numbers=SMALL)
-ONE = building.SUBTASKS[0]
+FIRST = building.SUBTASKS[0]
 
 pytestmark = pytest.mark.usefixtures("wordnet", "tiny_encoder")
 
@@ -139,10 +139,10 @@ def test_articles_that_cannot_be_used_are_dropped(counts: dict[str, int]) -> Non
 
 def test_items_have_five_options_by_readers_that_did_not_see_them(proposed: Stock) -> None:
     """Items and those left out are the targets; every check on the tables holds; made again they are the same."""
-    proposals, target_count = proposed.proposals[ONE], proposed.counts[ONE]
+    proposals, target_count = proposed.proposals[FIRST], proposed.counts[FIRST]
     assert len(proposals) == 12
-    count = options.publish_items(ONE, proposals, DAY, CHOOSING, RULES)
-    items = readers.read_all_items(ONE)
+    count = options.publish_items(FIRST, proposals, DAY, CHOOSING, RULES)
+    items = readers.read_all_items(FIRST)
     dropped = scan_dropped(options.STEP)
     assert (count, count + dropped.height) == (items.height, target_count)
     assert set(dropped["reason"]) <= {"too_few_choices"}
@@ -152,9 +152,9 @@ def test_items_have_five_options_by_readers_that_did_not_see_them(proposed: Stoc
     right = rows.select(pl.col("word").str.to_lowercase(), cloze.right_option().str.to_lowercase())
     assert right["word"].equals(right["answer"])
     assert all(not warehouse.run_check(name) for name in ("cloze_items_have_targets", "funnel_adds_up"))
-    assert options.publish_items(ONE, proposals, DAY, CHOOSING, RULES) == count
-    assert readers.read_all_items(ONE).equals(items)
-    numbers = warehouse.scan("evaluations", pl.col("kind") == options.get_kind(ONE)).collect()
+    assert options.publish_items(FIRST, proposals, DAY, CHOOSING, RULES) == count
+    assert readers.read_all_items(FIRST).equals(items)
+    numbers = warehouse.scan("evaluations", pl.col("kind") == options.get_kind(FIRST)).collect()
     assert set(numbers["subset"]) == set(options.READERS)
     assert numbers.filter(metric="mrr")["value"].is_between(0, 1).all()
 
@@ -163,7 +163,7 @@ def test_no_reader_proposes_for_what_it_was_trained_on(counts: dict[str, int], m
     """Of each job the items learnt from and those answered are apart, and all are answered once (REC-15)."""
     from pipeline.training.recam import readers as training
 
-    rows = options.list_open_items(ONE)
+    rows = options.list_open_items(FIRST)
     articles: list[tuple[set[str], set[str]]] = []
     monkeypatch.setattr(training, "fit", lambda rest, *_, **__: SimpleNamespace(tensors=rest, config={}))
 
@@ -173,7 +173,7 @@ def test_no_reader_proposes_for_what_it_was_trained_on(counts: dict[str, int], m
 
     monkeypatch.setattr(training, "load", lambda rest, *_: rest)
     monkeypatch.setattr(training, "rank_candidates", rank_candidates)
-    jobs = [job for job in options.list_jobs([ONE]) if job["reader"] == "gated"]
+    jobs = [job for job in options.list_jobs([FIRST]) if job["reader"] == "gated"]
     proposals = pl.concat([options.propose_words(rows, job, CHOOSING) for job in jobs])
     assert sorted(proposals["item_id"]) == sorted(rows["item_id"])
     assert all(not trained & answered for trained, answered in articles)
@@ -200,19 +200,19 @@ def test_readers_are_trained_on_one_kind_and_tested_on_both(proposed: Stock) -> 
 
 def test_flags_of_raters_keep_items_from_readers(proposed: Stock) -> None:
     """Answers become flags; flagged items are left out; a rebuild keeps the flags of items that have not changed."""
-    proposals = proposed.proposals[ONE]
-    options.publish_items(ONE, proposals, DAY, CHOOSING, RULES)
-    count = readers.read_all_items(ONE).height
-    assert ratings.select(ONE, DAY) == ratings.select(ONE, DAY) == count
-    label_count = ratings.collect(ONE, tool="simulated")
-    assert ratings.collect(ONE, tool="simulated") == label_count
-    noise, selection = ratings.flag(ONE)
-    flagged = readers.read_all_items(ONE)
+    proposals = proposed.proposals[FIRST]
+    options.publish_items(FIRST, proposals, DAY, CHOOSING, RULES)
+    count = readers.read_all_items(FIRST).height
+    assert ratings.select(FIRST, DAY) == ratings.select(FIRST, DAY) == count
+    label_count = ratings.collect(FIRST, tool="simulated")
+    assert ratings.collect(FIRST, tool="simulated") == label_count
+    noise, selection = ratings.flag(FIRST)
+    flagged = readers.read_all_items(FIRST)
     faulty = flagged.filter(pl.col("is_unanswerable") | pl.col("is_ambiguous"))
     assert faulty.height
-    assert readers.read_items(ONE).height == count - faulty.height
-    options.publish_items(ONE, proposals, DAY, CHOOSING, RULES)
-    assert readers.read_all_items(ONE).equals(flagged)
+    assert readers.read_items(FIRST).height == count - faulty.height
+    options.publish_items(FIRST, proposals, DAY, CHOOSING, RULES)
+    assert readers.read_all_items(FIRST).equals(flagged)
     run = warehouse.scan("runs", pl.col("step") == ratings.STEP).collect().row(0, named=True)
     assert (run["kept_count"], run["dropped_count"]) == (noise["n"].sum(), selection.dropped.height)
 
@@ -221,17 +221,17 @@ def test_a_file_without_tables(tmp_path: Path) -> None:
     """A file becomes files in the official format, with every token's reason and how it was made; again the same."""
     path = tmp_path / "summaries.jsonl"
     path.write_text("\n".join(sample.SUMMARIES.read_text(encoding="utf-8").splitlines()[:14]), encoding="utf-8")
-    counts = build.build_file(path, tmp_path / "items", [ONE], RULES, CHOOSING)
-    paths = sorted((tmp_path / "items").glob(f"{ONE}_*.jsonl"))
+    counts = build.build_file(path, tmp_path / "items", [FIRST], RULES, CHOOSING)
+    paths = sorted((tmp_path / "items").glob(f"{FIRST}_*.jsonl"))
     assert [cloze.read(path).items.height for path in paths] == counts.sort("split")["item_count"].to_list()
     card = json.loads((tmp_path / "items" / "card.json").read_text(encoding="utf-8"))
-    assert [report["reader"] for report in card["readers"][ONE]] == list(options.READERS)
+    assert [report["reader"] for report in card["readers"][FIRST]] == list(options.READERS)
     tokens = pl.read_parquet(tmp_path / "items" / "targets.parquet")
     dropped = pl.read_csv(tmp_path / "items" / "dropped.csv")
-    target_count = tokens.filter(pl.col("reason").is_null() & (pl.col("subtask") == ONE)).height
+    target_count = tokens.filter(pl.col("reason").is_null() & (pl.col("subtask") == FIRST)).height
     assert counts["item_count"].sum() + dropped.filter(reason="too_few_choices").height == target_count
     with pytest.raises(BadInput, match="is there already"):
-        build.build_file(path, tmp_path / "items", [ONE], RULES, CHOOSING)
+        build.build_file(path, tmp_path / "items", [FIRST], RULES, CHOOSING)
 
 
 def test_what_is_missing(tables: Path, tmp_path: Path) -> None:
@@ -239,12 +239,12 @@ def test_what_is_missing(tables: Path, tmp_path: Path) -> None:
     with pytest.raises(Missing, match="no English article has a summary"):
         targets.plan()
     with pytest.raises(Missing, match="cloze_items holds nothing of imperceptibility"):
-        readers.read_items(ONE)
+        readers.read_items(FIRST)
     assert options.list_jobs() == []
     path = tmp_path / "few.jsonl"
     path.write_text(sample.SUMMARIES.read_text(encoding="utf-8").splitlines()[0], encoding="utf-8")
     with pytest.raises(BadInput, match=r"few.jsonl: 1 articles have a target of imperceptibility; expected at least 4"):
-        build.build_file(path, tmp_path / "out", [ONE], RULES, CHOOSING)
+        build.build_file(path, tmp_path / "out", [FIRST], RULES, CHOOSING)
     assert not (tmp_path / "out").exists()
     with pytest.raises(BadInput, match="no subtask 'abstractness'"):
         targets.check_subtask("abstractness")

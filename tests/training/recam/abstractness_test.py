@@ -101,10 +101,6 @@ def test_another_source_is_refused(ratings: Ratings, vectors: WordVectors, tiny:
     encoder_result = fit(ratings, tiny, replace(TINY, epochs=1))
     with pytest.raises(BadInput, match=r"trained with .*; give the same"):
         load(encoder_result.tensors, encoder_result.config, vectors)
-
-
-def test_an_encoder_without_pieces_is_refused(ratings: Ratings) -> None:
-    """The list of characters has no embedding of a word's pieces."""
     with pytest.raises(BadInput, match="has no word pieces"):
         fit(ratings, encoders.load("characters"), TINY)
 
@@ -137,17 +133,13 @@ def test_what_is_tested_was_not_learnt() -> None:
     assert splits["pearson"].abs().max() < 0.3  # five standard errors at 186 words are 0.37
 
 
-def test_too_few_words_are_named(ratings: Ratings, vectors: WordVectors) -> None:
-    """One word with a vector is nothing to learn from, three are nothing to split."""
+def test_what_cannot_be_learnt_is_refused(ratings: Ratings, vectors: WordVectors) -> None:
+    """One word with a vector is nothing to learn from, three are nothing to split; a loss should be a number."""
     few = ratings._replace(rows=ratings.rows.filter(pl.col("word").is_in(["w0", "w119"])))
     with pytest.raises(BadInput, match=r"1 of the 2 words of drawn.csv have a vector"):
         fit(few, vectors, TINY)
     with pytest.raises(BadInput, match="3 words are too few to be split"):
         evaluate_splits(ratings._replace(rows=ratings.rows.head(3)), vectors, TINY)
-
-
-def test_a_loss_that_is_no_number_is_named(ratings: Ratings, vectors: WordVectors) -> None:
-    """Training does not go on with weights that are no numbers."""
     broken = vectors._replace(vectors=np.where(vectors.vectors > 2, np.nan, vectors.vectors))
     with pytest.raises(BadInput, match="the loss is nan in epoch 1"):
         fit(ratings, broken, TINY)

@@ -1,12 +1,14 @@
 """Cloze items to learn by heart, and the comparison of trained weights."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import polars as pl
 import torch
 
 from pipeline.examples.recam import items as cloze
+from pipeline.training.loop import TrainingResult
+from tests.support.killed import killed_after
 
 
 def make_items(readings: Mapping[str, str], others: Sequence[str], article: str, ending: str) -> pl.DataFrame:
@@ -30,3 +32,13 @@ def equal(tensors: dict[str, torch.Tensor], other_tensors: dict[str, torch.Tenso
     return tensors.keys() == other_tensors.keys() and all(
         torch.equal(value, other_tensors[name]) for name, value in tensors.items()
     )
+
+
+def check_resuming(train: Callable[[], TrainingResult], expected: TrainingResult) -> None:
+    """Check that a training killed after its first epoch and started again ends with the bits of one that was not."""
+    with killed_after(1):
+        train()
+    resumed = train()
+    assert equal(resumed.tensors, expected.tensors)
+    assert resumed.history.equals(expected.history)
+    assert resumed.config == expected.config

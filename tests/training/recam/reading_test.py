@@ -16,23 +16,17 @@ from pipeline.training.recam.reading import Lexicon, Recipe
 VECTORS = WordVectors(["the", "Sea", "cold", "sea"], np.diag([1.0, 2.0, 3.0, 4.0]).astype(np.float32))
 
 
-def items(*pairs: tuple[str, str]) -> pl.DataFrame:
+def make_items(*pairs: tuple[str, str]) -> pl.DataFrame:
     """Items of articles and questions."""
     options = ["cold", "Warm ", "odd", "calm", "wet"]
     rows = [(f"i{row}", article, question, options, 1) for row, (article, question) in enumerate(pairs)]
     return pl.DataFrame(rows, schema=cloze.SCHEMA, orient="row")
 
 
-def make_generator(seed: int = 1) -> torch.Generator:
-    """A source of chance."""
-    return torch.Generator().manual_seed(seed)
-
-
 def test_an_article_is_cut_once() -> None:
     """Two items of one article share its words; a word has one number everywhere, the placeholder -1."""
-    texts = reading.tokenize(
-        items(("The cold sea", "a @placeholder sea"), ("The cold sea", "sea@placeholder")), Recipe()
-    )
+    items = make_items(("The cold sea", "a @placeholder sea"), ("The cold sea", "sea@placeholder"))
+    texts = reading.tokenize(items, Recipe())
     assert [[texts.words[i] for i in ids] for ids in texts.articles] == [["The", "cold", "sea"]]
     assert texts.article_of.tolist() == [0, 0]
     questions = [["@" if i < 0 else texts.words[i] for i in ids] for ids in texts.questions]
@@ -41,11 +35,11 @@ def test_an_article_is_cut_once() -> None:
 
 def test_texts_are_cut_at_the_longest() -> None:
     """Of an article the first words are kept, of a question those next to its placeholder."""
-    texts = reading.tokenize(items(("one two three", "one two @placeholder three one")), Recipe(longest=1))
+    texts = reading.tokenize(make_items(("one two three", "one two @placeholder three one")), Recipe(longest=1))
     assert [len(texts.articles[0]), texts.words[texts.articles[0][0]]] == [1, "one"]
     assert ["@" if i < 0 else texts.words[i] for i in texts.questions[0]] == ["two", "@", "three"]
     with pytest.raises(BadInput, match=r"item i1: field 'question' should hold @placeholder, found 'nothing'"):
-        reading.tokenize(items(("one", "@placeholder"), ("one", "nothing")), Recipe())
+        reading.tokenize(make_items(("one", "@placeholder"), ("one", "nothing")), Recipe())
 
 
 def test_rows_of_words() -> None:
@@ -58,7 +52,7 @@ def test_rows_of_words() -> None:
 @given(st.sets(st.sampled_from(["THE", "Sea", "sea", "Cold", "odd"])), st.integers(0, 5))
 def test_words_that_are_kept(needed: set[str], commonest: int) -> None:
     """The commonest and those needed, in the order of the vectors and sized to about 1; row 0 is zeros."""
-    lexicon, table = reading.make_table(needed, VECTORS, 300, 3, make_generator(), commonest)
+    lexicon, table = reading.make_table(needed, VECTORS, 300, 3, torch.Generator().manual_seed(1), commonest)
     forms = needed | {word.lower() for word in needed}
     rows = [row for row, word in enumerate(VECTORS.words) if row < commonest or word in forms]
     assert lexicon.words == [VECTORS.words[row] for row in rows]
@@ -74,22 +68,22 @@ def test_long_vectors_keep_what_tells_words_apart() -> None:
     rng = np.random.default_rng(3)
     plane = rng.normal(size=(20, 2)) * [5.0, 1.0]
     long = WordVectors([f"w{i}" for i in range(20)], (plane @ rng.normal(size=(2, 9)) + 7).astype(np.float32))
-    lexicon, table = reading.make_table(long.words, long, 2, 2, make_generator())
+    lexicon, table = reading.make_table(long.words, long, 2, 2, torch.Generator().manual_seed(1))
     assert lexicon.words == long.words
     assert table.shape == (22, 2)
-    was, now = (torch.cdist(rows, rows) for rows in (torch.from_numpy(long.vectors), table[2:]))
-    assert torch.allclose(now, was * (now.max() / was.max()), atol=1e-4)
+    before, after = (torch.cdist(rows, rows) for rows in (torch.from_numpy(long.vectors), table[2:]))
+    assert torch.allclose(after, before * (after.max() / before.max()), atol=1e-4)
     assert table[2:].mean(dim=0).abs().max() < 1e-5
     assert table[2:, 0].var() > table[2:, 1].var()
-    assert reading.make_table([], long, 2, 2, make_generator())[1].shape == (2, 2)
+    assert reading.make_table([], long, 2, 2, torch.Generator().manual_seed(1))[1].shape == (2, 2)
 
 
 def test_inputs_of_batches() -> None:
     """Rows of the table by item, that of the placeholder 2, where it stands, and an article without words unknown."""
-    given_items = items(("Cold the", "sea @placeholder"), ("", "@placeholder odd"))
-    texts, lexicon = reading.tokenize(given_items, Recipe()), Lexicon(VECTORS.words, 3)
+    items = make_items(("Cold the", "sea @placeholder"), ("", "@placeholder odd"))
+    texts, lexicon = reading.tokenize(items, Recipe()), Lexicon(VECTORS.words, 3)
     options = np.arange(10).reshape(2, 5)
-    inputs = reading.make_inputs(given_items, texts, lexicon, options, np.array([1, 1]))
+    inputs = reading.make_inputs(items, texts, lexicon, options, np.array([1, 1]))
     assert [ids.tolist() for ids in inputs.articles] == [[5, 3], [1]]
     assert [ids.tolist() for ids in inputs.questions] == [[6, 2], [2, 1]]
     assert inputs.place.tolist() == [1, 0]
@@ -98,7 +92,7 @@ def test_inputs_of_batches() -> None:
 
 def test_candidates_are_known_in_small_letters() -> None:
     """Options, or the answer alone: that of a column, or the option at the label."""
-    row = items(("the", "@placeholder"))
+    row = make_items(("the", "@placeholder"))
     assert reading.list_options(row, "options") == [["cold", "warm", "odd", "calm", "wet"]]
     assert reading.list_options(row, "vocabulary") == [["warm"]]
     assert reading.list_options(row.with_columns(answer=pl.lit("Hot")), "vocabulary") == [["hot"]]
