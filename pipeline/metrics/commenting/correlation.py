@@ -52,16 +52,10 @@ class SplitHalf(NamedTuple):
 def correlate(
     scores: Numbers, grades: Numbers, groups: Names | None = None, *, draws: int = DRAWS, seed: int = SEED
 ) -> Correlation:
-    """Compute Spearman's and Pearson's correlation of scores with grades.
+    """Compute Spearman's and Pearson's correlation of scores [n] with grades [n].
 
-    p is scipy's and assumes independent items; the interval does not.
-
-    Args:
-        scores: of each item, [n].
-        grades: the same.
-        groups: the article of each item, [n]: whole articles are drawn. By default single items.
-        draws: samples of the bootstrap.
-        seed: of the draws.
+    `groups` are the articles of the items, [n], which are drawn whole; by default items are drawn. p is scipy's and
+    assumes independent items; the interval does not.
 
     Raises:
         ValueError: lengths that differ, or a value that is not finite.

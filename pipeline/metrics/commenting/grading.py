@@ -37,13 +37,10 @@ class PairCounts(NamedTuple):
 
 
 def count_pairs(groups: IndexArray, target: Floats, score: Floats, lengths: Floats | None = None) -> PairCounts:
-    """Count the pairs within an article that the score orders as the grades do.
+    """Count the pairs within an article that the score [n] orders as the target [n], the grades, does.
 
-    Args:
-        groups: number of the article of each comment, from 0, [n].
-        target: grades, [n].
-        score: [n].
-        lengths: if given, only pairs whose lengths are the same but for a factor `NEAR`, [n].
+    `groups` are the numbers of the articles, from 0, [n]. With lengths, [n], only pairs count whose lengths are the
+    same but for a factor `NEAR`.
     """
     parts = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1]) if len(groups) else []
     right, total = np.zeros(len(parts)), np.zeros(len(parts), np.int64)

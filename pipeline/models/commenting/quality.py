@@ -113,13 +113,7 @@ class Features(NamedTuple):
 
 
 def make_features(rows: pl.DataFrame, design: Design, embed: Embed | None = None) -> Features:
-    """Make the features of comments, in training and in scoring alike.
-
-    Args:
-        rows: text; title and content of the article, null or absent where there is none.
-        design: which features.
-        embed: embeds texts, where the design has embeddings.
-    """
+    """Make the features of rows as `score_comments` takes them, in training and in scoring alike."""
     texts = rows["text"].to_list()
     split_words = _make_word_splitter(design.tokenizer)
     counts = [_count_grams(kind, design, split_words, texts) for kind in design.grams()]
@@ -246,11 +240,6 @@ class Scorer(NamedTuple):
 
 def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | None = None) -> Scorer:
     """Load the scorer that `training.commenting.quality.fit` returned or `training.registry.read` read.
-
-    Args:
-        tensors: its weights.
-        config: its configuration.
-        encoder: the encoder that it was trained with, where it was trained with one.
 
     Raises:
         BadInput: it is no quality scorer, or the encoder is another one.

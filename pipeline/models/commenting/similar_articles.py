@@ -39,10 +39,7 @@ class Index(NamedTuple):
 
 
 def build_index(texts: pl.Series) -> Index:
-    """Index articles by their words; an article is named by its place, from 0.
-
-    Args:
-        texts: lists of words, one an article.
+    """Index articles, each a list of words; an article is named by its place, from 0.
 
     Raises:
         BadInput: there is no word in any of them.
@@ -76,16 +73,10 @@ class Nearest(NamedTuple):
 
 
 def find_nearest(index: Index, texts: pl.Series, k: int, *, batch: int = 64) -> Nearest:
-    """Find the k indexed articles with the highest cosine to each text; ties are in the order of the index.
+    """Find the k indexed articles with the highest cosine to each text, a list of words; ties are in index order.
 
     An article that shares no word with a text is not a neighbour, so that there may be fewer than k. A batch needs at
     most 30 bytes for each text and indexed article; the result does not depend on it.
-
-    Args:
-        index: of `build_index`.
-        texts: lists of words, one a text.
-        k: 1 or more.
-        batch: texts at a time.
 
     Raises:
         ValueError: k is below 1.

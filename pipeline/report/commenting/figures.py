@@ -175,8 +175,7 @@ def draw_grades(frame: pl.DataFrame, paper: float | None = None) -> str:
 def draw_correlations(frame: pl.DataFrame) -> str:
     """Draw tables 3 and 4: metrics with human grades, without and with weights, the paper's numbers as ticks.
 
-    Args:
-        frame: metric, is_weighted, coefficient (spearman or pearson), value, low, high, n.
+    Columns: metric, is_weighted, coefficient (spearman or pearson), value, low, high, n.
     """
     kinds = list_kinds(plot.require_rows(frame))
     forms = {"plain": "plain", "weighted": "weighted by the grades of the references"}
@@ -208,11 +207,7 @@ def _name_metrics(frame: pl.DataFrame) -> dict[str, str]:
 
 
 def draw_sensitivity(frame: pl.DataFrame) -> str:
-    """Draw how far the correlation depends on how grades become weights (AAC-18).
-
-    Args:
-        frame: preset, metric, coefficient (spearman or pearson), value.
-    """
+    """Draw how the correlation depends on the weights (AAC-18). Columns: preset, metric, coefficient, value."""
     kinds = list_kinds(plot.require_rows(frame))
     presets = {preset: preset for preset in sorted(set(frame["preset"]))}
     rows_by_key = index_rows(frame, "coefficient", "metric", "preset")
@@ -268,8 +263,7 @@ def _draw_fit(axis: Axes, grades: plot.Floats, values: plot.Floats, jitter: floa
 def draw_systems(frame: pl.DataFrame) -> str:
     """Draw table 7: systems by metrics and people, cells by rank, the best framed; the paper's numbers beside, pale.
 
-    Args:
-        frame: metric (`human` for grades), is_weighted, system, value.
+    Columns: metric (`human` for grades), is_weighted, system, value.
     """
     rows, names = list_rows(plot.require_rows(frame)), list_systems(frame["system"])
     values = build_values(rows, names, index_cells(frame))

@@ -46,13 +46,10 @@ class Comments(NamedTuple):
 def make_comments(
     model: "Model", articles: pl.DataFrame, decoding: "Decoding | None" = None, first: int = 0
 ) -> Comments:
-    """Make comments on articles.
+    """Make comments on articles, whose number seeds their samples, from `first` on.
 
-    Args:
-        model: of `commenters.load_model`.
-        articles: title_tokens, content_tokens, and lang, which decides how words are joined.
-        decoding: how comments are written and how many of each; one by beam search by default.
-        first: number of the first article, a part of the random seed.
+    Articles have title_tokens, content_tokens, and lang, which decides how words are joined. `decoding` decides how
+    many comments are written and how; by default it is one by beam search.
     """
     from pipeline.models.decoding import Decoding
 
@@ -104,13 +101,9 @@ def join_words(words: Sequence[str], lang: str) -> str:
 def comment(
     rows: pl.DataFrame, ref: str | None = None, *, system: str = SYSTEMS[-1], decoding: "Decoding | None" = None
 ) -> pl.DataFrame:
-    """Make comments on any articles.
+    """Make comments on any articles, of title and content (null or empty where there is none).
 
-    Args:
-        rows: title, content (null or empty where there is none).
-        ref: folder or id of a commenter; by default the one in force.
-        system: of the commenter in force.
-        decoding: how comments are written and how many of each.
+    `ref` is the folder or id of a commenter; by default it is the one of the system in force.
 
     Returns:
         The rows with comment, score and signature; a row for each comment, or one row with nulls where there is none.
@@ -129,12 +122,9 @@ def comment(
 
 
 def make_pretrained_comments(rows: pl.DataFrame, folder: str, decoding: "Decoding | None" = None) -> Comments:
-    """Make comments with a model of `commenters.fit_pretrained`.
+    """Make comments on rows of title and content with a model of `commenters.fit_pretrained`.
 
-    Args:
-        rows: title, content.
-        folder: as `models.subtext.seq2seq` writes it; a title and a body are read as they were in its training.
-        decoding: how comments are written and how many of each; one by beam search by default.
+    A title and a content are read as they were in its training.
     """
     from pipeline.models.decoding import Decoding
     from pipeline.models.subtext import seq2seq

@@ -57,20 +57,10 @@ class Commenter(NamedTuple):
 def fit(
     articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, state: Path | None = None, *, device: str = "cpu"
 ) -> TrainingResult:
-    """Fit a commenter: index the training articles, train the relevance model, keep the training comments.
+    """Fit a commenter: index the training articles, train the relevance model, store the training comments.
 
-    Args:
-        articles: article_id, title and content (lists of words), split; see `relevance.fit`.
-        comments: article_id, comment_id, text (as it was written), words (a list).
-        recipe: hyperparameters, of a profile: ir_t reads titles, ir_tc titles and contents, in both stages.
-        state: file that keeps the state of the training; see `relevance.fit`.
-        device: cpu or cuda.
-
-    Returns:
-        Tensors and configuration, which `load` takes and `registry` keeps, and the epochs' numbers.
-
-    Raises:
-        BadInput: as `relevance.fit`, or a comment without id or text.
+    Comments have also comment_id and text (as it was written). Other arguments and errors are as of `relevance.fit`;
+    the profile ir_t reads titles, ir_tc titles and contents, in both stages.
     """
     relevance.check_frames(articles, comments, "comment_id", "text")
     result = relevance.fit(articles, comments, recipe, state, device=device)
