@@ -114,8 +114,11 @@ class Features(NamedTuple):
 
 def make_features(rows: pl.DataFrame, design: Design, embed: Embed | None = None) -> Features:
     """Make the features of rows as `score_comments` takes them, in training and in scoring alike."""
-    texts = rows["text"].to_list()
-    split_words = _make_word_splitter(design.tokenizer)
+    texts, cut = rows["text"].to_list(), segment.load_tokenizer(design.tokenizer).cut
+
+    def split_words(text: str) -> list[str]:
+        return segment.split_words(text.lower(), cut)
+
     counts = [_count_grams(kind, design, split_words, texts) for kind in design.grams()]
     columns = [np.empty((len(texts), 0))]
     if design.has_surface:
@@ -124,7 +127,9 @@ def make_features(rows: pl.DataFrame, design: Design, embed: Embed | None = None
         vectors = embed(texts).astype(np.float64)
         columns.append(vectors)
     if design.has_relation:
-        articles = [_read_column(rows, part) for part in ARTICLE]
+        blank = pl.Series([""] * rows.height)
+        parts = [rows[part] if part in rows.columns else blank for part in ARTICLE]
+        articles = [part.cast(pl.String).fill_null("").to_list() for part in parts]
         columns += [_share_words(texts, article, split_words)[:, None] for article in articles]
         if embed:
             columns += [_compare_articles(vectors, article, embed)[:, None] for article in articles]
@@ -142,14 +147,10 @@ def check_comments(rows: pl.DataFrame, numbers: pl.Series | None = None) -> None
         raise BadInput(f"row {row}: field 'text' is null; expected a comment")
 
 
-def _read_column(rows: pl.DataFrame, name: str) -> list[str]:
-    """Read a text of the article; empty where there is none."""
-    return rows[name].cast(pl.String).fill_null("").to_list() if name in rows.columns else [""] * rows.height
-
-
-def _make_word_splitter(tokenizer: str) -> Callable[[str], list[str]]:
-    split_text = segment.load_tokenizer(tokenizer).cut
-    return lambda text: segment.split_words(text.lower(), split_text)
+def mark_articles(rows: pl.DataFrame) -> pl.Series:
+    """Mark the comments that have any text of an article."""
+    has_text = [pl.col(part).cast(pl.String).fill_null("") != "" for part in ARTICLE if part in rows.columns]
+    return rows.select(pl.any_horizontal(pl.repeat(value=False, n=pl.len()), *has_text)).to_series()
 
 
 def _count_grams(kind: str, design: Design, split_words: Callable[[str], list[str]], texts: list[str]) -> "csr_matrix":
@@ -277,8 +278,7 @@ def score_comments(scorer: Scorer, rows: pl.DataFrame, batch: int = ROWS) -> Flo
 
     check_comments(rows)
     embed = partial(encode, scorer.encoder) if scorer.encoder else None
-    has_article = [pl.col(part).cast(pl.String).fill_null("") != "" for part in ARTICLE if part in rows.columns]
-    missing_count = rows.height - (rows.select(pl.any_horizontal(has_article).sum()).item() if has_article else 0)
+    missing_count = rows.height - mark_articles(rows).sum()
     if scorer.design.has_relation and missing_count:
         log.info("%d of %d comments have no article: they are scored by themselves", missing_count, rows.height)
     parts = [np.empty(0)]
