@@ -91,14 +91,10 @@ def compare(
 def split_half(ratings: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> SplitHalf:
     """Correlate human grades with human grades: the "Human" row of tables 3 and 4 (AAC-27).
 
-    The grades of each item are randomly divided into two halves, of which one has a grade more where they are odd; the
-    halves' means are correlated over items, and the coefficients averaged over draws. With two grades an item it is one
-    against the other in random order. The paper divides once, it seems, and gives .7803 and .7804.
-
-    Args:
-        ratings: item_id, rater_id, grade.
-        draws: random divisions.
-        seed: of the divisions.
+    The grades of each item (item_id, rater_id, grade) are randomly divided into two halves, of which one has a grade
+    more where they are odd; the halves' means are correlated over items, and the coefficients averaged over draws. With
+    two grades an item it is one against the other in random order. The paper divides once, it seems, and gives .7803
+    and .7804.
 
     Raises:
         ValueError: a null, or a rater who graded an item twice.
@@ -136,10 +132,8 @@ def normalise_scores(scores: Numbers, grades: Numbers) -> Floats:
 def tabulate(rows: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
     """Correlate each metric with the grades of the same items, with intervals (tables 3 and 4).
 
-    Args:
-        rows: item_id, group (the article), grade, metric, value; each item once for each metric.
-        draws: samples of the bootstrap, the same for all metrics.
-        seed: of the draws.
+    Rows have item_id, group (the article), grade, metric and value; each item has one for each metric. The samples of
+    the bootstrap are the same for all metrics.
 
     Returns:
         metric and the fields of `Correlation`, in the order in which metrics first come.

@@ -43,39 +43,36 @@ _FARTHEST = 4.0  # deviations from the mean that a number counts at most
 Floats = npt.NDArray[np.float64]
 Embed = Callable[[Sequence[str]], Vectors]
 
-
-def _make_surface() -> dict[str, pl.Expr]:
-    text = pl.col("text")
-    size = text.str.len_chars().cast(pl.Float64)
-    words = text.str.to_lowercase().str.extract_all(r"\p{Han}|[\p{L}\p{N}'’]+").list
-    count = words.len().cast(pl.Float64)
-
-    def share(pattern: str) -> pl.Expr:
-        return text.str.count_matches(pattern) / (size + 1)
-
-    return {
-        "log_characters": size.log1p(),
-        **{f"log_characters_over_{bend}": (size.log1p() - math.log1p(bend)).clip(0) for bend in _BENDS},
-        "log_words": count.log1p(),
-        "log_sentences": text.str.count_matches(r"[.!?。！？…]+").log1p(),
-        "log_lines": text.str.count_matches(r"\n+").log1p(),
-        "word_length": words.eval(pl.element().str.len_chars()).list.mean().fill_null(0.0),
-        "distinct_words": words.n_unique() / (count + 1),
-        "commas": share(r"[,，、;；:：]"),
-        "questions": share(r"[?？]"),
-        "exclamations": share(r"[!！]"),
-        "ellipses": share(r"\.{2,}|…"),
-        "quotes": share(r"[\"“”«»「」『』]"),
-        "brackets": share(r"[()（）]"),
-        "digits": share(r"\p{N}"),
-        "capitals": share(r"\p{Lu}"),
-        "signs": share(r"[^\p{L}\p{N}\p{P}\s]"),
-        "codes": share(segment.CODE.pattern),
-        "links": text.str.count_matches(r"https?://|\[URL\]").log1p(),
-    }
+_TEXT = pl.col("text")
+_SIZE = _TEXT.str.len_chars().cast(pl.Float64)
+_WORDS = _TEXT.str.to_lowercase().str.extract_all(r"\p{Han}|[\p{L}\p{N}'’]+").list
+_WORD_COUNT = _WORDS.len().cast(pl.Float64)
 
 
-SURFACE = _make_surface()
+def _share(pattern: str) -> pl.Expr:
+    return _TEXT.str.count_matches(pattern) / (_SIZE + 1)
+
+
+SURFACE = {
+    "log_characters": _SIZE.log1p(),
+    **{f"log_characters_over_{bend}": (_SIZE.log1p() - math.log1p(bend)).clip(0) for bend in _BENDS},
+    "log_words": _WORD_COUNT.log1p(),
+    "log_sentences": _TEXT.str.count_matches(r"[.!?。！？…]+").log1p(),
+    "log_lines": _TEXT.str.count_matches(r"\n+").log1p(),
+    "word_length": _WORDS.eval(pl.element().str.len_chars()).list.mean().fill_null(0.0),
+    "distinct_words": _WORDS.n_unique() / (_WORD_COUNT + 1),
+    "commas": _share(r"[,，、;；:：]"),
+    "questions": _share(r"[?？]"),
+    "exclamations": _share(r"[!！]"),
+    "ellipses": _share(r"\.{2,}|…"),
+    "quotes": _share(r"[\"“”«»「」『』]"),
+    "brackets": _share(r"[()（）]"),
+    "digits": _share(r"\p{N}"),
+    "capitals": _share(r"\p{Lu}"),
+    "signs": _share(r"[^\p{L}\p{N}\p{P}\s]"),
+    "codes": _share(segment.CODE.pattern),
+    "links": _TEXT.str.count_matches(r"https?://|\[URL\]").log1p(),
+}
 """What a comment looks like, by name, as expressions over the column `text`."""
 
 

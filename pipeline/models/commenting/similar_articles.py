@@ -32,10 +32,8 @@ class Index(NamedTuple):
     def tensors(self) -> dict[str, Tensor]:
         """The arrays by name, without the words."""
         parts = {"idf": self.idf, "weights": self.holders.data, "places": self.holders.indices}
-        parts["starts"] = self.holders.indptr.astype(np.int64)
-        return {name: torch.from_numpy(value) for name, value in parts.items()} | {
-            "count": torch.tensor([self.holders.shape[1]])
-        }
+        parts |= {"starts": self.holders.indptr.astype(np.int64), "count": np.array([self.holders.shape[1]])}
+        return {name: torch.from_numpy(value) for name, value in parts.items()}
 
 
 def build_index(texts: pl.Series) -> Index:

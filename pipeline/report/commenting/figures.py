@@ -322,8 +322,8 @@ def draw_history(frame: pl.DataFrame) -> str:
         for axis, name in zip(axes, names, strict=True):
             part = frame.filter(pl.col("system") == name).sort("epoch")
             for column, (colour, marker, style) in zip(lines, looks, strict=True):
-                values, options = part[column].cast(pl.Float64).to_numpy(), {"color": colour, "marker": marker}
-                axis.plot(part["epoch"], values, **options, **_POINT, linewidth=1.4, linestyle=style)
+                values = part[column].cast(pl.Float64).to_numpy()
+                axis.plot(part["epoch"], values, color=colour, marker=marker, linewidth=1.4, linestyle=style, **_POINT)
             axis.set_title(plot.wrap_name(name_system(name), 26, 2), fontsize=9)
             axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
             axis.grid(axis="y", color=plot.PALE, linewidth=0.6)

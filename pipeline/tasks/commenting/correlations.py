@@ -79,10 +79,7 @@ def _read_generated_grades() -> pl.DataFrame:
 def correlate(judged: pl.DataFrame, ratings: pl.DataFrame | None = None) -> pl.DataFrame:
     """Correlate metrics with grades, plain and weighted, with intervals over articles (tables 3 and 4; AAC-26).
 
-    Args:
-        judged: as from `read_judged`.
-        ratings: as from `read_ratings`; adds rows of the metric `human`, one half of the raters with the other
-            (AAC-27).
+    Ratings of `read_ratings` add rows of the metric `human`, one half of the raters with the other (AAC-27).
 
     Returns:
         metric, is_weighted, coefficient, value, low, high, p, n; and for weighted metrics how much higher they
@@ -223,10 +220,8 @@ def measure_sensitivity(names: Sequence[str] = NAMES) -> pl.DataFrame:
 def correlate_table(path: Path, grade: str = "grade", group: str | None = None) -> pl.DataFrame:
     """Correlate the number columns of a table with its grades; `w_x` is compared with `x`.
 
-    Args:
-        path: csv, tsv, jsonl, json, parquet or xlsx; each row is a comment.
-        grade: column of the grades.
-        group: column that names the article; by default each row is a group of its own.
+    Each row is a comment. `grade` and `group` name columns, of the grades and of the articles; by default each row is a
+    separate group.
 
     Raises:
         BadInput: with file and field.
