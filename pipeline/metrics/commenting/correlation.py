@@ -83,8 +83,8 @@ def compare(
     differences = samples[:, 0] - samples[:, 1]
     values: list[tuple[float | None, float | None]] = []
     for coefficient, column in zip(_COEFFICIENTS, differences.T, strict=True):
-        (one, _), (other, _) = (_correlate(coefficient, array, grade_values) for array in score_arrays)
-        values.append((None, None) if one is None or other is None else (one - other, p_value(column)))
+        (value, _), (baseline, _) = (_correlate(coefficient, array, grade_values) for array in score_arrays)
+        values.append((None, None) if value is None or baseline is None else (value - baseline, p_value(column)))
     return _add_bounds(values, differences, len(grade_values))
 
 

@@ -119,11 +119,11 @@ def compare(
     samples = _sample_stats(stats, groups, draws, seed)
     rows = []
     for i, metric in enumerate(metrics):
-        both = slice(i, None, len(metrics))  # statistics of the first system, then of the second
-        one, other = (float(metric.score(system_stats.sum(axis=0))) for system_stats in stats[both])
-        differences = np.subtract(*map(metric.score, samples[both]))
+        systems = slice(i, None, len(metrics))  # statistics of the first system, then of the second
+        scores = [float(metric.score(system_stats.sum(axis=0))) for system_stats in stats[systems]]
+        differences = np.subtract(*map(metric.score, samples[systems]))
         interval = bounds(differences, tail_shares(confidence))
-        numbers = (one, other, one - other, *interval, p_value(differences), len(stats[0]))
+        numbers = (*scores, scores[0] - scores[1], *interval, p_value(differences), len(stats[0]))
         rows.append((metric.name, *numbers, metric.signature))
     names = ["metric", "one", "other", "difference", "low", "high", "p", "segments", "signature"]
     return pl.DataFrame(rows, schema=names, orient="row")

@@ -127,9 +127,9 @@ def comment(
         langs = texts.select(text=pl.concat_str("title", "content", separator=" ")).select(detect_language())
         tokens = {f"{name}_tokens": corpus.tokenize_column(texts, name) for name in ("title", "content")}
         comments = make_comments(model, pl.DataFrame({**tokens, "lang": langs.to_series()}), decoding)
-    made = comments.rows.select("score", comment="text", signature=pl.lit(comments.signature), **{_ROW: "row"})
+    columns = comments.rows.select("score", comment="text", signature=pl.lit(comments.signature), **{_ROW: "row"})
     rows = rows.drop("comment", "score", "signature", strict=False).with_row_index(_ROW).cast({_ROW: pl.Int64})
-    return rows.join(made, on=_ROW, how="left", maintain_order="left_right").drop(_ROW)
+    return rows.join(columns, on=_ROW, how="left", maintain_order="left_right").drop(_ROW)
 
 
 def make_pretrained_comments(rows: pl.DataFrame, folder: str, decoding: "Decoding | None" = None) -> Comments:
@@ -148,13 +148,13 @@ def make_pretrained_comments(rows: pl.DataFrame, folder: str, decoding: "Decodin
     candidates = seq2seq.generate_candidates(model, *texts, decoding, **options)
     comment_rows: list[tuple[Any, ...]] = [
         (row, comment.text, [], comment.log_probability, None)
-        for row, comments in enumerate(candidates)
-        for comment in comments
+        for row, article_candidates in enumerate(candidates)
+        for comment in article_candidates
         if comment.text.strip()
     ]
-    made = pl.DataFrame(comment_rows, schema=SCHEMA, orient="row")
-    made = made.with_columns(corpus.tokenize_column(made, "text").alias("tokens"))
-    return Comments(made, asdict(decoding), model.revision, PRETRAINED)
+    comments = pl.DataFrame(comment_rows, schema=SCHEMA, orient="row")
+    comments = comments.with_columns(corpus.tokenize_column(comments, "text").alias("tokens"))
+    return Comments(comments, asdict(decoding), model.revision, PRETRAINED)
 
 
 def generate(

@@ -42,7 +42,7 @@ def read_inputs(day: str) -> page.Commenting:
         numbers=_read_evaluations(day, is_scorer).with_columns(subset="kind"),
         history=_read_history(day),
         errata=commenting_claims.list_claims(),
-        made_up=warehouse.scan("comment_grades", is_simulated).collect().height,
+        simulated_count=warehouse.scan("comment_grades", is_simulated).collect().height,
         signatures=signatures["signature"].to_list(),
     )
     if judged is None:
