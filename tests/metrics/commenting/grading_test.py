@@ -82,24 +82,6 @@ def test_samples_are_measured_as_if_their_rows_were_there(target: list[int], see
         assert actual["low"][0] == actual["high"][0]
 
 
-def test_intervals_are_over_articles() -> None:
-    """Comments that say the same within an article count once: 10 articles of 30 have an interval as wide as of 1."""
-    rng = np.random.default_rng(1)
-    target = rng.normal(size=10)
-    score = target + rng.normal(size=10)
-    once, often = (
-        report(frame([str(i) for i in range(10)] * n, np.tile(target, n).tolist(), np.tile(score, n).tolist()))
-        for n in (1, 30)
-    )
-    for metric in ("spearman", "pearson", "mae"):
-        widths = [
-            (part["high"] - part["low"]).item()
-            for part in (table.filter(pl.col("metric") == metric) for table in (once, often))
-        ]
-        assert widths[0] > 0.1
-        assert widths[1] == pytest.approx(widths[0])
-
-
 def test_comments_of_no_article_are_in_no_pair() -> None:
     """A null article is an article of its own."""
     actual = report(frame([None, None, "a", "a"], [1, 2, 1, 2], [2, 1, 1, 2]))

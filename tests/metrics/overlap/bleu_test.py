@@ -193,16 +193,6 @@ def test_ends_of_the_scale(seed: int, smoothing: str) -> None:
     assert ((scores >= 0) & (scores <= 1 + 1e-12)).all()
 
 
-@settings(max_examples=20)
-@given(seeds, st.integers(1, 30))
-def test_batches_do_not_matter(seed: int, size: int) -> None:
-    """Statistics are the same bit for bit, whatever was read with a segment."""
-    case = draw_case(seed, 40)
-    for metric in (bleu(), delta_bleu()):
-        parts = [metric.stats(batch) for batch in read_batches(*case, size=size)]
-        assert (np.concatenate(parts) == metric.stats(read_case(case))).all()
-
-
 def test_signatures() -> None:
     """Every option is in the signature, so two readings never share one; so is the default value of smoothing."""
     metrics = [bleu(order) for order in (1, 2)]

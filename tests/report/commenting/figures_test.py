@@ -84,26 +84,20 @@ def test_many_grades_are_drawn_in_bins() -> None:
 
 
 def test_plain_and_weighted_stand_beside_each_other() -> None:
-    """Metrics stand in the order of Table 4, people last; each but people has two marks a panel."""
-    texts = words(draw("correlations"))
-    names = [*METRICS.values(), "human grades"]
-    assert [text for text in texts if text in names] == [name for name in names if name in set(texts)]
-    assert (
-        count_marks(draw("correlations"), BLUE) == 2 * 6 * 2 + 1
-    )  # a tick of the paper by each, and one in the legend
-    assert count_marks(draw("correlations"), ORANGE) == 2 * 5 * 2 + 1
-    pearson = said(figures.draw_correlations(CORRELATIONS.filter(coefficient="pearson")))
-    assert ("Pearson" in pearson, "Spearman" in pearson) == (True, False)
+    """Metrics stand in the order of Table 4, people last; each but people has two marks a panel.
 
-
-def test_the_papers_correlations_are_ticks() -> None:
-    """There is a tick for each number of Table 4 and one in the legend; of a metric that it has not there is none."""
-    tick = r"<use [^>]*stroke-width: 1.8"
-    assert len(re.findall(tick, draw("correlations"))) == CORRELATIONS.height + 1
-    assert "printed in the paper" in said(draw("correlations"))
-    new = figures.draw_correlations(CORRELATIONS.filter(metric="meteor").with_columns(metric=pl.lit("ours")))
+    There is a tick for each number of Table 4 and one in the legend; of a metric that it has not there is none.
+    """
+    svg, names, tick = draw("correlations"), [*METRICS.values(), "human grades"], r"<use [^>]*stroke-width: 1.8"
+    assert [text for text in words(svg) if text in names] == [name for name in names if name in set(words(svg))]
+    assert count_marks(svg, BLUE) == 2 * 6 * 2 + 1  # a tick of the paper by each, and one in the legend
+    assert count_marks(svg, ORANGE) == 2 * 5 * 2 + 1
+    assert len(re.findall(tick, svg)) == CORRELATIONS.height + 1
+    assert "printed in the paper" in said(svg)
+    pearson = CORRELATIONS.filter(coefficient="pearson", metric="meteor").with_columns(metric=pl.lit("ours"))
+    new = figures.draw_correlations(pearson)
     assert not re.findall(tick, new)
-    assert "printed in the paper" not in said(new)
+    assert [name in said(new) for name in ("printed in the paper", "Pearson", "Spearman")] == [False, True, False]
 
 
 def test_presets_have_their_marks() -> None:
@@ -124,39 +118,34 @@ def test_scatter_has_the_panels_of_figure_1() -> None:
 
 def test_noise_is_seeded_and_has_its_deviation() -> None:
     """The same seed gives the same bytes, another one others; without noise points stand on their grades."""
-    assert figures.draw_scatter(SCATTER, seed=0) == draw("scatter")
-    assert figures.draw_scatter(SCATTER, seed=1) != draw("scatter")
-    exact, noisy = (
-        set(re.findall(r'<use [^>]*x="([\d.]+)"[^>]*fill-opacity: 0.3', svg))
-        for svg in (figures.draw_scatter(SCATTER, jitter=0), draw("scatter"))
-    )
-    assert len(exact) == 3 * 5
-    assert len(noisy) > 150
+    assert figures.draw_scatter(SCATTER, seed=0) == draw("scatter") != figures.draw_scatter(SCATTER, seed=1)
+    places = r'<use [^>]*x="([\d.]+)"[^>]*fill-opacity: 0.3'
+    assert len(set(re.findall(places, figures.draw_scatter(SCATTER, jitter=0)))) == 3 * 5
+    assert len(set(re.findall(places, draw("scatter")))) > 150
 
 
 def test_scatter_is_bounded() -> None:
-    """Of many comments a sample is drawn, and the figure says so; n is of all."""
+    """Of many comments a sample is drawn, and the figure says so; n is of all. A constant has no r."""
     value, grade = np.random.default_rng(0).random((2, 5000))
     svg = figures.draw_scatter(pl.DataFrame({"value": value, "grade": grade, "metric": "meteor", "is_weighted": False}))
     assert "n = 5,000" in said(svg)
     assert f"{POINTS:,} points drawn at random" in said(svg)
     assert len(re.findall(r"<use [^>]*fill-opacity: 0.3", svg)) == POINTS
     assert "at random" not in said(draw("scatter"))
-
-
-@pytest.mark.parametrize("column", ["grade", "value"])
-def test_a_constant_has_no_r(column: str) -> None:
-    """Where all grades or all scores are the same there is no r."""
-    assert "r =" not in said(figures.draw_scatter(SCATTER.with_columns(pl.lit(0.5).alias(column))))
+    for column in ("grade", "value"):
+        assert "r =" not in said(figures.draw_scatter(SCATTER.with_columns(pl.lit(0.5).alias(column))))
 
 
 def test_systems_are_ranked_and_held_against_people() -> None:
     """Places are of the highest first, ties alike; τ of METEOR with people is 0.8.
 
     One pair of ten, Att and Att-TC, turns: (9 - 1) / 10. Of BLEU-1 four systems are ranked, of which IR-T and Att
-    tie: (3 - 2) / 6.
+    tie: (3 - 2) / 6. Of a single system there is no τ.
     """
     assert figures.rank_values(np.array([0.3, np.nan, 0.1, 0.3])).tolist()[::2] == [1, 3]
+    people = np.array([1.0, 2.0, np.nan])
+    for values, tau in (([5.0, 6.0, 1.0], 1), ([6.0, 5.0, 9.0], -1), ([6.0, np.nan, 9.0], None)):
+        assert figures.compute_tau(np.array(values), people) == tau
     texts = words(draw("systems"))
     assert texts.count("+0.80") == 2
     assert "+0.17" in texts
@@ -172,13 +161,6 @@ def test_table_7_stands_beside_systems() -> None:
     assert [text for text in others if text in SYSTEMS] == [*SYSTEMS[1:], *SYSTEMS[1:]]
     no_paper = figures.draw_systems(SYSTEM_ROWS.with_columns(pl.col("system") + "_2"))
     assert "printed in the paper" not in words(no_paper)
-
-
-def test_rankings_need_two_systems() -> None:
-    """Kendall's tau is of what both rank: 1 in the same order, -1 in the other, none of a single system."""
-    people = np.array([1.0, 2.0, np.nan])
-    for values, tau in (([5.0, 6.0, 1.0], 1), ([6.0, 5.0, 9.0], -1), ([6.0, np.nan, 9.0], None)):
-        assert figures.compute_tau(np.array(values), people) == tau
 
 
 def test_names_are_the_papers() -> None:

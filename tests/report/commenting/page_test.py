@@ -89,39 +89,50 @@ def test_every_part_is_there(html: str) -> None:
     assert "40 graded comments 10 metrics against people 5 commenters" in texts(html)
 
 
+MEANS = data.GRADES.group_by("item_id").agg(pl.col("grade").mean())["grade"]
+NUMBER_ROWS = [
+    ["mean absolute error", "upvotes", "test", "mean", "0.700", "0.900", "−0.200", "1,190"],
+    ["spearman", "quality", "test", "length", "0.410", "0.220", "+0.190", "1,200"],
+]
+
+
+@pytest.mark.parametrize(
+    ("part", "first", "last"),
+    [
+        # splits stand in their order, each measure's paper row below it where the paper has one
+        ("statistics", ["article count", "here", "120", "240", "360"], ["title words", "here", "14.5", "29", "43.5"]),
+        ("categories", ["社会", "900", "10.6"], ["not known", "100", "1.2"]),
+        # mean and deviation are of comments; 13 of the 40 have a 5 of one rater at least
+        (
+            "grades",
+            ["here", "40", "80", f"{MEANS.mean():.2f}", f"{MEANS.std():.2f}", "32.5"],
+            ["in the paper", "43,470", "86,940", "3.6", "0.6", "20"],
+        ),
+        # each kappa has the paper's beside it (AAC-09)
+        (
+            "kappa",
+            ["linear", "0.511 0.480 to 0.540", "0.59", "4,000"],
+            ["quadratic", "0.642 0.600 to 0.680", "0.59", "4,000"],
+        ),
+        ("numbers", *NUMBER_ROWS),
+    ],
+)
+def test_numbers_stand_in_their_rows(html: str, part: str, first: list[str], last: list[str]) -> None:
+    """The first and the last row of a table hold what was measured, beside the paper's."""
+    rows = read_table(html, part)
+    assert (rows[0], rows[-1]) == (first, last)
+
+
 def test_statistics_stand_beside_table_2(html: str) -> None:
-    """Splits stand in their order, each measure's paper row below it where the paper has one."""
-    assert read_table(html, "statistics") == [
-        ["article count", "here", "120", "240", "360"],
-        ["article count", "in the paper", "191,502", "5,000", "1,610"],
+    """The paper's row is below ours; all categories are in the table, also those that are not drawn."""
+    rows = read_table(html, "statistics")
+    assert rows[1] == ["article count", "in the paper", "191,502", "5,000", "1,610"]
+    assert rows[2:4] == [
         ["upvotes per comment", "here", "3.46", "6.91", "10.37"],
         ["upvotes per comment", "in the paper", "5.9", "4.9", "3.4"],
-        ["title words", "here", "14.5", "29", "43.5"],
     ]
-
-
-def test_categories_are_all_in_the_table(html: str) -> None:
-    """The table has the categories that are not drawn too, with one that is not known."""
-    rows = read_table(html, "categories")
-    assert rows[0] == ["社会", "900", "10.6"]
-    assert rows[-1] == ["not known", "100", "1.2"]
-    assert len(rows) == data.CATEGORIES.height
-
-
-def test_grades_and_kappa_stand_beside_the_papers(html: str) -> None:
-    """Mean and deviation are of comments, a 5 of one rater is enough; each kappa has the paper's beside it (AAC-09).
-
-    13 of the 40 comments have a 5; mean and deviation are polars' own.
-    """
-    means = data.GRADES.group_by("item_id").agg(pl.col("grade").mean())["grade"]
-    assert read_table(html, "grades") == [
-        ["here", "40", "80", f"{means.mean():.2f}", f"{means.std():.2f}", "32.5"],
-        ["in the paper", "43,470", "86,940", "3.6", "0.6", "20"],
-    ]
-    assert read_table(html, "kappa") == [
-        ["linear", "0.511 0.480 to 0.540", "0.59", "4,000"],
-        ["quadratic", "0.642 0.600 to 0.680", "0.59", "4,000"],
-    ]
+    assert len(rows) == 5
+    assert len(read_table(html, "categories")) == data.CATEGORIES.height
 
 
 def test_grades_on_another_scale_are_not_compared_with_the_papers() -> None:
@@ -191,12 +202,8 @@ def test_examples_are_those_furthest_apart(html: str) -> None:
     assert rows[EXAMPLES][-1] == "1.4"
 
 
-def test_numbers_history_and_errata(html: str) -> None:
-    """A number stands beside its baseline; each commenter has its best epoch; a claim holds or does not."""
-    assert read_table(html, "numbers") == [
-        ["mean absolute error", "upvotes", "test", "mean", "0.700", "0.900", "−0.200", "1,190"],
-        ["spearman", "quality", "test", "length", "0.410", "0.220", "+0.190", "1,200"],
-    ]
+def test_history_and_errata(html: str) -> None:
+    """Each commenter has its best epoch; a claim holds or does not."""
     history = read_table(html, "history")
     assert [row[0] for row in history] == ["Seq2seq", "Att", "Att-TC", "cnn relevance"]
     assert history[0] == ["Seq2seq", "5", "3.200", "3.720", "3.720", "4"]
