@@ -23,40 +23,25 @@ from airflow.sdk import Param, PokeReturnValue, dag, task, task_group
 
 from dag_defaults import DAY, DEFAULTS, Tag, resolve_day, service
 
+SYSTEMS = ["ir_t", "ir_tc", "seq2seq", "att", "att_tc"]
+PRESETS = ["s/5", "(s-1)/4", "s/max"]
+TOOLS = ["none", "files", "label_studio", "simulated"]
 PARAMS = {
     "day": DAY,
     "source": Param(None, type=["null", "string"], title="Source", description="Of the articles; empty: all"),
     "least_words": Param(30, type="integer", minimum=0, title="Least words", description="Of an article's body"),
     "least_comments": Param(20, type="integer", minimum=1, title="Least comments", description="Of an article"),
-    "test_comments": Param(
-        30, type="integer", minimum=1, title="Test comments", description="Long enough ones a test article has at least"
-    ),
+    "test_comments": Param(30, type="integer", minimum=1, title="Test comments", description="Long ones of an article"),
     "comment_words": Param(6, type="integer", minimum=1, title="Long enough", description="Words of such a comment"),
     "likes": Param(201, type="integer", minimum=0, title="Upvotes", description="Of all comments of a test article"),
     "references": Param(27, type="integer", minimum=1, title="References", description="Drawn of a test article"),
     "rows_per_shard": Param(5000, type="integer", minimum=1, title="Articles a shard", description="One task each"),
-    "systems": Param(
-        ["ir_t", "ir_tc", "seq2seq", "att", "att_tc"],
-        type="array",
-        items={"type": "string"},
-        title="Commenters",
-        description="Which are trained",
-    ),
+    "systems": Param(SYSTEMS, type="array", items={"type": "string"}, title="Commenters", description="To train"),
     "numbers": Param(
         {}, type="object", title="Numbers", description="Changes to recipes by commenter: {'att': {'epochs': 2}}"
     ),
-    "tool": Param(
-        "none",
-        enum=["none", "files", "label_studio", "simulated"],
-        title="Tool",
-        description="What grades come through",
-    ),
-    "preset": Param(
-        "s/5",
-        enum=["s/5", "(s-1)/4", "s/max"],
-        title="Weights",
-        description="How grades become weights: s/5, (s-1)/4 or s/max of the article",
-    ),
+    "tool": Param("none", enum=TOOLS, title="Tool", description="What grades come through"),
+    "preset": Param("s/5", enum=PRESETS, title="Weights", description="How grades become weights; max of the article"),
     "train_quality": Param(False, type="boolean", title="Scorer", description="Then train a scorer on the grades"),
 }
 

@@ -81,11 +81,11 @@ def generate(
 
     Examples: `undertone commenting generate`; `undertone commenting generate --pretrained model/`
     """
-    from pipeline.tasks.commenting import generated, writing
+    from pipeline.tasks.commenting import generated
 
     day = day or today()
     ref, counts = str(pretrained) if pretrained else None, []
-    for name in [writing.PRETRAINED] if ref else system or generated.list_systems(day):
+    for name in [generated.PRETRAINED] if ref else system or generated.list_systems(day):
         with console.working(f"{name} is commenting"):
             count = retry(partial(generated.generate, day, name, ref=ref, run_id=this_run()))
         counts.append({"system": name, "comments": count})
@@ -308,7 +308,7 @@ def comment(
     """
     from pipeline.examples.sources.files import read_table
     from pipeline.models.decoding import Decoding
-    from pipeline.tasks.commenting import writing
+    from pipeline.tasks.commenting import generated
 
     if (title is None) == (file is None):
         raise BadInput("give either --title, with --content, or --file")
@@ -317,7 +317,7 @@ def comment(
     if file:
         articles = read_table([file], {"title": ("title",)}, {"content": ("content", "text")})
     decoding = Decoding(method=method, temperature=temperature, top_p=top_p, best=count, seed=seed)
-    comments = writing.comment(articles, model, system=system, decoding=decoding)
+    comments = generated.comment(articles, model, system=system, decoding=decoding)
     if writer:
         with writer:
             writer.write(comments)

@@ -52,16 +52,10 @@ class SplitHalf(NamedTuple):
 def correlate(
     scores: Numbers, grades: Numbers, groups: Names | None = None, *, draws: int = DRAWS, seed: int = SEED
 ) -> Correlation:
-    """Compute Spearman's and Pearson's correlation of scores with grades.
+    """Compute Spearman's and Pearson's correlation of scores [n] with grades [n].
 
-    p is scipy's and assumes independent items; the interval does not.
-
-    Args:
-        scores: of each item, [n].
-        grades: the same.
-        groups: the article of each item, [n]: whole articles are drawn. By default single items.
-        draws: samples of the bootstrap.
-        seed: of the draws.
+    `groups` are the articles of the items, [n], which are drawn whole; by default items are drawn. p is scipy's and
+    assumes independent items; the interval does not.
 
     Raises:
         ValueError: lengths that differ, or a value that is not finite.
@@ -89,22 +83,18 @@ def compare(
     differences = samples[:, 0] - samples[:, 1]
     values: list[tuple[float | None, float | None]] = []
     for coefficient, column in zip(_COEFFICIENTS, differences.T, strict=True):
-        (one, _), (other, _) = (_correlate(coefficient, array, grade_values) for array in score_arrays)
-        values.append((None, None) if one is None or other is None else (one - other, p_value(column)))
+        (value, _), (baseline, _) = (_correlate(coefficient, array, grade_values) for array in score_arrays)
+        values.append((None, None) if value is None or baseline is None else (value - baseline, p_value(column)))
     return _add_bounds(values, differences, len(grade_values))
 
 
 def split_half(ratings: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> SplitHalf:
     """Correlate human grades with human grades: the "Human" row of tables 3 and 4 (AAC-27).
 
-    The grades of each item are randomly divided into two halves, of which one has a grade more where they are odd; the
-    halves' means are correlated over items, and the coefficients averaged over draws. With two grades an item it is one
-    against the other in random order. The paper divides once, it seems, and gives .7803 and .7804.
-
-    Args:
-        ratings: item_id, rater_id, grade.
-        draws: random divisions.
-        seed: of the divisions.
+    The grades of each item (item_id, rater_id, grade) are randomly divided into two halves, of which one has a grade
+    more where they are odd; the halves' means are correlated over items, and the coefficients averaged over draws. With
+    two grades an item it is one against the other in random order. The paper divides once, it seems, and gives .7803
+    and .7804.
 
     Raises:
         ValueError: a null, or a rater who graded an item twice.
@@ -142,10 +132,8 @@ def normalise_scores(scores: Numbers, grades: Numbers) -> Floats:
 def tabulate(rows: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
     """Correlate each metric with the grades of the same items, with intervals (tables 3 and 4).
 
-    Args:
-        rows: item_id, group (the article), grade, metric, value; each item once for each metric.
-        draws: samples of the bootstrap, the same for all metrics.
-        seed: of the draws.
+    Rows have item_id, group (the article), grade, metric and value; each item has one for each metric. The samples of
+    the bootstrap are the same for all metrics.
 
     Returns:
         metric and the fields of `Correlation`, in the order in which metrics first come.

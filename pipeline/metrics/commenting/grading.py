@@ -7,7 +7,7 @@ every scorer stand baselines (`report_baselines`), and pairs of comments of abou
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,21 +29,16 @@ Floats = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.int64]
 
 
-class PairCounts(NamedTuple):
-    """Pairs of comments of one article with different grades, counted by article."""
+def count_pairs(
+    groups: IndexArray, target: Floats, score: Floats, lengths: Floats | None = None
+) -> tuple[Floats, IndexArray]:
+    """Count the pairs of comments of one article with different grades, and those that the score orders as the grades.
 
-    right: Floats  # [articles] that the score orders as the grades do, a tie of scores half
-    total: IndexArray  # [articles]
+    `groups` are the numbers of the articles, from 0, `target` the grades, [n] each. With lengths, [n], only pairs count
+    whose lengths are the same but for a factor `NEAR`.
 
-
-def count_pairs(groups: IndexArray, target: Floats, score: Floats, lengths: Floats | None = None) -> PairCounts:
-    """Count the pairs within an article that the score orders as the grades do.
-
-    Args:
-        groups: number of the article of each comment, from 0, [n].
-        target: grades, [n].
-        score: [n].
-        lengths: if given, only pairs whose lengths are the same but for a factor `NEAR`, [n].
+    Returns:
+        Pairs in the order of the grades, a tie of scores half, and all pairs: [articles] each.
     """
     parts = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1]) if len(groups) else []
     right, total = np.zeros(len(parts)), np.zeros(len(parts), np.int64)
@@ -57,7 +52,7 @@ def count_pairs(groups: IndexArray, target: Floats, score: Floats, lengths: Floa
             score_signs = np.sign(np.subtract.outer(score[block], score[article_rows]))[is_counted]
             right[group] += float((score_signs + 1).sum()) / 2
             total[group] += len(score_signs)
-    return PairCounts(right, total)
+    return right, total
 
 
 def report(rows: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
@@ -67,10 +62,8 @@ def report(rows: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.Da
     unit of the target; the share of pairs of comments of one article with different grades that are ordered rightly, a
     tie of scores half, over all pairs; the same of pairs of about the same length, where there is a text.
 
-    Args:
-        rows: article_id, target, score; text for pairs of one length. A null article_id is a separate article.
-        draws: samples drawn with replacement; with 0 no interval, null.
-        seed: of the draws.
+    Rows have article_id, target, score, and text for pairs of one length. A null article_id is a separate article.
+    Without draws the intervals are null.
 
     Returns:
         metric, value, low, high, n (comments or pairs that it is of); value null where nothing is measured: a
@@ -96,7 +89,7 @@ def report(rows: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.Da
         return correlations + [total / count if count else math.nan for total, count in sums]
 
     values = np.array([*map(measure, iterate_counts(int(groups.max()) + 1, draws, seed))])
-    counts = [len(target)] * 3 + [int(pair_counts.total.sum()) for pair_counts in pairs.values()]
+    counts = [len(target)] * 3 + [int(total.sum()) for _, total in pairs.values()]
     names = ("spearman", "pearson", "mae", *pairs)
     metric_rows = [
         (name, column[0], *bounds(column[1:]), count)
@@ -140,11 +133,7 @@ def _weighted_pearson(first: Floats, second: Floats, weights: Floats) -> float:
 def report_baselines(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     """Measure the baselines that a scorer must beat: constant mean, length, log length, surface, bag of words.
 
-    Each is a ridge regression on the split `train`, measured on `test`.
-
-    Args:
-        rows: text, article_id, target, split.
-        draws: as of `report`.
+    Each is a ridge regression on the split `train`, measured on `test`. Rows have text, article_id, target, split.
 
     Returns:
         baseline, and the columns of `report`.

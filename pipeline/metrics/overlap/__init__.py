@@ -41,13 +41,9 @@ def build_metrics(
     frequencies: Frequencies | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Metric]:
-    """Metrics by name.
+    """Build metrics by names of METRICS, with options of their constructors by the name of the metric.
 
-    Args:
-        names: of METRICS.
-        references: whose documents the CIDErs count, in the form that `count_documents` accepts.
-        frequencies: counted before, in place of `references`.
-        options: of a metric's constructor, by the name of the metric.
+    The CIDErs need `references`, as `count_documents` accepts them, or the `frequencies` of their documents.
 
     Raises:
         ValueError: an unknown name, options of a metric that is not asked for, a CIDEr without documents, or as of the

@@ -7,6 +7,7 @@ With all s_j = 1 this is the BLEU of Papineni et al. (2002), of sacrebleu and nl
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -17,6 +18,7 @@ from pipeline.metrics.overlap.segments import Batch, Ints, list_starts
 
 Smoothing = Literal["none", "floor", "add_k", "exp"]
 Length = Literal["closest", "shortest", "average"]
+CountNgrams = Callable[[Grams, Batch], tuple[Floats, Floats]]
 
 VALUES = {"floor": 0.1, "add_k": 1.0}
 """What smoothing adds by default (Chen & Cherry, 2014); sacrebleu's defaults."""
@@ -52,7 +54,7 @@ def bleu(
         ValueError: an order below 1, an unknown option, or a value for a smoothing that accepts none or not above 0.
     """
     options = _check_options(order, smoothing, smooth_value, length, effective_order)
-    stats = _build_stats(_count_precision, options, counts_zero_weight_lengths)
+    stats = partial(options.measure, _count_precision, counts_zero_weight_lengths)
     metric_signature = signature(counts_zero_weight_lengths=counts_zero_weight_lengths, **options.describe())
     return Metric(f"BLEU-{order}", stats, options.score, metric_signature)
 
@@ -76,7 +78,7 @@ def delta_bleu(
         ValueError: as of `bleu`.
     """
     options = _check_options(order, smoothing, smooth_value, length, effective_order)
-    stats = _build_stats(_count_delta, options, counts_zero=True)
+    stats = partial(options.measure, _count_delta, True)
     return Metric(f"DeltaBLEU-{order}", stats, options.score, signature(**options.describe()), lowest=-1.0)
 
 
@@ -111,6 +113,12 @@ class _Options(NamedTuple):
         texts = {"smoothing": smoothing, "length": self.length}
         return {"order": self.order, "effective_order": self.effective_order, **texts}
 
+    def measure(self, count_ngrams: CountNgrams, counts_zero: bool, batch: Batch) -> Floats:
+        """Compute the statistics of a batch."""
+        matches, totals = zip(*(count_ngrams(grams, batch) for grams in find_matches(batch, self.order)), strict=True)
+        reference_lengths = _measure_references(batch, self.length, counts_zero)
+        return np.column_stack([*matches, *totals, np.diff(batch.ends), reference_lengths])
+
     def score(self, stats: Floats) -> Floats:
         """Compute BLEU from statistics, [..., 2 N + 2] -> [...], as sacrebleu has it."""
         matches, totals = stats[..., : self.order], stats[..., self.order : 2 * self.order]
@@ -133,20 +141,6 @@ class _Options(NamedTuple):
         # exp(1 - r / c) is at most 1 where c < r; elsewhere nothing is taken off
         penalty = np.minimum(0.0, 1 - divide(reference_length, candidate_length))
         return np.where(is_scored, np.exp(penalty + logs.sum(axis=-1) / np.maximum(orders, 1)), 0.0)
-
-
-def _build_stats(
-    count_ngrams: Callable[[Grams, Batch], tuple[Floats, Floats]], options: _Options, counts_zero: bool
-) -> Callable[[Batch], Floats]:
-    """Build the function that computes the statistics of a batch."""
-
-    def stats(batch: Batch) -> Floats:
-        counts = [count_ngrams(grams, batch) for grams in find_matches(batch, options.order)]
-        matches, totals = zip(*counts, strict=True)
-        reference_lengths = _measure_references(batch, options.length, counts_zero)
-        return np.column_stack([*matches, *totals, np.diff(batch.ends), reference_lengths])
-
-    return stats
 
 
 def _count_precision(grams: Grams, batch: Batch) -> tuple[Floats, Floats]:

@@ -86,12 +86,7 @@ def score_segments(
     *,
     size: int = SIZE,
 ) -> pl.DataFrame:
-    """Score each candidate: a row a candidate in their order, a column a metric; arguments as of `measure`.
-
-    Raises:
-        BadInput: as of `measure`.
-        ValueError: two metrics of one name.
-    """
+    """Score each candidate: a row a candidate in their order, a column a metric; otherwise as `measure`."""
     stats = _collect_stats(metrics, size, (candidates, references, weights))
     return pl.DataFrame({metric.name: metric.score(rows) for metric, rows in zip(metrics, stats, strict=True)})
 
@@ -111,17 +106,12 @@ def compare(
 ) -> pl.DataFrame:
     """Measure how much better one system is than another on the same references, by a paired bootstrap (Koehn, 2004).
 
-    p is that of `resample.p_value`.
-
-    `first` and `second` are the candidates of the systems in the same order; the other arguments are as of `measure`.
+    p is that of `resample.p_value`. `first` and `second` are the candidates of the systems in the same order; the other
+    arguments and the errors are as of `measure`, and a system with more candidates than the other is BadInput.
 
     Returns:
         A row a metric: metric, one and other (corpus scores), difference (one - other), low, high, p, segments,
         signature.
-
-    Raises:
-        BadInput: as of `measure`; a system with more candidates than the other.
-        ValueError: as of `measure`.
     """
     reference_streams, weight_streams = tee(references), (None, None) if weights is None else tee(weights)
     streams = zip((first, second), reference_streams, weight_streams, strict=True)
@@ -129,11 +119,11 @@ def compare(
     samples = _sample_stats(stats, groups, draws, seed)
     rows = []
     for i, metric in enumerate(metrics):
-        both = slice(i, None, len(metrics))  # statistics of the first system, then of the second
-        one, other = (float(metric.score(system_stats.sum(axis=0))) for system_stats in stats[both])
-        differences = np.subtract(*map(metric.score, samples[both]))
+        systems = slice(i, None, len(metrics))  # statistics of the first system, then of the second
+        scores = [float(metric.score(system_stats.sum(axis=0))) for system_stats in stats[systems]]
+        differences = np.subtract(*map(metric.score, samples[systems]))
         interval = bounds(differences, tail_shares(confidence))
-        numbers = (one, other, one - other, *interval, p_value(differences), len(stats[0]))
+        numbers = (*scores, scores[0] - scores[1], *interval, p_value(differences), len(stats[0]))
         rows.append((metric.name, *numbers, metric.signature))
     names = ["metric", "one", "other", "difference", "low", "high", "p", "segments", "signature"]
     return pl.DataFrame(rows, schema=names, orient="row")

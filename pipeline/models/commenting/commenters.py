@@ -163,11 +163,6 @@ class Commenter:
 def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu") -> Commenter:
     """Load the commenter that `training.commenting.commenters.fit` returned or `training.registry.read` read.
 
-    Args:
-        tensors: the network's.
-        config: kind, words, source, title_words, content_words, comment_words, embedding, hidden, unit, has_attention.
-        device: cuda or cpu.
-
     Raises:
         BadInput: it is no commenter.
     """
@@ -230,15 +225,10 @@ def generate_candidates(
     batch: int = 32,
     first: int = 0,
 ) -> list[list[Comment]]:
-    """Generate `decoding.best` comments on each article; by beam search the best first.
+    """Generate `decoding.best` comments on each article, from the words of its title and content; the best first.
 
-    Args:
-        model: of `load`.
-        titles: words of each article's title.
-        contents: words of each article's content; only a commenter with source `title_and_content` reads them.
-        decoding: how comments are written.
-        batch: articles at a time; it changes nothing but time and memory.
-        first: number of the first article, which seeds its samples, see `decoding.decode`.
+    Only a commenter with source `title_and_content` reads contents. `batch` changes nothing but time and memory.
+    `first` is the number of the first article, which seeds its samples, see `decoding.decode`.
     """
     sources = [encode_article(model, *article) for article in zip(titles, contents, strict=True)]
     starts = range(0, len(sources), batch)

@@ -43,39 +43,36 @@ _FARTHEST = 4.0  # deviations from the mean that a number counts at most
 Floats = npt.NDArray[np.float64]
 Embed = Callable[[Sequence[str]], Vectors]
 
-
-def _make_surface() -> dict[str, pl.Expr]:
-    text = pl.col("text")
-    size = text.str.len_chars().cast(pl.Float64)
-    words = text.str.to_lowercase().str.extract_all(r"\p{Han}|[\p{L}\p{N}'’]+").list
-    count = words.len().cast(pl.Float64)
-
-    def share(pattern: str) -> pl.Expr:
-        return text.str.count_matches(pattern) / (size + 1)
-
-    return {
-        "log_characters": size.log1p(),
-        **{f"log_characters_over_{bend}": (size.log1p() - math.log1p(bend)).clip(0) for bend in _BENDS},
-        "log_words": count.log1p(),
-        "log_sentences": text.str.count_matches(r"[.!?。！？…]+").log1p(),
-        "log_lines": text.str.count_matches(r"\n+").log1p(),
-        "word_length": words.eval(pl.element().str.len_chars()).list.mean().fill_null(0.0),
-        "distinct_words": words.n_unique() / (count + 1),
-        "commas": share(r"[,，、;；:：]"),
-        "questions": share(r"[?？]"),
-        "exclamations": share(r"[!！]"),
-        "ellipses": share(r"\.{2,}|…"),
-        "quotes": share(r"[\"“”«»「」『』]"),
-        "brackets": share(r"[()（）]"),
-        "digits": share(r"\p{N}"),
-        "capitals": share(r"\p{Lu}"),
-        "signs": share(r"[^\p{L}\p{N}\p{P}\s]"),
-        "codes": share(segment.CODE.pattern),
-        "links": text.str.count_matches(r"https?://|\[URL\]").log1p(),
-    }
+_TEXT = pl.col("text")
+_SIZE = _TEXT.str.len_chars().cast(pl.Float64)
+_WORDS = _TEXT.str.to_lowercase().str.extract_all(r"\p{Han}|[\p{L}\p{N}'’]+").list
+_WORD_COUNT = _WORDS.len().cast(pl.Float64)
 
 
-SURFACE = _make_surface()
+def _share(pattern: str) -> pl.Expr:
+    return _TEXT.str.count_matches(pattern) / (_SIZE + 1)
+
+
+SURFACE = {
+    "log_characters": _SIZE.log1p(),
+    **{f"log_characters_over_{bend}": (_SIZE.log1p() - math.log1p(bend)).clip(0) for bend in _BENDS},
+    "log_words": _WORD_COUNT.log1p(),
+    "log_sentences": _TEXT.str.count_matches(r"[.!?。！？…]+").log1p(),
+    "log_lines": _TEXT.str.count_matches(r"\n+").log1p(),
+    "word_length": _WORDS.eval(pl.element().str.len_chars()).list.mean().fill_null(0.0),
+    "distinct_words": _WORDS.n_unique() / (_WORD_COUNT + 1),
+    "commas": _share(r"[,，、;；:：]"),
+    "questions": _share(r"[?？]"),
+    "exclamations": _share(r"[!！]"),
+    "ellipses": _share(r"\.{2,}|…"),
+    "quotes": _share(r"[\"“”«»「」『』]"),
+    "brackets": _share(r"[()（）]"),
+    "digits": _share(r"\p{N}"),
+    "capitals": _share(r"\p{Lu}"),
+    "signs": _share(r"[^\p{L}\p{N}\p{P}\s]"),
+    "codes": _share(segment.CODE.pattern),
+    "links": _TEXT.str.count_matches(r"https?://|\[URL\]").log1p(),
+}
 """What a comment looks like, by name, as expressions over the column `text`."""
 
 
@@ -113,15 +110,12 @@ class Features(NamedTuple):
 
 
 def make_features(rows: pl.DataFrame, design: Design, embed: Embed | None = None) -> Features:
-    """Make the features of comments, in training and in scoring alike.
+    """Make the features of rows as `score_comments` takes them, in training and in scoring alike."""
+    texts, cut = rows["text"].to_list(), segment.load_tokenizer(design.tokenizer).cut
 
-    Args:
-        rows: text; title and content of the article, null or absent where there is none.
-        design: which features.
-        embed: embeds texts, where the design has embeddings.
-    """
-    texts = rows["text"].to_list()
-    split_words = _make_word_splitter(design.tokenizer)
+    def split_words(text: str) -> list[str]:
+        return segment.split_words(text.lower(), cut)
+
     counts = [_count_grams(kind, design, split_words, texts) for kind in design.grams()]
     columns = [np.empty((len(texts), 0))]
     if design.has_surface:
@@ -130,7 +124,9 @@ def make_features(rows: pl.DataFrame, design: Design, embed: Embed | None = None
         vectors = embed(texts).astype(np.float64)
         columns.append(vectors)
     if design.has_relation:
-        articles = [_read_column(rows, part) for part in ARTICLE]
+        blank = pl.Series([""] * rows.height)
+        parts = [rows[part] if part in rows.columns else blank for part in ARTICLE]
+        articles = [part.cast(pl.String).fill_null("").to_list() for part in parts]
         columns += [_share_words(texts, article, split_words)[:, None] for article in articles]
         if embed:
             columns += [_compare_articles(vectors, article, embed)[:, None] for article in articles]
@@ -148,14 +144,10 @@ def check_comments(rows: pl.DataFrame, numbers: pl.Series | None = None) -> None
         raise BadInput(f"row {row}: field 'text' is null; expected a comment")
 
 
-def _read_column(rows: pl.DataFrame, name: str) -> list[str]:
-    """Read a text of the article; empty where there is none."""
-    return rows[name].cast(pl.String).fill_null("").to_list() if name in rows.columns else [""] * rows.height
-
-
-def _make_word_splitter(tokenizer: str) -> Callable[[str], list[str]]:
-    split_text = segment.load_tokenizer(tokenizer).cut
-    return lambda text: segment.split_words(text.lower(), split_text)
+def mark_articles(rows: pl.DataFrame) -> pl.Series:
+    """Mark the comments that have any text of an article."""
+    has_text = [pl.col(part).cast(pl.String).fill_null("") != "" for part in ARTICLE if part in rows.columns]
+    return rows.select(pl.any_horizontal(pl.repeat(value=False, n=pl.len()), *has_text)).to_series()
 
 
 def _count_grams(kind: str, design: Design, split_words: Callable[[str], list[str]], texts: list[str]) -> "csr_matrix":
@@ -247,11 +239,6 @@ class Scorer(NamedTuple):
 def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | None = None) -> Scorer:
     """Load the scorer that `training.commenting.quality.fit` returned or `training.registry.read` read.
 
-    Args:
-        tensors: its weights.
-        config: its configuration.
-        encoder: the encoder that it was trained with, where it was trained with one.
-
     Raises:
         BadInput: it is no quality scorer, or the encoder is another one.
     """
@@ -288,8 +275,7 @@ def score_comments(scorer: Scorer, rows: pl.DataFrame, batch: int = ROWS) -> Flo
 
     check_comments(rows)
     embed = partial(encode, scorer.encoder) if scorer.encoder else None
-    has_article = [pl.col(part).cast(pl.String).fill_null("") != "" for part in ARTICLE if part in rows.columns]
-    missing_count = rows.height - (rows.select(pl.any_horizontal(has_article).sum()).item() if has_article else 0)
+    missing_count = rows.height - mark_articles(rows).sum()
     if scorer.design.has_relation and missing_count:
         log.info("%d of %d comments have no article: they are scored by themselves", missing_count, rows.height)
     parts = [np.empty(0)]

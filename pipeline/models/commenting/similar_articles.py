@@ -32,17 +32,12 @@ class Index(NamedTuple):
     def tensors(self) -> dict[str, Tensor]:
         """The arrays by name, without the words."""
         parts = {"idf": self.idf, "weights": self.holders.data, "places": self.holders.indices}
-        parts["starts"] = self.holders.indptr.astype(np.int64)
-        return {name: torch.from_numpy(value) for name, value in parts.items()} | {
-            "count": torch.tensor([self.holders.shape[1]])
-        }
+        parts |= {"starts": self.holders.indptr.astype(np.int64), "count": np.array([self.holders.shape[1]])}
+        return {name: torch.from_numpy(value) for name, value in parts.items()}
 
 
 def build_index(texts: pl.Series) -> Index:
-    """Index articles by their words; an article is named by its place, from 0.
-
-    Args:
-        texts: lists of words, one an article.
+    """Index articles, each a list of words; an article is named by its place, from 0.
 
     Raises:
         BadInput: there is no word in any of them.
@@ -76,16 +71,10 @@ class Nearest(NamedTuple):
 
 
 def find_nearest(index: Index, texts: pl.Series, k: int, *, batch: int = 64) -> Nearest:
-    """Find the k indexed articles with the highest cosine to each text; ties are in the order of the index.
+    """Find the k indexed articles with the highest cosine to each text, a list of words; ties are in index order.
 
     An article that shares no word with a text is not a neighbour, so that there may be fewer than k. A batch needs at
     most 30 bytes for each text and indexed article; the result does not depend on it.
-
-    Args:
-        index: of `build_index`.
-        texts: lists of words, one a text.
-        k: 1 or more.
-        batch: texts at a time.
 
     Raises:
         ValueError: k is below 1.

@@ -175,8 +175,7 @@ def draw_grades(frame: pl.DataFrame, paper: float | None = None) -> str:
 def draw_correlations(frame: pl.DataFrame) -> str:
     """Draw tables 3 and 4: metrics with human grades, without and with weights, the paper's numbers as ticks.
 
-    Args:
-        frame: metric, is_weighted, coefficient (spearman or pearson), value, low, high, n.
+    Columns: metric, is_weighted, coefficient (spearman or pearson), value, low, high, n.
     """
     kinds = list_kinds(plot.require_rows(frame))
     forms = {"plain": "plain", "weighted": "weighted by the grades of the references"}
@@ -208,11 +207,7 @@ def _name_metrics(frame: pl.DataFrame) -> dict[str, str]:
 
 
 def draw_sensitivity(frame: pl.DataFrame) -> str:
-    """Draw how far the correlation depends on how grades become weights (AAC-18).
-
-    Args:
-        frame: preset, metric, coefficient (spearman or pearson), value.
-    """
+    """Draw how the correlation depends on the weights (AAC-18). Columns: preset, metric, coefficient, value."""
     kinds = list_kinds(plot.require_rows(frame))
     presets = {preset: preset for preset in sorted(set(frame["preset"]))}
     rows_by_key = index_rows(frame, "coefficient", "metric", "preset")
@@ -268,8 +263,7 @@ def _draw_fit(axis: Axes, grades: plot.Floats, values: plot.Floats, jitter: floa
 def draw_systems(frame: pl.DataFrame) -> str:
     """Draw table 7: systems by metrics and people, cells by rank, the best framed; the paper's numbers beside, pale.
 
-    Args:
-        frame: metric (`human` for grades), is_weighted, system, value.
+    Columns: metric (`human` for grades), is_weighted, system, value.
     """
     rows, names = list_rows(plot.require_rows(frame)), list_systems(frame["system"])
     values = build_values(rows, names, index_cells(frame))
@@ -329,14 +323,7 @@ def draw_history(frame: pl.DataFrame) -> str:
             part = frame.filter(pl.col("system") == name).sort("epoch")
             for column, (colour, marker, style) in zip(lines, looks, strict=True):
                 values = part[column].cast(pl.Float64).to_numpy()
-                line: dict[str, Any] = {
-                    "color": colour,
-                    "marker": marker,
-                    "linewidth": 1.4,
-                    "linestyle": style,
-                    **_POINT,
-                }
-                axis.plot(part["epoch"], values, **line)
+                axis.plot(part["epoch"], values, color=colour, marker=marker, linewidth=1.4, linestyle=style, **_POINT)
             axis.set_title(plot.wrap_name(name_system(name), 26, 2), fontsize=9)
             axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
             axis.grid(axis="y", color=plot.PALE, linewidth=0.6)

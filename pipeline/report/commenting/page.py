@@ -36,7 +36,7 @@ class Commenting(NamedTuple):
     history: pl.DataFrame | None = None
     errata: pl.DataFrame | None = None
     signatures: Sequence[str] = ()  # of the metrics and models that all this comes from
-    made_up: int = 0  # comments that simulated raters graded
+    simulated_count: int = 0  # comments that simulated raters graded
 
 
 def render(day: str, data: Commenting) -> str:
@@ -61,8 +61,8 @@ def render(day: str, data: Commenting) -> str:
         "commenters": rows["systems"]["system"].n_unique() if "systems" in rows else None,
     }
     warning = (
-        f"Warning: {data.made_up:,} comments were graded by simulated raters. A program made their grades up, so "
-        "nothing that stands on grades here says anything about comments, metrics or commenters."
+        f"Warning: {data.simulated_count:,} comments were graded by simulated raters. A program made their grades up, "
+        "so nothing that stands on grades here says anything about comments, metrics or commenters."
     )
     return sections.render(
         f"article commenting, {day}",
@@ -71,7 +71,7 @@ def render(day: str, data: Commenting) -> str:
         f"Article Commenting), {day}.",
         **sections.build_sections(PARTS, rows),
         counts=counts,
-        warning=warning if data.made_up else "",
+        warning=warning if data.simulated_count else "",
         signatures=data.signatures,
     )
 

@@ -162,13 +162,10 @@ def load_model(ref: str | None = None, system: str = SYSTEMS[-1], day: str | Non
 
 
 def fit_pretrained(data: Data, out: Path, start: str, changes: Mapping[str, Any] | None = None) -> pl.DataFrame:
-    """Fit a pretrained encoder-decoder on articles and comments into a folder; return its losses by epoch.
+    """Fit a pretrained encoder-decoder on data of `read_file` into a new folder; return its losses by epoch.
 
-    Args:
-        data: of `read_file`.
-        out: folder, which must not exist.
-        start: pretrained model, a folder or a hub name with @revision.
-        changes: to the recipe of `training.subtext.seq2seq`.
+    `start` is the pretrained model, a folder or a hub name with @revision; `changes` are to the recipe of
+    `training.subtext.seq2seq`.
     """
     article_rows = data.articles.select("article_id", "split", text="title_text", context="content_text")
     rows = data.comments.select("article_id", meaning="text").join(article_rows, on="article_id", how="inner")

@@ -102,11 +102,7 @@ def tokenize_column(rows: pl.DataFrame, column: str) -> pl.Series:
 
 
 def scan_comments(only: pl.LazyFrame | None = None) -> pl.LazyFrame:
-    """Scan the comments of all days, each once as it was collected last: the columns of `comments`.
-
-    Args:
-        only: keys of the comments to scan, columns of `COMMENT`; all by default.
-    """
+    """Scan the comments of all days, or those with some keys, each once as it was collected last."""
     comments = warehouse.scan("comments")
     if only is not None:
         comments = comments.join(only, on=only.collect_schema().names(), how="semi")
@@ -150,12 +146,7 @@ def publish(
 ) -> dict[str, int]:
     """Replace the threads of each source and their references; count the articles by split or reason to drop them.
 
-    Args:
-        staged: from `stage_words`.
-        day: of the run.
-        rules: the paper's by default.
-        run_id: of Airflow.
-        only: the source of the parts; without it, a source that no longer has articles is emptied.
+    `only` is the source of the parts; without it, a source that no longer has articles is emptied.
 
     Raises:
         Missing: some comments are not tokenized.

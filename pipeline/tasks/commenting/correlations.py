@@ -79,27 +79,25 @@ def _read_generated_grades() -> pl.DataFrame:
 def correlate(judged: pl.DataFrame, ratings: pl.DataFrame | None = None) -> pl.DataFrame:
     """Correlate metrics with grades, plain and weighted, with intervals over articles (tables 3 and 4; AAC-26).
 
-    Args:
-        judged: as from `read_judged`.
-        ratings: as from `read_ratings`; adds rows of the metric `human`, one half of the raters with the other
-            (AAC-27).
+    Ratings of `read_ratings` add rows of the metric `human`, one half of the raters with the other (AAC-27).
 
     Returns:
         metric, is_weighted, coefficient, value, low, high, p, n; and for weighted metrics how much higher they
         correlate than the plain ones: difference, difference_low, difference_high. With fewer than `MIN_ARTICLES`
         articles there are no intervals.
     """
-    named = judged.with_columns(pl.struct("metric", "is_weighted").alias("key"), format_name())
-    keys = dict(named.select("metric", "key").unique().iter_rows())
-    metric_scores = {str(name): rows for (name,), rows in named.partition_by("metric", as_dict=True).items()}
+    scores = judged.with_columns(pl.struct("metric", "is_weighted").alias("key"), format_name())
+    keys = dict(scores.select("metric", "key").unique().iter_rows())
+    metric_scores = {str(name): rows for (name,), rows in scores.partition_by("metric", as_dict=True).items()}
     rows: list[dict[str, Any]] = []
-    for row in correlation.tabulate(named).iter_rows(named=True):
+    for row in correlation.tabulate(scores).iter_rows(named=True):
         key = keys[row["metric"]]
         difference: dict[str, Any] = {}
         if key["is_weighted"] and key["metric"] in metric_scores:
             plain = metric_scores[key["metric"]].select("item_id", plain="value")
-            both = metric_scores[row["metric"]].join(plain, on="item_id", maintain_order="left")
-            difference = correlation.compare(both["value"], both["plain"], both["grade"], both["group"])._asdict()
+            pairs = metric_scores[row["metric"]].join(plain, on="item_id", maintain_order="left")
+            columns = (pairs[name] for name in ("value", "plain", "grade", "group"))
+            difference = correlation.compare(*columns)._asdict()
         for coefficient in COEFFICIENTS:
             names = (coefficient, f"{coefficient}_low", f"{coefficient}_high")
             numbers = {column: row[name] for column, name in zip(_NUMBERS, names, strict=True)}
@@ -213,8 +211,8 @@ def measure_sensitivity(names: Sequence[str] = NAMES) -> pl.DataFrame:
         )
         means, plain_means = (part.group_by("metric").agg(pl.col("value").mean()) for part in (weighted, plain))
         ratio = pl.when(pl.col("plain") > 0).then(pl.col("value") / pl.col("plain"))
-        both = means.join(plain_means.rename({"value": "plain"}), on="metric")
-        ratios = dict(both.select("metric", ratio).iter_rows())
+        all_means = means.join(plain_means.rename({"value": "plain"}), on="metric")
+        ratios = dict(all_means.select("metric", ratio).iter_rows())
         for row in correlation.tabulate(weighted.join(graded, on="item_id"), draws=1).iter_rows(named=True):
             results += [(preset, row["metric"], name, row[name], ratios[row["metric"]]) for name in COEFFICIENTS]
     return pl.DataFrame(results, schema=SENSITIVITY, orient="row")
@@ -223,10 +221,8 @@ def measure_sensitivity(names: Sequence[str] = NAMES) -> pl.DataFrame:
 def correlate_table(path: Path, grade: str = "grade", group: str | None = None) -> pl.DataFrame:
     """Correlate the number columns of a table with its grades; `w_x` is compared with `x`.
 
-    Args:
-        path: csv, tsv, jsonl, json, parquet or xlsx; each row is a comment.
-        grade: column of the grades.
-        group: column that names the article; by default each row is a group of its own.
+    Each row is a comment. `grade` and `group` name columns, of the grades and of the articles; by default each row is a
+    separate group.
 
     Raises:
         BadInput: with file and field.

@@ -1,8 +1,14 @@
-"""The table `generated_comments`: comments of each system on the test articles, and human comments."""
+"""Comments on articles by any commenter (AAC-26), and the table `generated_comments`: those of each system on the test
+articles, and human comments.
+"""
 
 import hashlib
 import json
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
@@ -11,18 +17,144 @@ from pipeline.errors import BadInput, Missing
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.commenting import commenters, corpus
-from pipeline.tasks.commenting.commenters import SYSTEMS
+from pipeline.tasks.commenting.commenters import RETRIEVING, SYSTEMS
 from pipeline.tasks.commenting.corpus import COMMENT, COMMENT_ID, THREAD
-from pipeline.tasks.commenting.writing import PRETRAINED, Comments, make_comments, make_pretrained_comments
+from pipeline.tasks.recam.readers import choose_device
 from pipeline.tasks.record import model_registry, runs
+from pipeline.text.language import detect_language
 
 if TYPE_CHECKING:
     from pipeline.models.decoding import Decoding
+    from pipeline.training.registry import Model
 
-HUMAN = "human"
+HUMAN, PRETRAINED = "human", "pretrained"
 ORIGIN = "commenting"
 STEP = "generate"
+SIMILAR = 10  # articles whose comments retrieving systems search
 _CHUNK = 256  # articles commented on at once
+_ROW = "__row__"  # no file has this name
+_SPACED = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")  # a letter or digit of writing that has blanks
+
+SCHEMA: dict[str, Any] = {"row": pl.Int64, "text": pl.String, "tokens": pl.List(pl.String), "score": pl.Float64}
+SCHEMA |= {"found_in": pl.String}
+
+
+class Comments(NamedTuple):
+    """Comments of a commenter on articles."""
+
+    rows: pl.DataFrame  # `SCHEMA`; row is that of the articles
+    config: dict[str, Any]  # decoding
+    model_id: str
+    system: str
+
+    @property
+    def signature(self) -> str:
+        """The signature of the scores."""
+        options = ",".join(f"{name}:{value}" for name, value in sorted(self.config.items()))
+        return f"{self.system}|model:{self.model_id[:12]}|{options}|undertone:{__version__}"
+
+
+def make_comments(
+    model: "Model", articles: pl.DataFrame, decoding: "Decoding | None" = None, first: int = 0
+) -> Comments:
+    """Make comments on articles, whose number seeds their samples, from `first` on.
+
+    Articles have title_tokens, content_tokens, and lang, which decides how words are joined. `decoding` decides how
+    many comments are written and how; by default it is one by beam search.
+    """
+    from pipeline.models.decoding import Decoding
+
+    system, decoding = model.config["system"], decoding or Decoding()
+    if system in RETRIEVING:
+        config: dict[str, Any] = {"similar": SIMILAR, "best": decoding.best}
+        return Comments(_retrieve(model, articles, decoding.best), config, model.model_id, system)
+    return Comments(_write(model, articles, decoding, first), asdict(decoding), model.model_id, system)
+
+
+def _retrieve(model: "Model", articles: pl.DataFrame, best: int) -> pl.DataFrame:
+    from pipeline.training.commenting import retrieval
+
+    titles, contents = _list_columns(articles)
+    candidates = retrieval.comment(model.build(retrieval.load, choose_device()), titles, contents, SIMILAR, best)
+    tokens = corpus.tokenize_column(candidates, "text")
+    return candidates.select("row", "text", tokens.alias("tokens"), score="relevance", found_in="comment_id")
+
+
+def _write(model: "Model", articles: pl.DataFrame, decoding: "Decoding", first: int) -> pl.DataFrame:
+    from pipeline.models.commenting import commenters
+
+    commenter, (titles, contents) = model.build(commenters.load, choose_device()), _list_columns(articles)
+    candidates = commenters.generate_candidates(commenter, titles, contents, decoding, first=first)
+    rows = [
+        (row, join_words(comment.words, articles["lang"][row]), comment.words, comment.log_probability, None)
+        for row, comments in enumerate(candidates)
+        for comment in comments
+        if comment.words
+    ]
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def _list_columns(articles: pl.DataFrame) -> tuple[list[list[str]], list[list[str]]]:
+    return articles["title_tokens"].to_list(), articles["content_tokens"].to_list()
+
+
+def join_words(words: Sequence[str], lang: str) -> str:
+    """Join words with blanks; in Chinese only between words that end and begin with a letter or digit."""
+    if lang not in ("zh", "ja", "und"):
+        return " ".join(words)
+    text = ""
+    for word in words:
+        needs_blank = text and _SPACED.fullmatch(text[-1]) and _SPACED.match(word)
+        text += f" {word}" if needs_blank else word
+    return text
+
+
+def comment(
+    rows: pl.DataFrame, ref: str | None = None, *, system: str = SYSTEMS[-1], decoding: "Decoding | None" = None
+) -> pl.DataFrame:
+    """Make comments on any articles, of title and content (null or empty where there is none).
+
+    `ref` is the folder or id of a commenter; by default it is the one of the system in force.
+
+    Returns:
+        The rows with comment, score and signature; a row for each comment, or one row with nulls where there is none.
+    """
+    if ref and (Path(ref).expanduser() / "facts.json").is_file():  # as `models.subtext.seq2seq` writes its folders
+        comments = make_pretrained_comments(rows, ref, decoding)
+    else:
+        model = commenters.load_model(ref, system)
+        texts = rows.with_columns(pl.col("title", "content").fill_null(""))
+        langs = texts.select(text=pl.concat_str("title", "content", separator=" ")).select(detect_language())
+        tokens = {f"{name}_tokens": corpus.tokenize_column(texts, name) for name in ("title", "content")}
+        comments = make_comments(model, pl.DataFrame({**tokens, "lang": langs.to_series()}), decoding)
+    columns = comments.rows.select("score", comment="text", signature=pl.lit(comments.signature), **{_ROW: "row"})
+    rows = rows.drop("comment", "score", "signature", strict=False).with_row_index(_ROW).cast({_ROW: pl.Int64})
+    return rows.join(columns, on=_ROW, how="left", maintain_order="left_right").drop(_ROW)
+
+
+def make_pretrained_comments(rows: pl.DataFrame, folder: str, decoding: "Decoding | None" = None) -> Comments:
+    """Make comments on rows of title and content with a model of `commenters.fit_pretrained`.
+
+    A title and a content are read as they were in its training.
+    """
+    from pipeline.models.decoding import Decoding
+    from pipeline.models.subtext import seq2seq
+
+    path, decoding = Path(folder).expanduser(), decoding or Decoding()
+    model = seq2seq.load(path)
+    recipe = json.loads((path / "facts.json").read_text(encoding="utf-8")).get("recipe", {})
+    options = {"longest": recipe.get("source", seq2seq.SOURCE), "keep": recipe.get("keep", "start")}
+    texts = (rows["title"].fill_null("").to_list(), rows["content"].to_list())
+    candidates = seq2seq.generate_candidates(model, *texts, decoding, **options)
+    comment_rows: list[tuple[Any, ...]] = [
+        (row, comment.text, [], comment.log_probability, None)
+        for row, article_candidates in enumerate(candidates)
+        for comment in article_candidates
+        if comment.text.strip()
+    ]
+    comments = pl.DataFrame(comment_rows, schema=SCHEMA, orient="row")
+    comments = comments.with_columns(corpus.tokenize_column(comments, "text").alias("tokens"))
+    return Comments(comments, asdict(decoding), model.revision, PRETRAINED)
 
 
 def generate(

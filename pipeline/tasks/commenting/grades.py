@@ -232,10 +232,8 @@ def prune(run_id: str = "cli") -> None:
 def import_grades(path: Path, name: str, run_id: str = "cli") -> int:
     """Import grades collected elsewhere, such as a published data set; return the count of comments.
 
-    Args:
-        path: a table of thread_id, comment_id, grade, and where they differ source and rater_id; one grade in each row.
-        name: of the project that gets the grades; they replace its earlier grades.
-        run_id: of Airflow.
+    The file has thread_id, comment_id, grade, and where they differ source and rater_id; one grade in each row. They
+    replace the earlier grades of the named project.
 
     Raises:
         BadInput: with file, row and field.
@@ -275,18 +273,7 @@ def _parse_row(row: dict[str, Any], place: str) -> tuple[str | None, str, str, s
 
 
 def parse_number(row: Mapping[str, Any], name: str, place: str, limits: tuple[float, float], *required: str) -> float:
-    """Parse a number in a row of a file.
-
-    Args:
-        row: of the file.
-        name: of the field.
-        place: of the row, for messages.
-        limits: least and largest value; the latter may be infinite.
-        required: names of other fields that the row should have.
-
-    Raises:
-        BadInput: a field is missing, or the number is outside the limits.
-    """
+    """Parse a number in a row of a file; raise BadInput if it is outside the limits, or a field is missing."""
     for field in (*required, name):
         if field not in row:
             raise BadInput(f"{place}: no column {field!r}; there are {', '.join(row)}")

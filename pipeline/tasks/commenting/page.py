@@ -42,7 +42,7 @@ def read_inputs(day: str) -> page.Commenting:
         numbers=_read_evaluations(day, is_scorer).with_columns(subset="kind"),
         history=_read_history(day),
         errata=commenting_claims.list_claims(),
-        made_up=warehouse.scan("comment_grades", is_simulated).collect().height,
+        simulated_count=warehouse.scan("comment_grades", is_simulated).collect().height,
         signatures=signatures["signature"].to_list(),
     )
     if judged is None:
@@ -73,10 +73,8 @@ def _read_grades() -> pl.DataFrame:
 def _list_examples(judged: pl.DataFrame) -> pl.DataFrame:
     """List judged comments with titles, and scores on the scale of grades (tables 5 and 6; AAC-29)."""
     generated = warehouse.scan("generated_comments").select(*THREAD, "text", item_id=GENERATED_ID)
-    titles = corpus.scan_articles().select(*THREAD, "title")
-    texts = generated.join(titles, on=THREAD, how="left").collect()
-    examples = judged.filter(pl.col("metric").is_in(SHOWN))
-    examples = examples.join(texts, on="item_id", how="inner", maintain_order="left")
+    texts = generated.join(corpus.scan_articles().select(*THREAD, "title"), on=THREAD, how="left").collect()
+    examples = judged.filter(pl.col("metric").is_in(SHOWN)).join(texts, on="item_id", maintain_order="left")
     parts = [
         part.with_columns(normalised=pl.Series(correlation.normalise_scores(part["value"], part["grade"])))
         for part in examples.partition_by("metric", "is_weighted", maintain_order=True)

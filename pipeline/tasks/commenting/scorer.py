@@ -208,11 +208,8 @@ def score_frame(
 ) -> pl.DataFrame:
     """Add a score named as its kind and `signature` to a frame of comments; both are null where there is no text.
 
-    Args:
-        rows: the comments and, where they are known, title and content.
-        kind: quality or upvotes.
-        ref: folder or id of a scorer; by default the one in force.
-        column: of the comments.
+    The rows have the comments in a column and, where they are known, title and content. `ref` is the folder or id of a
+    scorer; by default it is the one in force.
     """
     from pipeline.models.commenting import quality
 

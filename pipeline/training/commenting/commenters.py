@@ -79,19 +79,7 @@ def fit(
     """Train a commenter and keep the epoch with the least loss on the split `validation`.
 
     Without a validation part, the training part decides. On a CPU the same rows and recipe give the same bits.
-
-    Args:
-        articles: article_id, each once; title and content, lists of words; split (other splits than train and
-            validation are ignored).
-        comments: article_id, one of the articles'; words, a list.
-        recipe: hyperparameters.
-        state: file for the state after each epoch; an interrupted training resumes from it and ends with the same model
-            on a CPU. The recipe may have more epochs then.
-        device: cuda or cpu.
-
-    Raises:
-        BadInput: a column or a value is missing, an article is repeated or a comment's is missing, there is nothing to
-            learn from, the loss is no number, or `state` is of another training.
+    Arguments and errors are as of `relevance.fit`.
     """
     check_frames(articles, comments)
     articles = articles.filter(pl.col("split").is_in(["train", "validation"]))

@@ -23,13 +23,13 @@ import torch
 
 from pipeline.errors import BadInput
 from pipeline.models.commenting.quality import (
-    ARTICLE,
     KINDS,
     Design,
     Features,
     Scale,
     check_comments,
     make_features,
+    mark_articles,
     measure_scale,
     scale_features,
 )
@@ -110,8 +110,7 @@ def fit(
             from (fewer than two comments, one grade for all, or no article with two grades where order is learnt).
     """
     parts = _split_rows(rows, recipe)
-    article_parts = [part for part in ARTICLE if part in rows.columns]
-    has_article = any((rows[part].cast(pl.String).fill_null("") != "").any() for part in article_parts)
+    has_article = bool(mark_articles(rows).any())
     if recipe.has_relation and not has_article:
         log.info("no comment has an article: the scorer looks at comments alone")
     encoder = encoder if recipe.has_embedding else None
@@ -229,10 +228,8 @@ def _train(
 ) -> TrainingResult:
     train = data["train"]
     if _RANK[recipe.objective] and not len(train.better):
-        raise BadInput(
-            f"no article has two comments of different {recipe.target}: their order "
-            "cannot be learnt; give article_id, or learn by objective regression"
-        )
+        problem = f"no article has two comments of different {recipe.target}: their order cannot be learnt"
+        raise BadInput(f"{problem}; give article_id, or learn by objective regression")
     weights, penalty, history = _choose_penalty(data, recipe)
     evaluation = data.get("validation", train)
     evaluation = evaluation if len(evaluation.target) >= _ENOUGH and np.ptp(evaluation.target) else train

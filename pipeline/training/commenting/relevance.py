@@ -262,13 +262,7 @@ class _Training:
 
 
 def draw_batches(articles: IndexArray, recipe: Recipe, generator: torch.Generator) -> Iterator[IndexArray]:
-    """Yield places of a pass over pairs, each once, shuffled, but with runs of one article's.
-
-    Args:
-        articles: of each pair, [n].
-        recipe: `batch` and `together`.
-        generator: source of chance.
-    """
+    """Yield the places of pairs, whose articles are [n], each once, shuffled, but with runs of one article's."""
     order = torch.randperm(len(articles), generator=generator).numpy()
     order = order[np.argsort(articles[order], kind="stable")]  # an article's pairs side by side, shuffled
     _, first, article_index = np.unique(articles[order], return_index=True, return_inverse=True)

@@ -57,20 +57,10 @@ class Commenter(NamedTuple):
 def fit(
     articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, state: Path | None = None, *, device: str = "cpu"
 ) -> TrainingResult:
-    """Fit a commenter: index the training articles, train the relevance model, keep the training comments.
+    """Fit a commenter: index the training articles, train the relevance model, store the training comments.
 
-    Args:
-        articles: article_id, title and content (lists of words), split; see `relevance.fit`.
-        comments: article_id, comment_id, text (as it was written), words (a list).
-        recipe: hyperparameters, of a profile: ir_t reads titles, ir_tc titles and contents, in both stages.
-        state: file that keeps the state of the training; see `relevance.fit`.
-        device: cpu or cuda.
-
-    Returns:
-        Tensors and configuration, which `load` takes and `registry` keeps, and the epochs' numbers.
-
-    Raises:
-        BadInput: as `relevance.fit`, or a comment without id or text.
+    Comments have also comment_id and text (as it was written). Other arguments and errors are as of `relevance.fit`;
+    the profile ir_t reads titles, ir_tc titles and contents, in both stages.
     """
     relevance.check_frames(articles, comments, "comment_id", "text")
     result = relevance.fit(articles, comments, recipe, state, device=device)
@@ -94,13 +84,13 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu"
     numbers = {field.name: config[field.name] for field in fields(Recipe)}
     recipe = Recipe(**numbers | {"widths": tuple(config["widths"])})
     model = Relevance(relevance.make_shape(recipe, len(config["words"])))
-    parts: dict[str, dict[str, Tensor]] = {"relevance": {}, "index": {}, "bank": {}}
-    for key, value in tensors.items():
-        part, _, name = key.partition(".")
-        parts[part][name] = value
-    model.load_state_dict(parts["relevance"])
-    index = similar_articles.load_index(config["index_words"], parts["index"])
-    return Commenter(recipe, config["words"], model.to(device).eval(), index, parts["bank"])
+    weights, index_tensors, bank = (
+        {name.removeprefix(part): value for name, value in tensors.items() if name.startswith(part)}
+        for part in ("relevance.", "index.", "bank.")
+    )
+    model.load_state_dict(weights)
+    index = similar_articles.load_index(config["index_words"], index_tensors)
+    return Commenter(recipe, config["words"], model.to(device).eval(), index, bank)
 
 
 def _make_bank(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, words: list[str]) -> dict[str, Tensor]:
@@ -172,39 +162,28 @@ def comment(
     return pl.concat(frames)
 
 
-class _Candidates(NamedTuple):
-    """Candidates of some rows, those of the nearest article first, each text once a row."""
-
-    row: IndexArray
-    neighbour: IndexArray  # which of the row's articles
-    comment: IndexArray
-    text: IndexArray
-
-
-def _list_candidates(bank: dict[str, Tensor], places: IndexArray) -> _Candidates:
+def _list_candidates(bank: dict[str, Tensor], places: IndexArray) -> pl.DataFrame:
+    """List row, neighbour, comment and text of candidates, those of the nearest article first, each text once a row."""
     row, neighbour = np.nonzero(places >= 0)
     articles, starts = places[row, neighbour], bank["of_article"].numpy()
-    count = np.diff(starts)[articles]
-    offsets = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    comments = np.repeat(starts[articles], count) + offsets
-    texts = bank["text_of"].numpy()[comments]
-    candidates = (np.repeat(row, count), np.repeat(neighbour, count), comments, texts)
-    keys = candidates[0] * len(bank["text_at"]) + texts
-    first_rows = np.sort(np.unique(keys, return_index=True)[1])  # the first of each key
-    return _Candidates(*(part[first_rows].astype(np.int64) for part in candidates))
+    neighbours = pl.DataFrame({"row": row, "neighbour": neighbour, "at": starts[articles], "end": starts[articles + 1]})
+    candidates = neighbours.select("row", "neighbour", comment=pl.int_ranges("at", "end")).explode("comment")
+    texts = bank["text_of"].numpy().astype(np.int64)[candidates["comment"].to_numpy()]
+    candidates = candidates.with_columns(text=pl.Series(texts))
+    return candidates.unique(["row", "text"], keep="first", maintain_order=True)
 
 
 @torch.inference_mode()
-def _score_candidates(commenter: Commenter, texts: pl.Series, candidates: _Candidates) -> npt.NDArray[np.float32]:
+def _score_candidates(commenter: Commenter, texts: pl.Series, candidates: pl.DataFrame) -> npt.NDArray[np.float32]:
     """Compute conv(x, c) of each candidate; distinct texts are encoded a block at a time."""
     model, recipe, bank = commenter.model, commenter.recipe, commenter.bank
     device = model.bias.device
     article_texts = number_words(texts, commenter.words, recipe.title + recipe.content)
     queries = model.encode_articles(article_texts.pad(np.arange(len(texts)), device))
     bank_texts = Texts(bank["rows"].numpy(), bank["rows_at"].numpy())
-    lengths = bank_texts.lengths()[candidates.text]
-    order = np.lexsort((candidates.text, lengths))  # texts of about one length together: little is padded
-    sorted_texts = candidates.text[order]
+    rows, numbers = candidates["row"].to_numpy(), candidates["text"].to_numpy()
+    order = np.lexsort((numbers, bank_texts.lengths()[numbers]))  # texts of about one length together: little is padded
+    sorted_texts = numbers[order]
     starts = np.flatnonzero(np.diff(sorted_texts, prepend=-1, append=-1))  # of each distinct text, and the end
     distinct = sorted_texts[starts[:-1]]
     scores = np.empty(len(order), np.float32)
@@ -213,12 +192,12 @@ def _score_candidates(commenter: Commenter, texts: pl.Series, candidates: _Candi
         part = order[ends[0] : ends[-1]]
         vectors = model.encode_comments(bank_texts.pad(distinct[start : start + _ROWS], device))
         candidate_rows = torch.from_numpy(np.repeat(np.arange(len(ends) - 1), np.diff(ends)))
-        part_queries = queries[torch.from_numpy(candidates.row[part])]
+        part_queries = queries[torch.from_numpy(rows[part])]
         scores[part] = model.score(part_queries, vectors[candidate_rows]).cpu().numpy()
     return scores
 
 
-def _rank_candidates(candidates: _Candidates, scores: npt.NDArray[np.float32], best: int) -> pl.DataFrame:
+def _rank_candidates(candidates: pl.DataFrame, scores: npt.NDArray[np.float32], best: int) -> pl.DataFrame:
     """Add relevance and rank to candidates and select the best of each row; equal ones stay in their order.
 
     They are ordered by four decimals: smaller differences come from the batches.
@@ -226,7 +205,7 @@ def _rank_candidates(candidates: _Candidates, scores: npt.NDArray[np.float32], b
     score = pl.col("score")
     total = (score - score.max()).exp().sum().log() + score.max()
     return (
-        pl.DataFrame(candidates._asdict() | {"score": scores.astype(np.float64)})
+        candidates.with_columns(score=pl.Series(scores.astype(np.float64)))
         .with_columns(relevance=score - total.over("row"))
         .sort("row", pl.col("relevance").round(4), descending=[False, True], maintain_order=True)
         .with_columns(rank=pl.int_range(1, pl.len() + 1).over("row"))

@@ -1,7 +1,6 @@
 """The commenting corpus: boundaries of its rules, draws that depend on ids alone, statistics, pairs; real posts."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +17,11 @@ from pipeline.papers.commenting import COMMENTS_TOLD, TABLE_2, Part
 from pipeline.text.segment import load_tokenizer, split_words
 
 SMALL = Rules(least_words=2, least_comments=2, test_comments=3, references=2, likes=5, test=4, validation=3, share=0.5)
-ARTICLE = {
-    **dict.fromkeys(("source", "thread_id"), pl.String),
-    **dict.fromkeys(("title_words", "content_words"), pl.Int64),
-    "category": pl.String,
-}
-COMMENT = {
-    **dict.fromkeys(("source", "thread_id", "comment_id"), pl.String),
-    **dict.fromkeys(("words", "like_count"), pl.Int64),
-}
+ARTICLE = ["source", "thread_id", "title_words", "content_words", "category"]
+COMMENT = ["source", "thread_id", "comment_id", "words", "like_count"]
+KINDS = dict.fromkeys([*ARTICLE, *COMMENT], pl.String) | dict.fromkeys(
+    ("title_words", "content_words", "words", "like_count"), pl.Int64
+)
 Thread = tuple[int, list[tuple[int, int | None]]]
 """Words of an article's content, and words and likes of its comments."""
 
@@ -39,20 +34,17 @@ def make_frames(*threads: Thread) -> tuple[pl.DataFrame, pl.DataFrame]:
         for n, (_, thread_comments) in enumerate(threads)
         for k, numbers in enumerate(thread_comments)
     ]
-    return pl.DataFrame(articles, ARTICLE, orient="row"), pl.DataFrame(comments, COMMENT, orient="row")
+    return make_frame(articles, ARTICLE), make_frame(comments, COMMENT)
 
 
-# ------------------------------------------------------------------------------------------------------------- rules
+def make_frame(rows: list[Any], columns: list[str]) -> pl.DataFrame:
+    """Make a frame of articles or comments."""
+    return pl.DataFrame(rows, {name: KINDS[name] for name in columns}, orient="row")
 
 
 @pytest.mark.parametrize(
     ("content", "comment_count", "reason"),
-    [
-        (30, 20, None),
-        (29, 20, "short_content"),
-        (30, 19, "few_comments"),
-        (29, 19, "short_content+few_comments"),
-    ],
+    [(30, 20, None), (29, 20, "short_content"), (30, 19, "few_comments"), (29, 19, "short_content+few_comments")],
 )
 def test_what_is_in(content: int, comment_count: int, reason: str | None) -> None:
     """An article takes 30 words of content and 20 comments of any length; both reasons are given (AAC-04)."""
@@ -184,10 +176,7 @@ def test_a_corpus_of_nothing() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            lambda a, c: (a.with_columns(content_words=pl.lit(None, pl.Int64)), c),
-            "articles, news/t000: field 'content_w",
-        ),
+        (lambda a, c: (a.with_columns(content_words=pl.lit(None, pl.Int64)), c), "news/t000: field 'content_words'"),
         (lambda a, c: (a, c.with_columns(words=pl.lit(-1))), "comments, news/t000/c0: .*number of words, found -1"),
         (lambda a, c: (pl.concat([a, a]), c), "articles: news/t000 is repeated"),
         (lambda a, c: (a, pl.concat([c, c[1:]])), "comments: news/t000/c1 is repeated"),
@@ -206,9 +195,6 @@ def test_a_share_that_leaves_nothing_to_train_on(share: float) -> None:
         build_corpus(*make_frames(), PAPER._replace(share=share))
 
 
-# -------------------------------------------------------------------------------------------------------- statistics
-
-
 def test_the_papers_numbers() -> None:
     """Table 2 adds up to the whole; 27 comments of 198,112 articles are not the stated 4.5 million (errata E12)."""
     assert sum(TABLE_2[name].articles for name in ("train", "validation", "test")) == TABLE_2["all"].articles == 198_112
@@ -225,7 +211,7 @@ def test_statistics_by_hand() -> None:
     threads = pl.DataFrame(columns, schema_overrides=commenting.THREADS)
     rows = [("a", 4, 1), ("a", 8, None), ("b", 6, 3), ("c", 2, None), ("d", 99, 99)]
     numbered = [("news", thread, f"c{n}", *numbers) for n, (thread, *numbers) in enumerate(rows)]
-    statistics = commenting.compute_statistics(threads, pl.DataFrame(numbered, COMMENT, orient="row"))
+    statistics = commenting.compute_statistics(threads, make_frame(numbered, COMMENT))
     assert statistics.select(*statistics.columns[:8]).rows() == [
         ("train", 2, 3, 1.5, 2.0, 15.0, 200.0, 6.0),
         ("validation", 0, 0, None, None, None, None, None),
@@ -251,22 +237,14 @@ def test_real_posts(data: Path) -> None:
     path = data / "checked_weibo_news_comments_zh" / "checked_posts_comments20.jsonl"
     if not path.is_file():
         pytest.skip(f"UNDERTONE_DATA has no {path.parent.name}")
-    posts = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    assert (len(posts), sum(len(post["comments"]) for post in posts)) == (2102, 37_451)
-    posts, cut = posts[::5], load_tokenizer("jieba").cut
-
-    def count_words(text: str | None) -> int:
-        return len(split_words(text, cut)) if text else 0
-
-    sizes = {post["id"]: count_words(post["text"]) for post in posts}
-    rows = [
-        ("checked", post["id"], count_words(find_headline(post["text"])), sizes[post["id"]], post["label"])
-        for post in posts
-    ]
+    all_posts = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert (len(all_posts), sum(len(post["comments"]) for post in all_posts)) == (2102, 37_451)
+    posts, cut = all_posts[::5], load_tokenizer("jieba").cut
+    sizes = {post["id"]: len(split_words(post["text"], cut)) for post in posts}
     texts = {(post["id"], str(n)): text for post in posts for n, text in enumerate(post["comments"])}
-    comment_rows = [("checked", *ids, count_words(text), None) for ids, text in texts.items()]
-    articles = pl.DataFrame(rows, ARTICLE, orient="row")
-    comments = pl.DataFrame(comment_rows, COMMENT, orient="row")
+    articles = make_frame([("checked", post["id"], 0, sizes[post["id"]], post["label"]) for post in posts], ARTICLE)
+    words = {ids: len(split_words(text, cut)) if text else 0 for ids, text in texts.items()}
+    comments = make_frame([("checked", *ids, count, None) for ids, count in words.items()], COMMENT)
     strict = build_corpus(articles, comments)
     assert {row[:2]: row[2] for row in strict.threads.group_by("split", "reason").len().iter_rows()} == {
         ("train", None): 320,
@@ -283,12 +261,4 @@ def test_real_posts(data: Path) -> None:
     assert counts == {"train": len(accepted) - 74, "validation": 37, "test": 37}
     assert dict(corpus.references["role"].value_counts().iter_rows()) == {"reference": 370, "candidate": 37}
     assert all(len(cut(texts[ids])) > 5 for ids in corpus.references.select("thread_id", "comment_id").iter_rows())
-    statistics = commenting.compute_statistics(corpus.threads, comments)
-    assert statistics["articles"].to_list() == [len(accepted) - 74, 37, 37, len(accepted)]
-    assert statistics["likes_per_comment"].to_list() == [None] * 4
-
-
-def find_headline(text: str) -> str | None:
-    """Find the text between the brackets at the beginning of a post."""
-    match = re.match(r"\s*【(.+?)】", text)
-    return match[1] if match else None
+    assert commenting.compute_statistics(corpus.threads, comments)["likes_per_comment"].to_list() == [None] * 4

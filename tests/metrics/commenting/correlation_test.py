@@ -74,16 +74,6 @@ def test_articles_are_drawn_whole() -> None:
     assert single.pearson_high - single.pearson_low < (first.pearson_high - first.pearson_low) / 2
 
 
-def test_the_interval_of_a_known_correlation() -> None:
-    """Of normal numbers it is that of Fisher's z: tanh(artanh r ± 1.96 / √(n - 3))."""
-    rng = np.random.default_rng(2)
-    first = rng.normal(size=500)
-    second = 0.6 * first + 0.8 * rng.normal(size=500)
-    actual = correlate(first, second)
-    bounds = np.tanh(np.arctanh(actual.pearson) + np.array([-1, 1]) * 1.96 / np.sqrt(497))
-    assert (actual.pearson_low, actual.pearson_high) == pytest.approx(tuple(bounds), abs=0.02)
-
-
 def test_a_metric_is_told_from_another() -> None:
     """Less noise correlates more, with an interval above 0 and a small p; the other way round all signs change."""
     scores, grades, groups = graded(noise=2)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from nltk.translate import meteor_score
 
 from pipeline.metrics.overlap.meteor import PRESETS, count_fewest_chunks, meteor
-from pipeline.metrics.overlap.metric import Metric
 from pipeline.metrics.overlap.segments import read_batches
 from tests.support.overlap_cases import draw_case, score_case, score_text, seeds
 
@@ -140,39 +139,12 @@ def test_fewest_chunks_of_the_references_that_matter(seed: int) -> None:
     assert (actual >= score_case(meteor(), *case) - 1e-12).all()
 
 
-METRICS = [
-    meteor(),
-    meteor("1.5-other", alignment="fewest_chunks"),
-    meteor(penalty="argmax"),
-    meteor(corpus="aggregate", alignment="fewest_chunks"),
-    meteor(penalty="argmax", corpus="aggregate", gamma=1.0),
-]
-
-
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.signature)
-@settings(max_examples=15)
-@given(seed=seeds)
-def test_properties(metric: Metric, seed: int) -> None:
-    """In [0, 1], 0 for weights of 0; neither the order of references nor the size of batches changes a statistic."""
-    case = draw_case(seed, kinds=7)
-    statistics, other = (
-        np.concatenate([metric.stats(batch) for batch in read_batches(*variant, size=size)])
-        for variant, size in ((case, 512), (case.reverse(), 7))
-    )
-    assert statistics.tolist() == other.tolist()
-    actual = metric.score(statistics)
-    assert ((actual >= 0) & (actual <= 1)).all()
-    assert 0 <= metric.score(statistics.sum(axis=0)) <= 1
-    assert not score_case(metric, *case.weigh(0)).any()
-
-
 @settings(max_examples=30)
 @given(seeds)
-def test_more_weight_is_never_less(seed: int) -> None:
-    """Raising a weight, or adding a reference, lowers no score; halving all weights halves it."""
+def test_a_reference_more_is_never_less(seed: int) -> None:
+    """Adding a reference lowers no score; halving all weights halves it."""
     case = draw_case(seed, 30, kinds=7)
     low = score_case(meteor(), *case)
-    assert (score_case(meteor(), *case.raise_weights(1, 2)) >= low).all()
     fewer = [[row[:1] for row in rows] for rows in case[1:]]
     assert (score_case(meteor(), case.candidates, *fewer) <= low).all()
     halves = [[weight / 2 for weight in row] for row in case.weights]
@@ -201,29 +173,12 @@ def test_a_copy_loses_only_what_one_chunk_costs() -> None:
 
 def test_nothing_written_scores_nothing() -> None:
     """Without tokens on either side, or none in common, the score is 0, of one segment and of all."""
-    for metric in METRICS:
+    for corpus in ("mean", "aggregate"):
+        metric = meteor(corpus=corpus, alignment="fewest_chunks")  # type: ignore[arg-type]
         [batch] = read_batches([[], ["a"], [], ["a"]], [[["a"]], [[]], [[]], [["b"]]])
         rows = metric.stats(batch)
         assert metric.score(rows).tolist() == [0, 0, 0, 0]
         assert metric.score(rows.sum(axis=0)) == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"preset": "2"}, "preset should be one of 2005, 1.0, 1.5-other, 1.5-universal, not '2'"),
-        ({"alpha": 1.5}, "alpha and gamma should be in"),
-        ({"beta": 0.0}, "beta above 0"),
-        ({"gamma": -0.1}, "alpha and gamma should be in"),
-        ({"penalty": "outside"}, "penalty should be inside or argmax, not 'outside'"),
-        ({"alignment": "best"}, "alignment should be greedy or fewest_chunks"),
-        ({"corpus": "sum"}, "corpus should be mean or aggregate"),
-    ],
-)
-def test_unknown_options_are_errors(options: dict[str, object], message: str) -> None:
-    """What METEOR does not know is named, with what it knows."""
-    with pytest.raises(ValueError, match=message):
-        meteor(**options)  # type: ignore[arg-type]
 
 
 def test_the_signature_holds_every_parameter() -> None:

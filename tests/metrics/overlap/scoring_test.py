@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput
 from pipeline.metrics.overlap import METRICS, build_metrics
 from pipeline.metrics.overlap.bleu import bleu, delta_bleu
-from pipeline.metrics.overlap.metric import mean, signature
 from pipeline.metrics.overlap.scoring import compare, measure, score_segments
 from tests.support.overlap_cases import Case, draw_case, seeds
 
@@ -160,10 +159,3 @@ def test_names_and_options() -> None:
         build_metrics(["bleu_1"], options={"meteor": {}})
     with pytest.raises(ValueError, match="CIDEr needs references or document frequencies"):
         build_metrics(["cider"])
-
-
-def test_mean_and_signature() -> None:
-    """A mean of nothing is 0; options stand in the order of their names, numbers without needless digits."""
-    assert mean(np.array([[1.5, 3], [0, 0]])).tolist() == [0.5, 0]
-    options = signature(b=True, a=0.1, d=None, c="x")
-    assert options.rsplit("|", 1)[0] == "a:0.1|b:yes|c:x|d:none"

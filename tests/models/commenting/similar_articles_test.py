@@ -1,18 +1,16 @@
 """Similar articles: the weights are scikit-learn's, the order is a plain sort's, the batch decides nothing."""
 
 from math import log, sqrt
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors.torch import load_file, save_file
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from pipeline.errors import BadInput
-from pipeline.models.commenting.similar_articles import build_index, find_nearest, load_index
+from pipeline.models.commenting.similar_articles import build_index, find_nearest
 
 ARTICLES = [
     ["雨", "下", "了", "一", "天", "，", "河", "涨", "了"],
@@ -90,16 +88,6 @@ def test_no_word_in_common_is_no_neighbour() -> None:
     assert nearest.places.tolist() == [[-1, -1]] * 3
     assert not nearest.cosines.any()
     assert find_nearest(build_index(make_series(ARTICLES)), make_series([]), 2).places.shape == (0, 2)
-
-
-def test_a_kept_index_finds_the_same(tmp_path: Path) -> None:
-    """Words and tensors are the whole index."""
-    indexed = build_index(make_series(ARTICLES))
-    save_file(indexed.tensors, tmp_path / "index.safetensors")
-    loaded = load_index(indexed.words, load_file(tmp_path / "index.safetensors"))
-    nearest, loaded_nearest = (find_nearest(index, make_series(ARTICLES), 3) for index in (indexed, loaded))
-    assert np.array_equal(nearest.places, loaded_nearest.places)
-    assert np.array_equal(nearest.cosines, loaded_nearest.cosines)
 
 
 def test_what_cannot_be_indexed_or_found() -> None:

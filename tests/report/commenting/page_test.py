@@ -11,56 +11,54 @@ from pipeline.errors import BadInput
 from pipeline.papers.commenting import list_claims
 from pipeline.report.commenting.metric_sections import EXAMPLES, LONG
 from pipeline.report.commenting.page import Commenting, render
-from tests.report.commenting.rows import (
-    CATEGORIES,
-    CORRELATIONS,
-    GRADES,
-    HISTORY,
-    SCATTER,
-    SENSITIVITY,
-    SYSTEM_ROWS,
-)
+from tests.report.commenting import rows as data
 from tests.support.pages import HOSTILE, check_names, check_sections, tables, texts
 
 DAY = "2026-11-22"
-STATISTICS = pl.DataFrame(
-    [(split, metric, value * (1 + i), paper)
-     for metric, value, papers in (
-         ("article_count", 120.0, (191_502.0, 5000.0, 1610.0)), ("upvotes_per_comment", 3.456, (5.9, 4.9, 3.4)),
-         ("title_words", 14.5, (None, None, None)))
-     for i, (split, paper) in enumerate(zip(("train", "validation", "test"), papers, strict=True))],
-    schema=["split", "metric", "value", "paper"], orient="row", infer_schema_length=None,
+
+
+def make_frame(columns: str, *rows: tuple[Any, ...]) -> pl.DataFrame:
+    """Make a frame of rows, whose columns are separated by blanks."""
+    return pl.DataFrame(rows, schema=columns.split(), orient="row", infer_schema_length=None)
+
+
+STATISTICS = make_frame(
+    "split metric value paper",
+    ("train", "article_count", 120.0, 191_502.0), ("validation", "article_count", 240.0, 5000.0),
+    ("test", "article_count", 360.0, 1610.0), ("train", "upvotes_per_comment", 3.456, 5.9),
+    ("validation", "upvotes_per_comment", 6.912, 4.9), ("test", "upvotes_per_comment", 10.368, 3.4),
+    ("train", "title_words", 14.5, None), ("validation", "title_words", 29.0, None),
+    ("test", "title_words", 43.5, None),
 )  # fmt: skip
-KAPPA = pl.DataFrame(
-    {"weights": ["quadratic", "linear"], "value": [0.642, 0.511], "low": [0.6, 0.48], "high": [0.68, 0.54],
-     "n": [4000, 4000]}
-)  # fmt: skip
+KAPPA = make_frame(
+    "weights value low high n", ("quadratic", 0.642, 0.6, 0.68, 4000), ("linear", 0.511, 0.48, 0.54, 4000)
+)
 COMMENTS = (
     ("地铁新线周末开通", "终于不用换乘两次了,给施工队点赞!", 4.0, 0.47, 4.2, 0.38, 2.7, 0.4, 4.1),
     ("地铁新线周末开通", "好。", 2.0, 0.1, 2.1, 0.8, 4.6, 0.05, 2.0),
     ("A library opens on a ferry", "My children will never want to get off. " * 10, 3.5, 0.62, 4.8, 0.5, 3.2, 0.3, 3.4),
     ("A library opens on a ferry", "Books, books, I love you.", 3.0, 0.4, 3.9, 0.45, 3.5, 0.19, 3.2),
     (HOSTILE[0], "Is this a title?", 1.0, 0.2, 2.5, 0.2, 2.5, 0.1, 2.5),
-)  # fmt: skip
-EXAMPLE_ROWS = pl.DataFrame(
-    [(title, text, grade, metric, weighted, numbers[2 * i], numbers[2 * i + 1])
-     for title, text, grade, *numbers in COMMENTS
-     for i, (metric, weighted) in enumerate((("meteor", False), ("bleu_1", False), ("meteor", True)))],
-    schema=["title", "text", "grade", "metric", "is_weighted", "value", "normalised"], orient="row",
-)  # fmt: skip
-NUMBERS = pl.DataFrame(
-    {"metric": ["spearman", "mean_absolute_error"], "split": ["test", "test"], "subset": ["quality", "upvotes"],
-     "value": [0.41, 0.7], "baseline": [0.22, 0.9], "baseline_name": ["length", "mean"], "pair_count": [1200, 1190]}
-)  # fmt: skip
-ERRATA = pl.DataFrame(
-    {"system": ["commenting"] * 2, "place": ["table 4", None],
-     "claim": ["weights help each metric", "IR-TC leads in 4 of 9 rows"],
-     "found": ["BLEU-1 falls from 0.2145 to 0.2076", "4 of 9"], "holds": [False, True]}
-)  # fmt: skip
+)
+METRICS = (("meteor", False), ("bleu_1", False), ("meteor", True))
+EXAMPLE_ROWS = make_frame(
+    "title text grade metric is_weighted value normalised",
+    *[(*row[:3], *metric, *row[3 + 2 * i : 5 + 2 * i]) for row in COMMENTS for i, metric in enumerate(METRICS)],
+)
+NUMBERS = make_frame(
+    "metric split subset value baseline baseline_name pair_count",
+    ("spearman", "test", "quality", 0.41, 0.22, "length", 1200),
+    ("mean_absolute_error", "test", "upvotes", 0.7, 0.9, "mean", 1190),
+)
+ERRATA = make_frame(
+    "system place claim found holds",
+    ("commenting", "table 4", "weights help each metric", "BLEU-1 falls from 0.2145 to 0.2076", False),
+    ("commenting", None, "IR-TC leads in 4 of 9 rows", "4 of 9", True),
+)
 SIGNATURE = "meteor|preset:2005|weights:s/5|undertone:0.6"
 DATA = Commenting(
-    STATISTICS, CATEGORIES, GRADES, KAPPA, CORRELATIONS, SCATTER, SENSITIVITY, SYSTEM_ROWS, EXAMPLE_ROWS, NUMBERS,
-    HISTORY, ERRATA, [SIGNATURE],
+    STATISTICS, data.CATEGORIES, data.GRADES, KAPPA, data.CORRELATIONS, data.SCATTER, data.SENSITIVITY,
+    data.SYSTEM_ROWS, EXAMPLE_ROWS, NUMBERS, data.HISTORY, ERRATA, [SIGNATURE],
 )  # fmt: skip
 TITLES = {
     "statistics": "What the corpus is made of", "categories": "What the articles are about",
@@ -72,193 +70,201 @@ TITLES = {
 }  # fmt: skip
 
 
+def read_table(html: str, part: str) -> list[list[str]]:
+    """Read the table of a part."""
+    return tables(html)[TITLES[part]]
+
+
 @pytest.fixture(scope="module")
-def whole() -> str:
-    """The page of every part."""
+def html() -> str:
+    """Render the page of every part."""
     return render(DAY, DATA)
 
 
-def test_every_part_is_there(whole: str) -> None:
+def test_every_part_is_there(html: str) -> None:
     """Parts stand in their order with seven figures; nothing lacks, and the metrics are named."""
-    check_sections(whole, list(TITLES.values()), 7)
-    assert "Not measured" not in texts(whole)
-    assert SIGNATURE in texts(whole)
-    assert "40 graded comments 10 metrics against people 5 commenters" in texts(whole)
+    check_sections(html, list(TITLES.values()), 7)
+    assert "Not measured" not in texts(html)
+    assert SIGNATURE in texts(html)
+    assert "40 graded comments 10 metrics against people 5 commenters" in texts(html)
 
 
-def test_statistics_stand_beside_table_2(whole: str) -> None:
-    """Splits stand in their order, each measure's paper row below it where the paper has one."""
-    assert tables(whole)[TITLES["statistics"]] == [
-        ["article count", "here", "120", "240", "360"],
-        ["article count", "in the paper", "191,502", "5,000", "1,610"],
+MEANS = data.GRADES.group_by("item_id").agg(pl.col("grade").mean())["grade"]
+NUMBER_ROWS = [
+    ["mean absolute error", "upvotes", "test", "mean", "0.700", "0.900", "−0.200", "1,190"],
+    ["spearman", "quality", "test", "length", "0.410", "0.220", "+0.190", "1,200"],
+]
+
+
+@pytest.mark.parametrize(
+    ("part", "first", "last"),
+    [
+        # splits stand in their order, each measure's paper row below it where the paper has one
+        ("statistics", ["article count", "here", "120", "240", "360"], ["title words", "here", "14.5", "29", "43.5"]),
+        ("categories", ["社会", "900", "10.6"], ["not known", "100", "1.2"]),
+        # mean and deviation are of comments; 13 of the 40 have a 5 of one rater at least
+        (
+            "grades",
+            ["here", "40", "80", f"{MEANS.mean():.2f}", f"{MEANS.std():.2f}", "32.5"],
+            ["in the paper", "43,470", "86,940", "3.6", "0.6", "20"],
+        ),
+        # each kappa has the paper's beside it (AAC-09)
+        (
+            "kappa",
+            ["linear", "0.511 0.480 to 0.540", "0.59", "4,000"],
+            ["quadratic", "0.642 0.600 to 0.680", "0.59", "4,000"],
+        ),
+        ("numbers", *NUMBER_ROWS),
+    ],
+)
+def test_numbers_stand_in_their_rows(html: str, part: str, first: list[str], last: list[str]) -> None:
+    """The first and the last row of a table hold what was measured, beside the paper's."""
+    rows = read_table(html, part)
+    assert (rows[0], rows[-1]) == (first, last)
+
+
+def test_statistics_stand_beside_table_2(html: str) -> None:
+    """The paper's row is below ours; all categories are in the table, also those that are not drawn."""
+    rows = read_table(html, "statistics")
+    assert rows[1] == ["article count", "in the paper", "191,502", "5,000", "1,610"]
+    assert rows[2:4] == [
         ["upvotes per comment", "here", "3.46", "6.91", "10.37"],
         ["upvotes per comment", "in the paper", "5.9", "4.9", "3.4"],
-        ["title words", "here", "14.5", "29", "43.5"],
     ]
+    assert len(rows) == 5
+    assert len(read_table(html, "categories")) == data.CATEGORIES.height
 
 
-def test_categories_are_all_in_the_table(whole: str) -> None:
-    """The table has the categories that are not drawn too, with one that is not known."""
-    found = tables(whole)[TITLES["categories"]]
-    assert found[0] == ["社会", "900", "10.6"]
-    assert found[-1] == ["not known", "100", "1.2"]
-    assert len(found) == CATEGORIES.height
-
-
-def test_grades_and_kappa_stand_beside_the_papers(whole: str) -> None:
-    """Mean and deviation are of comments, a 5 of one rater is enough; each kappa has the paper's beside it (AAC-09).
-
-    13 of the 40 comments have a 5; mean and deviation are polars' own.
-    """
-    means = GRADES.group_by("item_id").agg(pl.col("grade").mean())["grade"]
-    found = tables(whole)
-    assert found[TITLES["grades"]] == [
-        ["here", "40", "80", f"{means.mean():.2f}", f"{means.std():.2f}", "32.5"],
-        ["in the paper", "43,470", "86,940", "3.6", "0.6", "20"],
-    ]
-    assert found[TITLES["kappa"]] == [
-        ["linear", "0.511 0.480 to 0.540", "0.59", "4,000"], ["quadratic", "0.642 0.600 to 0.680", "0.59", "4,000"]
-    ]  # fmt: skip
-
-
-def test_grades_on_another_scale_are_not_held_against_the_papers() -> None:
+def test_grades_on_another_scale_are_not_compared_with_the_papers() -> None:
     """Grades in [0, 1] have no 5, and the paper's mean is not drawn among them."""
-    crowd = pl.DataFrame({"item_id": ["a", "b", "c"], "grade": [0.2, 0.9, 1.0]})
-    html = render(DAY, Commenting(grades=crowd))
-    assert tables(html)[TITLES["grades"]][0] == ["here", "3", "3", "0.70", "0.44", "–"]
+    html = render(DAY, Commenting(grades=pl.DataFrame({"item_id": ["a", "b", "c"], "grade": [0.2, 0.9, 1.0]})))
+    assert read_table(html, "grades")[0] == ["here", "3", "3", "0.70", "0.44", "–"]
     assert "mean in the paper" not in html
     assert "Grades run from 0.2 to 1;" in texts(html)
 
 
-def test_correlations_stand_with_weights_and_without(whole: str) -> None:
+def test_correlations_stand_with_weights_and_without(html: str) -> None:
     """Plain and weighted share a row with their difference and the paper's two; the sentence counts gains."""
-    found = tables(whole)[TITLES["correlations"]]
-    first = [unescape(cell).replace("\u00a0", " ") for cell in found[0]]
-    assert first == [
+    rows = read_table(html, "correlations")
+    assert [unescape(cell).replace("\u00a0", " ") for cell in rows[0]] == [
         "METEOR", "Spearman's ρ", "0.560 0.540 to 0.580", "< 0.0001", "0.590 0.570 to 0.610", "< 0.0001",
         "0.030 0.020 to 0.040", "0.5595", "0.5902", "9,660"
     ]  # fmt: skip
-    assert found[3][6] == "−0.007 −0.017 to 0.003"
-    assert found[5][0] == "human grades"
-    assert found[5][4:7] == ["–", "–", "–"]
-    assert len(found) == 12
-    said = texts(whole).replace("\u00a0", " ")
-    assert (
-        "Weights raise Spearman's ρ of 4 of 5 metrics (4 beyond chance; 0 fall beyond it), Pearson's r of 4 of" in said
-    )
+    assert rows[3][6] == "−0.007 −0.017 to 0.003"
+    assert rows[5][0] == "human grades"
+    assert rows[5][4:7] == ["–", "–", "–"]
+    assert len(rows) == 12
+    gains = "Spearman's ρ of 4 of 5 metrics (4 beyond chance; 0 fall beyond it), Pearson's r of 4 of"
+    assert f"Weights raise {gains}" in texts(html).replace("\u00a0", " ")
 
 
 def test_a_difference_without_an_interval_is_that_of_the_values() -> None:
     """Without a measured difference the page subtracts plain from weighted, and calls nothing sure."""
-    bare = CORRELATIONS.with_columns(
-        pl.lit(None, pl.Float64).alias(name) for name in ("difference", "difference_low", "difference_high")
-    )
-    html = render(DAY, Commenting(correlations=bare))
-    assert [row[6] for row in tables(html)[TITLES["correlations"]]][:4] == ["0.030", "0.030", "0.030", "−0.007"]
+    names = ("difference", "difference_low", "difference_high")
+    rows = data.CORRELATIONS.with_columns(pl.lit(None, pl.Float64).alias(name) for name in names)
+    html = render(DAY, Commenting(correlations=rows))
+    assert [row[6] for row in read_table(html, "correlations")][:4] == ["0.030", "0.030", "0.030", "−0.007"]
     assert "of 4 of 5 metrics (0 beyond chance;" in texts(html)
-    plain = CORRELATIONS.filter(~pl.col("is_weighted"))
+    plain = data.CORRELATIONS.filter(~pl.col("is_weighted"))
     assert "No metric is here with weights and without" in texts(render(DAY, Commenting(correlations=plain)))
 
 
-def test_weights_stand_beside_the_papers_ratios(whole: str) -> None:
+def test_weights_stand_beside_the_papers_ratios(html: str) -> None:
     """Ratios of table 7 are 0.95 for METEOR and 0.69 to 0.75 for ROUGE-L; BLEU-4 is not in it (AAC-18)."""
-    found = tables(whole)[TITLES["sensitivity"]]
-    assert found[:3] == [
+    rows = read_table(html, "sensitivity")
+    assert rows[:3] == [
         ["METEOR", "(s−1)/4", "0.570", "0.570", "0.650", "0.95"],
         ["METEOR", "s/5", "0.560", "0.560", "0.720", "0.95"],
         ["METEOR", "s/max", "0.580", "0.580", "0.900", "0.95"],
     ]
-    assert found[3][5] == "0.69 to 0.75"
-    assert found[-1][::5] == ["BLEU-4", "–"]
+    assert rows[3][5] == "0.69 to 0.75"
+    assert rows[-1][::5] == ["BLEU-4", "–"]
 
 
-def test_systems_are_ranked(whole: str) -> None:
+def test_systems_are_ranked(html: str) -> None:
     """The best of a row is starred, ties both; the paper's row is below ours; the sentence says who wins how often."""
-    found = tables(whole)[TITLES["systems"]]
-    assert found[0] == ["METEOR", "here", "0.137", "★ 0.138", "0.061", "0.084", "0.078", "+0.80", "1,609 to 1,610"]
-    assert found[1] == ["METEOR", "in the paper", "0.137", "★ 0.138", "0.061", "0.084", "0.078", "+0.80", "–"]
-    assert found[6][2:6] == ["★ 0.373", "–", "0.298", "★ 0.373"]
-    assert found[8][:4] == ["human grades", "here", "2.800", "★ 2.900"]
-    assert found[8][7] == "–"
-    assert "4 metrics put first IR-TC (2), IR-T (1), Att (1), Att-TC (1); people put first IR-TC." in texts(whole)
+    rows = read_table(html, "systems")
+    assert rows[0] == ["METEOR", "here", "0.137", "★ 0.138", "0.061", "0.084", "0.078", "+0.80", "1,609 to 1,610"]
+    assert rows[1] == ["METEOR", "in the paper", "0.137", "★ 0.138", "0.061", "0.084", "0.078", "+0.80", "–"]
+    assert rows[6][2:6] == ["★ 0.373", "–", "0.298", "★ 0.373"]
+    assert rows[8][:4] == ["human grades", "here", "2.800", "★ 2.900"]
+    assert rows[8][7] == "–"
+    assert "4 metrics put first IR-TC (2), IR-T (1), Att (1), Att-TC (1); people put first IR-TC." in texts(html)
 
 
-def test_examples_are_those_furthest_apart(whole: str) -> None:
+def test_examples_are_those_furthest_apart(html: str) -> None:
     """Pairs stand in the order of tables 5 and 6, the widest gap first; a long comment is cut."""
-    found = tables(whole)[TITLES["examples"]]
-    assert [row[0] for row in found] == ["METEOR / BLEU-1"] * EXAMPLES + ["METEOR / W-METEOR"] * EXAMPLES
-    assert found[0] == [
-        "METEOR / BLEU-1", "地铁新线周末开通", "好。", "2.0", "2.1 (0.10)", "2.0 (0.05)", "4.6 (0.80)", "2.5"
-    ]  # fmt: skip
-    assert found[EXAMPLES][2].endswith("…")
-    assert len(found[EXAMPLES][2]) <= LONG + 1
-    assert found[EXAMPLES][-1] == "1.4"
+    rows = read_table(html, "examples")
+    assert [row[0] for row in rows] == ["METEOR / BLEU-1"] * EXAMPLES + ["METEOR / W-METEOR"] * EXAMPLES
+    assert rows[0][1:] == ["地铁新线周末开通", "好。", "2.0", "2.1 (0.10)", "2.0 (0.05)", "4.6 (0.80)", "2.5"]
+    assert rows[EXAMPLES][2].endswith("…")
+    assert len(rows[EXAMPLES][2]) <= LONG + 1
+    assert rows[EXAMPLES][-1] == "1.4"
 
 
-def test_numbers_history_and_errata(whole: str) -> None:
-    """A number stands beside its baseline; of each commenter the best epoch is told; a claim holds or does not."""
-    found = tables(whole)
-    assert found[TITLES["numbers"]] == [
-        ["mean absolute error", "upvotes", "test", "mean", "0.700", "0.900", "−0.200", "1,190"],
-        ["spearman", "quality", "test", "length", "0.410", "0.220", "+0.190", "1,200"],
-    ]
-    assert [row[0] for row in found[TITLES["history"]]] == ["Seq2seq", "Att", "Att-TC", "cnn relevance"]
-    assert found[TITLES["history"]][0] == ["Seq2seq", "5", "3.200", "3.720", "3.720", "4"]
-    assert [row[1::3] for row in found[TITLES["errata"]]] == [["table 4", "no"], ["–", "yes"]]
-    assert "1 of 2 claims hold, 1 do not" in texts(whole)
+def test_history_and_errata(html: str) -> None:
+    """Each commenter has its best epoch; a claim holds or does not."""
+    history = read_table(html, "history")
+    assert [row[0] for row in history] == ["Seq2seq", "Att", "Att-TC", "cnn relevance"]
+    assert history[0] == ["Seq2seq", "5", "3.200", "3.720", "3.720", "4"]
+    assert [row[1::3] for row in read_table(html, "errata")] == [["table 4", "no"], ["–", "yes"]]
+    assert "1 of 2 claims hold, 1 do not" in texts(html)
 
 
 def test_what_the_paper_claims_fits_the_page() -> None:
-    """The claims of `papers.commenting` go on the page as they are; one cannot be told from the numbers."""
-    found = tables(render(DAY, Commenting(errata=list_claims())))[TITLES["errata"]]
-    assert len(found) == list_claims().height
-    assert {row[4] for row in found} == {"yes", "no", "cannot be told"}
+    """The claims of `papers.commenting` go on the page as they are; for one the numbers give no answer."""
+    rows = read_table(render(DAY, Commenting(errata=list_claims())), "errata")
+    assert len(rows) == list_claims().height
+    assert {row[4] for row in rows} == {"yes", "no", "cannot be told"}
 
 
-def test_same_rows_same_bytes(whole: str) -> None:
+def test_same_rows_same_bytes(html: str) -> None:
     """Rows in another order give the same page, but for statistics and errata, which stand as they come."""
-    frames = {
-        name: getattr(DATA, name).sample(fraction=1, shuffle=True, seed=2)
-        for name in TITLES if name not in {"statistics", "errata"}
-    }  # fmt: skip
-    assert render(DAY, DATA._replace(**frames)) == whole
+    names = TITLES.keys() - {"statistics", "errata"}
+    frames = {name: getattr(DATA, name).sample(fraction=1, shuffle=True, seed=2) for name in names}
+    assert render(DAY, DATA._replace(**frames)) == html
 
 
-def test_names_stay_text(whole: str) -> None:
+def test_names_stay_text(html: str) -> None:
     """Hostile titles, comments, categories and names add no element and no handler."""
     frames: dict[str, Any] = {}
     for i, name in enumerate(TITLES):
         row = getattr(DATA, name).head(1)
-        strings = [c for c, dtype in row.schema.items() if dtype == pl.String and c != "coefficient"]
-        mine = [HOSTILE[(i + k) % len(HOSTILE)] for k in range(2)]
-        frames[name] = pl.concat(row.with_columns(pl.lit(text).alias(column) for column in strings) for text in mine)
+        strings = [c for c, kind in row.schema.items() if kind == pl.String and c != "coefficient"]
+        names = [HOSTILE[(i + k) % len(HOSTILE)] for k in range(2)]
+        frames[name] = pl.concat(row.with_columns(pl.lit(text).alias(column) for column in strings) for text in names)
     frames["examples"] = pl.concat(
-        EXAMPLE_ROWS.tail(3).with_columns(pl.lit(text).alias("title"), pl.lit(text).alias("text"))
-        for text in HOSTILE[:EXAMPLES]
+        EXAMPLE_ROWS.tail(3).with_columns(title=pl.lit(text), text=pl.lit(text)) for text in HOSTILE[:EXAMPLES]
     )
-    check_names(render(HOSTILE[0], Commenting(**frames, signatures=HOSTILE)), whole, 2)
+    check_names(render(HOSTILE[0], Commenting(**frames, signatures=HOSTILE)), html, 2)
 
 
-def test_numbers_that_are_none_are_dashes() -> None:
+def test_missing_numbers_are_dashes() -> None:
     """Null and NaN are both a dash, and rank nothing first."""
-    nothing = SYSTEM_ROWS.with_columns(value=pl.lit(float("nan")))
-    html = render(DAY, Commenting(systems=nothing, numbers=NUMBERS.with_columns(baseline=None)))
+    systems = data.SYSTEM_ROWS.with_columns(value=pl.lit(float("nan")))
+    html = render(DAY, Commenting(systems=systems, numbers=NUMBERS.with_columns(baseline=None)))
     assert "nan" not in texts(html)
-    assert not any("★" in cell for row in tables(html)[TITLES["systems"]] if row[1] == "here" for cell in row)
+    assert not any("★" in cell for row in read_table(html, "systems") if row[1] == "here" for cell in row)
     assert "Nothing ranks them" in texts(html)
-    assert tables(html)[TITLES["numbers"]][0][5:7] == ["–", "–"]
+    assert read_table(html, "numbers")[0][5:7] == ["–", "–"]
+
+
+RHO = pl.concat_str(pl.lit("rho"), pl.int_range(pl.len()))
+NO_NUMBER = pl.lit(None, pl.Float64)
 
 
 @pytest.mark.parametrize(
-    ("name", "frame", "said"),
+    ("frames", "message"),
     [
-        ("correlations", CORRELATIONS.with_columns(coefficient=pl.concat_str(pl.lit("rho"), pl.int_range(pl.len()))),
-         "correlations: expected a coefficient of spearman, pearson, found rho0"),
-        ("grades", GRADES.with_columns(grade=pl.lit(None, pl.Float64)), "grades: expected a value of grade, found 80"),
-        ("scatter", SCATTER.with_columns(value=pl.lit(None, pl.Float64)), "scatter: expected a row with value"),
+        (
+            {"correlations": data.CORRELATIONS.with_columns(coefficient=RHO)},
+            "correlations: expected a coefficient of spearman, pearson, found rho0",
+        ),
+        ({"grades": data.GRADES.with_columns(grade=NO_NUMBER)}, "grades: expected a value of grade, found 80"),
+        ({"scatter": data.SCATTER.with_columns(value=NO_NUMBER)}, "scatter: expected a row with value"),
     ],
-)  # fmt: skip
-def test_what_cannot_be_shown_is_an_error(name: str, frame: pl.DataFrame, said: str) -> None:
-    """A missing column or value, a row that is there twice and an unknown coefficient are told by name."""
-    with pytest.raises(BadInput, match=re.escape(said)):
-        render(DAY, Commenting(**{name: frame}))
+)
+def test_what_cannot_be_shown_is_an_error(frames: dict[str, pl.DataFrame], message: str) -> None:
+    """An unknown coefficient, and parts without a number, are named."""
+    with pytest.raises(BadInput, match=re.escape(message)):
+        render(DAY, Commenting(**frames))

@@ -9,7 +9,7 @@ import pytest
 from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.models.decoding import Decoding
-from pipeline.tasks.commenting import commenters, corpus, generated, writing
+from pipeline.tasks.commenting import commenters, corpus, generated
 from pipeline.tasks.record import model_registry
 
 DAY = sample.DAY
@@ -63,7 +63,7 @@ def test_real_comments_stand_beside(sample_corpus: Path) -> None:
 def test_an_article_without_a_comment_is_dropped(sample_corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What gets no comment is in `dropped` with the reason, and the funnel adds up."""
     commenters.train(DAY, "ir_tc", changes=RETRIEVAL)
-    monkeypatch.setattr(writing, "_retrieve", lambda *_: pl.DataFrame(schema=writing.SCHEMA))
+    monkeypatch.setattr(generated, "_retrieve", lambda *_: pl.DataFrame(schema=generated.SCHEMA))
     assert generated.generate(DAY, "ir_tc") == 0
     dropped = warehouse.scan("dropped", pl.col("step") == generated.STEP).collect()
     assert dropped["reason"].to_list() == ["no_comment"] * 6
@@ -77,7 +77,7 @@ def test_a_file_becomes_a_model_that_comments(tmp_path: Path) -> None:
     history = commenters.train_file("seq2seq", data, tmp_path / "model", WRITER)
     assert {("loss", "train"), ("loss", "validation")} == set(history.select("metric", "split").iter_rows())
     rows = pl.DataFrame({"title": ["新桥今天通车", "A new bridge"], "content": ["桥长三公里", None], "id": [7, 8]})
-    comments = writing.comment(rows, str(tmp_path / "model"), decoding=Decoding(best=2, longest=5))
+    comments = generated.comment(rows, str(tmp_path / "model"), decoding=Decoding(best=2, longest=5))
     assert comments["id"].to_list() == [7, 7, 8, 8]
     assert comments.drop_nulls("comment")["signature"].str.starts_with("seq2seq|model:").all()
 
@@ -94,10 +94,10 @@ def test_a_pretrained_model_is_fitted_and_comments(sample_corpus: Path, tmp_path
     assert history["epoch"].to_list() == [1]
     rows = pl.DataFrame({"title": ["公交改线", "新桥"], "content": [None, "桥长三公里"]})
     decoding, folder = Decoding(method="sample", best=2, longest=6), str(tmp_path / "model")
-    comments = writing.comment(rows, folder, decoding=decoding)
+    comments = generated.comment(rows, folder, decoding=decoding)
     assert comments.height == 4
     assert comments.drop_nulls()["signature"].str.starts_with("pretrained|model:").all()
-    assert comments.equals(writing.comment(rows, folder, decoding=decoding))
+    assert comments.equals(generated.comment(rows, folder, decoding=decoding))
     assert generated.generate(DAY, "pretrained", ref=folder, decoding=Decoding(method="sample", longest=6)) == 6
     generated_comments = warehouse.scan("generated_comments").collect()
     assert set(generated_comments["system"]) == {"pretrained"}
@@ -108,8 +108,8 @@ def test_a_pretrained_model_is_fitted_and_comments(sample_corpus: Path, tmp_path
 
 def test_words_are_joined_as_their_language_has_it() -> None:
     """Chinese words stand without blanks, Latin ones and numbers with."""
-    assert writing.join_words(["我", "用", "iPhone", "8", "拍", "的"], "zh") == "我用iPhone 8拍的"
-    assert writing.join_words(["so", "far", "away"], "en") == "so far away"
+    assert generated.join_words(["我", "用", "iPhone", "8", "拍", "的"], "zh") == "我用iPhone 8拍的"
+    assert generated.join_words(["so", "far", "away"], "en") == "so far away"
 
 
 def test_a_file_without_comments_is_refused(tmp_path: Path) -> None:

@@ -92,6 +92,9 @@ def test_eight_pairs_are_learnt_by_heart(result: TrainingResult) -> None:
     """Beam search writes every comment word for word; two articles of one title get theirs by content alone."""
     assert write_comments(result) == [comment for *_, comment in PAIRS]
     assert result.history["validation_loss"][-1] < 0.1 < result.history["validation_loss"][0]
+    assert result.history["epoch"].to_list() == list(range(1, 61))
+    assert json.loads(json.dumps(result.config)) == result.config
+    assert asdict(TINY).items() <= result.config.items()
 
 
 @pytest.mark.parametrize("profile", ["seq2seq", "att"])
@@ -152,15 +155,6 @@ def test_too_long_comments_are_cut_or_discarded() -> None:
     assert fit(*frames, beyond).config["words"][4:] == ["乙", "二", "甲"]
 
 
-def test_a_cut_comment_has_no_end() -> None:
-    """One that learnt of cut comments alone goes on to the longest length; probabilities add up to 1 all the same."""
-    frames = make_data([("甲", "乙", "一 二 三 四 五")] * 2)
-    result = fit(*frames, replace(TINY, comment_words=3, epochs=30))
-    ((words, log_probability),) = generate(load_result(result), ([["甲"]], [["乙"]]), Decoding(longest=3))
-    assert words == ["一", "二", "三"]
-    assert log_probability > math.log(0.8)
-
-
 def test_words_of_long_comments_count_as_those_of_short_ones() -> None:
     """Two comments of different length, a batch each, are learnt from as they are in one batch."""
     frames = make_data([("甲", "乙", "一"), ("甲", "乙", "一 二 三 四 五 六")])
@@ -190,22 +184,23 @@ def test_the_loss_is_of_words_and_ends(result: TrainingResult) -> None:
 
 @pytest.mark.parametrize("profile", list(PROFILES))
 def test_resuming_equals_not_stopping(tmp_path: Path, profile: str) -> None:
-    """Killed after an epoch and begun anew, with dropout, it ends with the same bits as one that was not."""
+    """Killed after an epoch and begun again, with dropout, it ends with the same bits as one that was not."""
     setting = PROFILES[profile]
     recipe = replace(SHORT, source=setting.source, has_attention=setting.has_attention)
-    uninterrupted, state = fit(*make_data(validation=2), recipe), tmp_path / "state"
+    frames, state = make_data(validation=2), tmp_path / "state"
+    uninterrupted = fit(*frames, recipe)
     with killed_after(1):
-        fit(*make_data(validation=2), recipe, state)
+        fit(*frames, recipe, state)
     torch.manual_seed(99)
-    assert equal(fit(*make_data(validation=2), recipe, state), uninterrupted)
-    assert equal(fit(*make_data(validation=2), recipe, state), uninterrupted)  # nothing is left to do
-    assert not equal(fit(*make_data(validation=2), replace(recipe, seed=7)), uninterrupted)
+    assert equal(fit(*frames, recipe, state), uninterrupted)
+    assert equal(fit(*frames, recipe, state), uninterrupted)  # nothing remains to do
+    assert not equal(fit(*frames, replace(recipe, seed=7)), uninterrupted)
     with pytest.raises(BadInput, match="state: this state is of a training on other data"):
         fit(*make_data(validation=3), recipe, state)
 
 
 def test_the_best_epoch_is_kept() -> None:
-    """The weights are those of the epoch with the least validation loss, not of the last; test articles are let be."""
+    """The weights are those of the epoch with the least validation loss, not of the last; test articles are ignored."""
     articles, comments = make_data(validation=4)
     result = fit(articles, comments, replace(TINY, epochs=20))
     best = result.config["best_epoch"]
@@ -241,23 +236,16 @@ def test_hyperparameters_of_the_paper() -> None:
         make_recipe("att", long_comments="keep")
 
 
-def test_what_came_of_it_is_told(result: TrainingResult) -> None:
-    """The configuration is JSON and holds the recipe; the history has a row an epoch."""
-    assert json.loads(json.dumps(result.config)) == result.config
-    assert asdict(TINY).items() <= result.config.items()
-    assert result.history["epoch"].to_list() == list(range(1, 61))
-    assert result.history.columns == ["epoch", "train_loss", "validation_loss"]
-
-
 def test_rows_that_cannot_be_learnt_from() -> None:
     """No training part is bad input, as is a broken loss; `relevance_test` has what frames may lack."""
     articles, comments = make_data()
-    with pytest.raises(BadInput, match="split 'train': expected at least one"):
-        fit(articles.with_columns(split=pl.lit("test")), comments, SHORT)
-    with pytest.raises(BadInput, match="there is no column content"):
-        fit(articles.drop("content"), comments, SHORT)
-    with pytest.raises(BadInput, match="in epoch 1: the learning rate is too high"):
-        fit(articles, comments, replace(SHORT, learning_rate=float("inf")))
+    for message, rows, recipe in (
+        ("split 'train': expected at least one", articles.with_columns(split=pl.lit("test")), SHORT),
+        ("there is no column content", articles.drop("content"), SHORT),
+        ("in epoch 1: the learning rate is too high", articles, replace(SHORT, learning_rate=float("inf"))),
+    ):
+        with pytest.raises(BadInput, match=message):
+            fit(rows, comments, recipe)
 
 
 def test_empty_titles_contents_and_comments() -> None:

@@ -94,12 +94,11 @@ def test_relevance_is_the_softmax_over_the_candidates(result: TrainingResult, co
     articles, comments = corpus()
     validation = articles.filter(pl.col("split") == "validation")
     words, model = result.config["words"], commenter.model
-    looked_for = model.encode_articles(
-        number_words(relevance.list_first_words(validation, SMALL), words, 430).pad(np.arange(8))
-    )
+    article_texts = number_words(relevance.list_first_words(validation, SMALL), words, 430)
+    queries = model.encode_articles(article_texts.pad(np.arange(8)))
     distinct = comments.unique("text", keep="first", maintain_order=True)
     vectors = model.encode_comments(number_words(distinct["words"], words, 50).pad(np.arange(distinct.height)))
-    conv = model.score(looked_for.unsqueeze(1), vectors).detach().double().numpy()
+    conv = model.score(queries.unsqueeze(1), vectors).detach().double().numpy()
     place = {text: i for i, text in enumerate(distinct["text"])}
     for row in range(8):
         part = rows.filter(pl.col("row") == row)
@@ -159,23 +158,13 @@ def test_stage_1_reads_all_words() -> None:
     assert rows["article_id"].str.starts_with("a5").to_list() == [True]
 
 
-def test_texts_are_kept_once(result: TrainingResult) -> None:
+def test_texts_are_stored_once(result: TrainingResult) -> None:
     """The bank has each training comment's id, each distinct text once, and nothing of other splits."""
     articles, comments = corpus()
     train = comments.join(articles.filter(pl.col("split") == "train"), on="article_id", how="semi")
     assert len(result.tensors["bank.text_of"]) == train.height
     assert len(result.tensors["bank.text_at"]) - 1 == train["text"].n_unique() < train.height
     assert len(result.tensors["bank.text"]) == sum(len(text.encode()) for text in train["text"].unique())
-
-
-def test_an_interrupted_fit_ends_as_an_uninterrupted_one(tmp_path: Path) -> None:
-    """The same tensors to the bit, so that the folder has the same name."""
-    recipe = replace(TINY, epochs=2)
-    uninterrupted = fit(*corpus(), recipe)
-    fit(*corpus(), TINY, tmp_path / "state.safetensors")
-    resumed = fit(*corpus(), recipe, tmp_path / "state.safetensors")
-    first, second = (registry.add(tmp_path / "models", *training[:2]) for training in (uninterrupted, resumed))
-    assert first == second
 
 
 def test_comments_need_id_and_text() -> None:
