@@ -32,21 +32,15 @@ def test_perplexity_change_is_of_the_second_sentence_against_the_first() -> None
     assert comparisons.perplexity_change(Numbered(), [["1", "3"]], [["3"]]).tolist() == [1]
 
 
-def test_perplexity_change_takes_as_many_calls_as_both_have_units() -> None:
-    """2n of table 2 where both have n (NDD-22)."""
-    model = Drawn()
-    comparisons.perplexity_change(model, [list("abcd")], [list("abce")])
-    assert model.ask_count == 8
-
-
 def test_cosine_is_that_of_the_first_states() -> None:
     """1 of the same direction, 0 of a right angle, -1 of the opposite (NDD-02)."""
     first, second = [["1", "0"], ["1", "0"], ["1", "1"]], [["2", "0"], ["0", "3"], ["-1", "-1"]]
     assert comparisons.cosine(Numbered(), first, second) == pytest.approx([1, 0, -1])
 
 
-def test_cosine_takes_one_call_a_sentence() -> None:
-    """2 of table 2 a pair (NDD-22)."""
-    model = Drawn()
-    comparisons.cosine(model, [list("ab")], [list("ac")])
-    assert model.ask_count == 2
+def test_calls_are_as_many_as_table_2_says() -> None:
+    """For a pair with n units each 2n for perplexity, and 2 for the cosine (NDD-22)."""
+    for measure, count in ((comparisons.perplexity_change, 8), (comparisons.cosine, 2)):
+        model = Drawn()
+        measure(model, [list("abcd")], [list("abce")])
+        assert model.ask_count == count

@@ -47,13 +47,18 @@ def test_agreement_is_scikit_learns() -> None:
     """Cohen's weighted kappa of two raters on the compressions that both graded, a 0 being a grade like others."""
     rng = np.random.default_rng(2)
     first = rng.integers(0, 6, 60)
-    second = np.clip(first + rng.integers(-1, 2, 60), 0, 5)
-    graded = [(str(n), "x", f"t{n:02}", [int(first[n]), int(second[n])]) for n in range(60)]
-    actual = measure_agreement(add_both_fields(*graded, ("99", "x", "t99", [5])), draws=50)
+    second = {field: np.clip(first + rng.integers(-1, 2, 60), 0, 5) for field in FIELDS}
+    graded = [
+        rows(*((str(n), "x", f"t{n:02}", [int(first[n]), int(grades[n])]) for n in range(60)), field=field)
+        for field, grades in second.items()
+    ]
+    actual = measure_agreement(pl.concat([*graded, rows(("99", "x", "t99", [5]))]), draws=50)
     assert actual.select("field", "metric").rows() == [(field, name) for field in FIELDS for name in AGREEMENT]
     assert actual["n"].unique().to_list() == [60]
-    for weights, value in zip(("linear", "quadratic"), actual["value"], strict=False):
-        assert value == pytest.approx(cohen_kappa_score(first, second, weights=weights))
+    for field, grades in second.items():
+        for weights in ("linear", "quadratic"):
+            value = actual.filter(field=field, metric=f"weighted_kappa_{weights}")["value"].item()
+            assert value == pytest.approx(cohen_kappa_score(first, grades, weights=weights))
     assert (actual["low"] < actual["value"]).all()
     assert (actual["value"] < actual["high"]).all()
 
