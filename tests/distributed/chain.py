@@ -21,13 +21,13 @@ def quiet(cluster: Cluster, days: Sequence[str], timeout: float = 3600) -> None:
     The time is a limit for what hangs, not for a busy machine.
     """
     engine = sa.create_engine(cluster.database("airflow"), poolclass=sa.NullPool)
-    asked = sa.text(GOING_ON).bindparams(sa.bindparam("days", list(days), expanding=True))
-    end, going_on = time.monotonic() + timeout, 1
-    while going_on and time.monotonic() < end:
+    query = sa.text(GOING_ON).bindparams(sa.bindparam("days", list(days), expanding=True))
+    end, run_count = time.monotonic() + timeout, 1
+    while run_count and time.monotonic() < end:
         time.sleep(1)
         with engine.connect() as connection:  # in one statement, so that nothing slips from one count into the other
-            going_on = connection.execute(asked).scalar_one()
-    assert not going_on, f"after {timeout:.0f} s {going_on} runs have not ended"
+            run_count = connection.execute(query).scalar_one()
+    assert not run_count, f"after {timeout:.0f} s {run_count} runs have not ended"
 
 
 def settled(cluster: Cluster, days: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
@@ -35,7 +35,6 @@ def settled(cluster: Cluster, days: Sequence[str]) -> dict[str, list[dict[str, A
     quiet(cluster, days)
     runs = {dag: [r for r in cluster.rest.runs(dag) if r["partition_key"] in days] for dag in CHAIN}
     failed = [(dag, r["dag_run_id"]) for dag in CHAIN for r in runs[dag] if r["state"] != "success"]
-    assert not failed, {one: cluster.rest.failures(*one) for one in failed}
-    for dag, found in runs.items():
-        assert {r["partition_key"] for r in found} == set(days), dag
+    assert not failed, {run: cluster.rest.failures(*run) for run in failed}
+    assert {dag: {r["partition_key"] for r in runs[dag]} for dag in CHAIN} == {dag: set(days) for dag in CHAIN}
     return runs

@@ -13,15 +13,14 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import polars as pl
 import psutil
 import pytest
 
 from pipeline import warehouse
-from tests.distributed import cluster as made
+from tests.distributed import cluster as clusters
 from tests.distributed.cluster import WORKERS, Cluster
-from tests.distributed.comparison import embedded, start, unequal
-from tests.distributed.steps import DAY, Step
+from tests.distributed.comparison import Embedded, list_differences, put_in_force, start
+from tests.distributed.steps import DAY, IMPSCORE, Step
 from tests.faults.disturbed import every_row
 
 KILLS = int(os.environ.get("FAULTS_KILLS", "20"))
@@ -34,33 +33,35 @@ ROUND = [
     Step("csd", DAY, {"tool": "simulated", "limit": 6}),
 ]
 QUIET = 5  # looks in a row at which no run was going on: an asset starts the next run a moment after the last ended
-FIRST = Step(
-    "impscore", DAY, {"epochs": 2, "cassette": "sample", "profile": "paper", "promote": True}, is_keyed=True
-)  # fmt: skip
+FIRST = Step("impscore", DAY, IMPSCORE, is_keyed=True)
 CHAIN = ("collect", "tokenize", "score", "report", "csd")
 
 
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     """A cluster of its own, which notices deaths within seconds."""
-    if lacking := made.missing():
+    if lacking := clusters.missing():
         pytest.skip(lacking)
-    with made.cluster(tmp_path / "all", heartbeat=10) as running:
-        for name, value in running.environment.items():
-            if name.startswith(("UNDERTONE_", "AWS_")):
-                monkeypatch.setenv(name, value)
+    with clusters.cluster(tmp_path / "all", heartbeat=10) as running:
+        put_in_force(monkeypatch, running.environment)
         yield running
         warehouse.close()
 
 
+def count_slices() -> set[tuple[str, object, int]]:
+    """How many rows each slice of the tables that are read has."""
+    scans = {name: warehouse.scan(name).group_by(column).len() for name, column in READ.items()}
+    return {(name, *row) for name, counts in scans.items() for row in counts.collect().iter_rows()}
+
+
 class Chaos:
-    """What is done to a cluster, and what came of it."""
+    """What happens to a cluster, and how often."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.dice = cluster, random.Random(SEED)
-        self.told: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
         self.ghosts: list[psutil.Process] = []
-        self.seen: set[tuple[str, object, int]] = set()
+        self.states: set[tuple[str, object, int]] = set()
         self.failed: set[str] = set()
         self.asleep: dict[tuple[str, int], float] = {}
         self.kills = 0
@@ -80,36 +81,32 @@ class Chaos:
                 self.dice.choice(tasks).kill()
         else:
             name = self.dice.choice(WORKERS)
-            lives_on = kind != "worker"
-            if lives_on:
-                self.ghosts += (tasks := self.cluster.tasks(name))
-                self.told["tasks that lived on"] += len(tasks)
-            self.cluster.kill(name, tasks=not lives_on)
+            tasks = self.cluster.tasks(name) if kind != "worker" else []
+            self.ghosts += tasks
+            self.counts["tasks that lived on"] += len(tasks)
+            self.cluster.kill(name, tasks=kind == "worker")
             self.cluster.start(name)
-        self.told[kind] += 1
+        self.counts[kind] += 1
         self.kills += kind != "same day again"
 
     def look(self) -> None:
         """Read tables as a reader would, and remember how many rows each slice has."""
-        for name, by in READ.items():
-            for key, count in warehouse.scan(name).group_by(by).len().collect().iter_rows():
-                self.seen.add((name, key, count))
+        self.states |= count_slices()
 
     def is_quiet(self) -> bool:
         """Whether every run has ended; approves what asks, and starts anew what was killed oftener than it retries."""
-        rest, busy = self.cluster.rest, False
-        for dag in CHAIN:
-            for run in rest.runs(dag):
-                if run["state"] == "failed" and run["dag_run_id"] not in self.failed:
-                    self.failed.add(run["dag_run_id"])
-                    self.told[f"runs that failed for good: {dag}"] += 1
-                    again = [step for step in ROUND if step.dag == dag] or [Step(dag, DAY, {}, is_keyed=True)]
-                    start(self.cluster, again[0])
-                    busy = True
-                busy = busy or run["state"] in ("queued", "running")
-                if dag == "csd" and run["state"] == "running":
-                    rest.approve(dag, run["dag_run_id"], self.asleep)
-        return not busy
+        rest, is_busy = self.cluster.rest, False
+        for dag, run in [(name, run) for name in CHAIN for run in rest.runs(name)]:
+            if run["state"] == "failed" and run["dag_run_id"] not in self.failed:
+                self.failed.add(run["dag_run_id"])
+                self.counts[f"runs that failed for good: {dag}"] += 1
+                steps = [step for step in ROUND if step.dag == dag]
+                start(self.cluster, *(steps or [Step(dag, DAY, {}, is_keyed=True)]))
+                is_busy = True
+            is_busy = is_busy or run["state"] in ("queued", "running")
+            if dag == "csd" and run["state"] == "running":
+                rest.approve(dag, run["dag_run_id"], self.asleep)
+        return not is_busy
 
     def until_done(self) -> None:
         """Strike until all kills are done and labels were made, then wait until all has ended by itself."""
@@ -127,7 +124,7 @@ class Chaos:
                 for step in ROUND:
                     start(self.cluster, step)
                 quiet, rounds = 0, rounds + 1
-        assert time.monotonic() < end, f"not done after {LIMIT} s: {self.told}"
+        assert time.monotonic() < end, f"not done after {LIMIT} s: {self.counts}"
 
 
 @pytest.mark.slow
@@ -143,25 +140,14 @@ def test_whatever_is_killed_the_tables_are_those_of_an_undisturbed_run(
     start(cluster, ROUND[0])
     chaos.until_done()
     psutil.wait_procs(chaos.ghosts, timeout=120)
-    there = every_row()
-    report = [f"seed {SEED}, {chaos.kills} kills", *(f"{kind}: {count}" for kind, count in sorted(chaos.told.items()))]
+    rows = every_row()
+    report = [f"seed {SEED}, {chaos.kills} kills", *(f"{kind}: {n}" for kind, n in sorted(chaos.counts.items()) if n)]
     print("\n".join(report))  # noqa: T201
     if path := os.environ.get("FAULTS_REPORT"):
         with Path(path).open("a", encoding="utf-8") as file:
             file.write("\n".join(report) + "\n")
 
     steps = [FIRST, ROUND[0], *(Step(dag, DAY, {}) for dag in CHAIN[1:4]), ROUND[1]]
-    process = embedded(tmp_path / "embedded", json.dumps(steps), str(tmp_path / "resources"))
-    log = tmp_path / "embedded" / "embedded.log"
-    assert process.wait(timeout=1800) == 0, log.read_text(errors="replace")[-3000:]
-    warehouse.close()
-    for name in [name for name in os.environ if name.startswith(("UNDERTONE_", "AWS_"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("UNDERTONE_HOME", str(tmp_path / "embedded" / "home"))
-    here = every_row()
-    differing = {name: unequal(there[name], here[name]) for name in here if unequal(there[name], here[name])}
-    assert not differing, differing
-    final = {
-        (name, *row) for name, by in READ.items() for row in here[name].group_by(by).agg(pl.len()).iter_rows()
-    }  # fmt: skip
-    assert chaos.seen <= final
+    Embedded(tmp_path / "embedded", json.dumps(steps), str(tmp_path / "resources")).wait(monkeypatch)
+    assert list_differences(rows, every_row()) == []
+    assert chaos.states <= count_slices()

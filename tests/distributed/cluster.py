@@ -27,11 +27,16 @@ from typing import Any, Self
 
 import httpx
 import psutil
+import pytest
+import sqlalchemy as sa
+from cryptography.fernet import Fernet
 
 from pipeline.commands.operate import demo, stack
 from pipeline.commands.operate.airflow_api import Rest
+from tests.docker.files import SHARED
+from tests.support.postgres import find_programs, run_as
+from tests.support.store import store_settings
 
-SETTINGS = Path(__file__).resolve().parents[2] / "docker" / "airflow.env"
 STORES = ("postgres", "redis", "s3")
 WORKERS = ("worker-default", "worker-gpu")
 AIRFLOW = ("api", "scheduler", "dag-processor", "triggerer", *WORKERS)
@@ -39,27 +44,26 @@ NAMES = (*STORES, *AIRFLOW)
 UPKEEP = ("heal", "maintain")  # stay paused: soon after its tick Airflow runs a DAG as soon as it is unpaused
 DATABASES = ("airflow", "catalog", "ledger")
 BUCKET = "undertone"
+OURS = ("AIRFLOW", "UNDERTONE_", "AWS_")
+PROGRAMS = find_programs() or Path()
 SLOTS = 2  # tasks at once, of each worker and each pool
 # The worker of `default` has no torch. Imported once, before a worker forks its tasks, is what each would spend up to 2
 # CPU seconds on, or 5 on the last. polars and pyarrow would not do: they start threads when they are imported, which
 # are not there after a fork.
+_CELERY, _IMPORTS = "AIRFLOW__CELERY__EXTRA_CELERY_CONFIG", ["pyiceberg.catalog.sql", "nltk"]
 _OF_PART = {
     "worker-default": {
-        "AIRFLOW__CELERY__EXTRA_CELERY_CONFIG": '{"imports": ["pyiceberg.catalog.sql", "nltk"]}',
+        _CELERY: json.dumps({"imports": _IMPORTS}),
         "PYTHONPATH": str(Path(__file__).with_name("torchless")),
     },
-    "worker-gpu": {
-        "AIRFLOW__CELERY__EXTRA_CELERY_CONFIG":
-        '{"imports": ["pyiceberg.catalog.sql", "nltk", "sentence_transformers"]}'
-    },
-}  # fmt: skip
+    "worker-gpu": {_CELERY: json.dumps({"imports": [*_IMPORTS, "sentence_transformers"]})},
+}
 _BIN = Path(sys.executable).parent
-_HEALTHY = ("metadatabase", "scheduler", "dag_processor", "triggerer")
 
 
 def missing() -> str | None:
     """What must be installed before a cluster can be started, or None."""
-    if not _postgres():
+    if not find_programs():
         return "PostgreSQL is not installed (Debian: postgresql)"
     if not shutil.which("redis-server"):
         return "Redis is not installed (Debian: redis-server)"
@@ -69,32 +73,17 @@ def missing() -> str | None:
     return None
 
 
-def settings() -> dict[str, str]:
-    """What docker/airflow.env says."""
-    lines = [line.strip() for line in SETTINGS.read_text(encoding="utf-8").splitlines()]
-    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
-
-
-def _postgres() -> Path | None:
-    """The folder of PostgreSQL's programs, the newest there is."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
-    if found:
-        return found[-1].parent
-    there = shutil.which("initdb")
-    return Path(there).parent if there else None
-
-
-def _free(count: int) -> list[int]:
-    """Free ports, held all at once so that they differ."""
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
+def _find_ports(count: int) -> list[int]:
+    """Find free ports, held all at once so that they differ."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for sock in sockets:
+            sock.bind(("127.0.0.1", 0))
+        return [int(sock.getsockname()[1]) for sock in sockets]
 
 
 def _die_with_us() -> None:
-    """A part is told to stop when the tests are killed and cannot stop it (PR_SET_PDEATHSIG)."""
+    """Have a part stopped when the tests are killed and cannot stop it (PR_SET_PDEATHSIG)."""
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
@@ -116,12 +105,12 @@ class Cluster:
     ) -> None:
         """Choose ports and places; nothing is started yet."""
         self.folder, self.home, self._slots = folder, folder / "home", slots
-        self._ports = dict(zip(("postgres", "redis", "s3", "api", "triggers"), _free(5), strict=True))
+        self._ports = dict(zip(("postgres", "redis", "s3", "api", "triggers"), _find_ports(5), strict=True))
         self.url = f"http://127.0.0.1:{self._ports['api']}"
         self._data = Path(tempfile.mkdtemp(prefix="undertone-postgres-"))  # where the user postgres can reach it
         self.environment = {**self._environment(heartbeat), **(more or {})}
         self.asleep: dict[tuple[str, int], float] = {}
-        self._said: dict[str, int] = {}  # how long a part's log was when it was started last
+        self._log_sizes: dict[str, int] = {}  # how long a part's log was when it was started last
         self._started: dict[str, list[subprocess.Popen[bytes]]] = {name: [] for name in NAMES}
 
     def database(self, name: str) -> str:
@@ -130,11 +119,10 @@ class Cluster:
 
     def _environment(self, heartbeat: int) -> dict[str, str]:
         """The environment of every part: ours without Airflow's and Undertone's settings, and those of the cluster."""
-        own = {k: v for k, v in os.environ.items() if not k.startswith(("AIRFLOW", "UNDERTONE_", "AWS_"))}
         airflow = self.home / "airflow"
         return {
-            **own,
-            **settings(),
+            **outside(),
+            **SHARED,
             # smaller than a team's, so that a test need not wait minutes for a death to be noticed
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": str(heartbeat),
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
@@ -147,7 +135,7 @@ class Cluster:
             # all parts are on one machine, so a task instance tells by the user's name, not the host's, who ran it
             "AIRFLOW__CORE__HOSTNAME_CALLABLE": "getpass.getuser",
             # where things are
-            "PATH": f"{_BIN}{os.pathsep}{own.get('PATH', '')}",
+            "PATH": f"{_BIN}{os.pathsep}{os.environ.get('PATH', '')}",
             "AIRFLOW_HOME": str(airflow),
             "AIRFLOW__CORE__DAGS_FOLDER": str(stack.dags_folder()),
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
@@ -160,20 +148,13 @@ class Cluster:
             "AIRFLOW__CELERY__BROKER_URL": f"redis://127.0.0.1:{self._ports['redis']}/0",
             "UNDERTONE_HOME": str(self.home),
             "UNDERTONE_CATALOG": self.database("catalog"),
-            "UNDERTONE_WAREHOUSE": f"s3://{BUCKET}/warehouse",
             "UNDERTONE_LLM_LEDGER": self.database("ledger"),
             "UNDERTONE_SPOOL": self.database("ledger"),
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self._ports['s3']}",
-            "AWS_ALLOW_HTTP": "true",
-            "AWS_REGION": "us-east-1",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_EC2_METADATA_DISABLED": "true",
+            **store_settings(f"http://127.0.0.1:{self._ports['s3']}", f"s3://{BUCKET}/warehouse"),
             # secrets, made for this cluster alone
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
             "AIRFLOW__API__SECRET_KEY": secrets.token_hex(),
             "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(64),
-            "AIRFLOW__CORE__FERNET_KEY": _fernet(),
+            "AIRFLOW__CORE__FERNET_KEY": Fernet.generate_key().decode(),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(airflow / "passwords.json"),
             # a machine without network but loopback
@@ -220,68 +201,49 @@ class Cluster:
         self.rest.unpause(*(dag for dag in demo.ALL if dag not in UPKEEP))
 
     def _initdb(self) -> None:
-        programs = _postgres()
-        assert programs is not None
-        be: dict[str, Any] = {}
-        if os.getuid() == 0:  # it refuses to run as root
+        if run_as():
             shutil.chown(self._data, "postgres", "postgres")
-            be = {"user": "postgres", "group": "postgres", "extra_groups": []}
-        self._be = be
-        words = [programs / "initdb", "-D", self._data / "data", "-A", "trust", "-U", "undertone", "--no-sync"]
-        words += ["-E", "UTF8", "--locale=C.UTF-8"]
-        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, cwd="/", **be)
+        words = ["-D", self._data / "data", "-A", "trust", "-U", "undertone", "--no-sync", "-E", "UTF8"]
+        command = [PROGRAMS / "initdb", *words, "--locale=C.UTF-8"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/", **run_as())
 
     def _make_databases(self) -> None:
-        import boto3
-        import psycopg2
-
-        where = self.database("postgres").replace("+psycopg2", "")
-        with contextlib.closing(psycopg2.connect(where)) as connection:
-            connection.autocommit = True
+        engine = sa.create_engine(self.database("postgres"), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+        with engine.connect() as connection:
             for name in DATABASES:
-                connection.cursor().execute(f"create database {name}")
+                connection.execute(sa.text(f"create database {name}"))
         keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
-        store = boto3.client("s3", endpoint_url=self.environment["AWS_ENDPOINT_URL"], **keys)
+        store = pytest.importorskip("boto3").client("s3", endpoint_url=self.environment["AWS_ENDPOINT_URL"], **keys)
         store.create_bucket(Bucket=BUCKET)
         store.close()
 
     def _run(self, *words: object) -> None:
-        done = subprocess.run(
-            list(map(str, words)), env=self.environment, cwd=self.home, check=False, capture_output=True, text=True
-        )
-        if done.returncode:
-            raise RuntimeError(f"{' '.join(map(str, words))}: {done.stderr[-2000:]}")
+        command = list(map(str, words))
+        options: dict[str, Any] = {"env": self.environment, "cwd": self.home, "capture_output": True, "text": True}
+        result = subprocess.run(command, check=False, **options)
+        if result.returncode:
+            raise RuntimeError(f"{' '.join(command)}: {result.stderr[-2000:]}")
 
-    def _how(self, name: str) -> dict[str, Any]:
-        env = {**self.environment, "LOGNAME": name, **_OF_PART.get(name, {})}  # see AIRFLOW__CORE__HOSTNAME_CALLABLE
-        return {
-            "env": env, "cwd": "/" if name == "postgres" else self.home, "start_new_session": True,
-            "stdin": subprocess.DEVNULL, "stdout": (self.folder / "logs" / f"{name}.log").open("ab"),
-            "stderr": subprocess.STDOUT, "preexec_fn": _die_with_us, **(self._be if name == "postgres" else {}),
-        }  # fmt: skip
-
-    def _words(self, name: str) -> list[str]:
+    def _list_words(self, name: str) -> list[str]:
         """The command that starts a part."""
-        programs = _postgres()
-        assert programs is not None
         port = str(self._ports.get(name))
-        only = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "max_connections=200"]
-        words = {
-            "postgres": [programs / "postgres", "-D", self._data / "data", "-p", port, *(f"-c{one}" for one in only)],
+        options = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "max_connections=200"]
+        airflow, postgres = _BIN / "airflow", PROGRAMS / "postgres"
+        queue = name.removeprefix("worker-")
+        worker = [airflow, "celery", "worker", "-q", queue, "-c", self._slots, "-H", f"{queue}@%h", "--skip-serve-logs"]
+        words: dict[str, list[object]] = {
+            "postgres": [postgres, "-D", self._data / "data", "-p", port, *(f"-c{option}" for option in options)],
             # kept on disk: what workers had not taken yet outlives a death
             "redis": ["redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "yes",
                       "--dir", self.folder],
             "s3": [_BIN / "moto_server", "-H", "127.0.0.1", "-p", port],
-            "api": [_BIN / "airflow", "api-server", "-w", "1", "--host", "127.0.0.1", "--port", port],
-            "scheduler": [_BIN / "airflow", "scheduler", "--skip-serve-logs"],
-            "dag-processor": [_BIN / "airflow", "dag-processor"],
-            "triggerer": [_BIN / "airflow", "triggerer", "--skip-serve-logs"],
+            "api": [airflow, "api-server", "-w", "1", "--host", "127.0.0.1", "--port", port],
+            "scheduler": [airflow, "scheduler", "--skip-serve-logs"],
+            "dag-processor": [airflow, "dag-processor"],
+            "triggerer": [airflow, "triggerer", "--skip-serve-logs"],
+            "worker": [*worker, "--without-mingle", "--without-gossip"],
         }  # fmt: skip
-        if name in WORKERS:
-            queue = name.removeprefix("worker-")
-            return [str(_BIN / "airflow"), "celery", "worker", "-q", queue, "-c", str(self._slots), "-H", f"{queue}@%h",
-                    "--skip-serve-logs", "--without-mingle", "--without-gossip"]  # fmt: skip
-        return list(map(str, words[name]))
+        return list(map(str, words["worker" if name in WORKERS else name]))
 
     def log(self, name: str) -> str:
         """What a part wrote so far, over all its lives."""
@@ -289,10 +251,21 @@ class Cluster:
 
     def start(self, name: str, *, wait: bool = True) -> None:
         """Start a part that is not running; wait until it is well."""
-        how = self._how(name)
-        self._said[name] = how["stdout"].tell()
-        with how["stdout"]:
-            self._started[name].append(subprocess.Popen(self._words(name), **how))
+        env = {**self.environment, "LOGNAME": name, **_OF_PART.get(name, {})}  # see AIRFLOW__CORE__HOSTNAME_CALLABLE
+        with (self.folder / "logs" / f"{name}.log").open("ab") as log:
+            self._log_sizes[name] = log.tell()
+            part = subprocess.Popen(
+                self._list_words(name),
+                env=env,
+                cwd="/" if name == "postgres" else self.home,
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                preexec_fn=_die_with_us,  # noqa: PLW1509 - it only makes a system call
+                **(run_as() if name == "postgres" else {}),
+            )
+        self._started[name].append(part)
         if wait:
             self.wait(name)
 
@@ -311,7 +284,7 @@ class Cluster:
         """Whether a part answers."""
         if name in WORKERS:
             path = self.folder / "logs" / f"{name}.log"
-            return b" ready." in path.read_bytes()[self._said[name] :]
+            return b" ready." in path.read_bytes()[self._log_sizes[name] :]
         if name in STORES:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self._ports[name]), timeout=2):
                 return name != "postgres" or self._answers()
@@ -323,30 +296,23 @@ class Cluster:
         return False
 
     def _answers(self) -> bool:
-        import psycopg2
-
-        with contextlib.suppress(psycopg2.OperationalError):
-            psycopg2.connect(self.database("postgres").replace("+psycopg2", "")).close()
+        with contextlib.suppress(sa.exc.OperationalError):
+            sa.create_engine(self.database("postgres"), poolclass=sa.NullPool).connect().close()
             return True
         return False
 
-    def kill(self, name: str, how: int = signal.SIGKILL, *, tasks: bool = True) -> None:
-        """Kill a part and all it started; return when they are gone (after SIGSTOP, at once).
+    def kill(self, name: str, *, tasks: bool = True) -> None:
+        """Kill a part and all it started; return when they are gone.
 
-        Args:
-            name: The part.
-            how: The signal. The object store keeps its objects in memory: stop it (SIGSTOP, later SIGCONT) instead.
-            tasks: Whether a worker's tasks die too. Without, they go on as ghosts, as when only the worker's main
-                process and its pool are killed.
+        Without its `tasks`, those of a worker go on as ghosts, as when only its main process and its pool are killed.
         """
         spared = set() if tasks else {process.pid for process in self.tasks(name)}
-        found = [process for process in self.processes(name) if process.pid not in spared]
-        for process in found:
+        processes = [process for process in self.processes(name) if process.pid not in spared]
+        for process in processes:
             with contextlib.suppress(psutil.NoSuchProcess):
-                process.send_signal(how)
-        if how not in (signal.SIGSTOP, signal.SIGCONT):
-            self._started[name][-1].wait(timeout=60)
-            psutil.wait_procs(found, timeout=60)
+                process.kill()
+        self._started[name][-1].wait(timeout=60)
+        psutil.wait_procs(processes, timeout=60)
 
     def restart(self, name: str) -> None:
         """Kill a part and start it again; wait until it is well."""
@@ -356,23 +322,22 @@ class Cluster:
     def processes(self, name: str) -> list[psutil.Process]:
         """All living processes that a part started in any of its lives."""
         sessions = {process.pid for process in self._started[name]}
-        found: dict[int, psutil.Process] = {}
+        living: dict[int, psutil.Process] = {}
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError, PermissionError):
                 if os.getsid(process.pid) in sessions:
-                    below = process.children(recursive=True) if process.pid in sessions else []
-                    found |= {one.pid: one for one in (process, *below) if one.status() != psutil.STATUS_ZOMBIE}
-        return list(found.values())
+                    family = [process, *(process.children(recursive=True) if process.pid in sessions else [])]
+                    living |= {child.pid: child for child in family if child.status() != psutil.STATUS_ZOMBIE}
+        return list(living.values())
 
     def tasks(self, *names: str) -> list[psutil.Process]:
         """The processes that run tasks now, of all workers or of those named."""
-        found = []
-        for name in names or WORKERS:
-            for process in self.processes(name):
-                with contextlib.suppress(psutil.NoSuchProcess, IndexError):
-                    if process.cmdline()[0].startswith("airflow worker -- "):
-                        found.append(process)
-        return found
+        tasks = []
+        for process in (process for name in names or WORKERS for process in self.processes(name)):
+            with contextlib.suppress(psutil.NoSuchProcess, IndexError):
+                if process.cmdline()[0].startswith("airflow worker -- "):
+                    tasks.append(process)
+        return tasks
 
     def memory(self) -> dict[str, int]:
         """Bytes of memory (PSS: what is shared is divided by those who share it) by part."""
@@ -396,23 +361,22 @@ class Cluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _fernet() -> str:
-    from cryptography.fernet import Fernet
-
-    return Fernet.generate_key().decode()
+def outside() -> dict[str, str]:
+    """Our environment without Airflow's, Undertone's and the store's settings."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
 
 
 @contextlib.contextmanager
 def cluster(
     folder: Path, *, heartbeat: int = 20, slots: int = SLOTS, more: Mapping[str, str] | None = None
 ) -> Iterator[Cluster]:
-    """A running cluster in a new folder; see `Cluster`.
+    """A running cluster in a new folder, which is removed at the end; see `Cluster`.
 
     Args:
-        folder: Where it keeps what it keeps; removed at the end.
-        heartbeat: Seconds after which a silent worker is taken for dead.
-        slots: Tasks at once, of each worker and each pool.
-        more: Settings beside those of the cluster, such as UNDERTONE_ENCODER.
+        folder: for all its files.
+        heartbeat: seconds after which a silent worker is taken for dead.
+        slots: tasks at once, of each worker and each pool.
+        more: settings beside those of the cluster, such as UNDERTONE_ENCODER.
     """
-    with Cluster(folder, heartbeat, slots, more) as made:
-        yield made
+    with Cluster(folder, heartbeat, slots, more) as running:
+        yield running

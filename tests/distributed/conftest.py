@@ -6,24 +6,24 @@ from pathlib import Path
 import pytest
 
 from pipeline import warehouse
-from tests.distributed import cluster as made
+from tests.distributed import cluster as clusters
+from tests.distributed.cluster import Cluster
+from tests.distributed.comparison import put_in_force
 
 
 @pytest.fixture(scope="session")
-def installation(tmp_path_factory: pytest.TempPathFactory, resources: Path) -> Iterator[made.Cluster]:
+def installation(tmp_path_factory: pytest.TempPathFactory, resources: Path) -> Iterator[Cluster]:
     """A running cluster, started once."""
-    if lacking := made.missing():
+    if lacking := clusters.missing():
         pytest.skip(lacking)
     folder = tmp_path_factory.mktemp("cluster")
-    with made.cluster(folder / "all", more={"UNDERTONE_RESOURCES": str(resources)}) as running:
+    with clusters.cluster(folder / "all", more={"UNDERTONE_RESOURCES": str(resources)}) as running:
         yield running
 
 
 @pytest.fixture
-def cluster(installation: made.Cluster, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[made.Cluster]:
+def cluster(installation: Cluster, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     """The running cluster; this process reads and writes its tables."""
-    for name, value in installation.environment.items():
-        if name.startswith(("UNDERTONE_", "AWS_")):
-            monkeypatch.setenv(name, value)
+    put_in_force(monkeypatch, installation.environment)
     yield installation
     warehouse.close()

@@ -18,25 +18,22 @@ def main(steps: list[list[Any]]) -> None:
     """Do the steps; stop at the first that fails."""
     from airflow.providers.standard.operators.hitl import ApprovalOperator
 
-    def approved(self: Any, context: Any) -> Any:
-        by = {"id": "1", "name": "admin"}
+    def approve(self: Any, context: Any) -> Any:
         answer = {"chosen_options": [ApprovalOperator.APPROVE], "params_input": {}, "timedout": False}
-        return self.execute_complete(
-            context, {**answer, "responded_at": dt.datetime.now(dt.UTC), "responded_by_user": by}
-        )
+        admin = {"responded_at": dt.datetime.now(dt.UTC), "responded_by_user": {"id": "1", "name": "admin"}}
+        return self.execute_complete(context, {**answer, **admin})
 
     prepared()
-    ApprovalOperator.execute = approved  # type: ignore[method-assign]  # nobody is there to be asked
+    ApprovalOperator.execute = approve  # type: ignore[method-assign]  # nobody is there to be asked
     warehouse.create()
     for dag_id, day, conf, _ in steps:
-        start = time.monotonic()
-        done = dag_run(DAGS / f"{FILES.get(dag_id, dag_id)}.py", {**conf, **({"day": day} if day else {})})
-        print(f"STEP {dag_id} {done.state} {time.monotonic() - start:.1f} s", flush=True)  # noqa: T201
-        if done.state != "success":
+        timer = time.monotonic()
+        file = "segment" if dag_id == "tokenize" else dag_id
+        run = dag_run(DAGS / f"{file}.py", {**conf, **({"day": day} if day else {})})
+        print(f"STEP {dag_id} {run.state} {time.monotonic() - timer:.1f} s", flush=True)  # noqa: T201
+        if run.state != "success":
             raise SystemExit(1)
 
-
-FILES = {"tokenize": "segment"}
 
 if __name__ == "__main__":
     main(json.loads(sys.argv[1]))

@@ -33,65 +33,63 @@ GONE = ("anna", "ben", "carl")
 BOTH = "the very same words, by two of those who go"
 
 
-class Said(NamedTuple):
+class Comment(NamedTuple):
     """A comment."""
 
     thread_id: str
     comment_id: str
-    who: str
+    author: str
     text: str
     parent_id: str = ""
 
 
-SAID = [
-    Said("t1", "a1", "anna", "what a lovely queue, says one who wants to go"),
-    Said("t1", "d1", "dora", "a reply that stays where it is", "a1"),
-    Said("t1", "b1", "ben", "第三天也迟到，真准时，这是一个要走的人说的"),
-    Said("t1", "d2", "dora", "and a remark by somebody who stays"),
-    Said("t1", "a2", "anna", BOTH),
-    Said("t2", "c1", "carl", BOTH),
-    Said("t2", "d3", "dora", "so say we all"),
-    Said("t3", "b2", "ben", "so say we all"),
+COMMENTS = [
+    Comment("t1", "a1", "anna", "what a lovely queue, says one who wants to go"),
+    Comment("t1", "d1", "dora", "a reply that stays where it is", "a1"),
+    Comment("t1", "b1", "ben", "第三天也迟到，真准时，这是一个要走的人说的"),
+    Comment("t1", "d2", "dora", "and a remark by somebody who stays"),
+    Comment("t1", "a2", "anna", BOTH),
+    Comment("t2", "c1", "carl", BOTH),
+    Comment("t2", "d3", "dora", "so say we all"),
+    Comment("t3", "b2", "ben", "so say we all"),
 ]
-LATER = [Said("t4", f"d{n}", "dora", f"{chr(97 + n) * 9} the day after") for n in range(4, 20)]
-THEIRS = {said.comment_id: said.text for said in SAID if said.who in GONE}
+LATER = [Comment("t4", f"d{n}", "dora", f"{chr(97 + n) * 9} the day after") for n in range(4, 20)]
+THEIRS = {c.comment_id: c.text for c in COMMENTS if c.author in GONE}
 ALONE = {name: text for name, text in THEIRS.items() if name != "b2"}  # which nobody says who stays
 STORES = {"comments", "tokens", "scores", "inbox", "ledger"}
 
 
 def fill(inbox: Path) -> None:
     """The comments of both days."""
-    for day, said in ((DAY, SAID), (OTHER, LATER)):
+    for day, comments in ((DAY, COMMENTS), (OTHER, LATER)):
         folder = inbox / SOURCE / day
         folder.mkdir(parents=True)
         with (folder / "letters.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["thread_id", "comment_id", "user", "text", "parent_id"])
-            writer.writerows([s.thread_id, s.comment_id, PEOPLE[s.who], s.text, s.parent_id] for s in said)
+            writer.writerows([c.thread_id, c.comment_id, PEOPLE[c.author], c.text, c.parent_id] for c in comments)
 
 
-def hashes() -> dict[str, str]:
+def hash_texts() -> dict[str, str]:
     """The text_hash of what nobody says who stays."""
     return dict(zip(ALONE, text_hash(pl.Series([*ALONE.values()])), strict=True))
 
 
-def needles() -> dict[str, str]:
+def make_needles() -> dict[str, str]:
     """Texts of those who go, the hashes of these, and the people's ids, as the source has them and as pseudonyms."""
     names = {who: str(anonymise.surrogate(SOURCE, PEOPLE[who], KEY.encode())) for who in GONE}
     return {
         **{f"text of {name}": text for name, text in ALONE.items()},
-        **{f"hash of {name}": one for name, one in hashes().items()},
+        **{f"hash of {name}": digest for name, digest in hash_texts().items()},
         **{f"id of {who}": PEOPLE[who] for who in GONE},
         **{f"pseudonym of {who}": name for who, name in names.items()},
     }
 
 
-def places(cluster: Cluster, folder: Path) -> set[tuple[str, str]]:
+def find_places(cluster: Cluster, folder: Path) -> set[tuple[str, str]]:
     """What of them is where, by a search that is not the erasure's own, of all objects, files and databases."""
-    import boto3
-
-    with_keys = {name.lower(): cluster.environment[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
-    store = boto3.client("s3", endpoint_url=cluster.environment["AWS_ENDPOINT_URL"], **with_keys)
+    keys = {name.lower(): cluster.environment[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+    store = pytest.importorskip("boto3").client("s3", endpoint_url=cluster.environment["AWS_ENDPOINT_URL"], **keys)
     pages = store.get_paginator("list_objects_v2").paginate(Bucket=BUCKET)
     for key in [item["Key"] for page in pages for item in page.get("Contents", []) if item["Size"]]:
         path = folder / key
@@ -100,18 +98,18 @@ def places(cluster: Cluster, folder: Path) -> set[tuple[str, str]]:
     store.close()
     return {
         (place.secret, place.location)
-        for place in find(needles(), [folder, cluster.folder], [cluster.database(name) for name in DATABASES])
+        for place in find(make_needles(), [folder, cluster.folder], [cluster.database(name) for name in DATABASES])
     }
 
 
-def rows(name: str, day: str = DAY) -> pl.DataFrame:
+def read_rows(name: str, day: str = DAY) -> pl.DataFrame:
     """The rows of a table of a day, in order."""
     is_mine = (pl.col("source") == SOURCE) & (pl.col("day") == parse_day(day))
     frame = warehouse.scan(name, is_mine).collect()
     return frame.sort([c for c in frame.columns if not frame.schema[c].is_nested()])
 
 
-def bring_in(cluster: Cluster) -> None:
+def take_in(cluster: Cluster) -> None:
     """Take the day through the chain, and ask a language model about one of its comments."""
     rest = cluster.rest
     fill(Path(cluster.environment["UNDERTONE_HOME"]) / "inbox")
@@ -121,13 +119,13 @@ def bring_in(cluster: Cluster) -> None:
     rest.pause("report")  # dozens of tasks a day that write no table
     rest.trigger("collect", DAY, {"source": SOURCE})
     settled(cluster, [DAY])
-    asked = Request("m", [{"role": "user", "content": ALONE["a1"]}], "explicit_en", "1", {})
-    call = Call(asked.key, asked, Reply("answered", response="what is meant by it", ended_at=1.0), 0.5)
+    request = Request("m", [{"role": "user", "content": ALONE["a1"]}], "explicit_en", "1", {})
+    call = Call(request.key, request, Reply("answered", response="what is meant by it", ended_at=1.0), 0.5)
     answers.record(answers.open_ledger(settings.llm_ledger()), [call], "me", "test")
     answers.close()
 
 
-def until_one_is_at_work(home: Path, timeout: float = 300) -> None:
+def wait_for_erasure(home: Path, timeout: float = 300) -> None:
     """Wait until an erasure has begun: what it is called lies in the home until it is done."""
     end = time.monotonic() + timeout
     while not [path for path in home.glob("forget.*") if path.suffix != ".lock"]:
@@ -136,14 +134,14 @@ def until_one_is_at_work(home: Path, timeout: float = 300) -> None:
     time.sleep(random.Random(os.environ.get("FAULTS_SEED", "8")).uniform(0, 2))
 
 
-def expected(before: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+def expect_tables(before: dict[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The tables as they should be after: without what was theirs, and a reply to it at the top of its thread."""
     is_reply = pl.col("parent_id").is_in(list(THEIRS)).fill_null(value=False)
     bare = {c: pl.when(~is_reply).then(c).alias(c) for c in ("parent_id", "root_id", "context")}
     stay = before["comments"].filter(~pl.col("comment_id").is_in(list(THEIRS)))
     return {
         "comments": stay.with_columns(context_id=pl.when(is_reply).then("thread_id").otherwise("context_id"), **bare),
-        "tokens": before["tokens"].filter(~pl.col("text_hash").is_in(list(hashes().values()))),
+        "tokens": before["tokens"].filter(~pl.col("text_hash").is_in(list(hash_texts().values()))),
         "scores": before["scores"].filter(~pl.col("comment_id").is_in(list(THEIRS))),
     }
 
@@ -157,11 +155,11 @@ def test_three_people_go_at_once_while_another_day_comes_in(cluster: Cluster, tm
     as they were.
     """
     rest = cluster.rest
-    bring_in(cluster)
-    before = {name: rows(name) for name in ("comments", "tokens", "scores")}
-    assert before["comments"].height == before["scores"].height == len(SAID)
-    assert {what for what, _ in places(cluster, tmp_path / "before")} == set(needles())
-    assert {place.store for place in warehouse.search(needles().values())} >= STORES
+    take_in(cluster)
+    before = {name: read_rows(name) for name in ("comments", "tokens", "scores")}
+    assert before["comments"].height == before["scores"].height == len(COMMENTS)
+    assert {secret for secret, _ in find_places(cluster, tmp_path / "before")} == set(make_needles())
+    assert {place.store for place in warehouse.search(make_needles().values())} >= STORES
 
     requests = {who: tmp_path / f"{who}.csv" for who in GONE}
     for who, path in requests.items():
@@ -171,14 +169,14 @@ def test_three_people_go_at_once_while_another_day_comes_in(cluster: Cluster, tm
     for who in ("anna", "ben"):
         body = {"logical_date": None, "conf": {"path": str(requests[who])}}
         rest.call("POST", "/dags/forget/dagRuns", json=body)
-    until_one_is_at_work(Path(cluster.environment["UNDERTONE_HOME"]))
+    wait_for_erasure(Path(cluster.environment["UNDERTONE_HOME"]))
     program = Path(sys.executable).with_name("undertone")
     words = [program, "forget", "--file", requests["carl"], "--yes"]
     env = {**cluster.environment, "UNDERTONE_USER_KEY": KEY}
     with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
         cluster.restart("worker-default")  # and with it goes the erasure
-        _, said = command.communicate()
-    assert command.returncode == 0, said
+        _, errors = command.communicate()
+    assert command.returncode == 0, errors
     quiet(cluster, [DAY, OTHER])
     assert [run["state"] for run in rest.runs("forget")] == ["success", "success"]
     tasks = rest.call("GET", "/dags/forget/dagRuns/~/taskInstances")["task_instances"]
@@ -190,18 +188,18 @@ def test_three_people_go_at_once_while_another_day_comes_in(cluster: Cluster, tm
     assert not requests["anna"].exists()
     assert not requests["ben"].exists()
     requests["carl"].unlink()  # the command leaves its file to whoever gave it
-    assert places(cluster, tmp_path / "after") == set()
-    assert warehouse.search(needles().values()) == []
-    for name, frame in expected(before).items():
-        assert_frame_equal(rows(name), frame, check_row_order=False)
+    assert find_places(cluster, tmp_path / "after") == set()
+    assert warehouse.search(make_needles().values()) == []
+    for name, frame in expect_tables(before).items():
+        assert_frame_equal(read_rows(name), frame, check_row_order=False)
         assert frame.height == 3, name
-    assert [rows(name, OTHER).height for name in ("comments", "tokens", "scores")] == 3 * [len(LATER)]
-    (collected,) = rows("runs").filter(step="collect").to_dicts()
+    assert [read_rows(name, OTHER).height for name in ("comments", "tokens", "scores")] == 3 * [len(LATER)]
+    (collected,) = read_rows("runs").filter(step="collect").to_dicts()
     assert (collected["read_count"], collected["kept_count"], collected["dropped_count"]) == (8, 3, 5)
     receipts = warehouse.scan("erasures").collect()
     counts = dict(receipts.group_by("store").agg(pl.col("row_count").sum()).iter_rows())
-    told = {"comments": 6, "scores": 5, "inbox": 5, "tokens": 3, "ledger": 2}  # five comments go, one is mended
-    less = {name: count - counts.get(name, 0) for name, count in told.items()}
-    assert min(less.values()) >= 0
-    assert sum(count > 0 for count in less.values()) <= 1, less  # a kill may take the count of one store with it
+    expected = {"comments": 6, "scores": 5, "inbox": 5, "tokens": 3, "ledger": 2}  # five comments go, one is mended
+    lost = {name: count - counts.get(name, 0) for name, count in expected.items()}
+    assert min(lost.values()) >= 0
+    assert sum(count > 0 for count in lost.values()) <= 1, lost  # a kill may take the count of one store with it
     assert receipts["erasure_id"].n_unique() == len(GONE)

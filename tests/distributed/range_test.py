@@ -14,6 +14,7 @@ from pipeline.tables import PROVENANCE
 from pipeline.tasks.daily import backfill, score
 from tests.distributed.chain import CHAIN, settled
 from tests.distributed.cluster import Cluster
+from tests.distributed.comparison import list_differences, put_in_force
 
 DAYS = ("2026-10-05", "2026-10-06", "2026-10-07")  # of no other test of the cluster
 SOURCE = "notes"
@@ -28,14 +29,14 @@ def fill(inbox: Path) -> None:
         (folder / "export.csv").write_text("\n".join(["thread_id,comment_id,text", *rows]), encoding="utf-8")
 
 
-def ours() -> dict[str, pl.DataFrame]:
+def contents() -> dict[str, pl.DataFrame]:
     """What the tables hold of these days and this source, without provenance."""
-    mine = (pl.col("source") == SOURCE) & pl.col("day").is_in([parse_day(day) for day in DAYS])
-    found = {}
+    condition = (pl.col("source") == SOURCE) & pl.col("day").is_in([parse_day(day) for day in DAYS])
+    frames = {}
     for name in ("comments", "dropped", "tokens", "scores", "runs"):
-        frame = warehouse.scan(name, mine).drop(PROVENANCE, strict=False).collect()
-        found[name] = frame.sort([c for c in frame.columns if not frame.schema[c].is_nested()])
-    return found
+        frame = warehouse.scan(name, condition).drop(PROVENANCE, strict=False).collect()
+        frames[name] = frame.sort([c for c in frame.columns if not frame.schema[c].is_nested()])
+    return frames
 
 
 @pytest.mark.slow
@@ -49,38 +50,31 @@ def test_a_range_in_any_order_equals_one_pass(
     rest = cluster.rest
     rest.unpause(*CHAIN)
     rest.pause("report")  # dozens of tasks a day that write no table
-    asked: dict[str, Any] = {
-        "dag_id": "collect", "from_date": f"{DAYS[0]}T00:00:00Z", "to_date": f"{DAYS[-1]}T00:00:00Z",
-        "run_backwards": True, "max_active_runs": 2, "dag_run_conf": {"source": SOURCE},
-    }  # fmt: skip
+    window: dict[str, Any] = {"from_date": f"{DAYS[0]}T00:00:00Z", "to_date": f"{DAYS[-1]}T00:00:00Z"}
+    options = {"run_backwards": True, "max_active_runs": 2, "reprocess_behavior": "completed"}
     rest.trigger("collect", DAYS[1], {"source": SOURCE})
-    rest.call("POST", "/backfills", json={**asked, "reprocess_behavior": "completed"})
+    body = {"dag_id": "collect", **window, **options, "dag_run_conf": {"source": SOURCE}}
+    rest.call("POST", "/backfills", json=body)
     rest.trigger("collect", DAYS[2], {"source": SOURCE})
     before = settled(cluster, DAYS)["collect"]
     assert len(before) >= 4  # a backfill leaves out a day of which a run is going on, as the first one by hand is
-    first = ours()
-    words = ["--dag-id", "collect", "--from-date", DAYS[0], "--to-date", DAYS[-1], "--reprocess-behavior", "completed",
-             "--dag-run-conf", f'{{"source": "{SOURCE}"}}']  # fmt: skip
+    first = contents()
+    words = ["--dag-id", "collect", "--from-date", DAYS[0], "--to-date", DAYS[-1], "--reprocess-behavior", "completed"]
+    words += ["--dag-run-conf", f'{{"source": "{SOURCE}"}}']
     airflow = Path(sys.executable).with_name("airflow")
     subprocess.run([airflow, "backfill", "create", *words], env=cluster.environment, check=True, capture_output=True)
     assert len(settled(cluster, DAYS)["collect"]) == len(before) + len(DAYS)
-    again = ours()
+    assert list_differences(first, contents()) == []
     (model_id,) = first["scores"]["model_id"].unique()
     models = cluster.environment.get("UNDERTONE_MODELS") or f"{cluster.environment['UNDERTONE_HOME']}/models"
-    warehouse.close()
 
-    for name in [name for name in cluster.environment if name.startswith(("UNDERTONE_", "AWS_"))]:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("UNDERTONE_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("UNDERTONE_MODELS", models)
+    put_in_force(monkeypatch, {"UNDERTONE_HOME": str(tmp_path / "home"), "UNDERTONE_MODELS": models})
     fill(tmp_path / "home" / "inbox")
     warehouse.create()
     for day in DAYS:
         backfill.run(day, CHAIN[:2], SOURCE)
         pinned = score.pin(day, model_id)
         score.publish([score.score_shard(shard, model_id) for shard in score.plan_shards(day, pinned)], day, pinned)
-    here = ours()
-    for name, frame in here.items():
-        assert first[name].equals(again[name]), name
-        assert first[name].equals(frame), name
-    assert here["scores"].height == here["comments"].height == 9
+    frames = contents()
+    assert list_differences(first, frames) == []
+    assert frames["scores"].height == frames["comments"].height == 9

@@ -4,13 +4,12 @@ import re
 
 import pytest
 
-from tests.distributed import cluster
+from tests.docker.files import SHARED
 
-TOLD = cluster.settings()
 UNDOCUMENTED = {"AIRFLOW__SCHEDULER__NUM_STUCK_IN_QUEUED_RETRIES"}  # read by scheduler_job_runner.py all the same
 
 
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize("name", SHARED)
 def test_a_setting_exists(name: str) -> None:
     """Airflow knows the setting: one that is misspelt would be ignored without a word."""
     from airflow.configuration import conf
@@ -21,14 +20,14 @@ def test_a_setting_exists(name: str) -> None:
 
 def test_no_secret_and_no_address_stands_there() -> None:
     """The file can be published: it has no password, key, address or path."""
-    for name, value in TOLD.items():
+    for name, value in SHARED.items():
         assert not re.search(r"PASSWORD|SECRET|FERNET|TOKEN|CONN$|URL", name)
         assert not re.search(r"[:/@]", value)
 
 
 def test_a_task_outlives_what_it_waits_for() -> None:
     """A dead worker is noticed before its message is sent again, and a message long before Redis gives it back."""
-    times = {name.rpartition("__")[2]: float(value) for name, value in TOLD.items() if value.isdigit()}
+    times = {name.rpartition("__")[2]: float(value) for name, value in SHARED.items() if value.isdigit()}
     assert times["TASK_INSTANCE_HEARTBEAT_TIMEOUT"] > 3 * 5  # beats at most 5 s apart, three may fail
     assert times["TASK_INSTANCE_HEARTBEAT_TIMEOUT"] < times["TASK_QUEUED_TIMEOUT"] < times["VISIBILITY_TIMEOUT"]
     assert times["DEFAULT_POOL_TASK_SLOT_COUNT"] <= times["PARALLELISM"]

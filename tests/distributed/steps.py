@@ -34,21 +34,23 @@ class Steps(NamedTuple):
     after: list[Step]
 
 
-def given(folder: Path, data: Path | None) -> Steps:
-    """Write the files that are brought in into a folder; what is done with them."""
+IMPSCORE = {"epochs": 2, "cassette": "sample", "profile": "paper", "promote": True}
+
+
+def plan(folder: Path, data: Path | None) -> Steps:
+    """Write the files that are imported into a folder; plan the steps with them."""
     news, rated, real = (folder / name for name in ("news.jsonl", "ratings.csv", "real.jsonl"))
     sentences, pairs = folder / "sentences.jsonl", folder / "pairs.jsonl"
-    for path, whole, count in (
-        (news, sample.SUMMARIES, ARTICLES), (sentences, sample.COMPRESSIONS, FEW), (pairs, sample.SIMILAR, FEW)
-    ):  # fmt: skip
-        path.write_text(first(whole, count), encoding="utf-8")
+    sources = {news: (sample.SUMMARIES, ARTICLES), sentences: (sample.COMPRESSIONS, FEW), pairs: (sample.SIMILAR, FEW)}
+    for path, (source, count) in sources.items():
+        path.write_text(first(source, count), encoding="utf-8")
     lines = news.read_text(encoding="utf-8")
     words = sorted(set(re.findall(r"[a-z]+", lines.lower())))
     with rated.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("word", "conc.m"), *((word, 1 + 4 / len(word)) for word in words)])
-    threads = ",".join(f"{ours}={theirs}" for ours, theirs in sample.THREAD_COLUMNS.items())
+    threads = ",".join(f"{name}={column}" for name, column in sample.THREAD_COLUMNS.items())
     before = [
-        Step("impscore", DAY, {"epochs": 2, "cassette": "sample", "profile": "paper", "promote": True}, is_keyed=True),
+        Step("impscore", DAY, IMPSCORE, is_keyed=True),
         Step("collect", DAY, {"path": "sample"}, is_keyed=True),
         Step("collect", DAY, {"path": str(news), "source": "news"}, is_keyed=True),
         Step("collect", DAY, {"path": str(sample.THREADS), "source": "sample_news", "mapping": threads}, is_keyed=True),
@@ -59,28 +61,22 @@ def given(folder: Path, data: Path | None) -> Steps:
         posts = data / "checked_weibo_news_comments_zh" / "checked_posts_comments20.jsonl"
         real.write_text(first(posts, POSTS), encoding="utf-8")
         mapping = "thread_id=id,article_text=text,comments=comments"
-        asked = {"path": str(real), "source": "checked_weibo", "mapping": mapping}
-        of_real = [
-            Step(dag, REAL, conf, is_keyed=True) for dag, conf in (("collect", asked), ("tokenize", {}), ("score", {}))
-        ]
+        params = {"path": str(real), "source": "checked_weibo", "mapping": mapping}
+        confs: dict[str, dict[str, Any]] = {"collect": params, "tokenize": {}, "score": {}}
+        of_real = [Step(dag, REAL, conf, is_keyed=True) for dag, conf in confs.items()]
     # a few dozen tasks that need no words, no scores and no comments of another day
     small = {"hidden": 4, "longest": 20, "longest_gloss": 5, "epochs": 1, "vocabulary": 0}
+    recam = {"rule": "paper", "rows_per_shard": 6, "in_context": False, "similar": 0.9999, "scorer": str(rated)}
     meanwhile = [
         Step("csd", DAY, {"tool": "simulated", "limit": 6}),
-        Step("recam", DAY, {
-            "rule": "paper", "rows_per_shard": 6, "in_context": False, "similar": 0.9999, "numbers": small, "epochs": 1,
-            "scorer": str(rated),
-        }),
+        Step("recam", DAY, {**recam, "numbers": small, "epochs": 1}),
         Step("studies", DAY, {"studies": ["data_sets"]}),
-    ]  # fmt: skip
+    ]
     tiny = {"hidden": 4, "embedding": 4, "epochs": 1}
-    after = [
-        Step("commenting", DAY, {
-            "systems": ["ir_t", "seq2seq"], "tool": "simulated", "rows_per_shard": 40,
-            "numbers": {"ir_t": {**tiny, "judged": 20, "foreign": 5}, "seq2seq": {**tiny, "vocabulary": 100}},
-        }),
-        Step("ndd", DAY, {"systems": ["fast_ndd"], "limit": 6, "data": str(sentences), "pairs": str(pairs)}),
-    ]  # fmt: skip
+    numbers = {"ir_t": {**tiny, "judged": 20, "foreign": 5}, "seq2seq": {**tiny, "vocabulary": 100}}
+    commenting = {"systems": ["ir_t", "seq2seq"], "tool": "simulated", "rows_per_shard": 40, "numbers": numbers}
+    ndd = {"systems": ["fast_ndd"], "limit": 6, "data": str(sentences), "pairs": str(pairs)}
+    after = [Step("commenting", DAY, commenting), Step("ndd", DAY, ndd)]
     return Steps(before, meanwhile, healed, of_real, after)
 
 

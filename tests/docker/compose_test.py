@@ -10,26 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from cryptography.fernet import Fernet
 
-ROOT = Path(__file__).resolve().parents[2]
-FILE = ROOT / "docker" / "compose.yaml"
-FOUND: dict[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
-SERVICES: dict[str, dict[str, Any]] = FOUND["services"]
-OURS = {name: one for name, one in SERVICES.items() if one["image"].startswith("undertone:")}
-OTHERS = {name: one for name, one in SERVICES.items() if name not in OURS}
-JOBS = {name: one for name, one in SERVICES.items() if name.endswith("-init")}  # which end
-LASTING = {name: one for name, one in SERVICES.items() if name not in JOBS}
-SHARED = dict(
-    line.split("=", 1)
-    for line in (ROOT / "docker" / "airflow.env").read_text(encoding="utf-8").splitlines()
-    if line and not line.startswith("#")
-)
+from tests.docker.files import COMPOSE, DOCKER, ROOT, SERVICES, SHARED
+
+FILE = DOCKER / "compose.yaml"
+OURS = {name: service for name, service in SERVICES.items() if service["image"].startswith("undertone:")}
+OTHERS = {name: service for name, service in SERVICES.items() if name not in OURS}
+JOBS = {name for name in SERVICES if name.endswith("-init")}  # which end
 SECRET = re.compile(r"PASSWORD|SECRET|TOKEN(?!S)|KEY|ALERT")
 TASKS = {"undertone-init", "worker-default", "worker-gpu"}  # they have the tables
-NEVER = {  # settings that compose leaves alone: where things lie in the volume, and what a process tells its own
-    "INBOX", "MODELS", "REPORTS", "LABELLING", "RELEASES", "RESOURCES", "HOME", "ATTEMPT", "DEBUG",
-}  # fmt: skip
+# settings that compose leaves alone: where things lie in the volume, and what a process hands to its own
+NEVER = {"INBOX", "MODELS", "REPORTS", "LABELLING", "RELEASES", "RESOURCES", "HOME", "ATTEMPT", "DEBUG"}
 VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
 
 each_service = pytest.mark.parametrize("service", SERVICES.values(), ids=SERVICES)
@@ -38,7 +30,7 @@ each_of_ours = pytest.mark.parametrize("service", OURS.values(), ids=OURS)
 
 def secrets_of(service: dict[str, Any]) -> set[str]:
     """Names of the secrets that a service is given."""
-    return {one if isinstance(one, str) else one["source"] for one in service.get("secrets", ())}
+    return {secret if isinstance(secret, str) else secret["source"] for secret in service.get("secrets", ())}
 
 
 @pytest.mark.parametrize("service", OTHERS.values(), ids=OTHERS)
@@ -64,7 +56,7 @@ def test_a_service_is_bounded(service: dict[str, Any]) -> None:
     assert service["security_opt"] == ["no-new-privileges:true"]
 
 
-@pytest.mark.parametrize("service", LASTING.values(), ids=LASTING)
+@pytest.mark.parametrize("service", [service for name, service in SERVICES.items() if name not in JOBS])
 def test_a_service_is_watched(service: dict[str, Any]) -> None:
     """A service tells whether it is well, and comes back."""
     assert service["healthcheck"]["test"][0] in {"CMD", "CMD-SHELL"}
@@ -75,8 +67,8 @@ def test_a_service_is_watched(service: dict[str, Any]) -> None:
 def test_who_waits_waits_for_what_will_be() -> None:
     """Services wait for jobs that ended and for services that are watched."""
     for name, service in SERVICES.items():
-        for other, how in service.get("depends_on", {}).items():
-            assert how["condition"] == ("service_completed_successfully" if other in JOBS else "service_healthy"), name
+        for other, wait in service.get("depends_on", {}).items():
+            assert wait["condition"] == ("service_completed_successfully" if other in JOBS else "service_healthy"), name
             assert set(SERVICES[other].get("profiles", ())) <= set(service.get("profiles", ())), name
 
 
@@ -85,7 +77,7 @@ def test_ours_can_write_to_volumes_alone(service: dict[str, Any]) -> None:
     """Our containers have no capability and a root that nobody writes to; what is written in memory is bounded."""
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
-    assert all("size=" in one for one in service["tmpfs"])
+    assert all("size=" in mount for mount in service["tmpfs"])
     assert "user" not in service  # which the image sets, and is not root
     assert "privileged" not in service
 
@@ -104,56 +96,49 @@ def test_data_lies_in_named_volumes(service: dict[str, Any]) -> None:
         source, _, rest = volume.partition(":")
         if source.startswith("./"):
             assert rest.endswith(":ro")
-            assert (FILE.parent / source).is_file()
+            assert (DOCKER / source).is_file()
         else:
-            assert source in FOUND["volumes"]
+            assert source in COMPOSE["volumes"]
 
 
 @each_service
 def test_no_secret_has_a_value(service: dict[str, Any]) -> None:
-    """A secret is a file, or comes from outside, and a service without it does not start."""
+    """A secret is a file, or comes from outside, or its service does not start; addresses have no password."""
     for name, value in service.get("environment", {}).items():
+        assert not re.search(r"//[^/\s]*@", str(value)), name
         if not SECRET.search(name.replace("AIRFLOW__SECRETS__", "")):
             continue
         variable = VARIABLE.fullmatch(value)
         assert (variable and variable[2] == "?") or "/run/secrets/" in value or value == "/tmp/users.json", name  # noqa: S108
 
 
-@each_service
-def test_no_address_holds_a_password(service: dict[str, Any]) -> None:
-    """What is before the host in an address is nothing."""
-    for name, value in service.get("environment", {}).items():
-        assert not re.search(r"//[^/\s]*@", str(value)), name
-
-
 def test_a_variable_must_be_set_or_is_harmless() -> None:
     """Every ${VARIABLE} says what is missing, or has a default that is no secret."""
-    found = VARIABLE.findall(FILE.read_text(encoding="utf-8"))
-    assert len(found) == FILE.read_text(encoding="utf-8").count("${")
-    for name, way, said in found:
-        assert way in ("?", "-"), name
-        assert said or name.startswith("UNDERTONE_"), name  # which is as if it were not set: tests/settings_test.py
-        assert way == "?" or not SECRET.search(name), name
+    text = FILE.read_text(encoding="utf-8")
+    variables = VARIABLE.findall(text)
+    assert len(variables) == text.count("${")
+    for name, sign, value in variables:
+        assert sign in ("?", "-"), name
+        assert value or name.startswith("UNDERTONE_"), name  # which is as if it were not set: tests/settings_test.py
+        assert sign == "?" or not SECRET.search(name), name
 
 
 def test_the_secrets_are_those_that_are_made(tmp_path: Path) -> None:
     """docker/secrets.sh makes the files that are mounted, once, all different, for their owner's eyes."""
     folder = tmp_path / "secrets"
-    make = ["sh", FILE.parent / "secrets.sh", folder]
-    subprocess.run(make, check=True)
-    wanted = {Path(one["file"]).name for one in FOUND["secrets"].values()}
-    assert {path.name for path in folder.iterdir()} == wanted | {"store.env"}
-    given = {path.name for path in folder.iterdir() if path.read_text().strip() in {"", "{}"}}
-    assert given == {"llm_key", "studio_key", "alert_url", "connections.json"}  # by others, and so not known here
-    assert all((folder / name).stat().st_mode & 0o200 for name in given)
+    command = ["sh", DOCKER / "secrets.sh", folder]
+    subprocess.run(command, check=True)
+    texts = {path.name: path.read_text() for path in folder.iterdir()}
+    assert texts.keys() == {Path(secret["file"]).name for secret in COMPOSE["secrets"].values()} | {"store.env"}
+    empty = {name for name, text in texts.items() if text.strip() in {"", "{}"}}
+    assert empty == {"llm_key", "studio_key", "alert_url", "connections.json"}  # of others, and so not known here
+    assert all((folder / name).stat().st_mode & 0o200 for name in empty)
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert subprocess.run(make, check=False, capture_output=True).returncode != 0
-    keys = [re.sub(r"\s", "", path.read_text()) for path in folder.iterdir() if path.name not in given]
+    assert subprocess.run(command, check=False, capture_output=True).returncode != 0
+    keys = [re.sub(r"\s", "", text) for name, text in texts.items() if name not in empty]
     assert len(set(keys)) == len(keys)
-    from cryptography.fernet import Fernet
-
-    Fernet((folder / "fernet_key").read_text())
-    assert set().union(*map(secrets_of, SERVICES.values())) == FOUND["secrets"].keys()
+    Fernet(texts["fernet_key"])
+    assert set().union(*map(secrets_of, SERVICES.values())) == COMPOSE["secrets"].keys()
 
 
 def test_who_gets_which_secret() -> None:
@@ -173,85 +158,72 @@ def test_every_setting_reaches_a_container() -> None:
     source = (ROOT / "pipeline" / "settings.py").read_text(encoding="utf-8")
     read = set(re.findall(r'_[a-z_]+(?:\(|, )"([A-Z_]+)"', source))
     read |= set(re.findall(r'"UNDERTONE_([A-Z_]+)"', source))
-    told = {name: set(service["environment"]) for name, service in OURS.items()}
-    wanted = {f"UNDERTONE_{name}" for name in read - NEVER}
-    assert len(wanted) > 15
-    assert "UNDERTONE_DEADLINE_HOURS" in told["dag-processor"]
-    worker = told["worker-default"] | {name.removesuffix("_FILE") for name in told["worker-default"]}
-    assert wanted - worker == {"UNDERTONE_DEADLINE_HOURS"}  # `airflow dags test` fails with it
-    telling = {name for name, found in told.items() if "UNDERTONE_ALERT_URL_FILE" in found}
-    assert telling == {"worker-default", "worker-gpu", "dag-processor", "triggerer"}
+    passed = {name: set(service["environment"]) for name, service in OURS.items()}
+    needed = {f"UNDERTONE_{name}" for name in read - NEVER}
+    assert len(needed) > 15
+    assert "UNDERTONE_DEADLINE_HOURS" in passed["dag-processor"]
+    worker = passed["worker-default"] | {name.removesuffix("_FILE") for name in passed["worker-default"]}
+    assert needed - worker == {"UNDERTONE_DEADLINE_HOURS"}  # `airflow dags test` fails with it
+    alerting = {name for name, names in passed.items() if "UNDERTONE_ALERT_URL_FILE" in names}
+    assert alerting == {"worker-default", "worker-gpu", "dag-processor", "triggerer"}
 
 
 def test_a_model_of_the_hub_can_be_kept() -> None:
     """The hub's cache lies in a volume that all workers have, where no search for people's texts reads it."""
-    text = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
+    text = (DOCKER / "Dockerfile").read_text(encoding="utf-8")
     (cache,), (home,) = (re.findall(rf"\b{name}=(\S+)", text) for name in ("HF_HOME", "UNDERTONE_HOME"))
     assert cache.startswith(f"{home}/resources/")
     for name in TASKS:
-        assert any(one.endswith(f":{home}") for one in SERVICES[name]["volumes"])
+        assert any(volume.endswith(f":{home}") for volume in SERVICES[name]["volumes"])
         assert SERVICES[name]["environment"]["HF_HUB_OFFLINE"] == "${HF_HUB_OFFLINE:-1}"
 
 
 @each_of_ours
 def test_a_file_that_is_named_is_mounted(service: dict[str, Any]) -> None:
     """What the environment and commands say of /run/secrets is there."""
-    mounted = {one if isinstance(one, str) else one["target"] for one in service["secrets"]}
-    said = f"{service['environment']} {service['command']}"
-    assert set(re.findall(r"/run/secrets/([\w.]+)", said)) <= mounted
-
-
-def test_commands_are_airflows_sensitive_settings() -> None:
-    """Airflow runs a command for such settings only that it knows to be secret; any other would be silently ignored."""
-    from airflow.configuration import conf
-
-    commands = {name for one in OURS.values() for name in one["environment"] if name.endswith("_CMD")}
-    assert commands
-    for name in commands:
-        _, section, key = name.removesuffix("_CMD").split("__")
-        assert (section.lower(), key.lower()) in conf.sensitive_config_values
+    mounted = {secret if isinstance(secret, str) else secret["target"] for secret in service["secrets"]}
+    text = f"{service['environment']} {service['command']}"
+    assert set(re.findall(r"/run/secrets/([\w.]+)", text)) <= mounted
 
 
 def test_airflow_knows_its_settings() -> None:
-    """Each AIRFLOW__ variable, of docker/airflow.env too, is an option of Airflow's: a misspelt one is ignored."""
+    """Each AIRFLOW__ variable, of docker/airflow.env too, is an option of Airflow's: a misspelt one is ignored.
+
+    Airflow runs a command only for such settings that it knows to be secret; any other would be silently ignored.
+    """
     from airflow.configuration import conf
 
-    known = {
-        (section, name)
-        for section, told in conf.configuration_description.items()
-        for name in told["options"]
-    }  # fmt: skip
-    said = {name for one in OURS.values() for name in one["environment"]} | SHARED.keys()
-    for name in sorted(one for one in said if one.startswith("AIRFLOW__")):
+    sections = conf.configuration_description.items()
+    known = {(section, name) for section, description in sections for name in description["options"]} | {
+        ("celery_broker_transport_options", "visibility_timeout"),
+        ("scheduler", "num_stuck_in_queued_retries"),  # read by the scheduler, described nowhere
+        ("core", "simple_auth_manager_passwords_file"),
+    }
+    names = {name for service in OURS.values() for name in service["environment"]} | SHARED.keys()
+    assert any(name.endswith("_CMD") for name in names)
+    for name in (name for name in names if name.startswith("AIRFLOW__")):
         _, section, key = name.removesuffix("_CMD").lower().split("__")
-        assert (section, key) in known | {
-            ("celery_broker_transport_options", "visibility_timeout"),
-            ("scheduler", "num_stuck_in_queued_retries"),  # read by the scheduler, described nowhere
-            ("core", "simple_auth_manager_passwords_file"),
-        }, name
+        assert (section, key) in known, name
+        assert not name.endswith("_CMD") or (section, key) in conf.sensitive_config_values, name
 
 
 def _queues(command: list[str]) -> set[str]:
-    told = VARIABLE.sub(lambda found: found[3], command[command.index("--queues") + 1])
-    return set(told.split(","))
+    names = VARIABLE.sub(lambda match: match[3], command[command.index("--queues") + 1])
+    return set(names.split(","))
 
 
 def test_workers_serve_the_queues_of_the_dags() -> None:
     """Every queue that a DAG file names has a worker, and so has the default one; GPU tasks wait in the pool made."""
-    asked, pools = {SHARED["AIRFLOW__OPERATORS__DEFAULT_QUEUE"]}, set()
-    for path in (ROOT / "dags").glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.keyword) and isinstance(node.value, ast.Constant):
-                if node.arg == "queue":
-                    asked.add(node.value.value)
-                if node.arg == "pool":
-                    pools.add(node.value.value)
+    named = {"queue": {SHARED["AIRFLOW__OPERATORS__DEFAULT_QUEUE"]}, "pool": set()}
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "dags").glob("*.py")]
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.keyword) and isinstance(node.value, ast.Constant) and node.arg in named:
+            named[node.arg].add(node.value.value)
     served = {name: _queues(SERVICES[name]["command"]) for name in ("worker-default", "worker-gpu")}
     assert served == {"worker-default": {"default"}, "worker-gpu": {"gpu"}}
-    assert asked == set().union(*served.values())
-    assert pools == {"gpu"}
-    made = shlex.split(SERVICES["airflow-init"]["command"][2])
-    assert made[made.index("set") + 1] == "gpu"
+    assert named == {"queue": set().union(*served.values()), "pool": {"gpu"}}
+    words = shlex.split(SERVICES["airflow-init"]["command"][2])
+    assert words[words.index("set") + 1] == "gpu"
     assert SHARED["AIRFLOW__CORE__EXECUTOR"] == "CeleryExecutor"
 
 
@@ -267,15 +239,12 @@ def test_the_gpu_worker() -> None:
     assert worker["environment"] == SERVICES["worker-default"]["environment"]
 
 
-def test_label_studio_tells_nobody() -> None:
+def test_label_studio_sends_nothing() -> None:
     """Label Studio sends no statistics, asks for no newer version, and takes nobody in without an invitation."""
-    told = SERVICES["label-studio"]["environment"]
-    assert {name: told[name] for name in ("COLLECT_ANALYTICS", "LATEST_VERSION_CHECK")} == {
-        "COLLECT_ANALYTICS": "False",
-        "LATEST_VERSION_CHECK": "false",
-    }
-    assert told["SENTRY_DSN"] == told["FRONTEND_SENTRY_DSN"] == ""
-    assert told["LABEL_STUDIO_DISABLE_SIGNUP_WITHOUT_LINK"] == "true"
+    settings = SERVICES["label-studio"]["environment"]
+    assert (settings["COLLECT_ANALYTICS"], settings["LATEST_VERSION_CHECK"]) == ("False", "false")
+    assert settings["SENTRY_DSN"] == settings["FRONTEND_SENTRY_DSN"] == ""
+    assert settings["LABEL_STUDIO_DISABLE_SIGNUP_WITHOUT_LINK"] == "true"
 
 
 def test_compose_reads_it(tmp_path: Path) -> None:
@@ -283,16 +252,16 @@ def test_compose_reads_it(tmp_path: Path) -> None:
     if (command := shutil.which("docker-compose")) is None:
         pytest.skip("docker-compose is not installed")
     text = FILE.read_text(encoding="utf-8")
-    needed = {name for name, way, _ in VARIABLE.findall(text) if way == "?"}
+    needed = {name for name, sign, _ in VARIABLE.findall(text) if sign == "?"}
     bare = {name: value for name, value in os.environ.items() if name not in needed}
     (tmp_path / "compose.yaml").write_text(text.replace("name: undertone\n", ""))  # which version 1 does not know
-    shutil.copy(FILE.parent / "airflow.env", tmp_path)
+    shutil.copy(DOCKER / "airflow.env", tmp_path)
     (tmp_path / "store.env").touch()
-    asked = [command, "-f", tmp_path / "compose.yaml", "--profile", "labels", "--profile", "gpu", "config", "-q"]
-    whole, lacking = (
-        subprocess.run(asked, env=bare | more, capture_output=True, text=True, check=False)
+    words = [command, "-f", tmp_path / "compose.yaml", "--profile", "labels", "--profile", "gpu", "config", "-q"]
+    complete, lacking = (
+        subprocess.run(words, env=bare | more, capture_output=True, text=True, check=False)
         for more in (dict.fromkeys(needed, str(tmp_path)), {})
     )
-    assert whole.returncode == 0, whole.stderr
+    assert complete.returncode == 0, complete.stderr
     assert lacking.returncode != 0
     assert "the folder that docker/secrets.sh made" in lacking.stderr

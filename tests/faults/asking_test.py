@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.llm.ledger import answers
-from tests.faults.asking import requests, start
+from tests.faults.asking import make_requests, start
 from tests.support.biller import Biller
 from tests.support.llm_server import Faults, Server
 
@@ -24,13 +24,13 @@ def server() -> Iterator[Server]:
         yield running
 
 
-def rows(path: Path) -> dict[str, str]:
-    """The answers in a ledger, read beside Undertone."""
+def read_answers(path: Path) -> dict[str, str]:
+    """Read the answers of a ledger without Undertone's code."""
     with closing(sqlite3.connect(path)) as con:
         return dict(con.execute("select key, response from answers").fetchall())
 
 
-def until(served: int, server: Server) -> None:
+def wait(served: int, server: Server) -> None:
     """Wait until the server has served so many in all."""
     limit = time.monotonic() + 300  # processes start slowly on a busy machine
     while server.served.total() < served and time.monotonic() < limit:
@@ -47,20 +47,20 @@ def test_killed_at_random_it_pays_at_most_what_was_in_flight(server: Server, tmp
     before: dict[str, str] = {}
     for kill in range(KILLS):
         child = start(uri, server.url, COUNT, CONCURRENCY)
-        until(int(COUNT * (kill + chance.random()) / (KILLS + 1)) + 20, server)
+        wait(int(COUNT * (kill + chance.random()) / (KILLS + 1)) + 20, server)
         time.sleep(chance.random() * 0.05)
         child.kill()
         assert child.communicate()[0] == "", "it had ended before it was killed"
         time.sleep(0.1)  # what is on its way to the dead still counts as served
-        after = rows(path)
+        after = read_answers(path)
         assert before.items() <= after.items()
         assert server.served.total() - len(after) <= CONCURRENCY * (kill + 1)
         before = after
     child = start(uri, server.url, COUNT, CONCURRENCY)
     assert child.communicate()[0].startswith(f"{COUNT} answers, ")
-    found = rows(path)
-    assert before.items() <= found.items()
-    assert found == {r.key: f"answer to {r.messages[0]['content']}" for r in requests(COUNT)}
+    after = read_answers(path)
+    assert before.items() <= after.items()
+    assert after == {r.key: f"answer to {r.messages[0]['content']}" for r in make_requests(COUNT)}
     assert server.paid <= CONCURRENCY * KILLS
     with closing(sqlite3.connect(path)) as con:
         assert con.execute("select count(*) from claims").fetchone() == (0,)
@@ -77,12 +77,12 @@ def test_two_processes_pay_once(server: Server, tmp_path: Path) -> None:
     """Two processes that ask the same at once share the work: each request is answered once, and both have all."""
     uri = f"sqlite:///{tmp_path}/ledger.db"
     children = [start(uri, server.url, 200, CONCURRENCY) for _ in range(2)]
-    said = [child.communicate()[0] for child in children]
-    assert [line.split(",")[0] for line in said] == ["200 answers"] * 2
-    calls = [int(line.split()[2]) for line in said]
+    lines = [child.communicate()[0] for child in children]
+    assert [line.split(",")[0] for line in lines] == ["200 answers"] * 2
+    calls = [int(line.split()[2]) for line in lines]
     assert (server.paid, server.sent_after_success) == (0, [])
     assert sum(calls) == 200 + server.kinds["malformed"] + server.kinds["broken"]
-    assert len(answers.look_up(answers.open_ledger(uri), [r.key for r in requests(200)])[0]) == 200
+    assert len(answers.look_up(answers.open_ledger(uri), [r.key for r in make_requests(200)])[0]) == 200
     answers.close()
 
 
@@ -90,7 +90,7 @@ def test_the_other_goes_on_where_one_is_killed(server: Server, tmp_path: Path) -
     """A process that waits for what a killed one was asking asks it itself, without waiting for a lease."""
     uri = f"sqlite:///{tmp_path}/ledger.db"
     children = [start(uri, server.url, 200, CONCURRENCY) for _ in range(2)]
-    until(60, server)
+    wait(60, server)
     children[0].kill()
     children[0].communicate()
     assert children[1].communicate()[0].startswith("200 answers, ")
@@ -103,7 +103,7 @@ def test_processes_of_one_run_keep_its_limit_through_a_kill(tmp_path: Path) -> N
     shares = {"answered": 0.8, "malformed": 0.1, "cut": 0.1}
     with Biller(Faults(seconds=0.02), chance=random.Random(5), shares=shares) as server:
         children = [start(uri, server.url, 400, 16, limit) for _ in range(3)]
-        until(10, server)
+        wait(10, server)
         children[0].kill()
         for child in children:
             child.communicate(timeout=300)

@@ -9,6 +9,7 @@ import json
 import multiprocessing
 import os
 import signal
+import traceback
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -27,6 +28,14 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(PRELOADED)
 
 
+class Call(NamedTuple):
+    """A call of a task: `tests.faults.whole:NAME` or a function below `pipeline.tasks`, such as `score.pin`."""
+
+    task: str
+    args: tuple[Any, ...]
+    options: Mapping[str, Any]
+
+
 class Outcome(NamedTuple):
     """How an attempt ended: done (with what the task returned), an error's name, or killed by a signal."""
 
@@ -35,12 +44,12 @@ class Outcome(NamedTuple):
 
 
 class Attempt:
-    """One attempt at a task: `tests.faults.whole:NAME` or a function below `pipeline.tasks`, such as `score.pin`."""
+    """One attempt at a task."""
 
-    def __init__(self, task: str, args: tuple[Any, ...], given: Mapping[str, Any], env: Mapping[str, str]) -> None:
-        self.task = task
+    def __init__(self, call: Call, env: Mapping[str, str]) -> None:
+        self.task = call.task
         self._reads, writes = _FORKS.Pipe(duplex=False)
-        self.process = _FORKS.Process(target=_run, args=(task, json.dumps([args, given]), dict(env), writes))
+        self.process = _FORKS.Process(target=_run, args=(json.dumps(call), dict(env), writes))
         self.process.start()
         writes.close()
 
@@ -70,8 +79,8 @@ class Attempt:
         return Outcome(word, value)
 
 
-def _run(task: str, given: str, env: dict[str, str], told: Connection) -> None:
-    """In the process: do the task, and tell what came of it."""
+def _run(call: str, env: dict[str, str], writes: Connection) -> None:
+    """In the process: do the task, and send the outcome."""
     os.environ.update(env)
     log = os.open(env["FAULTS_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.dup2(log, 1)
@@ -79,17 +88,15 @@ def _run(task: str, given: str, env: dict[str, str], told: Connection) -> None:
     watch_commits()
     watching = f"from {__name__} import watch_commits; watch_commits(is_child=True); main()"
     bounded._START = bounded._START.replace("main()", watching)
-    args, keywords = json.loads(given)
+    task, args, options = json.loads(call)
     module, _, name = task.partition(":") if ":" in task else f"pipeline.tasks.{task}".rpartition(".")
     try:
-        found = json.loads(json.dumps(getattr(importlib.import_module(module), name)(*args, **keywords), default=str))
-    except BaseException as why:  # noqa: BLE001  # told, whatever it is
-        import traceback
-
+        value = getattr(importlib.import_module(module), name)(*args, **options)
+        outcome = ("done", json.loads(json.dumps(value, default=str)))
+    except BaseException as error:  # noqa: BLE001  # sent, whatever it is
         traceback.print_exc()
-        told.send((type(why).__name__, str(why)))
-    else:
-        told.send(("done", found))
+        outcome = (type(error).__name__, str(error))
+    writes.send(outcome)
 
 
 def watch_commits(*, is_child: bool = False) -> None:
@@ -100,17 +107,17 @@ def watch_commits(*, is_child: bool = False) -> None:
     from pyiceberg.catalog.sql import SqlCatalog
 
     path = Path(os.environ.get("FAULTS_COMMITS", os.devnull))
-    commit, left = SqlCatalog.commit_table, [int(os.environ.get("FAULTS_DIES_AFTER", "0"))]
+    commit, remaining = SqlCatalog.commit_table, [int(os.environ.get("FAULTS_DIES_AFTER", "0"))]
 
-    def watched(self: Any, table: Any, *given: Any) -> Any:
-        response = commit(self, table, *given)
+    def commit_watched(self: Any, table: Any, *arguments: Any) -> Any:
+        response = commit(self, table, *arguments)
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps([table.name()[-1], response.metadata.current_snapshot_id]) + "\n")
-        left[0] -= 1
-        if left[0] == 0:
+        remaining[0] -= 1
+        if remaining[0] == 0:
             if is_child:
                 os.kill(os.getppid(), signal.SIGKILL)
             os.kill(os.getpid(), signal.SIGKILL)
         return response
 
-    SqlCatalog.commit_table = watched  # type: ignore[method-assign]
+    SqlCatalog.commit_table = commit_watched  # type: ignore[method-assign]

@@ -14,14 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from polars.testing import assert_frame_equal
 
 from pipeline import warehouse
 from tests.faults import whole
+from tests.faults.attempts import Call
 from tests.faults.disturbed import Run, calm, every_row
 from tests.faults.proxy import Proxy
 from tests.support.llm_server import Faults, Server
 from tests.support.postgres import server
+from tests.support.store import bucket, running_store, store_settings
 
 postgres = server  # a fixture under another name
 Break = Callable[[], AbstractContextManager[None]]
@@ -53,31 +56,17 @@ class Broken(Run):
 
     break_: Break
 
-    def do(self, task: str, *args: Any, **given: Any) -> Any:
+    def do(self, task: str, *args: Any, **options: Any) -> Any:
         """Break, try, mend, and do."""
         if task in TASKS:
+            call = Call(task, args, options)
             share = self.dice.random()
-            attempt = self.start(task, args, given)
-            attempt.wait(share * self._calmly(len(self.took)) / 2)
+            attempt = self.start(call)
+            attempt.wait(share * self._calm_time(len(self.took)) / 2)
             with self.break_():
                 self.watch(attempt, 1.0)
-            self._told("broken", self.ended(attempt).word)
-        return super().do(task, *args, **given)
-
-
-@pytest.fixture
-def in_force(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Path]]:
-    """Sets up a home and puts it, and what else is set, in force in this process."""
-
-    def there(folder: Path, **env: str) -> Path:
-        warehouse.close()
-        for name, value in {"UNDERTONE_HOME": str(folder), **env}.items():
-            monkeypatch.setenv(name, value)
-        warehouse.create()
-        return folder
-
-    yield there
-    warehouse.close()
+            self.outcomes["broken", self.end(attempt).word] += 1
+        return super().do(task, *args, **options)
 
 
 @pytest.fixture(scope="module")
@@ -88,22 +77,35 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, dict[str
         patch.setenv("UNDERTONE_HOME", str(home))
         warehouse.create()
         run = calm(home, small, {})
-        found = run, every_row()
+        rows = every_row()
         warehouse.close()
-    return found
+    return run, rows
 
 
-def broken(undisturbed: tuple[Run, dict[str, Any]], home: Path, break_: Break, env: dict[str, str]) -> Run:
-    """The flow with a fault in every task; its tables are as undisturbed."""
+def run_broken(undisturbed: tuple[Run, dict[str, Any]], home: Path, break_: Break, env: dict[str, str]) -> Run:
+    """Run the flow with a fault in every task; its tables are as undisturbed."""
     run = Broken(home, env, {}, undisturbed[0])
     run.break_ = break_
     small(run.do)
-    found = every_row()
+    rows = every_row()
     for name, frame in undisturbed[1].items():
-        assert_frame_equal(found[name], frame, check_exact=True)
+        assert_frame_equal(rows[name], frame, check_exact=True)
     assert run.half == []
     print(dict(run.outcomes))  # noqa: T201
     return run
+
+
+def misbehave(relay: Proxy, mode: str) -> Break:
+    """The fault that a relay cuts, stalls or is busy for a second."""
+
+    @contextlib.contextmanager
+    def fault() -> Iterator[None]:
+        relay.mode = mode
+        time.sleep(1.0)
+        relay.mode = "pass"
+        yield
+
+    return fault
 
 
 @pytest.fixture
@@ -126,7 +128,7 @@ def test_a_full_disk(undisturbed: tuple[Run, dict[str, Any]], small_disk: Path, 
     dice = random.Random(3)
 
     @contextlib.contextmanager
-    def full() -> Iterator[None]:
+    def fill() -> Iterator[None]:
         ballast = small_disk / "ballast"
         with ballast.open("wb", buffering=0) as file:
             with contextlib.suppress(OSError):
@@ -136,7 +138,7 @@ def test_a_full_disk(undisturbed: tuple[Run, dict[str, Any]], small_disk: Path, 
         yield
         ballast.unlink()
 
-    run = broken(undisturbed, home, full, {})
+    run = run_broken(undisturbed, home, fill, {})
     assert sum(n for (_, word), n in run.outcomes.items() if word != "done") > 0, "no attempt met the full disk"
 
 
@@ -148,41 +150,29 @@ def test_a_catalog_that_is_cut_off(
     undisturbed: tuple[Run, dict[str, Any]], postgres: str, tmp_path: Path, in_force: Callable[..., Path], mode: str
 ) -> None:
     """PostgreSQL out of reach, silent, or with every session ended in the middle of a commit: nothing is half there."""
-    import psycopg2
+    engine = sa.create_engine(postgres, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+    with engine.connect() as connection:
+        connection.execute(sa.text(f"create database {mode}"))  # each mode begins without tables
+    others = "pid <> pg_backend_pid() and backend_type = 'client backend'"
+    terminate = sa.text(f"select pg_terminate_backend(pid) from pg_stat_activity where {others}")
+    ended_counts: list[int] = []
 
-    address = postgres.replace("+psycopg2", "")
-    with contextlib.closing(psycopg2.connect(address)) as connection:
-        connection.autocommit = True
-        connection.cursor().execute(f"create database {mode}")  # each mode begins without tables
+    @contextlib.contextmanager
+    def end_sessions() -> Iterator[None]:
+        with engine.connect() as connection:
+            for _ in range(40):
+                ended_counts.append(len(connection.execute(terminate).all()))
+                time.sleep(0.05)
+        warehouse.close()  # ours was ended, too
+        yield
+
     with Proxy("127.0.0.1", int(postgres.rpartition(":")[2].partition("/")[0])) as relay:
         far = f"postgresql+psycopg2://undertone@127.0.0.1:{relay.port}/{mode}?connect_timeout=5"
         home = in_force(tmp_path / "home", UNDERTONE_CATALOG=postgres.replace("/postgres", f"/{mode}"))
-        ended: list[int] = []
-
-        @contextlib.contextmanager
-        def fault() -> Iterator[None]:
-            if mode == "terminated":
-                with contextlib.closing(psycopg2.connect(address)) as connection:
-                    connection.autocommit = True
-                    with connection.cursor() as cursor:
-                        for _ in range(40):
-                            cursor.execute(
-                                "select pg_terminate_backend(pid) from pg_stat_activity"
-                                " where pid <> pg_backend_pid() and backend_type = 'client backend'"
-                            )
-                            ended.append(cursor.rowcount)
-                            time.sleep(0.05)
-                warehouse.close()  # ours was ended, too
-                yield
-                return
-            relay.mode = mode
-            time.sleep(1.0)
-            relay.mode = "pass"
-            yield
-
-        run = broken(undisturbed, home, fault, {"UNDERTONE_CATALOG": far})
+        fault = end_sessions if mode == "terminated" else misbehave(relay, mode)
+        run = run_broken(undisturbed, home, fault, {"UNDERTONE_CATALOG": far})
     assert run.reads
-    assert mode != "terminated" or sum(ended), "no session was there to be ended"
+    assert mode != "terminated" or sum(ended_counts), "no session was there to be ended"
 
 
 @pytest.mark.slow
@@ -192,33 +182,12 @@ def test_an_object_store_that_fails(
     undisturbed: tuple[Run, dict[str, Any]], tmp_path: Path, in_force: Callable[..., Path], mode: str
 ) -> None:
     """A store that cuts connections, stalls or is too busy: attempts wait it out or fail, nothing is half there."""
-    boto3 = pytest.importorskip("boto3")
-    store = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0)
-    store.start()
-    host, port = store.get_host_and_port()
-    keys = {
-        "AWS_ALLOW_HTTP": "true", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}", "UNDERTONE_WAREHOUSE": f"s3://faults/{mode}",
-    }  # fmt: skip
-    with pytest.MonkeyPatch.context() as patch, Proxy(host, port) as relay:
-        for name, value in keys.items():
-            patch.setenv(name, value)
-        client = boto3.client("s3")
-        client.create_bucket(Bucket="faults")
-        client.close()
-        home = in_force(tmp_path / "home")
-
-        @contextlib.contextmanager
-        def fault() -> Iterator[None]:
-            relay.mode = mode
-            time.sleep(1.0)
-            relay.mode = "pass"
-            yield
-
-        broken(undisturbed, home, fault, {**keys, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{relay.port}"})
-        warehouse.close()
-    store.stop()
+    with running_store() as (host, port), Proxy(host, port) as relay:
+        keys = store_settings(f"http://{host}:{port}", f"s3://faults/{mode}")
+        far = {**keys, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{relay.port}"}
+        with bucket(keys):
+            run_broken(undisturbed, in_force(tmp_path / "home"), misbehave(relay, mode), far)
+            warehouse.close()
 
 
 @pytest.mark.parametrize("mode", ["cut", "stall", "busy"])
@@ -226,26 +195,18 @@ def test_a_language_model_that_fails(tmp_path: Path, in_force: Callable[..., Pat
     """All 40 questions to a server that misbehaves, behind a bad line, are answered; an answer is paid for once."""
     home = in_force(tmp_path / "home")
     whole.files(tmp_path / "given")
+    path = str(tmp_path / "given" / "own.csv")
     with Server(Faults(too_many=0.1, broken=0.1, malformed=0.1, seconds=0.02)) as server:
         with Proxy("127.0.0.1", int(server.url.split(":")[2].partition("/")[0])) as relay:
-            run = Run(home, {})
-            run.do(
-                "impscore.pairs.import_sentences",
-                "mine",
-                str(tmp_path / "given" / "own.csv"),
-                whole.DAY,
-                whole.RUN,
-                is_own=True,
-            )
-            attempt = run.start("tests.faults.whole:ask", ("mine", f"http://127.0.0.1:{relay.port}/v1"), {})
+            run, url = Run(home, {}), f"http://127.0.0.1:{relay.port}/v1"
+            run.do("impscore.pairs.import_sentences", "mine", path, whole.DAY, whole.RUN, is_own=True)
+            attempt = run.start(Call("tests.faults.whole:ask", ("mine", url), {}))
             limit = time.monotonic() + 60
             while server.served.total() < 8 and time.monotonic() < limit:
                 time.sleep(0.01)
-            relay.mode = mode
-            time.sleep(1.0)
-            relay.mode = "pass"
-            assert run.ended(attempt).word in ("done", "Retry")
-            run.do("tests.faults.whole:ask", "mine", f"http://127.0.0.1:{relay.port}/v1")
+            with misbehave(relay, mode)():
+                assert run.end(attempt).word in ("done", "Retry")
+            run.do("tests.faults.whole:ask", "mine", url)
         assert server.paid <= 4  # what was in flight when the line was cut
         assert len(server.served) == 40
     rows = warehouse.scan("completions").collect()

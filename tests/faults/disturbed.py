@@ -14,7 +14,7 @@ import polars as pl
 
 from pipeline import warehouse
 from pipeline.tables import PROVENANCE, TABLES
-from tests.faults.attempts import Attempt, Outcome
+from tests.faults.attempts import Attempt, Call, Outcome
 
 LIMIT = 300.0  # seconds after which an attempt is taken to hang
 TRIES = 4  # as the DAGs': a first one and three retries
@@ -42,11 +42,11 @@ def every_row() -> dict[str, pl.DataFrame]:
 
 def slices(name: str, snapshot: int | None = None) -> Slices:
     """What a reader sees of a table: a hash of each partition that has rows."""
-    frame, found = rows_of(name, snapshot), defaultdict(list)
+    frame, lines = rows_of(name, snapshot), defaultdict(list)
     keys = frame.select(pl.concat_str(pl.col(TABLES[name].partitions).cast(pl.String), separator="/")).to_series()
     for key, line in zip(keys, frame.write_ndjson().splitlines(), strict=True):
-        found[name, key].append(line)
-    return {key: hash(tuple(lines)) for key, lines in found.items()}
+        lines[name, key].append(line)
+    return {key: hash(tuple(rows)) for key, rows in lines.items()}
 
 
 class Fault(NamedTuple):
@@ -74,8 +74,8 @@ class Run:
     took: list[tuple[str, float]] = field(default_factory=list)
     commits: list[int] = field(default_factory=list)  # how many each call made, of the calm run
     states: dict[tuple[str, str], set[int]] = field(default_factory=lambda: defaultdict(set))
-    gone: set[tuple[str, str]] = field(default_factory=set)  # slices that lost all their rows, of the calm run
-    seen: set[tuple[str, str]] = field(default_factory=set)  # slices that have rows
+    emptied: set[tuple[str, str]] = field(default_factory=set)  # slices that lost all their rows, of the calm run
+    filled: set[tuple[str, str]] = field(default_factory=set)  # slices that have rows
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
     killed_asking: int = 0
     reads: int = 0
@@ -90,141 +90,135 @@ class Run:
             self.env = {**self.env, "FAULTS_COMMITS": str(self.ledger)}
         self.dice = random.Random(0)
 
-    def start(self, task: str, args: tuple[Any, ...], given: Mapping[str, Any], **env: str) -> Attempt:
-        """An attempt at a task."""
-        return Attempt(task, args, given, {**self.env, **env})
+    def start(self, call: Call, **env: str) -> Attempt:
+        """Start an attempt at a task."""
+        return Attempt(call, {**self.env, **env})
 
-    def published(self) -> list[tuple[str, int]]:
+    def list_published(self) -> list[tuple[str, int]]:
         """Table and snapshot of every commit of the calm run so far."""
         return [tuple(json.loads(line)) for line in self.ledger.read_text(encoding="utf-8").splitlines()]
 
-    def do(self, task: str, *args: Any, **given: Any) -> Any:
-        """Have a task done, whatever happens to its attempts."""
-        number, began, before = len(self.took), time.monotonic(), len(self.published())
+    def do(self, task: str, *args: Any, **options: Any) -> Any:
+        """Do a task, whatever happens to its attempts."""
+        call = Call(task, args, options)
+        number, timer, before = len(self.took), time.monotonic(), len(self.list_published())
         for fault in self.faults.get(number, ()):
-            if fault.kind == "between":
-                self._between(task, args, given, int(fault.share))
-            else:
-                getattr(self, f"_{fault.kind}")(task, args, given, fault.share * self._calmly(number))
-        done = self.at_last(task, args, given)
+            place = fault.share if fault.kind == "between" else fault.share * self._calm_time(number)
+            getattr(self, f"_{fault.kind}")(call, place)
+        outcome = self.retry(call)
         if task in UNSEEN:
             warehouse.close()  # this process still has the catalog open that was there before
-        self.took.append((task, time.monotonic() - began))
-        self.commits.append(len(self.published()) - before)
+        self.took.append((task, time.monotonic() - timer))
+        self.commits.append(len(self.list_published()) - before)
         if self.calm is None:
             self._record_states(before)
-        return done.value
+        return outcome.value
 
     def _record_states(self, first: int) -> None:
         """Record what a reader sees after each of a call's commits, before an erasure removes some of these states."""
-        for name, snapshot in self.published()[first:]:
+        for name, snapshot in self.list_published()[first:]:
             if snapshot is None or warehouse.table(name).snapshot_by_id(snapshot) is None:
                 continue
             states = slices(name, snapshot)
             for key, state in states.items():
                 self.states[key].add(state)
-            self.gone |= {key for key in self.seen if key[0] == name} - states.keys()
-            self.seen |= states.keys()
+            self.emptied |= {key for key in self.filled if key[0] == name} - states.keys()
+            self.filled |= states.keys()
 
-    def _calmly(self, number: int) -> float:
+    def _calm_time(self, number: int) -> float:
         assert self.calm is not None
         return self.calm.took[number][1]
 
-    def _between(self, task: str, args: tuple[Any, ...], given: Mapping[str, Any], commits: int) -> None:
-        """An attempt dies right after one of its commits, before the next: where a half-done task would show."""
-        outcome = self.ended(self.start(task, args, given, FAULTS_DIES_AFTER=str(commits)))
-        if task not in UNSEEN:
-            self.look(*self.tables())
-        self._told("kill between two commits", outcome.word)
-
-    def at_last(self, task: str, args: tuple[Any, ...], given: Mapping[str, Any]) -> Outcome:
-        """The task tried as Airflow does, until it is done."""
+    def retry(self, call: Call) -> Outcome:
+        """Try a task as Airflow does, until it is done."""
         for _ in range(TRIES):
-            attempt = self.start(task, args, given)
+            attempt = self.start(call)
             self.watch(attempt, LIMIT)
-            outcome = self.ended(attempt)
+            outcome = self.end(attempt)
             if outcome.word == "done":
                 return outcome
-            assert outcome.word == "Retry", f"{task}: {outcome}"
-        raise AssertionError(f"{task}: {outcome}, {TRIES} times")
+            assert outcome.word == "Retry", f"{call.task}: {outcome}"
+        raise AssertionError(f"{call.task}: {outcome}, {TRIES} times")
 
-    def ended(self, attempt: Attempt) -> Outcome:
+    def end(self, attempt: Attempt) -> Outcome:
         """How an attempt ended; one that does not end hangs."""
         assert attempt.wait(LIMIT), f"{attempt.task} hangs"
         return attempt.outcome()
 
     def watch(self, attempt: Attempt, seconds: float) -> None:
         """Read tables as long as an attempt works, for so many seconds at most; beside a long one less and less."""
-        began = now = time.monotonic()
-        while not attempt.wait(max(0.0, min(0.2 + (now - began) / 20, began + seconds - now))):
-            if (now := time.monotonic()) >= began + seconds:
+        timer = now = time.monotonic()
+        while not attempt.wait(max(0.0, min(0.2 + (now - timer) / 20, timer + seconds - now))):
+            if (now := time.monotonic()) >= timer + seconds:
                 return
             if self.calm is not None and attempt.task not in UNSEEN:
-                self.look()
+                self._look(self.dice.choice(self.list_tables()))
                 now = time.monotonic()
 
-    def look(self, *names: str) -> None:
-        """Read tables, any one if none is named: a slice is as after some commit of the calm run, and none is lost."""
-        for name in names or [self.dice.choice(self.tables())]:
-            self._look(name)
-
-    def tables(self) -> list[str]:
+    def list_tables(self) -> list[str]:
         """The tables that have rows in the end."""
         assert self.calm is not None
         return sorted({table for table, _ in self.calm.states} - RECEIPTS)
 
+    def look(self, task: str) -> None:
+        """Read all tables, unless the task removes states: a slice is as after some commit of the calm run."""
+        for name in self.list_tables() if task not in UNSEEN else ():
+            self._look(name)
+
     def _look(self, name: str) -> None:
         assert self.calm is not None
         self.reads += 1
-        found = slices(name)
-        for key, state in found.items():
+        current = slices(name)
+        for key, state in current.items():
             if state not in self.calm.states[key]:
                 self.half.append(f"{key}: a state that the calm run never showed")
-        lost = {key for key in self.seen if key[0] == name} - found.keys() - self.calm.gone
+        lost = {key for key in self.filled if key[0] == name} - current.keys() - self.calm.emptied
         self.half += [f"{key}: no rows any more, which the calm run never showed" for key in sorted(lost)]
-        self.seen |= found.keys()
+        self.filled |= current.keys()
 
-    def _kill(self, task: str, args: tuple[Any, ...], given: Mapping[str, Any], seconds: float) -> None:
+    def _between(self, call: Call, commits: float) -> None:
+        """An attempt dies right after one of its commits, before the next: where a half-done task would show."""
+        outcome = self.end(self.start(call, FAULTS_DIES_AFTER=str(int(commits))))
+        self.look(call.task)
+        self.outcomes["kill between two commits", outcome.word] += 1
+
+    def _kill(self, call: Call, seconds: float) -> None:
         """An attempt dies at some moment; where it had ended before that, another one dies twice as early."""
         for halved in range(TRIES):
-            attempt = self.start(task, args, given)
+            attempt = self.start(call)
             self.watch(attempt, seconds / 2**halved)
             was_at_work = attempt.signal(signal.SIGKILL)
-            outcome = self.ended(attempt)
-            self.killed_asking += task.endswith(":ask") and outcome.word == "killed"
-            self._told("kill", outcome.word if was_at_work else "had ended")
+            outcome = self.end(attempt)
+            self.killed_asking += call.task.endswith(":ask") and outcome.word == "killed"
+            self.outcomes["kill", outcome.word if was_at_work else "had ended"] += 1
             if was_at_work:
-                if task not in UNSEEN:
-                    self.look(*self.tables())
+                self.look(call.task)
                 return
 
-    def _twice(self, task: str, args: tuple[Any, ...], given: Mapping[str, Any], _: float) -> None:
+    def _twice(self, call: Call, _: float) -> None:
         """Two attempts at once; one may lose a race, and is then tried again by itself."""
-        attempts = [self.start(task, args, given) for _ in range(2)]
+        attempts = [self.start(call) for _ in range(2)]
         self.watch(attempts[0], LIMIT)
-        words = [self.ended(attempt).word for attempt in attempts]
-        assert set(words) <= {"done", "Retry"}, f"{task}: {words}"
-        self._told("twice", " + ".join(sorted(words)))
+        words = [self.end(attempt).word for attempt in attempts]
+        assert set(words) <= {"done", "Retry"}, f"{call.task}: {words}"
+        self.outcomes["twice", " + ".join(sorted(words))] += 1
 
-    def _ghost(self, task: str, args: tuple[Any, ...], given: Mapping[str, Any], seconds: float) -> None:
+    def _ghost(self, call: Call, seconds: float) -> None:
         """An attempt stands still, its retry does the task, and then it goes on to its end: nothing changes."""
-        ghost = self.start(task, args, given)
+        ghost = self.start(call)
         self.watch(ghost, seconds)
-        stands = ghost.signal(signal.SIGSTOP)
-        retry = self.start(task, args, given)
+        is_still = ghost.signal(signal.SIGSTOP)
+        retry = self.start(call)
         if not retry.wait(20):  # it waits for what the ghost holds: a lock of SQLite, a claim of the ledger
             ghost.signal(signal.SIGCONT)
-        word = self.ended(retry).word
-        before = every_row() if word == "done" and stands else None
+        word = self.end(retry).word
+        before = every_row() if word == "done" and is_still else None
         ghost.signal(signal.SIGCONT)
-        came = self.ended(ghost).word
+        ghost_word = self.end(ghost).word
         if before is not None:
             for name, frame in every_row().items():
-                assert frame.equals(before[name]), f"{task}: its ghost changed {name}"
-        self._told("ghost", f"{came}, retry {word}" if stands else "had ended")
-
-    def _told(self, kind: str, word: str) -> None:
-        self.outcomes[kind, word] += 1
+                assert frame.equals(before[name]), f"{call.task}: its ghost changed {name}"
+        self.outcomes["ghost", f"{ghost_word}, retry {word}" if is_still else "had ended"] += 1
 
 
 def calm(home: Path, flow: Flow, env: Mapping[str, str]) -> Run:
@@ -239,16 +233,16 @@ def planned(seed: int, calm: Run, kinds: Mapping[str, int]) -> dict[int, list[Fa
 
     Only calls that commit are started twice or haunted: what the others do nobody sees.
     """
-    dice, found = random.Random(seed), defaultdict(list)
-    every, writing = range(len(calm.took)), [call for call, count in enumerate(calm.commits) if count]
+    dice, faults = random.Random(seed), defaultdict(list)
+    calls, writing = range(len(calm.took)), [call for call, count in enumerate(calm.commits) if count]
     commits = [(call, n + 1) for call, count in enumerate(calm.commits) for n in range(count)]
     for kind, count in kinds.items():
         if kind == "between":
-            rounds = -(-count // len(commits))
-            for call, number in [one for _ in range(rounds) for one in dice.sample(commits, len(commits))][:count]:
-                found[call].append(Fault(kind, number))
+            rounds = [dice.sample(commits, len(commits)) for _ in range(-(-count // len(commits)))]
+            for call, number in [commit for commits_ in rounds for commit in commits_][:count]:
+                faults[call].append(Fault(kind, number))
         else:
             for _ in range(count):
-                call = dice.choice(every if kind == "kill" else writing)
-                found[call].append(Fault(kind, dice.random()))
-    return found
+                call = dice.choice(calls if kind == "kill" else writing)
+                faults[call].append(Fault(kind, dice.random()))
+    return faults

@@ -8,8 +8,10 @@ import pytest
 
 from pipeline import settings, warehouse
 from pipeline.errors import Retry
-from tests.faults.attempts import Attempt
+from pipeline.tables import empty
+from tests.faults.attempts import Attempt, Call
 from tests.faults.whole import DAY
+from tests.support.filled import filled
 
 TASK = "daily.collect.collect_source"
 
@@ -17,25 +19,27 @@ TASK = "daily.collect.collect_source"
 def attempt(path: Path, home: Path, began: int, *, waits: bool) -> Attempt:
     """An attempt to import a file, begun at that second of the day; it waits, if asked to, with what it has read."""
     env = {
-        "UNDERTONE_HOME": str(home), "FAULTS_LOG": str(home.parent / "log"), "POLARS_MAX_THREADS": "2",
+        "UNDERTONE_HOME": str(home),
+        "FAULTS_LOG": str(home.parent / "log"),
+        "POLARS_MAX_THREADS": "2",
         "UNDERTONE_ATTEMPT": f"{TASK} 2026-11-20T00:00:{began:02}+00:00",
-    }  # fmt: skip
-    return Attempt("tests.faults.whole:bring", (str(path),), {"waits": waits}, env)
+    }
+    return Attempt(Call("tests.faults.whole:import_file", (str(path),), {"waits": waits}), env)
 
 
-def say(path: Path, text: str) -> None:
-    """A file of one comment."""
+def write_file(path: Path, text: str) -> None:
+    """Write a file of one comment."""
     path.write_text(f"thread_id,comment_id,text\nt,c,{text}\n", encoding="utf-8")
 
 
 def test_a_ghost_with_older_input_comes_too_late(tables: Path, tmp_path: Path) -> None:
     """The file is mended while a ghost stands still; the retry brings the mended rows, and the ghost's are refused."""
     path = tmp_path / "notes.csv"
-    say(path, "as it was")
+    write_file(path, "as it was")
     ghost = attempt(path, tables, 1, waits=True)
     while not path.with_suffix(".read").exists():
         assert not ghost.wait(0.01), ghost.outcome()
-    say(path, "as it was mended")
+    write_file(path, "as it was mended")
     assert attempt(path, tables, 2, waits=False).outcome().word == "done"
     before = {name: warehouse.snapshot(name) for name in warehouse.names()}
     path.with_suffix(".go").touch()
@@ -47,16 +51,15 @@ def test_a_ghost_with_older_input_comes_too_late(tables: Path, tmp_path: Path) -
 @pytest.fixture
 def write(tables: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Overwrites a slice of `comments` as an attempt at a task that began at that second of the day."""
-    from tests.support.filled import filled
 
-    def overwrites(task: str | None, second: int, text: str, source: str = "weibo") -> int:
+    def overwrite(task: str | None, second: int, text: str, source: str = "weibo") -> int:
         monkeypatch.setenv("UNDERTONE_ATTEMPT", "")  # so that it is put back at the end
         if task:
             settings.begin(task, datetime(2026, 11, 20, 0, 0, second, tzinfo=UTC))
         row = filled("comments", {"text": text, "source": source})
         return warehouse.overwrite("comments", warehouse.slice_of(source=source, day=DAY), row)
 
-    return overwrites
+    return overwrite
 
 
 def test_only_an_older_attempt_at_the_same_task_and_slice_is_refused(write: Callable[..., int]) -> None:
@@ -73,8 +76,6 @@ def test_only_an_older_attempt_at_the_same_task_and_slice_is_refused(write: Call
 
 def test_an_emptied_slice_is_not_filled_again(write: Callable[..., int]) -> None:
     """A ghost does not bring back rows that its retry took away."""
-    from pipeline.tables import empty
-
     write(TASK, 1, "there before")
     settings.begin(TASK, datetime(2026, 11, 20, 0, 0, 5, tzinfo=UTC))
     warehouse.overwrite("comments", warehouse.slice_of(source="weibo", day=DAY), empty("comments"))

@@ -21,7 +21,7 @@ class Proxy:
 
     def __init__(self, host: str, port: int) -> None:
         self.mode = "pass"
-        self._to = (host, port)
+        self._address = (host, port)
         self._server = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port = int(self._server.getsockname()[1])
         self._is_over = threading.Event()
@@ -45,18 +45,18 @@ class Proxy:
                 thread.start()
 
     def _serve(self, near: socket.socket) -> None:
-        with near, contextlib.suppress(OSError), socket.create_connection(self._to, timeout=5) as far:
+        with near, contextlib.suppress(OSError), socket.create_connection(self._address, timeout=5) as far:
             while not self._is_over.is_set():
                 if self.mode == "cut":
                     return
                 if self.mode == "stall":
                     self._is_over.wait(0.05)
                     continue
-                for one in select.select([near, far], [], [], 0.05)[0]:
-                    data = one.recv(65536)
+                for side in select.select([near, far], [], [], 0.05)[0]:
+                    data = side.recv(65536)
                     if not data:
                         return
-                    if self.mode == "busy" and one is near:
+                    if self.mode == "busy" and side is near:
                         near.sendall(_BUSY)
                         return
-                    (far if one is near else near).sendall(data)
+                    (far if side is near else near).sendall(data)

@@ -4,11 +4,19 @@ import random
 import re
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from pipeline import sample
+from pipeline import sample, settings, warehouse
+from pipeline.llm.service.connection import Endpoint
 from pipeline.tables import TABLES
+from pipeline.tasks import asking
+from pipeline.tasks.commenting import corpus as corpora
+from pipeline.tasks.daily import collect as collecting
+from pipeline.tasks.ndd import compressions, context_shift, distance
+from pipeline.tasks.recam import options, readers
+from pipeline.tasks.recam import targets as tokens
 
 DAY, RUN = sample.DAY, "run"
 MODEL = "small-model"
@@ -31,8 +39,8 @@ def files(folder: Path) -> None:
     rated = (f"{word},{1 + 4 / len(word):.4f}\n" for word in words)
     (folder / "ratings.csv").write_text("word,conc.m\n" + "".join(rated), encoding="utf-8")
     dice = random.Random(0)
-    drawn = (" ".join([word, *(f"{dice.gauss(0, 1):.4f}" for _ in range(8))]) for word in words)
-    (folder / "vectors.txt").write_text("\n".join(drawn), encoding="utf-8")
+    vectors = (" ".join([word, *(f"{dice.gauss(0, 1):.4f}" for _ in range(8))]) for word in words)
+    (folder / "vectors.txt").write_text("\n".join(vectors), encoding="utf-8")
 
 
 def collect(do: Do, *, is_whole: bool) -> None:
@@ -41,7 +49,7 @@ def collect(do: Do, *, is_whole: bool) -> None:
     for source in sources if is_whole else sources[:2]:
         do("daily.collect.run", source, DAY, path="sample", run_id=RUN)
     if is_whole:
-        columns = ",".join(f"{ours}={theirs}" for ours, theirs in sample.THREAD_COLUMNS.items())
+        columns = ",".join(f"{name}={column}" for name, column in sample.THREAD_COLUMNS.items())
         do("daily.collect.run", "sample_news", DAY, path=str(sample.THREADS), mapping=columns, run_id=RUN)
     pinned = do("daily.tokenize.pin_snapshots")
     shards = do("daily.tokenize.plan_shards", DAY, pinned, rows_per_shard=700)
@@ -114,13 +122,13 @@ def recam(do: Do, folder: Path) -> None:
     """DAG recam on a few articles; needs WordNet."""
     do("daily.collect.run", "news", DAY, path=str(folder / "news.jsonl"), run_id=RUN)
     vectors = str(folder / "vectors.txt")
-    given = {"similar": 0.9999, "in_context": False, "scorer": str(folder / "ratings.csv"), "vectors": vectors}
-    by = do("recam.targets.resolve_rules", DAY, given, None, RUN)
-    found = [do("tests.faults.whole:find", part, by) for part in do("recam.targets.plan", 6, "news")]
-    do("tests.faults.whole:targets", found, by)
+    params = {"similar": 0.9999, "in_context": False, "scorer": str(folder / "ratings.csv"), "vectors": vectors}
+    rules = do("recam.targets.resolve_rules", DAY, params, None, RUN)
+    staged = [do("tests.faults.whole:find", part, rules) for part in do("recam.targets.plan", 6, "news")]
+    do("tests.faults.whole:targets", staged, rules)
     proposals = [do("tests.faults.whole:propose", job, vectors) for job in do("recam.options.list_jobs")]
     for subtask in SUBTASKS:
-        do("tests.faults.whole:choose", subtask, proposals, by)
+        do("tests.faults.whole:choose", subtask, proposals, rules)
     for subtask in SUBTASKS:
         model_id = do("tests.faults.whole:train", subtask, vectors)
         for other in SUBTASKS:
@@ -130,26 +138,19 @@ def recam(do: Do, folder: Path) -> None:
 
 def studies(do: Do) -> None:
     """DAG studies: what the shipped model says of the data sets that pairs came from."""
-    staged = [
-        {"study": "data_sets", **do("studies.rows.stage_data_set", source, DAY)}
-        for source in do("studies.rows.list_sources")
-    ]
-    do("studies.rows.publish_all", staged, DAY, RUN)
+    staged = [do("studies.rows.stage_data_set", source, DAY) for source in do("studies.rows.list_sources")]
+    do("studies.rows.publish_all", [{"study": "data_sets", **rows} for rows in staged], DAY, RUN)
     do("studies.page.write", DAY)
 
 
-def find(part: Any, by: Any) -> Any:
+def find(part: Any, rules: Any) -> Any:
     """The task `find` of recam."""
-    from pipeline.tasks.recam import targets
-
-    return targets.stage_targets(part, targets.parse_rules(by))
+    return tokens.stage_targets(part, tokens.parse_rules(rules))
 
 
-def targets(staged: Any, by: Any) -> Any:
+def targets(staged: Any, rules: Any) -> Any:
     """The task `targets` of recam."""
-    from pipeline.tasks.recam import targets
-
-    return targets.publish_targets(staged, DAY, targets.parse_rules(by), RUN)
+    return tokens.publish_targets(staged, DAY, tokens.parse_rules(rules), RUN)
 
 
 _SMALL = {"hidden": 4, "longest": 20, "longest_gloss": 5, "epochs": 1, "vocabulary": 0}
@@ -157,31 +158,18 @@ _SMALL = {"hidden": 4, "longest": 20, "longest_gloss": 5, "epochs": 1, "vocabula
 
 def propose(job: Any, vectors: str) -> Any:
     """The task `propose` of recam."""
-    from pipeline.tasks.recam import options
-
-    return options.stage_proposals(
-        job, options.parse_choosing({"rule": "paper", "numbers": _SMALL, "vectors": vectors})
-    )
+    choosing = options.parse_choosing({"rule": "paper", "numbers": _SMALL, "vectors": vectors})
+    return options.stage_proposals(job, choosing)
 
 
-def choose(subtask: str, proposals: Any, by: Any) -> int:
+def choose(subtask: str, proposals: Any, rules: Any) -> int:
     """The task `items` of recam."""
-    from pipeline.tasks.recam import options, targets
-
-    return options.publish_items(
-        subtask,
-        proposals,
-        DAY,
-        options.parse_choosing({"rule": "paper", "numbers": _SMALL}),
-        targets.parse_rules(by),
-        RUN,
-    )
+    choosing = options.parse_choosing({"rule": "paper", "numbers": _SMALL})
+    return options.publish_items(subtask, proposals, DAY, choosing, tokens.parse_rules(rules), RUN)
 
 
 def train(subtask: str, vectors: str) -> str:
     """The task `train` of recam."""
-    from pipeline.tasks.recam import readers
-
     return readers.train(DAY, subtask, changes=_SMALL, path=Path(vectors), run_id=RUN)
 
 
@@ -200,8 +188,6 @@ def report(do: Do, *, is_whole: bool) -> None:
 
 def upkeep(do: Do, *, is_whole: bool) -> None:
     """DAGs forget and maintain, then a catalog that is lost and rebuilt."""
-    from pipeline import warehouse
-
     comments = warehouse.scan("label_tasks").filter(project="csd").select("source", "comment_id").collect()
     source, comment = comments.sort("source", "comment_id").row(0)
     do("tests.faults.whole:forget", source, [comment])
@@ -212,15 +198,12 @@ def upkeep(do: Do, *, is_whole: bool) -> None:
 
 def ask(source: str, url: str) -> dict[str, object]:
     """The task `answers` of impscore."""
-    from pipeline.llm.service.connection import Endpoint
-    from pipeline.tasks import asking
-
     return asking.ask(source, asking.Options(MODEL, endpoint=Endpoint(url, "key"), concurrency=4, run_id=RUN))
 
 
 def select(project: str) -> int:
     """The task `select` of csd."""
-    from pipeline.tasks.labelling import csd
+    from pipeline.tasks.labelling import csd  # the server that forks must not: it starts threads of polars
 
     return csd.select(project, DAY, csd.Rules(limit=6), RUN)
 
@@ -234,77 +217,56 @@ def look(project: str, step: list[int]) -> dict[str, int]:
 
 def corpus(staged: Any) -> dict[str, int]:
     """The task `corpus` of commenting."""
-    from pipeline.tasks.commenting import corpus
-
-    return corpus.publish(staged, DAY, corpus.parse_rules({}), RUN)
+    return corpora.publish(staged, DAY, corpora.parse_rules({}), RUN)
 
 
 def relate() -> int:
     """The task `relate` of ndd."""
-    from pipeline.tasks.ndd import compressions as tasks
-    from pipeline.tasks.ndd import context_shift
-
-    return tasks.replace_study("context_shift", context_shift.correlate_day(DAY, None), DAY, RUN)
+    return compressions.replace_study("context_shift", context_shift.correlate_day(DAY, None), DAY, RUN)
 
 
 def compress(system: str) -> dict[str, Any]:
     """The task `compress` of ndd."""
-    from pipeline.tasks.ndd import compressions as tasks
-
-    return dict(tasks.stage(system, tasks.Job(day=DAY)))
+    return dict(compressions.stage(system, compressions.Job(day=DAY)))
 
 
 def publish(staged: Any) -> int:
     """The task `publish` of ndd."""
-    from pipeline.tasks.ndd import compressions as tasks
     from pipeline.tasks.ndd import grades
 
-    count = tasks.publish(staged, "sample", DAY, RUN)
+    count = compressions.publish(staged, "sample", DAY, RUN)
     grades.publish("sample", DAY, RUN)
     return count
 
 
 def measure() -> int:
     """The task `measure` of ndd."""
-    from pipeline.tasks.ndd import compressions as tasks
-
-    return tasks.publish_measures("sample", DAY, RUN)
+    return compressions.publish_measures("sample", DAY, RUN)
 
 
 def thresholds() -> int:
     """The task `thresholds` of ndd, on a few sentences of the sample."""
-    from pipeline.tasks.ndd import compressions as tasks
-
-    rows = tasks.try_thresholds(tasks.load_items()[::10], tasks.Job(day=DAY))
-    return tasks.publish_thresholds(rows, "sample", DAY, RUN)
+    rows = compressions.try_thresholds(compressions.load_items()[::10], compressions.Job(day=DAY))
+    return compressions.publish_thresholds(rows, "sample", DAY, RUN)
 
 
 def test(study: str) -> int:
     """The task `test` of ndd."""
-    from pipeline.tasks.ndd import compressions as tasks
-    from pipeline.tasks.ndd import distance
-
-    return tasks.replace_study(study, distance.run_study(study, DAY, None, None, None, 8), DAY, RUN)
+    return compressions.replace_study(study, distance.run_study(study, DAY, None, None, None, 8), DAY, RUN)
 
 
 def checks() -> list[str]:
     """The task `checks` of report."""
-    from pipeline import warehouse
-
     return warehouse.checks()
 
 
 def maintain(name: str) -> Any:
     """The task `tidy` of maintain."""
-    from pipeline import warehouse
-
     return warehouse.maintain(name)
 
 
 def forget(source: str, comment_ids: list[str]) -> int:
     """The task `erase` of forget, while nothing else runs: files of killed attempts go at once, not after a day."""
-    from datetime import timedelta
-
     from pipeline.tasks.erasure import run
     from pipeline.tasks.erasure.request import Request
 
@@ -314,19 +276,16 @@ def forget(source: str, comment_ids: list[str]) -> int:
 
 def rebuild() -> Any:
     """A catalog whose file is lost, rebuilt from the tables' metadata files."""
-    from pipeline import settings, warehouse
-
     (settings.home() / "catalog.db").unlink(missing_ok=True)
     return warehouse.recover()
 
 
-def bring(path: str, *, waits: bool) -> int:
-    """Import a file; if it waits, it says when it has read it (`.read` beside it), and goes on when told to (`.go`)."""
-    from pipeline.tasks.daily import collect
+def import_file(path: str, *, waits: bool) -> int:
+    """Import a file; if it waits, it shows when it has read it (`.read` beside it), and goes on when it may (`.go`)."""
 
     def wait(_: int) -> None:
         Path(path).with_suffix(".read").touch()
         while waits and not Path(path).with_suffix(".go").exists():
             time.sleep(0.01)
 
-    return len(collect.import_files([Path(path)], "notes", DAY, origin="notes", run_id=RUN, on_progress=wait))
+    return len(collecting.import_files([Path(path)], "notes", DAY, origin="notes", run_id=RUN, on_progress=wait))

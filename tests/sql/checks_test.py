@@ -1,19 +1,15 @@
 """Each check holds on clean data, and gives the row that violates it."""
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import duckdb
 import polars as pl
 import pytest
 
+from tests.sql import SQL
+from tests.sql.conftest import Select
 from tests.support.filled import DAY, NEXT, digest, filled
 
-CHECKS = Path(__file__).parents[2] / "sql" / "checks"
-Open = Callable[..., duckdb.DuckDBPyConnection]
-
-
+CHECKS = {path.stem: path.read_text(encoding="utf-8") for path in sorted((SQL / "checks").glob("*.sql"))}
 TASK, ROW, MADE = digest("t", 32), digest("r", 16), digest("m", 32)
 
 
@@ -54,25 +50,16 @@ def clean() -> dict[str, pl.DataFrame]:
     }
 
 
-def violations(open_: Open, check: str, frames: dict[str, pl.DataFrame]) -> list[tuple[Any, ...]]:
+def violations(select: Select, check: str, frames: dict[str, pl.DataFrame]) -> list[tuple[Any, ...]]:
     """What the check gives on these tables."""
-    sql = (CHECKS / f"{check}.sql").read_text(encoding="utf-8")
-    return sorted(set(open_(**frames).execute(sql).fetchall()), key=repr)
+    return sorted(set(select(CHECKS[check], **frames)), key=repr)
 
 
-NAMES = sorted(path.stem for path in CHECKS.glob("*.sql"))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_check_holds_on_clean_data(database: Open, name: str) -> None:
-    """Good rows violate nothing."""
-    assert violations(database, name, clean()) == []
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_check_holds_on_no_data(database: Open, name: str) -> None:
-    """Empty tables violate nothing."""
-    assert violations(database, name, {}) == []
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_check_holds_on_clean_data(select: Select, name: str) -> None:
+    """Good rows violate nothing, nor do empty tables."""
+    assert violations(select, name, clean()) == []
+    assert violations(select, name, {}) == []
 
 
 _SECOND = {"comment_id": "c2", "text": "cold today, is it", "parent_id": "c1"}
@@ -111,31 +98,30 @@ PLANTED: list[tuple[str, str, dict[str, Any], tuple[Any, ...]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "table", "row", "expected"), PLANTED, ids=[f"{p[0]}-{i}" for i, p in
-                                                                             enumerate(PLANTED)])  # fmt: skip
+@pytest.mark.parametrize(("name", "table", "row", "expected"), PLANTED)
 def test_a_check_gives_the_row_that_violates_it(
-    database: Open, name: str, table: str, row: dict[str, Any], expected: tuple[Any, ...]
+    select: Select, name: str, table: str, row: dict[str, Any], expected: tuple[Any, ...]
 ) -> None:
     """One planted row makes one violation, which names it."""
     frames = clean()
     frames[table] = pl.concat([frames[table], filled(table, row)])
-    assert violations(database, name, frames) == [expected]
+    assert violations(select, name, frames) == [expected]
 
 
 def test_every_check_has_a_violation_here() -> None:
     """A check without a planted violation might never fail."""
-    assert {name for name, *_ in PLANTED} == set(NAMES)
+    assert {name for name, *_ in PLANTED} == set(CHECKS)
 
 
-def test_a_circle_of_parents_is_found(database: Open) -> None:
+def test_a_circle_of_parents_is_found(select: Select) -> None:
     """Three comments that answer each other in a circle are all named; the tree beside them is not."""
     circle = filled("comments", *({"comment_id": a, "parent_id": b} for a, b in ("xy", "yz", "zx")))
     frames = {**clean(), "comments": pl.concat([clean()["comments"], circle])}
-    found = violations(database, "parents_form_trees", frames)
+    found = violations(select, "parents_form_trees", frames)
     assert found == [("weibo", DAY, "t1", c) for c in "xyz"]
 
 
-def test_a_long_branch_is_a_tree(database: Open) -> None:
+def test_a_long_branch_is_a_tree(select: Select) -> None:
     """A chain of 60 answers, and a parent that was not collected, are no violation."""
     chain = filled("comments", *({"comment_id": f"k{i}", "parent_id": f"k{i - 1}"} for i in range(60)))
-    assert violations(database, "parents_form_trees", {"comments": chain}) == []
+    assert violations(select, "parents_form_trees", {"comments": chain}) == []

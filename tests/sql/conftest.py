@@ -1,33 +1,31 @@
 """DuckDB over registered frames: the SQL alone, without Iceberg, so that rows may break a contract."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
 import pytest
 
 from pipeline.tables import TABLES, empty
+from tests.sql import SQL
+from tests.support.filled import filled
 
-SQL = Path(__file__).parents[2] / "sql"
-
-Open = Callable[..., duckdb.DuckDBPyConnection]
+Rows = pl.DataFrame | list[dict[str, Any]]
+Select = Callable[..., list[tuple[Any, ...]]]
 
 
 @pytest.fixture
-def database() -> Iterator[Open]:
-    """Opens a database with these frames as tables, the other tables empty, and every view."""
-    opened = []
+def select() -> Iterator[Select]:
+    """Queries a database with these rows in its tables, none in the others, and every view."""
+    with duckdb.connect() as con:
 
-    def connect(**frames: pl.DataFrame) -> duckdb.DuckDBPyConnection:
-        con = duckdb.connect()
-        opened.append(con)
-        for name in TABLES:
-            con.register(name, frames.get(name, empty(name)))
-        for path in sorted((SQL / "views").glob("*.sql")):
-            con.execute(path.read_text(encoding="utf-8"))
-        return con
+        def run(sql: str, **tables: Rows) -> list[tuple[Any, ...]]:
+            for name in TABLES:
+                rows = tables.get(name, empty(name))
+                con.register(name, filled(name, *rows) if isinstance(rows, list) else rows)
+            for path in sorted((SQL / "views").glob("*.sql")):
+                con.execute(path.read_text(encoding="utf-8"))
+            return con.execute(sql).fetchall()
 
-    yield connect
-    for con in opened:
-        con.close()
+        yield run

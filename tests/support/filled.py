@@ -11,7 +11,7 @@ from pipeline.tables import TABLES
 DAY = date(2026, 11, 19)
 NEXT = date(2026, 11, 20)
 
-_GIVEN: dict[str, Any] = {
+_DEFAULTS: dict[str, Any] = {
     "source": "weibo", "day": DAY, "origin": "test", "thread_id": "t1", "lang": "en", "adapter": "test/1",
     "text": "what a day", "duplicate_count": 0, "is_hot": False, "url": "https://example.org/1", "body": "{}",
     "model": "test", "prompt": "p", "prompt_version": "1", "messages": "[]", "params": "{}", "attempt": 0,
@@ -32,7 +32,7 @@ _GIVEN: dict[str, Any] = {
     "erased_at": datetime(2026, 11, 19, tzinfo=UTC), "erased_count": 1, "training_count": 2, "erased_ratio": 0.5,
 }  # fmt: skip
 _ITEM = {"question": "A @placeholder", "options": ["hope", "fear", "calm", "pity", "envy"], "label": 0}
-_DIGITS = {
+_HASH_SIZES = {
     **dict.fromkeys(("page_id", "completion_id", "model_id"), 64),
     **dict.fromkeys(("text_hash", "pair_id", "task_id", "generated_id", "erasure_id"), 32),
     "row_id": 16,
@@ -58,10 +58,10 @@ def filled(name: str, *rows: dict[str, Any]) -> pl.DataFrame:
 
 
 def _value(column: str, row: dict[str, Any], number: int) -> object:
-    if column in _DIGITS:
-        return digest(row.get("text", number) if column == "text_hash" else number, _DIGITS[column])
+    if column in _HASH_SIZES:
+        return digest(row.get("text", number) if column == "text_hash" else number, _HASH_SIZES[column])
     if column == "comment_id":
         return f"c{number}"
     if column == "context_id":
-        return row.get("parent_id") or row.get("thread_id", _GIVEN["thread_id"])
-    return _GIVEN[column]
+        return row.get("parent_id") or row.get("thread_id", _DEFAULTS["thread_id"])
+    return _DEFAULTS[column]

@@ -4,7 +4,7 @@ import json
 import os
 import resource
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -54,15 +54,21 @@ WORDS = {
 }  # fmt: skip
 
 
-def leaves(command: object, path: tuple[str, ...] = ()) -> Iterator[str]:
-    """The names of all commands below one."""
+def list_commands(command: object, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """List the names of all commands below one."""
     if not (children := getattr(command, "commands", None)):
         yield " ".join(path)
     for name, child in (children or {}).items():
-        yield from leaves(child, (*path, name))
+        yield from list_commands(child, (*path, name))
 
 
-COMMANDS = [name for name in leaves(typer.main.get_command(cli.app)) if name not in STARTS]
+COMMANDS = [name for name in list_commands(typer.main.get_command(cli.app)) if name not in STARTS]
+GOOD = '{"text": "what a day", "implicit": "a", "explicit": "b", "one": "a", "two": "b"}\n'
+NO_HOME = ("no home", "home is a file")
+BAD_INPUT = ("folder as input", "unreadable input", "bytes as input", "name not UTF-8")
+NAMES = (*NO_HOME, "garbage catalog", "no data", "cut data", "cut metadata", *BAD_INPUT, "full disk")
+DAILY = ("garbage catalog", "cut metadata", "name not UTF-8", "full disk")  # ten CPU seconds each
+WORLDS = [pytest.param(name, marks=() if name in DAILY else pytest.mark.nightly) for name in NAMES]
 
 
 @pytest.fixture(scope="module")
@@ -74,89 +80,47 @@ def filled_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         warehouse.create()
         for name in TABLES:
             row = filled(name, {})
-            where = {column: row[column][0] for column in TABLES[name].partitions}
-            warehouse.overwrite(name, where, row, "test")
+            partition = {column: row[column][0] for column in TABLES[name].partitions}
+            warehouse.overwrite(name, partition, row, "test")
         warehouse.close()
     shutil.copytree(folder, folder.with_name("copy"))
     return folder
 
 
-def nothing(home: Path) -> None:
-    """No home."""
-    if home.is_dir():
+def break_home(world: str, home: Path) -> None:
+    """Break what is broken of the home in a world."""
+    data, metadata = home.glob("warehouse/**/*.parquet"), home.glob("warehouse/**/*.metadata.json")
+    if world in NO_HOME and home.is_dir():
         shutil.rmtree(home)
+    match world:
+        case "home is a file":
+            home.write_text("not a folder", encoding="utf-8")
+        case "garbage catalog":
+            (home / "catalog.db").write_bytes(b"\x00garbage" * 1000)
+        case "no data":
+            for path in data:
+                path.unlink()
+        case "cut data" | "cut metadata":
+            for path in data if world == "cut data" else metadata:
+                os.truncate(path, 100)
 
 
-def a_file(home: Path) -> None:
-    """The home is a file."""
-    nothing(home)
-    home.write_text("not a folder", encoding="utf-8")
-
-
-def whole(home: Path) -> None:
-    """Nothing of the home is broken; the input or the disk is."""
-
-
-def garbage_catalog(home: Path) -> None:
-    """The catalog is no database."""
-    (home / "catalog.db").write_bytes(b"\x00garbage" * 1000)
-
-
-def no_data(home: Path) -> None:
-    """The data files are gone."""
-    for path in home.glob("warehouse/**/*.parquet"):
-        path.unlink()
-
-
-def cut_data(home: Path) -> None:
-    """The data files end early."""
-    for path in home.glob("warehouse/**/*.parquet"):
-        os.truncate(path, 100)
-
-
-def cut_metadata(home: Path) -> None:
-    """The tables' metadata ends early."""
-    for path in home.glob("warehouse/**/*.metadata.json"):
-        os.truncate(path, 100)
-
-
-GOOD = '{"text": "what a day", "implicit": "a", "explicit": "b", "one": "a", "two": "b"}\n'
-
-
-def good_file(folder: Path) -> Path:
-    """A small file of texts."""
-    (path := folder / "input.jsonl").write_text(GOOD, encoding="utf-8")
+def make_input(world: str, folder: Path) -> Path:
+    """Make the input file of a world: a few texts, unless it is the input that is broken."""
+    path = folder / "input.jsonl"
+    match world:
+        case "folder as input":
+            path.mkdir()
+        case "unreadable input":  # a link to itself, which even root cannot read
+            path.symlink_to(path.name)
+        case "bytes as input":
+            path.write_bytes(bytes(range(256)) * 20)
+        case "name not UTF-8":
+            path = Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.jsonl"))
+            path.write_text(GOOD, encoding="utf-8")
+        case _:
+            path.write_text(GOOD, encoding="utf-8")
     return path
-
-
-def folder_instead(folder: Path) -> Path:
-    """A folder with the name of a file."""
-    (path := folder / "folder.jsonl").mkdir()
-    return path
-
-
-def circle(folder: Path) -> Path:
-    """A link to itself, which nobody can read, root included."""
-    (path := folder / "circle.jsonl").symlink_to("circle.jsonl")
-    return path
-
-
-def bytes_only(folder: Path) -> Path:
-    """A file of bytes that are no text and no table."""
-    (path := folder / "bytes.jsonl").write_bytes(bytes(range(256)) * 20)
-    return path
-
-
-def odd_name(folder: Path) -> Path:
-    """A file whose name is not UTF-8."""
-    path = Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.jsonl"))
-    path.write_text(GOOD, encoding="utf-8")
-    return path
-
-
-def no_kind(folder: Path) -> None:
-    """A model of a kind that nobody knows."""
-    (folder / "config.json").write_text('{"kind": "oracle"}', encoding="utf-8")
 
 
 @contextmanager
@@ -170,21 +134,7 @@ def full_disk() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-World = tuple[Callable[[Path], None], Callable[[Path], Path]]
-WORLDS: dict[str, World] = {
-    "no home": (nothing, good_file), "home is a file": (a_file, good_file),
-    "garbage catalog": (garbage_catalog, good_file),
-    "no data": (no_data, good_file), "cut data": (cut_data, good_file), "cut metadata": (cut_metadata, good_file),
-    "folder as input": (whole, folder_instead), "unreadable input": (whole, circle),
-    "bytes as input": (whole, bytes_only),
-    "name not UTF-8": (whole, odd_name), "full disk": (whole, good_file),
-}  # fmt: skip
-
-DAILY = {"garbage catalog", "cut metadata", "name not UTF-8", "full disk"}  # ten CPU seconds each
-MARKED = [pytest.param(world, marks=() if world in DAILY else pytest.mark.nightly) for world in WORLDS]
-
-
-@pytest.mark.parametrize("world", MARKED)
+@pytest.mark.parametrize("world", WORLDS)
 def test_no_command_gives_a_traceback(
     world: str, filled_home: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,28 +142,29 @@ def test_no_command_gives_a_traceback(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("UNDERTONE_HOME", str(filled_home))
     monkeypatch.setattr("tenacity.nap.time.sleep", lambda _: None)  # a writer that is asked again at once
-    damage, make = WORLDS[world]
-    file = make(tmp_path)
+    file = make_input(world, tmp_path)
     (model := tmp_path / "model").mkdir()
-    no_kind(model)
+    (model / "config.json").write_text('{"kind": "oracle"}', encoding="utf-8")  # a kind that does not exist
     (model / "model.safetensors").write_bytes(b"\x02\x00\x00\x00\x00\x00\x00\x00{}")
-    nothing(filled_home) if filled_home.is_dir() else filled_home.unlink(missing_ok=True)
+    shutil.rmtree(filled_home, ignore_errors=True)
+    filled_home.unlink(missing_ok=True)
     shutil.copytree(filled_home.with_name("copy"), filled_home)
-    damage(filled_home)
+    break_home(world, filled_home)
     faults = []
     for number, command in enumerate(COMMANDS):
-        if command in HEAVY or (make is not good_file and "{file}" not in WORDS.get(command, "")):
+        template = WORDS.get(command, "")
+        if command in HEAVY or (world in BAD_INPUT and "{file}" not in template):
             continue
-        if damage in (nothing, a_file):
-            damage(filled_home)
-        given = WORDS.get(command, "").format(file=file, model=model, out=tmp_path / f"out{number}")
-        words = [*command.split(), *(word.replace("#", " ") for word in given.split())]
+        if world in NO_HOME:  # the command before may have made one
+            break_home(world, filled_home)
+        options = template.format(file=file, model=model, out=tmp_path / f"out{number}")
+        words = [*command.split(), *(word.replace("#", " ") for word in options.split())]
         with full_disk() if world == "full disk" else nullcontext():
-            ended = run(*words)
+            result = run(*words)
         warehouse.close()
-        is_silent = ended.code and not ended.err + ended.out
-        if ended.code not in CODES or is_silent or "Traceback" in ended.err or "Usage:" in ended.err:
-            faults.append(f"{ended.code} {command}: {ended.err[-600:]}")
+        is_silent = result.code and not result.err + result.out
+        if result.code not in CODES or is_silent or "Traceback" in result.err or "Usage:" in result.err:
+            faults.append(f"{result.code} {command}: {result.err[-600:]}")
     assert not faults, "\n".join(faults)
 
 
@@ -224,20 +175,19 @@ def test_a_damaged_model_is_named(tables: Path, tmp_path: Path, run: Run) -> Non
     """A model of unknown kind, without a field, with one of another type, or cut off anywhere is bad input."""
     (text := tmp_path / "texts.txt").write_text("the cat sat on the mat\nthe dog sat on the cat\n", encoding="utf-8")
     assert run("train", "count-lm", text, "-o", tmp_path / "model").code == 0
-    whole_config = (tmp_path / "model" / "config.json").read_text(encoding="utf-8")
+    good = (tmp_path / "model" / "config.json").read_text(encoding="utf-8")
     weights = (tmp_path / "model" / "model.safetensors").read_bytes()
-    config = json.loads(whole_config)
-    broken = [{**config, "kind": "oracle"}, *({key: config[key] for key in config if key != name} for name in config)]
-    broken += [{**config, name: value} for name in config for value in WRONG]
-    damages = [(json.dumps(each), weights) for each in broken]
-    damages += [(whole_config, weights[:end]) for end in (0, 4, 8, 20, len(weights) // 2, len(weights) - 1)]
-    damages += [(text, weights) for text in ("", "[]", "[" * 100_000, "{")]
+    config = json.loads(good)
+    configs = [{**config, "kind": "oracle"}, *({key: config[key] for key in config if key != name} for name in config)]
+    configs += [{**config, name: value} for name in config for value in WRONG]
+    damages = [(content, weights) for content in (*map(json.dumps, configs), "", "[]", "[" * 100_000, "{")]
+    damages += [(good, weights[:end]) for end in (0, 4, 8, 20, len(weights) // 2, len(weights) - 1)]
     codes = []
-    for text, tensors in damages:
-        (tmp_path / "model" / "config.json").write_text(text, encoding="utf-8")
+    for content, tensors in damages:
+        (tmp_path / "model" / "config.json").write_text(content, encoding="utf-8")
         (tmp_path / "model" / "model.safetensors").write_bytes(tensors)
-        ended = run("ndd", "the cat", "the dog", "--model", tmp_path / "model")
-        codes.append(ended.code)
-        assert ended.code in (0, 2), (text[:200], len(tensors), ended.err)  # 0: a field that has a default
-        assert len(ended.err.splitlines()) <= 2, ended.err
+        result = run("ndd", "the cat", "the dog", "--model", tmp_path / "model")
+        codes.append(result.code)
+        assert result.code in (0, 2), (content[:200], len(tensors), result.err)  # 0: a field that has a default
+        assert len(result.err.splitlines()) <= 2, result.err
     assert codes.count(2) > len(codes) // 2

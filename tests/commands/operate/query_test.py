@@ -47,11 +47,11 @@ def test_a_query_ends_in_time_and_memory(tables: Path, run: Run, sql: str, monke
     """What would run for ever or take all memory ends with one error that says so."""
     monkeypatch.setattr(command, "GRACE", 60)  # else it may end this process
     timer = time.monotonic()
-    ended = run("query", f"{sql} -- of comments", "--format", "csv", "--timeout", "1", "--memory", "0.6")
-    assert ended.code == 2
+    result = run("query", f"{sql} -- of comments", "--format", "csv", "--timeout", "1", "--memory", "0.6")
+    assert result.code == 2
     assert time.monotonic() - timer < 60
     limits = "longer than 1 s|more than 0.6 GB|Out of Memory|string of size|Lists larger"
-    assert re.search(limits, ended.err)
+    assert re.search(limits, result.err)
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_work_that_cannot_be_interrupted_ends_with_the_process(
 ) -> None:
     """Where DuckDB or polars does not look for a limit, the command ends all the same and leaves nothing behind."""
     command = [sys.executable, "-c", code, "query", sql, "-o", str(tmp_path / "rows.csv"), *limit]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert ended.returncode == 2
-    assert f"give it more by {limit[0]}" in ended.stderr
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert result.returncode == 2
+    assert f"give it more by {limit[0]}" in result.stderr
     assert not list(tmp_path.glob("*rows.csv*"))
     assert not list((tables / "scratch" / "duckdb").iterdir())
 
@@ -100,17 +100,17 @@ def test_rows_go_to_a_file(tables: Path, run: Run, tmp_path: Path) -> None:
 
 def test_a_table_for_people_says_when_it_is_cut(tables: Path, run: Run) -> None:
     """The terminal gets a thousand rows and a hint how to get all."""
-    ended = run("query", "select * from range(1001)")
-    assert "the first 1,000 rows; --format csv, --json or -o FILE" in ended.err
-    assert len(ended.out.splitlines()) == 1 + 1000
+    result = run("query", "select * from range(1001)")
+    assert "the first 1,000 rows; --format csv, --json or -o FILE" in result.err
+    assert len(result.out.splitlines()) == 1 + 1000
     assert run("query", "select * from range(1000)").err == ""
 
 
 def test_a_struct_has_no_cell_in_csv(tables: Path, run: Run) -> None:
     """A csv says that it cannot hold it; JSON holds it."""
     sql = "select {'a': 1} as pair"
-    ended = run("query", sql, "--format", "csv")
-    assert (ended.code, "write JSON or Parquet" in ended.err) == (2, True)
+    result = run("query", sql, "--format", "csv")
+    assert (result.code, "write JSON or Parquet" in result.err) == (2, True)
     assert json.loads(run("query", sql, "--json").out) == {"pair": {"a": 1}}
 
 
@@ -118,5 +118,5 @@ def test_unsafe_is_refused_in_a_task(tables: Path, run: Run, monkeypatch: pytest
     """`--unsafe` lifts the fence on a machine of one's own, never where Airflow runs a task."""
     assert run("query", "select 1; select 2 as second", "--unsafe", "--json").out == '{"second": 2}\n'
     monkeypatch.setenv("AIRFLOW_CTX_DAG_ID", "score")
-    ended = run("query", "select 1", "--unsafe")
-    assert (ended.code, "a task may not run a query that is unsafe" in ended.err) == (2, True)
+    result = run("query", "select 1", "--unsafe")
+    assert (result.code, "a task may not run a query that is unsafe" in result.err) == (2, True)

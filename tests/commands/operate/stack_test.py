@@ -33,16 +33,9 @@ def airflow(home: Path) -> Any:
     warehouse.close()
 
 
-@pytest.fixture
-def opened() -> Any:
-    """Opens Airflow's REST interface, and closes it after the test."""
-    with contextlib.ExitStack() as held:
-        yield lambda running: held.enter_context(Rest(running["url"]))
-
-
-def counts(day: str) -> dict[str, int]:
-    """Rows of the day by table."""
-    found = warehouse.query(
+def count_rows(day: str) -> dict[str, int]:
+    """Count the rows of a day by table."""
+    counts = warehouse.query(
         "select 'comments' as name, count(*) as n from comments where day = $1 "
         "union all select 'scores', count(*) from scores where day = $1 "
         "union all select 'articles', count(*) from articles where day = $1 "
@@ -50,7 +43,7 @@ def counts(day: str) -> dict[str, int]:
         "where day = $1 and step not in ('pairs', 'select', 'labels')",
         [day],
     )
-    return dict(found.rows())
+    return dict(counts.rows())
 
 
 def test_a_pid_that_came_round_again_is_a_stranger(home: Path) -> None:
@@ -70,8 +63,8 @@ def test_the_scheduler_alone_imports_before_it_forks(
 ) -> None:
     """What tasks need is imported once where they are forked from; what cannot be imported is passed over."""
     for name in ("nltk", "pyiceberg", "sentence_transformers"):
-        told = "" if name == "nltk" else "raise OSError"
-        (tmp_path / f"{name}.py").write_text(told, encoding="utf-8")
+        source = "" if name == "nltk" else "raise OSError"
+        (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
     env = stack.environment("http://127.0.0.1:1", "none", 2, 3)
     env["PYTHONPATH"] += os.pathsep + str(tmp_path)
     code = f"""
@@ -81,25 +74,25 @@ sys.argv = ["airflow", {part!r}]
 from airflow_local_settings import *
 print([*sys.modules.keys() & {{"nltk", "sentence_transformers"}}], [name for name in globals() if "lib" in name])
 """
-    told = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
-    assert told.strip() == f"{imported} []"
+    output = subprocess.check_output([sys.executable, "-c", code], env=env, text=True)
+    assert output.strip() == f"{imported} []"
 
 
 @pytest.mark.slow
 @pytest.mark.alone
 def test_demo_then_backfill_then_down(
-    airflow: Any, opened: Any, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    airflow: Any, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The demo works, Airflow is started once and tells its secret once; a backfilled day equals one run by hand; no
     process stays. That DAGs run again change no row is tested without a scheduler (tests/dags/flow_test.py).
     """
     monkeypatch.setitem(demo.TRAINING, "epochs", 20)  # a third of them
     demo.demo()
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     secret = stack.password()[0]
-    assert secret in told
-    assert str(report.locate_page(DAY)) in told
-    assert counts(DAY) == {"comments": 301, "scores": 301, "articles": 30, "dropped": 23}
+    assert secret in output
+    assert str(report.locate_page(DAY)) in output
+    assert count_rows(DAY) == {"comments": 301, "scores": 301, "articles": 30, "dropped": 23}
     published = warehouse.scan("annotated_comments").collect()
     assert 80 <= published.height <= 100  # 20 of each of five sites, less those deleted
     assert release.get_page_path(demo.PROJECT).is_file()
@@ -113,27 +106,28 @@ def test_demo_then_backfill_then_down(
     for pid in stack.processes(running):
         with contextlib.suppress(psutil.NoSuchProcess):  # a task that has ended since
             listening += [c.laddr for c in psutil.Process(pid).net_connections("tcp") if c.status == psutil.CONN_LISTEN]
-    assert {at.ip for at in listening if at.port == port} == {"127.0.0.1"}
+    assert {address.ip for address in listening if address.port == port} == {"127.0.0.1"}
 
-    rest = opened(running)
-    rest.pause("report")  # dozens of tasks a day that tell nothing here
     by_hand, backfilled = "2026-11-16", "2026-11-17"
     for day in (by_hand, backfilled):
         inbox = home / "inbox" / "forum" / day
         inbox.mkdir(parents=True)
-        inbox.joinpath("day.csv").write_text(
-            "text,like_count\nThe kettle has been cold for a week.,3\n", encoding="utf-8"
-        )
-    known = {run["dag_run_id"] for dag in demo.CHAIN for run in rest.runs(dag)}
-    rest.trigger("collect", by_hand)
-    window = {"from_date": f"{backfilled}T00:00:00Z", "to_date": f"{backfilled}T00:00:00Z"}
-    rest.call("POST", "/backfills", json={"dag_id": "collect", **window, "max_active_runs": 1})
-    for day in (by_hand, backfilled):
-        for dag in demo.CHAIN[:-1]:
-            assert rest.wait_run(dag, day, known)["state"] == "success"
-    one, other = (warehouse.scan("scores", pl.col("day") == parse_day(day)).collect() for day in (by_hand, backfilled))
-    assert one.height == 1
-    assert one.drop("day").equals(other.drop("day"))
+        rows = "text,like_count\nThe kettle has been cold for a week.,3\n"
+        inbox.joinpath("day.csv").write_text(rows, encoding="utf-8")
+    with Rest(running["url"]) as rest:
+        rest.pause("report")  # dozens of tasks a day that tell nothing here
+        earlier_ids = {run["dag_run_id"] for dag in demo.CHAIN for run in rest.runs(dag)}
+        rest.trigger("collect", by_hand)
+        window = {"from_date": f"{backfilled}T00:00:00Z", "to_date": f"{backfilled}T00:00:00Z"}
+        rest.call("POST", "/backfills", json={"dag_id": "collect", **window, "max_active_runs": 1})
+        for day in (by_hand, backfilled):
+            for dag in demo.CHAIN[:-1]:
+                assert rest.wait_run(dag, day, earlier_ids)["state"] == "success"
+    first, second = (
+        warehouse.scan("scores", pl.col("day") == parse_day(day)).drop("day").collect() for day in (by_hand, backfilled)
+    )
+    assert first.height == 1
+    assert first.equals(second)
 
     stack.stop()
     assert stack.processes(running) == []

@@ -21,7 +21,7 @@ from tests.support.filled import DAY
 from tests.support.held import held
 from tests.tasks.erasure import forgotten
 from tests.tasks.erasure.conftest import restore
-from tests.tasks.erasure.forgotten import FREE, KEY, MODEL, OTHER, PERSON, RAW, SHARED, USER, WORDS, WORLD, expected
+from tests.tasks.erasure.forgotten import FREE, KEY, MODEL, OTHER, PERSON, RAW, SHARED, USER, WORDS, WORLD, expect_rows
 
 CHECKS = Path(__file__).parents[3] / "sql" / "checks"
 
@@ -87,7 +87,7 @@ def test_what_is_theirs_goes_and_what_is_others_stays(outcome: Outcome) -> None:
     assert warehouse.search(WORDS) == []
     for name in WORLD:
         if not name.endswith("erasures"):
-            assert_frame_equal(held(name), expected(name))
+            assert_frame_equal(held(name), expect_rows(name))
     assert violations() == {}
     assert set(warehouse.table("comments").refs()) == {"main"}
     assert not (settings.models() / MODEL).exists()
@@ -175,11 +175,11 @@ def test_killed_again_and_again(world: Path, monkeypatch: pytest.MonkeyPatch) ->
             remaining[0] = steps
             with pytest.raises(KeyboardInterrupt):
                 run.forget(Request(user_ids=[USER], comment_ids=["9001"]), key=KEY)
-    assert held("comments").height > expected("comments").height
+    assert held("comments").height > expect_rows("comments").height
     run.forget(PERSON, key=KEY)
     assert warehouse.search(WORDS[:-1]) == []
     for name in ("comments", "tokens", "pairs", "labels", "raw_pages", "dropped", "runs", "training_texts", "models"):
-        assert_frame_equal(held(name), expected(name))
+        assert_frame_equal(held(name), expect_rows(name))
 
 
 def test_by_origin(outcome: Outcome) -> None:

@@ -5,7 +5,6 @@ import re
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from pipeline.training.recam import masked_lm as adapting
 from tests.support.filled import digest, filled
 from tests.tasks.erasure.conftest import restore
 from tests.tasks.erasure.forgotten import put_rows
+from tests.tasks.erasure.reading import find_holders, read_all
 
 DAY = sample.DAY
 ANN, BOB = ("zibbleworn", "quaffmire", "drondlep"), ("vexumtra", "hollowbrine", "skeltarnish")
@@ -42,8 +42,8 @@ PRETRAINED = {"window": 20, "stride": 10, "longest_question": 10, "epochs": 1}
 ITEM = {"options": ["hope", "fear", "calm", "pity", "envy"], "label": 0, "subtask": "imperceptibility"}
 
 
-def texts_of(words: tuple[str, ...], number: int) -> dict[str, str]:
-    """An article by a person, and what they say below one: the words stand side by side."""
+def make_article(words: tuple[str, ...], number: int) -> dict[str, str]:
+    """Make the article of a thread, in which the words stand side by side."""
     phrase = " ".join(words)
     return {
         "title": f"{phrase} in the news",
@@ -52,28 +52,28 @@ def texts_of(words: tuple[str, ...], number: int) -> dict[str, str]:
     }
 
 
-def corpus() -> None:
+def put_corpus() -> None:
     """Articles with comments, labels, grades, pairs and cloze items; Ann and Bob say something below each of many."""
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for number in range(ARTICLES):
-        of_thread: dict[str, Any] = {"thread_id": f"t{number:02}"}
+        thread: dict[str, Any] = {"thread_id": f"t{number:02}"}
         words = ANN if number in (0, 1) else BOB if number in (2, 3) else ("plain", f"story{number}", "today")
-        article = texts_of(words, number)
-        rows["articles"].append({**of_thread, **article, "lang": "en"})
+        article = make_article(words, number)
+        rows["articles"].append({**thread, **article, "lang": "en"})
         part = "train" if number < 12 else "validation" if number < 14 else "test"
         question = article["summary"].replace("hope", "@placeholder")
-        item_id = digest(of_thread["thread_id"], 32)
-        rows["cloze_items"].append({**of_thread, **ITEM, "item_id": item_id, "question": question, "split": part})
+        item_id = digest(thread["thread_id"], 32)
+        rows["cloze_items"].append({**thread, **ITEM, "item_id": item_id, "question": question, "split": part})
         split = "validation" if number % 5 == 4 else "train"
         tokens = {"title_tokens": article["title"].split(), "content_tokens": article["text"].split()}
-        rows["threads"].append({**of_thread, **tokens, "split": split})
+        rows["threads"].append({**thread, **tokens, "split": split})
         comments = {
             "ann": f"{' '.join(ANN)} is what i think of number {number}",
             "bob": f"{' '.join(BOB)} is what i think of number {number}",
             "else": f"somebody else said something nice about number {number}",
         }
         for place, (name, text) in enumerate(comments.items()):
-            comment = {**of_thread, "comment_id": f"{name}{number}"}
+            comment = {**thread, "comment_id": f"{name}{number}"}
             hash_ = text_hash(pl.Series([text])).item()
             rows["comments"].append({**comment, "text": text, "lang": "en", "text_hash": hash_, "like_count": place})
             rows["comment_grades"].append({**comment, "grade": 1.0 + place})
@@ -90,7 +90,7 @@ def corpus() -> None:
 def train_all(bert: Path) -> dict[str, str]:
     """Train every kind of model, into the registry and into folders below the home: name -> folder."""
     root, away = settings.models(), settings.home() / "mine"
-    of_tables, ratings = commenters.read_tables().comments["text"], abstractness.read_ratings()
+    comments, ratings = commenters.read_tables().comments["text"], abstractness.read_ratings()
     model_ids = {
         "counts": masked_lm.count_corpus("en", DAY),
         "superseded counts": _superseded(),
@@ -106,10 +106,10 @@ def train_all(bert: Path) -> dict[str, str]:
         "tuned impscore": train.train(DAY, profile="paper", changes={"epochs": 1, "tune": "adapter"}),
         "abstractness": abstractness.train(DAY, ratings._replace(rows=ratings.rows.head(60))),
     }
-    masked_lm.count_file(of_tables.to_list(), away / "counts", "en")
-    masked_lm.train(of_tables.to_list(), away / "adapted", start=str(bert))
-    columns = {"item_id": [str(n) for n in range(len(of_tables))], "text": of_tables, "context": "at home"}
-    rows = pl.DataFrame({**columns, "meanings": [[text] for text in of_tables]})
+    masked_lm.count_file(comments.to_list(), away / "counts", "en")
+    masked_lm.train(comments.to_list(), away / "adapted", start=str(bert))
+    columns = {"item_id": [str(n) for n in range(len(comments))], "text": comments, "context": "at home"}
+    rows = pl.DataFrame({**columns, "meanings": [[text] for text in comments]})
     recovery.train(recovery.split_references(rows), away / "recovery", changes={"epochs": 1})
     folders = {name: str(root / str(model_id)) for name, model_id in model_ids.items()}
     return folders | {f"-o {path.name}": str(path) for path in away.iterdir()}
@@ -132,40 +132,6 @@ def _superseded() -> str:
     return model_registry.register(trained, DAY, "test")
 
 
-def readable(folder: Path) -> str:
-    """All that can be read out of files: bytes in three encodings, JSON walked, numbers as places in a vocabulary."""
-    from safetensors.numpy import load_file
-
-    texts: list[str] = []
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        content = path.read_bytes()
-        texts += [content.decode(name, errors="ignore") for name in ("utf-8", "utf-16-le", "utf-16-be")]
-        if path.suffix == ".json":
-            texts += [" ".join(strings) for strings in _lists(json.loads(content))]
-        if path.suffix == ".safetensors":
-            config = folder / "config.json"
-            vocabularies = _lists(json.loads(config.read_text())) if config.is_file() else []
-            for tensor in load_file(path).values():
-                if tensor.dtype.kind in "iu":
-                    rows = tensor.reshape(-1, tensor.shape[-1]) if tensor.ndim else tensor.reshape(1, 1)
-                    for words, row in product((words for words in vocabularies if len(words) > 20), rows.tolist()):
-                        texts.append(" ".join(words[i] for i in row if 0 <= i < len(words)))
-    return " ".join(texts).lower()
-
-
-def _lists(node: Any) -> list[list[str]]:
-    """Strings of JSON, as the lists and objects that they stand in."""
-    values = list(node.values()) + list(node) if isinstance(node, dict) else node if isinstance(node, list) else []
-    inner = [item for value in values if isinstance(value, dict | list) for item in _lists(value)]
-    return [*inner, [value for value in values if isinstance(value, str)]]
-
-
-def holders(folders: dict[str, str], words: tuple[str, ...]) -> set[str]:
-    """Models of which one of the words can be read."""
-    texts = {name: readable(Path(folder)) for name, folder in folders.items() if Path(folder).is_dir()}
-    return {name for name, text in texts.items() if any(word in text for word in words)}
-
-
 Trained = tuple[Path, Path, dict[str, str]]
 
 
@@ -178,7 +144,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path, bert: P
         patch.setenv("UNDERTONE_ENCODER", str(tiny_folder))
         patch.setitem(adapting.PROFILES, "embedded", adapting.Recipe(longest=32, epochs=1))
         warehouse.create()
-        corpus()
+        put_corpus()
         folders = train_all(bert)
         warehouse.close()
     return home, shutil.copytree(home, home.with_name("copy")), folders
@@ -211,12 +177,12 @@ def test_every_kind_of_model_is_in_this_test(folders: dict[str, str]) -> None:
 
 def test_erased_texts_cannot_be_read_out_of_any_model(folders: dict[str, str]) -> None:
     """Before, the words of both stand in each model that keeps any; after, hers are in no file of the home."""
-    assert holders(folders, ANN) & holders(folders, BOB) >= set(folders) - NUMBERS - UNSEEN
-    assert "zibbleworn drondlep quaffmire" in readable(Path(folders["counts"]))  # before, behind and between
+    assert find_holders(folders, ANN) & find_holders(folders, BOB) >= set(folders) - NUMBERS - UNSEEN
+    assert "zibbleworn drondlep quaffmire" in read_all(Path(folders["counts"]))  # before, behind and between
     before = in_force.find_model_id(DAY)
     outcome = run.forget(REQUEST)
     assert {name for name, folder in folders.items() if Path(folder).is_dir()} == NUMBERS
-    assert not [word for word in ANN if word in readable(settings.home())]
+    assert not [word for word in ANN if word in read_all(settings.home())]
     assert warehouse.search(ANN) == []
     assert {place.store for place in warehouse.search(BOB)} >= {"comments", "pairs"}
     actions = {row["model_id"]: row["action"] for row in outcome.models.to_dicts()}
@@ -238,11 +204,11 @@ def test_models_are_trained_again_without_them(folders: dict[str, str], monkeypa
     turns: dict[str, int] = {"remove": 3, "train": 2}
 
     def count_down(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
-        def step(*given: Any) -> Any:
+        def step(*args: Any) -> Any:
             turns[name] -= 1
             if not turns[name]:
                 raise KeyboardInterrupt
-            return work(*given)
+            return work(*args)
 
         return step
 
@@ -260,15 +226,15 @@ def test_models_are_trained_again_without_them(folders: dict[str, str], monkeypa
     for kind, model_id in replaced.items():
         assert model_registry.select_model_id(kind, DAY) == model_id
     fresh = {kind: str(settings.models() / model_id) for kind, model_id in replaced.items()}
-    assert holders(fresh, ANN) == set()
-    assert holders(fresh, BOB) == with_words
+    assert find_holders(fresh, ANN) == set()
+    assert find_holders(fresh, BOB) == with_words
     assert registry.read(Path(fresh["commenter_att"])).config["hidden"] == WRITER["hidden"]
     assert registry.read(Path(fresh["impscore"])).config["heads"]["any"]["recipe"]["tune"] == "adapter"
     assert run.forget(REQUEST).models.height == 0
     assert warehouse.search(ANN) == []
 
 
-SAID = "an erased comment by somebody that a model has learnt"
+ERASED = "an erased comment by somebody that a model has learnt"
 COMMENT = Request(comment_ids=["c1"])
 
 
@@ -285,7 +251,7 @@ def make_model(config: dict[str, Any], texts: list[str] | None = None, folder: P
 
 def put_comment(**more: Any) -> None:
     """Make the comments one of the person and another."""
-    row = {"text": SAID, "text_hash": text_hash(pl.Series([SAID])).item(), "comment_id": "c1", **more}
+    row = {"text": ERASED, "text_hash": text_hash(pl.Series([ERASED])).item(), "comment_id": "c1", **more}
     frame = filled("comments", row, {"text": "another"})
     warehouse.overwrite("comments", warehouse.slice_of(source="weibo", day=DAY), frame)
 
@@ -293,14 +259,14 @@ def put_comment(**more: Any) -> None:
 @pytest.mark.parametrize(
     ("config", "texts", "is_kept"),
     [
-        ({"kind": "count"}, [SAID, "another"], False),
+        ({"kind": "count"}, [ERASED, "another"], False),
         ({"kind": "count"}, ["another"], True),
         ({"kind": "count"}, None, False),
-        ({"kind": "of tomorrow"}, [SAID, "another"], False),
+        ({"kind": "of tomorrow"}, [ERASED, "another"], False),
         ({"kind": "of tomorrow"}, None, False),
-        ({"kind": "impscore"}, [SAID, "another"], True),
-        ({"kind": "impscore"}, [SAID, SAID], False),
-        ({"kind": "impscore", "heads": {"en": {"recipe": {"tune": "full"}}}}, [SAID, "another"], False),
+        ({"kind": "impscore"}, [ERASED, "another"], True),
+        ({"kind": "impscore"}, [ERASED, ERASED], False),
+        ({"kind": "impscore", "heads": {"en": {"recipe": {"tune": "full"}}}}, [ERASED, "another"], False),
         ({"kind": "abstractness"}, None, True),
     ],
 )
@@ -347,7 +313,7 @@ def test_a_warehouse_of_an_earlier_version_gets_its_columns_first(tables: Path) 
         for column in ("action", "day", "is_promoted", "recipe", "replaced_by"):
             change.delete_column(column)
     put_comment()
-    folder = make_model({"kind": "count"}, [SAID])
+    folder = make_model({"kind": "count"}, [ERASED])
     outcome = run.forget(COMMENT)
     assert outcome.models.select("model_id", "action").rows() == [(folder.name, "removed")]
     assert warehouse.query("select count(*) as n from models_flagged")["n"].item() == 0
@@ -362,7 +328,7 @@ def test_a_model_behind_a_link_goes_and_one_elsewhere_is_not_served(tables: Path
     folder.rename(disk)
     folder.symlink_to(disk)
     for name in (model_id, elsewhere):
-        model_registry.record_texts("quality", name, pl.Series("text", [SAID, "another"]))
+        model_registry.record_texts("quality", name, pl.Series("text", [ERASED, "another"]))
     rows = [{"kind": "quality", "day": parse_day(DAY), "model_id": name} for name in (model_id, elsewhere)]
     warehouse.overwrite("models", warehouse.slice_of(kind="quality"), filled("models", *rows))
     outcome = run.forget(COMMENT)

@@ -19,14 +19,14 @@ from pipeline.tasks.erasure import run
 from pipeline.tasks.erasure.request import Request
 from tests.support.filled import NEXT, filled
 from tests.support.held import held, write
-from tests.tasks.erasure.forgotten import PERSON, SAID, USER, WORDS, WORLD, expected, hash_of, put_rows, put_world
+from tests.tasks.erasure.forgotten import ERASED, PERSON, USER, WORDS, WORLD, expect_rows, hash_of, put_rows, put_world
 
 erasing = sys.modules["pipeline.warehouse.erase"]  # the package has a function of this name
 
 
 def test_rows_of_another_table_in_the_folder_stop_an_erasure(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where an earlier version made a new catalog over the tables, their rows are not reached: nothing is erased."""
-    for text in ("first", SAID):
+    for text in ("first", ERASED):
         write(text)
     newest = Path(warehouse.table("comments").metadata_location).name
     warehouse.close()
@@ -59,11 +59,11 @@ def test_killed_while_the_comments_go(tables: Path) -> None:
     """Dead between the last commit and the removal of its old files: the next run finds their bytes by themselves."""
     put_world("comments", "runs")
     forget_dying("comments", by_signal=False)
-    assert_frame_equal(held("comments"), expected("comments"))
+    assert_frame_equal(held("comments"), expect_rows("comments"))
     assert {place.store for place in warehouse.search(WORDS)} == {"comments"}
     run.forget(PERSON)
     assert warehouse.search(WORDS[:-1]) == []
-    assert_frame_equal(held("runs"), expected("runs"))
+    assert_frame_equal(held("runs"), expect_rows("runs"))
 
 
 @pytest.mark.parametrize("name", ["scores", "comments"])
@@ -85,7 +85,7 @@ def test_one_that_is_killed_leaves_its_receipts(tables: Path, name: str) -> None
 def test_a_kill_takes_the_count_of_one_store_at_most(inbox: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dead by a signal, it has recorded the files that it had cleaned before."""
     put_world("comments")
-    (inbox / "a.jsonl").write_text(json.dumps({"text": SAID}) + "\n", encoding="utf-8")
+    (inbox / "a.jsonl").write_text(json.dumps({"text": ERASED}) + "\n", encoding="utf-8")
 
     def die_by_signal(*_: Any) -> None:
         monkeypatch.setattr(run, "_write_receipts", lambda _: None)  # a signal leaves no time for it
@@ -110,7 +110,7 @@ def test_a_writer_that_is_faster_is_waited_for(tables: Path, monkeypatch: pytest
             raise Retry("another writer")
         if name == "articles" or (name == "runs" and not restored):
             restored.append(name)
-            late = {"comment_id": "9001", "text_hash": hash_of(SAID), "source": "weibo", "day": NEXT}
+            late = {"comment_id": "9001", "text_hash": hash_of(ERASED), "source": "weibo", "day": NEXT}
             warehouse.overwrite("scores", warehouse.slice_of(source="weibo", day=NEXT), filled("scores", late))
         return replace(name, *rest)
 
@@ -125,13 +125,13 @@ def test_a_writer_that_is_faster_is_waited_for(tables: Path, monkeypatch: pytest
     row_counts = run.forget(PERSON).receipts.filter(store="scores")["row_count"].to_list()
     assert (lost, restored, row_counts) == (["scores", "old scores"], ["runs"], [4])  # three, and the restored one
     assert warehouse.search(WORDS[:-1]) == []
-    assert_frame_equal(held("scores"), expected("scores"))
+    assert_frame_equal(held("scores"), expect_rows("scores"))
 
 
 def test_of_two_at_once_one_waits(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two people who wrote the same go at once: no words stay because the other, who goes too, wrote them as well."""
     users = (USER, "b" * 32)
-    put_rows("comments", [{"comment_id": user, "text": SAID, "user_id": user} for user in users])
+    put_rows("comments", [{"comment_id": user, "text": ERASED, "user_id": user} for user in users])
     put_rows("tokens", WORLD["tokens"].erased[:1])
     resolve, barrier = run.resolve, threading.Barrier(2)
 
@@ -156,11 +156,11 @@ def test_what_is_left_is_named_and_leads_back(tables: Path, monkeypatch: pytest.
     """
     monkeypatch.setattr(run, "PASSES", 1)
     same = "and so ends what both of them had to say"
-    comments = [(SAID, USER), (f"one of them begins so, {same}", USER), (f"the other one, {same}", "b" * 32)]
+    comments = [(ERASED, USER), (f"one of them begins so, {same}", USER), (f"the other one, {same}", "b" * 32)]
     put_rows("comments", [{"comment_id": text, "text": text, "user_id": user} for text, user in comments])
     (tables / "both.db").write_text(same)
     (tables / "backup.zip").write_bytes(b"PK\x03\x04 and nothing that can be read")
-    for trace in (SAID, SAID[-40:]):
+    for trace in (ERASED, ERASED[-40:]):
         (tables / "strange.db").write_text(trace)
         with pytest.raises(Retry, match=r"home \(.*strange\.db\)$"):
             run.forget(PERSON)
@@ -177,10 +177,10 @@ def test_a_file_of_no_state_is_waited_for(tables: Path, monkeypatch: pytest.Monk
     put_world("comments", "tokens")
     for name in ("comments", "tokens"):
         folder = Path(settings.warehouse()) / "undertone" / name
-        pl.DataFrame({"text": [SAID]}).write_parquet(folder / "data" / "lost.parquet")
+        pl.DataFrame({"text": [ERASED]}).write_parquet(folder / "data" / "lost.parquet")
     with pytest.raises(Retry, match=r"tokens \(.*lost\.parquet\).*--grace-hours"):
         run.forget(PERSON)
     assert held("comments").height == 6
     run.forget(PERSON, grace=timedelta(0))
     assert warehouse.search(WORDS[:-1]) == []
-    assert_frame_equal(held("comments"), expected("comments"))
+    assert_frame_equal(held("comments"), expect_rows("comments"))

@@ -15,18 +15,18 @@ from pipeline.tasks.erasure import run
 from pipeline.tasks.erasure.request import Request
 from tests.support.held import held
 from tests.tasks.erasure.forgotten import (
+    ERASED,
     KEY,
     MARK,
     PERSON,
     RAW,
-    SAID,
     TASK,
     USER,
     WORDS,
     build_request,
     hash_of,
+    put_comments,
     put_rows,
-    put_said,
     put_world,
 )
 
@@ -34,8 +34,8 @@ from tests.tasks.erasure.forgotten import (
 def test_a_line_ends_where_the_importer_ends_it(inbox: Path) -> None:
     """A record that has U+2028 or another of Unicode's line ends in it goes whole, and what others said so stays."""
     ends = "\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e"
-    comment = f"{SAID}{ends}the other half of it, known to nobody else"
-    put_said(comment)
+    comment = f"{ERASED}{ends}the other half of it, known to nobody else"
+    put_comments(comment)
     rows = [json.dumps({"text": text}, ensure_ascii=False) for text in (comment, f"others{ends}say so", "fine")]
     (inbox / "a.jsonl").write_text("\r\n".join(rows), encoding="utf-8", newline="")
     for name in ("a.txt", "a.log"):
@@ -48,15 +48,15 @@ def test_a_line_ends_where_the_importer_ends_it(inbox: Path) -> None:
 
 def test_text_beside_the_records_of_a_file(inbox: Path) -> None:
     """Records are found by lists and fields in them too; a file that has it where no record is goes, and is named."""
-    put_said()
+    put_comments()
     threads = [
         {"thread": name, "comments": [{"text": "fine"}, {"text": text}]}
-        for name, text in (("1", SAID), ("2", "others"))
+        for name, text in (("1", ERASED), ("2", "others"))
     ]
     pl.DataFrame(threads).write_parquet(inbox / "a.parquet")
     with xlsxwriter.Workbook(str(inbox / "a.xlsx")) as book:
         book.add_worksheet("said").write_row(0, 0, ["text"])
-        book.set_properties({"comments": SAID})
+        book.set_properties({"comments": ERASED})
     outcome = run.forget(PERSON)
     assert pl.read_parquet(inbox / "a.parquet").to_dicts() == threads[1:]
     assert outcome.removed_paths == [str(inbox / "a.xlsx")]
@@ -78,7 +78,7 @@ def test_an_id_that_looks_like_a_pseudonym(tables: Path) -> None:
 
 def test_a_short_text_is_no_label_and_no_number(inbox: Path) -> None:
     """Whose whole comments are `1`, `user` and `text` takes nothing with them that others said, answered or counted."""
-    put_said("1", "user", "text")
+    put_comments("1", "user", "text")
     remaining = {
         "labels": [{"value": "1"}],
         "annotations": [{"state": "adopted", "value": "1"}],
@@ -106,7 +106,7 @@ def test_by_comment(tables: Path) -> None:
     put_world("comments", "label_tasks", "labels")
     run.forget(Request(comment_ids=["9001"], source="weibo"))
     assert held("comments").filter(user_id=USER)["comment_id"].sort().to_list() == ["9005", "9006"]
-    assert warehouse.search([hash_of(SAID), TASK]) == []
+    assert warehouse.search([hash_of(ERASED), TASK]) == []
 
 
 def test_a_file_of_ids(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_a_file_of_ids(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put_world("comments")
     report = settings.reports() / "2026-11-19.html"
     report.parent.mkdir(parents=True)
-    report.write_text(SAID)
+    report.write_text(ERASED)
     monkeypatch.setattr(run, "PASSES", 1)
     strange = tables / "strange.db"
     strange.write_text(USER)
@@ -130,7 +130,7 @@ def test_a_file_of_ids(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         run.forget_file(params, KEY.decode(), "r")
     assert path.read_text() == content
     strange.unlink()
-    report.write_text(SAID)
+    report.write_text(ERASED)
     summary = run.forget_file(params, KEY.decode(), "r")
     assert not path.exists()
     assert not [word for word in (*WORDS, "9001") if word in json.dumps(summary)]
