@@ -82,14 +82,14 @@ def test_a_missed_deadline_reaches_the_callback(
         assert deadline.deadline_time == run.queued_at + dt.timedelta(hours=6)
         deadline.handle_miss(session)
         assert deadline.missed
-        given = deadline.callback.data
-        trigger = CallbackTrigger(callback_path=given["path"], callback_kwargs=given["kwargs"])
+        callback = deadline.callback.data
+        trigger = CallbackTrigger(callback_path=callback["path"], callback_kwargs=callback["kwargs"])
 
     async def runs() -> list[Any]:
         return [event.payload["state"] async for event in trigger.run()]
 
     assert asyncio.run(runs()) == ["running", "success"]
-    [record] = [one for one in caplog.records if one.name == alerts.log.name]
+    [record] = [item for item in caplog.records if item.name == alerts.log.name]
     alert = json.loads(record.getMessage())
     assert (alert["dag"], alert["run"], alert["day"], alert["state"]) == ("probe", "late", "2026-11-19", "queued")
     assert "no-name" not in record.getMessage()
@@ -98,7 +98,7 @@ def test_a_missed_deadline_reaches_the_callback(
 def test_a_failed_task_is_told(run: Any, caplog: pytest.LogCaptureFixture) -> None:
     """A task that fails for good is told of by its name and the type of its error."""
     assert run("score", misspelt="no day").state == "failed"
-    [record] = [one for one in caplog.records if one.name == alerts.log.name]
+    [record] = [item for item in caplog.records if item.name == alerts.log.name]
     alert = json.loads(record.getMessage())
     assert (alert["kind"], alert["dag"], alert["task"], alert["error"]) == ("task_failed", "score", "day", "BadInput")
     assert "no day" not in record.getMessage()

@@ -14,28 +14,14 @@ from tests.dags.conftest import load
 from tests.support.dag_run import DAGS
 
 FILES = sorted(path for path in DAGS.glob("*.py"))
-IDS = {
-    "collect",
-    "tokenize",
-    "csd",
-    "impscore",
-    "recam",
-    "commenting",
-    "ndd",
-    "score",
-    "report",
-    "studies",
-    "heal",
-    "maintain",
-    "forget",
-}
+IDS = {"collect", "tokenize", "csd", "impscore", "recam", "commenting", "ndd", "score", "report", "studies", "heal"}
+IDS |= {"maintain", "forget"}
 HEAVY = ("torch", "transformers", "sentence_transformers", "stanza", "nltk", "jieba", "polars", "pyiceberg", "duckdb",
          "pyarrow", "matplotlib", "sklearn")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def bag(airflow_db: None) -> Any:
-    """All DAGs."""
     return load()
 
 
@@ -162,9 +148,8 @@ def test_attempts_at_mapped_tasks_are_told_apart(airflow_db: None, monkeypatch: 
     monkeypatch.setenv("UNDERTONE_ATTEMPT", "")  # so that it is put back at the end
     attempts = []
     for index, minute in ((0, 1), (1, 2), (0, 3)):
-        ti = SimpleNamespace(
-            dag_id="d", task_id="t", map_index=index, start_date=datetime(2026, 11, 19, 8, minute, tzinfo=UTC)
-        )  # fmt: skip
+        start_date = datetime(2026, 11, 19, 8, minute, tzinfo=UTC)
+        ti = SimpleNamespace(dag_id="d", task_id="t", map_index=index, start_date=start_date)
         mark_attempt({"ti": ti})
         attempt = settings.attempt()
         assert attempt is not None

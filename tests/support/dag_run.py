@@ -2,6 +2,7 @@
 
 import datetime as dt
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -28,7 +29,9 @@ def dag_run(path: Path, conf: dict[str, Any], logical_date: dt.datetime | None =
     """
     from airflow.dag_processing import dagbag
 
-    whole = dagbag.BundleDagBag
-    with mock.patch.object(dagbag, "BundleDagBag", lambda **given: whole(**given | {"dag_folder": path})):
+    bundle = dagbag.BundleDagBag
+    with mock.patch.object(dagbag, "BundleDagBag", lambda **options: bundle(**options | {"dag_folder": path})):
         [dag] = dagbag.DagBag(dag_folder=str(path)).dags.values()
-        return dag.test(logical_date=logical_date, run_conf=conf)
+        with warnings.catch_warnings():  # each `dag.test` is a version of the DAG
+            warnings.filterwarnings("ignore", "Multiple rows returned with uselist=False")
+            return dag.test(logical_date=logical_date, run_conf=conf)
