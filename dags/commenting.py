@@ -56,7 +56,7 @@ def people(kind: str, day: str) -> None:
         from pipeline.tasks.labelling import projects
 
         studio = projects.find_studio(*service("undertone_label_studio", ""))
-        return grades.give_tasks(grades.check_kind(kind), day, params["tool"], studio, run_id)
+        return grades.assign_tasks(grades.check_kind(kind), day, params["tool"], studio, run_id)
 
     @task.sensor(mode="reschedule", poke_interval=60, timeout=90 * 24 * 3600)
     def grades(kind: str, params: Any = None, run_id: Any = None) -> PokeReturnValue:

@@ -49,7 +49,7 @@ def alert_failure(context: Any) -> None:
     ti, run, error = context["ti"], context.get("dag_run"), context.get("exception")
     day = getattr(run, "partition_key", None)
     name = type(error).__name__ if error else "WorkerLost"  # the DAG processor calls without an exception
-    alerts.task_failed(ti.dag_id, ti.task_id, ti.run_id, day, ti.try_number, name)
+    alerts.report_failed_task(ti.dag_id, ti.task_id, ti.run_id, day, ti.try_number, name)
 
 
 def deadline() -> DeadlineAlert | None:

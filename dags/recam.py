@@ -109,7 +109,7 @@ def recam() -> None:
     def test(trained: Any, tested_on: str, day: str, run_id: Any = None) -> int:
         from pipeline.tasks.recam import readers
 
-        return readers.cross_evaluate(day, trained["trained_on"], tested_on, trained["model_id"], run_id)
+        return readers.evaluate_crossed(day, trained["trained_on"], tested_on, trained["model_id"], run_id)
 
     @task
     def page(test_counts: Any, day: str) -> str:

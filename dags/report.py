@@ -21,7 +21,7 @@ def report() -> None:
     def checks(day: str) -> list[str]:
         from pipeline import warehouse
 
-        return warehouse.checks()
+        return warehouse.list_checks()
 
     @task(map_index_template="{{ name }}")
     def check(name: str, day: str) -> None:

@@ -32,7 +32,7 @@ async def deadline_missed(context: Mapping[str, Any]) -> None:
     await asyncio.to_thread(post, text, {"kind": "deadline_missed", "dag": dag, **fields})
 
 
-def task_failed(dag: str, task: str, run: str, day: str | None, tries: int, error: str) -> None:
+def report_failed_task(dag: str, task: str, run: str, day: str | None, tries: int, error: str) -> None:
     """Report that a task failed for good, after so many tries; `error` is the name of the exception's type."""
     fields = {"dag": dag, "task": task, "run": run, "day": day, "tries": tries, "error": error}
     text = f"{task} of {dag}{f' of {day}' if day else ''} failed: {error}"

@@ -58,13 +58,13 @@ def rank(groups: Mapping[str, Sequence[str]], model: str | None = None) -> dict[
     """
     import polars as pl
 
-    from pipeline.examples.impscore.groups import majority_language
+    from pipeline.examples.impscore.groups import find_language
     from pipeline.metrics.impscore.ranking import average_correlations
     from pipeline.tasks.impscore import scoring
 
     rows = [(name, level, text) for name, texts in groups.items() for level, text in enumerate(texts, 1)]
     sentences = pl.DataFrame(rows, schema={"group": pl.String, "level": pl.Int64, "text": pl.String}, orient="row")
-    scored = scoring.add_scores(sentences, "text", model, lang=majority_language())
+    scored = scoring.add_scores(sentences, "text", model, lang=find_language())
     return dict(average_correlations(scored.with_columns(value="implicitness"))._asdict())
 
 

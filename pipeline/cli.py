@@ -115,7 +115,7 @@ def main() -> None:
     lazy.OUTPUTS.clear()
     handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(failures.TERMINATED))
     try:
-        with private.private_umask() as mask:
+        with private.set_umask() as mask:
             code = _run(mask)
     except BaseException as error:  # noqa: BLE001 - a panic of a library in Rust is no Exception
         code = console.report_failure(error, is_debug=settings.debug() or "--debug" in sys.argv)

@@ -100,7 +100,7 @@ def add(records: Mapping[str, Any]) -> None:
         record_note(note)
 
 
-def rows() -> list[Dropped]:
+def list_rows() -> list[Dropped]:
     """What was left out, the most rows first."""
     counts: dict[tuple[str, str], int] = {}
     for (step, *_), reasons in _ROWS.items():
@@ -110,9 +110,9 @@ def rows() -> list[Dropped]:
     return sorted(dropped, key=lambda row: (-row.row_count, row.step, row.reason))
 
 
-def lines() -> list[str]:
+def list_lines() -> list[str]:
     """What people read at the end of a command; nothing if nothing was left out."""
-    dropped, notes = rows(), list(_NOTES)
+    dropped, notes = list_rows(), list(_NOTES)
     sentences = [
         f"{row.step}: left out {row.row_count:,} as {row.reason}" + (f": {row.advice}" if row.advice else "")
         for row in dropped[:LINES]
@@ -125,7 +125,7 @@ def lines() -> list[str]:
     return sentences + notes
 
 
-def facts() -> dict[str, object]:
+def summarise() -> dict[str, object]:
     """The same for machines: `dropped` (step, reason, row_count, advice) and `ignored`, where there are any."""
-    records = {"dropped": [row._asdict() for row in rows()], "ignored": list(_NOTES)}
+    records = {"dropped": [row._asdict() for row in list_rows()], "ignored": list(_NOTES)}
     return {name: values for name, values in records.items() if values}

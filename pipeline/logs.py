@@ -1,6 +1,6 @@
 """Log lines that machines read: what happened, and fields beside it.
 
-The library logs through `logging`. What a step or a write came to carries fields (`event`): Airflow's logs are JSON
+The library logs through `logging`. What a step or a write came to carries fields (`log_event`): Airflow's logs are JSON
 lines and show them as keys, and so does the command line with `--log-json`. A field is a count, a name of ours or a
 slice; words of a comment or an id of a person never are.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from structlog.typing import Processor
 
 
-def event(log: logging.Logger, text: str, **fields: Any) -> None:
+def log_event(log: logging.Logger, text: str, **fields: Any) -> None:
     """Log a line for people, with fields for machines; run, dag and task are added where Airflow runs the task.
 
     Fields travel as context variables of structlog: Airflow's formatter drops `extra` and merges these.
@@ -26,8 +26,8 @@ def event(log: logging.Logger, text: str, **fields: Any) -> None:
         log.info("%s", text)
 
 
-def json_lines() -> logging.Formatter:
-    """A formatter of JSON lines: timestamp, level, logger, event, and the fields of `event`."""
+def create_formatter() -> logging.Formatter:
+    """A formatter of JSON lines: timestamp, level, logger, event, and the fields of `log_event`."""
     import structlog
 
     before: list[Processor] = [

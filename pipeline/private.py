@@ -18,7 +18,7 @@ CLOCK_TICK = 0.02  # seconds by which the times of files may lag
 
 
 @contextmanager
-def private_umask() -> Iterator[int]:
+def set_umask() -> Iterator[int]:
     """Files are the owner's alone from here on; yields the umask that was in force."""
     mask = os.umask(MASK)
     try:

@@ -59,7 +59,7 @@ def test_a_missed_deadline_is_posted(webhook: Any) -> None:
 
 def test_a_failed_task_is_posted(webhook: Any) -> None:
     """The note names the task and the type of the error."""
-    alerts.task_failed("score", "publish", "r1", None, 3, "Retry")
+    alerts.report_failed_task("score", "publish", "r1", None, 3, "Retry")
     [(_, body)] = webhook[1]
     assert body == {
         "text": "undertone: publish of score failed: Retry", "kind": "task_failed", "dag": "score", "task": "publish",

@@ -86,7 +86,7 @@ def test_what_was_there_before_keeps_its_rights(tmp_path: Path, home_name: str) 
     (folder / "mine.txt").touch(mode=0o600)
     (folder / "read.csv").touch(mode=0o604)
     output = private.Output(folder, home)
-    with private.private_umask() as mask:
+    with private.set_umask() as mask:
         for name in ("mine.txt", "read.csv", "new.csv"):
             _written(folder / name)
         private.make_folder(home)

@@ -31,14 +31,14 @@ _HALF = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _FULL = "".join(chr(ord(letter) + 0xFEE0) for letter in _HALF)  # their full-width twins
 
 
-def text_hash(texts: pl.Series) -> pl.Series:
+def hash_text(texts: pl.Series) -> pl.Series:
     """128-bit BLAKE2 of each text, as 32 hexadecimal digits."""
     return pl.Series(
         texts.name, [hashlib.blake2b(t.encode(), digest_size=16).hexdigest() for t in texts], dtype=pl.String
     )
 
 
-def normalised(texts: pl.Series, counts: Counter[str] | None = None) -> pl.Series:
+def normalise(texts: pl.Series, counts: Counter[str] | None = None) -> pl.Series:
     """Each text normalised and scrubbed of private particulars; nulls stay null."""
     return scrub_column(_decode(_normalise(texts)), counts).str.strip_chars()
 
@@ -75,7 +75,7 @@ def _normalise(texts: pl.Series) -> pl.Series:
 def clean(comments: pl.DataFrame, counts: Counter[str] | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Comments with `text` and `context` cleaned, `lang` and `text_hash` added; and the dropped (reason, row_key)."""
     cleaned = comments.with_columns(
-        normalised(comments["text"].fill_null(""), counts), normalised(comments["context"], counts)
+        normalise(comments["text"].fill_null(""), counts), normalise(comments["context"], counts)
     ).with_columns(
         lang=detect_language(),
         reason=pl.when(pl.col("text") == "")
@@ -87,4 +87,4 @@ def clean(comments: pl.DataFrame, counts: Counter[str] | None = None) -> tuple[p
     )
     rows = cleaned.filter(pl.col("reason").is_null()).drop("reason")
     dropped = cleaned.filter(pl.col("reason").is_not_null()).select("reason", "row_key")
-    return rows.with_columns(text_hash(rows["text"]).alias("text_hash")), dropped
+    return rows.with_columns(hash_text(rows["text"]).alias("text_hash")), dropped

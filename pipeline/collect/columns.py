@@ -35,10 +35,10 @@ def parse(text: str | None) -> dict[str, str]:
         if name in mapping:
             raise BadInput(f"the mapping names {name!r} twice, as {mapping[name]!r} and {column!r}; choose one")
         mapping[name] = column
-    return checked(mapping)
+    return check_mapping(mapping)
 
 
-def checked(mapping: Columns) -> dict[str, str]:
+def check_mapping(mapping: Columns) -> dict[str, str]:
     """The mapping, if it names only fields we know."""
     if unknown := sorted(set(mapping) - set(FIELDS)):
         raise BadInput(f"unknown fields in the mapping: {', '.join(unknown)}; there are {', '.join(FIELDS)}")
@@ -85,7 +85,7 @@ def choose(mapping: Columns, present: Iterable[str], place: str) -> tuple[str | 
     """
     columns = set(present)
     if mapping:
-        return None, checked(mapping)
+        return None, check_mapping(mapping)
     if export := find_export(columns):
         return export
     by_our_names = {field: field for field in FIELDS if field in columns and field != "timezone"}

@@ -25,7 +25,7 @@ from protego import Protego
 
 from pipeline import __version__
 from pipeline.collect.sites import adapters
-from pipeline.collect.sites.adapters import adapter
+from pipeline.collect.sites.adapters import get_adapter
 from pipeline.errors import BadInput, Missing, Refused, Retry, SchemaDrift
 from pipeline.io.lines import parse_json
 
@@ -250,12 +250,12 @@ class Spool:
                 yield url, datetime.fromisoformat(fetched_at), json.loads(body)
 
 
-def starts(source: str, thread: str) -> list[str]:
+def list_starts(source: str, thread: str) -> list[str]:
     """Addresses a thread begins at: its article, where the site gives one, and its comments.
 
     Only ids are taken, never addresses: a cookie must not follow an address somebody typed.
     """
-    site = adapter(source)
+    site = get_adapter(source)
     if site.START is None:
         raise BadInput(f"{source} is read from files only: its robots.txt or terms forbid crawling")
     if not (thread.isascii() and thread.isalnum()):
@@ -264,12 +264,16 @@ def starts(source: str, thread: str) -> list[str]:
     return [template.format(thread=thread) for template in templates if template]
 
 
-def thread(fetcher: Fetcher, spool: Spool, source: str, name: str, day: str, *, redact: Callable[[Any], Any]) -> int:
+def fetch_thread(
+    fetcher: Fetcher, spool: Spool, source: str, name: str, day: str, *, redact: Callable[[Any], Any]
+) -> int:
     """Fetch what is left of a thread into the spool; return how many pages were new."""
-    return sum(chain(fetcher, spool, source, start, day, redact=redact) for start in starts(source, name))
+    return sum(fetch_pages(fetcher, spool, source, start, day, redact=redact) for start in list_starts(source, name))
 
 
-def chain(fetcher: Fetcher, spool: Spool, source: str, start: str, day: str, *, redact: Callable[[Any], Any]) -> int:
+def fetch_pages(
+    fetcher: Fetcher, spool: Spool, source: str, start: str, day: str, *, redact: Callable[[Any], Any]
+) -> int:
     """Fetch what is left of the pages that follow each other from `start`; return how many were new."""
     key = ChainKey(source, day, start)
     url, first = spool.cursor(key)
@@ -283,7 +287,7 @@ def chain(fetcher: Fetcher, spool: Spool, source: str, start: str, day: str, *, 
             break
         try:
             adapters.parse(source, body, url, datetime.now(UTC))  # raises Refused for a refusal inside the answer
-            following = adapters.next_url(source, body, url)
+            following = adapters.find_next_url(source, body, url)
             if following is not None and urlsplit(following)[:2] != urlsplit(url)[:2]:
                 raise SchemaDrift(f"{source}: the next page lies on another host, {urlsplit(following).netloc}")
         except SchemaDrift:

@@ -16,9 +16,9 @@ from typing import Any
 from pipeline.collect import columns
 from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.adapters import ADAPTERS, parse
-from pipeline.collect.sites.markup import text_of
+from pipeline.collect.sites.markup import extract_text
 from pipeline.collect.sites.record import Article, Comment, Page
-from pipeline.collect.values import IDS, CutIds, Row, count_value, list_value, text_value, time_value, time_zone
+from pipeline.collect.values import IDS, CutIds, Row, count_value, list_value, read_text, time_value, time_zone
 from pipeline.errors import BadInput, Refused, SchemaDrift
 from pipeline.io.formats.databases import list_tables
 from pipeline.io.lines import UTF8
@@ -205,7 +205,7 @@ def add_page(batch: Batch, url: str, fetched_at: datetime | None, body: dict[str
     batch.page.skipped += page.skipped
 
 
-def page_id(page: Mapping[str, str]) -> str:
+def hash_page(page: Mapping[str, str]) -> str:
     """SHA-256 of a page's address and body."""
     return hashlib.sha256(f"{page['url']}\n{page['body']}".encode()).hexdigest()
 
@@ -213,12 +213,12 @@ def page_id(page: Mapping[str, str]) -> str:
 def _build_records(row: Row, mapping: columns.Columns, row_key: str, place: str) -> tuple[list[Article], list[Comment]]:
     label = row_key.rpartition("-")[0]
     has_comments = "comments" in mapping
-    thread_id = text_value(row, mapping, "thread_id", place)
+    thread_id = read_text(row, mapping, "thread_id", place)
     thread = thread_id or (row_key if has_comments else label)
     articles, comments = [], []
     if "article_text" in mapping or "article_title" in mapping:
         names = ("article_title", "article_text", "category", "summary")
-        title, text, category, summary = (text_value(row, mapping, name, place) for name in names)
+        title, text, category, summary = (read_text(row, mapping, name, place) for name in names)
         article = Article(thread_id=thread, title=title, text=text or "", category=category, summary=summary)
         if not thread_id and not has_comments:  # rows with the same article are one thread
             content = hashlib.blake2b(f"{article.title}\n{article.text}".encode(), digest_size=8).hexdigest()
@@ -237,23 +237,23 @@ def _build_records(row: Row, mapping: columns.Columns, row_key: str, place: str)
 
 
 def _build_comment(row: Row, mapping: columns.Columns, thread: str, row_key: str, place: str) -> Comment:
-    comment_id = text_value(row, mapping, "comment_id", place) or row_key
-    root = text_value(row, mapping, "root_id", place)
+    comment_id = read_text(row, mapping, "comment_id", place) or row_key
+    root = read_text(row, mapping, "root_id", place)
     root = None if root in (comment_id, "0") else root
-    parent = text_value(row, mapping, "parent_id", place) or root
+    parent = read_text(row, mapping, "parent_id", place) or root
     parent = None if parent in (comment_id, "0") else parent
-    text = text_value(row, mapping, "text", place) or ""
+    text = read_text(row, mapping, "text", place) or ""
     return Comment(
         thread_id=thread,
         comment_id=comment_id,
-        text=text_of(text) if _MARKUP.search(text) else text,  # weibo-crawler leaves the HTML in
+        text=extract_text(text) if _MARKUP.search(text) else text,  # weibo-crawler leaves the HTML in
         parent_id=parent,
         root_id=root or parent,
-        context=text_value(row, mapping, "context", place),
+        context=read_text(row, mapping, "context", place),
         like_count=count_value(row, mapping, "like_count", place),
         reply_count=count_value(row, mapping, "reply_count", place),
         created_at=time_value(row, mapping, "created_at", place, time_zone(mapping)),
-        user=text_value(row, mapping, "user", place),
+        user=read_text(row, mapping, "user", place),
         row_key=row_key,
     )
 

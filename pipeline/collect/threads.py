@@ -5,7 +5,7 @@ import polars as pl
 from pipeline.errors import BadInput
 
 
-def with_context(comments: pl.DataFrame, articles: pl.DataFrame) -> pl.DataFrame:
+def add_context(comments: pl.DataFrame, articles: pl.DataFrame) -> pl.DataFrame:
     """Add context_id and context: the parent comment's text, else what the site gave, else title and text."""
     parents = comments.select("thread_id", parent_id="comment_id", _parent="text")
     article = pl.concat_str("title", "text", separator=" ", ignore_nulls=True).str.strip_chars()

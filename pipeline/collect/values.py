@@ -35,7 +35,7 @@ _EXACT = 2**53  # the first integers that floats skip lie above
 Row = Mapping[str, Any]
 
 
-def text_value(row: Row, mapping: Mapping[str, str], name: str, place: str) -> str | None:
+def read_text(row: Row, mapping: Mapping[str, str], name: str, place: str) -> str | None:
     """A field as text; None where it is absent or empty, BadInput for what is no text or number or has lost digits."""
     if name not in mapping:
         return None
@@ -117,7 +117,7 @@ def _type_name(value: Any) -> str:
 
 def count_value(row: Row, mapping: Mapping[str, str], name: str, place: str) -> int | None:
     """A count; None where it is absent or empty."""
-    if (text := text_value(row, mapping, name, place)) is None or text in _ABSENT:
+    if (text := read_text(row, mapping, name, place)) is None or text in _ABSENT:
         return None
     location = f"{place}, field {mapping[name]!r}"
     number = _WHOLE.match(text)

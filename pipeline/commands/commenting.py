@@ -110,7 +110,7 @@ def rate(
 
     name, day = grades.check_kind(kind), day or today()
     if tool == "label_studio":
-        count = retry(partial(grades.give_tasks, name, day, "label_studio", projects.find_studio(), this_run()))
+        count = retry(partial(grades.assign_tasks, name, day, "label_studio", projects.find_studio(), this_run()))
         console.say(f"{count:,} comments given to Label Studio")
         return
     retry(partial(grades.select, name, day, this_run()))

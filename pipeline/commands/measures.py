@@ -132,10 +132,10 @@ def choose(
 
     Examples: `undertone groups choose`; `undertone groups choose --questions mine.jsonl --json`
     """
-    from pipeline.examples.impscore.questions import from_groups, read
+    from pipeline.examples.impscore.questions import build_questions, read
     from pipeline.tasks.impscore import rank as work
 
-    rows = read(questions) if questions else from_groups(_read_default_groups()[0]).drop("group")
+    rows = read(questions) if questions else build_questions(_read_default_groups()[0]).drop("group")
     with track("choosing") as on_progress:
         answered = work.choose(rows, model, on_progress)
     if out:

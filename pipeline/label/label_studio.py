@@ -129,7 +129,7 @@ def _get_marks_name(form: Form) -> str:
     return next(iter(form.spans), "")
 
 
-def to_tasks(rows: Iterable[Mapping[str, Any]], lang: str = "zh", form: Form = CSD) -> list[dict[str, Any]]:
+def build_tasks(rows: Iterable[Mapping[str, Any]], lang: str = "zh", form: Form = CSD) -> list[dict[str, Any]]:
     """Convert rows of `task_files.build_rows` to tasks for Label Studio; texts are data, never part of the form."""
     tasks = []
     for row in rows:

@@ -122,7 +122,7 @@ def get_project(client: httpx.Client, title: str, config: str, stage: int = 1, r
 
 
 def push(client: httpx.Client, project_id: int, tasks: Iterable[Mapping[str, Any]]) -> int:
-    """Import the tasks (see `label_studio.to_tasks`) that the project does not have yet; return their count.
+    """Import the tasks (see `label_studio.build_tasks`) that the project does not have yet; return their count.
 
     A task is known by task_id and round in its data. An import goes on at the server when the process that asked for it
     is killed, and may end after the next push has looked: of copies all but one are removed, unless a rater has begun

@@ -39,7 +39,7 @@ def _build_row(entry: dict[str, Any], location: str) -> dict[str, Any]:
     if not re.fullmatch(SOURCE, source):
         raise BadInput(f"{location}: field 'source' should be small letters, digits and _, found {source!r:.60}")
     try:
-        request = Request(model, prompt.messages(text, name), name, prompt.load(name).version, {})
+        request = Request(model, prompt.build_messages(text, name), name, prompt.load(name).version, {})
     except BadInput as why:
         raise BadInput(f"{location}: {why}") from why
     mode = "sample" if model == sample.MODEL else "import"

@@ -21,7 +21,7 @@ from pipeline.llm.ledger import owners
 from pipeline.llm.ledger.answers import Answer
 from pipeline.llm.ledger.cost import Budget, Call, format_usd
 from pipeline.llm.outcome import Miss, Outcome
-from pipeline.llm.request import Request, as_json
+from pipeline.llm.request import Request, dump_json
 from pipeline.llm.service import limits, replies
 from pipeline.llm.service.connection import Endpoint, Sender, open_client
 from pipeline.llm.service.replies import Reply
@@ -279,7 +279,7 @@ def mark_rejected(calls: Iterable[Call], accepted: set[tuple[str, str]]) -> list
 
     `accepted` holds the models and parameters that have given an answer; those of `calls` are added.
     """
-    kinds = [(call, (call.request.model, as_json(call.request.params))) for call in calls]
+    kinds = [(call, (call.request.model, dump_json(call.request.params))) for call in calls]
     accepted.update(kind for call, kind in kinds if call.reply.outcome == "answered")
     is_own_fault = [call.reply.outcome == "unusable" and kind in accepted for call, kind in kinds]
     faults = zip(kinds, is_own_fault, strict=True)

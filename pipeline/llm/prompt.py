@@ -65,6 +65,6 @@ def _read(path: Path) -> str | None:
     return text
 
 
-def messages(text: str, name: str, folder: Path | None = None) -> list[dict[str, str]]:
+def build_messages(text: str, name: str, folder: Path | None = None) -> list[dict[str, str]]:
     """Build the prompt as the system's message and the text as the user's: a message of its own, never spliced in."""
     return [{"role": "system", "content": load(name, folder).text}, {"role": "user", "content": text}]

@@ -27,9 +27,9 @@ class Request(NamedTuple):
 
     def as_row(self) -> dict[str, Any]:
         """Return the fields as columns of a table, messages and parameters as JSON."""
-        return self._asdict() | {"messages": as_json(self.messages), "params": as_json(self.params)}
+        return self._asdict() | {"messages": dump_json(self.messages), "params": dump_json(self.params)}
 
 
-def as_json(value: object) -> str:
+def dump_json(value: object) -> str:
     """Write JSON as it stands in `completions`: readable, and the same for equal values."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True)

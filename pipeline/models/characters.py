@@ -21,7 +21,7 @@ LIST = Path(__file__).with_name("characters_zh.tsv")
 LONGEST = 3
 
 
-def ngrams(text: str) -> set[str]:
+def list_ngrams(text: str) -> set[str]:
     """Return the n-grams of one to three characters of a text, with `^` before it and `$` after it."""
     marked = f"^{text}$"
     return {marked[i : i + n] for n in range(1, LONGEST + 1) for i in range(len(marked) - n + 1)}
@@ -36,7 +36,7 @@ def read_list() -> tuple[dict[str, int], npt.NDArray[np.float32]]:
 
 
 @lru_cache(maxsize=1)
-def revision() -> str:
+def hash_list() -> str:
     """Return the SHA-256 of the list."""
     return hash_file(LIST)
 
@@ -46,7 +46,7 @@ def encode(texts: Sequence[str]) -> npt.NDArray[np.float32]:
     column_of, idf = read_list()
     out = np.zeros((len(texts), len(column_of)), np.float32)
     for row, text in enumerate(texts):
-        columns = [column_of[gram] for gram in ngrams(text) if gram in column_of]
+        columns = [column_of[gram] for gram in list_ngrams(text) if gram in column_of]
         out[row, columns] = idf[columns]
     lengths = np.linalg.norm(out, axis=1, keepdims=True)
     return np.asarray(out / np.maximum(lengths, 1e-12), np.float32)

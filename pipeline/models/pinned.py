@@ -30,12 +30,12 @@ def locate_files(name: str | Path) -> Files:
     """Find the files of a model and check them.
 
     `name` is a folder; or a hub name and commit, `NAME@COMMIT`, which is fetched unless HF_HUB_OFFLINE is set; or also
-    the `folder_hash` that its files must have, `NAME@COMMIT:SHA256`. BadInput for a hub name without its commit, no
+    the hash that its folder must have, `NAME@COMMIT:SHA256`. BadInput for a hub name without its commit, no
     safetensors, or files that are not what was pinned; Missing if they are not here and HF_HUB_OFFLINE is set; Retry if
     the hub does not answer.
     """
     if Path(name).is_dir():
-        return Files(Path(name), folder_hash(Path(name)))
+        return Files(Path(name), hash_model_folder(Path(name)))
     hub, _, pin = str(name).partition("@")
     if not re.fullmatch(r"[0-9a-f]{40}(:[0-9a-f]{64})?", pin):
         raise BadInput(
@@ -44,7 +44,7 @@ def locate_files(name: str | Path) -> Files:
         )
     commit, _, expected = pin.partition(":")
     folder = _fetch(hub, commit)
-    content = folder_hash(folder)
+    content = hash_model_folder(folder)
     if not expected:
         _check_blobs(folder, hub, commit, content)
     elif content != expected:
@@ -79,12 +79,12 @@ def _check_blobs(folder: Path, hub: str, commit: str, content: str) -> None:
             data = path.read_bytes()
             content_hash = hashlib.sha1(b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
         else:
-            content_hash = file_hash(path)
+            content_hash = hash_model_file(path)
         if content_hash != blob_name:
             raise BadInput(f"{path}: its content is not that of {hub}@{commit} any more; remove it from the cache")
 
 
-def file_hash(path: Path) -> str:
+def hash_model_file(path: Path) -> str:
     """Return the SHA-256 of a file; it is cached until the file changes."""
     status = path.stat()
     return _hash_of_state(path, status.st_size, status.st_mtime_ns)
@@ -95,7 +95,7 @@ def _hash_of_state(path: Path, _size: int, _changed_at: int) -> str:
     return hash_file(path)
 
 
-def folder_hash(folder: Path) -> str:
+def hash_model_folder(folder: Path) -> str:
     """Return the SHA-256 of a model's weights, vocabularies and configurations: the revision of a folder.
 
     BadInput without weights in safetensors, or if a part of the model has pickled weights alone.
@@ -107,7 +107,7 @@ def folder_hash(folder: Path) -> str:
     for path in sorted(folder.rglob("pytorch_model*.bin")):
         if path.parent not in weight_folders:
             raise BadInput(f"{path}: pickled weights without .safetensors beside them are not loaded")
-    lines = [f"{path.relative_to(folder)} {file_hash(path)}" for path in files]
+    lines = [f"{path.relative_to(folder)} {hash_model_file(path)}" for path in files]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 

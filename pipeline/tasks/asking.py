@@ -80,7 +80,7 @@ def _build_requests(source: str, options: Options, limit: int | None) -> dict[st
 def build_request(name: str, text: str, options: Options) -> Request:
     """Build the request of a prompt about a text."""
     folder = settings.llm_prompts()
-    messages, version = prompt.messages(text, name, folder), prompt.load(name, folder).version
+    messages, version = prompt.build_messages(text, name, folder), prompt.load(name, folder).version
     return Request(options.model, messages, name, version, dict(options.params), revision=options.revision)
 
 

@@ -50,10 +50,10 @@ def list_tables(names: Sequence[str], params: UpkeepParams) -> list[str]:
     A copy of the SQLite catalog is made first, unless it is a dry run.
     """
     parse_limits(params)
-    if unknown := sorted(set(names) - set(warehouse.names())):
-        raise BadInput(f"no table {', '.join(unknown)}; there are {', '.join(warehouse.names())}")
+    if unknown := sorted(set(names) - set(warehouse.list_tables())):
+        raise BadInput(f"no table {', '.join(unknown)}; there are {', '.join(warehouse.list_tables())}")
     if not params["dry_run"]:
-        warehouse.backup()
+        warehouse.back_up()
     return [name for name in maintain.list_written() if name in names or not names]
 
 

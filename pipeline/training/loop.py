@@ -117,7 +117,7 @@ def check_loss(loss: float, epoch: int) -> None:
         raise BadInput(f"the loss is {loss} in epoch {epoch}: the learning rate is too high; lower it")
 
 
-def fingerprint(facts: object, *parts: pl.DataFrame | npt.NDArray[Any]) -> str:
+def hash_facts(facts: object, *parts: pl.DataFrame | npt.NDArray[Any]) -> str:
     """Return the SHA-256 of a training's facts (recipe, …) and data, against which its saved state is checked.
 
     Leave the number of epochs out of the facts if a training may be extended.
@@ -144,7 +144,7 @@ def run(
 
     `epoch` trains the epoch with the given number (from 1) and returns its numbers in the order of the criterion.
     `state` is a file for the state after each epoch; an interrupted training resumes from it and ends with the same
-    weights on a CPU. BadInput if that state has another `training_id` (`fingerprint`), which is None if the file's name
+    weights on a CPU. BadInput if that state has another `training_id` (`hash_facts`), which is None if the file's name
     contains it.
     """
     position = criterion.columns.index(criterion.best_by) + 1

@@ -10,7 +10,7 @@ from pipeline.errors import BadInput
 R = TypeVar("R")
 
 
-def change_profile(
+def replace_numbers(
     profiles: Mapping[str, R],
     profile: str,
     changes: Mapping[str, Any],

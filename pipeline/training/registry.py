@@ -49,7 +49,7 @@ def classify_contents(config: Mapping[str, Any]) -> Literal["words", "numbers"]:
     return CONTENTS.get(str(config.get("kind")), "words")
 
 
-def content_hash(weights: bytes, config: str) -> str:
+def hash_content(weights: bytes, config: str) -> str:
     """Return the SHA-256 of the configuration and the serialised weights."""
     return hashlib.sha256(config.encode() + b"\n" + weights).hexdigest()
 
@@ -84,7 +84,7 @@ class Model(NamedTuple):
 def add(folder: Path, tensors: "dict[str, torch.Tensor]", config: dict[str, Any]) -> str:
     """Write a model atomically below `folder`; return its id. The same model gives the same id."""
     weights, text = _serialise(tensors, config)
-    model_id = content_hash(weights, text)
+    model_id = hash_content(weights, text)
     if not (folder / model_id).is_dir():
         _write(folder / model_id, weights, text)
     return model_id
@@ -100,7 +100,7 @@ def write(path: Path, tensors: "dict[str, torch.Tensor]", config: dict[str, Any]
         path.rename(draft / "old")  # a kill between the two renames leaves both models complete in the draft folder
     (draft / "new").rename(path)
     shutil.rmtree(draft)
-    return content_hash(weights, text)
+    return hash_content(weights, text)
 
 
 def check_writable(path: Path) -> None:
@@ -156,4 +156,4 @@ def read(path: Path) -> Model:
         raise BadInput(f"{path}: not a model of Undertone: config.json is not valid JSON: {error}") from error
     if not isinstance(config, dict):
         raise BadInput(f"{path}: not a model of Undertone: config.json is not a JSON object")
-    return Model(content_hash(weights, text), config, weights)
+    return Model(hash_content(weights, text), config, weights)

@@ -1,47 +1,51 @@
 """The warehouse: the only package that knows Iceberg, catalogs and paths.
 
 `scan` reads a table as a lazy frame; `overwrite` and `replace` make the rows of one slice exactly these, in one
-commit; `stage` and `staged_rows` take them from mapped shards; `erase` and `maintain` keep the tables in order;
+commit; `stage` and `scan_staged` take them from mapped shards; `erase` and `maintain` keep the tables in order;
 `connect` opens DuckDB over tables and views.
 """
 
-from pipeline.warehouse.catalog import STORE, close, create, names, scan, snapshot, table, widen
+from pipeline.warehouse.catalog import STORE, close, create, get_snapshot_id, list_tables, load_table, scan, widen
 from pipeline.warehouse.erase import (
     discard,
     erase,
     filter_exactly,
-    history,
+    find_strays,
     purge,
     refuse_unknown_states,
     rewrite,
-    strays,
+    scan_history,
 )
-from pipeline.warehouse.query import checks, connect, query, read, run_check
-from pipeline.warehouse.scratch import attempt, stage
-from pipeline.warehouse.search import Place, search, spellings
+from pipeline.warehouse.query import connect, list_checks, query, read, run_check
+from pipeline.warehouse.scratch import create_attempt, stage
+from pipeline.warehouse.search import Place, list_spellings, search
 from pipeline.warehouse.upkeep.maintain import maintain
-from pipeline.warehouse.upkeep.recovery import Recovered, backup, find_damage, recover
+from pipeline.warehouse.upkeep.recovery import Recovered, back_up, find_damage, recover
 from pipeline.warehouse.upkeep.sweep import sweep
-from pipeline.warehouse.write import bytes_written, overwrite, replace, slice_of, staged_rows
+from pipeline.warehouse.write import count_bytes_written, make_slice, overwrite, replace, scan_staged
 
 __all__ = [
     "STORE",
     "Place",
     "Recovered",
-    "attempt",
-    "backup",
-    "bytes_written",
-    "checks",
+    "back_up",
     "close",
     "connect",
+    "count_bytes_written",
     "create",
+    "create_attempt",
     "discard",
     "erase",
     "filter_exactly",
     "find_damage",
-    "history",
+    "find_strays",
+    "get_snapshot_id",
+    "list_checks",
+    "list_spellings",
+    "list_tables",
+    "load_table",
     "maintain",
-    "names",
+    "make_slice",
     "overwrite",
     "purge",
     "query",
@@ -52,14 +56,10 @@ __all__ = [
     "rewrite",
     "run_check",
     "scan",
+    "scan_history",
+    "scan_staged",
     "search",
-    "slice_of",
-    "snapshot",
-    "spellings",
     "stage",
-    "staged_rows",
-    "strays",
     "sweep",
-    "table",
     "widen",
 ]

@@ -24,7 +24,7 @@ from pipeline.errors import BadInput, Missing, Retry
 from pipeline.private import make_folder
 from pipeline.tables import TABLES, empty
 from pipeline.warehouse import checksums
-from pipeline.warehouse.files import list_folder, open_store, path_of
+from pipeline.warehouse.files import get_path, list_folder, open_store
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class Catalog(SqlCatalog):
                 table.io.delete(self._staged.location)
             raise
         if self._staged.location:
-            fresh[path_of(self._staged.location)] = self._staged.checksum
+            fresh[get_path(self._staged.location)] = self._staged.checksum
             try:
                 checksums.record(response.metadata.location, fresh)
             except OSError as error:  # the rows are published
@@ -111,7 +111,7 @@ class Catalog(SqlCatalog):
 _OPEN: dict[tuple[str, str, bool], tuple[int, Catalog]] = {}  # one a process: opening costs a connection pool
 
 
-def catalog(*, create_tables: bool = False) -> Catalog:
+def open_catalog(*, create_tables: bool = False) -> Catalog:
     """Open the catalog. Only `create` may make its tables: several tasks doing so at once would race.
 
     A SQLite file that is another one than before is opened again; one that is not there is not made.
@@ -126,20 +126,20 @@ def catalog(*, create_tables: bool = False) -> Catalog:
             return current
         current.engine.dispose()
     props = {"uri": uri, "warehouse": location, "init_catalog_tables": str(create_tables).lower()}
-    current = Catalog("undertone", **props, **properties())
+    current = Catalog("undertone", **props, **build_properties())
     _OPEN[uri, location, create_tables] = (_inode(), current)
     return current
 
 
 def _inode() -> int:
     """Identify the catalog's SQLite file among others of its name: 0 if there is none, -1 for a server."""
-    file = sqlite_file()
+    file = locate_sqlite()
     if file is None:
         return -1
     return file.stat().st_ino if file.exists() else 0
 
 
-def properties() -> dict[str, str]:
+def build_properties() -> dict[str, str]:
     """How pyiceberg reaches the object store."""
     # without a region each process asks the public cloud for it first, which behind a firewall takes seconds
     options = {"s3.endpoint": settings.aws_endpoint(), "s3.region": settings.aws_region()}
@@ -172,7 +172,7 @@ def create() -> list[str]:
         BadInput: the catalog is damaged, or lacks tables whose files are there; nothing was created.
     """
     _location()  # refused before a folder is made
-    existing = registered()
+    existing = list_registered()
     absent = [name for name in TABLES if name not in existing]
     if orphaned := [name for name in absent if _holds_rows(name)]:
         raise BadInput(
@@ -183,7 +183,7 @@ def create() -> list[str]:
     make_folder(settings.home())
     if "://" not in settings.warehouse():
         make_folder(Path(settings.warehouse()))
-    current = catalog(create_tables=True)
+    current = open_catalog(create_tables=True)
     current.create_namespace_if_not_exists(NAMESPACE)
     widen()
     for name in absent:
@@ -200,19 +200,19 @@ def create() -> list[str]:
 
 def widen() -> None:
     """Give tables of an earlier version the columns they lack, empty in their old rows."""
-    for name in registered().keys() & TABLES.keys():
-        handle, columns = table(name), empty(name).to_arrow().schema
+    for name in list_registered().keys() & TABLES.keys():
+        handle, columns = load_table(name), empty(name).to_arrow().schema
         if set(columns.names) - set(handle.schema().column_names):
             with suppress(CommitFailedException), handle.update_schema() as change:
                 change.union_by_name(columns)
 
 
-def names() -> list[str]:
+def list_tables() -> list[str]:
     """The tables, in the order of `tables.TABLES`."""
     return list(TABLES)
 
 
-def table(name: str) -> Table:
+def load_table(name: str) -> Table:
     """Load the table's newest state; do it again for every attempt."""
     if name not in TABLES:
         raise Missing(f"no table {name!r}; there are {', '.join(TABLES)}")
@@ -225,7 +225,7 @@ def table(name: str) -> Table:
     except FileNotFoundError as error:  # damage, which asking again does not mend
         raise BadInput(f"{name}: the catalog names a metadata file that is not there: {error}; {RECOVER}") from error
     except (InvalidMetadata, ValueError) as error:
-        place = registered()[name]
+        place = list_registered()[name]
         raise BadInput(f"{name}: the metadata file {place} is damaged ({type(error).__name__}); {RECOVER}") from error
     except OSError as error:
         raise Retry(f"{name}: the object store does not answer: {error}") from error
@@ -234,8 +234,8 @@ def table(name: str) -> Table:
 def _load(name: str) -> Table:
     """Load the table; once more if a commit or an upkeep removed the metadata file between its look-up and its read."""
     with suppress(FileNotFoundError):
-        return catalog().load_table(f"{NAMESPACE}.{name}")
-    return catalog().load_table(f"{NAMESPACE}.{name}")
+        return open_catalog().load_table(f"{NAMESPACE}.{name}")
+    return open_catalog().load_table(f"{NAMESPACE}.{name}")
 
 
 def _translate(error: SQLAlchemyError) -> BadInput | Missing | Retry:
@@ -252,7 +252,7 @@ def _advise() -> str:
     return RECOVER if any(map(_holds_rows, TABLES)) else "run `undertone init`"
 
 
-def sqlite_file() -> Path | None:
+def locate_sqlite() -> Path | None:
     """The file of the catalog; None for a database server."""
     url = make_url(settings.catalog_uri())
     return Path(url.database) if url.get_backend_name() == "sqlite" and url.database else None
@@ -260,17 +260,17 @@ def sqlite_file() -> Path | None:
 
 def _format_address() -> str:
     """Format the catalog's address without its password."""
-    return str(sqlite_file() or make_url(settings.catalog_uri()).render_as_string())
+    return str(locate_sqlite() or make_url(settings.catalog_uri()).render_as_string())
 
 
-def registered() -> dict[str, str]:
+def list_registered() -> dict[str, str]:
     """The metadata file of each table that the catalog knows; none where there is no catalog, and none is made."""
-    file = sqlite_file()
+    file = locate_sqlite()
     if file is not None and (not file.exists() or not file.stat().st_size):
         return {}
     rows = select(IcebergTables.table_name, IcebergTables.metadata_location).where(*_IS_OURS)
     try:
-        with Session(catalog().engine) as session:
+        with Session(open_catalog().engine) as session:
             return {name: str(location) for name, location in session.execute(rows)}
     except SQLAlchemyError as fault:
         if isinstance(error := _translate(fault), Missing):
@@ -278,34 +278,34 @@ def registered() -> dict[str, str]:
         raise error from None
 
 
-def table_location(name: str) -> str:
+def locate_table(name: str) -> str:
     """Address of the folder in which `create` makes a table."""
     return f"{_location()}/{NAMESPACE}/{name}"
 
 
 def _holds_rows(name: str) -> bool:
     """Test if files of rows lie where the table would be made. Metadata alone may be of a creation in progress."""
-    system, root = open_store(table_location(name))
+    system, root = open_store(locate_table(name))
     try:
         return bool(list_folder(system, f"{root}/data"))
     except OSError as error:
         raise Retry(f"{name}: the object store does not answer: {error}") from error
 
 
-def snapshot(name: str) -> int | None:
+def get_snapshot_id(name: str) -> int | None:
     """Id of the table's current snapshot, or None for a table never written."""
-    current = table(name).current_snapshot()
+    current = load_table(name).current_snapshot()
     return current.snapshot_id if current else None
 
 
 def scan(name: str, condition: pl.Expr | None = None, snapshot_id: int | None = None) -> pl.LazyFrame:
     """The rows of a table (of one snapshot, if given) that fulfil a condition, as a lazy frame."""
-    return scan_state(table(name), condition, snapshot_id)
+    return scan_state(load_table(name), condition, snapshot_id)
 
 
 def scan_widened(name: str) -> pl.LazyFrame:
     """The rows of a table; columns that a table of an earlier version lacks are empty."""
-    handle = table(name)
+    handle = load_table(name)
     columns = handle.schema().column_names
     lacking = [pl.lit(None, kind).alias(column) for column, kind in empty(name).schema.items() if column not in columns]
     return scan_state(handle).with_columns(lacking)

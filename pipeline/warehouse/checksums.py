@@ -18,7 +18,7 @@ from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table.update import AddSnapshotUpdate
 
-from pipeline.warehouse.files import is_file, list_folder, open_store, path_of, version_of
+from pipeline.warehouse.files import get_path, get_version, is_file, list_folder, open_store
 
 FOLDER = "checksums"
 _MARK = f"{FOLDER}/began"  # an empty file that stays: every state published after it has a record
@@ -67,7 +67,7 @@ def compute_added(io: FileIO, updates: Iterable[Any]) -> dict[str, Checksum]:
                 entries = manifest.fetch_manifest_entry(io)
                 locations.append(manifest.manifest_path)
                 locations += [e.data_file.file_path for e in entries if e.status == ManifestEntryStatus.ADDED]
-    return {path_of(location): _compute_once(location) for location in locations}
+    return {get_path(location): _compute_once(location) for location in locations}
 
 
 def record(location: str, checksums: Mapping[str, Checksum]) -> None:
@@ -138,7 +138,7 @@ def merge(location: str, existing: Collection[str], before: datetime) -> int:
     system, root = open_store(location)
     merged: dict[str, Checksum] = {}
     replaced = []
-    oldest = min((version_of(path) for path in existing if version_of(path) >= 0), default=0)
+    oldest = min((get_version(path) for path in existing if get_version(path) >= 0), default=0)
     for info in list_folder(system, f"{root}/{FOLDER}"):
         if info.mtime >= before or info.path == f"{root}/{_MARK}":
             continue
@@ -149,7 +149,7 @@ def merge(location: str, existing: Collection[str], before: datetime) -> int:
         merged |= {
             path: checksum
             for path, checksum in entries.items()
-            if path in existing or not path.startswith(f"{root}/") or version_of(path) >= oldest
+            if path in existing or not path.startswith(f"{root}/") or get_version(path) >= oldest
         }
     names = {path for path, _ in _encode(root, merged)}
     removed = [path for path in replaced if path not in names]

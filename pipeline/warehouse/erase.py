@@ -19,11 +19,11 @@ from pyiceberg.table import Table
 from pipeline.errors import BadInput, Retry
 from pipeline.tables import TABLES, empty
 from pipeline.warehouse import catalog, scratch
-from pipeline.warehouse.files import is_file, open_store, path_of, scheme_of, version_of
+from pipeline.warehouse.files import get_path, get_scheme, get_version, is_file, open_store
 from pipeline.warehouse.lineage import Inventory, State, list_files, list_references, take_inventory
 from pipeline.warehouse.upkeep.limits import GRACE
 from pipeline.warehouse.upkeep.sweep import expire, sweep, sweep_scratch
-from pipeline.warehouse.write import replace, slice_of
+from pipeline.warehouse.write import make_slice, replace
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ def rewrite(
     columns = list(TABLES[name].partitions)
     matches = filter_exactly(catalog.scan(name), condition).select(columns).collect(engine="streaming")
     for *values, count in matches.group_by(columns).len().sort(columns).iter_rows():
-        replace(name, slice_of(**dict(zip(columns, values, strict=True))), update, run_id)
+        replace(name, make_slice(**dict(zip(columns, values, strict=True))), update, run_id)
         yield count
 
 
@@ -124,7 +124,7 @@ def _read_states(name: str, grace: timedelta | None = None) -> tuple[Inventory, 
     handle, lineage = inventory.handle, inventory.lineage
     if unknown := [state for state in lineage.unknown if inventory.is_own(state)]:
         cause = f"the catalog does not know {len(unknown)} states that were published"
-        if any(state.version > version_of(path_of(handle.metadata_location)) for state in unknown):
+        if any(state.version > get_version(get_path(handle.metadata_location)) for state in unknown):
             newest = unknown[-1].path
             cause = f"the catalog is older than the table: {newest} was published after the state that it names"
         raise BadInput(
@@ -145,29 +145,29 @@ def _list_paths(handle: Table, old: Iterable[State]) -> list[str]:
     return list_files(handle.io, metadatas, with_removed=True)
 
 
-def history(name: str) -> pl.LazyFrame:
+def scan_history(name: str) -> pl.LazyFrame:
     """Rows of all files that the table's present and former states have and that are still there."""
     inventory, old, _ = _read_states(name)
     paths = _list_paths(inventory.handle, old)
     paths = [path for path in paths if path.endswith(".parquet") and is_file(inventory.system, path)]
     if not paths:
         return empty(name).lazy()
-    scheme = scheme_of(inventory.handle.location()).replace("file://", "")
+    scheme = get_scheme(inventory.handle.location()).replace("file://", "")
     options: dict[str, Any] = {"missing_columns": "insert", "extra_columns": "ignore", "glob": False}
     addresses, schema = [scheme + path for path in paths], empty(name).schema
     return pl.scan_parquet(addresses, schema=schema, storage_options=catalog.STORE, **options)
 
 
-def strays(name: str) -> set[str]:
+def find_strays(name: str) -> set[str]:
     """Paths of files below the table that no state of it refers to: of writes in flight, or of killed ones."""
     inventory, old, _ = _read_states(name)
-    folder = f"{path_of(inventory.handle.location())}/data/"
+    folder = f"{get_path(inventory.handle.location())}/data/"
     paths = {info.path for info in inventory.files if info.path.startswith(folder)}
     return paths - set(_list_paths(inventory.handle, old))
 
 
 def discard(path: str) -> None:
     """Remove a file by its path in the warehouse's file system, such as one of scratch."""
-    system, _ = open_store(scratch.root())
+    system, _ = open_store(scratch.locate_scratch())
     if is_file(system, path):
         system.delete_file(path)

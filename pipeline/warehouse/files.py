@@ -12,17 +12,17 @@ from pyarrow import fs
 log = logging.getLogger(__name__)
 
 
-def path_of(location: str) -> str:
+def get_path(location: str) -> str:
     """An address as its file system writes it: no scheme."""
     return location.partition("://")[2] or location.removeprefix("file:")  # other engines write file:/folder
 
 
-def scheme_of(location: str) -> str:
+def get_scheme(location: str) -> str:
     """What makes a path of the location's file system an address, such as `s3://`; nothing for a local path."""
     return f"{location.partition('://')[0]}://" if "://" in location else ""
 
 
-def version_of(path: str) -> int:
+def get_version(path: str) -> int:
     """Read the number that begins a metadata file's name: how many commits led to it; -1 for other names."""
     number = re.match(r"v?(\d+)[-.].*metadata\.json$", path.rpartition("/")[2])
     return int(number[1]) if number else -1
@@ -31,7 +31,7 @@ def version_of(path: str) -> int:
 def open_store(location: str) -> tuple[fs.FileSystem, str]:
     """The file system of an address and the path in it. pyarrow cannot parse a local address with a blank."""
     is_local = location.startswith("file:") or "://" not in location
-    return fs.LocalFileSystem() if is_local else fs.FileSystem.from_uri(location)[0], path_of(location)
+    return fs.LocalFileSystem() if is_local else fs.FileSystem.from_uri(location)[0], get_path(location)
 
 
 def is_file(system: fs.FileSystem, path: str) -> bool:

@@ -23,7 +23,7 @@ from pyiceberg.table.metadata import TableMetadata
 
 from pipeline.errors import BadInput, Retry
 from pipeline.warehouse import catalog, checksums
-from pipeline.warehouse.files import list_table, open_store, path_of, scheme_of, store_time, version_of
+from pipeline.warehouse.files import get_path, get_scheme, get_version, list_table, open_store, store_time
 
 T = TypeVar("T")
 
@@ -41,12 +41,12 @@ class State(NamedTuple):
     @property
     def version(self) -> int:
         """Number of commits up to this state, which begins its file's name."""
-        return version_of(self.path)
+        return get_version(self.path)
 
     @property
     def parents(self) -> set[str]:
         """Paths of the states it came from, as far as its log goes back."""
-        return {path_of(entry.metadata_file) for entry in self.metadata.metadata_log} if self.metadata else set()
+        return {get_path(entry.metadata_file) for entry in self.metadata.metadata_log} if self.metadata else set()
 
     @property
     def snapshot_ids(self) -> set[int]:
@@ -93,12 +93,12 @@ class Inventory(NamedTuple):
 
 def take_inventory(name: str, grace: timedelta | None = None) -> Inventory:
     """List the files of a table, then load it: what is published in between is among its states."""
-    handle = catalog.table(name)
+    handle = catalog.load_table(name)
     system, root = open_store(handle.location())
     before = store_time(system, f"{root}/metadata") - grace if grace is not None else datetime.min.replace(tzinfo=UTC)
     files = list_table(system, root)
-    states = read_states(system, files, handle.io, scheme_of(handle.location()))
-    handle = catalog.table(name)
+    states = read_states(system, files, handle.io, get_scheme(handle.location()))
+    handle = catalog.load_table(name)
     return Inventory(handle, system, files, before, sort_states(handle, states))
 
 
@@ -108,7 +108,7 @@ def read_states(system: fs.FileSystem, files: Iterable[fs.FileInfo], io: FileIO,
     if not files:
         return []
     records = checksums.read(scheme + files[0].path.rpartition("/metadata/")[0])
-    published = Counter(map(version_of, records.checksums))
+    published = Counter(map(get_version, records.checksums))
     states = []
     for info in files:
         try:
@@ -121,7 +121,7 @@ def read_states(system: fs.FileSystem, files: Iterable[fs.FileInfo], io: FileIO,
             raise Retry(f"{info.path} cannot be read: {error}") from error
         is_published = info.path in records.checksums
         is_earlier = records.first_at is None or info.mtime < records.first_at
-        has_rival = published[version_of(info.path)] > is_published
+        has_rival = published[get_version(info.path)] > is_published
         states.append(State(info.path, info.mtime, metadata, is_published, is_earlier, has_rival))
     return states
 
@@ -129,8 +129,8 @@ def read_states(system: fs.FileSystem, files: Iterable[fs.FileInfo], io: FileIO,
 def sort_states(current: Table, states: Iterable[State]) -> Lineage:
     """Sort all states of a table's folder by what they are to the current one."""
     by_path = {state.path: state for state in states}
-    current_path = path_of(current.metadata_location)
-    replaced = list_ancestors((path_of(entry.metadata_file) for entry in current.metadata.metadata_log), by_path)
+    current_path = get_path(current.metadata_location)
+    replaced = list_ancestors((get_path(entry.metadata_file) for entry in current.metadata.metadata_log), by_path)
     parents = {path for state in by_path.values() for path in state.parents}  # only a published state has successors
     is_upgraded = any(not state.is_published for state in by_path.values() if state.path in replaced)
     lineage = Lineage([], [], [], [])
@@ -147,7 +147,7 @@ def sort_states(current: Table, states: Iterable[State]) -> Lineage:
         elif is_upgraded and state.is_earlier:
             # an earlier version recorded no checksums, so it may have published this state
             lineage.unknown.append(state)
-        elif not is_other and state.metadata and state.version > version_of(current_path):
+        elif not is_other and state.metadata and state.version > get_version(current_path):
             lineage.pending.append(state)
         else:
             lineage.unpublished.append(state)
@@ -171,8 +171,8 @@ def _is_only(state: State, current_path: str, replaced: Iterable[str]) -> bool:
 
     The logs do not go back to it where a commit was killed before it deleted the states that fell off its log.
     """
-    versions = {version_of(path) for path in replaced if path != state.path}
-    return not state.has_rival and state.version not in versions and state.version < version_of(current_path)
+    versions = {get_version(path) for path in replaced if path != state.path}
+    return not state.has_rival and state.version not in versions and state.version < get_version(current_path)
 
 
 def list_references(io: FileIO, current: TableMetadata, others: Iterable[State] = ()) -> set[str]:
@@ -184,8 +184,8 @@ def list_references(io: FileIO, current: TableMetadata, others: Iterable[State] 
     metadatas = [current, *(state.metadata for state in others if state.metadata)]
     paths: set[str] = set()
     for metadata in metadatas:
-        paths |= {path_of(entry.metadata_file) for entry in metadata.metadata_log}
-        paths |= {path_of(file.statistics_path) for file in (*metadata.statistics, *metadata.partition_statistics)}
+        paths |= {get_path(entry.metadata_file) for entry in metadata.metadata_log}
+        paths |= {get_path(file.statistics_path) for file in (*metadata.statistics, *metadata.partition_statistics)}
     return paths.union(list_files(io, metadatas, needed=current))
 
 
@@ -201,16 +201,16 @@ def list_files(
     data: dict[str, None] = {}
     snapshots = [(snapshot, metadata is needed) for metadata in metadatas for snapshot in metadata.snapshots]
     for snapshot, is_needed in snapshots:
-        if (path := path_of(snapshot.manifest_list)) in lists:
+        if (path := get_path(snapshot.manifest_list)) in lists:
             continue
         lists[path] = None
         for manifest in _read(snapshot.manifest_list, partial(snapshot.manifests, io), is_needed):
-            if (path := path_of(manifest.manifest_path)) in manifests:
+            if (path := get_path(manifest.manifest_path)) in manifests:
                 continue
             manifests[path] = None
             read_entries = partial(manifest.fetch_manifest_entry, io, discard_deleted=not with_removed)
             entries = _read(manifest.manifest_path, read_entries, is_needed)
-            data |= {path_of(entry.data_file.file_path): None for entry in entries}
+            data |= {get_path(entry.data_file.file_path): None for entry in entries}
     return [*data, *manifests, *lists]
 
 

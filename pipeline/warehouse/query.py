@@ -141,15 +141,15 @@ def _check_statement(types: list[str]) -> None:
         raise BadInput(f"the query is a statement {types[0].lower()}; it may only read: write one select")
 
 
-def checks() -> list[str]:
+def list_checks() -> list[str]:
     """Names of the data checks, one SQL file each."""
     return sorted(path.stem for path in (_folder() / "checks").glob("*.sql"))
 
 
 def run_check(name: str, day: str | None = None) -> list[dict[str, Any]]:
     """The first rows that violate the check, of one day or of all; none means it holds."""
-    if name not in checks():
-        raise BadInput(f"no check {name!r}; there are {', '.join(checks())}")
+    if name not in list_checks():
+        raise BadInput(f"no check {name!r}; there are {', '.join(list_checks())}")
     violations = query((_folder() / "checks" / f"{name}.sql").read_text(encoding="utf-8"))
     if day is not None and "day" in violations.columns:  # some checks are about no day
         violations = violations.filter(pl.col("day") == parse_day(day))

@@ -16,14 +16,14 @@ from pipeline.slices import Staged
 from pipeline.warehouse.catalog import STORE
 
 
-def root() -> str:
+def locate_scratch() -> str:
     """Folder (or object prefix) of all scratch files."""
     return f"{settings.warehouse()}/_scratch"
 
 
-def attempt(name: str) -> str:
+def create_attempt(name: str) -> str:
     """A fresh scratch folder that belongs to this attempt alone."""
-    path = f"{root()}/{name}/{uuid.uuid4().hex}"
+    path = f"{locate_scratch()}/{name}/{uuid.uuid4().hex}"
     if "://" not in path:
         make_folder(Path(path))
     return path
@@ -31,6 +31,6 @@ def attempt(name: str) -> str:
 
 def stage(name: str, frame: pl.DataFrame | pl.LazyFrame) -> Staged:
     """Write rows meant for table `name` to a scratch file; lazy frames stream."""
-    path = f"{attempt(name)}/rows.parquet"
+    path = f"{create_attempt(name)}/rows.parquet"
     frame.lazy().sink_parquet(path, storage_options=STORE)
     return Staged(path=path, rows=pl.scan_parquet(path, storage_options=STORE).select(pl.len()).collect().item())

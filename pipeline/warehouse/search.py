@@ -27,7 +27,7 @@ from pyiceberg.avro.file import AvroFile
 from pyiceberg.io.pyarrow import PyArrowFile
 
 from pipeline import settings
-from pipeline.warehouse.files import open_store, path_of
+from pipeline.warehouse.files import get_path, open_store
 
 _BLOCK = 4 << 20  # bytes read at once
 _ROWS = 10_000
@@ -49,7 +49,7 @@ class Place(NamedTuple):
     path: str
 
 
-def spellings(text: str) -> set[str]:
+def list_spellings(text: str) -> set[str]:
     """A text as it is and as files write it: JSON, JSON in JSON, HTML, XML, csv, and without its blanks."""
     variants = {text, text.replace('"', '""'), "".join(text.split())}
     variants |= {html.escape(text), html.escape(text, quote=False), html.escape(text).replace("&#x27;", "&#39;")}
@@ -63,7 +63,7 @@ def search(words: Collection[str], stores: Container[str] | None = None, closed:
     """Search every file of the installation, and every table of its databases, for one of the words.
 
     Args:
-        words: in each spelling that matters (`spellings`).
+        words: in each spelling that matters (`list_spellings`).
         stores: the stores to search; all by default, but for the linguistic resources, which are nobody's words.
         closed: gets the paths of files that cannot be searched: encrypted, damaged, packed in an unknown way, or a few
             bytes that unpack into very many. A person must check them.
@@ -79,19 +79,19 @@ def search(words: Collection[str], stores: Container[str] | None = None, closed:
                 places.append(Place(store, path))
             elif closed is not None and file.is_closed:
                 closed.add(path)
-    for store, uri in addresses().items():  # a SQLite file is found among the files
+    for store, uri in list_addresses().items():  # a SQLite file is found among the files
         if (stores is None or store in stores) and sa.make_url(uri).get_backend_name() != "sqlite":
             places += [Place(store, table) for table in _find_tables(uri, patterns)]
     return places
 
 
-def folders() -> dict[str, str]:
+def list_folders() -> dict[str, str]:
     """The folders of the installation by name; a folder inside another has a name of its own."""
     names = ("warehouse", "inbox", "models", "reports", "labelling", "releases", "home")
     return {name: str(getattr(settings, name)()) for name in names} | {"scratch": str(settings.scratch(""))}
 
 
-def addresses() -> dict[str, str]:
+def list_addresses() -> dict[str, str]:
     """SQLAlchemy addresses of the databases, by name."""
     return {"catalog": settings.catalog_uri(), "spool": settings.spool_uri(), "ledger": settings.llm_ledger()}
 
@@ -99,11 +99,11 @@ def addresses() -> dict[str, str]:
 def _list_files() -> Iterator[tuple[str, fs.FileSystem, str]]:
     """Store, file system and path of every file of the installation."""
     paths: set[str] = set()
-    urls = {name: sa.make_url(uri) for name, uri in addresses().items()}
+    urls = {name: sa.make_url(uri) for name, uri in list_addresses().items()}
     sqlite = {url.database: name for name, url in urls.items() if url.get_backend_name() == "sqlite"}
-    roots = {name: f"{path_of(root).rstrip('/')}/" for name, root in folders().items()}
+    roots = {name: f"{get_path(root).rstrip('/')}/" for name, root in list_folders().items()}
     resources = f"{settings.resources()}/"
-    for location in [*folders().values(), *(f"{path}{end}" for path in sqlite if path for end in ("", "-wal"))]:
+    for location in [*list_folders().values(), *(f"{path}{end}" for path in sqlite if path for end in ("", "-wal"))]:
         system, root = open_store(location)
         info = system.get_file_info(root)
         is_folder = info.type is fs.FileType.Directory

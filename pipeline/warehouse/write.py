@@ -43,7 +43,7 @@ _BYTES: ContextVar[int] = ContextVar("bytes_written", default=0)
 Slice = dict[str, str | date]
 
 
-def slice_of(**columns: str | date | None) -> Slice:
+def make_slice(**columns: str | date | None) -> Slice:
     """A slice by its column values; `day` may be an ISO date; None leaves a column open."""
     partition = {name: value for name, value in columns.items() if value is not None}
     if isinstance(day := partition.get("day"), str):
@@ -53,7 +53,7 @@ def slice_of(**columns: str | date | None) -> Slice:
 
 def overwrite(name: str, partition: Slice, frame: pl.DataFrame | pl.LazyFrame, run_id: str = "cli") -> int:
     """Make the rows of the slice exactly `frame`; return their count. An empty frame empties the slice."""
-    return _write(catalog.table(name), name, partition, frame.lazy(), run_id)
+    return _write(catalog.load_table(name), name, partition, frame.lazy(), run_id)
 
 
 def replace(
@@ -63,12 +63,12 @@ def replace(
 
     If another writer changed the slice in between, the commit fails with Retry: no update is lost.
     """
-    handle = catalog.table(name)
+    handle = catalog.load_table(name)
     current_rows = catalog.scan_state(handle).filter(**partition)
     return _write(handle, name, partition, update(current_rows).lazy(), run_id)
 
 
-def staged_rows(name: str, staged: Sequence[Staged]) -> pl.LazyFrame:
+def scan_staged(name: str, staged: Sequence[Staged]) -> pl.LazyFrame:
     """The rows of staged files, all there and each file once; a swept file or a lost row is Retry."""
     paths = [file["path"] for file in staged]
     if len(set(paths)) < len(paths):  # the key would not show it in a table that has none
@@ -209,9 +209,9 @@ def record_write(
     WRITTEN.append({"table": name, "rows": rows, "bytes": byte_count, **settings.airflow_task()})
     columns = {column: str(value) for column, value in partition.items()}
     fields = {"table": name, "slice": columns, "rows": rows, "bytes": byte_count, "seconds": seconds, "run": run_id}
-    logs.event(log, f"{name}: {rows} rows in {columns}", **fields)
+    logs.log_event(log, f"{name}: {rows} rows in {columns}", **fields)
 
 
-def bytes_written() -> int:
+def count_bytes_written() -> int:
     """Bytes of the files that this thread has written into tables so far."""
     return _BYTES.get()

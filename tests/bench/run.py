@@ -126,11 +126,11 @@ def bench_tokenize(texts: list[str]) -> None:
     import jieba
     import polars as pl
 
-    from pipeline.collect.clean import text_hash
+    from pipeline.collect.clean import hash_text
     from pipeline.text.language import detect_language
     from pipeline.text.segment import load_tokenizers, tokenize
 
-    frame = pl.DataFrame({"text": texts}).with_columns(text_hash(pl.Series("text_hash", texts)), lang=detect_language())
+    frame = pl.DataFrame({"text": texts}).with_columns(hash_text(pl.Series("text_hash", texts)), lang=detect_language())
     by = load_tokenizers()
     jieba.initialize()
     bare = lambda: [jieba.lcut(t) for t in texts]
@@ -259,7 +259,7 @@ def bench_warehouse(rows: int) -> None:
     }).with_columns(day=pl.lit(DAY).str.to_date())  # fmt: skip
     staged, plain = HOME / "staged.parquet", HOME / "plain.parquet"
     frame.write_parquet(staged, row_group_size=50_000)
-    where = warehouse.slice_of(source="bench", day=DAY)
+    where = warehouse.make_slice(source="bench", day=DAY)
 
     def copy() -> None:
         source = pq.ParquetFile(staged)

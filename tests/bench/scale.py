@@ -115,7 +115,7 @@ def stage_publish(rows: int) -> None:
     """One slice of as many comments, checked and written."""
     from pipeline import warehouse
 
-    warehouse.overwrite("comments", warehouse.slice_of(source="scale", day=OTHER), _other())
+    warehouse.overwrite("comments", warehouse.make_slice(source="scale", day=OTHER), _other())
 
 
 def prepare_compact(rows: int) -> None:
@@ -125,10 +125,10 @@ def prepare_compact(rows: int) -> None:
     from pipeline import warehouse
     from pipeline.tables import empty
 
-    warehouse.overwrite("comments", warehouse.slice_of(day=OTHER), empty("comments"))
+    warehouse.overwrite("comments", warehouse.make_slice(day=OTHER), empty("comments"))
     for n in range(8):
         part = _other().with_columns(origin=pl.lit(f"part {n}")).filter(pl.col("comment_id").hash(seed=0) % 8 == n)
-        warehouse.overwrite("comments", warehouse.slice_of(source="scale", day=OTHER, origin=f"part {n}"), part)
+        warehouse.overwrite("comments", warehouse.make_slice(source="scale", day=OTHER, origin=f"part {n}"), part)
 
 
 def stage_compact(rows: int) -> None:
@@ -176,7 +176,7 @@ def stage_commits(rows: int) -> None:
             "tokens", {"source": "scale", "day": day}, filled("tokens", {"day": day, "source": "scale"})
         )
         seconds.append(time.process_time() - start)
-    handle = warehouse.table("tokens")
+    handle = warehouse.load_table("tokens")
     size = handle.io.new_input(handle.metadata_location).__len__()
     before, start = check.check("tokens").manifests, time.process_time()
     compact.merge_manifests("tokens", 20)

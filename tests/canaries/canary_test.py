@@ -197,7 +197,7 @@ def test_a_catalog_that_refuses(talkative: None, monkeypatch: pytest.MonkeyPatch
     """The command line's line about a catalog that refuses holds no password."""
     monkeypatch.setenv("UNDERTONE_CATALOG", FULL)
     with pytest.raises(UndertoneError) as caught:
-        warehouse.table("comments")
+        warehouse.load_table("comments")
     assert not find({"password": PASSWORD}, [], texts={"error": str(caught.value)})
     warehouse.close()
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.collect.clean import MAX_CHARACTERS, clean, normalised, text_hash
-from pipeline.collect.sites.record import Comment, comment_frame
+from pipeline.collect.clean import MAX_CHARACTERS, clean, hash_text, normalise
+from pipeline.collect.sites.record import Comment, frame_comments
 
 FAMILY = "👨‍👩‍👧"
 
@@ -45,7 +45,7 @@ FAMILY = "👨‍👩‍👧"
 )
 def test_normalising(text: str | None, wanted: str | None) -> None:
     """What carries tone stays: full-width punctuation, emoji, codes, repetition, case, script; what is unseen goes."""
-    assert normalised(pl.Series("text", [text], dtype=pl.String)).to_list() == [wanted]
+    assert normalise(pl.Series("text", [text], dtype=pl.String)).to_list() == [wanted]
 
 
 CHARACTERS = "a1é\u0301Ａ１，！（&;#lgtamp@＠.:回复一 \n\u3000\u200b\u200d\ufeff\u202e👨👩[]"
@@ -56,9 +56,9 @@ CHARACTERS = "a1é\u0301Ａ１，！（&;#lgtamp@＠.:回复一 \n\u3000\u200b\u
 def test_cleaning_twice_changes_nothing_more(texts: list[str]) -> None:
     """A cleaned text is clean, in NFC, without blank ends; the input is not touched."""
     column = pl.Series("text", texts, dtype=pl.String)
-    once = normalised(column)
+    once = normalise(column)
     assert column.to_list() == texts
-    assert normalised(once).to_list() == once.to_list()
+    assert normalise(once).to_list() == once.to_list()
     for text in once:
         assert text == text.strip()
         assert unicodedata.is_normalized("NFC", text)
@@ -67,7 +67,7 @@ def test_cleaning_twice_changes_nothing_more(texts: list[str]) -> None:
 def frame(*texts: str, context: str | None = None) -> pl.DataFrame:
     """Comments with these texts."""
     rows = enumerate(texts)
-    return comment_frame(
+    return frame_comments(
         [Comment(thread_id="t", comment_id=str(i), text=x, context=context, row_key=f"r{i}") for i, x in rows]
     )
 
@@ -94,4 +94,4 @@ def test_an_empty_frame() -> None:
     """No comments in, none out."""
     kept, dropped = clean(frame())
     assert (kept.height, dropped.height) == (0, 0)
-    assert text_hash(pl.Series("text", [], dtype=pl.String)).dtype == pl.String
+    assert hash_text(pl.Series("text", [], dtype=pl.String)).dtype == pl.String

@@ -23,7 +23,7 @@ import pytest
 from pipeline import __version__
 from pipeline.collect import fetch
 from pipeline.collect.privacy import anonymise
-from pipeline.collect.sites.adapters import ADAPTERS, adapter
+from pipeline.collect.sites.adapters import ADAPTERS, get_adapter
 from pipeline.errors import BadInput, Refused, Retry, SchemaDrift, UndertoneError
 from pipeline.sample import list_pages
 from tests.collect.privacy.personal_data import NAME, list_user_ids
@@ -83,7 +83,7 @@ def get(
     counts = []
     with fetch.Fetcher(limits, contact=CONTACT, cookie=cookie) as fetcher:
         for start in starts or site.list_start_urls(source)[:1]:
-            read = fetch.chain if start.startswith("http") else fetch.thread
+            read = fetch.fetch_pages if start.startswith("http") else fetch.fetch_thread
             counts.append(read(fetcher, spool, source, start, DAY, redact=redactor(source)))
     return sum(counts)
 
@@ -367,12 +367,12 @@ def test_whole_threads_as_in_the_sample(spool: fetch.Spool, source: str) -> None
             assert cursor(site, spool, path_of(start), source) == (None, 2)
         asked = [path for path in site.list_requests() if path != ROBOTS]
     direct = {
-        path_of(url): adapter(source).parse(redactor(source)(body), url, None)
+        path_of(url): get_adapter(source).parse(redactor(source)(body), url, None)
         for url, body in raw_pages(source)
         if path_of(url) in asked
     }
     assert len(direct) == len(asked) == 12
-    fetched = {path_of(url): adapter(source).parse(body, url, None) for url, _, body in spool.pages(source, DAY)}
+    fetched = {path_of(url): get_adapter(source).parse(body, url, None) for url, _, body in spool.pages(source, DAY)}
     assert fetched == direct
     assert sum(len(page.comments) for page in fetched.values()) >= 6 * 9
 
@@ -384,11 +384,11 @@ def test_thread_by_its_id(
     """A bare thread id leads to the article and to all pages of comments."""
     with Site() as site:
         for template in ("ARTICLE", "START"):
-            there = urlsplit(getattr(adapter(source), template))
-            here = getattr(adapter(source), template).replace(f"{there.scheme}://{there.netloc}", site.origin)
-            monkeypatch.setattr(adapter(source), template, here)
+            there = urlsplit(getattr(get_adapter(source), template))
+            here = getattr(get_adapter(source), template).replace(f"{there.scheme}://{there.netloc}", site.origin)
+            monkeypatch.setattr(get_adapter(source), template, here)
         assert get(site, spool, source, name) == pages
-    found = [adapter(source).parse(body, url, None) for url, _, body in spool.pages(source, DAY)]
+    found = [get_adapter(source).parse(body, url, None) for url, _, body in spool.pages(source, DAY)]
     assert [a.thread_id for page in found for a in page.articles] == [name]
     assert {c.thread_id for page in found for c in page.comments} == {name}
 
@@ -406,7 +406,7 @@ def test_sites_without_a_start_address(spool: fetch.Spool, source: str, name: st
 def test_thread_id_of_no_known_form(spool: fetch.Spool, name: str) -> None:
     """What is neither an id nor a web address never reaches an address."""
     with pytest.raises(BadInput, match="not a thread id"):
-        fetch.starts("netease", name)
+        fetch.list_starts("netease", name)
 
 
 @pytest.mark.parametrize("is_given_twice", [False, True])
@@ -477,7 +477,7 @@ uri, day, run, threads = *sys.argv[1:4], json.loads(sys.argv[4])
 spool = fetch.Spool(uri)
 with fetch.Fetcher(fetch.Limits(seconds_between=0, backoff=0), contact=run) as fetcher:
     for source, start in threads:
-        fetch.chain(fetcher, spool, source, start, day, redact=lambda b: anonymise.redact(b, source, b"k" * 32))
+        fetch.fetch_pages(fetcher, spool, source, start, day, redact=lambda b: anonymise.redact(b, source, b"k" * 32))
 """
 KILLS = 7
 

@@ -200,7 +200,7 @@ def test_raw_pages(tmp_path: Path) -> None:
     refused = {"source": "weibo", "url": "https://m.weibo.cn/x", "body": {"ok": -100}}
     path = write_rows(tmp_path / "a.jsonl", page, refused)
     netease, weibo = read(path, None, {}, KEY)
-    hashed = anonymise.surrogate("netease", "9", KEY)
+    hashed = anonymise.hash_user("netease", "9", KEY)
     assert (netease.source, netease.adapter, netease.hashed) == ("netease", "netease/1", True)
     assert [(c.user, c.text) for c in netease.page.comments] == [(hashed, "[MENTION] 好")]
     assert netease.raw[0].body["comments"][0] == {"commentId": 5, "content": "[MENTION] 好", "user": {"userId": hashed}}

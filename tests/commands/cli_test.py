@@ -175,7 +175,7 @@ def test_text_columns_and_blanks(tables: Path, tmp_path: Path) -> None:
     left_out.clear()
     done = CliRunner().invoke(cli.app, ["score", "implicitness", str(file), "-c", "body"])
     assert [line.split(",")[2] != "" for line in done.stdout.splitlines()[1:]] == [True, False, True]
-    assert [(row.reason, row.row_count) for row in left_out.rows()] == [("no_text", 1)]
+    assert [(row.reason, row.row_count) for row in left_out.list_rows()] == [("no_text", 1)]
 
 
 def test_importing_twice_and_two_files(tables: Path, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def comments(tables: Path) -> None:
     rows = filled(
         "comments", *({"text": text, "context": "标题", "lang": "zh"} for text in ("这也太快了吧", "风挺大的"))
     )
-    warehouse.overwrite("comments", warehouse.slice_of(day=DAY), rows)
+    warehouse.overwrite("comments", warehouse.make_slice(day=DAY), rows)
 
 
 def run_json(run: Run, *words: object) -> list[dict[str, Any]]:
@@ -130,7 +130,7 @@ def test_what_is_refused(run: Run, tables: Path, words: tuple[str, ...], code: i
     """What cannot be done says why, by its exit code too, and writes nothing."""
     result = run("label", *words)
     assert (result.code, message in result.err) == (code, True), result.err
-    assert all(warehouse.snapshot(name) is None for name in ("label_tasks", "labels", "annotations"))
+    assert all(warehouse.get_snapshot_id(name) is None for name in ("label_tasks", "labels", "annotations"))
 
 
 def test_a_raters_name_names_a_file(run: Run, comments: None, tmp_path: Path) -> None:

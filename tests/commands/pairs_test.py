@@ -128,7 +128,7 @@ def test_what_is_refused(run: Run, tables: Path, words: tuple[str, ...], said: s
     done = run("pairs", *words)
     assert done.code == 2, done.err
     assert said in " ".join(done.err.split())
-    assert all(warehouse.snapshot(name) is None for name in ("sentences", "completions", "pairs", "runs"))
+    assert all(warehouse.get_snapshot_id(name) is None for name in ("sentences", "completions", "pairs", "runs"))
 
 
 def test_a_bad_row_of_sentences(run: Run, tables: Path, tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_bad_row_of_sentences(run: Run, tables: Path, tmp_path: Path) -> None:
     assert done.code == 2
     assert "mine.csv" in done.err
     assert "label" in done.err
-    assert warehouse.snapshot("sentences") is None
+    assert warehouse.get_snapshot_id("sentences") is None
 
 
 def test_asking(run: Run, tables: Path, own_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,14 +111,14 @@ def test_a_misspelt_parameter_fails_at_once(run: Run, capfd: pytest.CaptureFixtu
     assert states(dag_run)["day"] == "failed"
     assert read_tries(dag_run, "day") == [1]
     assert "unknown parameters: dai" in "".join(capfd.readouterr())
-    assert warehouse.snapshot("tokens") is None
+    assert warehouse.get_snapshot_id("tokens") is None
 
 
 def test_a_day_in_another_form_is_refused(run: Run) -> None:
     """The form does not take a day that is not written as YYYY-MM-DD."""
     with pytest.raises(Exception, match="is not a 'date'"):
         run("tokenize", day="20261119")
-    assert warehouse.snapshot("tokens") is None
+    assert warehouse.get_snapshot_id("tokens") is None
 
 
 def test_bad_file_fails_at_once_and_writes_nothing(run: Run, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_bad_file_fails_at_once_and_writes_nothing(run: Run, tmp_path: Path) -> 
     dag_run = run("collect", day=DAY, path=str(bad), source="mine")
     assert states(dag_run)["collect_source"] == "failed"
     assert states(dag_run)["publish"] == "upstream_failed"
-    assert all(warehouse.snapshot(name) is None for name in warehouse.names())
+    assert all(warehouse.get_snapshot_id(name) is None for name in warehouse.list_tables())
 
 
 def test_score_without_a_model_of_ones_own(run: Run) -> None:
@@ -146,12 +146,12 @@ def test_score_by_a_model_that_is_not_there(run: Run, capfd: pytest.CaptureFixtu
     assert dag_run.state == "failed"
     assert [ti.try_number for ti in dag_run.get_task_instances() if str(ti.state) == "failed"] == [1]
     assert "0 models in" in "".join(capfd.readouterr())
-    assert warehouse.snapshot("scores") is None
+    assert warehouse.get_snapshot_id("scores") is None
 
 
 def test_a_failing_check_stops_the_report(run: Run, home: Path) -> None:
     """If a check does not hold, its mapped task fails and no report is written."""
-    warehouse.overwrite("scores", warehouse.slice_of(day=DAY), filled("scores", {"comment_id": "of no comment"}))
+    warehouse.overwrite("scores", warehouse.make_slice(day=DAY), filled("scores", {"comment_id": "of no comment"}))
     dag_run = run("report", day=DAY)
     assert states(dag_run)["check"] == "failed"
     assert states(dag_run)["page"] == "upstream_failed"
@@ -185,7 +185,7 @@ def test_training_waits_for_pairs(run: Run) -> None:
     task_states = states(run_well(run, "impscore", day=DAY))
     assert {task_states[task] for task in ("sentences", "answers", "pairs", "train")} == {"skipped"}
     assert {task_states[task] for task in ("data_sets", "questions", "sources")} == {"success"}
-    assert all(warehouse.snapshot(name) is None for name in warehouse.names())
+    assert all(warehouse.get_snapshot_id(name) is None for name in warehouse.list_tables())
 
 
 @in_the_cluster
@@ -314,7 +314,7 @@ def test_secrets_stay_secret(
     haystack = "".join(capfd.readouterr()).encode() + caplog.text.encode()
     for folder in (home, Path(os.environ["AIRFLOW_HOME"])):
         haystack += b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
-    for name in warehouse.names():
+    for name in warehouse.list_tables():
         haystack += str(warehouse.scan(name).collect().to_dicts()).encode()
     for canary in canaries:
         for form in (canary, base64.b64encode(canary.encode()).decode(), urllib.parse.quote(canary)):

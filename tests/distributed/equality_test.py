@@ -26,7 +26,7 @@ OWN = (*PROVENANCE, "row_id")  # the last is random, so that nobody can tell who
 def contents() -> dict[str, pl.DataFrame]:
     """Every table's rows without `OWN`, in an order of their own."""
     frames = {}
-    for name in warehouse.names():
+    for name in warehouse.list_tables():
         frame = warehouse.scan(name).collect().drop(OWN, strict=False)
         nested = [column for column, kind in frame.schema.items() if kind.is_nested()]
         flat = frame.with_columns(pl.col(column).map_elements(repr, pl.String) for column in nested)

@@ -14,7 +14,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from pipeline import settings, warehouse
-from pipeline.collect.clean import text_hash
+from pipeline.collect.clean import hash_text
 from pipeline.collect.privacy import anonymise
 from pipeline.llm.ledger import answers
 from pipeline.llm.ledger.cost import Call
@@ -72,12 +72,12 @@ def fill(inbox: Path) -> None:
 
 def hash_texts() -> dict[str, str]:
     """The text_hash of what nobody says who stays."""
-    return dict(zip(ALONE, text_hash(pl.Series([*ALONE.values()])), strict=True))
+    return dict(zip(ALONE, hash_text(pl.Series([*ALONE.values()])), strict=True))
 
 
 def make_needles() -> dict[str, str]:
     """Texts of those who go, the hashes of these, and the people's ids, as the source has them and as pseudonyms."""
-    names = {who: str(anonymise.surrogate(SOURCE, PEOPLE[who], KEY.encode())) for who in GONE}
+    names = {who: str(anonymise.hash_user(SOURCE, PEOPLE[who], KEY.encode())) for who in GONE}
     return {
         **{f"text of {name}": text for name, text in ALONE.items()},
         **{f"hash of {name}": digest for name, digest in hash_texts().items()},

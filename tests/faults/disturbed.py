@@ -117,7 +117,7 @@ class Run:
     def _record_states(self, first: int) -> None:
         """Record what a reader sees after each of a call's commits, before an erasure removes some of these states."""
         for name, snapshot in self.list_published()[first:]:
-            if snapshot is None or warehouse.table(name).snapshot_by_id(snapshot) is None:
+            if snapshot is None or warehouse.load_table(name).snapshot_by_id(snapshot) is None:
                 continue
             states = slices(name, snapshot)
             for key, state in states.items():

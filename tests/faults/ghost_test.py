@@ -41,10 +41,10 @@ def test_a_ghost_with_older_input_comes_too_late(tables: Path, tmp_path: Path) -
         assert not ghost.wait(0.01), ghost.outcome()
     write_file(path, "as it was mended")
     assert attempt(path, tables, 2, waits=False).outcome().word == "done"
-    before = {name: warehouse.snapshot(name) for name in warehouse.names()}
+    before = {name: warehouse.get_snapshot_id(name) for name in warehouse.list_tables()}
     path.with_suffix(".go").touch()
     assert ghost.outcome().word == "Retry"
-    assert {name: warehouse.snapshot(name) for name in warehouse.names()} == before
+    assert {name: warehouse.get_snapshot_id(name) for name in warehouse.list_tables()} == before
     assert warehouse.scan("comments").collect()["text"].to_list() == ["as it was mended"]
 
 
@@ -57,7 +57,7 @@ def write(tables: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
         if task:
             settings.begin(task, datetime(2026, 11, 20, 0, 0, second, tzinfo=UTC))
         row = filled("comments", {"text": text, "source": source})
-        return warehouse.overwrite("comments", warehouse.slice_of(source=source, day=DAY), row)
+        return warehouse.overwrite("comments", warehouse.make_slice(source=source, day=DAY), row)
 
     return overwrite
 
@@ -78,7 +78,7 @@ def test_an_emptied_slice_is_not_filled_again(write: Callable[..., int]) -> None
     """A ghost does not bring back rows that its retry took away."""
     write(TASK, 1, "there before")
     settings.begin(TASK, datetime(2026, 11, 20, 0, 0, 5, tzinfo=UTC))
-    warehouse.overwrite("comments", warehouse.slice_of(source="weibo", day=DAY), empty("comments"))
+    warehouse.overwrite("comments", warehouse.make_slice(source="weibo", day=DAY), empty("comments"))
     with pytest.raises(Retry, match="later attempt"):
         write(TASK, 4, "a ghost's")
     assert warehouse.scan("comments").collect().height == 0

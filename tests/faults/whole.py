@@ -257,7 +257,7 @@ def test(study: str) -> int:
 
 def checks() -> list[str]:
     """The task `checks` of report."""
-    return warehouse.checks()
+    return warehouse.list_checks()
 
 
 def maintain(name: str) -> Any:

@@ -20,8 +20,8 @@ except ImportError:
 
 with atheris.instrument_imports(include=["pipeline", "json", "html"]):
     from pipeline.collect.privacy import anonymise
-    from pipeline.collect.sites.adapters import ADAPTERS, next_url, parse
-    from pipeline.collect.sites.markup import text_of
+    from pipeline.collect.sites.adapters import ADAPTERS, find_next_url, parse
+    from pipeline.collect.sites.markup import extract_text
     from pipeline.io.lines import parse_json
     from pipeline.io.spreadsheets import escape_formula, unescape_formula
     from pipeline.llm.questions import explicit, graded, problematic, recovery
@@ -38,7 +38,7 @@ URLS = {
 
 def read_texts(text: str) -> None:
     """Markup, private particulars, cells."""
-    text_of(text)
+    extract_text(text)
     scrubbed = anonymise.scrub(text)
     assert anonymise.scrub(scrubbed) == scrubbed
     assert unescape_formula(escape_formula(text)) == text
@@ -53,7 +53,7 @@ def read_pages(text: str) -> None:
         redacted = anonymise.redact(body, source, b"key")
         with suppress(UndertoneError):
             parse(source, redacted, URLS[source], None)
-            next_url(source, redacted, URLS[source])
+            find_next_url(source, redacted, URLS[source])
 
 
 PARSERS = {

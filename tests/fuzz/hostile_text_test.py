@@ -38,7 +38,7 @@ PIPELINE = Path(__file__).resolve().parents[2] / "pipeline"
 def asked(texts: list[str], tmp_path: Path) -> tuple[list[dict[str, Any]], dict[str, str | None]]:
     """What a server is sent for comments, in order of the text, and what it answered to each."""
     version = prompt.load("recover_en").version
-    questions = [prompt.messages(recovery.format_question(text, None), "recover_en") for text in texts]
+    questions = [prompt.build_messages(recovery.format_question(text, None), "recover_en") for text in texts]
     wanted = [Request("m", messages, "recover_en", version, {}) for messages in questions]
     with Server() as server:
         engine = answers.open_ledger(f"sqlite:///{tmp_path}/{len(texts)}.db")

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from pipeline.collect import importers
-from pipeline.collect.clean import normalised
+from pipeline.collect.clean import normalise
 from pipeline.collect.privacy.particulars import scrub
-from pipeline.collect.sites.markup import text_of
+from pipeline.collect.sites.markup import extract_text
 from pipeline.errors import BadInput
 from pipeline.examples.sources import opinion
 from pipeline.io.lines import parse_json
@@ -35,8 +35,8 @@ MARKS = [repeated(part, before) for part in ('"', "“", "`", "*", "_", " ", "("
          for before in ("", "answer", "- ", "- a", "```")]  # fmt: skip
 
 READERS: dict[str, tuple[Callable[[str], object], list[Callable[[int], str]]]] = {
-    "clean": (lambda text: normalised(pl.Series("text", [text])), AMPERSANDS),
-    "markup": (text_of, [*TAGS, *AMPERSANDS]),
+    "clean": (lambda text: normalise(pl.Series("text", [text])), AMPERSANDS),
+    "markup": (extract_text, [*TAGS, *AMPERSANDS]),
     "importers": (importers._MARKUP.search, TAGS),
     "private particulars": (scrub, [repeated(part) for part in ("qq1", "@a", "138 ", "a@a.", "http://", "回复@a:", "a.", "1")]),
     "language": (lambda text: pl.DataFrame({"text": [text]}).select(detect_language()), [repeated("["), repeated("http://")]),
@@ -52,7 +52,7 @@ READERS: dict[str, tuple[Callable[[str], object], list[Callable[[int], str]]]] =
     "choice": (lambda text: recovery.parse_choice(text, 4), [*MARKS, repeated(" ", "A,", "x")]),
     "graded": (lambda text: graded.parse(text, "en"), MARKS),
     "problematic": (problematic.parse, [*MARKS, repeated("* ", "answer")]),
-    "reasoning": (answer.without_thinking, [repeated("<think>"), repeated("</think>")]),
+    "reasoning": (answer.strip_thinking, [repeated("<think>"), repeated("</think>")]),
     "quotation": (_quote, [repeated("a "), repeated("a")]),
     "snarks": (opinion._OPTIONS.match, [repeated("(a)"), repeated("(a)(b")]),
 }  # fmt: skip
@@ -76,14 +76,14 @@ def test_a_chain_of_words_takes_no_square() -> None:
 def test_nested_entities_are_decoded_or_made_plain() -> None:
     """Entities that were escaped a few times are decoded; after more rounds than that no entity is left in a text."""
     texts = ["&amp;amp;lt;b&amp;#103;", "&" + "amp;" * 100 + "lt;", "&#" + "9" * 5_000 + ";", None]
-    nested = normalised(pl.Series(texts))
+    nested = normalise(pl.Series(texts))
     assert "&" not in nested[1]
     assert [nested[0], *nested[2:]] == ["<bg", "\ufffd", None]
-    assert normalised(nested).equals(nested)
+    assert normalise(nested).equals(nested)
 
 
 @pytest.mark.parametrize("size", [5, 5_000])
 def test_numbers_of_entities_have_any_length(size: int, tmp_path: Path) -> None:
     """An entity of thousands of digits is no character, and one with leading zeros is its character."""
-    assert text_of("<b>&#" + "9" * size + ";</b>") == ("\ufffd" if size > 5 else "\U0001869f")
-    assert text_of("<b>&#" + "0" * size + "65;</b>") == "A"
+    assert extract_text("<b>&#" + "9" * size + ";</b>") == ("\ufffd" if size > 5 else "\U0001869f")
+    assert extract_text("<b>&#" + "0" * size + "65;</b>") == "A"

@@ -20,13 +20,13 @@ import polars as pl
 
 from pipeline import sample, settings
 from pipeline.collect import columns, importers
-from pipeline.collect.clean import clean, normalised
+from pipeline.collect.clean import clean, normalise
 from pipeline.collect.dedupe import deduplicate
 from pipeline.collect.privacy import anonymise
-from pipeline.collect.sites.adapters import ADAPTERS, next_url, parse
-from pipeline.collect.sites.markup import text_of
-from pipeline.collect.sites.record import ARTICLE_SCHEMA, COMMENT_SCHEMA, Page, article_frame, comment_frame
-from pipeline.collect.threads import refuse_circles, with_context
+from pipeline.collect.sites.adapters import ADAPTERS, find_next_url, parse
+from pipeline.collect.sites.markup import extract_text
+from pipeline.collect.sites.record import ARTICLE_SCHEMA, COMMENT_SCHEMA, Page, frame_articles, frame_comments
+from pipeline.collect.threads import add_context, refuse_circles
 from pipeline.commands.terminal import files
 from pipeline.errors import BadInput
 from pipeline.examples import sources
@@ -97,7 +97,7 @@ def _page(rng: random.Random, source: str) -> tuple[dict[str, Any], str]:
 
 
 def _check_page(page: Page, _source: str = "") -> tuple[pl.DataFrame, pl.DataFrame]:
-    comments, articles = comment_frame(page.comments), article_frame(page.articles)
+    comments, articles = frame_comments(page.comments), frame_articles(page.articles)
     must((comments.height, articles.height) == (len(page.comments), len(page.articles)), "a record was lost")
     must(comments.schema == COMMENT_SCHEMA and articles.schema == ARTICLE_SCHEMA, "another schema")
     must(all(isinstance(text, str) for row in page.skipped for text in row), "a skipped row without text")
@@ -115,7 +115,7 @@ def adapter(source: str, rng: random.Random, folder: Path) -> None:
     must(all(isinstance(comment.comment_id, str) for comment in page.comments), "an id that is no text")
     if not rng.randrange(4):
         _check_page(page)
-    must(isinstance(next_url(source, body, url), str | None), "a next address that is no text")
+    must(isinstance(find_next_url(source, body, url), str | None), "a next address that is no text")
 
 
 def chain(source: str, rng: random.Random, folder: Path) -> None:
@@ -128,15 +128,15 @@ def chain(source: str, rng: random.Random, folder: Path) -> None:
 def _through(page: Page, source: str, *, hashed: bool) -> None:
     comments, articles = _check_page(page)
     if not hashed:
-        comments = comments.with_columns(anonymise.surrogates(comments["user"], source, KEY))
+        comments = comments.with_columns(anonymise.hash_users(comments["user"], source, KEY))
     kept, dropped = clean(comments)
     must(kept.height + dropped.height == comments.height, "cleaning lost rows")
     unique, copies = deduplicate(kept)
     must(unique.height + copies.height == kept.height, "deduplicating lost rows")
     refuse_circles(unique)
-    articles = articles.with_columns(normalised(articles[name]) for name in ("title", "text", "summary"))
+    articles = articles.with_columns(normalise(articles[name]) for name in ("title", "text", "summary"))
     articles = articles.unique("thread_id", keep="last", maintain_order=True)
-    rows = with_context(unique, articles).rename({"user": "user_id"})
+    rows = add_context(unique, articles).rename({"user": "user_id"})
     must(rows.height == unique.height, "putting under a context changed the number of rows")
     constants = {"source": source, "day": parse_day(sample.DAY), "origin": "x", "adapter": "x/1"}
     rows = rows.with_columns(pl.lit(value).alias(name) for name, value in constants.items())
@@ -151,8 +151,8 @@ def cleaned(rng: random.Random, folder: Path) -> None:
     """Texts, cleaned: cleaning again changes nothing, and nothing invisible is left."""
     seeds = [comment.text for comment in _comments()]
     texts = [hostile.text(rng, rng.choice(seeds)).encode("utf-8", "replace").decode() for _ in range(8)]
-    first = normalised(pl.Series("text", texts, dtype=pl.String))
-    must(normalised(first).equals(first), f"cleaning again changes {texts}")
+    first = normalise(pl.Series("text", texts, dtype=pl.String))
+    must(normalise(first).equals(first), f"cleaning again changes {texts}")
     must(not first.str.contains(r"[\x{202A}-\x{202E}\x{2066}-\x{2069}\x00-\x08]").any(), "an invisible character")
 
 
@@ -164,7 +164,7 @@ def _comments() -> list[Any]:
 def markup(rng: random.Random, folder: Path) -> None:
     """HTML of comments to text."""
     seeds = ["<p>a <b>b</b><br/>c</p>", '<img alt="[doge]" src="x">好', "a &lt; b &amp; c", "<a href=x>网页链接</a>"]
-    found = text_of("".join(hostile.text(rng, rng.choice(seeds)) for _ in range(3)))
+    found = extract_text("".join(hostile.text(rng, rng.choice(seeds)) for _ in range(3)))
     must(isinstance(found, str), "no text")
 
 
@@ -479,7 +479,7 @@ def replies(rng: random.Random, folder: Path) -> None:
     must(reply.outcome != "answered" or isinstance(reply.response, str), "an answer without text")
     for name in ("response", "served_model", "finish_reason"):
         (getattr(reply, name) or "").encode()
-    llm_replies.printable(reply.detail or "").encode()
+    llm_replies.make_printable(reply.detail or "").encode()
 
 
 def prompts(rng: random.Random, folder: Path) -> None:

@@ -44,7 +44,7 @@ def project(client: httpx.Client) -> Iterator[int]:
 
 def test_push_annotate_pull(client: httpx.Client, project: int, tmp_path: Path) -> None:
     """Tasks are given once, copies are removed, and what was answered comes back by field, with what was not."""
-    items = label_studio.to_tasks(task_files.build_rows(TASKS))
+    items = label_studio.build_tasks(task_files.build_rows(TASKS))
     assert studio_client.push(client, project, items) == 3
     client.post(f"/api/projects/{project}/import", json=items[:2]).raise_for_status()  # as of a push that was killed
     assert studio_client.push(client, project, items) == 0

@@ -75,7 +75,7 @@ def test_a_form_for_what_is_disputed_requires_nothing(lang: str) -> None:
     assert (whole.count('required="true"'), part.count('required="true"')) == (len(schema.FIELDS), 0)
     assert ('value="$asked"' in whole, 'value="$asked"' in part) == (False, True)
     rows = task_files.build_rows(WHOLE.with_columns(fields=pl.lit(["subtext", "emotion"])))
-    questions = label_studio.to_tasks(rows, lang)[0]["data"]["asked"].split("\n")
+    questions = label_studio.build_tasks(rows, lang)[0]["data"]["asked"].split("\n")
     assert questions == [getattr(schema.FIELDS[name], lang) for name in ("subtext", "emotion")]
 
 
@@ -84,7 +84,7 @@ def test_a_hostile_comment_is_data(text: str) -> None:
     """A comment that looks like markup or a variable changes no form and arrives as it was."""
     row = {"task_id": TASK, "text": text, "context": None, "lang": "zh", "round": 1, "schema_version": "1",
            "fields": ["sarcasm"]}  # fmt: skip
-    (task,) = json.loads(json.dumps(label_studio.to_tasks([row])))
+    (task,) = json.loads(json.dumps(label_studio.build_tasks([row])))
     assert task["data"]["text"] == text
     assert task["data"]["context"] == label_studio.NO_CONTEXT
     assert task["data"]["fields"] == ["sarcasm"]
@@ -96,7 +96,7 @@ def test_the_adjudicator_sees_the_labels() -> None:
     values = {"amy": 1, "bo": 1, "cy": -1}
     rows = [("", {"task_id": TASK, "rater_id": r, "field": "sarcasm", "value": value}) for r, value in values.items()]
     labels = label_files.check_rows(rows, TASKS, name="x")
-    tasks = label_studio.to_tasks(task_files.build_rows(WHOLE.with_columns(fields=["sarcasm"]), labels))
+    tasks = label_studio.build_tasks(task_files.build_rows(WHOLE.with_columns(fields=["sarcasm"]), labels))
     first, second = (task["data"] for task in tasks)
     assert [part[0] for part in first["labels"].removeprefix("sarcasm: ").split(" · ")] == ["A", "B", "C"]
     assert first["labels"].count("有") == 3  # 有, 有, 没有

@@ -105,7 +105,7 @@ def test_label_studio_asks_for_the_grade(lang: str) -> None:
     (choices,) = root.iter("Choices")
     assert (choices.get("name"), choices.get("required")) == ("quality", "true")
     assert tuple(choice.get("alias") for choice in choices) == quality.GRADES
-    (task, *_) = label_studio.to_tasks(task_files.build_rows(TASKS, form=FORM), lang, FORM)
+    (task, *_) = label_studio.build_tasks(task_files.build_rows(TASKS, form=FORM), lang, FORM)
     result = {"id": "x", "from_name": "quality", "to_name": "text", "type": "choices", "value": {"choices": ["4"]}}
     answer = {"id": 1, "completed_by": 11, "updated_at": "2026-11-20T08:00:00Z", "result": [result]}
     export = label_studio.parse_export([{"id": 7, **task, "annotations": [answer]}], TASKS, form=FORM)

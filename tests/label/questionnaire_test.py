@@ -250,7 +250,7 @@ def build_region(name: str, value: str, **change: Any) -> dict[str, Any]:
 
 def build_export(*results: dict[str, Any]) -> list[dict[str, Any]]:
     """Build an export of the first task, answered."""
-    (task, _) = label_studio.to_tasks(task_files.build_rows(TASKS, form=FORM), "en", FORM)
+    (task, _) = label_studio.build_tasks(task_files.build_rows(TASKS, form=FORM), "en", FORM)
     answer = {"id": 1, "completed_by": 11, "updated_at": "2026-11-20T08:00:00Z", "result": list(results)}
     return [{"id": 7, **task, "annotations": [answer]}]
 
@@ -279,7 +279,7 @@ def test_hostile_texts_are_data(text: str) -> None:
     """Options, question and passage that look like markup or a variable change no form and arrive as they were."""
     item = {"item_id": "i", "article": text, "question": text, "options": [*[text] * 4, "x"]}
     rows = task_files.build_rows(questionnaire.build_tasks(pl.DataFrame([item])), form=FORM)
-    (task,) = json.loads(json.dumps(label_studio.to_tasks(rows, "en", FORM)))
+    (task,) = json.loads(json.dumps(label_studio.build_tasks(rows, "en", FORM)))
     assert task["data"]["context"] == text
     assert task["data"]["text"].split("\n")[2] == f"A. {text}"
     assert text not in label_studio.build_config(form=FORM)
@@ -319,7 +319,7 @@ def test_a_mark_is_named_by_its_label() -> None:
 def test_tasks_and_answers_pass_through_a_server(tmp_path: Path) -> None:
     """Pushed twice tasks are there once; what raters say there is an answer here."""
     rows, form = task_files.build_rows(TASKS, form=FORM), label_studio.build_config(lang="en", form=FORM)
-    tasks = label_studio.to_tasks(rows, "en", FORM)
+    tasks = label_studio.build_tasks(rows, "en", FORM)
     with Studio() as server, studio_client.connect(server.url, TOKEN) as client:
         project = studio_client.get_project(client, "recam quality", form)
         assert [studio_client.push(client, project, tasks) for _ in range(2)] == [2, 0]

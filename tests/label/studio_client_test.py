@@ -47,7 +47,7 @@ def build_tasks(count: int = 3) -> pl.DataFrame:
 
 
 def build_items(count: int = 3, in_round: int = 1) -> list[dict[str, Any]]:
-    return label_studio.to_tasks(task_files.build_rows(build_tasks(count).with_columns(round=in_round)))
+    return label_studio.build_tasks(task_files.build_rows(build_tasks(count).with_columns(round=in_round)))
 
 
 def get_project(client: httpx.Client) -> int:

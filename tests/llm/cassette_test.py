@@ -11,7 +11,7 @@ import pytest
 from pipeline import sample
 from pipeline.errors import BadInput
 from pipeline.llm import cassette, prompt
-from pipeline.llm.request import Request, as_json
+from pipeline.llm.request import Request, dump_json
 from pipeline.tables import TABLES
 
 REQUEST = Request("ab", [], "explicit_en", "1", {})
@@ -47,12 +47,12 @@ def test_row_holds_the_whole_call(path: Path) -> None:
     """An entry becomes a row with its messages, prompt version and id; an answer not from the sample is an import."""
     row = cassette.read(write(path, ENTRY)).row(0, named=True)
     version = prompt.load("explicit_en").version
-    messages = prompt.messages("Nice hat.", "explicit_en")
-    key = ["m", None, as_json(messages), "{}", "explicit_en", version, 0]  # the parts of the hash, in their order
+    messages = prompt.build_messages("Nice hat.", "explicit_en")
+    key = ["m", None, dump_json(messages), "{}", "explicit_en", version, 0]  # the parts of the hash, in their order
     completion_id = hashlib.sha256(json.dumps(key, ensure_ascii=False).encode()).hexdigest()
     assert row == {
         "completion_id": completion_id, "source": "own", "model": "m", "prompt": "explicit_en",
-        "prompt_version": version, "messages": as_json(messages), "params": "{}", "attempt": 0,
+        "prompt_version": version, "messages": dump_json(messages), "params": "{}", "attempt": 0,
         "response": "I dislike the hat.", "mode": "import", "revision": None, "input_tokens": None,
         "output_tokens": None, "finish_reason": None,
     }  # fmt: skip

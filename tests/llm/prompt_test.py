@@ -89,7 +89,7 @@ def test_a_folder_takes_precedence(tmp_path: Path) -> None:
     assert prompt.load("irony_en") != replacement
     assert prompt.load("extra", tmp_path).text == "Another task."
     assert prompt.load("review_en", tmp_path) == prompt.load("review_en")
-    assert prompt.messages("Lovely.", "irony_en", tmp_path)[0]["content"] == "The exact wording."
+    assert prompt.build_messages("Lovely.", "irony_en", tmp_path)[0]["content"] == "The exact wording."
     with pytest.raises(BadInput, match=r"there are choose_meaning_en.*extra"):
         prompt.load("none", tmp_path)
 
@@ -140,7 +140,7 @@ def test_a_folder_that_cannot_be_looked_at_is_named(tmp_path: Path, monkeypatch:
 @given(st.one_of(st.just(HOSTILE), st.text()), st.sampled_from(NAMES))
 def test_the_text_stays_data(text: str, name: str) -> None:
     """Whatever the text says, it is all of the user's message, and none of it reaches the system's."""
-    assert prompt.messages(text, name) == [
+    assert prompt.build_messages(text, name) == [
         {"role": "system", "content": prompt.load(name).text},
         {"role": "user", "content": text},
     ]

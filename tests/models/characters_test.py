@@ -30,14 +30,14 @@ def encoder() -> Encoder:
 
 def test_ngrams_by_hand() -> None:
     """`好的` with its two marks has four single characters, three pairs and two triples; repeats count once."""
-    assert characters.ngrams("好的") == {"^", "好", "的", "$", "^好", "好的", "的$", "^好的", "好的$"}
-    assert characters.ngrams("哈哈") == {"^", "哈", "$", "^哈", "哈哈", "哈$", "^哈哈", "哈哈$"}
-    assert characters.ngrams("") == {"^", "$", "^$"}
+    assert characters.list_ngrams("好的") == {"^", "好", "的", "$", "^好", "好的", "的$", "^好的", "好的$"}
+    assert characters.list_ngrams("哈哈") == {"^", "哈", "$", "^哈", "哈哈", "哈$", "^哈哈", "哈哈$"}
+    assert characters.list_ngrams("") == {"^", "$", "^$"}
 
 
 def format_list(texts: Iterable[str]) -> str:
     """N-grams of at least five texts, each with ln((1 + n) / (1 + df)) + 1, in the order of their characters."""
-    grams = [characters.ngrams(text) for text in texts]
+    grams = [characters.list_ngrams(text) for text in texts]
     text_counts = Counter(chain.from_iterable(grams))
     idf = {gram: math.log((1 + len(grams)) / (1 + count)) + 1 for gram, count in text_counts.items() if count >= 5}
     return "".join(f"{gram}\t{idf[gram]:.4f}\n" for gram in sorted(idf))
@@ -54,7 +54,7 @@ def test_vectors_by_hand() -> None:
     """An n-gram that a text holds weighs its rarity, once, and the whole is divided by its length."""
     place, idf = characters.read_list()
     text = "我我我不"
-    columns = [place[gram] for gram in characters.ngrams(text) if gram in place]
+    columns = [place[gram] for gram in characters.list_ngrams(text) if gram in place]
     assert len(columns) > 4
     expected = np.zeros(len(place))
     expected[columns] = idf[columns]

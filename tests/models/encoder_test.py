@@ -144,18 +144,18 @@ def test_embedded_weights_must_be_the_pinned_ones(fresh: None, monkeypatch: pyte
 def test_encoder_from_a_folder(folder: Path) -> None:
     """A local sentence-transformers folder is loaded and encodes as its library does; its hash is its revision."""
     tiny = load(str(folder), device="cpu")
-    assert (tiny.name, tiny.dim, tiny.revision) == (str(folder), 32, pinned.folder_hash(folder))
+    assert (tiny.name, tiny.dim, tiny.revision) == (str(folder), 32, pinned.hash_model_folder(folder))
     expected = tiny.module.encode(TEXTS, show_progress_bar=False)
     assert np.abs(encode(tiny, TEXTS) - expected).max() < 1e-6
 
 
 def test_folder_revision_covers_its_files(folder: Path) -> None:
     """Changing a configuration file changes the revision, a note beside it does not."""
-    before = pinned.folder_hash(folder)
+    before = pinned.hash_model_folder(folder)
     (folder / "NOTE.md").write_text("a note")
-    assert pinned.folder_hash(folder) == before
+    assert pinned.hash_model_folder(folder) == before
     (folder / "more.json").write_text("{}")
-    assert pinned.folder_hash(folder) != before
+    assert pinned.hash_model_folder(folder) != before
 
 
 def test_folder_without_safetensors_is_not_opened(tmp_path: Path, fresh: None) -> None:

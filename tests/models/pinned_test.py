@@ -8,7 +8,7 @@ import pytest
 from huggingface_hub import constants, errors
 
 from pipeline.errors import BadInput, Missing, Retry
-from pipeline.models.pinned import folder_hash, locate_files
+from pipeline.models.pinned import hash_model_folder, locate_files
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 NAME = f"somebody/small@{COMMIT}"
@@ -38,7 +38,7 @@ def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_pinned_model_is_found_and_checked(snapshot: Path) -> None:
     """A name with its commit is found without asking anybody; git's own hash-object says what small files must be."""
     assert locate_files(NAME) == (snapshot, COMMIT)
-    assert locate_files(f"{NAME}:{folder_hash(snapshot)}") == (snapshot, COMMIT)
+    assert locate_files(f"{NAME}:{hash_model_folder(snapshot)}") == (snapshot, COMMIT)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "spiece.model"])
@@ -60,9 +60,9 @@ def test_a_cache_without_blobs_wants_a_hash(snapshot: Path) -> None:
     weights = snapshot / "model.safetensors"
     weights.unlink()
     weights.write_bytes(b"weights")
-    with pytest.raises(BadInput, match=f"name the model with its hash, {NAME}:{folder_hash(snapshot)}"):
+    with pytest.raises(BadInput, match=f"name the model with its hash, {NAME}:{hash_model_folder(snapshot)}"):
         locate_files(NAME)
-    assert locate_files(f"{NAME}:{folder_hash(snapshot)}").folder == snapshot
+    assert locate_files(f"{NAME}:{hash_model_folder(snapshot)}").folder == snapshot
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_part_with_pickled_weights(tmp_path: Path) -> None:
     """A module without safetensors of its own is refused although the model has some: its library would unpickle it."""
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     (tmp_path / "pytorch_model.bin").write_bytes(b"the same, which nothing reads")
-    assert locate_files(tmp_path).revision == folder_hash(tmp_path)
+    assert locate_files(tmp_path).revision == hash_model_folder(tmp_path)
     (tmp_path / "2_Dense").mkdir()
     (tmp_path / "2_Dense" / "pytorch_model.bin").write_bytes(b"cos\nsystem\n")
     with pytest.raises(BadInput, match=r"2_Dense.pytorch_model\.bin: pickled weights"):

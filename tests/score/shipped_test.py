@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from pipeline import sample
-from pipeline.examples.impscore.questions import from_groups
+from pipeline.examples.impscore.questions import build_questions
 from pipeline.models.encoder import Encoder, load
 from pipeline.score.implicitness import Head, implicitness, load_heads, measure_distances
 from pipeline.tasks.impscore.in_force import KIND, SHIPPED
@@ -78,4 +78,4 @@ def test_chinese_groups_it_never_saw() -> None:
 
 def test_it_finds_what_is_meant(held_out: pl.DataFrame) -> None:
     """Of three most implicit sentences the one of the reference's group is found more often than by chance (1/3)."""
-    assert choose(from_groups(held_out))["is_right"].mean() > 0.45
+    assert choose(build_questions(held_out))["is_right"].mean() > 0.45

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from pipeline import settings, warehouse
-from pipeline.warehouse.files import path_of
+from pipeline.warehouse.files import get_path
 from tests.support.filled import DAY, filled
 
 
@@ -19,7 +19,7 @@ def held(name: str) -> pl.DataFrame:
 
 def write(*texts: str, source: str = "weibo", day: date = DAY) -> None:
     """Make the slice of comments one comment a text."""
-    partition = warehouse.slice_of(source=source, day=day)
+    partition = warehouse.make_slice(source=source, day=day)
     warehouse.overwrite("comments", partition, filled("comments", *({"text": text, **partition} for text in texts)))
 
 
@@ -38,8 +38,8 @@ def age(home: Path, hours: float = 48) -> None:
 
 def data_files(name: str) -> list[Path]:
     """Data files that the table's current state reads."""
-    locations = warehouse.table(name).inspect.files()["file_path"].to_pylist()
-    return [Path(path_of(location)) for location in sorted(locations)]
+    locations = warehouse.load_table(name).inspect.files()["file_path"].to_pylist()
+    return [Path(get_path(location)) for location in sorted(locations)]
 
 
 def list_files(name: str = "comments") -> set[Path]:

@@ -72,7 +72,7 @@ def test_asked_again_nothing_is_sent(server: Server, sentences: str) -> None:
     asking.ask(sentences, build_options(server))
     before = completions()
     for options in (build_options(server), build_options(server, mode="cache-only")):
-        warehouse.overwrite("completions", warehouse.slice_of(source=sentences), before.clear())
+        warehouse.overwrite("completions", warehouse.make_slice(source=sentences), before.clear())
         counts = asking.ask(sentences, options)
         assert (counts["answers"], counts["calls_sent"], counts["cached"], counts["cost_usd"]) == (3, 0, 3, 0.0)
         assert completions().equals(before)
@@ -151,7 +151,7 @@ def test_no_service_to_ask(tables: Path, sentences: str) -> None:
     assert asking.find_endpoint() is None
     with pytest.raises(Missing, match="UNDERTONE_LLM_URL"):
         asking.ask(sentences, asking.Options("small-model"))
-    assert warehouse.snapshot("completions") is None
+    assert warehouse.get_snapshot_id("completions") is None
 
 
 def test_endpoint_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -157,7 +157,7 @@ def enlist(tiny_folder: Path) -> Enlist:
 def project(tables: Path) -> str:
     """Three comments given to a project."""
     rows = filled("comments", *({"text": text, "context": "标题", "lang": "zh"} for text in TEXTS))
-    warehouse.overwrite("comments", warehouse.slice_of(day=DAY), rows)
+    warehouse.overwrite("comments", warehouse.make_slice(day=DAY), rows)
     csd.select("csd", DAY, csd.Rules())
     return "csd"
 

@@ -165,5 +165,5 @@ def test_the_list_that_the_official_items_were_made_by(data: Path) -> None:
     rating = rated.low + 0.35 * (rated.high - rated.low)
     assert (rated.rows.height, rating) == (39_953, pytest.approx(2.426))
     items = cloze.read(data / "recam" / "Task_1_dev.jsonl").items
-    gold = items.select(word=cloze.right_option().str.to_lowercase()).join(rated.rows, on="word")
+    gold = items.select(word=cloze.select_right_option().str.to_lowercase()).join(rated.rows, on="word")
     assert (gold.height, (gold["rating"] < 2.4).sum()) == (730, 721)

@@ -12,7 +12,7 @@ import torch
 
 from pipeline.errors import BadInput
 from pipeline.training import loop
-from pipeline.training.loop import ACCURACY, LOSSES, Criterion, Outcome, fingerprint, run
+from pipeline.training.loop import ACCURACY, LOSSES, Criterion, Outcome, hash_facts, run
 from tests.support.killed import killed_after
 
 
@@ -133,9 +133,9 @@ def test_a_fingerprint_is_of_all_that_is_given() -> None:
     """A fingerprint depends on facts, rows, their order and arrays, but not on their memory layout."""
     rows, array = pl.DataFrame({"text": ["a", "b", "c"]}), np.arange(6.0).reshape(2, 3)
     facts = [(1, rows, array), (2, rows, array), (1, rows[::-1], array), (1, rows), (1, rows, array + 1)]
-    fingerprints = [fingerprint(*parts) for parts in facts]
+    fingerprints = [hash_facts(*parts) for parts in facts]
     assert len(set(fingerprints)) == len(fingerprints)
-    assert fingerprint(1, pl.concat([rows[:1], rows[1:]], rechunk=False), np.asfortranarray(array)) == fingerprints[0]
+    assert hash_facts(1, pl.concat([rows[:1], rows[1:]], rechunk=False), np.asfortranarray(array)) == fingerprints[0]
 
 
 def test_each_epoch_leaves_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.training.recipes import change_profile
+from pipeline.training.recipes import replace_numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ PROFILES = {"paper": Recipe(), "ours": Recipe(epochs=3)}
 
 def change(profile: str = "paper", **changes: Any) -> Recipe:
     """Change a profile whose seed may be 0 and whose penalty may not."""
-    return change_profile(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"penalty"})
+    return replace_numbers(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"penalty"})
 
 
 def test_what_is_not_given_stays() -> None:

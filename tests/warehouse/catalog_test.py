@@ -17,7 +17,7 @@ from tests.support.held import texts, write
 
 def test_create_makes_every_table_once(home: Path) -> None:
     """The first call creates all tables, a second one none, and rows written in between stay."""
-    assert warehouse.create() == list(TABLES) == warehouse.names()
+    assert warehouse.create() == list(TABLES) == warehouse.list_tables()
     write("one")
     assert warehouse.create() == []
     assert texts() == ["one"]
@@ -31,7 +31,7 @@ def test_a_table_comes_back_with_the_types_of_its_contract(tables: Path, name: s
     warehouse.overwrite(name, {c: frame[c][0] for c in TABLES[name].partitions}, frame)
     assert warehouse.scan(name).collect().equals(frame)
     assert warehouse.scan(name).collect_schema() == empty(name).schema
-    schema, spec = warehouse.table(name).schema(), warehouse.table(name).spec()
+    schema, spec = warehouse.load_table(name).schema(), warehouse.load_table(name).spec()
     assert [field.name for field in schema.fields] == frame.columns
     assert tuple(schema.find_column_name(field.source_id) for field in spec.fields) == TABLES[name].partitions
 
@@ -48,15 +48,15 @@ def test_without_a_catalog_file_the_message_names_init(home: Path) -> None:
     assert not home.exists()
     home.mkdir()
     with pytest.raises(Missing, match="undertone init"):
-        warehouse.snapshot("comments")
+        warehouse.get_snapshot_id("comments")
     assert warehouse.create() == list(TABLES)
-    assert warehouse.snapshot("comments") is None
+    assert warehouse.get_snapshot_id("comments") is None
     warehouse.close()
 
 
 def test_a_table_that_is_not_there_is_named(tables: Path) -> None:
     """A catalog that lacks a table is Missing, and the message of an unknown table lists those there are."""
-    catalog.catalog().drop_table("undertone.pairs")
+    catalog.open_catalog().drop_table("undertone.pairs")
     with pytest.raises(Missing, match="undertone init"):
         warehouse.query("select 1")
     assert warehouse.create() == ["pairs"]
@@ -66,9 +66,9 @@ def test_a_table_that_is_not_there_is_named(tables: Path) -> None:
 
 def test_a_snapshot_pins_what_is_read(tables: Path) -> None:
     """A scan of an earlier snapshot sees the rows of then, a plain scan those of now."""
-    assert warehouse.snapshot("comments") is None
+    assert warehouse.get_snapshot_id("comments") is None
     write("before")
-    pinned = warehouse.snapshot("comments")
+    pinned = warehouse.get_snapshot_id("comments")
     frame = warehouse.scan("comments", snapshot_id=pinned)
     write("after", "more")
     assert frame.collect()["text"].to_list() == ["before"]
@@ -109,7 +109,7 @@ def test_tables_of_an_earlier_version_are_widened(home: Path, monkeypatch: pytes
     rows = warehouse.scan("completions").sort("response").collect()
     assert rows.select("response", "revision", "input_tokens").rows() == [("new", "r1", 3), ("old", None, None)]
     assert warehouse.query("select count(revision) as n from completions")["n"].to_list() == [1]
-    before = warehouse.table("completions").schema().schema_id
+    before = warehouse.load_table("completions").schema().schema_id
     assert warehouse.create() == []
-    assert warehouse.table("completions").schema().schema_id == before  # widened once
+    assert warehouse.load_table("completions").schema().schema_id == before  # widened once
     warehouse.close()

@@ -17,7 +17,7 @@ from pipeline.cli import app
 from pipeline.errors import BadInput
 from pipeline.tasks.record.table_counts import count_rows
 from pipeline.warehouse import catalog, checksums
-from pipeline.warehouse.files import path_of
+from pipeline.warehouse.files import get_path
 from pipeline.warehouse.upkeep import check, maintain
 from pipeline.warehouse.upkeep.limits import KEEP, Limits
 from tests.support.filled import DAY, NEXT, filled
@@ -106,7 +106,7 @@ def test_broken_metadata_is_named(tables: Path) -> None:
     """Metadata that is no JSON any more is bad input with its path, and does not keep upkeep from the other tables."""
     write("one")
     warehouse.overwrite("tokens", {"day": DAY}, filled("tokens", {}))
-    path = Path(path_of(warehouse.table("comments").metadata_location))
+    path = Path(get_path(warehouse.load_table("comments").metadata_location))
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(BadInput, match=f"{path} is damaged"):
         warehouse.scan("comments")
@@ -118,11 +118,11 @@ def test_broken_metadata_is_named(tables: Path) -> None:
 def test_a_state_replaced_during_the_check_is_no_damage(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The check looks again where the metadata file that it began with was replaced and removed meanwhile."""
     write("one")
-    old, registered = warehouse.table("comments").metadata_location, catalog.registered
+    old, registered = warehouse.load_table("comments").metadata_location, catalog.list_registered
     answers = [registered()]
     write("two")
-    Path(path_of(old)).unlink()
-    monkeypatch.setattr(catalog, "registered", lambda: answers.pop() if answers else registered())
+    Path(get_path(old)).unlink()
+    monkeypatch.setattr(catalog, "list_registered", lambda: answers.pop() if answers else registered())
     assert check.check("comments", weeks=1).problems == []
 
 
@@ -193,7 +193,7 @@ def test_records_are_merged_and_forget_what_is_gone(tables: Path) -> None:
     warehouse.maintain("comments", EAGER)
     merged = sorted(folder.glob("*.json"))
     assert len(merged) <= 2  # and that of the expiry
-    recorded = checksums.read(warehouse.table("comments").location()).checksums
+    recorded = checksums.read(warehouse.load_table("comments").location()).checksums
     removed = set(recorded) - {str(path) for path in table_files()}
     assert all(path.endswith(".metadata.json") for path in removed)  # `lineage` needs them
     assert damage() == []

@@ -43,9 +43,9 @@ def test_erasing_removes_rows_and_bytes(tables: Path) -> None:
     erased = {"text": SECRET, "user_id": "a" * 32, "comment_id": "erased"}
     other = {"text": "stays", "user_id": "b" * 32, "comment_id": "stay"}
     put("weibo", erased, other)
-    first = warehouse.snapshot("comments")
+    first = warehouse.get_snapshot_id("comments")
     assert first is not None
-    warehouse.table("comments").manage_snapshots().create_tag(first, "paper").create_branch(first, "try").commit()
+    warehouse.load_table("comments").manage_snapshots().create_tag(first, "paper").create_branch(first, "try").commit()
     put("weibo", other, erased)
     put("zhihu", erased)
     put("netease", other)
@@ -53,7 +53,7 @@ def test_erasing_removes_rows_and_bytes(tables: Path) -> None:
     rows = [filled("comments", {**other, "source": source}) for source in ("netease", "weibo")]
     assert_frame_equal(held("comments"), pl.concat(rows))
     assert holders(tables, SECRET) == []
-    assert set(warehouse.table("comments").refs()) == {"main"}
+    assert set(warehouse.load_table("comments").refs()) == {"main"}
     assert warehouse.erase("comments", {"user_id": ["a" * 32]}) == 0
 
 
@@ -81,7 +81,7 @@ def test_erasing_what_is_not_there_changes_no_row(tables: Path) -> None:
 def test_erasing_takes_scratch_and_orphans_once_they_are_old(tables: Path) -> None:
     """Copies in scratch and in files of a failed write go when older than the grace time, not before."""
     staged = warehouse.stage("comments", filled("comments", {"text": SECRET}))
-    warehouse.overwrite("comments", {"day": DAY}, warehouse.staged_rows("comments", [staged]))
+    warehouse.overwrite("comments", {"day": DAY}, warehouse.scan_staged("comments", [staged]))
     orphan = data_files("comments")[0].with_name("lost.parquet")
     filled("comments", {"text": SECRET}).write_parquet(orphan)
     warehouse.erase("comments", {"text": [SECRET]})
@@ -99,9 +99,9 @@ def test_a_purge_that_was_killed_finds_its_files_again(tables: Path, monkeypatch
         patch.setattr(erasing, "list_references", die)
         with pytest.raises(KeyboardInterrupt):
             warehouse.purge("comments")
-    assert len(warehouse.table("comments").snapshots()) == 1
+    assert len(warehouse.load_table("comments").snapshots()) == 1
     assert holders(tables, SECRET)
-    assert SECRET in warehouse.history("comments").collect()["text"]
+    assert SECRET in warehouse.scan_history("comments").collect()["text"]
     assert warehouse.purge("comments") > 0
     assert holders(tables, SECRET) == []
     assert warehouse.purge("comments") == 0
@@ -120,7 +120,7 @@ def test_a_store_that_does_not_answer_is_no_file_that_is_gone(
     """
     for text in (SECRET, "second", "third"):
         write(text)
-    purged = warehouse.table("comments").metadata.metadata_log[0].metadata_file
+    purged = warehouse.load_table("comments").metadata.metadata_log[0].metadata_file
     read = getattr(owner, name)
 
     def fail(*_: Any, **__: Any) -> Any:
@@ -135,10 +135,10 @@ def test_a_store_that_does_not_answer_is_no_file_that_is_gone(
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, fail)
         with pytest.raises(Retry, match=r"cannot be read|does not answer"):
-            warehouse.history("comments")
+            warehouse.scan_history("comments")
     Path(purged.removeprefix("file://")).unlink()
     monkeypatch.setattr(owner, name, lack)
-    assert set(warehouse.history("comments").collect()["text"]) == {SECRET, "second", "third"}
+    assert set(warehouse.scan_history("comments").collect()["text"]) == {SECRET, "second", "third"}
 
 
 def test_rows_are_updated_in_their_partitions_alone(tables: Path) -> None:
@@ -159,7 +159,7 @@ def test_a_file_of_no_state_is_a_stray(tables: Path) -> None:
     """What a killed writer left is told apart from what the table's states have."""
     write("first")
     write("second")
-    assert warehouse.strays("comments") == set()
+    assert warehouse.find_strays("comments") == set()
     orphan = data_files("comments")[0].with_name("lost.parquet")
     filled("comments", {"text": SECRET}).write_parquet(orphan)
-    assert warehouse.strays("comments") == {str(orphan)}
+    assert warehouse.find_strays("comments") == {str(orphan)}

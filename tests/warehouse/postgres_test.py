@@ -39,7 +39,7 @@ def test_one_setting_is_enough(on_postgres: None, home: Path) -> None:
     """Created, written twice, read and queried, with no SQLite catalog in the home."""
     rows = filled("comments", {"comment_id": "1"}, {"comment_id": "2"})
     for _ in range(2):
-        assert warehouse.overwrite("comments", warehouse.slice_of(day=DAY), rows) == 2
+        assert warehouse.overwrite("comments", warehouse.make_slice(day=DAY), rows) == 2
     assert warehouse.query("select count(*) as n from comments")["n"][0] == 2
     assert warehouse.maintain("comments")["rows"] == 2
     assert warehouse.create() == []
@@ -56,4 +56,4 @@ def test_tables_that_the_server_lost_are_recovered(on_postgres: None, server: st
         warehouse.scan("comments")
     assert {row.action for row in warehouse.recover()} == {"registered"}
     assert texts() == ["one"]
-    assert warehouse.backup() is None
+    assert warehouse.back_up() is None

@@ -252,7 +252,7 @@ def test_rows_come_as_they_are_made(tables: Path) -> None:
 
 def test_checks_hold_on_empty_tables(tables: Path) -> None:
     """Checks are named as their files are, and a fresh installation violates none."""
-    names = warehouse.checks()
+    names = warehouse.list_checks()
     assert names == sorted(path.stem for path in (SQL / "checks").glob("*.sql"))
     assert "scores_have_comments" in names
     assert {name: warehouse.run_check(name) for name in names} == {name: [] for name in names}

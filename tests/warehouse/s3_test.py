@@ -18,7 +18,7 @@ from tests.support.held import held, texts, write
 from tests.support.store import bucket as open_bucket
 from tests.support.store import running_store, store_settings
 
-WEIBO = warehouse.slice_of(source="weibo", day=DAY)
+WEIBO = warehouse.make_slice(source="weibo", day=DAY)
 NAME = "undertone-test"
 EAGER = -timedelta(seconds=5)  # a grace that protects nothing
 
@@ -60,10 +60,10 @@ def test_slices_are_written_and_read(bucket: Any) -> None:
     for _ in range(2):
         assert warehouse.overwrite("comments", WEIBO, frame) == 2
         assert_frame_equal(held("comments"), frame)
-    before = warehouse.snapshot("comments")
+    before = warehouse.get_snapshot_id("comments")
     with pytest.raises(BadInput, match="comments"):
         write(" ")
-    assert warehouse.snapshot("comments") == before
+    assert warehouse.get_snapshot_id("comments") == before
     assert warehouse.query("select count(*) as n from comments")["n"].to_list() == [2]
     assert warehouse.overwrite("comments", WEIBO, empty("comments")) == 0
     assert warehouse.scan("comments").collect().height == 0
@@ -75,7 +75,7 @@ def test_staged_shards_are_committed_and_swept(bucket: Any) -> None:
     staged = [warehouse.stage("scores", filled("scores", {"comment_id": c})) for c in "ab"]
     assert {s["path"].removeprefix(f"s3://{NAME}/") for s in staged} <= keys(bucket)
     for _ in range(2):
-        assert warehouse.overwrite("scores", WEIBO, warehouse.staged_rows("scores", staged)) == 2
+        assert warehouse.overwrite("scores", WEIBO, warehouse.scan_staged("scores", staged)) == 2
     rows = held("scores")
     sweep.expire("scores", timedelta(0))
     before = keys(bucket)

@@ -13,7 +13,7 @@ from pipeline.slices import Staged
 from tests.support.filled import DAY, digest, filled
 from tests.support.held import held
 
-WEIBO = warehouse.slice_of(source="weibo", day=DAY)
+WEIBO = warehouse.make_slice(source="weibo", day=DAY)
 
 
 def shard(*ids: str) -> pl.DataFrame:
@@ -23,7 +23,7 @@ def shard(*ids: str) -> pl.DataFrame:
 
 def commit(staged: Sequence[Staged], name: str = "scores") -> int:
     """Overwrite the slice with the rows of staged files."""
-    return warehouse.overwrite(name, WEIBO, warehouse.staged_rows(name, staged))
+    return warehouse.overwrite(name, WEIBO, warehouse.scan_staged(name, staged))
 
 
 def test_a_staged_shard_is_invisible_until_the_commit(tables: Path) -> None:
@@ -33,7 +33,7 @@ def test_a_staged_shard_is_invisible_until_the_commit(tables: Path) -> None:
     """
     staged = [warehouse.stage("scores", rows) for rows in (shard("a", "b"), shard("c").lazy(), shard())]
     assert [s["rows"] for s in staged] == [2, 1, 0]
-    assert warehouse.snapshot("scores") is None
+    assert warehouse.get_snapshot_id("scores") is None
     for _ in range(2):
         assert commit(staged) == 3
         assert_frame_equal(held("scores"), shard("a", "b", "c"))
@@ -44,7 +44,7 @@ def test_a_key_in_two_shards_is_refused(tables: Path) -> None:
     staged = [warehouse.stage("scores", shard("a", "b")), warehouse.stage("scores", shard("b", "c"))]
     with pytest.raises(BadInput, match=r"scores: the key .* occurs more than once.*'b'"):
         commit(staged)
-    assert warehouse.snapshot("scores") is None
+    assert warehouse.get_snapshot_id("scores") is None
 
 
 @pytest.mark.parametrize("name", ["scores", "dropped"])
@@ -53,7 +53,7 @@ def test_a_shard_given_twice_is_refused(tables: Path, name: str) -> None:
     staged = warehouse.stage(name, filled(name, {}))
     with pytest.raises(BadInput, match=f"{name}: .*(twice|more than once)"):
         commit([staged, staged], name)
-    assert warehouse.snapshot(name) is None
+    assert warehouse.get_snapshot_id(name) is None
 
 
 def test_a_file_with_other_rows_than_staged_changes_nothing(tables: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_file_with_other_rows_than_staged_changes_nothing(tables: Path) -> Non
     staged = warehouse.stage("scores", shard("a", "b"))
     with pytest.raises(Retry, match=r"scores: 3 rows were staged and 2 read back"):
         commit([Staged(path=staged["path"], rows=3)])
-    assert warehouse.snapshot("scores") is None
+    assert warehouse.get_snapshot_id("scores") is None
 
 
 def test_two_attempts_never_share_a_file(tables: Path) -> None:
@@ -76,4 +76,4 @@ def test_bad_rows_in_a_shard_are_refused_at_the_commit(tables: Path) -> None:
     staged = [warehouse.stage("scores", filled("scores", {"value": 9.0}))]
     with pytest.raises(BadInput, match=r"scores: .*implicitness_in_range \(1 rows\)"):
         commit(staged)
-    assert warehouse.snapshot("scores") is None
+    assert warehouse.get_snapshot_id("scores") is None

@@ -62,7 +62,7 @@ def test_packed_words_are_found(home: Path) -> None:
     (home / "none.txt").write_text("others")
     assert find(SECRET, "zq-the erased words") == ["a.zip", "b.gz", "c.sqlite", "d.parquet", "g.parquet"]
     assert find("没有说过的话") == ["e.csv"]
-    assert find(*warehouse.spellings("a <b> & c")) == ["f.html"]
+    assert find(*warehouse.list_spellings("a <b> & c")) == ["f.html"]
     assert warehouse.search([]) == []
 
 

@@ -16,8 +16,8 @@ from pipeline.errors import BadInput, Retry
 from pipeline.tables import TABLES, empty
 from tests.support.filled import DAY, NEXT, filled
 
-WEIBO = warehouse.slice_of(source="weibo", day=DAY)
-ZHIHU = warehouse.slice_of(source="zhihu", day=DAY)
+WEIBO = warehouse.make_slice(source="weibo", day=DAY)
+ZHIHU = warehouse.make_slice(source="zhihu", day=DAY)
 
 
 def held(name: str = "comments") -> pl.DataFrame:
@@ -97,10 +97,10 @@ def test_a_bad_frame_is_refused_and_changes_nothing(
 ) -> None:
     """BadInput names the table and what is wrong; the table keeps its snapshot and its rows."""
     warehouse.overwrite("comments", WEIBO, build("before"))
-    before = warehouse.snapshot("comments")
+    before = warehouse.get_snapshot_id("comments")
     with pytest.raises(BadInput, match=message):
         warehouse.overwrite("comments", WEIBO, frame.lazy() if lazy else frame)
-    assert warehouse.snapshot("comments") == before
+    assert warehouse.get_snapshot_id("comments") == before
     assert_frame_equal(held(), build("before"))
 
 
@@ -109,7 +109,7 @@ def test_rows_that_cannot_be_read_again_are_not_half_published(tables: Path, fai
     """A source that breaks off under the sink changes nothing, then or later: polars commits beside the sink."""
     for _ in range(12):  # one in ten was published before the guard
         warehouse.overwrite("comments", WEIBO, build("before"))
-        before, reads = warehouse.snapshot("comments"), []
+        before, reads = warehouse.get_snapshot_id("comments"), []
 
         def read(frame: pl.DataFrame, reads: list[int] = reads) -> pl.DataFrame:
             reads.append(1)
@@ -120,7 +120,7 @@ def test_rows_that_cannot_be_read_again_are_not_half_published(tables: Path, fai
         with pytest.raises(Retry):
             warehouse.overwrite("comments", WEIBO, build("a", "b").lazy().map_batches(read))
         time.sleep(0.1)
-        assert warehouse.snapshot("comments") == before
+        assert warehouse.get_snapshot_id("comments") == before
     assert_frame_equal(held(), build("before"))
 
 
@@ -145,10 +145,10 @@ def test_a_slice_without_columns_is_refused(tables: Path, partition: dict[str, s
 
 def test_a_slice_takes_iso_days_and_leaves_out_none() -> None:
     """A day may be given as text, and a column that is None is open."""
-    assert warehouse.slice_of(source="weibo", day="2026-11-19", origin=None) == {"source": "weibo", "day": DAY}
-    assert warehouse.slice_of(day=date(2026, 1, 2)) == {"day": date(2026, 1, 2)}
+    assert warehouse.make_slice(source="weibo", day="2026-11-19", origin=None) == {"source": "weibo", "day": DAY}
+    assert warehouse.make_slice(day=date(2026, 1, 2)) == {"day": date(2026, 1, 2)}
     with pytest.raises(BadInput, match="YYYY-MM-DD"):
-        warehouse.slice_of(day="20261119")
+        warehouse.make_slice(day="20261119")
 
 
 def test_replace_is_given_the_present_rows_of_its_slice(tables: Path) -> None:
@@ -204,7 +204,7 @@ def test_partitions_may_be_written_at_once_by_one_frame(tables: Path) -> None:
     for _ in range(2):
         warehouse.overwrite("comments", {"day": DAY}, frame, run_id="scheduled__1")
     assert_frame_equal(held(), frame)
-    current = warehouse.table("comments").current_snapshot()
+    current = warehouse.load_table("comments").current_snapshot()
     assert current is not None
     assert current.summary is not None
     assert current.summary["undertone.run_id"] == "scheduled__1"

@@ -14,31 +14,31 @@ from tests.support.filled import DAY, filled
 
 def test_bytes_add_up_in_a_thread() -> None:
     """Bytes of all slices add up; another thread counts its own."""
-    before, other = warehouse.bytes_written(), []
+    before, other = warehouse.count_bytes_written(), []
 
     def record_elsewhere() -> None:
         write.record_write("tokens", {"day": "2026-11-19"}, 1, 1000, 0.1, "r1")
-        other.append(warehouse.bytes_written())
+        other.append(warehouse.count_bytes_written())
 
     write.record_write("tokens", {"day": "2026-11-19"}, 1, 70, 0.1, "r1")
     thread = threading.Thread(target=record_elsewhere)
     thread.start()
     thread.join()
     write.record_write("scores", {"day": "2026-11-19"}, 2, 7, 0.1, "r1")
-    assert warehouse.bytes_written() - before == 77
+    assert warehouse.count_bytes_written() - before == 77
     assert other == [1000]
 
 
 def test_a_write_counts_the_bytes_of_its_files(tables: Path, caplog: pytest.LogCaptureFixture) -> None:
     """What is counted and logged is the size of the Parquet files that the table got; emptying a slice writes none."""
     caplog.set_level(logging.INFO, logger="pipeline")
-    before, partition = warehouse.bytes_written(), warehouse.slice_of(source="weibo", day=DAY)
+    before, partition = warehouse.count_bytes_written(), warehouse.make_slice(source="weibo", day=DAY)
     warehouse.overwrite("comments", partition, filled("comments", {"text": "one"}, {"text": "two"}), "r1")
     size = sum(path.stat().st_size for path in tables.glob("warehouse/**/*.parquet"))
-    assert warehouse.bytes_written() - before == size > 0
+    assert warehouse.count_bytes_written() - before == size > 0
     assert "comments: 2 rows in" in caplog.messages[-1]
     warehouse.overwrite("comments", partition, empty("comments"), "r1")
-    assert warehouse.bytes_written() - before == size
+    assert warehouse.count_bytes_written() - before == size
 
 
 def test_a_slice_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,7 +2,7 @@
 
 User ids become keyed HMACs, or are dropped where no key is set: an unkeyed hash of a numeric id is undone by trying
 all ids. Nicknames, avatars and regions are cut out of raw pages before they are stored. Phones, cards, mails and the
-like become typed tokens in texts (`particulars`), and surrogates in ids and file names, which must stay different.
+like become typed tokens in texts (`find_particulars`), and surrogates in ids and file names, which must stay different.
 Names of public persons stay: the papers need them. There is no name recogniser: a private name written as plain text
 survives, and the data card must say so.
 """
@@ -17,19 +17,19 @@ from urllib.parse import unquote
 
 import polars as pl
 
-from pipeline.collect.privacy.particulars import particulars, scrub
+from pipeline.collect.privacy.particulars import find_particulars, scrub
 
 
-def surrogate(source: str, user: str | None, key: bytes | None) -> str | None:
+def hash_user(source: str, user: str | None, key: bytes | None) -> str | None:
     """HMAC-SHA256 of a user id under the installation's key, cut to 128 bits; None without id or key."""
     if not user or not key:
         return None
     return hmac.new(key, f"undertone:v1:{source}:{user}".encode(), hashlib.sha256).hexdigest()[:32]
 
 
-def surrogates(users: pl.Series, source: str, key: bytes | None) -> pl.Series:
-    """`surrogate` for a column."""
-    hashed = {user: surrogate(source, user, key) for user in users.drop_nulls().unique()}
+def hash_users(users: pl.Series, source: str, key: bytes | None) -> pl.Series:
+    """Hash a column of user ids."""
+    hashed = {user: hash_user(source, user, key) for user in users.drop_nulls().unique()}
     return users.replace_strict(hashed, default=None, return_dtype=pl.String)
 
 
@@ -52,7 +52,7 @@ def scrub_id(value: str, source: str, key: bytes | None) -> str:
     if _SURROGATE.fullmatch(value):
         return value
     if _PLAIN_ID.fullmatch(value):
-        is_personal = source not in _RULES and _PERSONAL_DIGITS.fullmatch(value) and bool(particulars(value))
+        is_personal = source not in _RULES and _PERSONAL_DIGITS.fullmatch(value) and bool(find_particulars(value))
     else:
         is_personal = any(_IN_IDS & _find_tokens(text) for text in {value, unquote(value)})
     return f"anon-{_digest(source, value, key)}" if is_personal else value
@@ -61,7 +61,7 @@ def scrub_id(value: str, source: str, key: bytes | None) -> str:
 def _find_tokens(value: str) -> set[str]:
     """Kinds of particulars in an id. What an address holds is looked for part by part."""
     parts = re.split(r"[/?&=#;]+", value) if "://" in value else [value]
-    return {token for part in parts for _, _, token in particulars(part)}
+    return {token for part in parts for _, _, token in find_particulars(part)}
 
 
 @lru_cache(maxsize=1 << 16)
@@ -87,7 +87,7 @@ def scrub_ids(ids: pl.Series, source: str, key: bytes | None) -> pl.Series:
 def scrub_file_name(name: str, key: bytes | None) -> str:
     """The name of a file or folder; a surrogate with its ending where the name holds something private."""
     path = PurePath(name)
-    is_personal = any(token in _IN_IDS | {"HANDLE"} for _, _, token in particulars(path.stem))
+    is_personal = any(token in _IN_IDS | {"HANDLE"} for _, _, token in find_particulars(path.stem))
     return f"anon-{_digest('file', name, key)}{path.suffix}" if is_personal else name
 
 
@@ -148,7 +148,7 @@ def redact(node: Any, source: str, key: bytes | None) -> Any:
         if name in rule.persons and isinstance(value, dict):
             redacted[name] = _hash_person(value, source, key)
         elif name in rule.ids:
-            redacted[name] = surrogate(source, str(value), key) if value else None
+            redacted[name] = hash_user(source, str(value), key) if value else None
         elif isinstance(value, str):
             redacted[name] = _redact_text(name, value, source, key)
         else:
@@ -168,4 +168,4 @@ def _hash_person(value: dict[str, Any], source: str, key: bytes | None) -> dict[
     member = value.get("member")
     inner = member if isinstance(member, dict) else value
     name = next((name for name in _PERSON_IDS if inner.get(name)), None)
-    return {name: surrogate(source, str(inner[name]), key)} if name else {}
+    return {name: hash_user(source, str(inner[name]), key)} if name else {}

@@ -45,7 +45,7 @@ class Form(NamedTuple):
         return self.begins[start], self.ends[end - 1]
 
 
-def plain_form(text: str, *, markup: bool = False) -> Form:
+def reveal(text: str, *, markup: bool = False) -> Form:
     """The text as its reader sees it; with `markup` also without inline tags, and with entities decoded."""
     is_markup = markup and ("&" in text or "<" in text)
     if not is_markup and not _ODD.search(text):

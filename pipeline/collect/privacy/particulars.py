@@ -14,7 +14,7 @@ from itertools import islice
 
 import polars as pl
 
-from pipeline.collect.privacy.disguises import plain_form
+from pipeline.collect.privacy.disguises import reveal
 from pipeline.collect.privacy.numbers import Span, find_numbers, find_spelled
 
 TOKENS = ("URL", "EMAIL", "ID", "PHONE", "CARD", "IBAN", "IP", "PLATE", "HANDLE", "MENTION")
@@ -118,9 +118,9 @@ _DISGUISE = (
 Finder = Callable[[str], Iterator[Span]]
 
 
-def particulars(text: str, *, markup: bool = False) -> list[Span]:
+def find_particulars(text: str, *, markup: bool = False) -> list[Span]:
     """Where private particulars stand in a text: start, end and token ("" for the prefix of a reply), in order."""
-    form = plain_form(text, markup=markup)
+    form = reveal(text, markup=markup)
     spans = [(*form.span(start, end), token) for start, end, token in _search(form.text)]
     for tags in _TAGS.finditer(text) if form.begins is not None else ():
         spelled = "".join(chr(ord(tag) - 0xE0000) for tag in tags[0])  # in characters that are not visible
@@ -230,7 +230,7 @@ def scrub(text: str, counts: Counter[str] | None = None, *, markup: bool = False
     """The text with private particulars replaced by [URL], [EMAIL], [PHONE] and the other `TOKENS`."""
     counts = Counter() if counts is None else counts
     for _ in range(_ROUNDS):
-        if not (spans := particulars(text, markup=markup)):
+        if not (spans := find_particulars(text, markup=markup)):
             return text
         parts, place = [], 0
         for start, end, token in spans:

@@ -1,4 +1,4 @@
-"""The five sites. An adapter is a module with `parse`, `next_url`, `ADAPTER` and `START`, all pure."""
+"""The five sites. An adapter is a module with `parse`, `find_next_url`, `ADAPTER` and `START`, all pure."""
 
 from datetime import datetime
 from types import ModuleType
@@ -11,7 +11,7 @@ from pipeline.errors import BadInput, SchemaDrift
 ADAPTERS = {"weibo": weibo, "netease": netease, "bilibili": bilibili, "zhihu": zhihu, "tencent_news": tencent_news}
 
 
-def adapter(source: str) -> ModuleType:
+def get_adapter(source: str) -> ModuleType:
     """The adapter of a site."""
     if source not in ADAPTERS:
         raise BadInput(f"no adapter for source {source!r}; there are {', '.join(ADAPTERS)}")
@@ -25,7 +25,7 @@ _ODD = (AttributeError, TypeError, KeyError, ValueError, IndexError, OverflowErr
 def parse(source: str, body: dict[str, Any], url: str, fetched_at: datetime | None) -> Page:
     """Records of one redacted page; Refused for a refusal inside it, SchemaDrift for any other shape."""
     try:
-        page: Page = adapter(source).parse(body, url, fetched_at)
+        page: Page = get_adapter(source).parse(body, url, fetched_at)
         records: list[Article | Comment] = [*page.articles, *page.comments]
         for record in records:
             refuse_odd(record, source)
@@ -34,10 +34,10 @@ def parse(source: str, body: dict[str, Any], url: str, fetched_at: datetime | No
     return page
 
 
-def next_url(source: str, body: dict[str, Any], url: str) -> str | None:
+def find_next_url(source: str, body: dict[str, Any], url: str) -> str | None:
     """Address of the page after this one, None at the end."""
     try:
-        after: str | None = adapter(source).next_url(body, url)
+        after: str | None = get_adapter(source).find_next_url(body, url)
     except _ODD as why:
         raise SchemaDrift(f"{source}: the cursor has another shape than its adapter knows ({why!r})") from why
     return after

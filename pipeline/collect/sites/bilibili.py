@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from pipeline.collect.sites.record import Article, Comment, Page, count, moment, need, refuse, set_query, text_id
+from pipeline.collect.sites.record import Article, Comment, Page, count, need, parse_id, parse_time, refuse, set_query
 
 ADAPTER = "bilibili/1"
 START = None
@@ -43,7 +43,7 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
     return page
 
 
-def next_url(body: dict[str, Any], url: str) -> str | None:
+def find_next_url(body: dict[str, Any], url: str) -> str | None:
     """Address of the next page, None at the end."""
     data = body.get("data") or {}
     if cursor := data.get("cursor"):
@@ -71,17 +71,17 @@ def _add(page: Page, reply: dict[str, Any], *, hot: bool) -> None:
 
 def _comment(reply: dict[str, Any], comment_id: str, hot: bool) -> Comment:
     content = need(reply, "content", dict, "bilibili")
-    parent = text_id(reply.get("parent_str") or reply.get("parent"))
+    parent = parse_id(reply.get("parent_str") or reply.get("parent"))
     return Comment(
         thread_id=str(need(reply, "oid", (int, str), "bilibili")),
         comment_id=comment_id,
         parent_id=parent,
-        root_id=text_id(reply.get("root_str") or reply.get("root")),
+        root_id=parse_id(reply.get("root_str") or reply.get("root")),
         text=_REPLY_PREFIX.sub("", need(content, "message", str, "bilibili")),
         like_count=count(reply.get("like")),
         reply_count=count(reply.get("rcount")),
-        created_at=moment(reply.get("ctime")),
-        user=text_id(reply.get("mid")),
+        created_at=parse_time(reply.get("ctime")),
+        user=parse_id(reply.get("mid")),
         is_hot=hot,
         row_key=comment_id,
     )

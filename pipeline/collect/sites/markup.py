@@ -54,7 +54,7 @@ class _Text(HTMLParser):
             self.parts.append(data)
 
 
-def text_of(markup: str) -> str:
+def extract_text(markup: str) -> str:
     """The text of an HTML fragment: entities decoded, alt texts kept, other tags gone, blank ends stripped."""
     if "<" not in markup and "&" not in markup:
         return markup.strip()

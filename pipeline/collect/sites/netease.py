@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from pipeline.collect.sites.record import Article, Comment, Page, count, moment, need, refuse, set_query, text_id
+from pipeline.collect.sites.record import Article, Comment, Page, count, need, parse_id, parse_time, refuse, set_query
 from pipeline.errors import SchemaDrift
 
 ADAPTER = "netease/1"
@@ -41,7 +41,7 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
     return page
 
 
-def next_url(body: dict[str, Any], url: str) -> str | None:
+def find_next_url(body: dict[str, Any], url: str) -> str | None:
     """Address of the next page, None at the end."""
     comments = body.get("comments") or []
     if not body.get("more") or not comments:
@@ -66,7 +66,7 @@ def _song(song: dict[str, Any]) -> Article:
 
 def _comment(item: dict[str, Any], song: str, hot: bool) -> Comment:
     answered: dict[str, Any] = next(iter(item.get("beReplied") or []), {})
-    parent = text_id(item.get("parentCommentId")) or text_id(answered.get("beRepliedCommentId"))
+    parent = parse_id(item.get("parentCommentId")) or parse_id(answered.get("beRepliedCommentId"))
     comment_id = str(need(item, "commentId", int, "netease"))
     return Comment(
         thread_id=song,
@@ -76,8 +76,8 @@ def _comment(item: dict[str, Any], song: str, hot: bool) -> Comment:
         context=answered.get("content"),
         text=need(item, "content", str, "netease"),
         like_count=count(item.get("likedCount")),
-        created_at=moment(item.get("time"), 1000),
-        user=text_id((item.get("user") or {}).get("userId")),
+        created_at=parse_time(item.get("time"), 1000),
+        user=parse_id((item.get("user") or {}).get("userId")),
         is_hot=hot,
         row_key=comment_id,
     )

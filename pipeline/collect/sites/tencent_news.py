@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from pipeline.collect.sites.markup import text_of
-from pipeline.collect.sites.record import Article, Comment, Page, count, moment, need, refuse, set_query, text_id
+from pipeline.collect.sites.markup import extract_text
+from pipeline.collect.sites.record import Article, Comment, Page, count, need, parse_id, parse_time, refuse, set_query
 from pipeline.errors import SchemaDrift
 
 ADAPTER = "tencent_news/1"
@@ -21,7 +21,7 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
     """One page to records."""
     if "comment_id" in body and "title" in body:
         thread_id = str(need(body, "comment_id", (int, str), "tencent_news"))
-        title, text = need(body, "title", str, "tencent_news"), text_of(str(body.get("content") or ""))
+        title, text = need(body, "title", str, "tencent_news"), extract_text(str(body.get("content") or ""))
         return Page(articles=[Article(thread_id=thread_id, title=title, text=text, category=body.get("catalog1"))])
     if "errCode" not in body and "ret" not in body:
         raise SchemaDrift("tencent_news: neither errCode nor ret nor an article; the adapter needs an update")
@@ -32,7 +32,7 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
     return _parse_second(need(body, "comments", dict, "tencent_news"), url)
 
 
-def next_url(body: dict[str, Any], url: str) -> str | None:
+def find_next_url(body: dict[str, Any], url: str) -> str | None:
     """Address of the next page, None at the end. Generation 2 is read page by page as given: its paging is unproven."""
     data = body.get("data") or {}
     last = data.get("last")
@@ -53,13 +53,13 @@ def _old(item: dict[str, Any], thread: str) -> Comment:
     return Comment(
         thread_id=thread,
         comment_id=comment_id,
-        parent_id=text_id(item.get("parent")),
-        root_id=text_id(item.get("rootid")),
-        text=text_of(need(item, "content", str, "tencent_news")),
+        parent_id=parse_id(item.get("parent")),
+        root_id=parse_id(item.get("rootid")),
+        text=extract_text(need(item, "content", str, "tencent_news")),
         like_count=count(item.get("up")),
         reply_count=count(item.get("orireplynum")),
-        created_at=moment(item.get("time")),
-        user=text_id(item.get("userid")),
+        created_at=parse_time(item.get("time")),
+        user=parse_id(item.get("userid")),
         row_key=comment_id,
     )
 
@@ -82,16 +82,16 @@ def _new(item: dict[str, Any], thread: str, root: str | None, hot: bool) -> Comm
     text = item.get("reply_content") or item.get("content")
     if not isinstance(text, str):
         raise SchemaDrift("tencent_news: a comment has neither reply_content nor content")
-    comment_id = text_id(item.get("reply_id")) or str(need(item, "commentid", str, "tencent_news"))
+    comment_id = parse_id(item.get("reply_id")) or str(need(item, "commentid", str, "tencent_news"))
     return Comment(
         thread_id=thread,
         comment_id=comment_id,
         parent_id=root,
         root_id=root,
-        text=text_of(text),
+        text=extract_text(text),
         like_count=count(item.get("agree_count")),
-        created_at=moment(item.get("pub_time") or item.get("time")),
-        user=text_id(item.get("userid")),
+        created_at=parse_time(item.get("pub_time") or item.get("time")),
+        user=parse_id(item.get("userid")),
         is_hot=hot,
         row_key=comment_id,
     )

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from pipeline.collect.sites.markup import text_of
-from pipeline.collect.sites.record import Article, Comment, Page, count, need, refuse, set_query, text_id
+from pipeline.collect.sites.markup import extract_text
+from pipeline.collect.sites.record import Article, Comment, Page, count, need, parse_id, refuse, set_query
 from pipeline.errors import SchemaDrift
 
 ADAPTER = "weibo/1"
@@ -31,22 +31,22 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
     if isinstance(data, dict) and "text" in data and "user" in data:
         long = data.get("longTextContent") or (data.get("longText") or {}).get("longTextContent")
         thread_id = str(need(data, "id", (int, str), "weibo"))
-        return Page(articles=[Article(thread_id=thread_id, title=None, text=text_of(long or data["text"]))])
+        return Page(articles=[Article(thread_id=thread_id, title=None, text=extract_text(long or data["text"]))])
     query = parse_qs(urlsplit(url).query)
     thread = next(iter(query.get("id") or query.get("mid") or []), None)
     items = data if isinstance(data, list) else need(data, "data", list, "weibo")
     page = Page()
     for item in items:
-        post = thread or text_id(item.get("thread_id"))
+        post = thread or parse_id(item.get("thread_id"))
         if post is None:  # hotFlowChild names only the comment (cid); our fetcher keeps the post id in the address
             raise SchemaDrift(f"weibo: the address {urlsplit(url).path} names no post (id=…)")
         page.comments.append(_comment(item, post, None, fetched_at))
         replies = item.get("comments") or []  # a preview, or false
-        page.comments += [_comment(reply, post, text_id(item.get("id")), fetched_at) for reply in replies]
+        page.comments += [_comment(reply, post, parse_id(item.get("id")), fetched_at) for reply in replies]
     return page
 
 
-def next_url(body: dict[str, Any], url: str) -> str | None:
+def find_next_url(body: dict[str, Any], url: str) -> str | None:
     """Address of the next page, None at the end. max_id_type comes from the answer: it flips to 1 after ~15 pages."""
     data = body.get("data")
     cursor = data if isinstance(data, dict) else body
@@ -57,18 +57,18 @@ def next_url(body: dict[str, Any], url: str) -> str | None:
 
 def _comment(item: dict[str, Any], thread: str, parent: str | None, fetched_at: datetime | None) -> Comment:
     comment_id = str(need(item, "id", (int, str), "weibo"))
-    root = text_id(item.get("rootidstr") or item.get("rootid"))
-    parent = text_id(item.get("reply_id")) or parent or (root if root != comment_id else None)
+    root = parse_id(item.get("rootidstr") or item.get("rootid"))
+    parent = parse_id(item.get("reply_id")) or parent or (root if root != comment_id else None)
     return Comment(
         thread_id=thread,
         comment_id=comment_id,
         parent_id=parent,
         root_id=root if parent else None,
-        text=_REPLY_PREFIX.sub("", text_of(need(item, "text", str, "weibo"))),
+        text=_REPLY_PREFIX.sub("", extract_text(need(item, "text", str, "weibo"))),
         like_count=count(item.get("like_count", item.get("like_counts"))),
         reply_count=count(item.get("total_number")),
         created_at=_time(item.get("created_at"), fetched_at),
-        user=text_id((item.get("user") or {}).get("id")),
+        user=parse_id((item.get("user") or {}).get("id")),
         row_key=comment_id,
     )
 

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from pipeline.collect.sites.markup import text_of
-from pipeline.collect.sites.record import Article, Comment, Page, count, moment, need, refuse, text_id
+from pipeline.collect.sites.markup import extract_text
+from pipeline.collect.sites.record import Article, Comment, Page, count, need, parse_id, parse_time, refuse
 from pipeline.errors import SchemaDrift
 
 ADAPTER = "zhihu/1"
@@ -29,7 +29,7 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
     if "question" in body and "content" in body:
         thread_id = str(need(body, "id", (int, str), "zhihu"))
         title = str(need(need(body, "question", dict, "zhihu"), "title", str, "zhihu"))
-        text = text_of(need(body, "content", str, "zhihu"))
+        text = extract_text(need(body, "content", str, "zhihu"))
         return Page(articles=[Article(thread_id=thread_id, title=title, text=text)])
     items = need(body, "data", list, "zhihu")
     if not (thread := _THREAD.search(url)):
@@ -40,7 +40,7 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
     return page
 
 
-def next_url(body: dict[str, Any], url: str) -> str | None:
+def find_next_url(body: dict[str, Any], url: str) -> str | None:
     """Address of the next page as the site gives it (its offsets are opaque), None at the end."""
     paging = body.get("paging") or {}
     following = paging.get("next")
@@ -65,12 +65,12 @@ def _comment(item: dict[str, Any], comment_id: str, thread: str) -> Comment:
     return Comment(
         thread_id=thread,
         comment_id=comment_id,
-        parent_id=text_id(item.get("reply_comment_id")),
-        root_id=text_id(item.get("reply_root_comment_id")),
-        text=text_of(need(item, "content", str, "zhihu")),
+        parent_id=parse_id(item.get("reply_comment_id")),
+        root_id=parse_id(item.get("reply_root_comment_id")),
+        text=extract_text(need(item, "content", str, "zhihu")),
         like_count=count(item.get("like_count")),
         reply_count=count(item.get("child_comment_count")),
-        created_at=moment(item.get("created_time")),
-        user=text_id(author.get("id") or (author.get("member") or {}).get("id")),
+        created_at=parse_time(item.get("created_time")),
+        user=parse_id(author.get("id") or (author.get("member") or {}).get("id")),
         row_key=comment_id,
     )

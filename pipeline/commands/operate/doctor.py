@@ -90,9 +90,9 @@ def _examine_encoder() -> Result:
         remedy = f"fetch it with HF_HUB_OFFLINE=0: hf download {hub} --revision {revision or '<commit>'}"
         return isinstance(path, str) and bool(revision), name, remedy
     try:
-        from pipeline.models.encoder import EMBEDDED_SHA256, embedded_folder
+        from pipeline.models.encoder import EMBEDDED_SHA256, locate_embedded
 
-        return True, f"{embedded_folder()} ({EMBEDDED_SHA256[:12]})" if name == "embedded" else name, ""
+        return True, f"{locate_embedded()} ({EMBEDDED_SHA256[:12]})" if name == "embedded" else name, ""
     except (UndertoneError, ImportError) as error:
         return False, str(error), _TRAIN
 
@@ -129,9 +129,9 @@ def _examine_user_key() -> Result:
 
 
 def _examine_tables() -> Result:
-    warehouse.table("comments")  # without a catalog this says so once
+    warehouse.load_table("comments")  # without a catalog this says so once
     counts, broken = {}, []
-    for name in warehouse.names():
+    for name in warehouse.list_tables():
         try:
             counts[name] = int(warehouse.scan(name).select(pl.len()).collect().item())
         except Exception as error:  # noqa: BLE001 - each broken table is named

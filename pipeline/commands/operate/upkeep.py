@@ -85,7 +85,7 @@ def check(
             console.say(f"{len(damaged)} files are damaged" if damaged else "every file is as it was written")
         raise typer.Exit(1 if damaged else 0)
     is_failed = False
-    for name in warehouse.checks():
+    for name in warehouse.list_checks():
         rows = warehouse.run_check(name)
         is_failed |= bool(rows)
         console.out.print(f"{'FAILED' if rows else 'holds '}  {name}", markup=False)

@@ -137,7 +137,7 @@ def page(day: Day = "") -> None:
     for trained_on in SUBTASKS:
         model_id = readers.load_model(None, trained_on, day).model_id
         for tested_on in SUBTASKS:
-            retry(partial(readers.cross_evaluate, day, trained_on, tested_on, model_id, this_run()))
+            retry(partial(readers.evaluate_crossed, day, trained_on, tested_on, model_id, this_run()))
     typer.echo(page.write(day))
 
 

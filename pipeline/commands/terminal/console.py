@@ -33,7 +33,7 @@ def logging_to_stderr(verbose: bool, as_json: bool = False) -> None:
     show_with(show_lines if as_json else show_progress)
     if as_json:
         for handler in logging.getLogger().handlers:
-            handler.setFormatter(logs.json_lines())
+            handler.setFormatter(logs.create_formatter())
 
 
 def prepare_streams() -> None:
@@ -71,7 +71,7 @@ def take_left_out() -> dict[str, object]:
     """Return what the command left out, once: for the JSON object that it prints, else for a last object."""
     if _IS_TAKEN:
         return {}
-    if facts := left_out.facts():
+    if facts := left_out.summarise():
         _IS_TAKEN.append(True)
     return facts
 
@@ -79,7 +79,7 @@ def take_left_out() -> dict[str, object]:
 def say_left_out(*, as_json: bool) -> None:
     """Print what the command left out, by reason, as lines; with `as_json` also as a last JSON object."""
     facts = take_left_out() if as_json else {}
-    for line in left_out.lines():
+    for line in left_out.list_lines():
         say(line)
     if facts:
         out.file.write(json.dumps(facts, ensure_ascii=False) + "\n")

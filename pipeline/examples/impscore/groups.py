@@ -57,7 +57,7 @@ def add_split(groups: pl.DataFrame) -> pl.DataFrame:
     return groups.with_columns(split=pl.col("group").replace_strict(split_of, return_dtype=pl.String))
 
 
-def majority_language() -> pl.Expr:
+def find_language() -> pl.Expr:
     """Return the language of most sentences of a group, so that one measure compares all of them."""
     return detect_language().mode().sort().first().over("group")
 

@@ -17,7 +17,7 @@ from pipeline.examples.impscore.clusters import add_clusters
 from pipeline.examples.impscore.negatives import DROPPED, add_negatives
 from pipeline.examples.splits import NAMES, SEED, add_split
 from pipeline.io.rows import read_chunks
-from pipeline.llm.questions.explicit import implicit_of, parse
+from pipeline.llm.questions.explicit import parse, parse_implicit
 from pipeline.tables import SOURCE, TABLES
 from pipeline.text.language import detect_language
 
@@ -55,7 +55,7 @@ def pair_completions(
     is_old = pl.col("prompt_version").ne_missing(in_force)
     for row in completions.sort(is_old, "attempt", "completion_id").iter_rows(named=True):
         source, key = row["source"], row["completion_id"]
-        implicit = implicit_of(row["messages"])
+        implicit = parse_implicit(row["messages"])
         question = (source, row["model"], row["prompt"], implicit)
         if question in answered:
             dropped.append((source, "later_attempt", key))

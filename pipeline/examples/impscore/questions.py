@@ -40,7 +40,7 @@ def _parse_question(entry: dict[str, Any], location: str) -> dict[str, Any]:
     return {"reference": reference, "options": options, "answer": answer}
 
 
-def from_groups(groups: pl.DataFrame, options: int = OPTIONS, seed: int = SEED) -> pl.DataFrame:
+def build_questions(groups: pl.DataFrame, options: int = OPTIONS, seed: int = SEED) -> pl.DataFrame:
     """Build a question from each graded group: which most implicit sentence means its most explicit one?
 
     The wrong options are drawn from other groups, and so is the index of the right one. Returns rows as of `read`, and

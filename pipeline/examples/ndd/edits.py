@@ -67,7 +67,7 @@ Keys = Callable[[Sentence, int], Pair | None]
 """What a positive word shares with a word, and what no negative one has; None for a word that stays out."""
 
 
-def from_tokens(sentence_id: str, tokens: Sequence[Token]) -> Sentence:
+def convert_tokens(sentence_id: str, tokens: Sequence[Token]) -> Sentence:
     """Convert tokens of an English tagger (`text.tagging`), which gives no tense: the form of a verb decides.
 
     The lemma itself is taken for an infinitive, -ing and -s for present tense, anything else for past. On UD EWT's test

@@ -92,7 +92,7 @@ def _parse_similarity(value: object, location: str) -> float:
     return number
 
 
-def overlap(first_words: Sequence[str], second_words: Sequence[str]) -> float:
+def measure_overlap(first_words: Sequence[str], second_words: Sequence[str]) -> float:
     """Compute the share of the shorter sentence's words in the longest common subsequence: from 0 to 1.
 
     Capitals count, and marks are words. Bit i of the row is 0 where the word at i of `first_words` makes the
@@ -112,5 +112,5 @@ def overlap(first_words: Sequence[str], second_words: Sequence[str]) -> float:
 
 def add_overlap(pairs: pl.DataFrame) -> pl.DataFrame:
     """Add `overlap` to pairs with one_words and other_words."""
-    values = [overlap(*words) for words in pairs.select("one_words", "other_words").iter_rows()]
+    values = [measure_overlap(*words) for words in pairs.select("one_words", "other_words").iter_rows()]
     return pairs.with_columns(overlap=pl.Series(values, dtype=pl.Float64))

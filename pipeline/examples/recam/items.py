@@ -87,7 +87,7 @@ def write(path: Path, items: pl.DataFrame) -> None:
     write_text(path, "".join(lines))
 
 
-def right_option() -> pl.Expr:
+def select_right_option() -> pl.Expr:
     """Return the right option of each item."""
     return pl.col("options").list.get(pl.col("label")).alias("answer")
 
@@ -130,7 +130,7 @@ def compute_statistics(items: pl.DataFrame) -> pl.DataFrame:
     measures = {
         "items": pl.len(),
         "articles": normalise().n_unique(),
-        "right_words": right_option().str.to_lowercase().n_unique(),
+        "right_words": select_right_option().str.to_lowercase().n_unique(),
         "options": pl.col("options").explode().str.to_lowercase().n_unique(),
         "words_of_passage": passage_words.mean(),
         "longest_passage": passage_words.max(),

@@ -21,8 +21,8 @@ import sqlalchemy as sa
 from pipeline.errors import BadInput, Missing
 from pipeline.llm.ledger import owners, tables
 from pipeline.llm.ledger.cost import Budget, Call
-from pipeline.llm.request import Request, as_json
-from pipeline.llm.service.replies import printable
+from pipeline.llm.request import Request, dump_json
+from pipeline.llm.service.replies import make_printable
 from pipeline.private import make_folder
 from pipeline.text.redact import mask_secrets
 
@@ -140,7 +140,7 @@ def claim(engine: sa.Engine, requests: Mapping[str, Request], budget: Budget, ow
                 spent += reserves[key]
                 claims.claimed.append(key)
         row = {"owner": owner, "run_id": budget.run_id, "lease": now + lease}
-        texts = {key: as_json(requests[key]._asdict()) if is_batch else None for key in claims.claimed}
+        texts = {key: dump_json(requests[key]._asdict()) if is_batch else None for key in claims.claimed}
         if texts:
             rows = [{**row, "key": key, "reserved_usd": reserves[key], "request": text} for key, text in texts.items()]
             con.execute(sa.insert(tables.claims), rows)
@@ -333,7 +333,7 @@ def _build_call_row(call: Call, run_id: str) -> dict[str, Any]:
     names = ("outcome", "status", "retries", "input_tokens", "output_tokens", "began_at", "ended_at")
     row = {name: getattr(call.reply, name) for name in names}
     row |= {name: getattr(call, name) for name in ("key", "mode", "cost_usd", "guess")}
-    detail = call.reply.detail and printable(call.reply.detail)
+    detail = call.reply.detail and make_printable(call.reply.detail)
     return {**row, "run_id": run_id, "model": call.request.model, "detail": detail}
 
 

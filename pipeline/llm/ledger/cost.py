@@ -96,7 +96,7 @@ class Budget:
                 f'a file that UNDERTONE_LLM_PRICES names: ["{request.model}"] input = 0.5, output = 1.5 (USD per '
                 f"million tokens), noted = {dt.datetime.now(dt.UTC).date()}, each on a line of its own"
             )
-        return price.cost(*limits.bound(request, self.output_tokens), is_batch=is_batch) if price else 0.0
+        return price.cost(*limits.bound_tokens(request, self.output_tokens), is_batch=is_batch) if price else 0.0
 
     def bill(self, key: str, request: Request, reply: Reply, mode: str = "live") -> Call:
         """Return the call with its cost. Tokens that the server does not count, or cannot have used, cost the most.
@@ -107,7 +107,7 @@ class Budget:
         if reply.outcome not in ("answered", "malformed", "lost") and not reply.is_doubtful:
             reply = reply._replace(input_tokens=None, output_tokens=None)
             return Call(key, request, reply, None if price is None else 0.0, mode)
-        most = limits.bound(request, self.output_tokens)
+        most = limits.bound_tokens(request, self.output_tokens)
         counts = (reply.input_tokens, reply.output_tokens)
         guesses = [reply.usage_fault or ("no answer came, but perhaps it was billed" if reply.is_doubtful else "")]
         excess = [
@@ -141,7 +141,7 @@ def estimate(unanswered: Sequence[Request], cached: int, budget: Budget, *, is_b
     tokens = []
     for request in unanswered:
         size = sum(_PER_MESSAGE + count_tokens(str(message.get("content", ""))) for message in request.messages)
-        tokens.append((size, min(EXPECTED_OUTPUT, limits.output_limit(request, budget.output_tokens))))
+        tokens.append((size, min(EXPECTED_OUTPUT, limits.limit_output(request, budget.output_tokens))))
     input_tokens, output_tokens = (sum(pair[side] for pair in tokens) for side in (0, 1))
     prices = [price for request in unanswered if (price := budget.prices.get(request.model))]
     cost_usd = most_usd = None

@@ -22,7 +22,7 @@ def find_fault(**faults: bool) -> str | None:
     return next((name for name, is_fault in faults.items() if is_fault), None)
 
 
-def without_thinking(text: str) -> str:
+def strip_thinking(text: str) -> str:
     """Return the answer without its reasoning: `<think>...</think>`, to the end where that is cut off.
 
     Some servers give the opening tag to the model, so that the answer holds the closing one alone.
@@ -30,7 +30,7 @@ def without_thinking(text: str) -> str:
     return _THOUGHT.sub("", text).rpartition("</think>")[2]
 
 
-def objects(text: str) -> Iterator[dict[str, Any]]:
+def list_objects(text: str) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects in a text; a model may repeat the question's before its own."""
     end = tries = 0
     for brace in _BRACE.finditer(text):

@@ -100,7 +100,7 @@ class Parsed(NamedTuple):
     reason: str | None
 
 
-def implicit_of(messages_json: str) -> str:
+def parse_implicit(messages_json: str) -> str:
     """Return the sentence that stored messages ask about."""
     return str(json.loads(messages_json)[-1]["content"])
 
@@ -117,7 +117,7 @@ def parse(response: str, implicit: str, prompt_name: str) -> Parsed:
         `implicit` and 400 characters).
     """
     question, hint = _split_dialogue(implicit) if prompt_name.startswith("dialogue") else ("", implicit.strip())
-    text = _bare(answer.without_thinking(response))
+    text = _bare(answer.strip_thinking(response))
     if question:
         text = _bare(_without_question(text, question))
     reason = answer.find_fault(

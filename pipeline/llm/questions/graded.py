@@ -53,7 +53,7 @@ def parse(text: str, lang: str) -> Parsed:
 
     The group is a JSON object; reasoning, words or a code fence around it are passed over.
     """
-    entry = next(answer.objects(answer.without_thinking(text)), None)
+    entry = next(answer.list_objects(answer.strip_thinking(text)), None)
     values = entry.get("sentences") if entry else None
     if not isinstance(values, list) or not all(isinstance(value, str) and value.strip() for value in values):
         return Parsed(None, "malformed")

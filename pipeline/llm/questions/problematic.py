@@ -19,7 +19,7 @@ def parse(text: str) -> Answer:
 
     Reasoning in `<think>` and a label ("Answer:") before it are passed over.
     """
-    reply = answer.without_thinking(text)
+    reply = answer.strip_thinking(text)
     if _YES.match(reply):
         return "yes"
     return "no" if _NO.match(reply) else "other"

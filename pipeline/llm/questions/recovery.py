@@ -50,8 +50,8 @@ def parse(response: str, text: str, lang: str | None = None) -> Parsed:
         Both steps; or a reason: malformed, empty, refusal, echo (the meaning is the comment), other_language, too_long
         (either is, by the limit of `explicit.parse`).
     """
-    reply = answer.without_thinking(response)
-    entry = next((entry for entry in answer.objects(reply) if "meaning" in entry), None)
+    reply = answer.strip_thinking(response)
+    entry = next((entry for entry in answer.list_objects(reply) if "meaning" in entry), None)
     if entry is None:
         reason = explicit.parse(reply, text, "").reason
         return Parsed(None, None, reason if reason in {"empty", "refusal"} else "malformed")
@@ -83,6 +83,6 @@ def parse_choice(response: str, count: int) -> int | None:
 
     Reasoning in `<think>`, a label ("Answer:") and marks around the letter are passed over.
     """
-    match = _CHOICE.match(answer.without_thinking(response))
+    match = _CHOICE.match(answer.strip_thinking(response))
     place = LETTERS.index(match["letter"].upper()) if match else count
     return place if place < count else None

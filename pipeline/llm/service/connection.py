@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from pipeline.errors import BadInput
 from pipeline.llm.request import MODERATION, Request
 from pipeline.llm.service import limits, replies
-from pipeline.llm.service.replies import Reply, clean_text, printable
+from pipeline.llm.service.replies import Reply, clean_text, make_printable
 from pipeline.text.redact import mask_secrets
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Endpoint(NamedTuple):
 
     def clean(self, text: str) -> str:
         """Return a text from the endpoint without the key and control characters, shortened."""
-        return printable(mask_secrets(text, [self.api_key])[:500])
+        return make_printable(mask_secrets(text, [self.api_key])[:500])
 
 
 @contextmanager
@@ -66,7 +66,7 @@ def build_params(request: Request, output_tokens: int | None = None, name: str |
         return request.params
     is_new = request.model.rpartition("/")[2].startswith(_NEW_NAME)
     name = name or ("max_completion_tokens" if is_new else "max_tokens")
-    return {**request.params, name: limits.output_limit(request, output_tokens)}
+    return {**request.params, name: limits.limit_output(request, output_tokens)}
 
 
 class Sender(NamedTuple):

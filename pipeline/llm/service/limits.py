@@ -6,7 +6,7 @@ cut off says so (`finish_reason` is `length`). So answers of earlier versions st
 """
 
 from pipeline.errors import BadInput
-from pipeline.llm.request import MODERATION, Request, as_json
+from pipeline.llm.request import MODERATION, Request, dump_json
 
 OUTPUT_TOKENS = 2_048  # a sentence or two, and the thinking that some models put before it
 OUTPUT_TOKENS_OF = {"graded": 4_096, "recover": 4_096}  # by prompt, without its language: several sentences
@@ -26,10 +26,10 @@ _TEMPLATE = 256  # tokens that a server's chat template may add to all messages
 _MESSAGE = 16  # and to each
 
 
-def bound(request: Request, output_tokens: int | None = None) -> tuple[int, int]:
+def bound_tokens(request: Request, output_tokens: int | None = None) -> tuple[int, int]:
     """Bound the input and output tokens of a request: a token of input is at least one byte of what is sent."""
-    size = len(as_json([request.messages, request.params]).encode())
-    most_output = 0 if request.prompt == MODERATION else output_limit(request, output_tokens)
+    size = len(dump_json([request.messages, request.params]).encode())
+    most_output = 0 if request.prompt == MODERATION else limit_output(request, output_tokens)
     return size + _MESSAGE * len(request.messages) + _TEMPLATE, most_output
 
 
@@ -38,7 +38,7 @@ def is_doubtful(status: int) -> bool:
     return status == 408 or (status >= 500 and status != 503)
 
 
-def output_limit(request: Request, output_tokens: int | None = None) -> int:
+def limit_output(request: Request, output_tokens: int | None = None) -> int:
     """Return the output tokens of a request: its own limit, else `output_tokens`, else the limit of its prompt."""
     if own_limits := check_params(request):
         return max(own_limits)

@@ -113,7 +113,7 @@ def add_excerpt(reply: Reply, clean: Callable[[str], str]) -> Reply:
     return reply._replace(detail=clean(reply.detail) + excerpt, body=None)
 
 
-def printable(text: str) -> str:
+def make_printable(text: str) -> str:
     """Return a text in one line, without control characters for a terminal."""
     return "".join(c if c.isprintable() else " " for c in text)
 

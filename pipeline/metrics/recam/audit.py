@@ -18,7 +18,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.examples.recam.choices import assign_folds
-from pipeline.examples.recam.items import PLACEHOLDER, normalise, right_option
+from pipeline.examples.recam.items import PLACEHOLDER, normalise, select_right_option
 
 FOLDS = 5
 Floats = npt.NDArray[np.float64]
@@ -84,7 +84,7 @@ def audit(items: pl.DataFrame) -> pl.DataFrame:
         "article",
         "question",
         pl.col("options").list.eval(pl.element().str.strip_chars()).list.sort(),
-        gold=right_option().str.strip_chars(),
+        gold=select_right_option().str.strip_chars(),
     )
     ordered = trimmed.sort("article", "question", pl.col("options").list.join("\n"), "gold")
     labels = np.array([options.index(gold) for options, gold in ordered.select("options", "gold").iter_rows()])

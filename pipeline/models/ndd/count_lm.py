@@ -273,7 +273,7 @@ def fit(
     return CountLM(frequent_words, left_counts, right_counts, both_counts, is_folded, pruned=pruned)
 
 
-def with_cache(model: CountLM, share: float) -> CountLM:
+def set_cache(model: CountLM, share: float) -> CountLM:
     """Return the model with another share for the other words of a sentence; BadInput unless from 0 to below 1."""
     return replace(model, cache=share)
 
@@ -296,7 +296,7 @@ def load(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> CountLM:
     return CountLM(words, **tables, **options)
 
 
-def cross_entropy(model: CountLM, sentences: Sequence[Sentence]) -> HeldOut:
+def measure_cross_entropy(model: CountLM, sentences: Sequence[Sentence]) -> HeldOut:
     """Measure how well the model predicts each word of held-out sentences; unknown words count as one word.
 
     Only models of the same vocabulary can be compared: with fewer words more are unknown and easy to predict.

@@ -6,7 +6,7 @@
               score is the mean log probability of its pieces in the place, by a head tied to the word embeddings
 
 A passage longer than the window is read in several, which slide; an option's score is then the highest or the mean of
-them. The wrong-answer ensemble adds a second head, see `ensemble`.
+them. The wrong-answer ensemble adds a second head, see `combine_heads`.
 
 A model is its weights and JSON: the transformer's configuration and its tokenizer, so that the encoder that it was made
 of is not needed to load it.
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from pipeline.errors import BadInput, refuse_damage
-from pipeline.models.encoder import EMBEDDED, embedded_folder
+from pipeline.models.encoder import EMBEDDED, locate_embedded
 from pipeline.models.pinned import REMEDY, locate_files
 
 Style = Literal["filled", "masked"]
@@ -55,7 +55,7 @@ def load_transformer(name: str | Path = EMBEDDED, *, is_masked: bool = False) ->
     """
     from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 
-    files = locate_files(embedded_folder() if name == EMBEDDED else name)
+    files = locate_files(locate_embedded() if name == EMBEDDED else name)
     kind = AutoModelForMaskedLM if is_masked else AutoModel
     options = {"local_files_only": True, "trust_remote_code": False}
     weight_options = {"use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
@@ -309,7 +309,7 @@ def combine_windows(scores: Tensor, batch: Batch, over: Over) -> Tensor:
     return out.scatter_reduce(0, place, scores[rows, options], kind, include_self=False).view(-1, width)
 
 
-def ensemble(right: Tensor, wrong: Tensor | None, share: float) -> Tensor:
+def combine_heads(right: Tensor, wrong: Tensor | None, share: float) -> Tensor:
     """Compute log probabilities of the options, [n, 5], from the scores of two heads.
 
         p_o ∝ softmax(right)_o · (1 − σ(wrong_o))^share

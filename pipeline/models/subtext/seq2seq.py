@@ -19,7 +19,7 @@ from torch import Tensor
 from pipeline.errors import BadInput, refuse_damage
 from pipeline.io.atomic import create_folder
 from pipeline.models.decoding import Candidate, Decoding, Marks, State, decode
-from pipeline.models.pinned import REMEDY, folder_hash, locate_files
+from pipeline.models.pinned import REMEDY, hash_model_folder, locate_files
 
 Keep = Literal["end", "start"]
 
@@ -116,7 +116,7 @@ def save(model: Seq2Seq, folder: Path, facts: dict[str, Any]) -> str:
         model.module.save_pretrained(draft)
         model.tokenizer.save_pretrained(draft)
         (draft / "facts.json").write_text(text, encoding="utf-8")
-    return folder_hash(folder)
+    return hash_model_folder(folder)
 
 
 def check_folder(folder: Path) -> None:

@@ -51,7 +51,7 @@ def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[
     Raises:
         Missing: there are none.
     """
-    snapshot = warehouse.snapshot("articles")
+    snapshot = warehouse.get_snapshot_id("articles")
     parts = day_texts.plan_articles(_scan_commented(only, snapshot), rows_per_shard, snapshot)
     if not parts:
         of_source = f" of {only}" if only else ""
@@ -154,7 +154,7 @@ def publish(
     slices.parse_day(day)
     timer = runs.start(staged)
     rules = rules or Rules()
-    tokenized = warehouse.staged_rows("threads", staged) if staged else empty("threads").lazy()
+    tokenized = warehouse.scan_staged("threads", staged) if staged else empty("threads").lazy()
     articles = tokenized.select(*THREAD, "category", **_WORD_COUNTS).collect()
     corpus = commenting.build_corpus(articles, _count_words(articles), rules)
     columns = TABLES["threads"].schema.column_names()
@@ -162,7 +162,7 @@ def publish(
         is_source = pl.col("source") == source
         threads = corpus.threads.filter(is_source).select(*THREAD, "comment_count", "like_count", "split", "reason")
         rows = tokenized.filter(is_source).join(threads.lazy(), on=THREAD, how="inner")
-        partition = warehouse.slice_of(source=source)
+        partition = warehouse.make_slice(source=source)
         warehouse.overwrite("threads", partition, rows.select(columns), run_id)
         warehouse.overwrite("reference_comments", partition, corpus.references.filter(is_source), run_id)
         dropped, kept_count = corpus.dropped.filter(is_source), threads["split"].count()

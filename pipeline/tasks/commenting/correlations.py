@@ -117,7 +117,7 @@ def correlate(judged: pl.DataFrame, ratings: pl.DataFrame | None = None) -> pl.D
 def write_correlations(day: str, run_id: str = "cli") -> int:
     """Write the correlations of the tables to `studies`; return the row count, 0 without grades."""
     timer = runs.start()
-    partition = warehouse.slice_of(study=STUDY, day=day)
+    partition = warehouse.make_slice(study=STUDY, day=day)
     try:
         correlations = correlate(read_judged(), read_ratings())
     except Missing:

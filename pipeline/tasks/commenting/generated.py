@@ -224,7 +224,7 @@ def _write_comments(
     comments = comments.select(TABLES["generated_comments"].schema.column_names())
     for source in corpus.list_sources("generated_comments", articles["source"], pl.col("system") == system):
         is_source = pl.col("source") == source
-        partition = {**warehouse.slice_of(source=source), "system": system}
+        partition = {**warehouse.make_slice(source=source), "system": system}
         warehouse.overwrite("generated_comments", partition, comments.filter(is_source), run_id)
         source_articles = articles.filter(is_source)
         without_comment = source_articles.join(comments, on=THREAD, how="anti")

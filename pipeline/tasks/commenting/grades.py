@@ -118,7 +118,7 @@ def export(kind: Kind, folder: Path, raters: Sequence[str] = (), lang: str = "zh
     return projects.export(folder, tasks, quality.FORM, guidelines, sheets, lang)
 
 
-def give_tasks(
+def assign_tasks(
     kind: Kind, day: str, tool: Tool | Literal["none"], studio: Studio | None = None, run_id: str = "cli"
 ) -> int:
     """Give the comments of a set to raters through a tool, each once; return the task count. `none` gives nothing."""
@@ -226,7 +226,7 @@ def prune(run_id: str = "cli") -> None:
         return current.join(existing, on=COMMENT, how="semi").select(columns)
 
     for name in orphans.select(pl.col("project").unique().sort()).collect()["project"]:
-        warehouse.replace("comment_grades", warehouse.slice_of(project=name), keep_existing, run_id)
+        warehouse.replace("comment_grades", warehouse.make_slice(project=name), keep_existing, run_id)
 
 
 def import_grades(path: Path, name: str, run_id: str = "cli") -> int:
@@ -263,7 +263,7 @@ def import_grades(path: Path, name: str, run_id: str = "cli") -> int:
     facts = {"project": pl.lit(name), "tool": pl.lit("file")}
     grouped = grades.group_by(COMMENT).agg(mean=pl.col("grade").mean(), grades="grade", raters="rater_id", **facts)
     rows_by_comment = grouped.rename({"mean": "grade"}).select(empty("comment_grades").columns).sort(COMMENT)
-    return warehouse.overwrite("comment_grades", warehouse.slice_of(project=name), rows_by_comment, run_id)
+    return warehouse.overwrite("comment_grades", warehouse.make_slice(project=name), rows_by_comment, run_id)
 
 
 def _parse_row(row: dict[str, Any], place: str) -> tuple[str | None, str, str, str, float]:

@@ -162,7 +162,9 @@ def measure(
         scored = [
             _sign(score(metrics, part, is_weighted), metrics, is_weighted, preset) for is_weighted in (False, True)
         ]
-        counts[name] = warehouse.overwrite("metric_scores", warehouse.slice_of(source=name), pl.concat(scored), run_id)
+        counts[name] = warehouse.overwrite(
+            "metric_scores", warehouse.make_slice(source=name), pl.concat(scored), run_id
+        )
         runs.record_step(name, day, "generated", "measure", counts[name], None, {"weights": preset}, run_id, timer)
         timer = runs.start()  # the first source has the time of what all sources share
     if not rows.height:

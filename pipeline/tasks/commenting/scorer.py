@@ -232,12 +232,12 @@ def score_day(day: str, kind: str = "quality", ref: str | None = None, run_id: s
     timer = runs.start()
     model = load_model(kind, ref, day)
     columns = ("source", "day", "thread_id", "comment_id", "text_hash")
-    comments = day_texts.scan_comments(day, warehouse.snapshot("comments"), *columns, "text")
+    comments = day_texts.scan_comments(day, warehouse.get_snapshot_id("comments"), *columns, "text")
     rows = comments.join(corpus.scan_articles(), on=THREAD, how="left").sort(COMMENT).collect()
     scored_rows = score_frame(rows, kind, ref or model.model_id).drop_nulls(kind)
     facts = {"metric": pl.lit(kind), "model_id": pl.lit(model.model_id)}
     scores = scored_rows.select(*columns, "signature", value=kind, **facts)
-    partition = {**warehouse.slice_of(day=day), "metric": kind, "model_id": model.model_id}
+    partition = {**warehouse.make_slice(day=day), "metric": kind, "model_id": model.model_id}
     count = warehouse.overwrite("scores", partition, scores.select(TABLES["scores"].schema.column_names()), run_id)
     runs.record_scores(scores, day, f"score_{kind}", kind, [model.model_id], run_id, timer)
     return count

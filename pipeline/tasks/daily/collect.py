@@ -17,10 +17,10 @@ import polars as pl
 
 from pipeline import left_out, settings, warehouse
 from pipeline.collect import fetch, importers
-from pipeline.collect.columns import checked, parse
+from pipeline.collect.columns import check_mapping, parse
 from pipeline.collect.importers import Batch, LeftOut
 from pipeline.collect.privacy import anonymise
-from pipeline.collect.sites.adapters import ADAPTERS, adapter
+from pipeline.collect.sites.adapters import ADAPTERS, get_adapter
 from pipeline.collect.sites.record import Page
 from pipeline.errors import BadInput, Refused, SchemaDrift
 from pipeline.io.folders import Inputs, list_inputs
@@ -174,7 +174,7 @@ def import_files(
     if source is not None and not re.fullmatch(SOURCE, source):
         raise BadInput(f"{source!r} is no source name; use small letters, digits and _, a letter first")
     key = (key.encode() if isinstance(key, str) else key) or settings.user_key()
-    mapping = checked(mapping or {})
+    mapping = check_mapping(mapping or {})
     names = [anonymise.scrub_file_name(path.name, key) for path in files]
     origin = anonymise.scrub_file_name(origin, key) if origin else _join_names(names)
     notes = LeftOut(ignored=list(ignored))
@@ -234,11 +234,11 @@ def fetch_threads(
         try:
             redact = partial(anonymise.redact, source=source, key=key)
             for thread in threads:
-                fetch.thread(fetcher, spool, source, thread, day, redact=redact)
+                fetch.fetch_thread(fetcher, spool, source, thread, day, redact=redact)
         except (Refused, SchemaDrift) as error:
             stopped = error
             log.warning("%s: no more requests are sent: %s", source, error)
-        batch = Batch(source, adapter(source).ADAPTER, Page(), hashed=True)
+        batch = Batch(source, get_adapter(source).ADAPTER, Page(), hashed=True)
         for url, fetched_at, body in spool.pages(source, day):
             importers.add_page(batch, url, fetched_at, body, url)
     if stopped and not batch.raw:

@@ -14,12 +14,12 @@ from typing import TypedDict
 import polars as pl
 
 from pipeline import left_out, warehouse
-from pipeline.collect.clean import clean, normalised
+from pipeline.collect.clean import clean, normalise
 from pipeline.collect.dedupe import deduplicate
-from pipeline.collect.importers import Batch, page_id
+from pipeline.collect.importers import Batch, hash_page
 from pipeline.collect.privacy import anonymise
-from pipeline.collect.sites.record import article_frame, comment_frame
-from pipeline.collect.threads import refuse_circles, with_context
+from pipeline.collect.sites.record import frame_articles, frame_comments
+from pipeline.collect.threads import add_context, refuse_circles
 from pipeline.private import make_folder
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
@@ -57,7 +57,7 @@ def write_tables(
     """Write batches of records to the tables; return the counts of each source."""
     parse_day(day)
     started = runs.start()
-    scratch = warehouse.attempt("collect")
+    scratch = warehouse.create_attempt("collect")
     intakes: dict[str, _Intake] = {}
     for batch in batches:
         if batch.source not in intakes:
@@ -80,15 +80,15 @@ class _Intake:
     def add_batch(self, batch: Batch, key: bytes | None) -> None:
         """Clean and anonymise a batch into scratch."""
         page, number = batch.page, self.batch_count
-        comments = comment_frame(page.comments).with_columns(adapter=pl.lit(batch.adapter))
+        comments = frame_comments(page.comments).with_columns(adapter=pl.lit(batch.adapter))
         if not batch.hashed:
-            comments = comments.with_columns(anonymise.surrogates(comments["user"], self.source, key))
+            comments = comments.with_columns(anonymise.hash_users(comments["user"], self.source, key))
         comments, unclean = clean(self._scrub_ids(comments, key), self.scrubbed)
         skipped = pl.DataFrame(page.skipped, schema={"reason": pl.String, "row_key": pl.String}, orient="row")
         dropped = pl.concat([_add_step("parse", self._scrub_ids(skipped, key)), _add_step("clean", unclean)])
-        articles = article_frame(page.articles)
+        articles = frame_articles(page.articles)
         for name in ("title", "text", "summary", "category"):
-            articles = articles.with_columns(normalised(articles[name], self.scrubbed))
+            articles = articles.with_columns(normalise(articles[name], self.scrubbed))
         articles = articles.with_columns(pl.col("summary", "category").replace("", None))
         raw_pages = []
         for raw_page in batch.raw:
@@ -108,10 +108,10 @@ class _Intake:
 
     def write(self, config: Mapping[str, object], run_id: str, started: runs.Start) -> Collected:
         """Deduplicate and find contexts bucket by bucket, then write the tables."""
-        started = started._replace(byte_count=warehouse.bytes_written())  # of this source alone
+        started = started._replace(byte_count=warehouse.count_bytes_written())  # of this source alone
         articles = self._scan("articles").unique("thread_id", keep="last", maintain_order=True).collect()
         self._deduplicate(articles)
-        partition = warehouse.slice_of(source=self.source, day=self.day, origin=self.origin)
+        partition = warehouse.make_slice(source=self.source, day=self.day, origin=self.origin)
         kept_count, copies = self._write_comments(run_id)
         dropped = pl.concat([self._scan("dropped"), _add_step("merge", copies).lazy()])
         warehouse.overwrite("raw_pages", partition, self._scan_pages(), run_id)
@@ -146,7 +146,7 @@ class _Intake:
             comments = pl.read_parquet(path, storage_options=warehouse.STORE)
             unique, copies = deduplicate(comments)
             refuse_circles(unique)
-            self._stage("unique", number, with_context(unique, articles))
+            self._stage("unique", number, add_context(unique, articles))
             self._stage("dropped", self.batch_count + number, _add_step("deduplicate", copies))
 
     def _write_comments(self, run_id: str) -> tuple[int, pl.DataFrame]:
@@ -161,14 +161,14 @@ class _Intake:
             columns = TABLES["comments"].schema.column_names()
             return pl.concat([other_comments.select(columns), new_comments.select(columns)])
 
-        row_count = warehouse.replace("comments", warehouse.slice_of(source=self.source, day=self.day), merge, run_id)
+        row_count = warehouse.replace("comments", warehouse.make_slice(source=self.source, day=self.day), merge, run_id)
         copies = comments.join(other_keys[0].lazy(), on=_KEY, how="semi")
         copies = copies.select(reason=pl.lit("already_collected"), row_key="row_key")
         return row_count - other_keys[0].height, copies.collect(engine="streaming")
 
     def _scan_pages(self) -> pl.LazyFrame:
         pages = self._scan("pages").unique(["url", "body"], maintain_order=True)
-        digest = pl.struct("url", "body").map_elements(page_id, return_dtype=pl.String)
+        digest = pl.struct("url", "body").map_elements(hash_page, return_dtype=pl.String)
         return pages.with_columns(**self.stamp, page_id=digest)
 
     def _stage(self, kind: str, number: int, rows: pl.DataFrame) -> None:

@@ -30,7 +30,7 @@ class Pins(TypedDict):
 
 def pin(day: str, model_id: str | None = None) -> Pins:
     """Pin the model and the snapshots that a run works with."""
-    snapshots = {name: warehouse.snapshot(name) for name in ("comments", "scores")}
+    snapshots = {name: warehouse.get_snapshot_id(name) for name in ("comments", "scores")}
     return Pins(model_id=model_id or in_force.find_model_id(day), snapshots=snapshots)
 
 
@@ -81,7 +81,7 @@ def publish(staged: Sequence[Staged], day: str, pins: Pins, run_id: str = "cli")
     started = runs.start(staged)
     model_id = pins["model_id"]
     comments = day_texts.scan_comments(day, pins["snapshots"]["comments"], *_COLUMNS).collect()
-    staged_scores = [warehouse.staged_rows("scores", staged)] if staged else []
+    staged_scores = [warehouse.scan_staged("scores", staged)] if staged else []
     scores = pl.concat([_scan_scores(model_id, pins["snapshots"]), *staged_scores]).unique("text_hash", keep="any")
     scores = scores.join(comments.lazy().select("text_hash").unique(), on="text_hash", how="semi")
     rows = comments.join(scores.collect(), on="text_hash", how="inner", maintain_order="left")
@@ -91,7 +91,7 @@ def publish(staged: Sequence[Staged], day: str, pins: Pins, run_id: str = "cli")
     makers = pl.DataFrame({"metric": [METRIC], "model_id": [model_id]})
 
     def list_comments() -> pl.LazyFrame:
-        return day_texts.scan_comments(day, warehouse.snapshot("comments"), *_COLUMNS)
+        return day_texts.scan_comments(day, warehouse.get_snapshot_id("comments"), *_COLUMNS)
 
     replace_day("scores", day, rows, makers, list_comments, _COMMENT, [*_COMMENT, "text_hash"], run_id)
     published = warehouse.scan("scores", (pl.col("day") == parse_day(day)) & _is_by(model_id)).select("source")

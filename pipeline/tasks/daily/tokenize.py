@@ -21,7 +21,7 @@ _TEXT = ["text_hash", *_TOKENIZER]
 
 def pin_snapshots() -> Pins:
     """Pin the snapshots that all tasks of a run read."""
-    return {name: warehouse.snapshot(name) for name in ("comments", "tokens")}
+    return {name: warehouse.get_snapshot_id(name) for name in ("comments", "tokens")}
 
 
 def plan_shards(
@@ -53,7 +53,7 @@ def publish(
     texts = _scan_texts(day, pins, by_lang, "source", "day").collect()
     tokens = _scan_tokens(pins).select("text_hash", "tokens", *_TOKENIZER)
     tokens = tokens.join(texts.lazy().select(_TEXT).unique(), on=_TEXT, how="semi")
-    staged_tokens = [warehouse.staged_rows("tokens", staged)] if staged else []
+    staged_tokens = [warehouse.scan_staged("tokens", staged)] if staged else []
     tokens = pl.concat([tokens, *staged_tokens]).unique(_TEXT, keep="any")
     rows = texts.lazy().join(tokens, on=_TEXT, how="inner").select(empty("tokens").columns).collect()
     if rows.height != texts.height:

@@ -23,7 +23,7 @@ import polars as pl
 import sqlalchemy as sa
 
 from pipeline import settings
-from pipeline.collect.clean import normalised
+from pipeline.collect.clean import normalise
 from pipeline.errors import Retry
 from pipeline.io.atomic import replace_file
 from pipeline.io.lines import parse_json
@@ -146,7 +146,7 @@ def _find_records(cells: Sequence[tuple[int, str, str]], targets: Targets) -> se
     frame = pl.DataFrame(rows, schema=schema, orient="row").drop_nulls()
     if not frame.height:
         return set()
-    frame = frame.with_columns(clean=normalised(frame["cell"]))
+    frame = frame.with_columns(clean=normalise(frame["cell"]))
     long_texts = targets.texts.filter(~is_short(targets.texts))
     person_fields = [number for name, number in numbers.items() if _PERSON_FIELD.search(name)]
     text_fields = [number for name, number in numbers.items() if _is_text_field(name.rpartition(".")[2])]

@@ -124,7 +124,7 @@ def _list_ids(folder: Path) -> list[str]:
     weights, config = folder / "model.safetensors", folder / "config.json"
     if len(folder.name) == 64 or not (weights.is_file() and config.is_file()):
         return [folder.name]
-    return [folder.name, registry.content_hash(weights.read_bytes(), config.read_bytes().decode(errors="replace"))]
+    return [folder.name, registry.hash_content(weights.read_bytes(), config.read_bytes().decode(errors="replace"))]
 
 
 def erase_models(targets: Targets, hit_paths: set[str], erasure_id: str, run_id: str) -> tuple[int, list[str]]:
@@ -177,7 +177,7 @@ def _record_traces(traces: list[Trace], erasure_id: str, run_id: str) -> None:
 
 
 def _write_rows(rows: pl.DataFrame, run_id: str) -> None:
-    partition = warehouse.slice_of(kind=rows["kind"][0])
+    partition = warehouse.make_slice(kind=rows["kind"][0])
     retry(partial(replace_rows, "model_erasures", partition, rows, _KEY, run_id))
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.collect.clean import normalised
+from pipeline.collect.clean import normalise
 from pipeline.collect.sites import adapters
 from pipeline.errors import UndertoneError
-from pipeline.tasks.erasure.rules import LEAST_BYTES, Targets, empty_keys, has_mark, has_quote
+from pipeline.tasks.erasure.rules import LEAST_BYTES, Targets, create_keys, has_mark, has_quote
 
 _ID_FIELDS = ("id", "idstr", "id_str", "commentId", "beRepliedCommentId", "rpid", "rpid_str", "commentid")
 _TENCENT_ID_FIELDS = (*_ID_FIELDS, "reply_id")  # on other sites this is the comment that a comment answers
@@ -87,7 +87,7 @@ def _blank_quotes(node: Any, quotes: set[str], targets: Targets) -> Any:
     if not strings:
         return node
     texts = pl.Series("text", strings).unique()
-    frame = texts.to_frame().with_columns(clean=normalised(texts))
+    frame = texts.to_frame().with_columns(clean=normalise(texts))
     is_target = pl.col("clean").is_in(targets.texts.implode()).fill_null(value=False)
     is_hit = has_mark(targets, "text") | has_mark(targets, "clean")
     if quotes:
@@ -141,7 +141,7 @@ def find_articles(pages: pl.DataFrame, targets: Targets) -> pl.DataFrame:
             articles = {article.thread_id for article in adapters.parse(source, before, url, None).articles}
             if articles and not _has_articles(remove_records(before, source, targets), source, url):
                 rows += [(source, thread) for thread in articles]
-    return pl.DataFrame(rows, schema=empty_keys("source", "thread_id").schema, orient="row").unique()
+    return pl.DataFrame(rows, schema=create_keys("source", "thread_id").schema, orient="row").unique()
 
 
 def _has_articles(body: Any, source: str, url: str) -> bool:

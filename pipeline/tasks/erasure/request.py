@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from pipeline import settings, warehouse
-from pipeline.collect.clean import text_hash
+from pipeline.collect.clean import hash_text
 from pipeline.collect.privacy import anonymise
 from pipeline.errors import BadInput
 from pipeline.io.rows import read_chunks
@@ -24,7 +24,7 @@ from pipeline.tasks.erasure.rules import (
     RULES,
     THREAD,
     Targets,
-    empty_keys,
+    create_keys,
     has_long_text,
     has_text,
     is_among,
@@ -101,7 +101,7 @@ def check_request(request: Request, key: bytes | None) -> CheckedRequest:
             users.add(_hash_user(row, key))
             continue
         users.add(row.value)
-        if row.source and (pseudonym := anonymise.surrogate(row.source, row.value, key)):
+        if row.source and (pseudonym := anonymise.hash_user(row.source, row.value, key)):
             twins.add(pseudonym)  # Zhihu's own ids look like pseudonyms
     comments, threads = (_collect_ids(rows, kind, key) for kind in ("comment_id", "thread_id"))
     return CheckedRequest(
@@ -123,13 +123,13 @@ def _collect_ids(rows: Sequence[_Row], kind: str, key: bytes | None) -> pl.DataF
         ids.append((row.source, row.value))
         if row.source:
             ids.append((row.source, anonymise.scrub_id(row.value, row.source, key)))
-    return pl.DataFrame(ids, schema=empty_keys("source", "id").schema, orient="row").unique().sort("id")
+    return pl.DataFrame(ids, schema=create_keys("source", "id").schema, orient="row").unique().sort("id")
 
 
 def _hash_user(row: _Row, key: bytes | None) -> str:
     if row.source is None:
         raise BadInput(f"{row.place}: an id of the site needs its source; a pseudonym is 32 hexadecimal digits")
-    if not (pseudonym := anonymise.surrogate(row.source, row.value, key)):
+    if not (pseudonym := anonymise.hash_user(row.source, row.value, key)):
         raise BadInput(f"{row.place}: an id of the site needs the key it was hashed with (UNDERTONE_USER_KEY)")
     return pseudonym
 
@@ -182,9 +182,9 @@ def resolve(request: CheckedRequest) -> Targets:
     context = pl.concat_str("title", "text", separator=" ", ignore_nulls=True).str.strip_chars().alias("context")
     contexts = _select_unshared(articles.select(context).drop_nulls(), other_articles.select(context), ["context"])
     is_scored = is_among(comments.select(_COMMENT_DAY))
-    scored = warehouse.history("scores").filter(is_scored).select("text_hash").unique().collect()
+    scored = warehouse.scan_history("scores").filter(is_scored).select("text_hash").unique().collect()
     scored_hashes = _select_unshared(scored, other_comments, ["text_hash"])
-    hashes = [text_hash(texts), text_hash(contexts["context"]), scored_hashes["text_hash"]]
+    hashes = [hash_text(texts), hash_text(contexts["context"]), scored_hashes["text_hash"]]
     replies = other_comments.filter(is_among(comment_keys, "source", "thread_id", "parent_id"))
     targets = Targets(
         comments=comments.select(_COMMENT_DAY).unique(),
@@ -205,7 +205,7 @@ def resolve(request: CheckedRequest) -> Targets:
 
 def _scan_keys(table: str, condition: pl.Expr, *columns: str, **renamed: str) -> pl.LazyFrame:
     """Select distinct columns of rows in all states of a table."""
-    return warehouse.history(table).filter(condition).select(*columns, **renamed).unique()
+    return warehouse.scan_history(table).filter(condition).select(*columns, **renamed).unique()
 
 
 def _select_unshared(rows: pl.DataFrame, other_rows: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
@@ -226,7 +226,7 @@ def _is_from(request: CheckedRequest, condition: pl.Expr) -> pl.Expr:
 
 def _find_origins(request: CheckedRequest) -> pl.DataFrame:
     if request.origin is None:
-        return empty_keys("source", "origin")
+        return create_keys("source", "origin")
     condition = _is_from(request, pl.col("origin") == request.origin)
     tables = ("comments", "articles", "raw_pages")
     origins = [_scan_keys(table, condition, "source", "origin").collect() for table in tables]
@@ -257,7 +257,7 @@ def _select_own_texts(
         shared = set(matches.drop_nulls().unique().collect(engine="streaming")["text"])
     own_texts = [text for text in long_texts if text not in shared]
     excerpts = {excerpt for text in own_texts for excerpt in _cut_ends(text) - shared or {text}}
-    return texts, sorted({spelling for excerpt in excerpts for spelling in warehouse.spellings(excerpt)})
+    return texts, sorted({spelling for excerpt in excerpts for spelling in warehouse.list_spellings(excerpt)})
 
 
 def _cut_ends(text: str) -> set[str]:

@@ -7,7 +7,7 @@ from operator import methodcaller, or_
 import polars as pl
 
 from pipeline import warehouse
-from pipeline.collect.importers import page_id
+from pipeline.collect.importers import hash_page
 from pipeline.tables import ERASED, TABLES, empty
 from pipeline.tasks.erasure.pages import clean_page
 from pipeline.tasks.erasure.rules import RULES, Targets, is_among
@@ -47,7 +47,7 @@ def _update_pages(targets: Targets, is_erased: pl.Expr) -> tuple[pl.Expr, Update
         return_dtype=pl.String,
     )
     body = pl.when(is_candidate).then(cleaned).otherwise("body")
-    new_id = pl.struct("url", "body").map_elements(page_id, return_dtype=pl.String)
+    new_id = pl.struct("url", "body").map_elements(hash_page, return_dtype=pl.String)
 
     def update(rows: pl.LazyFrame) -> pl.LazyFrame:
         pages = rows.filter(~is_erased).with_columns(_body=body).drop_nulls("_body")
@@ -75,7 +75,7 @@ def recount(targets: Targets, run_id: str) -> None:
     runs = warehouse.scan("runs").filter((pl.col("step") == "collect") & ~is_among(targets.origins))
     rows = runs.join(erased_counts.filter(pl.col("erased") > 0), on=key)
     for *values, read_count, kept_count in rows.select(*key, "read_count", "kept").collect().iter_rows():
-        partition = warehouse.slice_of(**dict(zip(key, values, strict=True)))
+        partition = warehouse.make_slice(**dict(zip(key, values, strict=True)))
         other_steps = warehouse.scan("dropped").filter(~pl.col("step").is_in(["pairs", ERASED]), **partition)
         other_count = int(other_steps.select(pl.len()).collect().item())
         erased_row = {**partition, "step": ERASED, "reason": ERASED, "row_key": ERASED}

@@ -21,7 +21,7 @@ THREAD = ("source", "thread_id")
 COMMENT = (*THREAD, "comment_id")
 
 
-def empty_keys(*columns: str) -> pl.DataFrame:
+def create_keys(*columns: str) -> pl.DataFrame:
     """Build an empty frame of keys."""
     return pl.DataFrame(schema={name: pl.Date if name == "day" else pl.String for name in columns})
 
@@ -32,23 +32,23 @@ _NO_IDS = pl.Series(dtype=pl.String)
 class Targets(NamedTuple):
     """What is erased, and the keys of what was derived from it; without texts that somebody else wrote too."""
 
-    comments: pl.DataFrame = empty_keys("source", "day", "thread_id", "comment_id")
-    comment_keys: pl.DataFrame = empty_keys(*COMMENT)  # of comments that no day and no origin still has
-    replies: pl.DataFrame = empty_keys(*COMMENT)  # by others, to these comments
-    articles: pl.DataFrame = empty_keys("source", "day", "thread_id", "origin")
-    threads: pl.DataFrame = empty_keys(*THREAD)  # without an article that stays
-    origins: pl.DataFrame = empty_keys("source", "origin")
+    comments: pl.DataFrame = create_keys("source", "day", "thread_id", "comment_id")
+    comment_keys: pl.DataFrame = create_keys(*COMMENT)  # of comments that no day and no origin still has
+    replies: pl.DataFrame = create_keys(*COMMENT)  # by others, to these comments
+    articles: pl.DataFrame = create_keys("source", "day", "thread_id", "origin")
+    threads: pl.DataFrame = create_keys(*THREAD)  # without an article that stays
+    origins: pl.DataFrame = create_keys("source", "origin")
     texts: pl.Series = _NO_IDS
     hashes: pl.Series = _NO_IDS  # text_hash of the texts
     excerpts: Sequence[str] = ()  # ends of texts that are long enough, in all spellings
-    tokens: pl.DataFrame = empty_keys("source", "day", "text_hash")  # without a comment that stays on the day
-    generated_comments: pl.DataFrame = empty_keys(*COMMENT)  # comment_id is the generated_id
-    cloze_items: pl.DataFrame = empty_keys(*COMMENT)  # comment_id is the item_id
-    sentences: pl.DataFrame = empty_keys("source", "item_id")
-    label_tasks: pl.DataFrame = empty_keys("project", "task_id", "row_id")
+    tokens: pl.DataFrame = create_keys("source", "day", "text_hash")  # without a comment that stays on the day
+    generated_comments: pl.DataFrame = create_keys(*COMMENT)  # comment_id is the generated_id
+    cloze_items: pl.DataFrame = create_keys(*COMMENT)  # comment_id is the item_id
+    sentences: pl.DataFrame = create_keys("source", "item_id")
+    label_tasks: pl.DataFrame = create_keys("project", "task_id", "row_id")
     context_row_ids: pl.Series = _NO_IDS  # of tasks that show an erased comment as context
     pair_ids: pl.Series = _NO_IDS
-    explicit_forms: pl.DataFrame = empty_keys("source", "explicit")  # of these pairs and of no other
+    explicit_forms: pl.DataFrame = create_keys("source", "explicit")  # of these pairs and of no other
     completion_ids: pl.Series = _NO_IDS
     user_ids: Sequence[str] = ()  # pseudonyms
     raw_ids: Sequence[str] = ()  # ids of the site, if given

@@ -220,7 +220,7 @@ def _erase_table(erasure: _Erasure, name: str) -> Count:
     for count in warehouse.rewrite(name, is_changed, update, erasure.run_id):
         _add_count(erasure, name, count, 0)  # at once: these rows stay erased if a later partition loses its race
     retry(partial(_write_receipts, erasure))  # before the old states are removed: nothing leads here after that
-    has_old_rows = warehouse.filter_exactly(warehouse.history(name), is_changed).head(1).collect().height
+    has_old_rows = warehouse.filter_exactly(warehouse.scan_history(name), is_changed).head(1).collect().height
     return 0, warehouse.purge(name, erasure.grace) if has_old_rows else 0
 
 
@@ -287,7 +287,7 @@ def _erase_files(erasure: _Erasure, store: str) -> Count:
 
 def _find_remaining(erasure: _Erasure) -> list[warehouse.Place]:
     """Find where something remains, except the comments themselves."""
-    strays = warehouse.strays("comments")  # its other files have them until the end
+    strays = warehouse.find_strays("comments")  # its other files have them until the end
     erasure.unreadable_paths.clear()  # some may be removed meanwhile
     places = [place for place in _search(erasure) if place.store != "comments" or place.path in strays]
     places += [warehouse.Place("models", str(folder)) for folder in _list_removed_models(erasure.targets)]
@@ -323,7 +323,7 @@ def _write_receipts(erasure: _Erasure) -> None:
     }
     counts = {store: dict(zip(_COUNTS, count, strict=True)) for store, count in erasure.counts.items()}
     rows = [{**facts, "store": store, **count} for store, count in counts.items()]
-    partition = warehouse.slice_of(day=erasure.day.isoformat())
+    partition = warehouse.make_slice(day=erasure.day.isoformat())
     receipts = pl.DataFrame(rows, schema=empty("erasures").schema)
     # earlier receipts too, and those of a commit whose outcome is unknown
     replace_rows("erasures", partition, receipts, pl.col("erasure_id") == erasure.erasure_id, erasure.run_id)

@@ -28,7 +28,7 @@ def import_sentences(source: str, path: str, day: str, run_id: str = "cli", *, i
     started, file = runs.start(), Path(path).expanduser()
     dataset = sources.read_own(file) if is_own else sources.read(source, file)
     rows = dataset.sentences.with_columns(source=pl.lit(source)).select(empty("sentences").columns)
-    kept_count = warehouse.overwrite("sentences", warehouse.slice_of(source=source), rows, run_id)
+    kept_count = warehouse.overwrite("sentences", warehouse.make_slice(source=source), rows, run_id)
     dropped = dataset.dropped.select("reason", "row_key", source=pl.lit(source))
     config = {"path": file.name}
     runs.record_step(source, day, ORIGIN, "sentences", rows.height, dropped, config, run_id, started)
@@ -55,7 +55,7 @@ def replay_cassette(day: str, path: str | None = None, run_id: str = "cli") -> l
 
 def add_completions(source: str, rows: pl.DataFrame, run_id: str) -> None:
     """Add answers to a source's `completions`; the others stay, since an answer that was paid for is kept."""
-    replace_rows("completions", warehouse.slice_of(source=source), rows, ["completion_id"], run_id)
+    replace_rows("completions", warehouse.make_slice(source=source), rows, ["completion_id"], run_id)
 
 
 def list_sources() -> list[str]:
@@ -74,7 +74,7 @@ def build(source: str, day: str, profile: str = "paper", seed: int | None = None
     prompts = completions["prompt"].unique().to_list()
     versions = {name: prompt.load(name, settings.llm_prompts()).version for name in prompts}
     rows, dropped = examples.build(sentences, completions, profile, seed, versions)
-    kept_count = warehouse.overwrite("pairs", warehouse.slice_of(source=source), rows, run_id)
+    kept_count = warehouse.overwrite("pairs", warehouse.make_slice(source=source), rows, run_id)
     config = {"split": profile, "seed": seed}
     runs.record_step(source, day, ORIGIN, "pairs", rows.height, dropped, config, run_id, started)
     return kept_count

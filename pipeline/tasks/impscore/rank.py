@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.examples.impscore.groups import majority_language
+from pipeline.examples.impscore.groups import find_language
 from pipeline.metrics.impscore.artefacts import audit_groups
 from pipeline.metrics.impscore.ranking import agreement_matrix, average_correlations
 from pipeline.tasks.impscore import scoring
@@ -26,7 +26,7 @@ def rank(
     The language of most of a group chooses its head. The baselines are fitted on the training groups; without any,
     crosswise. Returns by, group_count, kendall_tau (equation 11), spearman_rho; the model comes first.
     """
-    scored = scoring.add_scores(sentences, "text", model, on_progress, majority_language())
+    scored = scoring.add_scores(sentences, "text", model, on_progress, find_language())
     correlations = average_correlations(scored.with_columns(value="implicitness"))
     model_row = pl.DataFrame([{"by": "implicitness", **correlations._asdict()}])
     baselines = audit_groups(sentences, training_groups).rename({"baseline": "by"})
@@ -88,7 +88,7 @@ def measure_agreement(
     Returns a frame for kendall and one for spearman: by, and a column for each rater.
     """
     rated = sentences.join(ratings.select("group").unique(), on="group", how="semi").sort("group", "level")
-    scored = scoring.add_scores(rated, "text", model, on_progress, majority_language())
+    scored = scoring.add_scores(rated, "text", model, on_progress, find_language())
     ranks = ratings.pivot("rater", index=["group", "level"], values="rank")
     rows = scored.select("group", "level", model="implicitness", gold=pl.col("level").cast(pl.Float64))
     rows = rows.join(ranks, on=["group", "level"], how="left", maintain_order="left")

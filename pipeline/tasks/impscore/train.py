@@ -93,7 +93,7 @@ def read_groups(paths: Sequence[Path]) -> dict[str, pl.DataFrame]:
     names = Counter(name for file in files for name in file["group"].unique())
     if duplicates := sorted(name for name, count in names.items() if count > 1):
         raise BadInput(f"group {duplicates[0]!r} is in more than one file; give each group its own name")
-    rows = graded.add_split(pl.concat(files)).with_columns(lang=graded.majority_language())
+    rows = graded.add_split(pl.concat(files)).with_columns(lang=graded.find_language())
     return {str(lang): part.drop("lang") for (lang,), part in rows.partition_by("lang", as_dict=True).items()}
 
 

@@ -226,7 +226,7 @@ def add_labels(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: p
     if dropped.height > warehouse.scan("runs", is_import).select(pl.col("dropped_count").sum()).collect().item():
         projects.record_step(project, "labels_in", count, dropped.sort(pl.all()), run_id)
     if not changes["is_same"]:  # without new labels nothing is written
-        warehouse.replace("labels", warehouse.slice_of(project=project), merge, run_id)
+        warehouse.replace("labels", warehouse.make_slice(project=project), merge, run_id)
 
 
 def write_annotations(project: str, run_id: str = "cli") -> dict[Step, int]:

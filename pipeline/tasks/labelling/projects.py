@@ -121,7 +121,7 @@ def add_tasks(name: str, tasks: pl.DataFrame, run_id: str = "cli") -> int:
         new = new.with_columns(project=pl.lit(name), row_id=row_ids)
         return pl.concat([current, new.select(current.columns)])
 
-    return warehouse.replace("label_tasks", warehouse.slice_of(project=name), append, run_id)
+    return warehouse.replace("label_tasks", warehouse.make_slice(project=name), append, run_id)
 
 
 def select(
@@ -247,7 +247,7 @@ def push(project: Project, tasks: pl.DataFrame, studio: Studio | None, labels: p
     """Push tasks to Label Studio, for an adjudicator with their labels; return the count of new tasks."""
     with _connect(project, studio) as (client, number):
         rows = task_files.build_rows(tasks, labels, project.form)
-        return studio_client.push(client, number, label_studio.to_tasks(rows, project.lang, project.form))
+        return studio_client.push(client, number, label_studio.build_tasks(rows, project.lang, project.form))
 
 
 def fetch(
@@ -306,7 +306,7 @@ def add_labels(name: str, labels: pl.DataFrame, run_id: str = "cli") -> int:
     current = warehouse.scan("labels", pl.col("project") == name)
     if merge(current).sort(KEY).equals(rows := current.collect().sort(KEY)):
         return rows.height
-    return warehouse.replace("labels", warehouse.slice_of(project=name), merge, run_id)
+    return warehouse.replace("labels", warehouse.make_slice(project=name), merge, run_id)
 
 
 def prefer_people(labels: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -352,4 +352,4 @@ def publish(
         runs.report_dropped(step, dropped, name)
         return
     record_step(name, step, label_count, dropped, run_id)
-    warehouse.overwrite(table, warehouse.slice_of(project=name), rows, run_id)  # last: its rows are compared above
+    warehouse.overwrite(table, warehouse.make_slice(project=name), rows, run_id)  # last: its rows are compared above

@@ -158,7 +158,7 @@ def release(
     if approved not in (None, card):
         raise BadInput(f"project {project!r}: labels changed after they were approved; clear `summary` and look again")
     rows = build_rows(project, name, required)
-    warehouse.overwrite("annotated_comments", warehouse.slice_of(release=name), rows, run_id)
+    warehouse.overwrite("annotated_comments", warehouse.make_slice(release=name), rows, run_id)
     folder = settings.releases() / name
     write_text(folder / "README.md", card)
     write_files(name)

@@ -169,7 +169,7 @@ def publish(staged: Sequence[Staged], source: str, day: str, run_id: str = "cli"
     if not staged:
         raise Missing(f"{source}: nothing was compressed")
     started = runs.start(staged)
-    rows = warehouse.staged_rows("compressions", staged).collect()
+    rows = warehouse.scan_staged("compressions", staged).collect()
     sentences = dict(rows.select("item_id", "words").iter_rows())
 
     def with_other_systems(current: pl.LazyFrame) -> pl.DataFrame:
@@ -179,7 +179,7 @@ def publish(staged: Sequence[Staged], source: str, day: str, run_id: str = "cli"
             log.warning("%s: removed %d compressions of other sentences", source, is_same.count(False))
         return pl.concat([other_rows.filter(pl.Series(is_same, dtype=pl.Boolean)).select(rows.columns), rows])
 
-    count = warehouse.replace("compressions", warehouse.slice_of(source=source, day=day), with_other_systems, run_id)
+    count = warehouse.replace("compressions", warehouse.make_slice(source=source, day=day), with_other_systems, run_id)
     config = {"systems": rows["system"].unique().sort().to_list()}
     runs.record_step(source, day, "compress", "compress", rows.height, None, config, run_id, started)
     return count

@@ -62,7 +62,7 @@ def score_day(day: str, ref: str | None = None, run_id: str = "cli", on_progress
     """
     started = runs.start()
     columns = [*_KEY, "text_hash", "text", "context", "lang"]
-    comments = day_texts.scan_comments(day, warehouse.snapshot("comments"), *columns).collect()
+    comments = day_texts.scan_comments(day, warehouse.get_snapshot_id("comments"), *columns).collect()
     comments = comments.sort("source", "thread_id", "comment_id")
     models = {lang: masked_lm.load_model(ref, lang, day, CACHE).model_id for lang in masked_lm.LANGS}
     model_ids = sorted(set(models.values()))
@@ -74,7 +74,7 @@ def score_day(day: str, ref: str | None = None, run_id: str = "cli", on_progress
         value=METRIC,
     ).select(TABLES["scores"].schema.column_names())
     replaced = (pl.col("metric") == METRIC) & pl.col("model_id").is_in(model_ids)
-    replace_rows("scores", warehouse.slice_of(day=day), scores, replaced, run_id)
+    replace_rows("scores", warehouse.make_slice(day=day), scores, replaced, run_id)
     runs.record_scores(scores, day, "score_context_shift", METRIC, model_ids, run_id, started)
     return scores.height
 
@@ -115,7 +115,7 @@ def join_scores(day: str, model_ids: list[str]) -> pl.DataFrame:
         source, thread_id, context_shift, implicitness, subtext, word_count.
     """
     partition = pl.col("day") == parse_day(day)
-    scores = warehouse.scan("scores", partition).collect() if warehouse.snapshot("scores") else empty("scores")
+    scores = warehouse.scan("scores", partition).collect() if warehouse.get_snapshot_id("scores") else empty("scores")
     shifts = scores.filter((pl.col("metric") == METRIC) & pl.col("model_id").is_in(model_ids))
     rows = warehouse.scan("comments", partition).filter(pl.col("context").fill_null("") != "").collect()
     rows = rows.join(shifts.select(*_KEY, pl.col("value").alias(METRIC)), on=_KEY)

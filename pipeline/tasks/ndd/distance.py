@@ -56,7 +56,7 @@ def build_test_pairs(data: str | None, syntax: str | None, limit: int) -> pl.Dat
     treebank = Path(syntax) if syntax else None
     tagger = tagging.load_tagger(settings.resources() / "stanza", treebank, settings.scratch("tagging"))
     sentences = [
-        edits.from_tokens(f"{number}.{part}", tokens)
+        edits.convert_tokens(f"{number}.{part}", tokens)
         for number, text in enumerate(texts)
         for part, tokens in enumerate(tagger.analyse(text))
     ]
@@ -71,7 +71,7 @@ def build_test_pairs(data: str | None, syntax: str | None, limit: int) -> pl.Dat
     return pl.concat([*tests, supervised], how="diagonal")
 
 
-def study_similarity(pairs: pl.DataFrame, day: str, ref: str | None = None) -> pl.DataFrame:
+def measure_similarity(pairs: pl.DataFrame, day: str, ref: str | None = None) -> pl.DataFrame:
     """Compare the distance with labels and grades of pairs: table 1, figures 3, 7 and 8 (NDD-10 to 13, 38)."""
     lm = masked_lm.load_model(ref, "en", day)
     rows: list[dict[str, Any]] = []
@@ -126,7 +126,7 @@ def load_treebank(syntax: str | None, limit: int) -> list[trees.Tree]:
     return treebank[:limit]
 
 
-def study_pruning(treebank: Sequence[trees.Tree], day: str, ref: str | None = None) -> pl.DataFrame:
+def measure_pruning(treebank: Sequence[trees.Tree], day: str, ref: str | None = None) -> pl.DataFrame:
     """Compare what NDD, PPL Deleter and chance drop of a treebank's sentences, without its trees (table 7; NDD-34).
 
     PPL Deleter keeps as many words as NDD does under each threshold, since the threshold means something else to it;
@@ -153,7 +153,7 @@ def study_pruning(treebank: Sequence[trees.Tree], day: str, ref: str | None = No
     return build_frame(rows)
 
 
-def study_predicates(treebank: Sequence[trees.Tree], day: str, ref: str | None = None) -> pl.DataFrame:
+def measure_predicates(treebank: Sequence[trees.Tree], day: str, ref: str | None = None) -> pl.DataFrame:
     """Find verbs, in place of predicates, by NDD of three edits, their ensemble and perplexity (table 8; NDD-35)."""
     lm = masked_lm.load_model(ref, "en", day)
     is_verb = [[upos == "VERB" for upos in tree.upos] for tree in treebank]
@@ -182,9 +182,9 @@ def run_study(study: str, day: str, ref: str | None, data: str | None, syntax: s
     `limit` is the number of the treebank's sentences, and of those that are edited.
     """
     if study == "similarity":
-        return study_similarity(build_test_pairs(data, syntax, limit), day, ref)
+        return measure_similarity(build_test_pairs(data, syntax, limit), day, ref)
     treebank = load_treebank(syntax, limit)
-    return study_pruning(treebank, day, ref) if study == "pruning" else study_predicates(treebank, day, ref)
+    return measure_pruning(treebank, day, ref) if study == "pruning" else measure_predicates(treebank, day, ref)
 
 
 def summarize_tests(rows: pl.DataFrame) -> pl.DataFrame:

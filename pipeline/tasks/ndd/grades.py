@@ -235,7 +235,7 @@ def _publish(source: str, day: str, tasks: Tasks, run_id: str) -> int:
     rows, order = _build_study_rows(source, day, grades, labels), ["subset", "setting", "metric"]
     current = _scan_rows(source, day).select(rows.columns).sort(order).collect()
     if not current.equals(rows.sort(order)):
-        replace_rows("studies", warehouse.slice_of(study=STUDY, day=day), rows, _is_of_grades(source), run_id)
+        replace_rows("studies", warehouse.make_slice(study=STUDY, day=day), rows, _is_of_grades(source), run_id)
     kept_count = labels.height - graded.dropped.height
     _record_grades(get_project(source).name, day, kept_count, graded.dropped, simulated_labels, run_id)
     field_counts = grades.select("task_id", "field").unique().group_by("task_id").len()

@@ -60,10 +60,10 @@ def load_model(ref: str | None = None, lang: str = "en", day: str | None = None,
     ref, _, masks = settings.masked_lm(lang, ref).partition("|")
     folder = _parse_path(ref)
     if ref in (COUNT, SAMPLE) or re.fullmatch("[0-9a-f]{64}", ref) or _is_count_folder(folder):
-        from pipeline.models.ndd.count_lm import with_cache
+        from pipeline.models.ndd.count_lm import set_cache
 
         counts, model_id = _load_counts(ref, lang, day)
-        return LoadedModel(with_cache(counts, cache) if cache else counts, model_id)
+        return LoadedModel(set_cache(counts, cache) if cache else counts, model_id)
     path, state = (str(folder), _list_file_states(folder)) if folder.is_dir() else (ref, ())
     model = _load_transformer(path, masks or "one", settings.precision(), choose_device(), state)
     return LoadedModel(model, model.revision + (f"-{masks}" if masks else ""))
@@ -172,7 +172,7 @@ def count_corpus(lang: str, day: str, run_id: str = "cli") -> str | None:
     numbers = [("word_count", "train", float(model.left[:, -1].sum()), len(train_texts))]
     test_sentences = list(tokenize_sentences(texts.filter(is_held_out), lang))
     if any(test_sentences):
-        result = count_lm.cross_entropy(model, test_sentences)
+        result = count_lm.measure_cross_entropy(model, test_sentences)
         numbers.append(("cross_entropy", "test", result.nats, result.places))
         numbers.append(("accuracy", "test", result.accuracy, result.places))
     evaluations = pl.DataFrame(numbers, ["metric", "split", "value", "pair_count"], orient="row")

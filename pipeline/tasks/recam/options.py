@@ -85,7 +85,7 @@ def make_jobs(subtask: str, snapshots: dict[str, int | None]) -> list[Job]:
 
 
 def _read_snapshots() -> dict[str, int | None]:
-    return {name: warehouse.snapshot(name) for name in ("articles", "cloze_targets")}
+    return {name: warehouse.get_snapshot_id(name) for name in ("articles", "cloze_targets")}
 
 
 def list_open_items(subtask: str, snapshots: Mapping[str, int | None] | None = None) -> pl.DataFrame:
@@ -163,7 +163,7 @@ def publish_items(
     slices.parse_day(day)
     timer = runs.start(staged)
     open_items = list_open_items(subtask)
-    rows = warehouse.staged_rows("cloze_candidates", staged) if staged else pl.LazyFrame(schema=PROPOSALS)
+    rows = warehouse.scan_staged("cloze_candidates", staged) if staged else pl.LazyFrame(schema=PROPOSALS)
     chosen = choose_options(open_items, rows.collect(), choosing, rules)
     key = ["item_id", "options", "label"]
 
@@ -172,7 +172,7 @@ def publish_items(
         items = chosen.items.with_columns(subtask=pl.lit(subtask)).lazy()
         return items.join(flags, on=key, how="left").select(TABLES["cloze_items"].schema.column_names())
 
-    count = warehouse.replace("cloze_items", warehouse.slice_of(subtask=subtask), join_flags, run_id)
+    count = warehouse.replace("cloze_items", warehouse.make_slice(subtask=subtask), join_flags, run_id)
     sources = open_items.select("source", row_key="item_id")
     dropped = chosen.dropped.join(sources, on="row_key", how="left").select("source", "reason", "row_key")
     config = {**choosing._asdict(), **rules._asdict()}
@@ -190,7 +190,7 @@ def _write_retrieval(subtask: str, day: str, report: pl.DataFrame, facts: Sequen
     renamed = report.rename({"reader": "subset", "row_count": "pair_count"})
     rows = renamed.unpivot(index=["subset", "pair_count"], variable_name="metric")
     rows = model_registry.complete_evaluations(rows.with_columns(split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)))
-    partition = warehouse.slice_of(kind=get_kind(subtask), day=day)
+    partition = warehouse.make_slice(kind=get_kind(subtask), day=day)
     model_id = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     keys = {name: pl.lit(value) for name, value in {**partition, "model_id": model_id}.items()}
     warehouse.overwrite("evaluations", partition, rows.with_columns(**keys), run_id)

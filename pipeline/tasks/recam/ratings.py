@@ -94,6 +94,6 @@ def flag(subtask: str, run_id: str = "cli") -> tuple[pl.DataFrame, Selection]:
         columns = current_items.collect_schema().names()
         return current_items.drop(_FLAGS).join(flags, on="item_id", how="left").select(columns)
 
-    warehouse.replace("cloze_items", warehouse.slice_of(subtask=subtask), join_flags, run_id)
+    warehouse.replace("cloze_items", warehouse.make_slice(subtask=subtask), join_flags, run_id)
     projects.record_step(name, STEP, int(noise["n"].sum()), selection.dropped, run_id)
     return noise, selection

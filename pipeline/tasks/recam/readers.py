@@ -146,7 +146,9 @@ def fit(
     state = model_registry.locate_state(data_hash, asdict(recipe), source_name)
     model = module.fit(items, recipe, source, state, glosses=glosses, device=choose_device())
     config = {**model.config, "profile": profile, "data_hash": data_hash, "source": source_name}
-    summaries = items.select(pl.col("question").str.replace(cloze.PLACEHOLDER, cloze.right_option(), literal=True))
+    summaries = items.select(
+        pl.col("question").str.replace(cloze.PLACEHOLDER, cloze.select_right_option(), literal=True)
+    )
     test_items = items.filter(pl.col("split") == "test") if "split" in items.columns else items.clear()
     return TrainedModel(
         kind=get_kind(subtask) if subtask else config["kind"],
@@ -178,7 +180,7 @@ def train(day: str, subtask: str, *, run_id: str = "cli", **options: Any) -> str
     return model_registry.train(day, lambda: fit(read_items(subtask), subtask, **options), run_id)
 
 
-def cross_evaluate(day: str, trained_on: str, tested_on: str, model_id: str, run_id: str = "cli") -> int:
+def evaluate_crossed(day: str, trained_on: str, tested_on: str, model_id: str, run_id: str = "cli") -> int:
     """Evaluate a reader of one subtask on test items of the other (subtask 3, section 4.3); return the row count.
 
     The rows go to `evaluations` with the name of the tested subtask as their subset.
@@ -190,7 +192,7 @@ def cross_evaluate(day: str, trained_on: str, tested_on: str, model_id: str, run
     rows = results.filter(pl.col("subset") == tested_on).with_columns(
         kind=pl.lit(kind), day=pl.lit(parse_day(day)), model_id=pl.lit(model_id)
     )
-    partition = {**warehouse.slice_of(kind=kind, day=day), "model_id": model_id, "subset": tested_on}
+    partition = {**warehouse.make_slice(kind=kind, day=day), "model_id": model_id, "subset": tested_on}
     count = warehouse.overwrite("evaluations", partition, rows, run_id)
     runs.record_step(kind, day, f"on {tested_on}", "test", count, None, {"model_id": model_id}, run_id, timer)
     return count

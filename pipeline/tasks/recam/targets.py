@@ -107,7 +107,7 @@ def _scan_summarised(source: str | None, snapshot: int | None) -> pl.LazyFrame:
 
 def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[ArticlePart]:
     """Divide the articles of all sources, or of one, into parts; without any they are Missing."""
-    snapshot = warehouse.snapshot("articles")
+    snapshot = warehouse.get_snapshot_id("articles")
     parts = day_texts.plan_articles(scan_articles(only, snapshot), rows_per_shard, snapshot)
     if not parts:
         of_source = f" of {only}" if only else ""
@@ -186,11 +186,11 @@ def publish_targets(staged: Sequence[Staged], day: str, rules: Rules = RULES, ru
     """Replace the targets of each staged source; return the count of each subtask."""
     slices.parse_day(day)
     timer = runs.start(staged)
-    tokens = warehouse.staged_rows("cloze_targets", staged) if staged else empty("cloze_targets").lazy()
+    tokens = warehouse.scan_staged("cloze_targets", staged) if staged else empty("cloze_targets").lazy()
     counts: Counter[str] = Counter()
     for source in tokens.select(pl.col("source").unique().sort()).collect()["source"]:
         source_tokens = tokens.filter(source=source)
-        warehouse.overwrite("cloze_targets", warehouse.slice_of(source=source), source_tokens, run_id)
+        warehouse.overwrite("cloze_targets", warehouse.make_slice(source=source), source_tokens, run_id)
         reasons = source_tokens.select("subtask", "thread_id", "reason").collect()
         threads = reasons.select("thread_id").unique().sort("thread_id")
         untargeted = building.list_untargeted(threads, reasons)

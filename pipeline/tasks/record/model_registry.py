@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pipeline import __version__, settings, warehouse
-from pipeline.collect.clean import text_hash
+from pipeline.collect.clean import hash_text
 from pipeline.errors import Missing
 from pipeline.slices import parse_day
 from pipeline.tables import ERASED, empty
@@ -93,7 +93,7 @@ def register(trained: TrainedModel, day: str, run_id: str, started: runs.Start |
     evaluations = trained.collect_evaluations(settings.models() / model_id)
     if trained.texts is not None:
         record_texts(kind, model_id, trained.texts, run_id)  # first: no model is in force without them
-    partition = warehouse.slice_of(kind=kind, day=day)
+    partition = warehouse.make_slice(kind=kind, day=day)
     key = {"kind": pl.lit(kind), "day": pl.lit(parse_day(day)), "model_id": pl.lit(model_id)}
     warehouse.overwrite("evaluations", {**partition, "model_id": model_id}, evaluations.with_columns(**key), run_id)
     row = pl.DataFrame([trained.build_row()], schema_overrides={"completion_models": pl.List(pl.String)})
@@ -123,7 +123,7 @@ def record_texts(kind: str, model_id: str, texts: pl.Series, run_id: str = "cli"
     counts = texts.filter(texts != "").value_counts(name="row_count")
     row_count = pl.col("row_count").cast(pl.Int64)
     rows = counts.lazy().select(
-        kind=pl.lit(kind), model_id=pl.lit(model_id), text_hash=text_hash(counts["text"]), row_count=row_count
+        kind=pl.lit(kind), model_id=pl.lit(model_id), text_hash=hash_text(counts["text"]), row_count=row_count
     )
 
     def with_other_models(current: pl.LazyFrame) -> pl.LazyFrame:
@@ -132,7 +132,7 @@ def record_texts(kind: str, model_id: str, texts: pl.Series, run_id: str = "cli"
         # the same model of the same texts: an erased text keeps no hash
         return current if has_erased else pl.concat([current.filter(~is_own), rows])
 
-    warehouse.replace("training_texts", warehouse.slice_of(kind=kind), with_other_models, run_id)
+    warehouse.replace("training_texts", warehouse.make_slice(kind=kind), with_other_models, run_id)
 
 
 def record_texts_of_folder(kind: str, folder: Path, texts: pl.Series) -> None:

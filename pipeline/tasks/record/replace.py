@@ -60,4 +60,4 @@ def replace_day(
         by_makers = by_makers.join(items, on=maker_key, how="semi")
         return pl.concat([by_other_makers, by_makers.unique(maker_key, keep="first", maintain_order=True)])
 
-    warehouse.replace(table, warehouse.slice_of(day=day), merge, run_id)
+    warehouse.replace(table, warehouse.make_slice(day=day), merge, run_id)

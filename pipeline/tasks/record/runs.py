@@ -45,7 +45,7 @@ class Usage(Protocol):
 def start(staged: Sequence[Staged] = ()) -> Start:
     """Start to count seconds and bytes of a step; the seconds of its shards are added."""
     before = sum(shard.get("seconds", 0.0) for shard in staged)
-    return Start(datetime.now(UTC), time.monotonic(), before, warehouse.bytes_written())
+    return Start(datetime.now(UTC), time.monotonic(), before, warehouse.count_bytes_written())
 
 
 def time_shard(started: Start, staged: Staged) -> Staged:
@@ -74,7 +74,7 @@ def record_step(
 
 
 def _build_partition(source: str | None, day: str, origin: str, step: str) -> Slice:
-    return {**warehouse.slice_of(source=source, day=day, origin=origin), "step": step}
+    return {**warehouse.make_slice(source=source, day=day, origin=origin), "step": step}
 
 
 def report_dropped(step: str, dropped: pl.DataFrame, *key: str) -> None:
@@ -95,7 +95,7 @@ def record_counts(
     costs: dict[str, float | None] = dict.fromkeys(("seconds", "byte_count"))
     if started:
         costs["seconds"] = started.seconds + time.monotonic() - started.clock
-        costs["byte_count"] = warehouse.bytes_written() - started.byte_count
+        costs["byte_count"] = warehouse.count_bytes_written() - started.byte_count
     for name in ("input_tokens", "output_tokens", "cost_usd"):
         costs[name] = None if spent is None else getattr(spent, name)
     if "dropped_count" not in counts.columns:
@@ -120,7 +120,7 @@ def record_counts(
         fields = {**row, "day": row["day"].isoformat(), "run": run_id, **settings.airflow_task()}
         RECENT_ROWS.append(fields)
         message = "{step} of {source} {day}: read {read_count}, kept {kept_count}, dropped {dropped_count}"
-        logs.event(log, message.format(**fields), **fields)
+        logs.log_event(log, message.format(**fields), **fields)
 
 
 def record_scores(

@@ -10,7 +10,7 @@ def count_rows() -> pl.DataFrame:
     """Count the rows, days and sources of each table."""
     schema = {"table": pl.String, "rows": pl.Int64, "days": pl.Int64, "sources": pl.Int64}
     rows = []
-    for name in warehouse.names():
+    for name in warehouse.list_tables():
         frame = warehouse.scan(name)
         columns = frame.collect_schema()
         values = [pl.col(column).n_unique().alias(f"{column}s") for column in ("day", "source") if column in columns]

@@ -175,7 +175,7 @@ def measure_by_bin(scored: pl.DataFrame) -> pl.DataFrame:
 def publish(study: str, staged: Sequence[Staged], day: str, run_id: str = "cli") -> int:
     """Publish staged rows of a study and day, replacing those of the same setting and subset."""
     started = runs.start(staged)
-    rows = warehouse.staged_rows("studies", staged).collect() if staged else empty("studies")
+    rows = warehouse.scan_staged("studies", staged).collect() if staged else empty("studies")
     count = replace_study(study, rows, day, run_id)
     runs.record_step(study, day, "studies", "study", count, None, {}, run_id, started)
     return count
@@ -187,7 +187,7 @@ def replace_study(
     """Replace rows of a study and day: those that are `replaced`, by default those of the same setting and subset."""
     rows = rows.filter(pl.col("study") == study)
     condition = ["setting", "subset"] if replaced is None else replaced
-    return replace_rows("studies", warehouse.slice_of(study=study, day=day), rows, condition, run_id)
+    return replace_rows("studies", warehouse.make_slice(study=study, day=day), rows, condition, run_id)
 
 
 def publish_all(staged: Sequence[Any], day: str, run_id: str = "cli") -> int:

@@ -200,7 +200,7 @@ def measure(rows: pl.DataFrame, model: "SubtextModel") -> pl.DataFrame:
     train_rows = rows.filter(pl.col("split") == "train")
     for (split,), part in rows.partition_by("split", as_dict=True, maintain_order=True).items():
         truth, texts = np.array([class_index[label] for label in part["label"]]), part["text"].to_list()
-        probabilities = recogniser.probabilities(model, texts, part["context"].to_list())
+        probabilities = recogniser.predict_probabilities(model, texts, part["context"].to_list())
         decisions = recogniser.decide(model, probabilities)
         values: dict[str, float] = {}
         for metric in ("precision", "recall", "f1", "accuracy"):
@@ -208,7 +208,7 @@ def measure(rows: pl.DataFrame, model: "SubtextModel") -> pl.DataFrame:
             interval = classification.estimate_interval(truth, decisions, metric)
             values |= {name: interval.value, f"{name}_low": interval.low, f"{name}_high": interval.high}
         values["calibration_error"] = classification.calibration_error(truth, probabilities)
-        without_context = recogniser.decide(model, recogniser.probabilities(model, texts, [""] * part.height))
+        without_context = recogniser.decide(model, recogniser.predict_probabilities(model, texts, [""] * part.height))
         values["macro_f1_without_context"] = classification.macro_f1(truth, without_context)
         if split == "test" and train_rows["label"].n_unique() > 1:
             examples = train_rows["text"].to_list(), train_rows["label"].to_list()
@@ -249,12 +249,12 @@ def score_day(day: str, ref: str | None = None, run_id: str = "cli") -> int:
     timer = runs.start()
     model = load_model(ref, day)
     key = ("source", "day", "thread_id", "comment_id", "text_hash")
-    comments = day_texts.scan_comments(day, warehouse.snapshot("comments"), *key, "text", "context").collect()
+    comments = day_texts.scan_comments(day, warehouse.get_snapshot_id("comments"), *key, "text", "context").collect()
     comments = comments.sort("source", "thread_id", "comment_id")
     scores = score_frame(comments, ref or model.model_id).select(
         *key, "signature", metric=pl.lit(METRIC), model_id=pl.lit(model.model_id), value=METRIC
     )
-    partition = {**warehouse.slice_of(day=day), "metric": METRIC, "model_id": model.model_id}
+    partition = {**warehouse.make_slice(day=day), "metric": METRIC, "model_id": model.model_id}
     count = warehouse.overwrite("scores", partition, scores.select(TABLES["scores"].schema.column_names()), run_id)
     runs.record_scores(scores, day, "score_subtext", METRIC, [model.model_id], run_id, timer)
     return count

@@ -70,7 +70,7 @@ PROFILES = {
 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
     """Return a profile with some numbers changed; those that are None stay."""
-    return recipes.change_profile(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"clip", "learning_rate"})
+    return recipes.replace_numbers(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"clip", "learning_rate"})
 
 
 def fit(
@@ -196,4 +196,4 @@ def _measure_loss(
 def _fingerprint(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe) -> str:
     columns = ["title", "content"] if recipe.source == "title_and_content" else ["title"]
     frames = (articles.select("article_id", "split", *columns), comments.select("article_id", "words"))
-    return loop.fingerprint(asdict(recipe) | {"epochs": None}, *frames)
+    return loop.hash_facts(asdict(recipe) | {"epochs": None}, *frames)

@@ -83,7 +83,7 @@ splits), which the few comments of very many likes keep a regression from learni
 def make_recipe(profile: str, **changes: Any) -> Recipe:
     """Return a profile with some numbers changed; those that are None stay."""
     from_zero = {"characters", "words", "seed"}
-    return recipes.change_profile(PROFILES, profile, changes, from_zero=from_zero, above_zero={"penalty"})
+    return recipes.replace_numbers(PROFILES, profile, changes, from_zero=from_zero, above_zero={"penalty"})
 
 
 def fit(

@@ -62,7 +62,7 @@ PROFILES = {"ir_t": Recipe(), "ir_tc": Recipe(reads="both")}
 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
     """Return a profile with some numbers changed; those that are None stay."""
-    return recipes.change_profile(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"clip", "learning_rate"})
+    return recipes.replace_numbers(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"clip", "learning_rate"})
 
 
 def compute_loss(scores: Tensor) -> Tensor:
@@ -97,7 +97,7 @@ def fit(
     nn.init.constant_(model.bias, -math.log(recipe.negatives))  # one comment in 1 + k is right: no step goes into this
     training = _Training(model, recipe, pairs, generator)
     parts = (*pairs.articles, *pairs.comments, pairs.article, pairs.comment, pairs.is_held)
-    training_id = loop.fingerprint((asdict(recipe) | {"epochs": None}, pairs.words), *parts)
+    training_id = loop.hash_facts((asdict(recipe) | {"epochs": None}, pairs.words), *parts)
     criterion = loop.Criterion(("loss", "mrr", "count"), best_by="mrr")
     outcome = loop.run(training.epoch, training.learner, criterion, recipe.epochs, state, training_id)
     config = {**asdict(recipe), "kind": "relevance", "words": pairs.words, "best_epoch": outcome.best_epoch}

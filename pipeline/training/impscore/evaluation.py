@@ -7,7 +7,7 @@ import polars as pl
 import torch
 
 from pipeline.examples.impscore.pairs import balance_lengths
-from pipeline.examples.impscore.questions import from_groups
+from pipeline.examples.impscore.questions import build_questions
 from pipeline.metrics.impscore import artefacts
 from pipeline.metrics.impscore.implicitness import tabulate_figure_3
 from pipeline.metrics.impscore.ranking import average_correlations
@@ -98,7 +98,7 @@ def _measure_choices(graded: pl.DataFrame, seed: int, metric: Metric) -> float:
     row_of = {text: row for row, text in enumerate(graded["text"])}
     features = torch.from_numpy(graded["pragmatic"].to_numpy().copy())
     is_right = []
-    for question in from_groups(graded, OPTIONS, seed).iter_rows(named=True):
+    for question in build_questions(graded, OPTIONS, seed).iter_rows(named=True):
         options = features[[row_of[text] for text in question["options"]]]
         reference = features[row_of[question["reference"]]].expand_as(options)
         is_right.append(int(distance(reference, options, metric).argmin()) == question["answer"])

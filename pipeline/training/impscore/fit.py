@@ -78,7 +78,7 @@ PROFILES = {
 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
     """Return a profile with some numbers changed; None changes nothing."""
-    return recipes.change_profile(PROFILES, profile, changes, from_zero={"hidden", "seed"})
+    return recipes.replace_numbers(PROFILES, profile, changes, from_zero={"hidden", "seed"})
 
 
 @dataclass(slots=True)

@@ -53,7 +53,7 @@ PROFILES = {"paper": Recipe(), "undertone": Recipe(members=5, dropout=0.5, input
 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
     """Change some numbers of a profile; those that are None stay."""
-    return recipes.change_profile(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"learning_rate"})
+    return recipes.replace_numbers(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"learning_rate"})
 
 
 class TrainingResult(NamedTuple):

@@ -66,7 +66,7 @@ PROFILES = {
 def make_recipe(profile: str, **changes: Any) -> Recipe:
     """Change some numbers of a profile; those that are None stay."""
     above_zero, from_zero = {"masked", "held", "learning_rate", "clip"}, {"seed", "tuned_layers"}
-    recipe = recipes.change_profile(PROFILES, profile, changes, from_zero=from_zero, above_zero=above_zero)
+    recipe = recipes.replace_numbers(PROFILES, profile, changes, from_zero=from_zero, above_zero=above_zero)
     check_shares(recipe, ("masked", "held", "warmup"))
     return recipe
 
@@ -100,7 +100,7 @@ def fit(
         module.activation_checkpointing_enable({"use_reentrant": False})
     training = _Training(module.to(device), recipe, pieces, rows, is_held, generator)
     criterion = loop.Criterion(("loss", "cross_entropy", "accuracy", "count"), best_by="cross_entropy", is_loss=True)
-    training_id = loop.fingerprint((asdict(recipe), transformer.revision), pl.DataFrame({"text": texts}))
+    training_id = loop.hash_facts((asdict(recipe), transformer.revision), pl.DataFrame({"text": texts}))
     outcome = loop.run(training.epoch, training.learner, criterion, recipe.epochs, state, training_id)
     models.load_weights(module, outcome.weights)
     config = {

@@ -75,7 +75,7 @@ def make_recipe(profile: str, **changes: Any) -> Recipe:
     """Change some numbers of a profile; those that are None stay."""
     from_zero = {"averaged", "tuned_layers", "epochs", "seed"}
     above_zero = {"learning_rate", "faster", "clip"}
-    recipe = recipes.change_profile(PROFILES, profile, changes, from_zero=from_zero, above_zero=above_zero)
+    recipe = recipes.replace_numbers(PROFILES, profile, changes, from_zero=from_zero, above_zero=above_zero)
     check_shares(recipe, ("smoothing", "hypernyms", "warmup"))
     limits = {"stride": ("window", ", so that no piece is skipped"), "averaged": ("epochs", ""), "parts": ("batch", "")}
     for name, (limit, reason) in limits.items():
@@ -111,7 +111,7 @@ def fit(
     pieces_config = models.describe_tokenizer(transformer)
     pieces = models.make_pieces(pieces_config)
     pretrained_reading.check_length(recipe, pieces)
-    option_glosses = pretrained_reading.gloss_options(items, glosses or {}, recipe)
+    option_glosses = pretrained_reading.list_glosses(items, glosses or {}, recipe)
     model = _make_model(transformer.module, recipe).to(device)
     if recipe.is_checkpointed:
         model.transformer.activation_checkpointing_enable({"use_reentrant": False})
@@ -119,7 +119,7 @@ def fit(
     inputs = pretrained_reading.read(items, recipe, pieces, option_glosses)
     training = _Training(model, inputs, is_held, generator)
     # the learning rate falls over all epochs, so that their number is part of the fingerprint
-    training_id = loop.fingerprint((asdict(recipe), transformer.revision, option_glosses), items)
+    training_id = loop.hash_facts((asdict(recipe), transformer.revision, option_glosses), items)
     outcome = loop.run(training.epoch, training.learner, loop.ACCURACY, recipe.epochs, state, training_id)
     models.load_weights(model, training.mean if recipe.averaged else outcome.weights)
     config = {
@@ -243,7 +243,7 @@ def _predict(model: PretrainedReader, inputs: Inputs, rows: IndexArray) -> Itera
     model.eval()
     size = max(1, inputs.recipe.batch // inputs.recipe.parts)
     for batch in sort_batches(inputs.lengths(), rows, size):
-        yield batch, models.ensemble(*_score_options(model, inputs, batch), inputs.recipe.wrong).cpu()
+        yield batch, models.combine_heads(*_score_options(model, inputs, batch), inputs.recipe.wrong).cpu()
 
 
 class TrainedReader(NamedTuple):
@@ -274,7 +274,7 @@ def answer(reader: TrainedReader, items: pl.DataFrame, glosses: Mapping[str, Seq
     """Compute the probabilities of the five options of each item: [n, 5]; glosses: of options new to the reader."""
     parts = [np.empty((0, cloze.OPTIONS), np.float64)]
     for part in items.iter_slices(ROWS):
-        gloss_of = pretrained_reading.gloss_options(part, glosses or {}, reader.recipe) | reader.glosses
+        gloss_of = pretrained_reading.list_glosses(part, glosses or {}, reader.recipe) | reader.glosses
         inputs = pretrained_reading.read(part, reader.recipe, reader.pieces, gloss_of)
         probabilities = np.empty((len(part), cloze.OPTIONS), np.float64)
         for batch, scores in _predict(reader.model, inputs, np.arange(len(part))):

@@ -64,7 +64,7 @@ class Recipe:
     seed: int = 42
 
 
-def gloss_options(items: pl.DataFrame, glosses: Mapping[str, Sequence[str]], recipe: Recipe) -> dict[str, str]:
+def list_glosses(items: pl.DataFrame, glosses: Mapping[str, Sequence[str]], recipe: Recipe) -> dict[str, str]:
     """Return the gloss of each option, which is itself where there is none; a reader without glosses gets none."""
     if not recipe.has_gloss:
         return {}

@@ -58,7 +58,7 @@ are .09 of them. The paper's have .28 to .38, from all of XSum (Table 3).
 def make_recipe(profile: str, **changes: Any) -> Recipe:
     """Change some numbers of a profile; those that are None stay."""
     from_zero, above_zero = {"drawn", "vocabulary", "seed"}, {"clip", "learning_rate"}
-    return recipes.change_profile(PROFILES, profile, changes, from_zero=from_zero, above_zero=above_zero)
+    return recipes.replace_numbers(PROFILES, profile, changes, from_zero=from_zero, above_zero=above_zero)
 
 
 def fit(
@@ -103,7 +103,7 @@ def fit(
     is_held = (items["split"] == "validation").to_numpy()
     training = _Training(model, recipe, inputs, is_held, gloss_rows, generator)
     facts = (asdict(recipe) | {"epochs": None}, words, gloss_of, vectors.words)
-    training_id = loop.fingerprint(facts, vectors.vectors, items)
+    training_id = loop.hash_facts(facts, vectors.vectors, items)
     outcome = loop.run(training.epoch, training.learner, loop.ACCURACY, recipe.epochs, state, training_id)
     config = {
         **asdict(recipe),

@@ -158,7 +158,7 @@ def list_options(items: pl.DataFrame, over: Over) -> list[list[str]]:
     """List the options of each item, or its answer alone; in small letters."""
     if over == "options":
         return [[normalise(option) for option in options] for options in items["options"]]
-    answers = items["answer"] if "answer" in items.columns else items.select(cloze.right_option()).to_series()
+    answers = items["answer"] if "answer" in items.columns else items.select(cloze.select_right_option()).to_series()
     return [[normalise(word)] for word in answers]
 
 

@@ -46,7 +46,7 @@ PROFILES = {
 def make_recipe(profile: str, **changes: Any) -> Recipe:
     """Return a profile with some fields changed; None changes nothing."""
     from_zero = {"vocabulary", "ngrams", "seed"}
-    return recipes.change_profile(PROFILES, profile, changes, from_zero=from_zero, above_zero={"penalty"})
+    return recipes.replace_numbers(PROFILES, profile, changes, from_zero=from_zero, above_zero={"penalty"})
 
 
 class Recogniser(nn.Module):
@@ -265,7 +265,7 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | 
     return SubtextModel(model.eval(), reader, config["classes"], config["temperature"], config["shares"])
 
 
-def probabilities(model: SubtextModel, texts: Sequence[str], contexts: Sequence[str]) -> Floats:
+def predict_probabilities(model: SubtextModel, texts: Sequence[str], contexts: Sequence[str]) -> Floats:
     """Predict calibrated class probabilities [n, classes]. Each text needs a context, maybe empty (CSD-01)."""
     if len(texts) != len(contexts):
         raise ValueError(f"{len(texts)} texts and {len(contexts)} contexts: expected one context a text, maybe empty")
@@ -294,4 +294,4 @@ def predict(model: SubtextModel, texts: Sequence[str], contexts: Sequence[str]) 
     """Predict the probability [n] that each text has subtext in its context; BadInput without a class 1."""
     if POSITIVE not in model.classes:
         raise BadInput(f"the recogniser has the classes {', '.join(model.classes)}, and no class {POSITIVE!r}")
-    return probabilities(model, texts, contexts)[:, model.classes.index(POSITIVE)]
+    return predict_probabilities(model, texts, contexts)[:, model.classes.index(POSITIVE)]

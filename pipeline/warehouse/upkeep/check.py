@@ -14,7 +14,7 @@ from pyiceberg.table import Table
 
 from pipeline.errors import BadInput
 from pipeline.warehouse import catalog, checksums
-from pipeline.warehouse.files import list_table, open_store, path_of
+from pipeline.warehouse.files import get_path, list_table, open_store
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class Checked:
         self, place: str, location: str, size: int | None, reader: Callable[[], Iterable[T]], *, is_current: bool = True
     ) -> list[T]:
         """Compare a file with what is recorded and read it; nothing, and a problem, if it is damaged."""
-        path = path_of(location)
+        path = get_path(location)
         if path not in self.sizes:  # some files may lie elsewhere
             info = self.system.get_file_info(path)
             self.sizes[path] = info.size if info.type is fs.FileType.File else None
@@ -112,17 +112,17 @@ class Checked:
                 for entry in self.read("manifest", path, size, entries, is_current=is_current):
                     self._read_data(handle, entry.data_file, footers=footers, is_current=is_current)
         for earlier in metadata.metadata_log if self.weeks else ():
-            if path_of(earlier.metadata_file) in self.sizes:  # older ones are removed by and by
+            if get_path(earlier.metadata_file) in self.sizes:  # older ones are removed by and by
                 self.read("metadata", earlier.metadata_file, None, list, is_current=False)
         total = current.summary["total-records"] if current and current.summary else None
         if not self.problems and total is not None and int(total) != self.rows:
             self.problems.append(
-                f"all, {path_of(handle.metadata_location)}: {total} rows by the snapshot, {self.rows} by its manifests"
+                f"all, {get_path(handle.metadata_location)}: {total} rows by the snapshot, {self.rows} by its manifests"
             )
 
     def _read_data(self, handle: Table, file: DataFile, *, footers: bool, is_current: bool) -> None:
         reader = partial(_check_rows, self.system, file) if footers and is_current else list
-        self.read(partition_of(handle, file), file.file_path, file.file_size_in_bytes, reader, is_current=is_current)
+        self.read(name_partition(handle, file), file.file_path, file.file_size_in_bytes, reader, is_current=is_current)
         if is_current:
             self.files += 1
             self.bytes += file.file_size_in_bytes
@@ -138,12 +138,12 @@ def check(name: str, *, footers: bool = False, weeks: int = 0) -> Checked:
         weeks: also compare checksums: those of all metadata, and of the data files that are due this week, so that
             all are in so many weeks. 1 compares all, 0 none.
     """
-    location = catalog.registered().get(name)
-    checked = Checked(location or catalog.table_location(name), weeks)
+    location = catalog.list_registered().get(name)
+    checked = Checked(location or catalog.locate_table(name), weeks)
     if location is not None:  # before it is parsed: a changed byte may parse
         checked.read("metadata", location, None, list)
     try:
-        handle = catalog.table(name)
+        handle = catalog.load_table(name)
     except BadInput as error:
         checked.problems = checked.problems or [f"metadata: {error}"]
         return checked
@@ -151,7 +151,7 @@ def check(name: str, *, footers: bool = False, weeks: int = 0) -> Checked:
         return check(name, footers=footers, weeks=weeks)  # an erasure replaced the state and removed its file
     checked.read_table(handle, footers)
     is_damaged = bool(checked.problems or checked.other_problems)
-    if is_damaged and catalog.table(name).metadata_location != handle.metadata_location:
+    if is_damaged and catalog.load_table(name).metadata_location != handle.metadata_location:
         return check(name, footers=footers, weeks=weeks)  # what an erasure removed meanwhile is not missing
     return checked
 
@@ -190,13 +190,13 @@ def _join_first(texts: Sequence[str], separator: str) -> str:
 def _check_rows(system: fs.FileSystem, file: DataFile) -> list[int]:
     if file.file_format != FileFormat.PARQUET:
         return []
-    rows = pq.read_metadata(path_of(file.file_path), filesystem=system).num_rows
+    rows = pq.read_metadata(get_path(file.file_path), filesystem=system).num_rows
     if rows != file.record_count:
         raise ValueError(f"{rows} rows, not the {file.record_count} recorded")
     return [rows]
 
 
-def partition_of(handle: Table, file: DataFile) -> str:
+def name_partition(handle: Table, file: DataFile) -> str:
     """The partition of a data file, as in its path; `all` for a table that has none."""
     spec = handle.specs()[file.spec_id]
     return spec.partition_to_path(file.partition, handle.schema()) if spec.fields else "all"

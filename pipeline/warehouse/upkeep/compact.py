@@ -24,7 +24,7 @@ from pyiceberg.transforms import IdentityTransform
 
 from pipeline.errors import Retry
 from pipeline.warehouse import catalog
-from pipeline.warehouse.upkeep.check import partition_of
+from pipeline.warehouse.upkeep.check import name_partition
 from pipeline.warehouse.upkeep.limits import Limits
 from pipeline.warehouse.write import ROW_GROUP
 
@@ -45,7 +45,7 @@ def compact(name: str, limits: Limits = Limits()) -> Compacted:  # noqa: B008
     A partition is one commit, and one small file is held in memory at a time. Where a writer was faster, the partition
     is left for the next time.
     """
-    handle = catalog.table(name)
+    handle = catalog.load_table(name)
     partitions = files = lost = 0
     budget = limits.budget
     for small in _list_crowded(handle, limits):
@@ -54,9 +54,9 @@ def compact(name: str, limits: Limits = Limits()) -> Compacted:  # noqa: B008
             break
         budget -= sum(file.file_size_in_bytes for group in groups for file in group)
         try:
-            _replace_files(catalog.table(name), groups)
+            _replace_files(catalog.load_table(name), groups)
         except (CommitFailedException, ValidationException):
-            log.info("%s: a writer was faster in %s; left for the next time", name, partition_of(handle, small[0]))
+            log.info("%s: a writer was faster in %s; left for the next time", name, name_partition(handle, small[0]))
             lost += 1
             continue
         partitions, files = partitions + 1, files + sum(map(len, groups))
@@ -175,7 +175,7 @@ def _join_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 def merge_manifests(name: str, most: int = 100) -> int:
     """Merge the small manifests of a table that has more than `most`, as each scan reads them; return how many went."""
-    handle = catalog.table(name)
+    handle = catalog.load_table(name)
     current = handle.current_snapshot()
     before = current.manifests(handle.io) if current else []
     size = int(handle.properties.get("commit.manifest.target-size-bytes", 8 << 20))

@@ -47,7 +47,7 @@ def maintain(name: str, limits: Limits = Limits(), *, dry_run: bool = False) -> 
             log.warning("%s has %d %s, more than %d", name, count, field, limit)
     counts = {field: getattr(checked, field) for field in _COUNTS} | {"checksums_added": len(checked.unrecorded)}
     if dry_run:
-        superseded_count = len(sweep.superseded_snapshots(catalog.table(name), limits.keep))
+        superseded_count = len(sweep.find_superseded(catalog.load_table(name), limits.keep))
         orphans = sweep.find_orphans(name, limits.grace)
         return counts | {"snapshots_expired": superseded_count, **sweep.count_sizes(orphans)}
     try:
@@ -57,7 +57,7 @@ def maintain(name: str, limits: Limits = Limits(), *, dry_run: bool = False) -> 
         compacted = compact.compact(name, limits)
         merged_count = compact.merge_manifests(name, limits.manifests)
         expired_count = sweep.expire(name, limits.keep)
-        removed = remove(open_store(catalog.table(name).location())[0], sweep.find_orphans(name, limits.grace))
+        removed = remove(open_store(catalog.load_table(name).location())[0], sweep.find_orphans(name, limits.grace))
         _merge_checksums(name, limits.grace)
     except FileNotFoundError as error:
         raise Retry(f"{name}: another upkeep or an erasure was faster: {error}") from error
@@ -76,7 +76,7 @@ def maintain(name: str, limits: Limits = Limits(), *, dry_run: bool = False) -> 
 def add_checksums(name: str, paths: Sequence[str]) -> None:
     """Record the checksums of files that have none: of an earlier version, another engine or a killed process."""
     if paths:
-        location = catalog.table(name).location()
+        location = catalog.load_table(name).location()
         system, _ = open_store(location)
         existing = [info.path for info in system.get_file_info(list(paths)) if info.type is fs.FileType.File]
         checksums.record(location, {path: checksums.compute(system, path) for path in existing})
@@ -84,7 +84,7 @@ def add_checksums(name: str, paths: Sequence[str]) -> None:
 
 
 def _merge_checksums(name: str, grace: timedelta) -> None:
-    location = catalog.table(name).location()
+    location = catalog.load_table(name).location()
     system, root = open_store(location)
     before = store_time(system, f"{root}/metadata") - grace
     checksums.merge(location, {info.path for info in list_table(system, root)}, before)
@@ -97,6 +97,6 @@ def list_written() -> list[str]:
 
 def _is_written(name: str) -> bool:
     try:
-        return catalog.snapshot(name) is not None
+        return catalog.get_snapshot_id(name) is not None
     except BadInput:  # its check names the file
         return True

@@ -22,7 +22,7 @@ from pipeline import settings
 from pipeline.errors import BadInput, Retry
 from pipeline.private import make_folder
 from pipeline.warehouse import catalog
-from pipeline.warehouse.files import list_table, open_store, path_of, scheme_of
+from pipeline.warehouse.files import get_path, get_scheme, list_table, open_store
 from pipeline.warehouse.lineage import State, list_ancestors, read_states, sort_states
 from pipeline.warehouse.upkeep.check import examine
 
@@ -59,9 +59,9 @@ class Recovered(NamedTuple):
     others: tuple[Other, ...] = ()  # kept states that the catalog does not know; `recover` takes one by its name
 
 
-def backup() -> Path | None:
+def back_up() -> Path | None:
     """Copy the SQLite catalog to `<home>/backups` and keep the last copies: BadInput if damaged, None for a server."""
-    file = catalog.sqlite_file()
+    file = catalog.locate_sqlite()
     if file is None or not file.exists():
         return None
     if problem := find_damage():
@@ -85,7 +85,7 @@ def _connect(file: Path) -> sqlite3.Connection:
 
 def find_damage() -> str | None:
     """Describe what is wrong with the SQLite catalog as a file; None if nothing is, or if it is on a server."""
-    file = catalog.sqlite_file()
+    file = catalog.locate_sqlite()
     if file is None:
         return None
     if not file.exists():
@@ -107,7 +107,7 @@ def _read_copies() -> dict[str, set[str]]:
     for path in (settings.home() / "backups").glob("catalog-*.db"):
         with suppress(sqlite3.Error), closing(_connect(path)) as connection:
             for name, location in connection.execute(_ROWS):
-                paths.setdefault(name, set()).add(path_of(location))
+                paths.setdefault(name, set()).add(get_path(location))
     return paths
 
 
@@ -126,9 +126,9 @@ def recover(*, dry_run: bool = False, force: bool = False, take: Collection[str]
         BadInput: a file in `take` is not there or its state is not whole, or two are of one table; nothing was changed.
     """
     damage = find_damage()
-    registered = {} if damage else catalog.registered()
+    registered = {} if damage else catalog.list_registered()
     copied = _read_copies()
-    system, root = open_store(catalog.table_location("").rstrip("/"))
+    system, root = open_store(catalog.locate_table("").rstrip("/"))
     infos = system.get_file_info(fs.FileSelector(root, allow_not_found=True))
     plans: list[Recovered] = []
     changes: dict[str, tuple[str | None, str]] = {}
@@ -147,10 +147,10 @@ def recover(*, dry_run: bool = False, force: bool = False, take: Collection[str]
         if damage:
             _move_aside()
         else:
-            backup()
+            back_up()
         catalog.close()
         make_folder(settings.home())
-        target = catalog.catalog(create_tables=True)
+        target = catalog.open_catalog(create_tables=True)
         target.create_namespace_if_not_exists(catalog.NAMESPACE)
         target.set_states(changes)
     return plans
@@ -158,7 +158,7 @@ def recover(*, dry_run: bool = False, force: bool = False, take: Collection[str]
 
 def _move_aside() -> None:
     """Rename the damaged catalog, and what SQLite keeps beside it, so that a person can still look at it."""
-    file = catalog.sqlite_file()
+    file = catalog.locate_sqlite()
     stamp = f"damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
     catalog.close()
     for suffix in ("-journal", "-wal", "-shm", ""):  # the file last: until then a killed rescue finds it damaged
@@ -186,16 +186,16 @@ class _Folder:
 
 
 def _read_folder(name: str, registered: str | None) -> _Folder:
-    location = catalog.table_location(name) if registered is None else registered.rpartition("/metadata/")[0]
+    location = catalog.locate_table(name) if registered is None else registered.rpartition("/metadata/")[0]
     system, root = open_store(location)
-    scheme, io = scheme_of(location), load_file_io(catalog.properties(), location)
+    scheme, io = get_scheme(location), load_file_io(catalog.build_properties(), location)
     states = read_states(system, list_table(system, root), io, scheme)
     return _Folder(name, registered, scheme, io, {state.path: state for state in states})
 
 
 def _plan(folder: _Folder, copied: set[str], force: bool, take: Collection[str]) -> tuple[Recovered, State | None]:
     name, states = folder.name, folder.states
-    current = states.get(path_of(folder.registered)) if folder.registered else None
+    current = states.get(get_path(folder.registered)) if folder.registered else None
     newest = next((state for state in states.values() if state.name in take), None)
     notes: list[str] = []
     is_named = newest is not None

@@ -14,7 +14,7 @@ from pyiceberg.table import Table
 from pipeline import settings
 from pipeline.errors import BadInput, Retry
 from pipeline.warehouse import catalog, scratch
-from pipeline.warehouse.files import list_folder, open_store, path_of, remove, store_time
+from pipeline.warehouse.files import get_path, list_folder, open_store, remove, store_time
 from pipeline.warehouse.lineage import list_references, take_inventory
 from pipeline.warehouse.upkeep.limits import GRACE, KEEP
 
@@ -26,8 +26,8 @@ def expire(name: str, keep: timedelta = KEEP) -> int:
 
     The current one and tagged ones stay. With no time to keep, all others go, whatever their writers' clocks said.
     """
-    handle = catalog.table(name)
-    old = superseded_snapshots(handle, keep)
+    handle = catalog.load_table(name)
+    old = find_superseded(handle, keep)
     try:
         if old:
             handle.maintenance.expire_snapshots().by_ids(old).commit()
@@ -36,7 +36,7 @@ def expire(name: str, keep: timedelta = KEEP) -> int:
     return len(old)
 
 
-def superseded_snapshots(handle: Table, keep: timedelta) -> list[int]:
+def find_superseded(handle: Table, keep: timedelta) -> list[int]:
     """Snapshots that another took the place of longer than `keep` ago.
 
     Their own age does not count: what was current for a month may have been pinned by a run a minute before it was
@@ -58,7 +58,7 @@ def superseded_snapshots(handle: Table, keep: timedelta) -> list[int]:
 def sweep(name: str, grace: timedelta = GRACE) -> int:
     """Remove files below the table that no snapshot refers to and that are older than `grace`; return their count."""
     orphans = find_orphans(name, grace)
-    return len(remove(open_store(catalog.table(name).location())[0], orphans))
+    return len(remove(open_store(catalog.load_table(name).location())[0], orphans))
 
 
 def find_orphans(name: str, grace: timedelta) -> list[fs.FileInfo]:
@@ -82,7 +82,7 @@ def find_orphans(name: str, grace: timedelta) -> list[fs.FileInfo]:
             f"{lineage.unknown[-1].path}; their files are kept. `undertone recover-catalog --dry-run` shows them"
         )
         log.warning("%s: %s", name, message)
-    references = {path_of(handle.metadata_location)} | list_references(handle.io, metadata)
+    references = {get_path(handle.metadata_location)} | list_references(handle.io, metadata)
     if handle.current_snapshot() and not references.intersection(info.path for info in files):
         raise BadInput(f"{name}: nothing that the table refers to lies in {handle.location()}; nothing was swept")
     references |= {state.path for state in (*lineage.replaced, *remaining)} | old
@@ -93,12 +93,12 @@ def find_orphans(name: str, grace: timedelta) -> list[fs.FileInfo]:
 
 def sweep_scratch(grace: timedelta = GRACE) -> int:
     """Remove the folders of attempts that have written nothing for `grace`; return the count of their files."""
-    return len(remove(open_store(scratch.root())[0], _list_abandoned(grace)))
+    return len(remove(open_store(scratch.locate_scratch())[0], _list_abandoned(grace)))
 
 
 def _list_abandoned(grace: timedelta) -> list[fs.FileInfo]:
     """List scratch files of attempts whose newest file is older than `grace`: a long attempt keeps its first files."""
-    system, root = open_store(scratch.root())
+    system, root = open_store(scratch.locate_scratch())
     if system.get_file_info(root).type is fs.FileType.NotFound:
         return []
     before = store_time(system, root) - grace
@@ -125,7 +125,7 @@ def maintain_scratch(grace: timedelta = GRACE, *, dry_run: bool = False) -> dict
     files, paths = _list_abandoned(grace), _list_unused(grace)
     size = sum(info.size or 0 for info in files) + sum(path.stat().st_size for path in paths)
     if not dry_run:
-        remove(open_store(scratch.root())[0], files)
+        remove(open_store(scratch.locate_scratch())[0], files)
         for path in paths:
             path.unlink(missing_ok=True)
     return {"files_removed": len(files) + len(paths), "bytes_freed": size}

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.collect.clean import normalised
-from pipeline.collect.privacy.anonymise import redact, scrub_file_name, scrub_id, scrub_ids, surrogate, surrogates
+from pipeline.collect.clean import normalise
+from pipeline.collect.privacy.anonymise import hash_user, hash_users, redact, scrub_file_name, scrub_id, scrub_ids
 from pipeline.collect.privacy.particulars import scrub, scrub_column
 from pipeline.sample import list_pages, list_sites
 from tests.collect.privacy.personal_data import NAME, examples, list_user_ids, measure
@@ -126,28 +126,28 @@ def test_counts() -> None:
 )
 def test_disguises_fall_with_cleaning(text: str, wanted: str) -> None:
     """Full-width characters, invisible ones and entities hide nothing after cleaning."""
-    assert normalised(pl.Series("text", [text])).to_list() == [wanted]
+    assert normalise(pl.Series("text", [text])).to_list() == [wanted]
 
 
 def test_a_surrogate_is_the_keyed_hash() -> None:
     """The surrogate is HMAC-SHA256 over version, site and id, cut to 128 bits: computed here with hmac alone."""
     wanted = hmac.new(KEY, b"undertone:v1:weibo:1000000001", hashlib.sha256).hexdigest()[:32]
-    assert surrogate("weibo", "1000000001", KEY) == wanted
-    others = {surrogate("zhihu", "1000000001", KEY), surrogate("weibo", "2", KEY), surrogate("weibo", "1", b"j" * 32)}
+    assert hash_user("weibo", "1000000001", KEY) == wanted
+    others = {hash_user("zhihu", "1000000001", KEY), hash_user("weibo", "2", KEY), hash_user("weibo", "1", b"j" * 32)}
     assert len(others | {wanted}) == 4
 
 
 @pytest.mark.parametrize(("user", "key"), [("1", None), ("1", b""), (None, KEY), ("", KEY)])
 def test_no_key_or_no_user_is_none(user: str | None, key: bytes | None) -> None:
     """Without a key the id is dropped rather than hashed in a way that can be undone; so in a column."""
-    assert surrogate("weibo", user, key) is None
-    assert surrogates(pl.Series("user", [user, None], dtype=pl.String), "weibo", key).to_list() == [None, None]
+    assert hash_user("weibo", user, key) is None
+    assert hash_users(pl.Series("user", [user, None], dtype=pl.String), "weibo", key).to_list() == [None, None]
 
 
 def test_a_column_of_surrogates() -> None:
     """A column is hashed as its ids are, and nulls stay null."""
-    one, two = surrogate("weibo", "1", KEY), surrogate("weibo", "2", KEY)
-    assert surrogates(pl.Series("user", ["1", None, "2", "1"]), "weibo", KEY).to_list() == [one, None, two, one]
+    one, two = hash_user("weibo", "1", KEY), hash_user("weibo", "2", KEY)
+    assert hash_users(pl.Series("user", ["1", None, "2", "1"]), "weibo", KEY).to_list() == [one, None, two, one]
 
 
 CHARACTERS = (
@@ -304,7 +304,7 @@ def test_a_sample_page_keeps_nothing_of_its_persons(source: str, key: bytes | No
     assert len(raw_ids) > 40  # the test looked at real pages
 
 
-HASHED = surrogate("bilibili", "5", KEY)
+HASHED = hash_user("bilibili", "5", KEY)
 MESSAGE = {"message": "回复 @甲 :打１３８１２３４５６７８", "at_name_to_mid": {"甲": 5}, "members": [{"mid": "5"}]}
 NUMBERS = {"id": 5, "idstr": "13812345678", "next": "https://x.test/?a=13812345678"}
 DOGE = "真行<img alt=[doge] src='//example.invalid/d.png'>"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.collect.privacy.particulars import TOKENS, particulars
+from pipeline.collect.privacy.particulars import TOKENS, find_particulars
 
 NAME = r"样例(?:用户|博主|听众|观众|UP|知友|答主|网友)\w*"
 """A nickname of the sample."""
@@ -80,7 +80,7 @@ def measure(rows: list[Example]) -> tuple[dict[str, Measured], list[str]]:
     right, wrong, missed = Counter[str](), Counter[str](), Counter[str]()
     faults: list[str] = []
     for row in rows:
-        spans = [span for span in particulars(row.text) if span[2]]
+        spans = [span for span in find_particulars(row.text) if span[2]]
         hits = [next((span for span in spans if _covers(span, gold)), None) for gold in row.gold]
         for gold, hit in zip(row.gold, hits, strict=True):
             (right if hit else missed)[gold[2]] += 1

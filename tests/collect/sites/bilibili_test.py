@@ -155,7 +155,7 @@ def test_drift_is_never_an_empty_list(body: dict[str, Any]) -> None:
 )
 def test_cursors(cursor: dict[str, Any], following: str | None) -> None:
     """The cursor is a number or opaque; is_end ends even where the page holds comments."""
-    assert bilibili.next_url(page(item(), cursor=cursor), URL) == following
+    assert bilibili.find_next_url(page(item(), cursor=cursor), URL) == following
 
 
 @pytest.mark.parametrize(
@@ -168,10 +168,10 @@ def test_cursors(cursor: dict[str, Any], following: str | None) -> None:
 )
 def test_numbered_pages(listing: dict[str, Any], items: object, following: str | None) -> None:
     """The oldest generation counts pages; an empty or the last one ends."""
-    assert bilibili.next_url(page(page=listing, replies=items), LISTING) == following
+    assert bilibili.find_next_url(page(page=listing, replies=items), LISTING) == following
 
 
 def test_nothing_says_what_follows() -> None:
     """Without a cursor there is no next page, and there is no address to start from: parse only."""
-    assert bilibili.next_url(page(item()), URL) is None
+    assert bilibili.find_next_url(page(item()), URL) is None
     assert bilibili.START is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.collect.sites.markup import text_of
+from pipeline.collect.sites.markup import extract_text
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ from pipeline.collect.sites.markup import text_of
 )
 def test_text_of(markup: str, text: str) -> None:
     """Alt texts and entities become text, breaks lines, the site's own labels and tags nothing."""
-    assert text_of(markup) == text
+    assert extract_text(markup) == text

@@ -128,14 +128,14 @@ def test_offsets_then_times() -> None:
     """Up to offset 5000 pages are numbered; past it each asks for what came before the last comment's time."""
     at = URL.replace("offset=0", "offset={}")
     body = page(item(time=3), item(time=2))
-    assert netease.next_url(body, URL) == at.format(20)
-    assert netease.next_url(body, at.format(4980)) == at.format(5000)
-    first = netease.next_url(body, at.format(5000))
+    assert netease.find_next_url(body, URL) == at.format(20)
+    assert netease.find_next_url(body, at.format(4980)) == at.format(5000)
+    first = netease.find_next_url(body, at.format(5000))
     assert first == URL + "&beforeTime=2"
-    assert netease.next_url(page(item(time=1)), first) == URL + "&beforeTime=1"
+    assert netease.find_next_url(page(item(time=1)), first) == URL + "&beforeTime=1"
 
 
 @pytest.mark.parametrize("body", [page(item(), more=False), page(), page(comments=None)])
 def test_the_end(body: dict[str, Any]) -> None:
     """`more` false or a page without comments is the end, whatever `total` says."""
-    assert netease.next_url(body, URL) is None
+    assert netease.find_next_url(body, URL) is None

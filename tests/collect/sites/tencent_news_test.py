@@ -168,4 +168,4 @@ def test_an_address_without_an_article_is_drift() -> None:
 )
 def test_cursors(body: dict[str, Any], following: str | None) -> None:
     """`last` is the opaque cursor; without it, without comments or with hasnext false the list has ended."""
-    assert tencent_news.next_url(body, URL) == following
+    assert tencent_news.find_next_url(body, URL) == following

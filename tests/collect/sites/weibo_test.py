@@ -102,7 +102,7 @@ def test_children_of_a_comment() -> None:
     body = {"ok": 1, "data": [item(id=5100000000000013)], "max_id": 77, "max_id_type": 0}
     (reply,) = weibo.parse(body, CHILD + "&id=5100000000000001").comments
     assert (reply.thread_id, reply.parent_id) == ("5100000000000001", "5100000000000010")
-    assert weibo.next_url(body, CHILD) == CHILD.replace("max_id=0", "max_id=77")
+    assert weibo.find_next_url(body, CHILD) == CHILD.replace("max_id=0", "max_id=77")
     with pytest.raises(SchemaDrift, match="names no post"):
         weibo.parse(body, CHILD)
 
@@ -177,9 +177,11 @@ def test_drift_is_never_an_empty_list(path: list[Any], value: object) -> None:
 
 def test_the_cursor_takes_its_type_from_the_answer() -> None:
     """max_id_type flips to 1 after some fifteen pages; asking on with 0 would lose the tail."""
-    assert weibo.next_url(page(item(), max_id=139, max_id_type=1), HOT) == HOT.replace("_type=0", "_type=1&max_id=139")
+    assert weibo.find_next_url(page(item(), max_id=139, max_id_type=1), HOT) == HOT.replace(
+        "_type=0", "_type=1&max_id=139"
+    )
 
 
 def test_the_end() -> None:
     """max_id 0 is the end, whatever the page holds."""
-    assert weibo.next_url(page(item(), max_id=0), HOT) is None
+    assert weibo.find_next_url(page(item(), max_id=0), HOT) is None

@@ -135,4 +135,4 @@ def test_an_address_without_a_thread_is_drift() -> None:
 )
 def test_cursors(body: dict[str, Any], following: str | None) -> None:
     """The next address is followed to the letter; is_end, an empty page or the same address again is the end."""
-    assert zhihu.next_url(body, URL) == following
+    assert zhihu.find_next_url(body, URL) == following

@@ -192,7 +192,7 @@ def test_comments_of_a_day_and_counts_of_them(run: Run, tmp_path: Path) -> None:
     """Counts of the tables are in force for the day's scores; those of a file are a folder of their own."""
     fields = {"lang": "en", "context": "So"}
     rows = [{**fields, "comment_id": str(number), "text": f"The bus {number} is late."} for number in range(40)]
-    warehouse.overwrite("comments", warehouse.slice_of(day=DAY), filled("comments", *rows))
+    warehouse.overwrite("comments", warehouse.make_slice(day=DAY), filled("comments", *rows))
     lines = run("train", "count-lm", "--day", DAY, "--json").out.splitlines()
     english, chinese = (json.loads(line)["model_id"] for line in lines)
     assert len(english) == 64

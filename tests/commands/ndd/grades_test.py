@@ -32,7 +32,7 @@ def compressed(tables: Path) -> Path:
     """Eight sentences of the sample compressed by people and by two baselines, which need no model."""
     items, job = compressions.load_items().filter(lang="en").head(8), compressions.Job(day=DAY)
     rows = pl.concat([compressions.compress_items(items, system, job) for system in SYSTEMS])
-    warehouse.overwrite("compressions", warehouse.slice_of(source="sample", day=DAY), rows)
+    warehouse.overwrite("compressions", warehouse.make_slice(source="sample", day=DAY), rows)
     return tables
 
 

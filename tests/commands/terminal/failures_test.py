@@ -66,7 +66,7 @@ def test_what_is_raised_ends_in_a_line_and_a_code(
     error: BaseException, code: int, said: str, home: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Errors of the system, a database or a library get our codes; none shows a statement's values or a traceback."""
-    monkeypatch.setattr(warehouse, "checks", raising(error))
+    monkeypatch.setattr(warehouse, "list_checks", raising(error))
     ended = run("check")
     assert ended.code == code
     assert said in ended.err
@@ -77,7 +77,7 @@ def test_what_is_raised_ends_in_a_line_and_a_code(
 
 def test_a_bug_leaves_a_private_report_without_words(home: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A report of a bug names places in the code and no message, for its owner alone; `--debug` prints it instead."""
-    monkeypatch.setattr(warehouse, "checks", raising(ValueError("a comment's words")))
+    monkeypatch.setattr(warehouse, "list_checks", raising(ValueError("a comment's words")))
     for _ in range(25):
         assert run("check").code == BUG
     reports = list((home / "errors").iterdir())
@@ -126,7 +126,7 @@ def test_signals_end_in_a_line(sent: signal.Signals, code: int, run: Run, monkey
             tidied.append(1)
 
     before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(warehouse, "checks", busy)
+    monkeypatch.setattr(warehouse, "list_checks", busy)
     ended = run("check")
     assert (ended.code, tidied) == (code, [1])
     assert "stopped by" in ended.err
@@ -144,7 +144,7 @@ def test_what_was_left_out_is_printed(run: Run, monkeypatch: pytest.MonkeyPatch)
         left_out.record_rows("many", {f"reason_{number}": 1 for number in range(12)})
         return []
 
-    monkeypatch.setattr(warehouse, "checks", checks)
+    monkeypatch.setattr(warehouse, "list_checks", checks)
     lines = run("check").err.splitlines()
     assert lines[0].startswith("labels: left out 369 as not_asked: ")
     assert lines[1].startswith("labels: left out 42 as late: ")

@@ -42,7 +42,7 @@ def answers(*rows: tuple[str, str, str], model: str = "m", attempts: Sequence[in
     """Completions of (implicit, response, prompt)."""
     tries, completions = attempts or [0] * len(rows), []
     for i, (implicit, response, prompt) in enumerate(rows):
-        messages = json.dumps(prompts.messages(implicit, prompt))
+        messages = json.dumps(prompts.build_messages(implicit, prompt))
         completions.append((f"{i:064x}", "own", response, prompt, "v1", model, tries[i], "stop", messages))
     columns = ["completion_id", "source", "response", "prompt", "prompt_version", "model", "attempt", "finish_reason"]
     return pl.DataFrame(completions, schema=[*columns, "messages"], orient="row")

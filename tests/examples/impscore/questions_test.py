@@ -73,9 +73,9 @@ def test_questions_of_groups(count: int, options: int, seed: int) -> None:
     """A group's most explicit sentence asks for its most implicit among those of other groups (IMP-33)."""
     if options > count:
         with pytest.raises(BadInput, match=f"no more than the {count}"):
-            questions.from_groups(graded(count), options, seed)
+            questions.build_questions(graded(count), options, seed)
         return
-    rows = questions.from_groups(graded(count), options, seed)
+    rows = questions.build_questions(graded(count), options, seed)
     assert rows["group"].to_list() == sorted(f"g{g}" for g in range(count))
     for row in rows.iter_rows(named=True):
         number = row["group"].removeprefix("g")
@@ -83,25 +83,25 @@ def test_questions_of_groups(count: int, options: int, seed: int) -> None:
         assert row["options"][row["answer"]] == f"{number} at 3"
         assert len(set(row["options"])) == options
         assert set(row["options"]) <= {f"{g} at 3" for g in range(count)}
-    assert rows.equals(questions.from_groups(graded(count).reverse(), options, seed))
+    assert rows.equals(questions.build_questions(graded(count).reverse(), options, seed))
 
 
 def test_the_right_place_is_drawn() -> None:
     """Of 300 questions each place is right about as often, so that a place tells nothing; another seed asks others."""
-    rows = questions.from_groups(graded(300))
+    rows = questions.build_questions(graded(300))
     assert all(70 < (rows["answer"] == place).sum() < 130 for place in range(3))
-    assert not rows.equals(questions.from_groups(graded(300), seed=1))
+    assert not rows.equals(questions.build_questions(graded(300), seed=1))
 
 
 def test_two_groups_that_end_alike_do_not_confuse() -> None:
     """A most implicit sentence that two groups share is never a wrong option of one of them."""
     alike = graded(6).with_columns(text=pl.col("text").replace("5 at 3", "4 at 3"))
     for seed in range(20):
-        for options in questions.from_groups(alike, 3, seed)["options"]:
+        for options in questions.build_questions(alike, 3, seed)["options"]:
             assert len(set(options)) == 3
 
 
 def test_questions_of_the_shipped_groups_can_be_written_and_read(tmp_path: Path) -> None:
     """What is made of groups is what the reader reads."""
-    rows = questions.from_groups(groups.read(sample.GROUPS["en"])).drop("group")
+    rows = questions.build_questions(groups.read(sample.GROUPS["en"])).drop("group")
     assert questions.read(jsonl(tmp_path / "q.jsonl", *rows.iter_rows(named=True))).equals(rows)

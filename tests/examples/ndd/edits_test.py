@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.examples.ndd import edits
-from pipeline.examples.ndd.edits import Sentence, from_tokens, generate
+from pipeline.examples.ndd.edits import Sentence, convert_tokens, generate
 from pipeline.text import trees, wordnet
 from pipeline.text.tagging import Token
 from tests.support import wordnet_net
@@ -246,10 +246,10 @@ def test_sentences_of_a_tagger() -> None:
     """A tagger tells no tense: that of verbs is guessed by their form, other words have none."""
     rows = [("Sing", "sing", "VERB"), ("sings", "sing", "VERB"), ("singing", "sing", "VERB"), ("sang", "sing", "VERB"),
             ("was", "be", "AUX")]  # fmt: skip
-    result = from_tokens("s", [Token(*row, 0, 1) for row in rows])
+    result = convert_tokens("s", [Token(*row, 0, 1) for row in rows])
     assert result[:4] == ("s", *([row[k] for row in rows] for k in (0, 2, 1)))
     assert result.features == [TO, "Tense=Pres|VerbForm=Fin", "Tense=Pres|VerbForm=Part", PAST, "_"]
-    assert from_tokens("t", []) == ("t", [], [], [], [])
+    assert convert_tokens("t", []) == ("t", [], [], [], [])
 
 
 def test_treebank(data: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.examples.ndd import similar
-from pipeline.examples.ndd.similar import OVERLAP, add_overlap, overlap, read
+from pipeline.examples.ndd.similar import OVERLAP, add_overlap, measure_overlap, read
 from tests.support.subsequence import measure_longest
 
 words = st.lists(st.sampled_from("abcA"), min_size=1, max_size=9)
@@ -26,17 +26,17 @@ def write(path: Path, text: str) -> Path:
 def test_overlap_is_the_table_s(first: list[str], second: list[str]) -> None:
     """The longest common subsequence over the shorter sentence, whichever comes first, capitals as they stand."""
     expected = measure_longest(first, second) / min(len(first), len(second))
-    assert overlap(first, second) == overlap(second, first) == expected
+    assert measure_overlap(first, second) == measure_overlap(second, first) == expected
 
 
 def test_overlap_by_hand() -> None:
     """Three and four of the five words of the shorter one, in order; more than 64 words; no words are refused."""
-    assert overlap([*"THcat"], [*"hcxayzt"]) == 3 / 5
-    assert overlap([*"Hcat."], [*"hxcayt."]) == OVERLAP == 4 / 5
-    assert overlap([*"ab"] * 100, [*"ba"] * 70) == 1
-    assert overlap([*"ab"], [*"xyz"]) == 0
+    assert measure_overlap([*"THcat"], [*"hcxayzt"]) == 3 / 5
+    assert measure_overlap([*"Hcat."], [*"hxcayt."]) == OVERLAP == 4 / 5
+    assert measure_overlap([*"ab"] * 100, [*"ba"] * 70) == 1
+    assert measure_overlap([*"ab"], [*"xyz"]) == 0
     with pytest.raises(ValueError, match="two sentences with words"):
-        overlap([], ["a"])
+        measure_overlap([], ["a"])
 
 
 def test_csv(tmp_path: Path) -> None:

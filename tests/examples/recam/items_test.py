@@ -32,7 +32,7 @@ def test_reads_the_official_format(tmp_path: Path) -> None:
     items, dropped = cloze.read(write(tmp_path / "dev.jsonl", ENTRY, ENTRY | {"label": 4}))
     options = ["anger", "loyalty", "speed", "doubt", "luck"]
     assert items.row(1) == ("dev.jsonl:2", ENTRY["article"], ENTRY["question"], options, 4)
-    assert items.select(cloze.right_option())["answer"].to_list() == ["loyalty", "luck"]
+    assert items.select(cloze.select_right_option())["answer"].to_list() == ["loyalty", "luck"]
     assert dropped.is_empty()
 
 

@@ -189,7 +189,9 @@ def test_official_words_are_imperceptible_by_another_list(data: Path) -> None:
     """Of the gold words of the official dev file that Brysbaert et al. rate as they stand, 98.8 % are imperceptible by
     that list (721 of 730 are under 2.4; ours), though the paper names MRC's, by which 80 % of the rated are (E21).
     """
-    gold = items.read(data / "recam" / "Task_1_dev.jsonl").items.select(items.right_option()).to_series().to_list()
+    gold = (
+        items.read(data / "recam" / "Task_1_dev.jsonl").items.select(items.select_right_option()).to_series().to_list()
+    )
     tokens = [Token(word, word.lower(), "NOUN", number, number) for number, word in enumerate(gold)]
     folder = data / "concreteness"
     people = concreteness.read(folder / "brysbaert_concreteness_40k.csv", "Conc.M", (1, 5))

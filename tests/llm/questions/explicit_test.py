@@ -19,8 +19,8 @@ ZH_SAID = "请把音乐关小一点。"
 
 @given(st.text())
 def test_sentence_is_read_back_from_stored_messages(sentence: str) -> None:
-    """`implicit_of` gives the very sentence that the stored messages ask about."""
-    assert explicit.implicit_of(json.dumps(prompt.messages(sentence, "explicit_zh"))) == sentence
+    """`parse_implicit` returns the very sentence that the stored messages ask about."""
+    assert explicit.parse_implicit(json.dumps(prompt.build_messages(sentence, "explicit_zh"))) == sentence
 
 
 @pytest.mark.parametrize(

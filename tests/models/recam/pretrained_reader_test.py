@@ -57,10 +57,10 @@ def test_the_wrong_answer_ensemble_excludes_likely_but_wrong_options() -> None:
     right = torch.tensor([[0.0, 3.0, 0, 0, 0]]).log()
     right[0, 0] = 0.0
     wrong = torch.tensor([[-1.0, 1.0, 0, 0, 0]]) * torch.tensor(3.0).log()  # 1 - sigmoid: 3/4 and 1/4
-    assert models.ensemble(right, None, 1.0).exp()[0].tolist() == pytest.approx([0.25, 0.75, 0, 0, 0])
-    assert models.ensemble(right, wrong, 1.0).exp()[0].tolist() == pytest.approx([0.5, 0.5, 0, 0, 0])
-    assert models.ensemble(right, wrong, 2.0).exp()[0].tolist() == pytest.approx([0.75, 0.25, 0, 0, 0])
-    assert models.ensemble(right, wrong, 0.0).exp()[0].tolist() == pytest.approx([0.25, 0.75, 0, 0, 0])
+    assert models.combine_heads(right, None, 1.0).exp()[0].tolist() == pytest.approx([0.25, 0.75, 0, 0, 0])
+    assert models.combine_heads(right, wrong, 1.0).exp()[0].tolist() == pytest.approx([0.5, 0.5, 0, 0, 0])
+    assert models.combine_heads(right, wrong, 2.0).exp()[0].tolist() == pytest.approx([0.75, 0.25, 0, 0, 0])
+    assert models.combine_heads(right, wrong, 0.0).exp()[0].tolist() == pytest.approx([0.25, 0.75, 0, 0, 0])
 
 
 @pytest.mark.parametrize("pool", ["option", "first", "mean"])

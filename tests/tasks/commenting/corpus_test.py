@@ -62,7 +62,7 @@ def test_comments_that_were_not_tokenized_are_missing(tables: Path) -> None:
     collect.import_files([sample.THREADS], "sample_news", DAY, mapping=sample.THREAD_COLUMNS)
     with pytest.raises(Missing, match=f"692 comments are not tokenized: .* for {DAY}"):
         corpus.build(DAY)
-    assert warehouse.snapshot("threads") is None
+    assert warehouse.get_snapshot_id("threads") is None
 
 
 def test_nothing_to_divide_is_missing(tables: Path) -> None:
@@ -93,7 +93,7 @@ def test_statistics_stand_beside_the_papers(sample_corpus: Path) -> None:
 
 def test_comments_that_are_no_longer_tokenized_are_missing(sample_corpus: Path) -> None:
     """Where tokens are missing, comments are not dropped silently: the message names the days."""
-    warehouse.overwrite("tokens", warehouse.slice_of(source="sample_news"), empty("tokens"))
+    warehouse.overwrite("tokens", warehouse.make_slice(source="sample_news"), empty("tokens"))
     with pytest.raises(Missing, match=f"for {DAY}"):
         corpus.read_thread_comments("train")
     with pytest.raises(Missing, match=f"162 comments are not tokenized: .* for {DAY}"):
@@ -111,7 +111,7 @@ def test_an_erased_source_leaves_nothing(sample_corpus: Path) -> None:
     assert set(table("threads")["source"]) == {"sample_news", "other_news"}
     generated.generate(DAY, generated.HUMAN)
     for name in ("articles", "comments"):
-        warehouse.overwrite(name, warehouse.slice_of(source="sample_news"), empty(name))
+        warehouse.overwrite(name, warehouse.make_slice(source="sample_news"), empty(name))
     corpus.build(DAY, Rules(share=0.25))
     assert set(table("threads")["source"]) == {"other_news"}
     assert table("reference_comments").height == 0
@@ -123,7 +123,7 @@ def test_an_erased_source_leaves_nothing(sample_corpus: Path) -> None:
 def test_comments_without_an_article_are_recorded(sample_corpus: Path) -> None:
     """A comment whose article was removed is in `dropped`, and in the funnel with its reason."""
     rows = warehouse.scan("articles").filter(pl.col("thread_id") != "a03").collect()
-    warehouse.overwrite("articles", warehouse.slice_of(source="sample_news"), rows)
+    warehouse.overwrite("articles", warehouse.make_slice(source="sample_news"), rows)
     corpus.build(DAY, Rules(share=0.25))
     funnel = warehouse.query("select reason, row_count from funnel where step = 'threads' order by reason")
     assert dict(funnel.rows()) == {"few_comments": 1, "no_article": 33, "short_content": 1}

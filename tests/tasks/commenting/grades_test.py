@@ -20,7 +20,7 @@ RATERS = ("anna", "ben", "chen", "dora", "eve")
 @pytest.fixture
 def folder(sample_corpus: Path) -> Path:
     """Give the references to people; the folder of their answers."""
-    assert grades.give_tasks("references", DAY, "files") == 6 * 27
+    assert grades.assign_tasks("references", DAY, "files") == 6 * 27
     return grades.get_project("references").folder
 
 
@@ -73,17 +73,17 @@ def test_simulated_raters_are_two_a_comment(folder: Path) -> None:
 
 def test_without_a_tool_nothing_waits(sample_corpus: Path) -> None:
     """Without a tool nothing is given out and nothing waits."""
-    assert grades.give_tasks("candidates", DAY, "none") == 0
+    assert grades.assign_tasks("candidates", DAY, "none") == 0
     assert grades.poll("candidates", "none") == {"waiting": 0}
-    assert warehouse.snapshot("label_tasks") is None
+    assert warehouse.get_snapshot_id("label_tasks") is None
 
 
 def test_what_commenters_made_is_graded(sample_corpus: Path) -> None:
     """Generated comments are tasks with their articles, without the name of the commenter (AAC-26)."""
     with pytest.raises(Missing, match="undertone commenting generate"):
-        grades.give_tasks("candidates", DAY, "files")
+        grades.assign_tasks("candidates", DAY, "files")
     generated.generate(DAY, generated.HUMAN)
-    assert grades.give_tasks("candidates", DAY, "files") == 6
+    assert grades.assign_tasks("candidates", DAY, "files") == 6
     row = next(task_files.build_rows(grades.read_tasks("candidates"), form=quality.FORM))
     assert set(row) == {"task_id", "text", "context", "lang", "round", "schema_version", "fields"}
     grades.poll("candidates", "simulated")
@@ -118,7 +118,7 @@ def test_bad_grades_are_refused(sample_corpus: Path, tmp_path: Path, line: str, 
     path.write_text(f"thread_id,comment_id,grade\n{line}\n", encoding="utf-8")
     with pytest.raises(BadInput, match=message):
         grades.import_grades(path, "imported")
-    assert warehouse.snapshot("comment_grades") is None
+    assert warehouse.get_snapshot_id("comment_grades") is None
 
 
 def edit_article(sample_corpus: Path) -> str:
@@ -137,7 +137,7 @@ def test_an_edited_article_is_graded_again(folder: Path) -> None:
     """Grades of the earlier text do not count; only the comments of that article wait for new ones."""
     grades.poll("references", "simulated")
     thread_id = edit_article(folder.parents[1])
-    assert grades.give_tasks("references", LATER, "files") == 162
+    assert grades.assign_tasks("references", LATER, "files") == 162
     assert grades.collect("references") == {"tasks": 162, "graded": 135, "waiting": 27}
     assert thread_id not in set(warehouse.scan("comment_grades").collect()["thread_id"])
 
@@ -154,9 +154,9 @@ def test_a_sheet_of_an_edited_article_is_accepted(folder: Path) -> None:
 def test_grades_of_removed_comments_are_removed(sample_corpus: Path) -> None:
     """Tasks of removed comments do not wait, and the next measuring removes their grades."""
     generated.generate(DAY, generated.HUMAN)
-    grades.give_tasks("candidates", DAY, "simulated")
+    grades.assign_tasks("candidates", DAY, "simulated")
     grades.poll("candidates", "simulated")
-    partition = warehouse.slice_of(source="sample_news", system=generated.HUMAN)
+    partition = warehouse.make_slice(source="sample_news", system=generated.HUMAN)
     warehouse.overwrite("generated_comments", partition, warehouse.scan("generated_comments").head(4).collect())
     assert warehouse.run_check("grades_have_comments")
     grades.prune()
@@ -198,15 +198,15 @@ def test_a_grade_of_another_round_is_refused(folder: Path) -> None:
     pl.read_csv(path).with_columns(round=pl.lit(2)).write_csv(path)
     with pytest.raises(BadInput, match=r"task \w+, rater 'anna': expected round 1 and stage 1, found 2 and 1"):
         grades.collect("references", [path])
-    assert warehouse.snapshot("labels") is None
+    assert warehouse.get_snapshot_id("labels") is None
 
 
 def test_a_poll_without_news_writes_nothing(folder: Path) -> None:
     """Polling a tool again and again leaves no snapshots behind."""
     grades.poll("references", "simulated")
-    before = {name: warehouse.snapshot(name) for name in ("labels", "comment_grades", "dropped", "runs")}
+    before = {name: warehouse.get_snapshot_id(name) for name in ("labels", "comment_grades", "dropped", "runs")}
     grades.poll("references", "simulated")
-    assert {name: warehouse.snapshot(name) for name in before} == before
+    assert {name: warehouse.get_snapshot_id(name) for name in before} == before
 
 
 def test_imported_grades_do_not_overwrite_those_of_raters(sample_corpus: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def test_the_page_shows_what_there_is(sample_corpus: Path) -> None:
     assert "Whether metrics grade as people do" not in early
     generated.generate(DAY, generated.HUMAN)
     for kind in grades.KINDS:
-        grades.give_tasks(kind, DAY, "simulated")
+        grades.assign_tasks(kind, DAY, "simulated")
         grades.poll(kind, "simulated")
     overlap.measure(DAY)
     correlations.write_correlations(DAY)
@@ -35,7 +35,7 @@ def test_an_empty_home_has_a_page(tables: Path) -> None:
 def test_scorers_of_grades_and_of_upvotes_stand_apart(tables: Path) -> None:
     """The same measure of both kinds has a row each, with its kind."""
     for kind in ("quality", "upvotes"):
-        partition = warehouse.slice_of(kind=kind, day=DAY)
+        partition = warehouse.make_slice(kind=kind, day=DAY)
         warehouse.overwrite("models", partition, filled("models", {"kind": kind}))
         row = {"kind": kind, "metric": "spearman", "split": "test"}
         warehouse.overwrite("evaluations", partition, filled("evaluations", row))

@@ -163,7 +163,7 @@ def test_a_model_promoted_in_between(fresh: Callable[[], Tables], enlist: Enlist
         score.run(day)
     mixed = read_tables()["scores"]
     for day in DAYS:
-        warehouse.overwrite("scores", warehouse.slice_of(day=day), empty("scores"))
+        warehouse.overwrite("scores", warehouse.make_slice(day=day), empty("scores"))
     for day in DAYS[::-1]:
         score.run(day)
     straight = read_tables()["scores"]

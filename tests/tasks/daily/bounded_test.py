@@ -46,7 +46,7 @@ def test_what_comes_back(caplog: pytest.LogCaptureFixture) -> None:
     assert ("pipeline.collect", logging.INFO, "two rows") in caplog.record_tuples
     assert {"rows": 2} in fields
     assert KEY not in result["command"] + caplog.text
-    assert [(row.step, row.row_count) for row in left_out.rows()] == [("clean", 3)]
+    assert [(row.step, row.row_count) for row in left_out.list_rows()] == [("clean", 3)]
     assert "this is no message" in caplog.text
     assert not psutil.pid_exists(result["pid"])
 

@@ -23,7 +23,7 @@ def answer(key: str, on_progress: Progress, on_file: File) -> dict[str, Any]:
     on_file("a.csv", 10)
     on_progress(2)
     left_out.record_rows("clean", {"empty": 3}, "mine")
-    logs.event(logging.getLogger("pipeline.collect"), "two rows", rows=2)
+    logs.log_event(logging.getLogger("pipeline.collect"), "two rows", rows=2)
     command = Path("/proc/self/cmdline")
     return {"length": len(key), "command": command.read_text() if command.exists() else "", "pid": os.getpid()}
 

@@ -83,12 +83,12 @@ def test_a_bad_file_changes_nothing(tables: Path, tmp_path: Path) -> None:
     lines = [f'{{"comment_id": "{number}", "text": "comment {number}"}}' for number in range(9)]
     good.write_text("\n".join(lines), encoding="utf-8")
     collect.import_files(write(tmp_path / "before", a="there before"), "mine", DAY, origin="mine")
-    before = {name: warehouse.snapshot(name) for name in warehouse.names()}
+    before = {name: warehouse.get_snapshot_id(name) for name in warehouse.list_tables()}
     bad.write_text("\n".join([*lines[:6], lines[6][:-4], *lines[7:]]), encoding="utf-8")
     for paths in ([bad], [good, bad]):
         with pytest.raises(BadInput, match=r"a\.jsonl, line 7: broken JSON"):
             collect.import_files(paths, "mine", DAY, origin="mine")
-        assert {name: warehouse.snapshot(name) for name in warehouse.names()} == before
+        assert {name: warehouse.get_snapshot_id(name) for name in warehouse.list_tables()} == before
     assert collect.import_files([good], "mine", DAY, origin="mine")[0]["kept"] == 9
 
 
@@ -119,7 +119,7 @@ def test_a_circle_of_answers_is_refused(tables: Path, tmp_path: Path) -> None:
     file.write_text("text,comment_id,parent_id\nd,4,1\na,1,2\nb,2,3\nc,3,1\n", encoding="utf-8")
     with pytest.raises(BadInput, match=r"'1' \(circle\.csv, row 3\), '2' \(circle\.csv, row 4\), '3' .* in a circle"):
         collect.import_files([file], "mine", DAY)
-    assert warehouse.snapshot("comments") is None
+    assert warehouse.get_snapshot_id("comments") is None
 
 
 def test_a_refusal_keeps_what_came_before(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ DAY, NEXT = sample.DAY, "2026-11-20"
 
 def test_holes_are_found_and_healed(imported: object, bring: Bring) -> None:
     """Days without tokens or scores are found in order, healed, and then there are none."""
-    warehouse.overwrite("comments", warehouse.slice_of(day=DAY), empty("comments"))
+    warehouse.overwrite("comments", warehouse.make_slice(day=DAY), empty("comments"))
     bring(NEXT, {"1": "Nice hat, sir."})
     bring(DAY, {"1": "今天真冷。", "2": "Nice hat, sir."})
     tokenize.run(NEXT)
@@ -26,14 +26,14 @@ def test_holes_are_found_and_healed(imported: object, bring: Bring) -> None:
     assert holes == {"tokens": [DAY], "scores": [DAY, NEXT]}
     assert heal.heal(holes) == {"tokens": 1, "scores": 2}
     assert heal.find_holes() == {"tokens": [], "scores": []}
-    assert [name for name in warehouse.checks() if "have" in name and warehouse.run_check(name)] == []
+    assert [name for name in warehouse.list_checks() if "have" in name and warehouse.run_check(name)] == []
 
 
 def test_whole_days_are_left_alone(scored: object) -> None:
     """Where nothing is missing, healing writes nothing."""
-    before = [warehouse.snapshot(name) for name in ("tokens", "scores", "runs")]
+    before = [warehouse.get_snapshot_id(name) for name in ("tokens", "scores", "runs")]
     assert heal.heal(heal.find_holes()) == {"tokens": 0, "scores": 0}
-    assert [warehouse.snapshot(name) for name in ("tokens", "scores", "runs")] == before
+    assert [warehouse.get_snapshot_id(name) for name in ("tokens", "scores", "runs")] == before
 
 
 def test_comments_that_come_late_make_a_hole(scored: object, bring: Bring) -> None:

@@ -50,7 +50,7 @@ def test_a_gap_is_told_once(imported: Path) -> None:
     later_day = parse_day(DAY) + timedelta(days=3)
     later = warehouse.scan("runs", pl.col("step") == "collect").collect().with_columns(day=pl.lit(later_day))
     for source, origin in later.select("source", "origin").iter_rows():
-        partition = warehouse.slice_of(source=source, day=later_day.isoformat(), origin=origin)
+        partition = warehouse.make_slice(source=source, day=later_day.isoformat(), origin=origin)
         warehouse.overwrite("runs", {**partition, "step": "collect"}, later.filter(source=source, origin=origin))
     gap = parse_day(DAY) + timedelta(days=1)
     steps = health.build_table(gap.isoformat(), 2).filter(step="collect", status="missing")

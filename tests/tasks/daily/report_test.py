@@ -66,7 +66,7 @@ def test_page_of_the_shipped_model(scored: object) -> None:
 def test_a_model_of_which_nothing_is_known(scored: object) -> None:
     """Scores by a model that is neither in the table nor shipped are shown; the page says that its row is absent."""
     rows = warehouse.scan("scores").collect().with_columns(model_id=pl.lit("e" * 64))
-    warehouse.overwrite("scores", warehouse.slice_of(day=DAY), rows)
+    warehouse.overwrite("scores", warehouse.make_slice(day=DAY), rows)
     html = read_page()
     assert "The table models has no row for this model" in html
     assert "it is shipped with Undertone" not in html
@@ -127,13 +127,13 @@ def test_failure_leaves_the_old_page(scored: object, monkeypatch: pytest.MonkeyP
 
 def test_checks_hold_on_the_sample(scored: object) -> None:
     """Every data check holds after the whole run."""
-    for name in warehouse.checks():
+    for name in warehouse.list_checks():
         report.check(name, DAY)
 
 
 def test_violated_check_is_told(scored: object) -> None:
     """A check that does not hold is BadInput with its name and the first rows."""
-    warehouse.overwrite("comments", warehouse.slice_of(source="weibo", day=DAY), empty("comments"))
+    warehouse.overwrite("comments", warehouse.make_slice(source="weibo", day=DAY), empty("comments"))
     with pytest.raises(BadInput, match=r"check scores_have_comments does not hold; first rows: .*weibo"):
         report.check("scores_have_comments", DAY)
 

@@ -62,7 +62,7 @@ def test_signatures_mark_chinese_as_extension(scored: object) -> None:
 def test_size_of_shards_does_not_matter(scored: object) -> None:
     """Shards of other sizes give the same rows, and the same scores within 1e-6 and the last rounding."""
     before = scores()
-    warehouse.overwrite("scores", warehouse.slice_of(day=DAY), empty("scores"))  # or nothing would be left to do
+    warehouse.overwrite("scores", warehouse.make_slice(day=DAY), empty("scores"))  # or nothing would be left to do
     pinned = score.pin(DAY)
     shards = score.plan_shards(DAY, pinned, rows_per_shard=60)
     distinct = warehouse.scan("comments").select("text_hash").unique().collect().height
@@ -98,12 +98,12 @@ def test_missing_shard_writes_nothing(imported: object) -> None:
     """Publishing without one of the shards is Retry; neither scores nor the run is written."""
     pinned = score.pin(DAY)
     shards = score.plan_shards(DAY, pinned, rows_per_shard=150)
-    before = [warehouse.snapshot(name) for name in ("scores", "runs")]
+    before = [warehouse.get_snapshot_id(name) for name in ("scores", "runs")]
     staged = [score.score_shard(shards[0], pinned["model_id"])]
     for subset in (staged, []):
         with pytest.raises(Retry, match=r"scores of \d+ comments are missing: run the shards again"):
             score.publish(subset, DAY, pinned)
-    assert [warehouse.snapshot(name) for name in ("scores", "runs")] == before
+    assert [warehouse.get_snapshot_id(name) for name in ("scores", "runs")] == before
 
 
 def test_empty_day_empties_stale_rows(imported: object, bring: Bring) -> None:
@@ -111,7 +111,7 @@ def test_empty_day_empties_stale_rows(imported: object, bring: Bring) -> None:
     bring("2026-11-18", {"1": "Nice hat, sir."})
     bring(NEXT, {"1": "Nice hat, sir.", "2": "今天真冷。"})
     assert (score.run("2026-11-18"), score.run(NEXT)) == (1, 2)
-    warehouse.overwrite("comments", warehouse.slice_of(day=NEXT), empty("comments"))
+    warehouse.overwrite("comments", warehouse.make_slice(day=NEXT), empty("comments"))
     assert score.run(NEXT) == 0
     assert scores()["day"].cast(pl.String).to_list() == ["2026-11-18"]
     runs = warehouse.scan("runs", pl.col("step") == "score").collect()

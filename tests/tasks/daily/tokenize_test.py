@@ -65,7 +65,7 @@ def test_run_twice(scored: object, tokenized_texts: list[str]) -> None:
 def test_size_of_shards_does_not_matter(scored: object, tokenized_texts: list[str], rows: int) -> None:
     """Shards of other sizes give the same tokens, and every text is in one of them."""
     before = tokens()
-    warehouse.overwrite("tokens", warehouse.slice_of(day=DAY), empty("tokens"))
+    warehouse.overwrite("tokens", warehouse.make_slice(day=DAY), empty("tokens"))
     pinned = tokenize.pin_snapshots()
     shards = tokenize.plan_shards(DAY, pinned, rows_per_shard=rows)
     distinct = before["text_hash"].n_unique()
@@ -95,7 +95,7 @@ def test_empty_day_empties_stale_rows(tables: object, bring: Bring) -> None:
     bring(DAY, {"1": "Nice hat, sir.", "2": "今天真冷。"})
     bring(NEXT, {"1": "Nice hat, sir."})
     assert (tokenize.run(DAY), tokenize.run(NEXT)) == (2, 1)
-    warehouse.overwrite("comments", warehouse.slice_of(day=DAY), empty("comments"))
+    warehouse.overwrite("comments", warehouse.make_slice(day=DAY), empty("comments"))
     assert tokenize.run(DAY) == 0
     assert tokens()["day"].cast(pl.String).to_list() == [NEXT]
 
@@ -112,7 +112,7 @@ def test_missing_shard_writes_nothing(imported: object) -> None:
     staged = [tokenize.tokenize_shard(shard) for shard in tokenize.plan_shards(DAY, pinned, rows_per_shard=50)]
     with pytest.raises(Retry, match=r"tokens of \d+ texts are missing: run the shards again"):
         tokenize.publish(staged[:-1], DAY, pinned)
-    assert warehouse.snapshot("tokens") == pinned["tokens"]
+    assert warehouse.get_snapshot_id("tokens") == pinned["tokens"]
 
 
 @pytest.mark.parametrize("name", ["jieba", "nltk"])
@@ -124,7 +124,7 @@ def test_missing_tokenizer_writes_nothing(imported: object, name: str) -> None:
     staged = warehouse.stage("tokens", rows.filter(pl.col("tokenizer") == name))
     with pytest.raises(Retry):
         tokenize.publish([staged], DAY, pinned)
-    assert warehouse.snapshot("tokens") == pinned["tokens"]
+    assert warehouse.get_snapshot_id("tokens") == pinned["tokens"]
 
 
 def test_comments_that_come_during_a_run_wait_for_the_next(tables: object, bring: Bring) -> None:

@@ -89,7 +89,7 @@ def test_what_is_theirs_goes_and_what_is_others_stays(outcome: Outcome) -> None:
         if not name.endswith("erasures"):
             assert_frame_equal(held(name), expect_rows(name))
     assert violations() == {}
-    assert set(warehouse.table("comments").refs()) == {"main"}
+    assert set(warehouse.load_table("comments").refs()) == {"main"}
     assert not (settings.models() / MODEL).exists()
     assert (settings.models() / OTHER / "model.safetensors").is_file()
     assert (settings.reports() / "2026-11-18.html").is_file()
@@ -135,17 +135,17 @@ def test_models_are_flagged_with_their_share(outcome: Outcome) -> None:
 
 def test_a_second_time_finds_nothing(outcome: Outcome) -> None:
     """What is erased is erased: again, nothing is counted, and no table changes."""
-    before = {name: warehouse.snapshot(name) for name in TABLES}
+    before = {name: warehouse.get_snapshot_id(name) for name in TABLES}
     assert run.forget(PERSON).receipts.height == 0
-    assert {name: warehouse.snapshot(name) for name in TABLES} == before
+    assert {name: warehouse.get_snapshot_id(name) for name in TABLES} == before
     assert run.preview(PERSON).height == 0
 
 
 def test_counting_first_changes_nothing(world: Path, forgotten_home: tuple[Path, Path, Outcome]) -> None:
     """A preview tells each table's rows as the erasure then does, and leaves all as it is."""
-    before = {name: warehouse.snapshot(name) for name in TABLES}
+    before = {name: warehouse.get_snapshot_id(name) for name in TABLES}
     counts = {row["store"]: row for row in run.preview(PERSON).to_dicts()}
-    assert {name: warehouse.snapshot(name) for name in TABLES} == before
+    assert {name: warehouse.get_snapshot_id(name) for name in TABLES} == before
     assert (counts["comments"]["row_count"], counts["labels"]["row_count"]) == (5, 3)
     assert (counts["reports"]["file_count"], counts["models"]["file_count"]) == (1, 1)
     receipt_counts = dict(forgotten_home[2].receipts.select("store", "row_count").iter_rows())

@@ -12,7 +12,7 @@ from pipeline.collect import fetch
 from pipeline.collect.privacy import anonymise
 from pipeline.llm.ledger import answers
 from pipeline.llm.ledger.cost import Call
-from pipeline.llm.request import Request, as_json
+from pipeline.llm.request import Request, dump_json
 from pipeline.llm.service.replies import Reply
 from pipeline.tables import TABLES
 from pipeline.tasks.erasure.request import Request as ErasureRequest
@@ -21,7 +21,7 @@ from tests.support.filled import DAY, digest, filled
 
 MARK = "zqxmark"  # in every text that is theirs or was made of it
 KEY, RAW = b"a key for tests", "4711998877"
-USER = str(anonymise.surrogate("weibo", RAW, KEY))
+USER = str(anonymise.hash_user("weibo", RAW, KEY))
 ERASED = f'{MARK} "said" by one person <alone>, and by nobody else'
 SHORT, SHARED = "zq!", "we all say so"
 MEANING = f"what it means, {MARK}"
@@ -65,7 +65,7 @@ SHORT_REQUEST = Request("m", [{"role": "user", "content": SHORT}], "explicit_en"
 
 
 def _completion(request: Request, response: str) -> dict[str, Any]:
-    return {"completion_id": request.key, "messages": as_json(request.messages), "response": response}
+    return {"completion_id": request.key, "messages": dump_json(request.messages), "response": response}
 
 
 def build_request(content: str, response: str) -> dict[str, Any]:
@@ -204,7 +204,7 @@ def put_rows(name: str, rows: list[dict[str, Any]]) -> None:
     frame = filled(name, *rows)
     partitions = list(TABLES[name].partitions)
     for values, part in frame.partition_by(partitions, as_dict=True).items():
-        warehouse.overwrite(name, warehouse.slice_of(**dict(zip(partitions, values, strict=True))), part)
+        warehouse.overwrite(name, warehouse.make_slice(**dict(zip(partitions, values, strict=True))), part)
 
 
 def put_world(*names: str) -> None:
@@ -221,9 +221,9 @@ def put_comments(*texts: str) -> None:
 def fill() -> None:
     """Fill every table and store; the comments and their pages have a former state and a tag besides."""
     put_world(*WORLD)
-    first = warehouse.snapshot("comments")
+    first = warehouse.get_snapshot_id("comments")
     assert first is not None
-    warehouse.table("comments").manage_snapshots().create_tag(first, "paper").commit()
+    warehouse.load_table("comments").manage_snapshots().create_tag(first, "paper").commit()
     for name in ("comments", "sentences"):
         put_rows(name, [*WORLD[name].remaining, *WORLD[name].erased])
     write_files()

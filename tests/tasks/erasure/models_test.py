@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from pipeline import sample, settings, warehouse
-from pipeline.collect.clean import text_hash
+from pipeline.collect.clean import hash_text
 from pipeline.errors import Missing
 from pipeline.slices import parse_day
 from pipeline.tasks.commenting import commenters, scorer
@@ -74,7 +74,7 @@ def put_corpus() -> None:
         }
         for place, (name, text) in enumerate(comments.items()):
             comment = {**thread, "comment_id": f"{name}{number}"}
-            hash_ = text_hash(pl.Series([text])).item()
+            hash_ = hash_text(pl.Series([text])).item()
             rows["comments"].append({**comment, "text": text, "lang": "en", "text_hash": hash_, "like_count": place})
             rows["comment_grades"].append({**comment, "grade": 1.0 + place})
             row = {"row_id": digest(comment["comment_id"], 16), "text": text, "context": article["title"]}
@@ -251,9 +251,9 @@ def make_model(config: dict[str, Any], texts: list[str] | None = None, folder: P
 
 def put_comment(**more: Any) -> None:
     """Make the comments one of the person and another."""
-    row = {"text": ERASED, "text_hash": text_hash(pl.Series([ERASED])).item(), "comment_id": "c1", **more}
+    row = {"text": ERASED, "text_hash": hash_text(pl.Series([ERASED])).item(), "comment_id": "c1", **more}
     frame = filled("comments", row, {"text": "another"})
-    warehouse.overwrite("comments", warehouse.slice_of(source="weibo", day=DAY), frame)
+    warehouse.overwrite("comments", warehouse.make_slice(source="weibo", day=DAY), frame)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_what_else_of_models_goes(tables: Path) -> None:
     (public / "model.safetensors").write_bytes(b"weights")
     older = make_model({"kind": "count", "of": "old"})
     rows = [{"kind": "old", "model_id": older.name, "text_hash": name} for name in ("erased", digest("else", 32))]
-    warehouse.overwrite("training_texts", warehouse.slice_of(kind="old"), filled("training_texts", *rows))
+    warehouse.overwrite("training_texts", warehouse.make_slice(kind="old"), filled("training_texts", *rows))
     assert run.forget(Request(comment_ids=["nobody"])).removed_paths == []
     assert all(path.is_dir() for path in (*drafts, public, older))
     assert run.preview(COMMENT).filter(store="models")["file_count"].item() == 3
@@ -309,7 +309,7 @@ def test_what_else_of_models_goes(tables: Path) -> None:
 
 def test_a_warehouse_of_an_earlier_version_gets_its_columns_first(tables: Path) -> None:
     """Where `model_erasures` lacks columns, they are added before anything is erased."""
-    with warehouse.table("model_erasures").update_schema() as change:
+    with warehouse.load_table("model_erasures").update_schema() as change:
         for column in ("action", "day", "is_promoted", "recipe", "replaced_by"):
             change.delete_column(column)
     put_comment()
@@ -330,7 +330,7 @@ def test_a_model_behind_a_link_goes_and_one_elsewhere_is_not_served(tables: Path
     for name in (model_id, elsewhere):
         model_registry.record_texts("quality", name, pl.Series("text", [ERASED, "another"]))
     rows = [{"kind": "quality", "day": parse_day(DAY), "model_id": name} for name in (model_id, elsewhere)]
-    warehouse.overwrite("models", warehouse.slice_of(kind="quality"), filled("models", *rows))
+    warehouse.overwrite("models", warehouse.make_slice(kind="quality"), filled("models", *rows))
     outcome = run.forget(COMMENT)
     assert dict(outcome.models.select("model_id", "action").rows()) == {model_id: "removed", elsewhere: "absent"}
     assert model_registry.select_model_id("quality", None) is None
@@ -343,8 +343,8 @@ def test_texts_of_before_and_titles_in_front_of_bodies_are_known(tables: Path) -
     one that learnt from an article's title and body as one, which is what comments have for a context.
     """
     put_comment()
-    before = text_hash(pl.Series(["as it was once"])).item()
-    weibo = warehouse.slice_of(source="weibo", day=DAY)
+    before = hash_text(pl.Series(["as it was once"])).item()
+    weibo = warehouse.make_slice(source="weibo", day=DAY)
     warehouse.overwrite("scores", weibo, filled("scores", {"comment_id": "c1", "text_hash": before}))
     article = {"thread_id": "a1", "title": "Late", "text": "It rained and nobody came."}
     warehouse.overwrite("articles", weibo, filled("articles", article))
@@ -353,12 +353,12 @@ def test_texts_of_before_and_titles_in_front_of_bodies_are_known(tables: Path) -
     run.forget(Request(comment_ids=["c1"], thread_ids=["a1"]))
     assert [folder.is_dir() for folder in folders] == [False, False]
     hashes = set(warehouse.scan("training_texts").collect()["text_hash"])
-    assert hashes == {"erased", text_hash(pl.Series(["another"])).item()}
+    assert hashes == {"erased", hash_text(pl.Series(["another"])).item()}
 
 
 def test_pages_of_the_day_and_caches_go(tables: Path) -> None:
     """A page shows short texts too, which no search could tell from others', and what a query spilt may be packed."""
-    put_comment(text="短", text_hash=text_hash(pl.Series(["短"])).item())
+    put_comment(text="短", text_hash=hash_text(pl.Series(["短"])).item())
     pages = [settings.reports() / f"{day}.html" for day in (DAY, "2020-01-01")]
     spilt = settings.scratch("duckdb") / "1" / "spill.tmp"
     for path in (*pages, spilt):
@@ -367,7 +367,7 @@ def test_pages_of_the_day_and_caches_go(tables: Path) -> None:
     assert run.forget(COMMENT).report_days == [DAY]
     assert [path.is_file() for path in (*pages, spilt)] == [False, True, False]
     # every metadata file of the comments names states that are still there, and no others
-    handle = warehouse.table("comments")
+    handle = warehouse.load_table("comments")
     states = {snapshot.snapshot_id for snapshot in handle.metadata.snapshots}
     files = list(tables.glob("warehouse/undertone/comments/metadata/*.metadata.json"))
     names = {file["snapshot-id"] for path in files for file in json.loads(path.read_text()).get("snapshots", [])}

@@ -28,7 +28,7 @@ def test_rows_of_another_table_in_the_folder_stop_an_erasure(tables: Path, monke
     """Where an earlier version made a new catalog over the tables, their rows are not reached: nothing is erased."""
     for text in ("first", ERASED):
         write(text)
-    newest = Path(warehouse.table("comments").metadata_location).name
+    newest = Path(warehouse.load_table("comments").metadata_location).name
     warehouse.close()
     (tables / "catalog.db").unlink()
     monkeypatch.setattr("pipeline.warehouse.catalog._holds_rows", lambda _: False)
@@ -111,7 +111,7 @@ def test_a_writer_that_is_faster_is_waited_for(tables: Path, monkeypatch: pytest
         if name == "articles" or (name == "runs" and not restored):
             restored.append(name)
             late = {"comment_id": "9001", "text_hash": hash_of(ERASED), "source": "weibo", "day": NEXT}
-            warehouse.overwrite("scores", warehouse.slice_of(source="weibo", day=NEXT), filled("scores", late))
+            warehouse.overwrite("scores", warehouse.make_slice(source="weibo", day=NEXT), filled("scores", late))
         return replace(name, *rest)
 
     def purge_late(name: str, *rest: Any) -> int:

@@ -67,7 +67,7 @@ def test_text_beside_the_records_of_a_file(inbox: Path) -> None:
 def test_an_id_that_looks_like_a_pseudonym(tables: Path) -> None:
     """Members of Zhihu have ids of 32 hexadecimal digits: with source and key at hand, these are hashed as well."""
     surrogate = "0" * 16 + "a" * 16
-    users = {"0": anonymise.surrogate("zhihu", surrogate, KEY), "1": surrogate, "2": "b" * 32}
+    users = {"0": anonymise.hash_user("zhihu", surrogate, KEY), "1": surrogate, "2": "b" * 32}
     comments = [{"comment_id": name, "text": name, "user_id": user} for name, user in users.items()]
     put_rows("comments", [{**comment, "source": "zhihu"} for comment in comments])
     assert run.preview(Request(user_ids=[surrogate], source="zhihu"))["row_count"].to_list() == [1]

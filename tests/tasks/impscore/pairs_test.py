@@ -114,7 +114,7 @@ def test_what_cannot_be_read_changes_nothing(tables: object, source: str, path: 
     """An absent file or an unknown data set is BadInput, and no table is written."""
     with pytest.raises(BadInput):
         pairs.import_sentences(source, path, DAY)
-    assert all(warehouse.snapshot(name) is None for name in ("sentences", "dropped", "runs"))
+    assert all(warehouse.get_snapshot_id(name) is None for name in ("sentences", "dropped", "runs"))
 
 
 def test_folders_of_data_sets(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_broken_cassette_changes_nothing(tables: object, tmp_path: Path) -> None
     path = Path(write_cassette(tmp_path / "answers.jsonl", [("Brr.", "I am cold.")]))
     with pytest.raises(BadInput, match="line 2: broken JSON"):
         pairs.replay_cassette(DAY, str(jsonl(path, *path.read_text(encoding="utf-8").splitlines(), "{")))
-    assert warehouse.snapshot("completions") is None
+    assert warehouse.get_snapshot_id("completions") is None
 
 
 def test_days_are_checked_first(tables: object) -> None:

@@ -185,11 +185,11 @@ def test_a_beginning_that_two_models_share(tables: object, tmp_path: Path) -> No
 def test_training_from_rows_into_a_folder(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     """Rows of a file are trained on without the tables; twice the same rows give the same model and numbers."""
     rows = pairs.load_all_pairs().head(40)
-    before = {name: warehouse.snapshot(name) for name in ("models", "evaluations")}
+    before = {name: warehouse.get_snapshot_id(name) for name in ("models", "evaluations")}
     results = [train.train_file(rows, tmp_path / name, "paper", {"epochs": 2}) for name in ("one", "two")]
     assert results[0][0] == results[1][0] == registry.read(tmp_path / "one").model_id
     assert_frame_equal(results[0][1], results[1][1])
-    assert {name: warehouse.snapshot(name) for name in before} == before
+    assert {name: warehouse.get_snapshot_id(name) for name in before} == before
     config = registry.read(tmp_path / "one").config
     assert list(config["heads"]) == ["any"]
     assert config["heads"]["any"]["recipe"]["epochs"] == 2

@@ -48,12 +48,12 @@ def thread_comments(tables: Path) -> pl.DataFrame:
 
 def write_comments(rows: pl.DataFrame) -> None:
     """Write comments of the day."""
-    warehouse.overwrite("comments", warehouse.slice_of(day=DAY), rows)
+    warehouse.overwrite("comments", warehouse.make_slice(day=DAY), rows)
 
 
 def add_scores(metric: str, values: dict[str, float], rows: pl.DataFrame, model: str = "m") -> None:
     """Add scores of the day's comments by another metric."""
-    columns, partition = TABLES["scores"].schema.column_names(), warehouse.slice_of(day=DAY)
+    columns, partition = TABLES["scores"].schema.column_names(), warehouse.make_slice(day=DAY)
     texts = {"metric": metric, "model_id": model, "signature": "sig|test|1"}
     value = pl.col("comment_id").replace_strict(values, return_dtype=pl.Float64)
     scores = rows.lazy().filter(pl.col("comment_id").is_in([*values]))
@@ -97,7 +97,7 @@ def test_an_empty_frame_stays_empty() -> None:
 def test_a_day_is_scored(comments: pl.DataFrame) -> None:
     """A row a comment, as the frame has it; a comment without context has 0; other days stay."""
     later = filled("comments", {"comment_id": "later", "text": EN, "context": "so", "day": DATE.replace(day=20)})
-    warehouse.overwrite("comments", warehouse.slice_of(day="2026-11-20"), later)
+    warehouse.overwrite("comments", warehouse.make_slice(day="2026-11-20"), later)
     assert score_day(DAY) == 3
     rows = load_scores()
     TABLES["scores"].schema.validate(rows)

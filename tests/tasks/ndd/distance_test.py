@@ -45,7 +45,7 @@ def build_pairs() -> pl.DataFrame:
 
 def test_similarities_prefer_the_nearer_edit() -> None:
     """Edits that change nothing are at distance 0, so NDD separates all pairs; quantiles are of its distances."""
-    rows = distance.study_similarity(build_pairs(), DAY)
+    rows = distance.measure_similarity(build_pairs(), DAY)
     TABLES["studies"].schema.validate(rows)
     accuracy = select(rows.filter(subset="lemma", metric="paired_accuracy"), measure="ndd").row(0, named=True)
     assert (accuracy["value"], accuracy["row_count"]) == (1.0, 8)
@@ -66,9 +66,9 @@ def test_another_model_replaces_the_numbers(treebank: list[trees.Tree], count_fo
     assert len({*signatures.values()}) == 2
     for ref, signature in signatures.items():
         by_study = {
-            "similarity": distance.study_similarity(build_pairs(), DAY, ref),
-            "pruning": distance.study_pruning(treebank, DAY, ref),
-            "predicates": distance.study_predicates(treebank, DAY, ref),
+            "similarity": distance.measure_similarity(build_pairs(), DAY, ref),
+            "pruning": distance.measure_pruning(treebank, DAY, ref),
+            "predicates": distance.measure_predicates(treebank, DAY, ref),
         }
         for study, rows in by_study.items():
             compressions.replace_study(study, rows, DAY)
@@ -80,7 +80,7 @@ def test_another_model_replaces_the_numbers(treebank: list[trees.Tree], count_fo
 
 def test_pruning_beside_chance(treebank: list[trees.Tree]) -> None:
     """Each reading of a subtree and threshold, of ours and PPL Deleter at one ratio, and as many spans by chance."""
-    rows = distance.study_pruning(treebank, DAY)
+    rows = distance.measure_pruning(treebank, DAY)
     TABLES["studies"].schema.validate(rows)
     assert set(rows["subset"]) == {*get_args(pruning.Subtree)}
     settings = [json.loads(setting) for setting in rows["setting"]]
@@ -99,7 +99,7 @@ def test_pruning_beside_chance(treebank: list[trees.Tree]) -> None:
 
 def test_predicates_beside_chance(treebank: list[trees.Tree]) -> None:
     """NDD of three edits and their ensemble, perplexity of two, and chance, whose AUC is one half."""
-    rows = distance.study_predicates(treebank, DAY)
+    rows = distance.measure_predicates(treebank, DAY)
     TABLES["studies"].schema.validate(rows)
     measured_edits = {(setting["measure"], setting["edit"]) for setting in map(json.loads, rows["setting"])}
     assert measured_edits == {
@@ -144,11 +144,11 @@ def test_pairs_of_every_test(tmp_path: Path) -> None:
 
 def test_summary_of_tests(treebank: list[trees.Tree]) -> None:
     """The summary has no quantiles, curves or empty columns, and only the printed reading of subtrees."""
-    summary = distance.summarize_tests(distance.study_similarity(build_pairs(), DAY))
+    summary = distance.summarize_tests(distance.measure_similarity(build_pairs(), DAY))
     assert summary.columns == ["subset", "measure", "metric", "value", "low", "high", "n"]
     assert set(summary["metric"]) == {"pearson", "paired_accuracy"}
     assert set(summary["subset"]) <= {"lemma", "supervised"}
-    assert set(distance.summarize_tests(distance.study_pruning(treebank, DAY))["subset"]) == {"one"}
+    assert set(distance.summarize_tests(distance.measure_pruning(treebank, DAY))["subset"]) == {"one"}
 
 
 @pytest.mark.parametrize("study", ["pruning", "predicates"])

@@ -37,7 +37,7 @@ def write_compressions(systems: Sequence[str] = tuple(MASKS), day: str = DAY, **
             "words": ["The", "old", f"no. {number}", "tram", "stopped", "."], "rounds": [1 - int(x) for x in mask],
             "ratio": round(mask.count("1") / 6, 6), "signature": f"{system}|test",
         })  # fmt: skip
-    warehouse.overwrite("compressions", warehouse.slice_of(source="trams", day=day), filled("compressions", *rows))
+    warehouse.overwrite("compressions", warehouse.make_slice(source="trams", day=day), filled("compressions", *rows))
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def read_sheet(folder: Path, rater: str) -> pl.DataFrame:
 
 
 def list_snapshots(*names: str) -> dict[str, int | None]:
-    return {name: warehouse.snapshot(name) for name in names}
+    return {name: warehouse.get_snapshot_id(name) for name in names}
 
 
 def test_tasks_are_given_once(folder: Path) -> None:
@@ -104,7 +104,7 @@ def test_systems_and_days_are_checked(ready: None) -> None:
     with pytest.raises(Missing, match="undertone ndd rate --source trams"):
         grades.collect("trams", DAY)
     assert grades.publish("trams", DAY) == 0
-    assert warehouse.snapshot("label_tasks") is None
+    assert warehouse.get_snapshot_id("label_tasks") is None
 
 
 def test_raters_see_no_system(folder: Path) -> None:
@@ -224,7 +224,7 @@ def test_what_was_not_dealt_is_refused(folder: Path) -> None:
         good.with_columns(**change).write_csv(path)
         with pytest.raises(BadInput, match=message):
             grades.collect("trams", DAY, [path])
-    assert warehouse.snapshot("labels") is None
+    assert warehouse.get_snapshot_id("labels") is None
     (folder / "assigned.csv").write_text("task,who\n1,anna\n", encoding="utf-8")
     good.write_csv(path)
     with pytest.raises(BadInput, match=r"assigned.csv: expected columns task_id, rater_id, found task, who"):

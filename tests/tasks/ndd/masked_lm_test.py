@@ -23,7 +23,7 @@ MANY = [f"The bus {number} is late again, and it is cold." for number in range(6
 def write_comments(day: str, *texts: str, lang: str = "en") -> None:
     """Write comments of a day in a language."""
     rows = [{"text": text, "lang": lang, "day": DATE if day == DAY else NEXT} for text in texts]
-    warehouse.overwrite("comments", warehouse.slice_of(day=day), filled("comments", *rows))
+    warehouse.overwrite("comments", warehouse.make_slice(day=day), filled("comments", *rows))
 
 
 def list_words(lm: masked_lm.LoadedModel) -> set[str]:
@@ -92,7 +92,7 @@ def test_the_corpus_is_what_there_is_of_a_language(tables: Path) -> None:
     write_comments(LATER, "c d")
     chinese = {"thread_id": "t2", "title": "标题", "summary": " ", "text": "标题", "lang": "zh"}
     articles = filled("articles", {"title": "a b", "text": "e f", "summary": None, "lang": "en"}, chinese)
-    warehouse.overwrite("articles", warehouse.slice_of(day=DAY), articles)
+    warehouse.overwrite("articles", warehouse.make_slice(day=DAY), articles)
     assert masked_lm.load_corpus("en", DAY).to_list() == ["a b", "b c", "e f"]
     for day in (LATER, None):
         assert masked_lm.load_corpus("en", day).to_list() == ["a b", "b c", "c d", "e f"]

@@ -33,7 +33,7 @@ def compressed(tables: Path) -> None:
             ("ndd", [1, 1, 2, 0, 0], "compression:ndd|count:1"),
         )
     ]  # fmt: skip
-    warehouse.overwrite("compressions", warehouse.slice_of(source="notes", day=DAY), filled("compressions", *rows))
+    warehouse.overwrite("compressions", warehouse.make_slice(source="notes", day=DAY), filled("compressions", *rows))
     compressions.publish_measures("notes", DAY)
 
 

@@ -149,7 +149,7 @@ def test_items_have_five_options_by_readers_that_did_not_see_them(proposed: Stoc
     assert count > target_count / 2
     words = warehouse.scan("cloze_targets", pl.col("reason").is_null()).collect()
     rows = items.join(words, on=["source", "subtask", "thread_id", "start"], how="left", maintain_order="left")
-    right = rows.select(pl.col("word").str.to_lowercase(), cloze.right_option().str.to_lowercase())
+    right = rows.select(pl.col("word").str.to_lowercase(), cloze.select_right_option().str.to_lowercase())
     assert right["word"].equals(right["answer"])
     assert all(not warehouse.run_check(name) for name in ("cloze_items_have_targets", "funnel_adds_up"))
     assert options.publish_items(FIRST, proposals, DAY, CHOOSING, RULES) == count
@@ -188,7 +188,7 @@ def test_readers_are_trained_on_one_kind_and_tested_on_both(proposed: Stock) -> 
     for trained_on in building.SUBTASKS:
         model_id = readers.load_model(None, trained_on, DAY).model_id
         for tested_on in building.SUBTASKS:
-            assert readers.cross_evaluate(DAY, trained_on, tested_on, model_id) == 3
+            assert readers.evaluate_crossed(DAY, trained_on, tested_on, model_id) == 3
     cells = page.read_evaluations(DAY).filter("is_all")
     assert set(cells.select("trained_on", "tested_on").iter_rows()) == set(product(building.SUBTASKS, repeat=2))
     assert (cells["low"] <= cells["accuracy"]).all()

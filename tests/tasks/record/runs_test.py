@@ -54,7 +54,7 @@ def test_what_is_not_known_is_null(tables: Path) -> None:
     first, second = read_runs().select(TOOK).rows(named=True)
     assert set(first.values()) == {None}
     assert (second["input_tokens"], second["cost_usd"]) == (70, None)
-    assert warehouse.snapshot("dropped") is None  # a step that leaves nothing out writes no slice of it
+    assert warehouse.get_snapshot_id("dropped") is None  # a step that leaves nothing out writes no slice of it
 
 
 def test_what_a_step_took_is_shared_out(tables: Path) -> None:

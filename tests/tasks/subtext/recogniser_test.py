@@ -44,10 +44,10 @@ def published(tables: Path) -> None:
     ]
     unsure = [{"row_id": digest(n, 16), "text": f"嗯{n}", "context": "标题", "is_subtext": None} for n in (90, 91)]
     warehouse.overwrite(
-        "annotated_comments", warehouse.slice_of(release="csd"), filled("annotated_comments", *rows, *unsure)
+        "annotated_comments", warehouse.make_slice(release="csd"), filled("annotated_comments", *rows, *unsure)
     )
     comments = filled("comments", {"text": TEXTS["1"], "context": "标题"}, {"text": TEXTS["0"], "context": None})
-    warehouse.overwrite("comments", warehouse.slice_of(day=DAY), comments)
+    warehouse.overwrite("comments", warehouse.make_slice(day=DAY), comments)
 
 
 def test_a_release_becomes_a_model_in_force(published: None) -> None:
@@ -65,7 +65,7 @@ def test_a_release_becomes_a_model_in_force(published: None) -> None:
 def test_days_are_scored_in_their_contexts(published: None) -> None:
     """Every comment of the day gets a probability signed by the model; scored again nothing changes, others' stay."""
     implicit = filled("scores", {"comment_id": "c1", "metric": "implicitness", "model_id": digest("i")})
-    warehouse.overwrite("scores", warehouse.slice_of(day=DAY), implicit)
+    warehouse.overwrite("scores", warehouse.make_slice(day=DAY), implicit)
     model_id = recogniser.train(DAY, changes=SMALL)
     assert recogniser.score_day(DAY) == 2
     rows = warehouse.scan("scores").sort("metric", "comment_id").collect()
@@ -98,9 +98,9 @@ def test_a_file_becomes_a_folder(labelled_file: Path, tmp_path: Path) -> None:
 def test_made_up_labels_make_no_model_in_force(published: None) -> None:
     """What simulated raters labelled is learnt from only where it is named, and scores no day by itself."""
     tasks = [{"project": "csd", "task_id": digest(n, 32), "row_id": digest(n, 16)} for n in range(24)]
-    warehouse.overwrite("label_tasks", warehouse.slice_of(project="csd"), filled("label_tasks", *tasks))
+    warehouse.overwrite("label_tasks", warehouse.make_slice(project="csd"), filled("label_tasks", *tasks))
     made_up = [{"task_id": task["task_id"], "tool": "simulated", "value": "1"} for task in tasks]
-    warehouse.overwrite("labels", warehouse.slice_of(project="csd"), filled("labels", *made_up))
+    warehouse.overwrite("labels", warehouse.make_slice(project="csd"), filled("labels", *made_up))
     with pytest.raises(Missing, match="nothing to learn from"):
         recogniser.train(DAY, changes=SMALL)
     recogniser.train(DAY, "csd", changes=SMALL)

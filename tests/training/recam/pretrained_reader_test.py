@@ -139,7 +139,7 @@ def test_sequences_are_what_they_are_said_to_be(items: pl.DataFrame, pieces: mod
     """Filled: an option and its gloss in each of five; masked: one mask for all, or as many as pieces; then padding."""
 
     def read(recipe: Recipe) -> tuple[list[str], models.Batch]:
-        gloss_of = reading.gloss_options(items, GLOSSES, recipe)
+        gloss_of = reading.list_glosses(items, GLOSSES, recipe)
         inputs = reading.read(items[:1], recipe, pieces, gloss_of)
         batch = reading.make_batch(inputs, [0])
         texts = [

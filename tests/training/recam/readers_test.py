@@ -59,7 +59,7 @@ def test_each_reader_learns_items_by_heart(items: pl.DataFrame, vectors: WordVec
     best = rank_candidates(load_reader(result), items, top=1)
     assert best["item_id"].to_list() == items["item_id"].to_list()
     if over == "vocabulary":
-        assert best["candidates"].to_list() == [[word] for word in items.select(cloze.right_option())["answer"]]
+        assert best["candidates"].to_list() == [[word] for word in items.select(cloze.select_right_option())["answer"]]
     else:
         assert (answer(load_reader(result), items).argmax(axis=1) == items["label"].to_numpy()).all()
 
@@ -194,7 +194,7 @@ def test_the_placeholder_is_found_where_it_is_glued(result: TrainingResult, item
 
 def test_distractors_need_no_options(items: pl.DataFrame, vectors: WordVectors) -> None:
     """Over a vocabulary an item has an answer alone; other candidates can be named, and a draw of them suffices."""
-    bare = items.select("item_id", "article", "question", cloze.right_option())
+    bare = items.select("item_id", "article", "question", cloze.select_right_option())
     recipe = replace(TINY, over="vocabulary", drawn=1, epochs=2)
     result = fit(bare, recipe, vectors, candidates=["Calm", "sun"])
     assert result.config["candidates"] == ["calm", "cold", "dry", "sun", "wet"]

@@ -18,7 +18,7 @@ from pipeline.training import registry
 from pipeline.training.loop import TrainingResult
 from pipeline.training.subtext import recogniser
 from pipeline.training.subtext.reading import Recipe
-from pipeline.training.subtext.recogniser import fit, load, make_recipe, predict, probabilities
+from pipeline.training.subtext.recogniser import fit, load, make_recipe, predict, predict_probabilities
 from tests.support.killed import killed_after
 
 TEXTS = ["真是好样的", "谢谢你这么准时", "今天天气不错", "这部电影很长", "你可真聪明"]
@@ -169,7 +169,7 @@ def test_a_model_that_was_kept_gives_the_same_scores(
     loaded = load(model.tensors(), model.config)
     texts = pl.concat([split_rows, split_rows.with_columns(text=pl.lit("谢谢，这电影真快"), context=pl.lit(""))])
     before, after = (
-        probabilities(recogniser_model, texts["text"].to_list(), texts["context"].to_list())
+        predict_probabilities(recogniser_model, texts["text"].to_list(), texts["context"].to_list())
         for recogniser_model in (load(result.tensors, result.config), loaded)
     )
     assert np.array_equal(before, after)
@@ -231,7 +231,7 @@ def test_classes_are_as_frequent_as_they_were(vectors: WordVectors) -> None:
     result = fit(rows, recipe, vectors)
     assert result.config["shares"] == pytest.approx([0.8, 0.2])
     trained = load(result.tensors, result.config)
-    predicted = probabilities(trained, texts, [""] * 400)
+    predicted = predict_probabilities(trained, texts, [""] * 400)
     assert predicted[:, 1].mean() == pytest.approx(0.2, abs=0.03)
     assert recogniser.decide(trained, predicted).tolist() == (predicted[:, 1] > 0.2).tolist()
     assert predicted[:, 1].max() < 0.5
@@ -287,7 +287,7 @@ def test_what_cannot_be_asked(result: TrainingResult, split_rows: pl.DataFrame, 
     """A missing context, labels other than 1 and 0, or a model of another kind is refused."""
     trained = load(result.tensors, result.config)
     with pytest.raises(ValueError, match="2 texts and 1 contexts"):
-        probabilities(trained, ["好", "真好"], [""])
+        predict_probabilities(trained, ["好", "真好"], [""])
     renamed = fit(split_rows.with_columns(label="l" + pl.col("label")), replace(TINY, epochs=1), vectors)
     with pytest.raises(BadInput, match="has the classes l0, l1"):
         predict(load(renamed.tensors, renamed.config), ["好"], [""])

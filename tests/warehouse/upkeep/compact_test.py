@@ -125,7 +125,7 @@ def test_large_files_and_budgets_bound_a_compaction(tables: Path) -> None:
 def test_compaction_reads_old_files_by_the_present_schema(tables: Path) -> None:
     """Files from before a column came get it empty; lists stay lists."""
     rows = put_articles(*"ab")
-    warehouse.table("articles").update_schema().add_column("extra", StringType()).commit()
+    warehouse.load_table("articles").update_schema().add_column("extra", StringType()).commit()
     assert compact("articles", EAGER) == (1, 2, 0)
     assert_frame_equal(held("articles").drop("extra"), rows)
     assert held("articles")["extra"].null_count() == 2

@@ -16,7 +16,7 @@ from pipeline.errors import BadInput
 from pipeline.tables import TABLES
 from pipeline.tasks import upkeep as runs
 from pipeline.warehouse import lineage
-from pipeline.warehouse.files import path_of
+from pipeline.warehouse.files import get_path
 from pipeline.warehouse.upkeep import check, maintain, sweep
 from pipeline.warehouse.upkeep.limits import Limits
 from tests.support.filled import DAY, NEXT, filled
@@ -37,7 +37,7 @@ def test_sweeping_takes_old_orphans_alone(tables: Path) -> None:
     """Old files that no state refers to go; young ones, and old ones in use, stay."""
     write("one")
     write("two")
-    pinned = warehouse.snapshot("comments")
+    pinned = warehouse.get_snapshot_id("comments")
     write("three")
     folder = data_files("comments")[0].parent
     orphans = {make(folder / "old.parquet"), make(folder.parents[1] / "metadata" / "old.avro")}
@@ -65,10 +65,10 @@ def test_expired_states_are_swept_away(tables: Path) -> None:
 def test_a_snapshot_is_kept_from_its_replacement_on(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was current for long and was just replaced may be pinned by a run: its own age does not expire it."""
     write("one")
-    pinned = warehouse.snapshot("comments")
+    pinned = warehouse.get_snapshot_id("comments")
     time.sleep(0.05)
     write("two")
-    first, last, _ = (entry.timestamp_ms for entry in warehouse.table("comments").metadata.snapshot_log)
+    first, last, _ = (entry.timestamp_ms for entry in warehouse.load_table("comments").metadata.snapshot_log)
     keep = timedelta(milliseconds=(last - first) / 2)
 
     class Clock(datetime):
@@ -82,7 +82,7 @@ def test_a_snapshot_is_kept_from_its_replacement_on(tables: Path, monkeypatch: p
     assert warehouse.scan("comments", snapshot_id=pinned).collect()["text"].to_list() == ["one"]
     later = keep + timedelta(milliseconds=2)
     assert sweep.expire("comments", keep) > 0
-    assert pinned not in {snapshot.snapshot_id for snapshot in warehouse.table("comments").snapshots()}
+    assert pinned not in {snapshot.snapshot_id for snapshot in warehouse.load_table("comments").snapshots()}
 
 
 def test_scratch_is_swept_by_age(tables: Path) -> None:
@@ -94,7 +94,7 @@ def test_scratch_is_swept_by_age(tables: Path) -> None:
     assert not Path(old["path"]).exists()
     assert Path(young["path"]).exists()
     Path(young["path"]).unlink()
-    folder = Path(warehouse.attempt("collect"))
+    folder = Path(warehouse.create_attempt("collect"))
     make(folder / "first")
     age(tables)
     make(folder / "last")
@@ -127,12 +127,12 @@ def test_embeddings_and_training_states_are_swept_by_age(home: Path) -> None:
 def test_files_of_other_engines_are_kept(tables: Path) -> None:
     """Statistics that another engine put beside the table are in use, and what lies beside its folders is not ours."""
     write("one")
-    handle = warehouse.table("comments")
-    folder = Path(path_of(handle.location()))
+    handle = warehouse.load_table("comments")
+    folder = Path(get_path(handle.location()))
     make(folder / "metadata" / "some.stats", b"puffin")
     make(folder / "notes.txt")
     statistics = {
-        "snapshot-id": warehouse.snapshot("comments"),
+        "snapshot-id": warehouse.get_snapshot_id("comments"),
         "statistics-path": f"file://{folder}/metadata/some.stats",
         "file-size-in-bytes": 6,
         "file-footer-size-in-bytes": 2,
@@ -161,7 +161,7 @@ def test_nothing_found_is_nothing_swept(tables: Path, monkeypatch: pytest.Monkey
     write("one")
     age(tables)
     for module in (sweep, lineage):
-        monkeypatch.setattr(module, "path_of", lambda location: location)
+        monkeypatch.setattr(module, "get_path", lambda location: location)
     with pytest.raises(BadInput, match="nothing was swept"):
         sweep.sweep("comments")
 
@@ -186,7 +186,7 @@ def test_age_is_by_the_stores_clock(tables: Path, monkeypatch: pytest.MonkeyPatc
         def __getattr__(self, name: str) -> Any:
             return getattr(self.system, name)
 
-    monkeypatch.setattr(lineage, "open_store", lambda location: (Slow(), path_of(location)))
+    monkeypatch.setattr(lineage, "open_store", lambda location: (Slow(), get_path(location)))
     assert sweep.sweep("comments") == 0
     assert young.exists()
 
@@ -215,10 +215,10 @@ def test_a_damaged_data_file_is_named(tables: Path, harm: Callable[[Path], None]
     write("other", day=NEXT)
     (bad,) = [path for path in data_files("comments") if pl.read_parquet(path)["text"].to_list() == ["two"]]
     harm(bad)
-    before, snapshot = list_files(), warehouse.snapshot("comments")
+    before, snapshot = list_files(), warehouse.get_snapshot_id("comments")
     with pytest.raises(BadInput, match=f"comments is damaged.*source=weibo/day={DAY}, {bad}: .*({message})"):
         warehouse.maintain("comments", EAGER)
-    assert (list_files(), warehouse.snapshot("comments")) == (before, snapshot)
+    assert (list_files(), warehouse.get_snapshot_id("comments")) == (before, snapshot)
     assert len(check.check("comments", footers=True).problems) == 1
     # without footers only presence and size are checked
     assert len(check.check("comments").problems) == (harm is not garble)
@@ -229,10 +229,10 @@ def test_a_damaged_data_file_is_named(tables: Path, harm: Callable[[Path], None]
 def test_a_damaged_manifest_is_named(tables: Path, kind: str, harm: Callable[[Path], None], message: str) -> None:
     """The same of the files that name the data files."""
     write("one")
-    current = warehouse.table("comments").current_snapshot()
+    current = warehouse.load_table("comments").current_snapshot()
     assert current is not None
-    manifest = current.manifests(warehouse.table("comments").io)[0].manifest_path
-    path = path_of({"manifest": manifest, "manifest list": current.manifest_list}[kind])
+    manifest = current.manifests(warehouse.load_table("comments").io)[0].manifest_path
+    path = get_path({"manifest": manifest, "manifest list": current.manifest_list}[kind])
     harm(Path(path))
     with pytest.raises(BadInput, match=f"comments is damaged.*{kind}, {path}: .*({message})"):
         warehouse.maintain("comments", EAGER)
@@ -241,7 +241,7 @@ def test_a_damaged_manifest_is_named(tables: Path, kind: str, harm: Callable[[Pa
 def test_missing_metadata_is_named(tables: Path) -> None:
     """A catalog that names a file of metadata which is not there is an error in words, not a traceback."""
     write("one")
-    Path(path_of(warehouse.table("comments").metadata_location)).unlink()
+    Path(get_path(warehouse.load_table("comments").metadata_location)).unlink()
     with pytest.raises(BadInput, match=r"comments is damaged.*metadata"):
         warehouse.maintain("comments", EAGER)
 
@@ -302,7 +302,7 @@ def test_maintaining_filled_tables_keeps_every_row(
         partition = {column: frame[column][0] for column in TABLES[name].partitions}
         for _ in range(2):
             staged = [warehouse.stage(name, frame)]
-            warehouse.overwrite(name, partition, warehouse.staged_rows(name, staged))
+            warehouse.overwrite(name, partition, warehouse.scan_staged(name, staged))
     age(tmp_path)
     assert maintain.list_written() == names
     before = list_files(names[0])

@@ -146,9 +146,9 @@ def test_expiring_what_another_expired_is_retry(tables: Path, monkeypatch: pytes
     """The slower of two expiries changes nothing and says so."""
     for text in ("one", "two"):
         put(text)
-    old = sweep.superseded_snapshots(warehouse.table("comments"), timedelta(0))
+    old = sweep.find_superseded(warehouse.load_table("comments"), timedelta(0))
     sweep.expire("comments", timedelta(0))
-    monkeypatch.setattr(sweep, "superseded_snapshots", lambda *_: old)
+    monkeypatch.setattr(sweep, "find_superseded", lambda *_: old)
     with pytest.raises(Retry, match="nothing was expired"):
         sweep.expire("comments", timedelta(0))
-    assert len(warehouse.table("comments").metadata.snapshot_log) == 1
+    assert len(warehouse.load_table("comments").metadata.snapshot_log) == 1

@@ -15,7 +15,7 @@ from pyiceberg.exceptions import CommitFailedException
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing, Retry
 from pipeline.warehouse import catalog
-from pipeline.warehouse.files import path_of
+from pipeline.warehouse.files import get_path
 from pipeline.warehouse.upkeep import check, recovery, sweep
 from pipeline.warehouse.upkeep.limits import Limits
 from tests.support.held import age, die, list_files, texts, write
@@ -105,14 +105,14 @@ def test_a_damaged_catalog_is_moved_aside(tables: Path) -> None:
     garble(tables / "catalog.db")
     content = (tables / "catalog.db").read_bytes()
     with pytest.raises(BadInput, match="damaged"):
-        warehouse.backup()
+        warehouse.back_up()
     warehouse.recover()
     (aside,) = tables.glob("catalog.db.damaged-*")
     assert aside.read_bytes() == content
     assert warehouse.find_damage() is None
 
 
-@pytest.mark.parametrize("step", ["_move_aside", "set_states", "backup"])
+@pytest.mark.parametrize("step", ["_move_aside", "set_states", "back_up"])
 @pytest.mark.parametrize("is_after", [False, True])
 @pytest.mark.parametrize("harm", [garble, forget_tables])
 def test_a_recovery_that_was_killed_is_repeated(
@@ -156,7 +156,7 @@ def test_a_race_that_was_lost_leaves_no_metadata(tables: Path, monkeypatch: pyte
     with monkeypatch.context() as patch:
         patch.setattr(catalog.SqlCatalog, "commit_table", commit_and_fail)
         with pytest.raises(CommitFailedException):
-            warehouse.table("comments").transaction().set_properties({"a": "b"}).commit_transaction()
+            warehouse.load_table("comments").transaction().set_properties({"a": "b"}).commit_transaction()
     assert list_states() == before
 
 
@@ -229,14 +229,14 @@ def test_the_newest_whole_state_is_taken(tables: Path) -> None:
 def test_copies_of_the_catalog_are_private_and_few(tables: Path) -> None:
     """The last eight stay, readable by their owner alone; each opens as a catalog."""
     for _ in range(10):
-        path = warehouse.backup()
+        path = warehouse.back_up()
     copies = sorted((tables / "backups").iterdir())
     assert len(copies) == 8
     assert copies[-1] == path
     assert {stat.S_IMODE(copy.stat().st_mode) for copy in copies} == {0o600}
     assert stat.S_IMODE((tables / "backups").stat().st_mode) == 0o700
     with closing(sqlite3.connect(copies[0])) as connection:
-        assert connection.execute("select count(*) from iceberg_tables").fetchone()[0] == len(warehouse.names())
+        assert connection.execute("select count(*) from iceberg_tables").fetchone()[0] == len(warehouse.list_tables())
 
 
 def test_a_reader_outlives_the_removal_of_metadata(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,11 +260,11 @@ def test_a_sweep_that_another_overtook_takes_nothing(tables: Path) -> None:
     """
     for number in range(3):
         write(f"text {number}", source=f"site{number}")
-    handle = warehouse.table("comments")
+    handle = warehouse.load_table("comments")
     age(tables)
     current = handle.current_snapshot()
     assert current is not None
-    Path(path_of(current.manifests(handle.io)[0].manifest_path)).unlink()
+    Path(get_path(current.manifests(handle.io)[0].manifest_path)).unlink()
     data = {path for path in list_files() if path.suffix == ".parquet"}
     with pytest.raises(Retry, match="cannot be read"):
         sweep.sweep("comments", timedelta(seconds=-5))

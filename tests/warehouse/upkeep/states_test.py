@@ -8,7 +8,7 @@ import pytest
 from pipeline import warehouse
 from pipeline.errors import BadInput
 from pipeline.warehouse import catalog, checksums
-from pipeline.warehouse.files import path_of
+from pipeline.warehouse.files import get_path
 from pipeline.warehouse.upkeep import check, recovery
 from tests.support.held import age, list_files, texts, write
 from tests.warehouse.upkeep.recovery_test import (
@@ -109,7 +109,7 @@ def test_a_state_that_cannot_be_taken_changes_nothing(tables: Path) -> None:
     """A name that no table has, two of one table, and a state that lacks a file are refused."""
     part(tables)
     (other,) = others()
-    current = Path(warehouse.table("comments").metadata_location).name
+    current = Path(warehouse.load_table("comments").metadata_location).name
     for names in (["00001-x.metadata.json"], [other.state, current]):
         with pytest.raises(BadInput, match="nothing was changed"):
             warehouse.recover(take=names)
@@ -132,7 +132,7 @@ def test_a_state_without_a_record_is_kept_where_it_may_be_published(
         restore = copy_catalog(home)
         for number in range(3):
             write(f"new {number}", source=f"site{number}")
-    newest = Path(path_of(warehouse.table("comments").metadata_location))
+    newest = Path(get_path(warehouse.load_table("comments").metadata_location))
     before = {path for path in list_files() if path.suffix == ".parquet"}
     restore()
     for number in range(newer_count):
@@ -172,7 +172,7 @@ def test_without_a_record_of_what_was_published_copies_decide(tables: Path, monk
     write("two")
     for path in tables.rglob("checksums/*"):
         path.unlink()
-    warehouse.backup()
+    warehouse.back_up()
     (tables / "catalog.db").unlink()
     warehouse.recover()
     assert texts() == ["two"]
@@ -183,7 +183,7 @@ def test_kills_around_a_commit_and_in_an_erasure_leave_no_state_in_doubt(tables:
     write("one")
     write_dying("never")
     write_dying("two", "netease", checksums, "record")  # killed after it was published
-    records = checksums.read(warehouse.table("comments").location()).checksums
+    records = checksums.read(warehouse.load_table("comments").location()).checksums
     write("three", source="bilibili")
     for path in map(Path, records):  # an erasure that was killed had removed these
         if path.name.endswith(".metadata.json"):
