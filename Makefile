@@ -51,6 +51,8 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.words.names
+	$(BIN)/python -m tests.words.messages --check
 	$(BIN)/python -m pip check --disable-pip-version-check
 
 # every message that a user can see, with file and line

@@ -1,8 +1,8 @@
 """Build a corpus of articles and comments, train commenters, let people grade comments, and evaluate metrics.
 
-Tokenizes articles and divides them into splits with references (article commenting, section 3), trains commenters on
-the GPU queue, generates comments on the test articles, lets people grade the references and the generated comments,
-measures all by quality-weighted metrics, and correlates the metrics with the grades (section 5). Reads `articles`,
+Tokenizes articles and divides them into splits with references (article commenting, section 3). Trains commenters on
+the GPU queue and generates comments on the test articles. People grade the references and the generated comments.
+Quality-weighted metrics measure all comments and are correlated with the grades (section 5). Reads `articles`,
 `comments`, `tokens`; writes `threads`, `reference_comments`, `models`, `evaluations`, `generated_comments`,
 `label_tasks`, `labels`, `comment_grades`, `metric_scores`, `studies` and `<home>/reports/commenting-<day>.html`.
 

@@ -1,7 +1,7 @@
 """Train ImpScore: build pairs from data sets and language models; train a model on pairs and graded groups.
 
-Reads published data sets from a folder if one is named, asks a language model for the missing explicit forms if one is
-named (connection `undertone_llm`, or UNDERTONE_LLM_URL and UNDERTONE_LLM_KEY), and uses the rows of the tables. Writes
+Reads the rows of the tables, and published data sets from a folder if one is named. Asks a language model for the
+missing explicit forms if one is named (connection `undertone_llm`, or UNDERTONE_LLM_URL and UNDERTONE_LLM_KEY). Writes
 `sentences`, `completions`, `pairs`, `models`, `evaluations`. An answer is paid for once, even after a kill. The same
 pairs and hyperparameters give the same model id. `score` uses the newest model promoted for the day it scores or
 before, and the model shipped with Undertone until there is one.

@@ -35,7 +35,7 @@ PARAMS = {
     "source": Param("sample", **_NAME, title="Name", description="That the data set is filed under"),
     "split": Param(**_TEXT, title="Part", description="Of the data set, such as test; empty: all"),
     "syntax": Param(**_TEXT, title="Trees", description="CoNLL-U file of the data set's sentences"),
-    "systems": Param(_SYSTEMS, **_LIST, title="Systems", description="Beside copying, head, tail and chance"),
+    "systems": Param(_SYSTEMS, **_LIST, title="Systems", description="Compared with copying, head, tail and chance"),
     "ratio": Param(**_SHARE, title="Ratio", description="Share of the words to keep; empty: that of people"),
     "pairs": Param(**_TEXT, title="Pairs", description="Graded pairs, csv or jsonl; empty: the sample"),
     "treebank": Param(**_TEXT, title="Treebank", description="CoNLL-U; empty: the sample"),

@@ -1,7 +1,7 @@
 """Build cloze items on abstract words from articles with summaries, train readers, and test them in a 2 x 2 matrix.
 
-Finds the words that a summary may leave out (imperceptibility, nonspecificity), lets readers that have not seen an item
-propose wrong options, keeps the items that get four, trains a reader on each kind and tests it on both (ReCAM). Reads
+Finds the words that a summary may leave out (imperceptibility, nonspecificity). Readers that have not seen an item
+propose wrong options; items with four are kept. Trains a reader on each kind and tests it on both (ReCAM). Reads
 English `articles` that have a `summary`; import some by `collect`. Writes `cloze_targets`, `cloze_items`, `models`,
 `evaluations`, `dropped`, `runs` and `<home>/reports/cloze-<day>.html`.
 

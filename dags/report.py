@@ -2,7 +2,7 @@
 
 Reads all tables through `sql/checks/` and `sql/views/`; writes one self-contained page below the reports folder. Each
 check is a mapped task of its own; if one fails there is no report of the day. `health` writes the page of the last
-days' steps beside it (`health-<day>.html`), whatever the checks say.
+days' steps too (`health-<day>.html`), also if a check fails.
 
 **Triage.** A failed check lists its first rows: the SQL file of its name states what should hold. The usual reason is a
 day whose `tokenize` or `score` was paused: run `heal`.

@@ -57,7 +57,7 @@ def build(
 
 
 def stats(as_json: Json = False) -> None:
-    """Show statistics of the corpus beside the paper's table 2.
+    """Show statistics of the corpus next to the paper's table 2.
 
     Example: `undertone commenting stats`
     """
@@ -136,7 +136,7 @@ def ratings(
     studio = projects.find_studio() if tool == "label_studio" else None
     counts = retry(partial(grades.collect, name, paths or (), tool, studio, this_run()))
     if tool == "simulated":
-        console.say("these grades are simulated: they say nothing about the comments")
+        console.say("these grades are simulated: they are no judgement of the comments")
     summary = {**counts, **grades.summarize(name)._asdict()}
     tell(grades.measure_agreement(name), summary, as_json)
     if not as_json:

@@ -77,7 +77,7 @@ def rank(
     model: Model = None,
     as_json: Json = False,
 ) -> None:
-    """Rank graded groups by implicitness: Kendall's tau and Spearman's rho, with surface baselines beside them.
+    """Rank graded groups by implicitness: Kendall's tau and Spearman's rho, with surface baselines.
 
     A line of the file is {"group": name, "sentences": [from most explicit to most implicit]}.
 

@@ -117,7 +117,7 @@ def evaluate_impscore(
     model: Model = None,
     as_json: Json = False,
 ) -> None:
-    """Measure a model on pairs: both accuracies and the means of figure 3, by source, baselines beside them.
+    """Measure a model on pairs: both accuracies and the means of figure 3, by source, with baselines.
 
     Example: `undertone evaluate impscore --pairs mine.csv --model model/`
     """

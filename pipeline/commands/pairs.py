@@ -84,7 +84,7 @@ def ask(
     revision: Annotated[str | None, typer.Option(help="Revision of the model, where its server names one.")] = None,
     params: Annotated[str, typer.Option(help="Sampling parameters as JSON.")] = "{}",
     limit: Annotated[int | None, typer.Option(min=1, help="Sentences of a source at most.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what asking would take, and ask nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what asking would cost, and send nothing.")] = False,
     cache_only: CacheOnly = False,
     max_cost: MaxCost = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at most.")] = 16,
@@ -246,7 +246,7 @@ def ratings(
     key: Annotated[Path, typer.Argument(help="Its key.")],
     as_json: Json = False,
 ) -> None:
-    """Rate each source from 1 to 5 by the share of appropriate pairs, beside the ratings of the paper's table 7.
+    """Rate each source from 1 to 5 by the share of appropriate pairs, next to the ratings of the paper's table 7.
 
     Example: `undertone pairs ratings judge.csv key.csv`
     """

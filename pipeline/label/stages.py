@@ -124,7 +124,7 @@ def drop_repeats(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         row = conflicts.row(0, named=True)
         values = conflicts.filter(**{name: row[name] for name in KEY})["value"].unique().sort()
         raise BadInput(
-            f"task {row['task_id']}, rater {row['rater_id']}, {row['field']}, round {row['round']}: said "
+            f"task {row['task_id']}, rater {row['rater_id']}, {row['field']}, round {row['round']}: has the values "
             f"{' and '.join(repr(value[:40]) for value in values)}, and labelled_at does not show which is later"
         )
     place = pl.int_range(pl.len()).over(KEY)

@@ -205,7 +205,7 @@ class Provider:
                     _change(self.engine, batch_id, state="submitted", provider_id=batch.id)
                     return
             if time.monotonic() >= end:
-                raise Retry(f"batch {batch_id} was not created, as far as the provider's list says")
+                raise Retry(f"batch {batch_id} was not created: the provider does not list it")
             time.sleep(min(5.0, max(seconds / 10, 0.05)))
 
     def _collect(self, row: Any) -> Batch:

@@ -72,7 +72,7 @@ def _check_blobs(folder: Path, hub: str, commit: str, content: str) -> None:
         blob_name = path.resolve().name
         if not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", blob_name):
             raise BadInput(
-                f"{path}: the cache does not say which content it must have; name the model with its hash, "
+                f"{path}: the cache has no hash of its content; name the model with its hash, "
                 f"{hub}@{commit}:{content}, once you know that it is right"
             )
         if len(blob_name) == 40:
@@ -106,7 +106,7 @@ def hash_model_folder(folder: Path) -> str:
         raise BadInput(f"{folder}: no .safetensors weights; other formats are not loaded")
     for path in sorted(folder.rglob("pytorch_model*.bin")):
         if path.parent not in weight_folders:
-            raise BadInput(f"{path}: pickled weights without .safetensors beside them are not loaded")
+            raise BadInput(f"{path}: pickled weights without .safetensors next to them are not loaded")
     lines = [f"{path.relative_to(folder)} {hash_model_file(path)}" for path in files]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 

@@ -13,7 +13,7 @@ def source_column() -> dy.String:
 
 
 def origin_column() -> dy.String:
-    return dy.String(min_length=1, description="What brought the row in: `live`, `sample`, or the imported file's name")
+    return dy.String(min_length=1, description="Origin of the row: `live`, `sample`, or the imported file's name")
 
 
 def time_column(description: str) -> dy.Datetime:

@@ -48,7 +48,7 @@ class CommentGrades(dy.Schema):
 
 
 class GeneratedComments(dy.Schema):
-    """Comments that commenters found or wrote for test articles, and a real one beside (AAC-21, AAC-26)."""
+    """Comments that commenters found or wrote for test articles, each with a real one (AAC-21, AAC-26)."""
 
     source = source_column()
     thread_id = dy.String(min_length=1, description="threads.thread_id")
@@ -58,7 +58,7 @@ class GeneratedComments(dy.Schema):
     text = dy.String(min_length=1, description="The comment")
     tokens = dy.List(dy.String(), description="Its words in order")
     score = dy.Float64(nullable=True, description="Log probability, or log relevance among what was retrieved")
-    found_in = dy.String(nullable=True, description="Comment it is word for word, where it was not written anew")
+    found_in = dy.String(nullable=True, description="Comment that it copies word for word; null if it was generated")
     config = dy.String(min_length=2, description="Decoding as JSON")
     signature = dy.String(min_length=8, description="System, model, decoding, code version")
 

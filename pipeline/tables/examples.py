@@ -51,7 +51,7 @@ class Pairs(dy.Schema):
     source = source_column()
     lang = dy.String(description="zh or en")
     implicit = dy.String(min_length=1, description="s1")
-    explicit = dy.String(min_length=1, description="s2: says what s1 means")
+    explicit = dy.String(min_length=1, description="s2: states what s1 means")
     negative = dy.String(min_length=1, description="s3: another pair's explicit sentence of the same source (IMP-19)")
     split = dy.String(regex="^(train|validation|test)$", description="By the split profile of the run (IMP-22)")
     completion_id = dy.String(nullable=True, description="Completion the explicit sentence came from")

@@ -23,16 +23,16 @@ class LabelTasks(dy.Schema):
 
 
 class Labels(dy.Schema):
-    """What each rater said of each task, one field a row (CSD-09 to CSD-15)."""
+    """Answers of each rater to each task, one field a row (CSD-09 to CSD-15)."""
 
     project = dy.String(regex=SOURCE, description="Labelling project")
     task_id = dy.String(regex="^[0-9a-f]{32}$", description="label_tasks.task_id")
-    round = dy.Int64(min=1, max=2, description="1, or 2 where the task was labelled anew")
+    round = dy.Int64(min=1, max=2, description="1, or 2 where the task was labelled again")
     stage = dy.Int64(min=1, max=2, description="1: one of three raters; 2: the adjudicator")
     rater_id = dy.String(min_length=1, description="Pseudonym of the rater")
     field = dy.String(min_length=1, description="Kind of information, or an optional note")
     value = dy.String(min_length=1, description="One of the field's values; of notes, text")
-    labelled_at = time_column("When it was given, where the tool tells")
+    labelled_at = time_column("When the rater answered, if the tool records it")
     tool = dy.String(min_length=1, description="What it came through: label_studio, file, simulated, …")
 
 

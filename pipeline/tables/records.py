@@ -47,7 +47,7 @@ class Runs(dy.Schema):
 
 
 class TrainingTexts(dy.Schema):
-    """Hashes of the texts each model was trained on, so that it can be told which models learned from erased ones.
+    """Hashes of the texts each model was trained on, so that models that learned from erased texts can be found.
 
     What was erased keeps its count and loses its hash: the row `erased` counts all that was erased of a model.
     """
@@ -59,16 +59,16 @@ class TrainingTexts(dy.Schema):
 
 
 class Erasures(dy.Schema):
-    """Receipts: what was erased on request, of which store. Nothing here tells of whom, or what it said."""
+    """Receipts: what was erased on request, in which store. They name no person and quote no text."""
 
     erasure_id = dy.String(regex="^[0-9a-f]{32}$", description="Random id of the erasure")
     day = dy.Date(description="UTC day it was done")
     erased_at = dy.Datetime(time_unit="us", time_zone="UTC", description="When it was done")
     kind = dy.String(min_length=1, description="What the request named: user_id, comment_id, thread_id, origin")
     request_count = dy.Int64(min=0, description="How many of these it named")
-    store = dy.String(min_length=1, description="Table, or folder or database beside the tables")
+    store = dy.String(min_length=1, description="Table, or folder or database outside the tables")
     row_count = dy.Int64(min=0, description="Rows, records and fields that were erased in it")
-    file_count = dy.Int64(min=0, description="Files of it that were removed or written anew")
+    file_count = dy.Int64(min=0, description="Files of it that were removed or rewritten")
     run_id = dy.String(description="Airflow run, or `cli`: provenance only")
     code_version = dy.String(min_length=1, description="Version of undertone")
 

@@ -41,7 +41,7 @@ class Models(dy.Schema):
 
 
 class Evaluations(dy.Schema):
-    """Numbers measured on models, with the baseline beside them."""
+    """Measures of models, each with its baseline."""
 
     kind = dy.String(min_length=1, description="Kind of model")
     day = dy.Date(description="Day of the training run")

@@ -3,7 +3,7 @@
 create table articles (
     source varchar not null, -- Site or corpus the row comes from
     day date not null, -- UTC day of the collection run
-    origin varchar not null, -- What brought the row in: `live`, `sample`, or the imported file's name
+    origin varchar not null, -- Origin of the row: `live`, `sample`, or the imported file's name
     thread_id varchar not null, -- The site's id of the post, song, video, answer or article
     title varchar, -- Headline, song name, question
     text varchar not null, -- Body, cleaned; may be empty where the site gives none

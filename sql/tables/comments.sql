@@ -3,7 +3,7 @@
 create table comments (
     source varchar not null, -- Site or corpus the row comes from
     day date not null, -- UTC day of the collection run
-    origin varchar not null, -- What brought the row in: `live`, `sample`, or the imported file's name
+    origin varchar not null, -- Origin of the row: `live`, `sample`, or the imported file's name
     thread_id varchar not null, -- What the comment is about (articles.thread_id)
     comment_id varchar not null, -- The site's id of the comment
     parent_id varchar, -- Comment this one answers; null for a top-level comment
@@ -12,9 +12,9 @@ create table comments (
     context varchar, -- Text of the parent comment, else title or post
     text varchar not null, -- Cleaned text; [doge] and the like are kept
     text_hash varchar not null, -- 128-bit BLAKE2 of text: the key of tokens
-    like_count bigint, -- Likes, where the source tells
+    like_count bigint, -- Likes, if the source shows them
     reply_count bigint, -- Replies the site counts
-    duplicate_count bigint not null, -- Dropped comments that said the same in this thread
+    duplicate_count bigint not null, -- Dropped comments with the same text in this thread
     created_at timestamp with time zone, -- When the comment was written
     user_id varchar, -- Keyed HMAC of the user id, or null
     is_hot boolean not null, -- The site listed it among its hot comments

@@ -1,4 +1,4 @@
--- Numbers measured on models, with the baseline beside them.
+-- Measures of models, each with its baseline.
 -- Key: kind, day, model_id, metric, split, subset, epoch. Partitioned by kind, day.
 create table evaluations (
     kind varchar not null, -- Kind of model

@@ -1,4 +1,4 @@
--- Comments that commenters found or wrote for test articles, and a real one beside (AAC-21, AAC-26).
+-- Comments that commenters found or wrote for test articles, each with a real one (AAC-21, AAC-26).
 -- Key: source, thread_id, generated_id. Partitioned by source, system.
 create table generated_comments (
     source varchar not null, -- Site or corpus the row comes from
@@ -9,7 +9,7 @@ create table generated_comments (
     text varchar not null, -- The comment
     tokens varchar[] not null, -- Its words in order
     score double, -- Log probability, or log relevance among what was retrieved
-    found_in varchar, -- Comment it is word for word, where it was not written anew
+    found_in varchar, -- Comment that it copies word for word; null if it was generated
     config varchar not null, -- Decoding as JSON
     signature varchar not null -- System, model, decoding, code version
 );

@@ -5,7 +5,7 @@ create table pairs (
     source varchar not null, -- Site or corpus the row comes from
     lang varchar not null, -- zh or en
     implicit varchar not null, -- s1
-    explicit varchar not null, -- s2: says what s1 means
+    explicit varchar not null, -- s2: states what s1 means
     negative varchar not null, -- s3: another pair's explicit sentence of the same source (IMP-19)
     split varchar not null, -- By the split profile of the run (IMP-22)
     completion_id varchar, -- Completion the explicit sentence came from

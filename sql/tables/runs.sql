@@ -3,7 +3,7 @@
 create table runs (
     source varchar not null, -- Site or corpus the row comes from
     day date not null, -- Day the run was about
-    origin varchar not null, -- What brought the row in: `live`, `sample`, or the imported file's name
+    origin varchar not null, -- Origin of the row: `live`, `sample`, or the imported file's name
     step varchar not null, -- collect, tokenize, score, …
     read_count bigint not null, -- Rows in
     kept_count bigint not null, -- Rows out

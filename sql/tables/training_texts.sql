@@ -1,4 +1,4 @@
--- Hashes of the texts each model was trained on, so that it can be told which models learned from erased ones.
+-- Hashes of the texts each model was trained on, so that models that learned from erased texts can be found.
 -- Key: kind, model_id, text_hash. Partitioned by kind.
 create table training_texts (
     kind varchar not null, -- Kind of model

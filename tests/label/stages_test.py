@@ -194,7 +194,7 @@ def test_the_later_label_counts() -> None:
 def test_contradictions_are_refused(minute: int | None) -> None:
     """Two values of one rater without times, or at the same time, are named: which counts is unknown."""
     rows = [*label_thrice(0, "111"), build_row(0, "r0", "subtext", "-1", minute)]
-    message = f"task {task_id(0)}, rater r0, subtext, round 1: said '-1' and '1', and labelled_at"
+    message = f"task {task_id(0)}, rater r0, subtext, round 1: has the values '-1' and '1', and labelled_at"
     for contradiction in (rows, rows[::-1], [row | {"labelled_at": None} for row in rows]):
         with pytest.raises(BadInput, match=message):
             decide_tasks(contradiction)

@@ -17,7 +17,7 @@ def evaluate(
     split: Annotated[str | None, typer.Option(help="Part of the data, such as test; all by default.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure compressions: F1, ROUGE, BLEU, compression ratio, beside what reads no word (tables 3 and 5 of NDD).
+    """Measure compressions: F1, ROUGE, BLEU and ratio, with baselines that read no word (NDD, tables 3 and 5).
 
     Our own format has a sentence a line: {"words": [...], "kept": [true, ...]} or {"text": "...", "compressed": "..."}.
 

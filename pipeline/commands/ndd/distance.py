@@ -44,7 +44,7 @@ def ndd(
     """Semantic distance of two sentences that share words: Neighbouring Distribution Divergence.
 
     0 for the same sentence; with hellinger and mean at most 1. Perplexity, and with a transformer the cosine of [CLS],
-    stand beside it.
+    are printed too.
 
     Examples: `undertone ndd distance "The soup is hot." "The soup is cold." --explain`;
     `undertone ndd distance "我很冷" "我很热" -m bert-base-chinese@<commit>`
@@ -97,7 +97,7 @@ def _detect_model_lang(text: str) -> str:
 
 
 def warn_of_counts(*signatures: str | None) -> None:
-    """Warn if a model of counts made a number: its signature says so."""
+    """Warn if the signature names a model of counts."""
     if any(part.startswith("count:") for signature in signatures for part in (signature or "").split("|")):
         console.say("by counts of two neighbours: the mechanics, no result; --model takes a real masked language model")
 

@@ -68,7 +68,7 @@ def ratings(
     counts = retry(partial(grades.collect, source, day, paths or (), tool, this_run()))
     agreement, means = grades.load_agreement(source, day), grades.load_means(source, day)
     if "simulated" in means["by"]:
-        console.say("these raters are made up: their grades say nothing about the systems")
+        console.say("these grades are simulated: they are no judgement of the systems")
     if as_json:
         tell(means, {**counts, "agreement": agreement.to_dicts()}, as_json=True)
         return

@@ -28,7 +28,7 @@ def forget(
         Path | None,
         typer.Option(help="csv, tsv, jsonl, xlsx or parquet with user_id, comment_id or thread_id, and source."),
     ] = None,
-    origin: Annotated[str | None, typer.Option(help="Everything that an imported file of this name brought.")] = None,
+    origin: Annotated[str | None, typer.Option(help="All rows from an imported file of this name.")] = None,
     source: Annotated[str | None, typer.Option(help="Source of what is named.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would go.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,

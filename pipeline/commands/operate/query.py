@@ -85,7 +85,7 @@ def _show(frames: Iterator[pl.DataFrame]) -> None:
 def _run_limited(
     work: Callable[[], None], interrupt: Callable[[], None], clean: Callable[[], None], seconds: float, gigabytes: float
 ) -> None:
-    """Do the work in a thread, so that this one can stop it. What does not stop when told ends with the process."""
+    """Do the work in a thread, so that this one can stop it. A thread that does not stop ends with the process."""
     errors: list[BaseException] = []
     finished = threading.Event()
 

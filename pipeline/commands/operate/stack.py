@@ -1,10 +1,10 @@
 """Airflow on this machine: start `airflow standalone` with its UI on loopback, and stop it without orphans.
 
-Airflow's own log servers (one of the scheduler, one of the triggerer) listen on all addresses and cannot be told not
-to; they answer only requests signed with the key of this installation.
+Airflow's own log servers (one of the scheduler, one of the triggerer) listen on all addresses; no setting
+changes that. They answer only requests signed with the key of this installation.
 
-SIGTERM orphans its children, and a shell's background job ignores SIGINT; so it is started in a session of its own
-with SIGINT restored, stopped by SIGINT, and what is left after a grace time is stopped by pid (all facts measured).
+SIGTERM orphans its children, and a shell's background job ignores SIGINT. So it starts in a session of its own with
+SIGINT restored, SIGINT stops it, and after a grace time the remaining processes are stopped by pid.
 """
 
 import contextlib
@@ -60,7 +60,7 @@ def state() -> State | None:
 
 
 def dags_folder() -> Path:
-    """The DAG files: beside the package in a checkout, inside it in an installed wheel."""
+    """The DAG files: next to the package in a checkout, inside it in an installed wheel."""
     package = Path(__file__).resolve().parents[2]
     for folder in (package.parent / "dags", package / "dags"):
         if (folder / "dag_defaults.py").is_file():
@@ -150,7 +150,7 @@ def start() -> State:
 def _find_airflow(env: dict[str, str]) -> str:
     path = Path(env["PATH"].split(os.pathsep)[0]) / "airflow"
     if not path.is_file():
-        raise Missing(f"airflow is not installed beside {sys.executable}: pip install 'undertone[airflow]'")
+        raise Missing(f"airflow is not installed next to {sys.executable}: pip install 'undertone[airflow]'")
     return str(path)
 
 

@@ -190,7 +190,7 @@ def ratings(
         retry(partial(ratings.collect, name, files or [], tool, studio, this_run()))
     items, selection = retry(partial(ratings.flag, name, this_run()))
     if tool == "simulated":
-        console.say("these raters are made up: the flags say nothing about the items")
+        console.say("these answers are simulated: the flags are no judgement of the items")
     columns = {"unanswerable": "is_unanswerable", "ambiguous": "is_ambiguous", "answers": "n"}
     counts = {"items": items.height, **{count: items[column].sum() for count, column in columns.items()}}
     counts |= dict(selection.dropped.group_by("reason").len().sort("reason").iter_rows())

@@ -87,7 +87,7 @@ def evaluate(
     subtask: Subtask = None,
     as_json: Json = False,
 ) -> None:
-    """Measure a reader: accuracy with its interval, by part of speech and length, beside answering without reading.
+    """Measure a reader: accuracy with its interval, by part of speech and length, and answering without reading.
 
     Examples: `undertone evaluate reader --model reader/ --items Task_1_dev.jsonl`;
     `undertone evaluate reader --subtask nonspecificity` (the one in force, on its own kind of items);

@@ -1,4 +1,4 @@
-"""How a command ends when something fails: one line for people and an exit code, whatever was raised.
+"""End a command that fails with one line for people and an exit code.
 
 `explanations` covers the errors of the system, the database and libraries. Any other error is a bug: 70, and a file
 with its places in the code. That file has no message, since a message may quote a comment.

@@ -34,7 +34,7 @@ def texts(path: Path, column: str | None, encoding: str) -> Iterator[tuple[pl.Da
         if name not in frame.columns:
             column_text = repr(name) if column else "`text`"
             raise BadInput(
-                f"{path}: no column {column_text}; there are {', '.join(frame.columns)}; say which with --text-column"
+                f"{path}: no column {column_text}; there are {', '.join(frame.columns)}; name one with --text-column"
             )
         for number, row in zip(chunk.numbers, chunk.rows, strict=True):  # polars makes null of what is no text
             if not isinstance(value := row.get(name), str | None):
@@ -45,7 +45,7 @@ def texts(path: Path, column: str | None, encoding: str) -> Iterator[tuple[pl.Da
 
 
 def for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:
-    """Put an apostrophe before text cells that a spreadsheet would run as a formula."""
+    """Add an apostrophe to text cells that a spreadsheet would run as a formula."""
     frame = frame.rename({name: f"'{name}" for name in frame.columns if re.match(FORMULA, name)})
     text = pl.col(pl.String)
     is_formula = text.str.contains(FORMULA) & ~text.str.contains(_NUMBER)

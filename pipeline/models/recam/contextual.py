@@ -42,7 +42,7 @@ def embed_tokens(
     if encoder.module is None:
         raise BadInput(f"the encoder {encoder.name!r} has no word pieces; give a transformer")
     if not encoder.module.tokenizer.is_fast:
-        raise BadInput(f"the tokenizer of the encoder {encoder.name!r} does not say which characters a piece is from")
+        raise BadInput(f"the tokenizer of the encoder {encoder.name!r} does not return the characters of a piece")
     count = encoder.module[0].model.config.num_hidden_layers + 1
     if not -count <= layer < count:
         raise BadInput(f"no layer {layer} in the encoder {encoder.name!r}; expected one from {-count} to {count - 1}")

@@ -238,7 +238,7 @@ def correlate_table(path: Path, grade: str = "grade", group: str | None = None) 
     grade_values = numbers.pop(grade)
     metrics = {column: values for column, values in numbers.items() if values.count() * 2 > len(values)}
     if not metrics:
-        raise BadInput(f"{path}: expected columns of numbers beside {grade!r}, found none")
+        raise BadInput(f"{path}: expected columns of numbers besides {grade!r}, found none")
     for column, values in {grade: grade_values, **metrics}.items():
         invalid = (~values.is_finite().fill_null(value=False)).arg_true()
         if len(invalid):

@@ -171,7 +171,7 @@ def generate(
         comments = _read_human_comments()
     elif system == PRETRAINED:
         if ref is None:
-            raise BadInput("a pretrained commenter is a folder of `undertone train commenter --from`; say which")
+            raise BadInput("a pretrained commenter is a folder of `undertone train commenter --from`; name its folder")
         articles = _read_test_articles(day, system, run_id)
         # an encoder-decoder reads articles untokenized
         texts = corpus.scan_articles().collect()

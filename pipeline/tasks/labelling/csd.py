@@ -175,7 +175,7 @@ def _warn_stuck(project: str, step: Step, full_tasks: pl.DataFrame) -> None:
         names = [f"{number} ({task})" for task, number in stuck.select("task_id", "studio_id").head(10).rows()]
         log.warning(
             "%s: %s tasks wait, but Label Studio has all answers it wants and gives them to no rater: an answer lacks "
-            "a field that was asked for, or its rater does not count (`dropped` says which); correct them there: %s",
+            "a field that was asked for, or its rater does not count (see `dropped`); correct them there: %s",
             get_step_project(project, step).title,
             stuck.height,
             ", ".join(names),

@@ -74,7 +74,9 @@ def _list_crowded(handle: Table, limits: Limits) -> list[list[DataFile]]:
     small = defaultdict(list)
     for manifest in current.manifests(handle.io):
         if manifest.content is not ManifestContent.DATA:
-            log.info("%s has rows deleted beside the files by another engine, which should compact it", handle.name())
+            log.info(
+                "%s has row deletes in separate files of another engine; compact it with that engine", handle.name()
+            )
             return []
         for entry in manifest.fetch_manifest_entry(handle.io):
             file = entry.data_file

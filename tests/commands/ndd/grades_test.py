@@ -70,7 +70,7 @@ def test_made_up_raters_are_told_of(compressed: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["guidelines.md", "labels", "tasks.jsonl"]
     result = run("ratings", "--tool", "simulated")
     assert result.exit_code == 0
-    assert "these raters are made up" in result.stderr
+    assert "these grades are simulated" in result.stderr
     for word in ("gold", "unedited", "head", "simulated", "weighted_kappa_linear", "semantics_paper"):
         assert word in result.output
     assert "waiting 0" in result.stderr
