@@ -32,6 +32,7 @@ CALLS = {
 }
 KEYWORDS = {"help", "title", "description", "doc_md", "epilog", "short_help", "panel"}
 ERROR = re.compile(r"^(BadInput|SchemaDrift|Missing|Refused|Retry|UndertoneError|ValueError|\w+Error|Exit)$")
+_DOCUMENTED = (ast.Module, ast.FunctionDef, ast.ClassDef)
 _QUOTED = re.compile(r"`[^`]*`|\{[^}]*\}|'[^']*'|\"[^\"]*\"|“[^”]*”")
 
 
@@ -46,29 +47,35 @@ class Message(NamedTuple):
 def list_messages(path: Path) -> Iterator[Message]:
     """List the messages of a module in the order of their lines."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    nodes: list[ast.expr] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if name in CALLS or ERROR.match(name):
-                nodes += node.args
-            nodes += [keyword.value for keyword in node.keywords if keyword.arg in KEYWORDS]
-    documented = (ast.Module, ast.FunctionDef, ast.ClassDef)
-    is_shown = path.parts[0] == "dags" or "commands" in path.parts
-    for node in ast.walk(tree):
-        if is_shown and isinstance(node, documented) and ast.get_docstring(node):
-            nodes.append(node.body[0].value)  # type: ignore[attr-defined]  # the docstring
+    docstrings = [
+        node.body[0].value for node in ast.walk(tree) if isinstance(node, _DOCUMENTED) and ast.get_docstring(node)
+    ]
+    nodes = list(_list_arguments(tree))
+    if path.parts[0] == "dags" or "commands" in path.parts:  # shown as help, and in the UI
+        nodes += docstrings
+    elif "report" in path.parts:  # sentences of pages
+        nodes = [text for text in _list_texts(tree) if text not in docstrings]
     texts = {(text.lineno, _render(text)) for node in nodes for text in _list_texts(node)}
     for line, text in sorted(texts):
         if " " in text:
             yield Message(path.as_posix(), line, text)
 
 
+def _list_arguments(tree: ast.Module) -> Iterator[ast.expr]:
+    """List the arguments of calls that show a text."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if name in CALLS or ERROR.match(name):
+                yield from node.args
+            yield from (keyword.value for keyword in node.keywords if keyword.arg in KEYWORDS)
+
+
 def _list_texts(node: ast.AST) -> Iterator[ast.expr]:
-    """List the outermost texts within an expression."""
+    """List the outermost texts within a node."""
     if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str)):
         yield node
-    elif isinstance(node, ast.expr):
+    else:
         for child in ast.iter_child_nodes(node):
             yield from _list_texts(child)
 
