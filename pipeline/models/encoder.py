@@ -113,10 +113,13 @@ def _open_module(files: Files, precision: str, device: str) -> Any:
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()
-    options = {"dtype": PRECISIONS[precision], "use_safetensors": True}
     with refuse_damage(files.folder, REMEDY):
         return SentenceTransformer(
-            str(files.folder), device=device, local_files_only=True, trust_remote_code=False, model_kwargs=options
+            str(files.folder),
+            device=device,
+            local_files_only=True,
+            trust_remote_code=False,
+            model_kwargs={"dtype": PRECISIONS[precision], "use_safetensors": True},
         ).eval()
 
 

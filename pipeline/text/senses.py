@@ -186,7 +186,9 @@ def load(folder: Path) -> Store:
     try:
         header = json.loads((folder / "header.json").read_text(encoding="utf-8"))
         # plain views: the subclass memmap makes each small indexing slow
-        arrays = {name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in _ARRAYS}
+        arrays = {
+            name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in _ARRAYS
+        }
     except (OSError, ValueError, EOFError) as why:
         raise BadInput(f"{folder}: damaged word senses ({why}); {remedy}") from why
     expected = {"format": _FORMAT, "wordnet": wordnet.read_version(), "synsets": len(arrays["synsets"])}

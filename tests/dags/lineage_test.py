@@ -12,7 +12,7 @@ import pytest
 
 from pipeline import lineage, sample
 from pipeline.tasks.record import runs
-from pipeline.warehouse import written
+from pipeline.warehouse import write as writing
 from tests.support.dag_run import DAGS
 
 DAY = sample.DAY
@@ -92,7 +92,7 @@ def test_outputs_are_what_the_task_wrote(monkeypatch: pytest.MonkeyPatch) -> Non
         {"table": "tokens", "rows": 3, "bytes": 10, **fields}, {"table": "runs", "rows": 1, "bytes": 5, **fields},
         {"table": "tokens", "rows": 4, "bytes": 20, **fields}, {"table": "scores", "rows": 9, "bytes": 9, **other},
     ]  # fmt: skip
-    monkeypatch.setattr(written, "WRITTEN", wrote)
+    monkeypatch.setattr(writing, "WRITTEN", wrote)
     monkeypatch.setattr(runs, "RECENT_ROWS", [{"step": "tokenize", **fields}, {"step": "score", **other}])
     assets = [SimpleNamespace(uri=f"iceberg://undertone/{name}") for name in ("comments", "tokens")]
     operator = SimpleNamespace(inlets=[assets[0], SimpleNamespace(uri="s3://elsewhere/x")], outlets=[assets[1]])

@@ -474,7 +474,7 @@ def replies(rng: random.Random, folder: Path) -> None:
     elif kind == 1:
         reply = llm_replies.read_moderation(told)
     else:
-        key, reply = batch._reply(told, "line 1")
+        key, reply = batch.read_line(told, "line 1")
         must(isinstance(key, str), "no key")
     must(reply.outcome != "answered" or isinstance(reply.response, str), "an answer without text")
     for name in ("response", "served_model", "finish_reason"):
@@ -488,12 +488,14 @@ def prompts(rng: random.Random, folder: Path) -> None:
     text, context = (hostile.text(rng, rng.choice(seeds)) for _ in range(2))
     lang = rng.choice(["en", "zh"])
     plain = rng.choice(
-        [explicit.messages(text, f"explicit_{lang}"), graded.messages(text, lang), problematic.messages(text, lang)]
+        [prompt.build_messages(text, f"{name}_{lang}") for name in ("explicit", "graded", "problematic")]
     )
     must(plain[1] == {"role": "user", "content": text}, "the text is not the user's message")
-    asked = recovering.messages(text, context, lang)
+    question = recovering.format_question(text, context)
+    asked = prompt.build_messages(question, f"recover_{lang}")
     must(json.loads(asked[1]["content"]) == {"context": context, "text": text}, "another object")
-    choice = recovering.choose_messages(text, context, [text, context, "c"], lang, question=text)
+    options = recovering.format_choice(text, context, [text, context, "c"], text)
+    choice = prompt.build_messages(options, f"choose_meaning_{lang}")
     found = json.loads(choice[1]["content"])
     must(list(found["options"].values()) == [text, context, "c"] and found["text"] == text, "another object")
     for name, messages in ((f"recover_{lang}", asked), (f"choose_meaning_{lang}", choice)):
@@ -660,7 +662,7 @@ TARGETS: Mapping[str, Target] = {
     "prompts": Target(100_000, prompts),
     "cassettes": Target(4_000, partial(_jsonl, _validated(cassette.read, "completions"), sample.COMPLETIONS)),
     "prices": Target(4_000, prices),
-    "cloze": Target(6_000, partial(_jsonl, _all(partial(cloze.read, strict=False)), _CLOZE)),
+    "cloze": Target(6_000, partial(_jsonl, _all(cloze.read), _CLOZE)),
     "questions": Target(4_000, partial(_jsonl, questions.read, _QUESTIONS)),
     "choices": Target(4_000, partial(_jsonl, recovery.read_choices, _CHOICES)),
     "references": Target(5_000, partial(_jsonl, recovery.read, _NOTES)),

@@ -57,11 +57,16 @@ def load_transformer(name: str | Path = EMBEDDED, *, is_masked: bool = False) ->
 
     files = locate_files(locate_embedded() if name == EMBEDDED else name)
     kind = AutoModelForMaskedLM if is_masked else AutoModel
-    options = {"local_files_only": True, "trust_remote_code": False}
-    weight_options = {"use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
     with _silence_transformers(), refuse_damage(files.folder, REMEDY):
-        tokenizer = AutoTokenizer.from_pretrained(files.folder, **options)
-        module, loading_info = kind.from_pretrained(files.folder, **options, **weight_options)
+        tokenizer = AutoTokenizer.from_pretrained(files.folder, local_files_only=True, trust_remote_code=False)
+        module, loading_info = kind.from_pretrained(
+            files.folder,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            dtype=torch.float32,
+            output_loading_info=True,
+        )
     if is_masked:
         _check_head(module)
     short_name = str(name) if Path(name).is_dir() else str(name).partition("@")[0]

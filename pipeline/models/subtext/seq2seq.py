@@ -50,11 +50,11 @@ def load(name: str | Path, device: str | None = None) -> Seq2Seq:
     _disable_progress_bar()
     files = locate_files(name)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    options = {"local_files_only": True, "trust_remote_code": False}
     with refuse_damage(files.folder, REMEDY):
-        tokenizer = AutoTokenizer.from_pretrained(files.folder, **options)
-        weights = {"use_safetensors": True, "dtype": torch.float32}
-        module = AutoModelForSeq2SeqLM.from_pretrained(files.folder, **options, **weights)
+        tokenizer = AutoTokenizer.from_pretrained(files.folder, local_files_only=True, trust_remote_code=False)
+        module = AutoModelForSeq2SeqLM.from_pretrained(
+            files.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, dtype=torch.float32
+        )
     base = str(name) if Path(name).is_dir() else str(name).partition("@")[0]
     return Seq2Seq(base, files.revision, module.to(device).eval(), tokenizer, device)
 
