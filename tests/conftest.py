@@ -110,7 +110,7 @@ def tables(empty_home: Path, home: Path) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An encoder of random weights as a folder, built once; see `tiny`."""
-    from tests.support import tiny
+    from tests.support.rows import tiny
 
     return tiny.build(tmp_path_factory.mktemp("tiny"))
 

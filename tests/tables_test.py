@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from pipeline.tables import SOURCE, TABLES, empty
-from tests.support.filled import DAY, filled
+from tests.support.rows.filled import DAY, filled
 
 TYPES = {pl.String(), pl.Date(), pl.Int64(), pl.Float64(), pl.Boolean(), pl.Datetime("us", "UTC")}
 TYPES |= {pl.List(pl.String()), pl.List(pl.Int64()), pl.List(pl.Float64())}

@@ -31,7 +31,7 @@ from pipeline.examples.recam import building, summaries, targets
 from pipeline.examples.recam.targets import Filter, Pair, Rule
 from pipeline.text import concreteness, senses, tagging, wordnet
 from tests.bench.run import against, cpu
-from tests.support.plain_senses import OURS, plain
+from tests.support.oracles.plain_senses import OURS, plain
 
 SHARD = 500  # articles of a mapped task
 PLAIN = 20  # articles of the reference

@@ -32,8 +32,8 @@ from pipeline.metrics.overlap.frequencies import count_documents
 from pipeline.metrics.overlap.scoring import measure, score_segments
 from pipeline.metrics.overlap.segments import SIZE
 from tests.bench.run import cpu
-from tests.support.overlap_cases import Case
-from tests.support.plain_cider import plainly
+from tests.support.oracles.overlap_cases import Case
+from tests.support.oracles.plain_cider import plainly
 
 REFERENCES = 27
 LARGE = 1_000  # segments of a batch where memory is measured

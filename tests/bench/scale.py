@@ -166,7 +166,7 @@ def stage_commits(rows: int) -> None:
     from pipeline.warehouse.upkeep import check, compact
 
     sys.path.append(str(Path(__file__).parents[2]))
-    from tests.support.filled import filled
+    from tests.support.rows.filled import filled
 
     seconds = []
     for n in range(SLICES):

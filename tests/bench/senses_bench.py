@@ -17,7 +17,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from pipeline.text import senses, wordnet
 from tests.bench.run import against, cpu
-from tests.support.plain_senses import OURS, bare, plain
+from tests.support.oracles.plain_senses import OURS, bare, plain
 
 
 def resident() -> float:

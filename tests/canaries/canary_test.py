@@ -26,10 +26,10 @@ from pipeline.errors import UndertoneError
 from pipeline.llm.ledger import answers
 from pipeline.sample import DAY
 from pipeline.tasks.impscore import pairs
-from tests.support.held import write
+from tests.support.rows.held import write
 from tests.support.search import find
-from tests.support.site import Site
-from tests.support.store import bucket, running_store, store_settings
+from tests.support.servers.site import Site
+from tests.support.servers.store import bucket, running_store, store_settings
 
 CONNECTIONS = {name: f"kanarienvogel/{name}+0042" for name in ("user_key", "netease", "llm", "label_studio")}
 SETTINGS = {

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from pipeline import warehouse
 from pipeline.text.redact import mask_secrets
-from tests.support.filled import DAY, filled
+from tests.support.rows.filled import DAY, filled
 from tests.support.search import find
 
 CANARY = 'kanarienvogel/+="0042'

@@ -27,7 +27,7 @@ from pipeline.collect.sites.adapters import ADAPTERS, get_adapter
 from pipeline.errors import BadInput, Refused, Retry, SchemaDrift, UndertoneError
 from pipeline.sample import list_pages
 from tests.collect.privacy.personal_data import NAME, list_user_ids
-from tests.support.site import Answer, Site
+from tests.support.servers.site import Answer, Site
 
 DAY = "2026-11-19"
 KEY = b"k" * 32

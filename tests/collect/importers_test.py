@@ -15,7 +15,7 @@ from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.record import Article, Comment
 from pipeline.errors import BadInput, SchemaDrift
 from pipeline.sample import list_pages
-from tests.support.row_files import write_rows
+from tests.support.rows.row_files import write_rows
 
 KEY = b"k" * 32
 AT = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)

@@ -19,7 +19,7 @@ from pipeline.collect.sites.record import Comment
 from pipeline.errors import BadInput
 from pipeline.io.formats import chunk
 from pipeline.io.rows import read_chunks
-from tests.support.row_files import WRITERS, write_rows
+from tests.support.rows.row_files import WRITERS, write_rows
 
 
 def comment(path: Path, **options: Any) -> Comment:

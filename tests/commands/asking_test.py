@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.llm.questions import recovery
 from tests.commands.conftest import Run
-from tests.support.llm_server import Server
+from tests.support.servers.llm_server import Server
 
 TEXTS = ["Nice hat.", "Is it five already?", "Some of us get up early."]
 HTML = b"<html>no model here</html>"

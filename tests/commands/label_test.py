@@ -10,7 +10,7 @@ import pytest
 
 from pipeline import sample, warehouse
 from pipeline.label import schema
-from tests.support.filled import filled
+from tests.support.rows.filled import filled
 
 Run = Callable[..., Any]
 

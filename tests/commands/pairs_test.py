@@ -144,7 +144,7 @@ def test_a_bad_row_of_sentences(run: Run, tables: Path, tmp_path: Path) -> None:
 
 def test_asking(run: Run, tables: Path, own_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """--dry-run says what asking would take and sends nothing; asking then fills the table, a second time nothing."""
-    from tests.support.llm_server import Server
+    from tests.support.servers.llm_server import Server
 
     pl.read_csv(own_file).select("text", prompt=pl.lit("explicit_en")).head(3).write_csv(own_file)
     run("pairs", "import", "mine", own_file, "--own")

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline import sample, warehouse
 from pipeline.tasks.impscore import pairs, train
-from tests.support.llm_server import Server
+from tests.support.servers.llm_server import Server
 
 Run = Callable[..., Any]
 

@@ -21,9 +21,9 @@ from pipeline.tasks.impscore import in_force, pairs
 from pipeline.tasks.recam import abstractness, targets
 from tests.distributed.cluster import missing
 from tests.examples.sources.writing import jsonl
-from tests.support.contents import check_equal, read_tables
-from tests.support.filled import filled
-from tests.support.site import Answer, Site
+from tests.support.rows.contents import check_equal, read_tables
+from tests.support.rows.filled import filled
+from tests.support.servers.site import Answer, Site
 
 DAY = sample.DAY
 THREADS = ",".join(f"{column}={field}" for column, field in sample.THREAD_COLUMNS.items())
@@ -278,7 +278,7 @@ def test_a_language_model_is_asked(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Named in the form, a model is asked for what is missing, once; its key shows nowhere, its answers train."""
-    from tests.support.llm_server import Server
+    from tests.support.servers.llm_server import Server
 
     key = "kanarienvogel-llm-0042"
     path = jsonl(tmp_path / "own.csv", "text,prompt", *(f"nice hat {n},explicit_en" for n in range(12)))

@@ -34,8 +34,8 @@ from cryptography.fernet import Fernet
 from pipeline.commands.operate import demo, stack
 from pipeline.commands.operate.airflow_api import Rest
 from tests.docker.files import SHARED
-from tests.support.postgres import find_programs, run_as
-from tests.support.store import store_settings
+from tests.support.servers.postgres import find_programs, run_as
+from tests.support.servers.store import store_settings
 
 STORES = ("postgres", "redis", "s3")
 WORKERS = ("worker-default", "worker-gpu")

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from pipeline import warehouse
-from tests.support.postgres import running_postgres
+from tests.support.servers.postgres import running_postgres
 
 DOCKER = Path(__file__).resolve().parents[2] / "docker"
 

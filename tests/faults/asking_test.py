@@ -11,8 +11,8 @@ import pytest
 
 from pipeline.llm.ledger import answers
 from tests.faults.asking import make_requests, start
-from tests.support.biller import Biller
-from tests.support.llm_server import Faults, Server
+from tests.support.servers.biller import Biller
+from tests.support.servers.llm_server import Faults, Server
 
 COUNT, CONCURRENCY, KILLS = 1_200, 8, 5
 

@@ -22,9 +22,9 @@ from tests.faults import whole
 from tests.faults.attempts import Call
 from tests.faults.disturbed import Run, calm, every_row
 from tests.faults.proxy import Proxy
-from tests.support.llm_server import Faults, Server
-from tests.support.postgres import server
-from tests.support.store import bucket, running_store, store_settings
+from tests.support.servers.llm_server import Faults, Server
+from tests.support.servers.postgres import server
+from tests.support.servers.store import bucket, running_store, store_settings
 
 postgres = server  # a fixture under another name
 Break = Callable[[], AbstractContextManager[None]]

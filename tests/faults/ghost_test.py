@@ -11,7 +11,7 @@ from pipeline.errors import Retry
 from pipeline.tables import empty
 from tests.faults.attempts import Attempt, Call
 from tests.faults.whole import DAY
-from tests.support.filled import filled
+from tests.support.rows.filled import filled
 
 TASK = "daily.collect.collect_source"
 

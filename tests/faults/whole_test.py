@@ -15,7 +15,7 @@ from pipeline.errors import Missing
 from tests.faults import whole
 from tests.faults.disturbed import Fault, Flow, Run, calm, every_row, planned
 from tests.faults.whole import Do
-from tests.support.llm_server import Faults, Server
+from tests.support.servers.llm_server import Faults, Server
 
 KILLS = int(os.environ.get("FAULTS_KILLS", "20"))
 SEED = int(os.environ.get("FAULTS_SEED", "8"))

@@ -27,7 +27,7 @@ from pipeline.tasks.daily import collect
 from pipeline.tasks.impscore import in_force
 from pipeline.tasks.labelling import csd, release
 from tests.fuzz.hostile import INJECTION
-from tests.support.llm_server import Server
+from tests.support.servers.llm_server import Server
 
 PIPELINE = Path(__file__).resolve().parents[2] / "pipeline"
 

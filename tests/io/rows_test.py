@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.errors import BadInput
 from pipeline.io.rows import read_chunks
-from tests.support.row_files import WRITERS, write_rows
+from tests.support.rows.row_files import WRITERS, write_rows
 
 ROWS = [{"id": "9007199254740993", "text": "一，\n二"}, {"id": "2", "text": '"三"'}, {"id": "3", "text": "four"}]
 

@@ -10,7 +10,7 @@ import pytest
 from pipeline.errors import BadInput
 from pipeline.label import compression, grading, schema
 from pipeline.label.compression import FIELDS, FORM, GRADES, assign, collect_grades, list_rater_tasks, sample
-from tests.support.labels import build_grades
+from tests.support.rows.labels import build_grades
 
 
 def build_row(item_id: str, system: str, words: list[Any], flags: list[bool], lang: str = "en") -> dict[str, Any]:

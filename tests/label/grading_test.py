@@ -8,7 +8,7 @@ import pytest
 from pipeline.errors import BadInput
 from pipeline.label import compression, grading, quality
 from pipeline.label.schema import Form
-from tests.support.labels import build_grades
+from tests.support.rows.labels import build_grades
 
 
 def test_guidelines_in_other_languages() -> None:

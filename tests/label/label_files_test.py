@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput
 from pipeline.label import label_files, schema
 from pipeline.tables import Labels
-from tests.support.labels import IDS, TEXTS, build_row, build_tasks, write_rows
+from tests.support.rows.labels import IDS, TEXTS, build_row, build_tasks, write_rows
 
 SHEET_ROW = {"task_id": IDS[0], "rater_id": "r1", "sarcasm": "1"}
 

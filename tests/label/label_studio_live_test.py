@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.errors import Refused
 from pipeline.label import label_studio, schema, studio_client, task_files
-from tests.support.studio import build_result
+from tests.support.servers.studio import build_result
 
 ADDRESS, TOKEN = (os.environ.get(f"UNDERTONE_LABEL_STUDIO{name}", "") for name in ("", "_TOKEN"))
 TEXTS = ["😀你可真准时，才迟到一小时", "Lovely weather & <b>rain</b> $text {{x}}", "=1+1\n这话谁说的"]

@@ -14,7 +14,7 @@ from pipeline.errors import BadInput
 from pipeline.label import label_files, label_studio, quality, questionnaire, schema, task_files
 from pipeline.label.label_studio import Export
 from pipeline.label.schema import VERDICTS
-from tests.support.studio import build_result
+from tests.support.servers.studio import build_result
 
 TEXT = "😀你可真准时，才迟到一小时"
 TASK = "0" * 31 + "1"

@@ -16,7 +16,7 @@ from pipeline.label import assignment, grading, label_studio, quality, schema, s
 from pipeline.label.quality import FORM, collect_grades, encode_grades, summarise
 from pipeline.metrics.labelling.agreement import measure
 from pipeline.papers.commenting import EXAMPLES, GRADES
-from tests.support.labels import build_grades
+from tests.support.rows.labels import build_grades
 
 ITEMS = pl.DataFrame(
     {

@@ -16,8 +16,8 @@ from pipeline.examples.recam import quality_control
 from pipeline.label import label_files, label_studio, questionnaire, schema, simulated, studio_client, task_files
 from pipeline.label.questionnaire import FORM, LETTERS
 from pipeline.tables import Labels
-from tests.support.labels import read_sheet, write_rows
-from tests.support.studio import TOKEN, Studio
+from tests.support.rows.labels import read_sheet, write_rows
+from tests.support.servers.studio import TOKEN, Studio
 
 FERRY = "😀 The ferry stayed in\n the harbour for a third day. It would sail once the wind had dropped, it said."
 PASSAGES = [FERRY, "=1+1 is what the <b>sign</b> said, and nobody knew why. $text {{x}}"]

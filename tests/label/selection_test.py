@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.label.selection import Rules, build_tasks, make_task_id, select
-from tests.support.filled import filled
+from tests.support.rows.filled import filled
 
 PLAIN = {"lang": "zh", "context": "一段视频的标题", "text": "这也太快了吧", "like_count": 5}
 

@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.errors import BadInput, Refused, Retry, SchemaDrift, UndertoneError
 from pipeline.label import label_studio, schema, studio_client, task_files
-from tests.support.studio import PERSONAL, TOKEN, Studio
+from tests.support.servers.studio import PERSONAL, TOKEN, Studio
 
 TITLE = "subtext 2026"
 VALUES = dict.fromkeys(schema.FIELDS, "1") | {"emotion": "joy"}

@@ -13,8 +13,8 @@ from pipeline.errors import BadInput
 from pipeline.io.spreadsheets import escape_formula, unescape_formula
 from pipeline.io.visible import escape_invisible
 from pipeline.label import label_files, schema, task_files
-from tests.support.filled import filled
-from tests.support.labels import FORMULAS, TEXTS, build_row, build_tasks, check_labels, read_sheet, write_rows
+from tests.support.rows.filled import filled
+from tests.support.rows.labels import FORMULAS, TEXTS, build_row, build_tasks, check_labels, read_sheet, write_rows
 
 
 def test_tasks_leave_without_ids_of_others(tmp_path: Path) -> None:

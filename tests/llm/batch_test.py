@@ -14,8 +14,8 @@ from pipeline.llm.ledger import answers, owners, tables
 from pipeline.llm.request import Request
 from pipeline.llm.service import limits
 from pipeline.llm.service.connection import Endpoint
-from tests.support.llm_requests import build_budget, build_requests, count_claims, send
-from tests.support.llm_server import Server
+from tests.support.rows.llm_requests import build_budget, build_requests, count_claims, send
+from tests.support.servers.llm_server import Server
 
 
 @pytest.fixture

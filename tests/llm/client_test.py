@@ -19,8 +19,8 @@ from pipeline.llm.outcome import Outcome
 from pipeline.llm.request import MODERATION, Request
 from pipeline.llm.service import replies
 from pipeline.llm.service.connection import Endpoint
-from tests.support.llm_requests import KEY, build_budget, build_request, build_requests, count_claims, send
-from tests.support.llm_server import Faults, Server, chat
+from tests.support.rows.llm_requests import KEY, build_budget, build_request, build_requests, count_claims, send
+from tests.support.servers.llm_server import Faults, Server, chat
 
 
 def count_outcomes(engine: sa.Engine) -> Counter[str]:

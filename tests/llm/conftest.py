@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from pipeline.llm.ledger import answers
-from tests.support.llm_server import Faults, Server
+from tests.support.servers.llm_server import Faults, Server
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput, Refused
 from pipeline.llm.ledger import answers, given_up
 from pipeline.llm.service import limits
-from tests.support.biller import HTML, Biller
-from tests.support.llm_requests import build_budget, build_requests, send
-from tests.support.llm_server import Server
+from tests.support.rows.llm_requests import build_budget, build_requests, send
+from tests.support.servers.biller import HTML, Biller
+from tests.support.servers.llm_server import Server
 
 ODD = [None, -1, 1.5, "12", True, [], 10**30, -(10**400)]  # counts that cannot be
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.sql import SQL
 from tests.sql.conftest import Select
-from tests.support.filled import DAY, NEXT, digest, filled
+from tests.support.rows.filled import DAY, NEXT, digest, filled
 
 CHECKS = {path.stem: path.read_text(encoding="utf-8") for path in sorted((SQL / "checks").glob("*.sql"))}
 TASK, ROW, MADE = digest("t", 32), digest("r", 16), digest("m", 32)

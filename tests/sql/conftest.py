@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.tables import TABLES, empty
 from tests.sql import SQL
-from tests.support.filled import filled
+from tests.support.rows.filled import filled
 
 Rows = pl.DataFrame | list[dict[str, Any]]
 Select = Callable[..., list[tuple[Any, ...]]]

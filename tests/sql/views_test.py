@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.sql.conftest import Select
-from tests.support.filled import DAY, NEXT, digest
+from tests.support.rows.filled import DAY, NEXT, digest
 
 OLD, NEW = digest("old"), digest("new")
 

@@ -13,7 +13,7 @@ from pipeline.errors import BadInput, Missing, Refused, Retry
 from pipeline.llm import client
 from pipeline.tasks import asking
 from pipeline.tasks.impscore import pairs
-from tests.support.llm_server import Server, chat
+from tests.support.servers.llm_server import Server, chat
 
 DAY = sample.DAY
 SENTENCES = ["Nice hat.", "Is it five already?", "Some of us get up early."]

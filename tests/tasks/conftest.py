@@ -18,7 +18,7 @@ from pipeline.tasks.daily import collect, score, tokenize
 from pipeline.tasks.impscore import in_force, pairs, train
 from pipeline.tasks.labelling import csd
 from pipeline.tasks.record import model_registry
-from tests.support.filled import filled
+from tests.support.rows.filled import filled
 
 DAY = sample.DAY
 TEXTS = ("这也太快了吧", "你可真准时，才迟到一小时", "今天的风挺大的")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput, Missing
 from pipeline.text import senses, wordnet
 from pipeline.text.senses import Sense, disambiguate
-from tests.support.plain_senses import OURS, bare, plain
-from tests.support.wordnet_net import ROWS, forget, found_in, real, write
+from tests.support.oracles.plain_senses import OURS, bare, plain
+from tests.support.oracles.wordnet_net import ROWS, forget, found_in, real, write
 
 
 @pytest.fixture(scope="module")

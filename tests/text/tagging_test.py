@@ -23,7 +23,7 @@ from pipeline.text.tagging import (
     load_tagger,
     split_sentences,
 )
-from tests.support.wordnet_net import found_in, real, small, write
+from tests.support.oracles.wordnet_net import found_in, real, small, write
 
 __all__ = ["small"]  # a fixture: our own net is the WordNet that nltk finds
 

@@ -13,7 +13,7 @@ from pipeline.text import trees
 from pipeline.text.segment import load_tokenizer
 from pipeline.text.tagging import load_stanza
 from pipeline.text.trees import Tree, drop_words, find_subtrees, load_parser, match_trees, measure_depths, read
-from tests.support.tree_cases import heads
+from tests.support.oracles.tree_cases import heads
 
 HEADS = [1, 2, -1, 2, 6, 6, 3, 2]  # Our neighbour sold what the old man left .  (of our own: left hangs on sold)
 

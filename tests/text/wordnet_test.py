@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput, Missing
 from pipeline.text import wordnet
-from tests.support.wordnet_net import found_in, real, small, write
+from tests.support.oracles.wordnet_net import found_in, real, small, write
 
 __all__ = ["small"]  # a fixture
 

@@ -11,8 +11,8 @@ from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tables import TABLES, empty
 from pipeline.warehouse import catalog
-from tests.support.filled import filled
-from tests.support.held import texts, write
+from tests.support.rows.filled import filled
+from tests.support.rows.held import texts, write
 
 
 def test_create_makes_every_table_once(home: Path) -> None:

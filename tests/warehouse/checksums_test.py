@@ -20,8 +20,8 @@ from pipeline.warehouse import catalog, checksums
 from pipeline.warehouse.files import get_path
 from pipeline.warehouse.upkeep import check, maintain
 from pipeline.warehouse.upkeep.limits import KEEP, Limits
-from tests.support.filled import DAY, NEXT, filled
-from tests.support.held import age, data_files, list_files, texts, write
+from tests.support.rows.filled import DAY, NEXT, filled
+from tests.support.rows.held import age, data_files, list_files, texts, write
 
 EAGER = Limits(keep=timedelta(0), grace=timedelta(seconds=-5), quiet=timedelta(0), files=1, weeks=1)
 

@@ -13,8 +13,8 @@ from pyiceberg.table.snapshots import Snapshot
 
 from pipeline import warehouse
 from pipeline.errors import BadInput, Retry
-from tests.support.filled import DAY, filled
-from tests.support.held import age, data_files, die, held, texts, write
+from tests.support.rows.filled import DAY, filled
+from tests.support.rows.held import age, data_files, die, held, texts, write
 
 SECRET = "zq-the-erased-words"
 erasing = sys.modules["pipeline.warehouse.erase"]  # the package has a function of this name

@@ -8,9 +8,9 @@ import sqlalchemy as sa
 
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
-from tests.support.filled import DAY, filled
-from tests.support.held import texts, write
-from tests.support.postgres import server
+from tests.support.rows.filled import DAY, filled
+from tests.support.rows.held import texts, write
+from tests.support.servers.postgres import server
 
 __all__ = ["server"]  # a fixture
 

@@ -11,7 +11,7 @@ from pipeline import warehouse
 from pipeline.commands.terminal import files
 from pipeline.errors import BadInput
 from pipeline.tables import TABLES
-from tests.support.filled import DAY, filled
+from tests.support.rows.filled import DAY, filled
 
 SQL = Path(__file__).parents[2] / "sql"
 VIEWS = {path.stem.partition("_")[2]: path for path in sorted((SQL / "views").glob("*.sql"))}

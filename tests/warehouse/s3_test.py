@@ -13,10 +13,10 @@ from pipeline.errors import BadInput
 from pipeline.tables import empty
 from pipeline.warehouse.upkeep import check, sweep
 from pipeline.warehouse.upkeep.limits import Limits
-from tests.support.filled import DAY, filled
-from tests.support.held import held, texts, write
-from tests.support.store import bucket as open_bucket
-from tests.support.store import running_store, store_settings
+from tests.support.rows.filled import DAY, filled
+from tests.support.rows.held import held, texts, write
+from tests.support.servers.store import bucket as open_bucket
+from tests.support.servers.store import running_store, store_settings
 
 WEIBO = warehouse.make_slice(source="weibo", day=DAY)
 NAME = "undertone-test"

@@ -10,8 +10,8 @@ from polars.testing import assert_frame_equal
 from pipeline import warehouse
 from pipeline.errors import BadInput, Retry
 from pipeline.slices import Staged
-from tests.support.filled import DAY, digest, filled
-from tests.support.held import held
+from tests.support.rows.filled import DAY, digest, filled
+from tests.support.rows.held import held
 
 WEIBO = warehouse.make_slice(source="weibo", day=DAY)
 

@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from pipeline import warehouse
 from pipeline.errors import BadInput, Retry
 from pipeline.tables import TABLES, empty
-from tests.support.filled import DAY, NEXT, filled
+from tests.support.rows.filled import DAY, NEXT, filled
 
 WEIBO = warehouse.make_slice(source="weibo", day=DAY)
 ZHIHU = warehouse.make_slice(source="zhihu", day=DAY)

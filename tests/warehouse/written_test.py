@@ -9,7 +9,7 @@ import pytest
 from pipeline import warehouse
 from pipeline.tables import empty
 from pipeline.warehouse import write
-from tests.support.filled import DAY, filled
+from tests.support.rows.filled import DAY, filled
 
 
 def test_bytes_add_up_in_a_thread() -> None:

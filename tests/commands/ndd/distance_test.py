@@ -8,7 +8,7 @@ import pytest
 
 from pipeline import sample, warehouse
 from tests.commands.conftest import Run
-from tests.support.filled import filled
+from tests.support.rows.filled import filled
 
 DAY = sample.DAY
 ONE, OTHER = "The old shop is shut.", "The old shop is open."

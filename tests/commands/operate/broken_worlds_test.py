@@ -14,7 +14,7 @@ import typer
 from pipeline import cli, warehouse
 from pipeline.tables import TABLES
 from tests.commands.conftest import Run
-from tests.support.filled import filled
+from tests.support.rows.filled import filled
 
 CODES = {0, 1, 2, 3, 4, 75}  # 70, a bug, is none that a broken world may give
 STARTS = {"up", "demo"}  # start Airflow

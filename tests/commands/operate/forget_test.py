@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from pipeline import settings, warehouse
-from tests.support.filled import DAY, filled
+from tests.support.rows.filled import DAY, filled
 
 Run = Callable[..., Any]
 USER, SAID = "a" * 32, "zqxmark: said by one person alone"

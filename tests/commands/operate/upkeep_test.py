@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from pipeline import warehouse
 from pipeline.cli import app
 from pipeline.errors import BadInput
-from tests.support.filled import DAY, filled
-from tests.support.held import data_files, write
+from tests.support.rows.filled import DAY, filled
+from tests.support.rows.held import data_files, write
 
 
 def run(*words: str) -> Result:

@@ -16,7 +16,7 @@ from pipeline.examples.ndd import edits
 from pipeline.examples.ndd.edits import Sentence, convert_tokens, generate
 from pipeline.text import trees, wordnet
 from pipeline.text.tagging import Token
-from tests.support import wordnet_net
+from tests.support.oracles import wordnet_net
 
 PAST, PRESENT, TO = "Tense=Past|VerbForm=Fin", "Mood=Ind|Tense=Pres|VerbForm=Fin", "VerbForm=Inf"
 KEYED = ("part_of_speech", "tense", "lemma")  # those that need no WordNet

@@ -16,8 +16,8 @@ from pipeline.llm.ledger import answers, owners, tables
 from pipeline.llm.ledger.cost import Budget, Call
 from pipeline.llm.request import Request
 from pipeline.llm.service.replies import Reply
-from tests.support import postgres
-from tests.support.llm_requests import build_request, send
+from tests.support.rows.llm_requests import build_request, send
+from tests.support.servers import postgres
 
 server = postgres.server  # a throw-away PostgreSQL, skipped where there is none
 Open = Callable[[], sa.Engine]

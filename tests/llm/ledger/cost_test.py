@@ -8,7 +8,7 @@ import pytest
 from pipeline.errors import BadInput
 from pipeline.llm.ledger import cost
 from pipeline.llm.ledger.cost import EXPECTED_OUTPUT, Price
-from tests.support.llm_requests import build_budget, build_request
+from tests.support.rows.llm_requests import build_budget, build_request
 
 
 def test_estimate() -> None:

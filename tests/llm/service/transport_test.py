@@ -15,9 +15,9 @@ from pipeline.errors import Refused
 from pipeline.llm.ledger import answers
 from pipeline.llm.outcome import Outcome
 from pipeline.llm.service import limits
-from tests.support.llm_requests import build_request, send
-from tests.support.llm_server import Server, chat
-from tests.support.raw_server import HEADERS, RawServer, drip, pour
+from tests.support.rows.llm_requests import build_request, send
+from tests.support.servers.llm_server import Server, chat
+from tests.support.servers.raw_server import HEADERS, RawServer, drip, pour
 
 BODY = json.dumps(chat("x")).encode()
 

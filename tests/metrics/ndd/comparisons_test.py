@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pipeline.metrics.ndd import comparisons
-from tests.support.masked import Drawn
+from tests.support.rows.masked import Drawn
 
 
 class Numbered(Drawn):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pipeline.metrics.ndd import distance
 from pipeline.metrics.ndd.distance import DIVERGENCES, distances, divergences, explain
 from pipeline.metrics.ndd.neighbours import align
-from tests.support.masked import WORDS, Drawn
+from tests.support.rows.masked import WORDS, Drawn
 
 SENTENCES = st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=6)
 LOGITS = st.lists(st.floats(-9, 9), min_size=WORDS, max_size=WORDS)

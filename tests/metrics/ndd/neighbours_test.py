@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.metrics.ndd.neighbours import align, measure_gaps
-from tests.support.subsequence import measure_longest
+from tests.support.oracles.subsequence import measure_longest
 
 WORDS = st.lists(st.sampled_from("abc"), max_size=9)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput
 from pipeline.metrics.ndd.pruning import Span, draw_random_spans, evaluate, list_dropped_spans
 from pipeline.text.trees import find_subtrees, measure_depths, read
-from tests.support.tree_cases import heads
+from tests.support.oracles.tree_cases import heads
 
 # Our neighbour sold what the old man left .
 UP = [1, 2, -1, 2, 6, 6, 7, 3, 2]

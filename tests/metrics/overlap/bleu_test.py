@@ -13,7 +13,7 @@ from sacrebleu.metrics import BLEU
 
 from pipeline.metrics.overlap.bleu import bleu, delta_bleu
 from pipeline.metrics.overlap.segments import read_batches
-from tests.support.overlap_cases import draw_case, read_case, score_text, seeds
+from tests.support.oracles.overlap_cases import draw_case, read_case, score_text, seeds
 
 SMOOTHINGS = ["none", "floor", "add_k", "exp"]
 logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # it advises effective_order with every sentence

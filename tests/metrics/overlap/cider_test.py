@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from pipeline.metrics.overlap.cider import cider
 from pipeline.metrics.overlap.frequencies import count_documents
-from tests.support.overlap_cases import Case, draw_case, read_case, score_case, seeds
-from tests.support.plain_cider import plainly
+from tests.support.oracles.overlap_cases import Case, draw_case, read_case, score_case, seeds
+from tests.support.oracles.plain_cider import plainly
 
 
 @settings(max_examples=100)

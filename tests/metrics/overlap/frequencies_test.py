@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput
 from pipeline.metrics.overlap.frequencies import build_idf, count_documents, hash_ngrams, hash_tokens
 from pipeline.metrics.overlap.segments import read_batches
-from tests.support.overlap_cases import draw_case, seeds
-from tests.support.plain_cider import count_plainly
+from tests.support.oracles.overlap_cases import draw_case, seeds
+from tests.support.oracles.plain_cider import count_plainly
 
 
 def hash_gram(*gram: str) -> int:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pipeline.metrics.overlap.lcs import locate_matches, measure_lengths
 from pipeline.metrics.overlap.segments import read_batches
-from tests.support.overlap_cases import locate_plainly
+from tests.support.oracles.overlap_cases import locate_plainly
 
 texts = st.text("ab,", max_size=9)
 long_texts = st.tuples(st.text("abc", min_size=1, max_size=5), st.integers(1, 25)).map(lambda t: t[0] * t[1])

@@ -10,7 +10,7 @@ from nltk.translate import meteor_score
 
 from pipeline.metrics.overlap.meteor import PRESETS, count_fewest_chunks, meteor
 from pipeline.metrics.overlap.segments import read_batches
-from tests.support.overlap_cases import draw_case, score_case, score_text, seeds
+from tests.support.oracles.overlap_cases import draw_case, score_case, score_text, seeds
 
 # meteor-1.5.jar -l other -m exact, a reference each: with the parameters of `other`, and with -p "0.7 1.4 0.3 0.7". The
 # texts have no English function words, which the jar counts in any language.

@@ -12,7 +12,7 @@ from pipeline.metrics.overlap.frequencies import count_documents
 from pipeline.metrics.overlap.meteor import meteor
 from pipeline.metrics.overlap.metric import Metric, mean, signature
 from pipeline.metrics.overlap.rouge import rouge_l
-from tests.support.overlap_cases import draw_case, read_case, score_case, seeds
+from tests.support.oracles.overlap_cases import draw_case, read_case, score_case, seeds
 
 DOCUMENTS = count_documents(draw_case(0).references)
 METRICS = [

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 
 from pipeline.metrics.overlap.ngrams import find_matches
 from pipeline.metrics.overlap.segments import read_batches
-from tests.support.overlap_cases import draw_case, read_case, seeds
-from tests.support.plain_cider import grams
+from tests.support.oracles.overlap_cases import draw_case, read_case, seeds
+from tests.support.oracles.plain_cider import grams
 
 
 def test_by_hand() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from pipeline.metrics.overlap.metric import Metric
 from pipeline.metrics.overlap.rouge import rouge_l
 from pipeline.metrics.overlap.segments import read_batches
-from tests.support.overlap_cases import draw_case, locate_plainly, score_case, seeds
+from tests.support.oracles.overlap_cases import draw_case, locate_plainly, score_case, seeds
 
 READINGS = [rouge_l("coco"), rouge_l("best"), rouge_l("union")]
 

@@ -12,7 +12,7 @@ from pipeline.errors import BadInput
 from pipeline.metrics.overlap import METRICS, build_metrics
 from pipeline.metrics.overlap.bleu import bleu, delta_bleu
 from pipeline.metrics.overlap.scoring import compare, measure, score_segments
-from tests.support.overlap_cases import Case, draw_case, seeds
+from tests.support.oracles.overlap_cases import Case, draw_case, seeds
 
 
 def make_case(count: int, right: int) -> Case:

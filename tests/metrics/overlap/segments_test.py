@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.metrics.overlap.segments import count_remaining, list_owners, list_starts, read_batches
-from tests.support.overlap_cases import draw_case, seeds
+from tests.support.oracles.overlap_cases import draw_case, seeds
 
 
 def test_a_batch_by_hand() -> None:

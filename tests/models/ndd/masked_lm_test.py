@@ -17,7 +17,7 @@ from torch import Tensor
 from pipeline.errors import BadInput
 from pipeline.metrics.ndd.model import MaskedModel
 from pipeline.models.ndd.masked_lm import MaskedLM, load
-from tests.support.tiny import LENGTH, WIDTH
+from tests.support.rows.tiny import LENGTH, WIDTH
 
 SENTENCES = [
     ["the", "salty", "soup", "is", "not", "good"],

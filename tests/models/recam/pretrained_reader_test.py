@@ -10,7 +10,7 @@ from torch import Tensor
 from pipeline.errors import BadInput
 from pipeline.models.recam import pretrained_reader as models
 from pipeline.models.recam.pretrained_reader import Batch, LoadedTransformer, PretrainedReader, Shape, load_transformer
-from tests.support.tiny import WIDTH
+from tests.support.rows.tiny import WIDTH
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import torch
 from pipeline.metrics.ndd import weights
 from pipeline.metrics.ndd.distance import DIVERGENCES
 from pipeline.score.compress import scorers, spans
-from tests.support.masked import Drawn
+from tests.support.rows.masked import Drawn
 
 SENTENCES = [list("abcdef"), list("abac"), ["x", "y"]]
 SPANS = [spans.list_spans(len(words), 3) for words in SENTENCES]

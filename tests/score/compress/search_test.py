@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.score.compress import scorers, spans
 from pipeline.score.compress.search import Compression, Search, compress
-from tests.support.masked import Drawn
+from tests.support.rows.masked import Drawn
 
 WORDS = st.lists(st.sampled_from("abcdef"), max_size=9)
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from pipeline import sample, warehouse
 from pipeline.tasks.commenting import correlations, generated, grades, overlap, page
-from tests.support.filled import filled
 from tests.support.pages import tables as read_tables
+from tests.support.rows.filled import filled
 
 DAY = sample.DAY
 

@@ -20,7 +20,7 @@ from pipeline.errors import BadInput
 from pipeline.tables import empty
 from pipeline.tasks.daily import backfill, collect, heal, score, tokenize
 from pipeline.tasks.impscore import in_force
-from tests.support.contents import check_equal, read_tables
+from tests.support.rows.contents import check_equal, read_tables
 
 FIRST, LAST = DAYS = ("2026-11-17", "2026-11-19")
 STEPS = ("collect", "tokenize", "score")

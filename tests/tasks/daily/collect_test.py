@@ -12,7 +12,7 @@ from pipeline.collect import fetch
 from pipeline.collect.sites import netease
 from pipeline.errors import BadInput, Refused
 from pipeline.tasks.daily import collect
-from tests.support.site import Answer, Site
+from tests.support.servers.site import Answer, Site
 
 DAY = sample.DAY
 

@@ -7,7 +7,7 @@ import pytest
 
 from pipeline import settings
 from pipeline.llm.ledger import answers
-from tests.support.filled import DAY
+from tests.support.rows.filled import DAY
 
 
 def restore(home: Path, copy: Path, patch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,8 @@ from pipeline.tasks.erasure import files, rules, run
 from pipeline.tasks.erasure.request import Request
 from pipeline.tasks.erasure.run import Outcome
 from pipeline.tasks.record import model_registry
-from tests.support.filled import DAY
-from tests.support.held import held
+from tests.support.rows.filled import DAY
+from tests.support.rows.held import held
 from tests.tasks.erasure import forgotten
 from tests.tasks.erasure.conftest import restore
 from tests.tasks.erasure.forgotten import FREE, KEY, MODEL, OTHER, PERSON, RAW, SHARED, USER, WORDS, WORLD, expect_rows

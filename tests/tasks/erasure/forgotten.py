@@ -17,7 +17,7 @@ from pipeline.llm.service.replies import Reply
 from pipeline.tables import TABLES
 from pipeline.tasks.erasure.request import Request as ErasureRequest
 from pipeline.tasks.labelling import release
-from tests.support.filled import DAY, digest, filled
+from tests.support.rows.filled import DAY, digest, filled
 
 MARK = "zqxmark"  # in every text that is theirs or was made of it
 KEY, RAW = b"a key for tests", "4711998877"

@@ -26,7 +26,7 @@ from pipeline.tasks.record import model_registry
 from pipeline.tasks.subtext import recogniser, recovery
 from pipeline.training import registry
 from pipeline.training.recam import masked_lm as adapting
-from tests.support.filled import digest, filled
+from tests.support.rows.filled import digest, filled
 from tests.tasks.erasure.conftest import restore
 from tests.tasks.erasure.forgotten import put_rows
 from tests.tasks.erasure.reading import find_holders, read_all

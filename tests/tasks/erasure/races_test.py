@@ -17,8 +17,8 @@ from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Retry
 from pipeline.tasks.erasure import run
 from pipeline.tasks.erasure.request import Request
-from tests.support.filled import NEXT, filled
-from tests.support.held import held, write
+from tests.support.rows.filled import NEXT, filled
+from tests.support.rows.held import held, write
 from tests.tasks.erasure.forgotten import ERASED, PERSON, USER, WORDS, WORLD, expect_rows, hash_of, put_rows, put_world
 
 erasing = sys.modules["pipeline.warehouse.erase"]  # the package has a function of this name

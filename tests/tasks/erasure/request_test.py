@@ -13,7 +13,7 @@ from pipeline.collect.privacy import anonymise
 from pipeline.errors import BadInput, Retry
 from pipeline.tasks.erasure import run
 from pipeline.tasks.erasure.request import Request
-from tests.support.held import held
+from tests.support.rows.held import held
 from tests.tasks.erasure.forgotten import (
     ERASED,
     KEY,

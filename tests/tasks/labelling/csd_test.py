@@ -12,9 +12,9 @@ from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.labelling import csd, projects, release
 from pipeline.tasks.labelling.csd import STEPS, Rules
-from tests.support.labelled import answer_all, label_all, read_table
-from tests.support.studio import TOKEN
-from tests.support.studio import Studio as Server
+from tests.support.rows.labelled import answer_all, label_all, read_table
+from tests.support.servers.studio import TOKEN
+from tests.support.servers.studio import Studio as Server
 from tests.tasks.conftest import TEXTS
 
 DAY = sample.DAY

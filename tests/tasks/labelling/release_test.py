@@ -11,7 +11,7 @@ from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.label import schema
 from pipeline.tasks.labelling import csd, release
-from tests.support.labelled import label_all, read_table
+from tests.support.rows.labelled import label_all, read_table
 
 DAY = sample.DAY
 

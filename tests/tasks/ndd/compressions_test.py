@@ -12,7 +12,7 @@ from pipeline.metrics.ndd import compression as measures
 from pipeline.tables import TABLES
 from pipeline.tasks.ndd import compressions, distance, masked_lm, systems
 from pipeline.tasks.ndd.compressions import Job
-from tests.support.study_rows import KEY, select
+from tests.support.rows.study_rows import KEY, select
 
 DAY = sample.DAY
 MODEL_SYSTEMS = ("ndd", "fast_ndd", "ppl_deleter")

@@ -10,8 +10,8 @@ from pipeline.metrics.commenting.correlation import correlate
 from pipeline.tables import TABLES
 from pipeline.tasks.ndd import context_shift, masked_lm
 from pipeline.tasks.ndd.context_shift import METRIC, add_context_shift, correlate_day, join_scores, score_day
-from tests.support.filled import DAY as DATE
-from tests.support.filled import filled
+from tests.support.rows.filled import DAY as DATE
+from tests.support.rows.filled import filled
 
 DAY = DATE.isoformat()
 EN, ZH = "You really are on time.", "你可真准时"

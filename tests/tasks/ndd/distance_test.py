@@ -15,7 +15,7 @@ from pipeline.slices import parse_day
 from pipeline.tables import TABLES
 from pipeline.tasks.ndd import compressions, distance, masked_lm
 from pipeline.text import trees
-from tests.support.study_rows import KEY, select
+from tests.support.rows.study_rows import KEY, select
 
 DAY = sample.DAY
 STATES = ("late", "cold", "shut", "new")

@@ -17,7 +17,7 @@ from pipeline.slices import parse_day
 from pipeline.tasks.labelling import projects, release
 from pipeline.tasks.ndd import grades
 from pipeline.tasks.studies import rows as studies
-from tests.support.filled import filled
+from tests.support.rows.filled import filled
 
 DAY, LATER = "2026-11-19", "2026-11-20"
 COUNT = 6

@@ -12,8 +12,8 @@ from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.ndd import masked_lm
 from pipeline.tasks.ndd.masked_lm import SAMPLE, count_corpus, count_file, load_model
-from tests.support.filled import DAY as DATE
-from tests.support.filled import NEXT, filled
+from tests.support.rows.filled import DAY as DATE
+from tests.support.rows.filled import NEXT, filled
 
 DAY, LATER = DATE.isoformat(), NEXT.isoformat()
 TEXTS = ["The bus is late.", "The soup is cold. The bus is full.", "Nobody likes the old shop."]

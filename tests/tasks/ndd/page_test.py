@@ -12,8 +12,8 @@ from pipeline.errors import Missing
 from pipeline.metrics.ndd.similarity import CASES
 from pipeline.tasks.ndd import compressions
 from pipeline.tasks.ndd import page as ndd_page
-from tests.support.filled import DAY as DATE
-from tests.support.filled import filled
+from tests.support.rows.filled import DAY as DATE
+from tests.support.rows.filled import filled
 
 DAY = DATE.isoformat()
 HOSTILE = "<script>alert(1)</script>"

@@ -24,7 +24,7 @@ from pipeline.tasks.studies import page
 from pipeline.tasks.studies import rows as study_rows
 from pipeline.training.impscore import heads
 from pipeline.training.impscore.fit import make_recipe
-from tests.support.llm_server import Server
+from tests.support.servers.llm_server import Server
 
 Enlist = Callable[..., str]
 

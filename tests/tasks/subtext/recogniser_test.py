@@ -12,7 +12,7 @@ from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.record import model_registry
 from pipeline.tasks.subtext import recogniser
-from tests.support.filled import digest, filled
+from tests.support.rows.filled import digest, filled
 
 DAY = sample.DAY
 SMALL: dict[str, Any] = {"epochs": 2, "members": 1, "hidden": 8, "meaning": 4, "ngrams": 1}

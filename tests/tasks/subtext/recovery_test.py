@@ -18,7 +18,7 @@ from pipeline.tasks import asking
 from pipeline.tasks.asking import Options
 from pipeline.tasks.impscore import pairs
 from pipeline.tasks.subtext import recovery
-from tests.support.llm_server import Server
+from tests.support.servers.llm_server import Server
 
 ROWS = pl.DataFrame(
     {

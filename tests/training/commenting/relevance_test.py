@@ -14,7 +14,7 @@ from pipeline.errors import BadInput
 from pipeline.training.commenting import relevance
 from pipeline.training.commenting.relevance import Recipe, compute_loss, draw_batches, fit, make_recipe
 from pipeline.training.loop import TrainingResult
-from tests.support.thread_topics import ARTICLES, COMMENTS, SHORT, SMALL, topics
+from tests.support.rows.thread_topics import ARTICLES, COMMENTS, SHORT, SMALL, topics
 
 
 def equal(tensors: dict[str, Tensor], other_tensors: dict[str, Tensor]) -> bool:

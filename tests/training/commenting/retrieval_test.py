@@ -15,7 +15,7 @@ from pipeline.training import registry
 from pipeline.training.commenting import relevance, retrieval
 from pipeline.training.commenting.retrieval import Commenter, comment, fit, load
 from pipeline.training.loop import TrainingResult
-from tests.support.thread_topics import ARTICLES, COMMENTS, SHORT, SMALL, topics
+from tests.support.rows.thread_topics import ARTICLES, COMMENTS, SHORT, SMALL, topics
 
 HOSTILE = "=1+1 <b>'\"; DROP {0} %s\u0000\n\u202e🌧️"
 TINY = replace(SHORT, epochs=1, foreign=2)

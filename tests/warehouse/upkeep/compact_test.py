@@ -4,7 +4,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from pyiceberg.types import StringType
@@ -14,18 +13,10 @@ from pipeline.warehouse.upkeep import check
 from pipeline.warehouse.upkeep import compact as compacting
 from pipeline.warehouse.upkeep.compact import compact, merge_manifests
 from pipeline.warehouse.upkeep.limits import Limits
-from tests.support.filled import DAY, NEXT, filled
-from tests.support.held import data_files, held, list_files, texts, write
+from tests.support.rows.filled import DAY, NEXT, filled
+from tests.support.rows.held import data_files, held, list_files, put_articles, texts, write
 
 EAGER = Limits(keep=timedelta(0), quiet=timedelta(0), files=1, manifests=2)
-
-
-def put_articles(*origins: str, day: Any = DAY, **columns: str) -> pl.DataFrame:
-    """Write articles, a file an origin; return the rows of the table."""
-    for origin in origins:
-        partition = {"source": "weibo", "day": day, "origin": origin}
-        warehouse.overwrite("articles", partition, filled("articles", {**partition, "thread_id": origin, **columns}))
-    return held("articles")
 
 
 def fresh_files() -> list[Path]:

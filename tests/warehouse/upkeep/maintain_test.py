@@ -19,8 +19,8 @@ from pipeline.warehouse import lineage
 from pipeline.warehouse.files import get_path
 from pipeline.warehouse.upkeep import check, maintain, sweep
 from pipeline.warehouse.upkeep.limits import Limits
-from tests.support.filled import DAY, NEXT, filled
-from tests.support.held import age, data_files, held, list_files, texts, write
+from tests.support.rows.filled import DAY, NEXT, filled
+from tests.support.rows.held import age, data_files, held, list_files, texts, write
 
 EAGER = Limits(keep=timedelta(0), quiet=timedelta(0), files=1, manifests=2)
 BEFORE = timedelta(seconds=-5)  # a grace that protects nothing

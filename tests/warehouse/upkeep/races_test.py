@@ -15,10 +15,9 @@ from pipeline.tasks.record.retry import retry
 from pipeline.warehouse import lineage, write
 from pipeline.warehouse.upkeep import check, compact, maintain, sweep
 from pipeline.warehouse.upkeep.limits import Limits
-from tests.support.filled import DAY, NEXT
-from tests.support.held import age, data_files, held, list_files, texts
-from tests.support.held import write as put
-from tests.warehouse.upkeep.compact_test import put_articles
+from tests.support.rows.filled import DAY, NEXT
+from tests.support.rows.held import age, data_files, held, list_files, put_articles, texts
+from tests.support.rows.held import write as put
 
 EAGER = Limits(keep=timedelta(0), quiet=timedelta(0), files=1, manifests=2)
 in_threads = pytest.mark.filterwarnings("ignore:Delete operation did not match")  # filters are not safe in threads

@@ -10,8 +10,7 @@ from pipeline.errors import BadInput
 from pipeline.warehouse import catalog, checksums
 from pipeline.warehouse.files import get_path
 from pipeline.warehouse.upkeep import check, recovery
-from tests.support.held import age, list_files, texts, write
-from tests.warehouse.upkeep.recovery_test import (
+from tests.support.rows.catalogs import (
     EAGER,
     actions,
     copy_catalog,
@@ -19,6 +18,7 @@ from tests.warehouse.upkeep.recovery_test import (
     recover_comments,
     write_dying,
 )
+from tests.support.rows.held import age, list_files, texts, write
 
 
 def part(home: Path) -> None:

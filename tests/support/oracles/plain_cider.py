@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from tests.support.overlap_cases import Case
+from tests.support.oracles.overlap_cases import Case
 
 Grams = Counter[tuple[str, ...]]
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from pipeline import settings, warehouse
 from pipeline.warehouse.files import get_path
-from tests.support.filled import DAY, filled
+from tests.support.rows.filled import DAY, filled
 
 
 def held(name: str) -> pl.DataFrame:
@@ -51,3 +51,11 @@ def list_files(name: str = "comments") -> set[Path]:
 def die(*_: object) -> None:
     """End here."""
     raise KeyboardInterrupt
+
+
+def put_articles(*origins: str, day: date = DAY, **columns: str) -> pl.DataFrame:
+    """Write articles, a file an origin; return the rows of the table."""
+    for origin in origins:
+        partition = {"source": "weibo", "day": day, "origin": origin}
+        warehouse.overwrite("articles", partition, filled("articles", {**partition, "thread_id": origin, **columns}))
+    return held("articles")

@@ -5,8 +5,8 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.support.llm_requests import PRICE
-from tests.support.llm_server import Server, chat
+from tests.support.rows.llm_requests import PRICE
+from tests.support.servers.llm_server import Server, chat
 
 HTML = b"<!doctype html><html><body>Welcome to our portal</body></html>"
 
