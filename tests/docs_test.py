@@ -60,6 +60,16 @@ def test_each_setting_is_documented() -> None:
     assert set(re.findall(r"`UNDERTONE_(\w+?)(?:_FILE)?`", page)) == own_names
 
 
+def test_files_and_names_that_pages_mention_exist() -> None:
+    """Each path in backticks is there, and each `NAME` that a page places in one stands in that file."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for path in re.findall(r"`((?:pipeline|dags|docker|sql|tests)/[\w/.*-]+)`", text):
+            assert list(ROOT.glob(path)), f"{page.name}: {path}"
+        for name, path in re.findall(r"`(\w+)` (?:in|of) `?(pipeline/[\w/]+\.py)", text):
+            assert name in (ROOT / path).read_text(encoding="utf-8"), f"{page.name}: {name} in {path}"
+
+
 def test_readme_is_short() -> None:
     """README stays under 8,000 characters."""
     assert len((ROOT / "README.md").read_text(encoding="utf-8")) < 8_000

@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 
 
 def init() -> None:
-    """Create the catalog and the tables. Safe to repeat.
+    """Create the catalog and the tables; add new columns to the tables of an earlier version. Safe to repeat.
 
     Example: `undertone init`
     """
-    created = warehouse.create()
+    columns, created = warehouse.widen(), warehouse.create()
     if count := private.tighten(settings.home()):
         console.say(f"{count:,} files and folders of {settings.home()} could be read by others; now by you alone")
-    console.say(f"created {', '.join(created)}" if created else "all tables exist already")
+    if columns:
+        console.say(f"added the columns {', '.join(columns)}")
+    console.say(f"created {', '.join(created)}" if created else "all tables exist")
 
 
 def import_(

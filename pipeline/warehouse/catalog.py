@@ -198,13 +198,16 @@ def create() -> list[str]:
     return absent
 
 
-def widen() -> None:
-    """Give tables of an earlier version the columns they lack, empty in their old rows."""
-    for name in list_registered().keys() & TABLES.keys():
+def widen() -> list[str]:
+    """Add the columns that tables of an earlier version lack, empty in their old rows; return `table.column` of each."""
+    added = []
+    for name in sorted(list_registered().keys() & TABLES.keys()):
         handle, columns = load_table(name), empty(name).to_arrow().schema
-        if set(columns.names) - set(handle.schema().column_names):
+        if absent := [column for column in columns.names if column not in handle.schema().column_names]:
             with suppress(CommitFailedException), handle.update_schema() as change:
                 change.union_by_name(columns)
+            added += [f"{name}.{column}" for column in absent]
+    return added
 
 
 def list_tables() -> list[str]:

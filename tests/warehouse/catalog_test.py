@@ -8,6 +8,7 @@ import pytest
 
 from pipeline import tables as contracts
 from pipeline import warehouse
+from pipeline.commands import data
 from pipeline.errors import BadInput, Missing
 from pipeline.tables import TABLES, empty
 from pipeline.warehouse import catalog
@@ -91,8 +92,10 @@ def test_a_home_that_addresses_cannot_hold_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_tables_of_an_earlier_version_are_widened(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`create` adds the columns that a table lacks, empty in its old rows; new rows have them, and nothing is lost."""
+def test_tables_of_an_earlier_version_are_widened(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`init` adds and names the columns that a table lacks, empty in its old rows; new rows have them."""
     columns = TABLES["completions"].schema.columns()
     new = ("revision", "input_tokens", "output_tokens", "finish_reason")
     earlier: type[dy.Schema] = type("Earlier", (dy.Schema,), {n: c for n, c in columns.items() if n not in new})
@@ -102,7 +105,9 @@ def test_tables_of_an_earlier_version_are_widened(home: Path, monkeypatch: pytes
         warehouse.create()
         warehouse.overwrite("completions", {"source": "weibo"}, row.drop(new))
         assert not set(new) & set(warehouse.scan("completions").collect_schema().names())
-    assert warehouse.create() == []
+    data.init()
+    names = ", ".join(f"completions.{name}" for name in columns if name in new)
+    assert f"added the columns {names}" in " ".join(capsys.readouterr().err.split())
     assert warehouse.scan("completions").collect().equals(row)
     more = filled("completions", {"response": "new", "revision": "r1", "input_tokens": 3, "source": "zhihu"})
     warehouse.overwrite("completions", {"source": "zhihu"}, more)

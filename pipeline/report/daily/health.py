@@ -46,7 +46,7 @@ def render(inputs: Inputs) -> str:
         list(_build_sections(inputs, days, steps)),
         counts={name: rows.filter(status=name).height for name in STATUSES} if rows.height else {},
         warning=_format_warning(rows),
-        template="health.html",
+        template="daily/health.html",
         days=days,
         key=[(name, mark, means) for name, (mark, means) in STATUSES.items()],
         lines=[(step, [_build_cell(rows_by_key.get((day, step))) for day in days]) for step in steps],

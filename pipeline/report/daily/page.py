@@ -34,7 +34,7 @@ def render(contents: Contents) -> str:
         ("rows dropped, each with a reason", f"{collected['dropped_count'].sum():,}"),
     ]
     return render_template(
-        "page.html",
+        "daily/page.html",
         title=contents["day"],
         day=contents["day"],
         warnings=_list_warnings(contents),

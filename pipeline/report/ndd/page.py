@@ -70,7 +70,7 @@ def render(day: str, inputs: Ndd) -> str:
         warning=_format_warning(inputs.signatures),
         note=_NOTE,
         signatures=inputs.signatures,
-        template="ndd.html",
+        template="ndd/page.html",
     )
 
 
