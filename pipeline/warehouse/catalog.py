@@ -199,7 +199,7 @@ def create() -> list[str]:
 
 
 def widen() -> list[str]:
-    """Add the columns that tables of an earlier version lack, empty in their old rows; return `table.column` of each."""
+    """Add the columns that tables of an earlier version lack, empty in old rows; return `table.column` of each."""
     added = []
     for name in sorted(list_registered().keys() & TABLES.keys()):
         handle, columns = load_table(name), empty(name).to_arrow().schema

@@ -24,4 +24,5 @@ def render(lang: str) -> str:
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
     body = body.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
     title = text.partition("\n")[0].removeprefix("# ")
-    return render_template("labelling/guidelines.html", lang=LANGS[lang], title=title, body=body, version=schema.hash_schema())
+    version = schema.hash_schema()
+    return render_template("labelling/guidelines.html", lang=LANGS[lang], title=title, body=body, version=version)
