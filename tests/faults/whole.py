@@ -97,7 +97,7 @@ def commenting(do: Do) -> None:
         do("commenting.generated.generate", DAY, system, ref=model_id, run_id=RUN)
     do("commenting.generated.generate", DAY, "human", run_id=RUN)
     for kind in ("references", "candidates"):
-        do("commenting.grades.give_tasks", kind, DAY, "simulated", run_id=RUN)
+        do("commenting.grades.assign_tasks", kind, DAY, "simulated", run_id=RUN)
         do("commenting.grades.poll", kind, "simulated", run_id=RUN)
     do("commenting.overlap.measure", DAY, "s/5", run_id=RUN)
     do("commenting.correlations.write_correlations", DAY, RUN)
@@ -132,7 +132,7 @@ def recam(do: Do, folder: Path) -> None:
     for subtask in SUBTASKS:
         model_id = do("tests.faults.whole:train", subtask, vectors)
         for other in SUBTASKS:
-            do("recam.readers.cross_evaluate", DAY, subtask, other, model_id, RUN)
+            do("recam.readers.evaluate_crossed", DAY, subtask, other, model_id, RUN)
     do("recam.page.write", DAY)
 
 

@@ -102,7 +102,7 @@ def test_a_pretrained_model_is_fitted_and_comments(sample_corpus: Path, tmp_path
     generated_comments = warehouse.scan("generated_comments").collect()
     assert set(generated_comments["system"]) == {"pretrained"}
     assert generated_comments["model_id"].n_unique() == 1
-    with pytest.raises(BadInput, match="say which"):
+    with pytest.raises(BadInput, match="name its folder"):
         generated.generate(DAY, "pretrained")
 
 

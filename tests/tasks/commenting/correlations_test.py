@@ -68,7 +68,7 @@ def test_a_table_of_scores_is_correlated(tmp_path: Path) -> None:
     [
         ("grade,meteor\n1,0.1\n2,\n3,0.3\n", "row 2, field 'meteor': expected a number, found ''"),
         ("grade,meteor\n1,0.1\nnan,0.2\n3,0.3\n", "row 2, field 'grade': expected a number, found"),
-        ("grade,name\n1,a\n2,b\n", "expected columns of numbers beside 'grade', found none"),
+        ("grade,name\n1,a\n2,b\n", "expected columns of numbers besides 'grade', found none"),
     ],
 )
 def test_bad_tables_are_refused(tmp_path: Path, text: str, message: str) -> None:
