@@ -113,7 +113,8 @@ def _check_text() -> list[Claim]:
          round(corpus.comments / 1e6, 1) == 4.5),
         ("section 5 and appendix C.1", "comments of more than 50 words are discarded", "the appendix truncates them",
          False),
-        ("section 5", "table 4 has the correlations that the text discusses", "table 3 also has the text's numbers", None),
+        ("section 5", "table 4 has the correlations that the text discusses", "table 3 also has the text's numbers",
+         None),
     ]  # fmt: skip
 
 

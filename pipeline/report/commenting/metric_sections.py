@@ -91,8 +91,8 @@ def build_scatter(frame: pl.DataFrame) -> Section:
     panels = ", ".join(figures.name_metric(*panel) for panel in figures.PANELS)
     return Section(
         "Metric scores and grades by comment",
-        f"Each point is a comment; the line is the least-squares fit. As in figure 1 of the paper, there is a panel for "
-        f"each metric: {panels}. "
+        "Each point is a comment; the line is the least-squares fit. As in figure 1 of the paper, there is a panel "
+        f"for each metric: {panels}. "
         f"Noise with a standard deviation of {figures.JITTER} grades makes overlapping points visible. The paper also "
         "uses 0.05 and does not state whether it is the standard deviation or the variance.",
         figures.draw_scatter(frame),

@@ -95,9 +95,9 @@ def _build_statistics(frame: pl.DataFrame) -> Section:
                 rows.append([metric.replace("_", " "), origin, *map(_format_value, numbers)])
     return Section(
         "Corpus statistics",
-        "The paper selects articles with at least 30 words and 20 comments. Its test articles have at least 30 comments "
-        f"of more than 5 words and over 200 upvotes (section 3). Its total of {COMMENTS_TOLD:,} comments contradicts "
-        f"its table 2: {paper.articles:,} articles with {paper.comments_per_article} comments each have "
+        "The paper selects articles with at least 30 words and 20 comments. Its test articles have at least 30 "
+        f"comments of more than 5 words and over 200 upvotes (section 3). Its total of {COMMENTS_TOLD:,} comments "
+        f"contradicts its table 2: {paper.articles:,} articles with {paper.comments_per_article} comments each have "
         f"{paper.comments:,} comments (errata E12).",
         "",
         ("what", "where", *splits),
@@ -216,8 +216,8 @@ def _build_errata(frame: pl.DataFrame) -> Section:
     claims = frame.select("system", "place", "claim", "found", "holds").iter_rows()
     return Section(
         "Claims of the paper",
-        f"{yes} of {frame.height} claims hold, {no} do not (errata E11 and E12). The table compares each claim with the "
-        "paper's own numbers.",
+        f"{yes} of {frame.height} claims hold, {no} do not (errata E11 and E12). The table compares each claim with "
+        "the paper's own numbers.",
         "",
         ("paper", "place", "claim", "found", "holds"),
         [

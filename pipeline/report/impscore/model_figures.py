@@ -111,7 +111,9 @@ def draw_spaces(
             names = [plot.wrap_name(kind, 22, 2) for kind in kinds]
             plot.draw_legend(figure, keys, names, 4, is_below=True)
         else:
-            figure.supxlabel(f"{len(kinds):,} groups; lines connect each sentence with the centre of its group", fontsize=8)
+            figure.supxlabel(
+                f"{len(kinds):,} groups; lines connect each sentence with the centre of its group", fontsize=8
+            )
         return plot.render_svg(figure)
 
 

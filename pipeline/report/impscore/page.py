@@ -156,9 +156,9 @@ def _build_spaces(spaces: Spaces) -> Section:
     counts = [format_count(len(groups)), format_count(len(set(groups)))]
     return Section(
         "Sentences of one intention in the two spaces",
-        f"The mean silhouette of the groups is {pragmatic} in the pragmatic space and {semantic} in the semantic space. "
-        "In the paper's figures, groups cluster in the pragmatic space and scatter in the semantic space (section 6.4, "
-        "figures 11 to 13).",
+        f"The mean silhouette of the groups is {pragmatic} in the pragmatic space and {semantic} in the semantic "
+        "space. In the paper's figures, groups cluster in the pragmatic space and scatter in the semantic space "
+        "(section 6.4, figures 11 to 13).",
         model_figures.draw_spaces(spaces["points"], groups, names, spaces["silhouettes"]),
         ("space", "silhouette", "sentences", "groups"),
         [[name, silhouette, *counts] for name, silhouette in zip(names, silhouettes, strict=True)],
@@ -171,7 +171,8 @@ def _build_agreement(agreement: Agreement) -> Section:
     return Section(
         "Rater agreement",
         f"The mean {agreement['measure']} of two raters is {format_number(float(np.mean(means)))}. In the paper, the "
-        "model agrees with people as well as people agree with each other (section 6.3, table 4 and figure 9).",
+        "model agrees with people at least as well as people agree with each other (section 6.3, table 4 and figure "
+        "9).",
         model_figures.draw_matrix(names, values, agreement["measure"]),
         ("rater", f"mean {agreement['measure']} with the others"),
         [[name, format_number(float(mean))] for name, mean in zip(names, means, strict=True)],

@@ -50,7 +50,9 @@ def draw_ablation(studies: pl.DataFrame) -> str:
         left_axis.set_title("measured", fontsize=9)
         right_axis.set_title("printed in the paper", fontsize=9, color=plot.GREY)
         right_axis.tick_params(labelcolor=plot.GREY, labelleft=False)
-        figure.supxlabel("top: implicitness accuracy (sets the colour of the cell); bottom: pragmatics accuracy", fontsize=8)
+        figure.supxlabel(
+            "top: implicitness accuracy (sets the colour of the cell); bottom: pragmatics accuracy", fontsize=8
+        )
         return plot.render_svg(figure)
 
 

@@ -99,7 +99,8 @@ def render(facts: Facts) -> str:
         "## Limits",
         _format_list(LIMITS),
         "## Licence",
-        f"Annotations: {_escape(facts.licence)}. The comments belong to their writers; the licence does not cover them.",
+        f"Annotations: {_escape(facts.licence)}. The comments belong to their writers; the licence does not cover "
+        "them.",
         "## Source of the process",
         _CSD,
     ]

@@ -128,7 +128,8 @@ def _list_origins(facts: Facts) -> pl.DataFrame:
 def _build_origins(origins: pl.DataFrame) -> Section:
     return Section(
         "Sources of comments and labels",
-        "The table counts publishable comments by source and language, and valid labels by the tool that returned them.",
+        "The table counts publishable comments by source and language, and valid labels by the tool that returned "
+        "them.",
         "",
         *_build_table(origins, {"type": "what", "from": "name", "rows": "row_count"}),
         text_count=2,
@@ -173,8 +174,8 @@ def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
     tae_columns |= {"lowest possible": "tae_min", "TAE in the paper": "printed"}
     kappas = Section(
         "Agreement corrected for chance",
-        f"Fleiss' κ of the three raters {_describe_range(agreement, 'fleiss')}. The 95 % interval is below each number. "
-        "The paper prints κ of all four raters. The fourth rater saw the three labels, so these four are not "
+        f"Fleiss' κ of the three raters {_describe_range(agreement, 'fleiss')}. The 95 % interval is below each "
+        "number. The paper prints κ of all four raters. The fourth rater saw the three labels, so these four are not "
         f"independent. The paper calls reliability high if κ is above {KAPPA_HIGH} (appendix A); the dashed line marks "
         "this threshold. The threshold is not a verdict: if a class is rare, κ is low even if raters nearly always "
         "agree.",
@@ -291,9 +292,9 @@ def _build_study(study: pl.DataFrame) -> Section:
         "Effect of skew on agreement measures (simulated raters)",
         "The raters of this study are simulated; they are not this project's raters. With a rater accuracy of "
         f"{100 * nearest['accuracy'][0]:g} % and {nearest['classes'][0]} classes, Cohen's κ ranges from {kappa[0]} to "
-        f"{kappa[1]} over the shares of positives, and TAE {tae_text}. In the paper, κ needs about 96 % agreement under "
-        "extreme skew, and skew does not affect TAE (appendix A, figure 4). The paper does not name the raters of its "
-        "κ; the page shows two variants of κ.",
+        f"{kappa[1]} over the shares of positives. TAE {tae_text}. In the paper, κ needs about 96 % agreement "
+        "under extreme skew, and skew does not affect TAE (appendix A, figure 4). The paper does not name the raters "
+        "of its κ; the page shows two variants of κ.",
         figures.draw_study(study),
         *_build_table(rows.with_columns(**settings), columns),
         text_count=0,
