@@ -1,13 +1,18 @@
-"""Collect comments: one day, one task for each source.
+"""Collect the comments of one day, with one task for each source.
 
-Reads the day's inbox (`<inbox>/<source>/<day>/`), a path, the shipped sample, or, if asked, a site. Writes `raw_pages`,
-`articles`, `comments`, `dropped`, `runs`; then `tokenize` starts by itself.
+Each task reads the day's inbox (`<inbox>/<source>/<day>/`), a path, the shipped sample or, if you ask for it, a site.
+The DAG writes `raw_pages`, `articles`, `comments`, `dropped` and `runs`. The DAG `tokenize` then starts automatically.
 
-**Triage.** *BadInput* names file, row, field and what was expected: correct the file, clear the task. *SchemaDrift*:
-the site changed; the page is kept, the adapter in `pipeline/collect/` needs an update. A *skipped* source refused to be
-read (robots.txt, 403, a log-in page): leave it alone; the pages fetched before are written. *Retry*: another run wrote
-the same day; the retry resolves it. Users are pseudonymised with the password of the connection `undertone_user_key`,
-or dropped without one; a cookie of your own for a site goes into the password of `undertone_<source>`.
+Users are pseudonymised with the password of the connection `undertone_user_key`. Without this password, user ids are
+dropped. To send your own cookie to a site, store it as the password of the connection `undertone_<source>`.
+
+**Triage.**
+
+- *BadInput* names the file, the row, the field and the expected value. Correct the file and clear the task.
+- *SchemaDrift*: the site has changed. The page is stored; update the adapter in `pipeline/collect/`.
+- A *skipped* source refused the request (robots.txt, 403 or a login page). Do not retry. The pages fetched before are
+  stored.
+- *Retry*: another run wrote the same day. The retry resolves it.
 """
 
 from typing import Any
@@ -23,32 +28,36 @@ PARAMS = {
         type="string",
         pattern="^[a-z][a-z0-9_]{0,39}$",
         title="Source",
-        description="all, a site (weibo, netease, bilibili, zhihu, tencent_news), or a name for data of your own",
+        description="all, a site (weibo, netease, bilibili, zhihu, tencent_news), or a name for your own data",
     ),
     "path": optional_param(
         "string",
         "File or folder",
-        "csv, tsv, txt, jsonl, json, parquet, xlsx, SQLite; `sample`: the shipped corpus; empty: the inbox",
+        "csv, tsv, txt, jsonl, json, parquet, xlsx or SQLite; `sample`: the shipped corpus; empty: the inbox",
     ),
     "mapping": optional_param(
         "string",
         "Columns",
-        "Our field=their column, as in text=content,like_count=likes. Empty: known exports are recognised",
+        "Our field=column of the file, as in text=content,like_count=likes. Empty: recognise known exports",
     ),
-    "encoding": Param("utf-8-sig", type="string", title="Encoding", description="Of text files, such as gb18030"),
+    "encoding": Param(
+        "utf-8-sig", type="string", title="Encoding", description="Encoding of text files, such as gb18030"
+    ),
     "skip_bad_rows": Param(
         False,
         type="boolean",
         title="Skip bad rows",
-        description="Drop rows that cannot be read, each with a reason, instead of stopping at the first",
+        description="Drop unreadable rows, each with a reason; by default, the task stops at the first one",
     ),
-    "live": Param(False, type="boolean", title="Ask the site", description="Fetch `threads` politely. Off by default"),
+    "live": Param(
+        False, type="boolean", title="Fetch from the site", description="Fetch `threads` politely. Off by default"
+    ),
     "threads": Param(
         [],
         type="array",
         items={"type": "string"},
         title="Threads",
-        description="Ids of posts, songs or articles to fetch when asking the site",
+        description="Ids of the posts, songs or articles to fetch from the site",
     ),
 }
 

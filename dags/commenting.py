@@ -1,20 +1,32 @@
-"""Build a corpus of articles and comments, train commenters, let people grade comments, and evaluate metrics.
+"""Build a corpus of articles and comments, train commenters, collect human grades, and evaluate metrics.
 
-Tokenizes articles and divides them into splits with references (article commenting, section 3). Trains commenters on
-the GPU queue and generates comments on the test articles. People grade the references and the generated comments.
-Quality-weighted metrics measure all comments and are correlated with the grades (section 5). Reads `articles`,
-`comments`, `tokens`; writes `threads`, `reference_comments`, `models`, `evaluations`, `generated_comments`,
-`label_tasks`, `labels`, `comment_grades`, `metric_scores`, `studies` and `<home>/reports/commenting-<day>.html`.
+1. Tokenize the articles and assign them to splits with references (article commenting, section 3).
+2. Train commenters on the GPU queue and generate comments on the test articles.
+3. Collect human grades of the references and of the generated comments.
+4. Score all comments with quality-weighted metrics and correlate the scores with the grades (section 5).
 
-The tool `files` writes tasks to `<home>/labelling/quality_references/` and `…/quality_candidates/` and reads grades
-from `labels/` below each; `label_studio` needs the connection `undertone_label_studio`; `simulated` uses simulated
-raters, who answer at once; `none` uses the existing grades, and without any only the plain metrics. Waiting occupies no
-worker.
+The DAG reads `articles`, `comments` and `tokens`. It writes `threads`, `reference_comments`, `models`, `evaluations`,
+`generated_comments`, `label_tasks`, `labels`, `comment_grades`, `metric_scores`, `studies` and
+`<home>/reports/commenting-<day>.html`.
 
-**Triage.** *Missing* in `plan`: no article has comments. *Missing* in `corpus`: comments of days that were not
-tokenized. No test article: the rules require 30 long comments and over 200 upvotes for each; the form can lower both. A
-task that waits in *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`. A run that waits in `grades` waits
-for people. An interrupted training continues after its last complete epoch.
+Tools for grades:
+
+- `files` writes tasks to `<home>/labelling/quality_references/` and `…/quality_candidates/`, and reads grades from
+  `labels/` in each folder.
+- `label_studio` needs the connection `undertone_label_studio`.
+- `simulated` uses simulated raters, who answer at once.
+- `none` uses the existing grades. Without grades, the DAG computes only the plain metrics.
+
+A waiting task occupies no worker.
+
+**Triage.**
+
+- *Missing* in `plan`: no article has comments. *Missing* in `corpus`: some days with comments have no tokens.
+- No test article: by default, a test article needs 30 long comments and over 200 upvotes. You can lower both numbers in
+  the form.
+- A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
+- A run that waits in `grades` waits for people.
+- An interrupted training continues after its last complete epoch.
 """
 
 from typing import Any
@@ -28,21 +40,41 @@ PRESETS = ["s/5", "(s-1)/4", "s/max"]
 TOOLS = ["none", "files", "label_studio", "simulated"]
 PARAMS = {
     "day": DAY,
-    "source": Param(None, type=["null", "string"], title="Source", description="Of the articles; empty: all"),
-    "least_words": Param(30, type="integer", minimum=0, title="Least words", description="Of an article's body"),
-    "least_comments": Param(20, type="integer", minimum=1, title="Least comments", description="Of an article"),
-    "test_comments": Param(30, type="integer", minimum=1, title="Test comments", description="Long ones of an article"),
-    "comment_words": Param(6, type="integer", minimum=1, title="Long enough", description="Words of such a comment"),
-    "likes": Param(201, type="integer", minimum=0, title="Upvotes", description="Of all comments of a test article"),
-    "references": Param(27, type="integer", minimum=1, title="References", description="Drawn of a test article"),
-    "rows_per_shard": Param(5000, type="integer", minimum=1, title="Articles a shard", description="One task each"),
-    "systems": Param(SYSTEMS, type="array", items={"type": "string"}, title="Commenters", description="To train"),
-    "numbers": Param(
-        {}, type="object", title="Numbers", description="Changes to recipes by commenter: {'att': {'epochs': 2}}"
+    "source": Param(None, type=["null", "string"], title="Source", description="Source of the articles; empty: all"),
+    "least_words": Param(
+        30, type="integer", minimum=0, title="Minimum words", description="Words of the body of an article"
     ),
-    "tool": Param("none", enum=TOOLS, title="Tool", description="What grades come through"),
-    "preset": Param("s/5", enum=PRESETS, title="Weights", description="How grades become weights; max of the article"),
-    "train_quality": Param(False, type="boolean", title="Scorer", description="Then train a scorer on the grades"),
+    "least_comments": Param(
+        20, type="integer", minimum=1, title="Minimum comments", description="Comments on an article"
+    ),
+    "test_comments": Param(
+        30, type="integer", minimum=1, title="Minimum test comments", description="Long comments on a test article"
+    ),
+    "comment_words": Param(
+        6, type="integer", minimum=1, title="Long comment", description="Minimum words of a long comment"
+    ),
+    "likes": Param(
+        201, type="integer", minimum=0, title="Minimum upvotes", description="Upvotes of all comments on a test article"
+    ),
+    "references": Param(
+        27, type="integer", minimum=1, title="References", description="Number drawn for each test article"
+    ),
+    "rows_per_shard": Param(
+        5000, type="integer", minimum=1, title="Articles per shard", description="One task for each shard"
+    ),
+    "systems": Param(
+        SYSTEMS, type="array", items={"type": "string"}, title="Commenters", description="Commenters to train"
+    ),
+    "numbers": Param(
+        {}, type="object", title="Hyperparameters", description="Changes by commenter: {'att': {'epochs': 2}}"
+    ),
+    "tool": Param("none", enum=TOOLS, title="Tool", description="How the grades are collected"),
+    "preset": Param(
+        "s/5", enum=PRESETS, title="Weights", description="Formula from grades to weights; max: maximum of the article"
+    ),
+    "train_quality": Param(
+        False, type="boolean", title="Scorer", description="At the end, train a scorer on the grades"
+    ),
 }
 
 

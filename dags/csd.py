@@ -1,19 +1,28 @@
-"""Label comments for subtext in two stages, have the result approved, and publish it (CSD).
+"""Label comments for subtext in two stages, request approval of the result, and publish it (CSD).
 
-Selects comments of a day into a labelling project. Three raters label them, an adjudicator decides disagreements, and
-comments sent back are labelled and decided once more; a person approves; then the data set is published. Reads
-`comments`; writes `label_tasks`, `labels`, `annotations`, `annotated_comments`, `<home>/reports/labels-*.html` and
-`<home>/releases/`, and, if a model is asked for, `models`, `evaluations` and `scores`. Waiting occupies no worker: a
-task that lacks labels is rescheduled.
+1. Select comments of a day into a labelling project.
+2. Three raters label the comments, and an adjudicator decides disagreements.
+3. Comments that the adjudicator sends back are labelled and decided once more.
+4. A person approves the result, and the DAG publishes the data set.
 
-The tool `files` writes tasks to `<home>/labelling/<project>/round1_stage1/` and reads labels from `labels/` below it;
-`label_studio` needs the connection `undertone_label_studio` (host, password: the token); `simulated` uses simulated
-raters, who answer at once, for demonstrations; the card states it.
+The DAG reads `comments`. It writes `label_tasks`, `labels`, `annotations`, `annotated_comments`,
+`<home>/reports/labels-*.html` and `<home>/releases/`. If you ask for a model, it also writes `models`, `evaluations`
+and `scores`. A waiting task occupies no worker: Airflow reschedules it until the labels are complete.
 
-**Triage.** *BadInput* in `collect`: a label is not in the schema; the message names file, row and field. Correct the
-file and clear the task. *Refused*: the token. A run that waits in `collect` waits for people: `undertone label status`
-shows for how many. `approve` waits in the UI under *Required actions*. If it is rejected, nothing is published. If
-labels changed meanwhile, `publish` fails with *BadInput*: clear `summary` and review again.
+Tools for labels:
+
+- `files` writes tasks to `<home>/labelling/<project>/round1_stage1/` and reads labels from `labels/` in this folder.
+- `label_studio` needs the connection `undertone_label_studio` (host; password: the token).
+- `simulated` uses simulated raters, who answer at once, for demonstrations. The data card states this.
+
+**Triage.**
+
+- *BadInput* in `collect`: a label is not in the schema. The message names the file, the row and the field. Correct the
+  file and clear the task.
+- *Refused*: Label Studio rejected the token.
+- A run that waits in `collect` waits for people. `undertone label status` shows the progress.
+- `approve` waits in the UI under *Required actions*. If a person rejects the result, nothing is published.
+- *BadInput* in `publish`: labels changed after the review. Clear `summary` and review again.
 """
 
 from typing import Any
@@ -29,22 +38,24 @@ TOOLS = ["files", "label_studio", "simulated"]
 TEXT = {"type": "string"}
 LIMIT = ["null", "integer"]
 REQUIRED = "Fields without which a comment is not published"
-TRAIN = "Then train the recogniser on it and score the day's comments"
+TRAIN = "Train the recogniser on the data set, then score the comments of the day"
 PARAMS = {
     "day": DAY,
     "project": Param("csd", type="string", pattern=NAME, title="Project", description="Name of the labelling project"),
-    "tool": Param("files", enum=TOOLS, title="Tool", description="What labels come through"),
-    "langs": Param(["zh"], type="array", items=TEXT, title="Languages", description="Of comments"),
-    "is_hot": Param(False, type="boolean", title="Hot only", description="Comments the site listed as hot"),
-    "least_chars": Param(4, type="integer", minimum=1, title="Least characters", description="Of a comment"),
-    "most_chars": Param(200, type="integer", minimum=1, title="Most characters", description="Of a comment"),
-    "least_likes": Param(0, type="integer", minimum=0, title="Least likes", description="Of a comment"),
-    "has_context": Param(True, type="boolean", title="With context", description="Leave out what answers nothing"),
-    "per_thread": Param(None, type=LIMIT, minimum=1, title="Of a thread", description="At most"),
-    "limit": Param(None, type=LIMIT, minimum=1, title="Of a source", description="At most"),
+    "tool": Param("files", enum=TOOLS, title="Tool", description="How the labels are collected"),
+    "langs": Param(["zh"], type="array", items=TEXT, title="Languages", description="Languages of the comments"),
+    "is_hot": Param(False, type="boolean", title="Hot only", description="Only comments that the site listed as hot"),
+    "least_chars": Param(4, type="integer", minimum=1, title="Minimum characters", description="Of a comment"),
+    "most_chars": Param(200, type="integer", minimum=1, title="Maximum characters", description="Of a comment"),
+    "least_likes": Param(0, type="integer", minimum=0, title="Minimum likes", description="Of a comment"),
+    "has_context": Param(True, type="boolean", title="With context", description="Drop comments without context"),
+    "per_thread": Param(None, type=LIMIT, minimum=1, title="Comments per thread", description="Maximum"),
+    "limit": Param(None, type=LIMIT, minimum=1, title="Comments per source", description="Maximum"),
     "required": Param(["subtext"], type="array", items=TEXT, title="Required", description=REQUIRED),
     "train": Param(False, type="boolean", title="Train", description=TRAIN),
-    "licence": Param("not stated", type="string", title="Licence", description="Of the annotations, for the card"),
+    "licence": Param(
+        "not stated", type="string", title="Licence", description="Licence of the annotations, for the data card"
+    ),
 }
 STEPS = {"raters": [1, 1], "adjudicator": [1, 2], "raters_again": [2, 1], "adjudicator_again": [2, 2]}
 

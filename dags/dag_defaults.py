@@ -106,7 +106,7 @@ def optional_param(kind: str, title: str, description: str, **schema: Any) -> Pa
 DAY = optional_param(
     "string",
     "Day",
-    "UTC day to work on, as YYYY-MM-DD. Empty: the run's partition key, else yesterday.",
+    "UTC day, as YYYY-MM-DD. Empty: the partition key of the run, or yesterday.",
     format="date",
 )
 

@@ -1,18 +1,24 @@
-"""Erase everything that derives from some people's comments, in every store, and verify it by a search.
+"""Erase everything that derives from the comments of some people, in every store, and verify it by a search.
 
-Started only by hand. The people are named in a **file** that a worker can read (csv, tsv, jsonl, xlsx with the columns
-`user_id`, `comment_id` or `thread_id`, and `source`), never in the run's parameters: these stay in Airflow's database.
-The file is removed at the end. An `origin`, the name of an imported file, may be given instead. Logs, XCom and rendered
-templates have only counts and days. Raw ids of users are hashed with the password of the connection
-`undertone_user_key`. Let few people trigger it: it cannot be undone.
+Start this DAG by hand only, and let few people trigger it: an erasure cannot be undone. Name the people in a **file**
+that a worker can read (csv, tsv, jsonl or xlsx). Its columns are `user_id`, `comment_id` or `thread_id`, and `source`.
+Do not use the parameters of the run for ids: Airflow keeps them in its database. The DAG removes the file
+at the end. Instead of a file, you can give an `origin`, the name of an imported file. Logs, XCom and rendered templates
+contain only counts and days. The DAG hashes raw user ids with the password of the connection `undertone_user_key`.
 
-**Triage.** *BadInput* names file, row and field; nothing was erased. *Retry*: another writer won the race, or something
-remains, and the message says where: clear the task; the comments are erased last and lead to the rest again. An
-unreferenced file may be of a run in flight, so clear the task a day later (or run `undertone forget --grace-hours 0`
-while nothing else runs). Let runs in flight end first: they may write what they read before. *Missing: no such file*:
-its erasure has ended already. Models that contain words of it are removed (`model_erasures`; the task's return value
-has the commands that train them again, `retrain` runs them); models of numbers alone are flagged in the view
-`models_flagged`.
+The DAG removes models that contain words of an erased comment. The table `model_erasures` lists them. The return value
+of the task has the commands that train them again; the parameter `retrain` runs these commands. Models that contain
+only numbers are flagged in the view `models_flagged`.
+
+**Triage.**
+
+- *BadInput* names the file, the row and the field. Nothing was erased.
+- *Retry*: another writer won the race, or some data remain; the message names the place. Clear the task. The comments
+  are erased last, so a new attempt finds the rest again.
+- An unreferenced file may belong to an active run. Clear the task a day later, or run
+  `undertone forget --grace-hours 0` while nothing else runs.
+- Wait for active runs first: they may write data that they read before the erasure.
+- *Missing: no such file*: the erasure of this file is complete.
 """
 
 from typing import Any
@@ -23,14 +29,14 @@ from dag_defaults import DEFAULTS, Tag, secret
 
 PARAMS = {
     "path": Param(None, type=["null", "string"], title="File of ids",
-                  description="A path that the worker can read; removed when everything is erased"),
+                  description="A path that the worker can read; the DAG removes the file at the end"),
     "origin": Param(None, type=["null", "string"], title="Imported file",
-                    description="Everything imported under this name, such as comments.csv"),
+                    description="Erase all rows from this imported file, such as comments.csv"),
     "source": Param(None, type=["null", "string"], pattern="^[a-z][a-z0-9_]{0,39}$", title="Source",
-                    description="Of the ids where the file names none; of the origin"),
+                    description="Source of the ids without one in the file; source of the imported file"),
     "retrain": Param(False, type="boolean", title="Train again",
-                     description="Train the removed models again that were in force; else do it by hand"),
-    "dry_run": Param(False, type="boolean", title="Only count", description="Count what would go; change nothing"),
+                     description="Train removed models in force again; by default, do it by hand"),
+    "dry_run": Param(False, type="boolean", title="Only count", description="Count rows and files; change nothing"),
 }  # fmt: skip
 
 

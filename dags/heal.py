@@ -1,9 +1,10 @@
-"""Find days that were missed while a DAG was paused, and announce them again.
+"""Find days that a paused DAG missed, and announce them again.
 
-A paused consumer loses its asset events for good. This DAG compares the tables (view `holes`) and posts the events
-again: `tokenize` and `score` then make what is missing. `undertone heal` does the same work without Airflow.
+A paused DAG loses its asset events permanently. This DAG compares the tables (view `holes`) and posts the events again.
+The DAGs `tokenize` and `score` then create the missing rows. `undertone heal` does the same work without Airflow.
 
-**Triage.** A day that stays in `holes` after its runs succeeded is a bug; if its runs failed, see their logs.
+**Triage.** If the runs of a day succeeded and the day is still in `holes`, it is a bug. If its runs failed, read their
+logs.
 """
 
 from typing import Any

@@ -1,15 +1,21 @@
-"""Train ImpScore: build pairs from data sets and language models; train a model on pairs and graded groups.
+"""Train ImpScore: build pairs from data sets and language models, and train a model on pairs and graded groups.
 
-Reads the rows of the tables, and published data sets from a folder if one is named. Asks a language model for the
-missing explicit forms if one is named (connection `undertone_llm`, or UNDERTONE_LLM_URL and UNDERTONE_LLM_KEY). Writes
-`sentences`, `completions`, `pairs`, `models`, `evaluations`. An answer is paid for once, even after a kill. The same
-pairs and hyperparameters give the same model id. `score` uses the newest model promoted for the day it scores or
-before, and the model shipped with Undertone until there is one.
+The DAG reads the rows of the tables and, if you name a folder, published data sets. If you name a language model, it
+requests the missing explicit sentences from this model (connection `undertone_llm`, or UNDERTONE_LLM_URL and
+UNDERTONE_LLM_KEY). It writes `sentences`, `completions`, `pairs`, `models` and `evaluations`.
 
-**Triage.** `evaluations` has the accuracies, and those of length, punctuation, words and source alone. *Retry* in
-`answers`: some requests failed for now; a retry sends only those. *Refused*: the key or the account. *BadInput* on the
-encoder: its files are not the pinned ones. A task that waits in *scheduled* needs the pool `gpu`: `airflow pools set
-gpu 1 GPU`. An interrupted training continues after its last complete epoch.
+Each answer is paid for once, even if a task is killed. The same pairs and hyperparameters give the same model id. The
+DAG `score` uses the newest model that was promoted for the scored day or an earlier day. Until such a model exists, it
+uses the model that ships with Undertone.
+
+**Triage.**
+
+- `evaluations` has the accuracies of the model, and the accuracies of length, punctuation, words and source alone.
+- *Retry* in `answers`: some requests failed temporarily. A retry sends only those.
+- *Refused*: check the key or the account.
+- *BadInput* on the encoder: its files are not the pinned ones.
+- A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
+- An interrupted training continues after its last complete epoch.
 """
 
 from typing import Any
@@ -23,27 +29,32 @@ PARAMS = {
     "data": optional_param(
         "string",
         "Data sets",
-        "Folder that holds a folder for each data set, such as latent_hatred/; empty: what is in the table",
+        "Folder with one folder for each data set, such as latent_hatred/; empty: the rows of the table",
     ),
     "cassette": optional_param(
         "string",
         "Completions",
-        "A .jsonl cassette to add first, or `sample` for the shipped one; empty: what is in the table",
+        "A .jsonl cassette to add first, or `sample` for the shipped one; empty: the rows of the table",
     ),
-    "model": optional_param("string", "Ask", "Language model to ask; empty: no request is sent"),
-    "mode": Param("live", enum=["live", "cache-only"], title="Mode", description="cache-only: only what is paid for"),
-    "max_cost": optional_param("number", "Limit", "USD at which asking stops; empty: none", minimum=0),
-    "limit": optional_param("integer", "Sentences", "Asked about a source at most", minimum=1),
+    "model": optional_param("string", "Language model", "Model for the requests; empty: no request is sent"),
+    "mode": Param(
+        "live", enum=["live", "cache-only"], title="Mode", description="cache-only: use only answers that are paid for"
+    ),
+    "max_cost": optional_param("number", "Cost limit", "Requests stop at this cost in USD; empty: no limit", minimum=0),
+    "limit": optional_param("integer", "Sentences", "Maximum number of requests for each source", minimum=1),
     "profile": Param(
         "undertone",
         enum=["undertone", "paper", "official"],
         title="Profile",
-        description="undertone learns from graded groups too; paper and official have those numbers",
+        description="undertone also learns from graded groups; paper and official have their own hyperparameters",
     ),
-    "epochs": optional_param("integer", "Epochs", "Empty: the profile's", minimum=1),
-    "seed": optional_param("integer", "Seed", "Empty: the released code's 42"),
+    "epochs": optional_param("integer", "Epochs", "Empty: the number of the profile", minimum=1),
+    "seed": optional_param("integer", "Seed", "Empty: 42, as in the released code"),
     "promote": Param(
-        False, type="boolean", title="Promote", description="Score days by it even if it saw the sample's pairs alone"
+        False,
+        type="boolean",
+        title="Promote",
+        description="Score days with it, even if it learned only from the pairs of the sample",
     ),
 }
 

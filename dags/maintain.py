@@ -1,13 +1,18 @@
-"""Maintain the tables: check, compact small files, expire replaced snapshots, sweep unreferenced files.
+"""Maintain the tables: check them, compact small files, expire old snapshots, and delete unreferenced files.
 
-One mapped task for each table, two at a time, each safe to clear or to kill. Nothing of a write or run in flight is
-removed: files are listed before the references are read, no file younger than a day by the store's clock is removed,
-and a replaced snapshot stays for a week. Shorter limits are refused unless forced.
+Each table has one mapped task, and two tasks run at a time. You can clear or kill any task safely. The DAG removes no
+data of an active write or run: it lists the files before it reads the references, and it keeps every file that is
+younger than a day by the store's clock. A replaced snapshot stays for a week. The DAG refuses shorter limits unless you
+force them.
 
-**Triage.** *BadInput: … is damaged* names partition and file: nothing was changed; restore the file from a copy, or
-collect that partition again (`undertone backfill`). *The catalog … is damaged*: `undertone recover-catalog`. *BadInput:
-grace of …*: the limits are too short. *Retry*: another writer won the race; the retry resolves it. A partition that
-another writer changed is counted as lost and maintained the next time.
+**Triage.**
+
+- *BadInput: … is damaged* names the partition and the file. Nothing was changed. Restore the file from a copy, or
+  collect the partition again (`undertone backfill`).
+- *The catalog … is damaged*: run `undertone recover-catalog`.
+- *BadInput: grace of …*: the limits are too short.
+- *Retry*: another writer won the race. The retry resolves it. If another writer changed a partition, the task counts it
+  as lost and maintains it next time.
 """
 
 from typing import Any
@@ -19,21 +24,21 @@ from dag_defaults import DEFAULTS, Tag, plain_cron
 PARAMS = {
     "tables": Param([], type="array", items={"type": "string"}, title="Tables", description="Empty: all"),
     "keep_days": Param(7, type="number", minimum=0, title="Days to keep",
-                       description="How long a snapshot stays after another took its place; 7 or more unless forced"),
+                       description="How long a replaced snapshot stays; at least 7 unless forced"),
     "grace_hours": Param(24, type="number", minimum=0, title="Hours of grace",
-                         description="No younger file is removed; longer than the longest task, 24 unless forced"),
+                         description="Younger files stay; longer than the longest task; at least 24 unless forced"),
     "quiet_hours": Param(1, type="number", minimum=0, title="Hours at rest",
-                         description="A partition written since then is not compacted"),
+                         description="A partition with a newer write is not compacted"),
     "small_files": Param(4, type="integer", minimum=1, title="Small files",
-                         description="A partition with more of them is compacted"),
-    "target_megabytes": Param(256, type="integer", minimum=1, title="Megabytes a file",
-                              description="Size of a compacted file; one under a quarter of it is small"),
-    "gigabytes": Param(20, type="number", minimum=0, title="Gigabytes a run",
-                       description="Rewritten at most, a table; the rest the next time"),
+                         description="A partition with more small files is compacted"),
+    "target_megabytes": Param(256, type="integer", minimum=1, title="Megabytes per file",
+                              description="Size of a compacted file; a file below a quarter of it is small"),
+    "gigabytes": Param(20, type="number", minimum=0, title="Gigabytes per run",
+                       description="Maximum for each table; the next run compacts the rest"),
     "footers": Param(True, type="boolean", title="Open files", description="The check opens every data file"),
     "verify_weeks": Param(4, type="integer", minimum=0, title="Weeks to verify",
-                          description="Checksums of all files are compared once in so many weeks; 1 all now, 0 none"),
-    "force": Param(False, type="boolean", title="Force", description="Take shorter limits, while nothing else runs"),
+                          description="All checksums are compared once in this number of weeks; 1: all now; 0: none"),
+    "force": Param(False, type="boolean", title="Force", description="Allow shorter limits while nothing else runs"),
     "dry_run": Param(False, type="boolean", title="Dry run", description="Check and count, change nothing"),
 }  # fmt: skip
 

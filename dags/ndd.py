@@ -1,16 +1,22 @@
-"""Run NDD on comments, data sets and a treebank: context shift, compressions, tests of the measure, a page.
+"""Run NDD on comments, data sets and a treebank: context shift, compressions, tests of the measure, and a page.
 
-Uses the masked language model of `UNDERTONE_MASKED_LM`, or adapts an encoder to the corpus, or counts its words; scores
-how much a comment's context changes what its words lead to expect (CSD, section 1), compresses a data set by names
-system at the ratio of people's compressions (NDD, section 4), tests the distance (section 3), what it drops of trees
-and how it finds predicates (section 5). Reads `comments`, `articles`, `scores`; writes `models`, `evaluations`,
-`scores`, `compressions`, `studies` and `<home>/reports/ndd-<day>.html`. Without a data set, pairs or treebank those of
-the sample.
+1. Choose the masked language model: the model of `UNDERTONE_MASKED_LM`, an encoder adapted to the corpus, or word
+   counts of the corpus.
+2. Score how much the context of a comment changes the words that the model expects in it (CSD, section 1).
+3. Compress a data set with the named systems, at the ratio of people's compressions (NDD, section 4).
+4. Test the distance (section 3), the dropped words in syntax trees, and predicate detection (section 5).
 
-**Triage.** *BadInput* in `compress` or `thresholds`: the file's row and field are named; in `systems`: the model or a
-name. A hub model that was not fetched fails in `context_shift` and `systems`: set HF_HUB_OFFLINE=0 once. A task that
-waits in *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`. Numbers by counts (`count:` in a signature)
-show that all runs and are no result.
+The DAG reads `comments`, `articles` and `scores`. It writes `models`, `evaluations`, `scores`, `compressions`,
+`studies` and `<home>/reports/ndd-<day>.html`. If you name no data set, pairs or treebank, the DAG uses those of the
+sample.
+
+**Triage.**
+
+- *BadInput* in `compress` or `thresholds` names the row and the field of the file; in `systems`, it names the model or
+  the system.
+- A hub model that was not fetched fails in `context_shift` and `systems`: set HF_HUB_OFFLINE=0 once.
+- A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
+- Numbers from counts (`count:` in a signature) show that the pipeline runs. They are not a result.
 """
 
 from typing import Any
@@ -25,21 +31,25 @@ _LIST: dict[str, Any] = {"type": "array", "items": {"type": "string"}, "uniqueIt
 _FORMATS = ["own", "google", "broadcast", "colloquial"]
 _NAME: dict[str, Any] = {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,29}$"}
 _SHARE: dict[str, Any] = {"default": None, "type": ["null", "number"], "exclusiveMinimum": 0, "maximum": 1}
-_ADAPT = "Adapt the encoder to the corpus by this profile, and take that model; empty: take the one above"
+_ADAPT = "Adapt the encoder to the corpus with this profile, and use this model; empty: use the model above"
 PARAMS = {
     "day": DAY,
     "model": Param(**_TEXT, title="Model", description="Folder, NAME@COMMIT or count; empty: UNDERTONE_MASKED_LM"),
     "adapt": Param(None, enum=[None, "embedded", "large"], title="Adapt", description=_ADAPT),
     "data": Param(**_TEXT, title="Data set", description="Sentences with compressions; empty: the sample"),
-    "format": Param("own", enum=_FORMATS, title="Format", description="Of the data"),
-    "source": Param("sample", **_NAME, title="Name", description="That the data set is filed under"),
-    "split": Param(**_TEXT, title="Part", description="Of the data set, such as test; empty: all"),
-    "syntax": Param(**_TEXT, title="Trees", description="CoNLL-U file of the data set's sentences"),
-    "systems": Param(_SYSTEMS, **_LIST, title="Systems", description="Compared with copying, head, tail and chance"),
-    "ratio": Param(**_SHARE, title="Ratio", description="Share of the words to keep; empty: that of people"),
+    "format": Param("own", enum=_FORMATS, title="Format", description="Format of the data set"),
+    "source": Param("sample", **_NAME, title="Name", description="Name of the data set in the tables"),
+    "split": Param(**_TEXT, title="Part", description="Part of the data set, such as test; empty: all"),
+    "syntax": Param(**_TEXT, title="Trees", description="CoNLL-U file with the sentences of the data set"),
+    "systems": Param(
+        _SYSTEMS, **_LIST, title="Systems", description="The baselines are copying, drop head, drop tail and random"
+    ),
+    "ratio": Param(**_SHARE, title="Ratio", description="Share of words to keep; empty: the share that people keep"),
     "pairs": Param(**_TEXT, title="Pairs", description="Graded pairs, csv or jsonl; empty: the sample"),
     "treebank": Param(**_TEXT, title="Treebank", description="CoNLL-U; empty: the sample"),
-    "limit": Param(200, type="integer", minimum=1, title="Sentences", description="Of treebank and tests"),
+    "limit": Param(
+        200, type="integer", minimum=1, title="Sentences", description="Maximum from the treebank and for each test"
+    ),
 }
 
 

@@ -1,14 +1,19 @@
-"""Build cloze items on abstract words from articles with summaries, train readers, and test them in a 2 x 2 matrix.
+"""Build cloze items on abstract words from articles with summaries, train readers, and test them on both subtasks.
 
-Finds the words that a summary may leave out (imperceptibility, nonspecificity). Readers that have not seen an item
-propose wrong options; items with four are kept. Trains a reader on each kind and tests it on both (ReCAM). Reads
-English `articles` that have a `summary`; import some by `collect`. Writes `cloze_targets`, `cloze_items`, `models`,
-`evaluations`, `dropped`, `runs` and `<home>/reports/cloze-<day>.html`.
+1. Find the words that an item can leave out (imperceptibility and nonspecificity).
+2. Readers that have not seen an item propose wrong options. The DAG keeps items with four wrong options.
+3. Train a reader on each subtask, and test it on both subtasks (ReCAM).
 
-**Triage.** *Missing* in `plan`: no article has a summary. *Missing: WordNet* in `find`: `make wordnet`, or nltk's
-`wordnet` on every worker. The filters' funnel is the view `cloze_funnel`; items that got too few wrong options are in
-`dropped`. A task that waits in *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`. An interrupted training
-continues after its last complete epoch.
+The DAG reads English `articles` that have a `summary`; import some with the DAG `collect`. It writes `cloze_targets`,
+`cloze_items`, `models`, `evaluations`, `dropped`, `runs` and `<home>/reports/cloze-<day>.html`.
+
+**Triage.**
+
+- *Missing* in `plan`: no article has a summary.
+- *Missing: WordNet* in `find`: run `make wordnet`, or install nltk's `wordnet` on every worker.
+- The view `cloze_funnel` shows how many words each filter drops. Items with too few wrong options are in `dropped`.
+- A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
+- An interrupted training continues after its last complete epoch.
 """
 
 from typing import Any
@@ -23,29 +28,40 @@ def optional(kind: str, title: str, description: str, **limits: int) -> Param:
     return Param(None, type=["null", kind], title=title, description=description, **limits)
 
 
-RATINGS = "Rated words such as MRC's, to train a scorer of abstractness by; empty: the scorer in force"
-SCORER = "Id of a scorer, or a file of ratings that are taken as they are; empty: the scorer in force"
-CHOOSING = "paper: the commonest proposals; balanced: options alone do not give the answer away"
-SMALL = "Readers that a CPU can train propose wrong options"
-NUMBERS = "Changes to the recipes of the readers that propose options"
-START = "Its word vectors in GloVe's format, or an encoder's folder; empty: the encoder in force"
+RATINGS = "Rated words, such as MRC's, to train a scorer of abstractness; empty: the scorer in force"
+SCORER = "Id of a scorer, or a file of ratings to use unchanged; empty: the scorer in force"
+CHOOSING = "paper: the most frequent proposals; balanced: the options alone do not reveal the answer"
+SMALL = "Use small readers, which a CPU can train, to propose wrong options"
+NUMBERS = "Changes for the readers that propose options"
+START = "Word vectors in GloVe's format, or the folder of an encoder; empty: the encoder in force"
 PARAMS = {
     "day": DAY,
-    "source": optional("string", "Source", "Of the articles; empty: all"),
+    "source": optional("string", "Source", "Source of the articles; empty: all"),
     "ratings": optional("string", "Ratings", RATINGS),
     "scorer": optional("string", "Scorer", SCORER),
     "vectors": optional("string", "Vectors", "GloVe-format file for filters and options; empty: the encoder"),
-    "conllu": optional("string", "Treebank", "CoNLL-U file to learn tagging from, without stanza"),
-    "similar": Param(0.85, type="number", minimum=0, maximum=1, title="Similar", description="Cosine that is too near"),
-    "in_context": Param(True, type="boolean", title="In context", description="Filter by an encoder's states too"),
-    "rows_per_shard": Param(500, type="integer", minimum=1, title="Articles a shard", description="One task each"),
+    "conllu": optional("string", "Treebank", "CoNLL-U file to train a tagger, without stanza"),
+    "similar": Param(
+        0.85,
+        type="number",
+        minimum=0,
+        maximum=1,
+        title="Similarity limit",
+        description="A word with a higher cosine is too similar",
+    ),
+    "in_context": Param(
+        True, type="boolean", title="In context", description="Also filter by the states of an encoder"
+    ),
+    "rows_per_shard": Param(
+        500, type="integer", minimum=1, title="Articles per shard", description="One task for each shard"
+    ),
     "rule": Param("paper", enum=["paper", "balanced"], title="Wrong options", description=CHOOSING),
     "is_small": Param(False, type="boolean", title="Small", description=SMALL),
-    "numbers": Param({}, type="object", title="Numbers", description=NUMBERS),
-    "profile": Param("gated", type="string", title="Reader", description="Profile that is trained and tested"),
+    "numbers": Param({}, type="object", title="Hyperparameters", description=NUMBERS),
+    "profile": Param("gated", type="string", title="Reader", description="Profile of the reader to train and test"),
     "start": optional("string", "Begin with", START),
-    "epochs": optional("integer", "Epochs", "Empty: the profile's", minimum=1),
-    "seed": optional("integer", "Seed", "Empty: the profile's"),
+    "epochs": optional("integer", "Epochs", "Empty: the number of the profile", minimum=1),
+    "seed": optional("integer", "Seed", "Empty: the number of the profile"),
 }
 SUBTASKS = ("imperceptibility", "nonspecificity")
 

@@ -1,11 +1,11 @@
-"""Check the day in the tables, then write the day's HTML report.
+"""Check the day in the tables, then write the HTML report of the day.
 
-Reads all tables through `sql/checks/` and `sql/views/`; writes one self-contained page below the reports folder. Each
-check is a mapped task of its own; if one fails there is no report of the day. `health` writes the page of the last
-days' steps too (`health-<day>.html`), also if a check fails.
+The DAG reads all tables through `sql/checks/` and `sql/views/`, and writes one self-contained page to the reports
+folder. Each check is a mapped task. If a check fails, the DAG writes no report of the day. The task `health` also
+writes the page of the steps of recent days (`health-<day>.html`), even if a check fails.
 
-**Triage.** A failed check lists its first rows: the SQL file of its name states what should hold. The usual reason is a
-day whose `tokenize` or `score` was paused: run `heal`.
+**Triage.** A failed check lists its first rows. The SQL file with the name of the check states the rule. The usual
+cause is a paused `tokenize` or `score`: run `heal`.
 """
 
 from airflow.sdk import PartitionedAssetTimetable, TriggerRule, dag, task

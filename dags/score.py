@@ -1,11 +1,13 @@
-"""Score the day's comments for implicitness.
+"""Score the comments of the day for implicitness.
 
-Reads `comments` and the model of the day, writes `scores`; then `report` starts by itself. ImpScore is English: scores
-of other languages are marked as an extension in their signature.
+The DAG reads `comments` and the model of the day, and writes `scores`. The DAG `report` then starts automatically.
+ImpScore is a measure for English: the signature marks scores of other languages as an extension.
 
-**Triage.** Until a model is promoted, the one shipped with Undertone scores. *BadInput: the model was trained on
-encoder …*: UNDERTONE_ENCODER differs between the training and the scoring machine. A task that waits in *scheduled*
-needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
+**Triage.**
+
+- Until a model is promoted, the DAG scores with the model that ships with Undertone.
+- *BadInput: the model was trained on encoder …*: UNDERTONE_ENCODER differs between the machines that train and score.
+- A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
 """
 
 from typing import Any
@@ -17,14 +19,14 @@ from dag_defaults import COMMENTS, DAY, MODELS, SCORES, TOKENS, Tag, build_daily
 PARAMS = {
     "day": DAY,
     "model_id": optional_param(
-        "string", "Model", "Empty: the newest model trained for the day or before", pattern="^[0-9a-f]{64}$"
+        "string", "Model", "Empty: the newest model trained for the day or an earlier day", pattern="^[0-9a-f]{64}$"
     ),
     "rows_per_shard": Param(
         10_000,
         type="integer",
         minimum=1,
-        title="Texts a shard",
-        description="One mapped task each; importing torch costs a task four seconds",
+        title="Texts per shard",
+        description="One mapped task for each shard; the import of torch takes four seconds per task",
     ),
 }
 

@@ -1,10 +1,12 @@
-"""Tokenize the day's comments: jieba for Chinese, nltk for English.
+"""Tokenize the comments of the day: jieba for Chinese, nltk for English.
 
-Reads `comments`, writes `tokens`; tokenizes only texts without tokens. (The file is not called tokenize.py because that
-would hide Python's own module of the name.)
+The DAG reads `comments` and writes `tokens`. It tokenizes only texts without tokens. (The name of this file is not
+tokenize.py, because that name would hide the standard module of Python.)
 
-**Triage.** *Missing* names the tokenizer that is not installed. *Retry: tokens of n texts are missing*: a shard's
-scratch file was swept; clear the shards as well.
+**Triage.**
+
+- *Missing* names the tokenizer that is not installed.
+- *Retry: tokens of n texts are missing*: the scratch file of a shard was deleted. Clear the shards as well.
 """
 
 from typing import Any
@@ -16,10 +18,12 @@ from dag_defaults import COMMENTS, DAY, TOKENS, Tag, build_daily, resolve_day
 PARAMS = {
     "day": DAY,
     "chinese": Param(
-        "jieba", enum=["jieba", "rjieba"], title="Chinese tokenizer", description="rjieba: faster, differs"
+        "jieba", enum=["jieba", "rjieba"], title="Chinese tokenizer", description="rjieba is faster; its tokens differ"
     ),
     "english": Param("nltk", enum=["nltk", "stanza"], title="English tokenizer", description="stanza needs its models"),
-    "rows_per_shard": Param(20_000, type="integer", minimum=1, title="Texts a shard", description="A mapped task each"),
+    "rows_per_shard": Param(
+        20_000, type="integer", minimum=1, title="Texts per shard", description="One mapped task each"
+    ),
 }
 
 

@@ -1,12 +1,15 @@
-"""Studies of ImpScore, by hand: ablation, sensitivity, data sets, detection, and a page that shows them.
+"""Run studies of ImpScore by hand: ablation, sensitivity, data sets, detection, and a page of the results.
 
-Reads `pairs` (ablation and sensitivity train on all of them with the paper's profile), `sentences` and the model in
-force (data sets, detection); writes `studies` and `<home>/reports/studies-<day>.html`. A study that runs again replaces
-its rows of the day.
+The DAG reads `pairs`, `sentences` and the model in force. The ablation and the sensitivity study train on all pairs
+with the profile of the paper. The studies of data sets and detection use the sentences and the model. The DAG writes
+`studies` and `<home>/reports/studies-<day>.html`. If a study runs again, it replaces its rows of the day.
 
-**Triage.** *Missing*: no pairs or sentences yet, run `impscore` first. *Retry* in `ask`: some requests failed for now;
-a retry sends only those. Detection asks a language model (connection `undertone_llm`) and costs money unless the ledger
-has the answers.
+**Triage.**
+
+- *Missing*: there are no pairs or sentences yet. Run `impscore` first.
+- *Retry* in `ask`: some requests failed temporarily. A retry sends only those.
+- Detection sends requests to a language model (connection `undertone_llm`). It costs money unless the ledger has the
+  answers.
 """
 
 from typing import Any
@@ -22,16 +25,30 @@ PARAMS = {
         type="array",
         items={"type": "string", "enum": ["ablation", "sensitivity", "data_sets", "detection"]},
         title="Studies",
-        description="sensitivity trains 360 times; detection asks a language model",
+        description="sensitivity trains 360 times; detection sends requests to a language model",
     ),
-    "runs": Param(3, type="integer", minimum=1, title="Runs", description="Trainings of each design or setting"),
+    "runs": Param(
+        3, type="integer", minimum=1, title="Runs", description="Number of trainings for each design or setting"
+    ),
     "epochs": Param(None, type=["null", "integer"], minimum=1, title="Epochs", description="Empty: the paper's 30"),
-    "cells_per_task": Param(15, type="integer", minimum=1, title="Trainings a task", description="Of the grids"),
-    "model_id": Param(None, type=["null", "string"], title="Model", description="Empty: the one in force for the day"),
+    "cells_per_task": Param(
+        15, type="integer", minimum=1, title="Trainings per task", description="For ablation and sensitivity"
+    ),
+    "model_id": Param(
+        None, type=["null", "string"], title="Model", description="Empty: the model in force for the day"
+    ),
     "ask": Param(None, type=["null", "string"], title="Detector", description="Language model for detection"),
-    "detect": Param([], type="array", items={"type": "string"}, title="Detection in", description="Sources"),
-    "limit": Param(None, type=["null", "integer"], minimum=1, title="Sentences", description="Of a source at most"),
-    "max_cost": Param(None, type=["null", "number"], minimum=0, title="Limit", description="USD at which asking stops"),
+    "detect": Param(
+        [],
+        type="array",
+        items={"type": "string"},
+        title="Detection sources",
+        description="Sources of the sentences for detection",
+    ),
+    "limit": Param(None, type=["null", "integer"], minimum=1, title="Sentences", description="Maximum for each source"),
+    "max_cost": Param(
+        None, type=["null", "number"], minimum=0, title="Cost limit", description="Requests stop at this cost in USD"
+    ),
 }
 
 

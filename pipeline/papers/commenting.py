@@ -79,7 +79,7 @@ class Grades(NamedTuple):
 GRADES = Grades(1_610 * 27, 3.6, 0.6, 0.2)
 """The test set (section 3; AAC-10)."""
 KAPPA = 0.59
-"""Its weighted kappa; whether the weights are linear or quadratic is not told (AAC-09)."""
+"""Its weighted kappa; the paper does not name the weights: linear or quadratic (AAC-09)."""
 
 EXAMPLES = {
     "table_8": (3, 3, 4, 4, 4, 2, 4, 4, 4, 3, 3, 3, 4, 4, 4, 2, 4, 3, 3, 4, 4, 4, 3, 3, 3, 3),
@@ -113,7 +113,8 @@ def _check_text() -> list[Claim]:
          round(corpus.comments / 1e6, 1) == 4.5),
         ("section 5 and appendix C.1", "comments of more than 50 words are discarded", "the appendix truncates them",
          False),
-        ("section 5", "table 4 has the correlations that the text discusses", "the text's numbers are in table 3, too", None),
+        ("section 5", "table 4 has the correlations that the text discusses", "table 3 also has the text's numbers",
+         None),
     ]  # fmt: skip
 
 
@@ -160,7 +161,7 @@ def _check_table_7() -> list[Claim]:
         ("appendix C.3", "all methods receive human scores lower than 3", f"the highest is {max(TABLE_7['human'])}",
          max(TABLE_7["human"]) < 3),
         ("section 4", "the weights are properly normalised grades, the same for all metrics",
-         f"the paper does not show how; weighted scores are to plain ones in table 7 as {ranges}", None),
+         f"the paper does not show how; ratios of weighted to plain scores in table 7: {ranges}", None),
     ]  # fmt: skip
 
 

@@ -30,7 +30,7 @@ GREY, FAINT = "#7b8794", "#9aa5b1"
 HUES = (ACCENT, "#d1682f", "#3c9d7b", "#b0518f", "#c79a12", INK)
 MARKERS = "osD^vP"
 LIGHT = LinearSegmentedColormap.from_list("light", ["#f4f7f9", "#8fb9d1"])  # ink stays readable on it
-DASHED: dict[str, Any] = {"color": GREY, "linewidth": 1.1, "linestyle": (0, (4, 3))}  # a line to hold numbers against
+DASHED: dict[str, Any] = {"color": GREY, "linewidth": 1.1, "linestyle": (0, (4, 3))}  # a reference line
 HATCHED: dict[str, Any] = {"facecolor": "#e9eef2", "hatch": "////", "edgecolor": FAINT, "linewidth": 0}
 STAR: dict[str, Any] = {"marker": "*", "color": "white", "markeredgecolor": INK, "markersize": 10, "linestyle": ""}
 TICK: dict[str, Any] = {"marker": "|", "markersize": 13, "markeredgewidth": 1.8, "linestyle": ""}
@@ -248,7 +248,7 @@ def draw_distributions(scores: pl.DataFrame) -> str:
             axis.spines["left"].set_visible(False)
             axis.set_ylabel(f"{source}\nn={len(values):,}", rotation=0, ha="right", va="center", labelpad=6)
         axes[-1].set_xlim(0, 2)
-        axes[-1].set_xlabel("implicitness from 0 (all is said) to 2; the line is the median")
+        axes[-1].set_xlabel("implicitness, from 0 (fully explicit) to 2; line: median")
         return render_svg(figure)
 
 

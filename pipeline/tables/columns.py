@@ -9,11 +9,11 @@ SOURCE = r"^[a-z][a-z0-9_]{0,39}$"
 
 
 def source_column() -> dy.String:
-    return dy.String(regex=SOURCE, description="Site or corpus the row comes from")
+    return dy.String(regex=SOURCE, description="Site or corpus of the row")
 
 
 def origin_column() -> dy.String:
-    return dy.String(min_length=1, description="Origin of the row: `live`, `sample`, or the imported file's name")
+    return dy.String(min_length=1, description="Origin of the row: `live`, `sample`, or the name of the imported file")
 
 
 def time_column(description: str) -> dy.Datetime:

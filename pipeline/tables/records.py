@@ -13,81 +13,85 @@ ERASED = "erased"  # what stands in the place of a hash, key or reason of what w
 
 
 class Dropped(dy.Schema):
-    """Rows that a step left out, each with its reason."""
+    """Rows that a step dropped, each with a reason."""
 
     source = source_column()
     day = dy.Date(description="Day of the run")
     origin = origin_column()
     step = dy.String(min_length=1, description="parse, clean, deduplicate, …")
-    reason = dy.String(min_length=1, description="Why, as one word or two")
-    row_key = dy.String(description="Where to find the row in its source")
+    reason = dy.String(min_length=1, description="Reason in one or two words")
+    row_key = dy.String(description="Position of the row in its source")
 
 
 class Runs(dy.Schema):
-    """What each run read, kept and dropped: the funnel, and how to repeat the run."""
+    """Rows that each run read, kept and dropped, and the parameters to repeat the run."""
 
     source = source_column()
-    day = dy.Date(description="Day the run was about")
+    day = dy.Date(description="Day of the data")
     origin = origin_column()
     step = dy.String(min_length=1, description="collect, tokenize, score, …")
-    read_count = dy.Int64(min=0, description="Rows in")
-    kept_count = dy.Int64(min=0, description="Rows out")
-    dropped_count = dy.Int64(min=0, description="Rows left out; each is in dropped")
+    read_count = dy.Int64(min=0, description="Rows that the step read")
+    kept_count = dy.Int64(min=0, description="Rows that the step kept")
+    dropped_count = dy.Int64(min=0, description="Rows that the step dropped; each is in dropped")
     config = dy.String(min_length=2, description="Parameters as JSON")
     run_id = dy.String(description="Airflow run, or `cli`: provenance only")
     code_version = dy.String(min_length=1, description="Version of undertone")
-    started_at = time_column("When the work began: provenance only, as are all columns below")
-    seconds = dy.Float64(nullable=True, min=0, description="Of work, shards and all; shared out by rows among sources")
-    byte_count = dy.Int64(nullable=True, min=0, description="Bytes written into tables, shared out likewise")
-    input_tokens = dy.Int64(nullable=True, min=0, description="Sent to a language model; null where none was asked")
-    output_tokens = dy.Int64(nullable=True, min=0, description="That a language model answered")
-    cost_usd = dy.Float64(nullable=True, min=0, description="Of these; null where a price is unknown")
+    started_at = time_column("Start of the work; this and all columns below are provenance only")
+    seconds = dy.Float64(
+        nullable=True, min=0, description="Seconds of work, including shards, distributed over sources by rows"
+    )
+    byte_count = dy.Int64(nullable=True, min=0, description="Bytes written to tables, distributed over sources by rows")
+    input_tokens = dy.Int64(nullable=True, min=0, description="Tokens sent to a language model; null without requests")
+    output_tokens = dy.Int64(nullable=True, min=0, description="Tokens in the answers of the language model")
+    cost_usd = dy.Float64(nullable=True, min=0, description="Cost of these tokens; null if a price is unknown")
 
     adds_up = rule(pl.col("read_count") == pl.col("kept_count") + pl.col("dropped_count"))
 
 
 class TrainingTexts(dy.Schema):
-    """Hashes of the texts each model was trained on, so that models that learned from erased texts can be found.
+    """Hashes of the training texts of each model, to find the models that learned from erased texts.
 
-    What was erased keeps its count and loses its hash: the row `erased` counts all that was erased of a model.
+    An erased text keeps its count and loses its hash: the row `erased` counts all erased texts of a model.
     """
 
     kind = dy.String(min_length=1, description="Kind of model")
     model_id = dy.String(min_length=1, description="models.model_id, or the folder of an adapted encoder")
     text_hash = dy.String(regex="^([0-9a-f]{32}|erased)$", description="128-bit BLAKE2 of the text, or `erased`")
-    row_count = dy.Int64(min=1, description="Training rows that have the text")
+    row_count = dy.Int64(min=1, description="Number of training rows with the text")
 
 
 class Erasures(dy.Schema):
-    """Receipts: what was erased on request, in which store. They name no person and quote no text."""
+    """Receipts of erasures by store. They name no person and quote no text."""
 
     erasure_id = dy.String(regex="^[0-9a-f]{32}$", description="Random id of the erasure")
-    day = dy.Date(description="UTC day it was done")
-    erased_at = dy.Datetime(time_unit="us", time_zone="UTC", description="When it was done")
-    kind = dy.String(min_length=1, description="What the request named: user_id, comment_id, thread_id, origin")
-    request_count = dy.Int64(min=0, description="How many of these it named")
-    store = dy.String(min_length=1, description="Table, or folder or database outside the tables")
-    row_count = dy.Int64(min=0, description="Rows, records and fields that were erased in it")
-    file_count = dy.Int64(min=0, description="Files of it that were removed or rewritten")
+    day = dy.Date(description="UTC day of the erasure")
+    erased_at = dy.Datetime(time_unit="us", time_zone="UTC", description="Time of the erasure")
+    kind = dy.String(
+        min_length=1, description="Kind of the ids in the request: user_id, comment_id, thread_id or origin"
+    )
+    request_count = dy.Int64(min=0, description="Number of ids in the request")
+    store = dy.String(min_length=1, description="Table, or a folder or database outside the tables")
+    row_count = dy.Int64(min=0, description="Erased rows, records and fields in the store")
+    file_count = dy.Int64(min=0, description="Removed or rewritten files of the store")
     run_id = dy.String(description="Airflow run, or `cli`: provenance only")
     code_version = dy.String(min_length=1, description="Version of undertone")
 
 
 class ModelErasures(dy.Schema):
-    """Models that learnt from what an erasure took: on what share of it, what became of them, what replaced them."""
+    """Models that learned from erased texts: the share of these texts, the action, and the replacement."""
 
     erasure_id = dy.String(regex="^[0-9a-f]{32}$", description="erasures.erasure_id")
     kind = dy.String(min_length=1, description="Kind of model")
     model_id = dy.String(min_length=1, description="training_texts.model_id, or a folder below the home")
-    erased_count = dy.Int64(min=0, description="Training rows that this erasure took")
-    training_count = dy.Int64(min=0, description="Training rows when the model was trained; 0: there is no record")
+    erased_count = dy.Int64(min=0, description="Training rows that this erasure erased")
+    training_count = dy.Int64(min=0, description="Training rows at the training of the model; 0: no record")
     erased_ratio = dy.Float64(min=0, max=1, description="erased_count / training_count, rounded to 6 decimals")
     action = dy.String(
         nullable=True,
         regex="^(removed|flagged|absent)$",
-        description="removed: its files held words; flagged: they hold numbers alone; absent: they are not here",
+        description="removed: its files had words; flagged: its files have only numbers; absent: no files here",
     )
-    day = dy.Date(nullable=True, description="Day it was trained for; null for a model that is in no table")
-    is_promoted = dy.Bool(nullable=True, description="Days were scored by it")
-    recipe = dy.String(nullable=True, description="Profile and numbers to train it again by, as JSON")
-    replaced_by = dy.String(nullable=True, description="models.model_id that was trained in its place")
+    day = dy.Date(nullable=True, description="Day of the training run; null for a model that is in no table")
+    is_promoted = dy.Bool(nullable=True, description="Whether later runs scored with the model")
+    recipe = dy.String(nullable=True, description="Profile and hyperparameters for a new training, as JSON")
+    replaced_by = dy.String(nullable=True, description="models.model_id of the replacement")

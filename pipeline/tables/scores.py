@@ -9,17 +9,17 @@ _REMAINING_RATIO = pl.col("rounds").list.count_matches(0) / pl.col("rounds").lis
 
 
 class Compressions(dy.Schema):
-    """Sentences of data sets with the words that were dropped of them, by people and by systems (NDD, section 4)."""
+    """Sentences of data sets with the words that people and systems dropped (NDD, section 4)."""
 
     source = source_column()
     day = dy.Date(description="Day of the run")
-    item_id = dy.String(min_length=1, description="Item of the data set")
-    system = dy.String(regex=SOURCE, description="ndd, fast_ndd_sc, …, unedited, head, tail, random; gold by people")
+    item_id = dy.String(min_length=1, description="Id of the sentence in the data set")
+    system = dy.String(regex=SOURCE, description="ndd, fast_ndd_sc, …, unedited, head, tail, random; gold for people")
     lang = dy.String(description="zh, en, …")
     words = dy.List(dy.String(), description="Words in order")
-    rounds = dy.List(dy.Int64(min=0), description="Round in which each was dropped; 0 if it stays")
-    ratio = dy.Float64(min=0, max=1, description="Share of the words that stay, rounded to 6 decimals")
-    signature = dy.String(min_length=4, description="System, model, numbers, code version; `gold` for people's")
+    rounds = dy.List(dy.Int64(min=0), description="Round that dropped each word; 0 for a kept word")
+    ratio = dy.Float64(min=0, max=1, description="Share of kept words, rounded to 6 decimals")
+    signature = dy.String(min_length=4, description="System, model, parameters, code version; `gold` for people")
 
     a_round_for_each_word = rule(pl.col("words").list.len() == pl.col("rounds").list.len())
     ratio_is_what_stays = rule((pl.col("ratio") - _REMAINING_RATIO).abs() < 1e-6)
@@ -29,9 +29,11 @@ class Models(dy.Schema):
     """Trained models, by content hash."""
 
     kind = dy.String(min_length=1, description="impscore, subtext, abstractness, reader_imperceptibility, …")
-    day = dy.Date(description="Day of the training run; a day is scored by the newest model not younger than it")
+    day = dy.Date(
+        description="Day of the training run; a day is scored with the newest model of this or an earlier day"
+    )
     model_id = dy.String(regex="^[0-9a-f]{64}$", description="SHA-256 over weights and configuration")
-    is_promoted = dy.Bool(description="The one of its kind and day that days are scored by: the last trained")
+    is_promoted = dy.Bool(description="Whether later runs score with this model: the last one of its kind and day")
     encoder = dy.String(min_length=1, description="Sentence encoder by name")
     encoder_revision = dy.String(min_length=1, description="Content hash or pinned revision of the encoder")
     config = dy.String(min_length=2, description="Hyperparameters and seeds as JSON")
@@ -52,12 +54,12 @@ class Evaluations(dy.Schema):
     epoch = dy.Int64(min=0, description="Epoch, 0 for the final model")
     value = dy.Float64(description="The number, rounded to 6 decimals")
     baseline = dy.Float64(nullable=True, description="The same metric of the named baseline")
-    baseline_name = dy.String(nullable=True, description="Such as `longer_is_implicit`")
-    pair_count = dy.Int64(min=0, description="Pairs or triples measured on")
+    baseline_name = dy.String(nullable=True, description="Name of the baseline, such as `longer_is_implicit`")
+    pair_count = dy.Int64(min=0, description="Number of measured pairs or triples")
 
 
 class Studies(dy.Schema):
-    """Numbers of studies: what was varied, what was measured, on how many rows, with intervals.
+    """Numbers of studies: setting, metric, value, interval and number of rows.
 
     ImpScore, sections 5.3 and 7; commenting, section 5; NDD, sections 3 to 5.
     """
@@ -65,29 +67,31 @@ class Studies(dy.Schema):
     study = dy.String(
         regex="^(ablation|sensitivity|data_sets|diversity|detection|correlation|compression|similarity|pruning|"
         "predicates|context_shift)$",
-        description="Which study",
+        description="Name of the study",
     )
     day = dy.Date(description="Day of the run")
-    model_id = dy.String(nullable=True, regex="^[0-9a-f]{64}$", description="Model applied; null where models are made")
-    setting = dy.String(min_length=2, description="What was varied, as JSON")
+    model_id = dy.String(
+        nullable=True, regex="^[0-9a-f]{64}$", description="Model of the study; null if the study trains models"
+    )
+    setting = dy.String(min_length=2, description="Varied parameters, as JSON")
     metric = dy.String(min_length=1, description="implicitness_accuracy, mean, q50, accuracy, …")
     subset = dy.String(min_length=1, description="test; a source, `source:implicit`; a bin such as 0.25-0.50")
     run = dy.Int64(min=0, description="Repetition, from 0")
     value = dy.Float64(nullable=True, description="The number, rounded to 6 decimals; null for an empty bin")
     low = dy.Float64(nullable=True, description="Lower end of the 95% interval")
     high = dy.Float64(nullable=True, description="Upper end of the 95% interval")
-    row_count = dy.Int64(min=0, description="Rows measured on")
-    effective_count = dy.Int64(nullable=True, min=0, description="Near-duplicate clusters among them")
+    row_count = dy.Int64(min=0, description="Number of measured rows")
+    effective_count = dy.Int64(nullable=True, min=0, description="Number of near-duplicate clusters among the rows")
 
 
 class Scores(dy.Schema):
-    """One number for one comment by one model or metric. A new model adds rows and rewrites none."""
+    """Scores of comments by model and metric. A new model adds rows and overwrites none."""
 
     source = source_column()
     day = dy.Date(description="Day of the comments")
     thread_id = dy.String(min_length=1, description="comments.thread_id")
     comment_id = dy.String(min_length=1, description="comments.comment_id")
-    text_hash = dy.String(regex="^[0-9a-f]{32}$", description="comments.text_hash of what was scored")
+    text_hash = dy.String(regex="^[0-9a-f]{32}$", description="comments.text_hash of the scored text")
     metric = dy.String(min_length=1, description="implicitness, …")
     model_id = dy.String(min_length=1, description="models.model_id")
     value = dy.Float64(description="The score, rounded to 6 decimals")

@@ -2,23 +2,23 @@
 -- Key: release, row_id. Partitioned by release.
 create table annotated_comments (
     release varchar not null, -- Name of the release
-    row_id varchar not null, -- Random id; it leads back to no platform
-    source varchar not null, -- Site or corpus the row comes from
+    row_id varchar not null, -- Random id without a link to the platform
+    source varchar not null, -- Site or corpus of the row
     lang varchar not null, -- zh, en, …
-    context varchar, -- What the comment answers or is about
+    context varchar, -- Text or subject that the comment answers
     text varchar not null, -- The comment
-    is_subtext boolean, -- Whether subtext is 1; null where raters were unsure
-    subtext varchar, -- 1 contains, -1 does not, 0 unsure
-    sarcasm varchar, -- The same of sarcasm
-    metaphor varchar, -- The same of metaphor
-    exaggeration varchar, -- The same of exaggeration
-    homophonic varchar, -- The same of plays on sound
+    is_subtext boolean, -- Whether subtext is 1; null if raters were unsure
+    subtext varchar, -- Subtext: 1 yes, -1 no, 0 unsure
+    sarcasm varchar, -- Sarcasm: 1 yes, -1 no, 0 unsure
+    metaphor varchar, -- Metaphor: 1 yes, -1 no, 0 unsure
+    exaggeration varchar, -- Exaggeration: 1 yes, -1 no, 0 unsure
+    homophonic varchar, -- Play on sound: 1 yes, -1 no, 0 unsure
     sentiment varchar, -- 1 positive, 0 neutral, -1 negative
     emotion varchar, -- One of Plutchik's eight, or None
-    other varchar, -- Other figures of speech, the rare ones together
-    rhetoric varchar, -- Name of the other figure of speech, where it is no rare one
-    span_start bigint, -- Where the hidden meaning begins, in characters
-    span_end bigint, -- Where it ends; the end is not included
+    other varchar, -- Other figures of speech: 1 yes, -1 no, 0 unsure
+    rhetoric varchar, -- Name of the other figure of speech, if it is not rare
+    span_start bigint, -- Start of the hidden meaning, in characters
+    span_end bigint, -- End of the hidden meaning, exclusive
     plain varchar, -- The comment in plain words
-    meaning varchar -- What it really means
+    meaning varchar -- The real meaning of the comment
 );

@@ -1,10 +1,10 @@
--- Rows that a step left out, each with its reason.
+-- Rows that a step dropped, each with a reason.
 -- Key: none. Partitioned by source, day.
 create table dropped (
-    source varchar not null, -- Site or corpus the row comes from
+    source varchar not null, -- Site or corpus of the row
     day date not null, -- Day of the run
-    origin varchar not null, -- Origin of the row: `live`, `sample`, or the imported file's name
+    origin varchar not null, -- Origin of the row: `live`, `sample`, or the name of the imported file
     step varchar not null, -- parse, clean, deduplicate, …
-    reason varchar not null, -- Why, as one word or two
-    row_key varchar not null -- Where to find the row in its source
+    reason varchar not null, -- Reason in one or two words
+    row_key varchar not null -- Position of the row in its source
 );

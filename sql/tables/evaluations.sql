@@ -10,6 +10,6 @@ create table evaluations (
     epoch bigint not null, -- Epoch, 0 for the final model
     value double not null, -- The number, rounded to 6 decimals
     baseline double, -- The same metric of the named baseline
-    baseline_name varchar, -- Such as `longer_is_implicit`
-    pair_count bigint not null -- Pairs or triples measured on
+    baseline_name varchar, -- Name of the baseline, such as `longer_is_implicit`
+    pair_count bigint not null -- Number of measured pairs or triples
 );

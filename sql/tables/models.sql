@@ -2,9 +2,9 @@
 -- Key: kind, day, model_id. Partitioned by kind.
 create table models (
     kind varchar not null, -- impscore, subtext, abstractness, reader_imperceptibility, …
-    day date not null, -- Day of the training run; a day is scored by the newest model not younger than it
+    day date not null, -- Day of the training run; a day is scored with the newest model of this or an earlier day
     model_id varchar not null, -- SHA-256 over weights and configuration
-    is_promoted boolean not null, -- The one of its kind and day that days are scored by: the last trained
+    is_promoted boolean not null, -- Whether later runs score with this model: the last one of its kind and day
     encoder varchar not null, -- Sentence encoder by name
     encoder_revision varchar not null, -- Content hash or pinned revision of the encoder
     config varchar not null, -- Hyperparameters and seeds as JSON

@@ -1,4 +1,4 @@
--- Days with comments but without their tokens or scores: a paused DAG loses its asset events for good.
+-- Days with comments but without their tokens or scores: a paused DAG loses its asset events permanently.
 create or replace view holes as
 with untokenized as (
     select c.day, 'tokens' as missing, count(distinct c.text_hash) as row_count

@@ -150,7 +150,7 @@ def test_page(run: Run, source: str, model_dir: Path, few_groups: None, is_ours:
     assert result.code == 0, result.err
     path = Path(result.out.strip())
     assert path.name == f"studies-{DAY}.html"
-    assert ">How implicit data sets are</h2>" in path.read_text(encoding="utf-8")
+    assert ">Implicitness of data sets</h2>" in path.read_text(encoding="utf-8")
 
 
 def test_a_page_of_nothing(run: Run, tables: Path, few_groups: None) -> None:

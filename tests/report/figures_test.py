@@ -44,7 +44,7 @@ def test_distributions_name_sources_and_counts() -> None:
     """One row a source in alphabetical order, each with its count; the scale is named."""
     texts = words(figures.draw_distributions(SCORES))
     assert [text for text in texts if text in {"weibo", "zhihu"} or "n=" in text] == ["weibo", "n=5", "zhihu", "n=1"]
-    assert "implicitness from 0 (all is said) to 2; the line is the median" in texts
+    assert "implicitness, from 0 (fully explicit) to 2; line: median" in texts
 
 
 def test_scores_at_the_ends_are_counted() -> None:

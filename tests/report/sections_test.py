@@ -51,7 +51,7 @@ def test_parts_without_rows_are_missing() -> None:
     assert page["missing"] == ["what is third"]
     html = render("a title", "A heading", "A lead", **page)
     check_sections(html, ["Part 1", "Part 2", "Names"], 2)
-    assert "Not measured, so not on this page: what is third." in texts(html)
+    assert "Not measured: what is third." in texts(html)
     topics = [part.topic for part in PARTS.values()]
     assert build_sections(PARTS, check_rows(PARTS, {"first": None}))["missing"] == topics
     assert rows["first"]["value"].to_list() == [1.0, None]  # NaN is no number, and would sort before all
@@ -77,7 +77,9 @@ def test_a_page_has_what_is_given() -> None:
     html = render(
         "a", "b", "c", [], counts={"rows": 1234, "others": None}, warning="Beware.", note="By hand.", signatures=["x"]
     )
-    assert texts(html).endswith("b c Beware. 1,234 rows There is nothing to show yet. By hand. Made by x .")
+    assert texts(html).endswith(
+        "b c Beware. 1,234 rows There is nothing to show yet. By hand. Signatures of the models and settings: x ."
+    )
     assert "others" not in html
     assert texts(render("a", "b", "c", [])).endswith("b c There is nothing to show yet.")
 

@@ -191,7 +191,7 @@ def draw_correlations(frame: pl.DataFrame) -> str:
         _name_metrics(frame),
         forms,
         printed={key: value for key, value in paper.items() if key in rows_by_key},
-        paper="printed in the paper, of its own data",
+        paper="printed in the paper, on its own data",
         chance=dict.fromkeys(kinds, 0),
         x="with 95 % interval",
     )
@@ -289,7 +289,7 @@ def draw_systems(frame: pl.DataFrame) -> str:
             axes[1].tick_params(labelleft=False, labelcolor=plot.GREY)
         for axis in axes:
             axis.tick_params(axis="x", labelrotation=90 if is_tight else 0)
-        note = "small: place of the system in its row; τ: Kendall's, of that order with the order by human grades"
+        note = "small: rank of the system in its row; τ: Kendall's τ of this order and the order by human grades"
         figure.supxlabel(note, fontsize=8)
         return plot.render_svg(figure)
 
@@ -315,7 +315,7 @@ def _draw_ranks(
 def draw_history(frame: pl.DataFrame) -> str:
     """Draw the loss by epoch, a panel a commenter. Columns: system, epoch, train_loss, validation_loss."""
     names = list_systems(plot.require_rows(frame)["system"])
-    lines = {"train_loss": "on what it learns from", "validation_loss": "on the validation split"}
+    lines = {"train_loss": "training loss", "validation_loss": "validation loss"}
     looks = [(*plot.pick_look(i), style) for i, style in enumerate(_CURVES)]
     with plot.use_style():
         figure, axes = plot.create_panels(len(names), 3, (2.0, 0.8), sharey=False)

@@ -42,11 +42,11 @@ def build_correlations(frame: pl.DataFrame) -> Section:
                 rows.append([name, coefficient, *cells, format_interval(differences[-1]), *printed, n])
         gains += _describe_gains(coefficient, differences)
     return Section(
-        "Whether metrics grade as people do",
-        f"{'Weights raise ' + ', '.join(gains) if gains else 'No metric is here with weights and without'}. Beyond "
-        "chance is a difference whose interval does not hold zero. The paper calls the improvement consistent, yet its "
-        "own numbers for BLEU-1 fall, from 0.2145 to 0.2076 and from 0.1790 to 0.1604 (tables 3 and 4, errata E12). "
-        "Human grades are held against each other, by halves.",
+        "Correlation of metrics with human grades",
+        f"{' '.join(gains) or 'No metric has both plain and weighted scores.'} A difference is significant if its "
+        "interval excludes zero. The paper calls the improvement consistent, but its own numbers for BLEU-1 fall: from "
+        "0.2145 to 0.2076 and from 0.1790 to 0.1604 (tables 3 and 4, errata E12). The row of human grades compares "
+        "two halves of the raters.",
         figures.draw_correlations(frame),
         ("metric", "coefficient", "plain", "p", "weighted", "p", "difference", "paper, plain", "paper, weighted", "n"),
         rows,
@@ -60,8 +60,10 @@ def _describe_gains(coefficient: str, differences: Sequence[Mapping[str, Any]]) 
     bounded = [row for row in compared if None not in {row.get("low"), row.get("high")}]
     gain_count, loss_count = sum(row["low"] > 0 for row in bounded), sum(row["high"] < 0 for row in bounded)
     raised_count = sum(row["value"] > 0 for row in compared)
-    significance = f"{gain_count} beyond chance; {loss_count} fall beyond it"
-    gain = f"{coefficient} of {raised_count} of {len(compared)} metrics ({significance})"
+    gain = (
+        f"Weights raise {coefficient} of {raised_count} of {len(compared)} metrics ({gain_count} significantly) and "
+        f"lower it significantly for {loss_count}."
+    )
     return [gain] if compared else []
 
 
@@ -88,10 +90,11 @@ def build_scatter(frame: pl.DataFrame) -> Section:
         rows.append([figures.name_metric(*metric), *map(format_number, moments), format_count(part.height)])
     panels = ", ".join(figures.name_metric(*panel) for panel in figures.PANELS)
     return Section(
-        "Metrics and grades of the same comments",
-        "Each point is a comment; the line is the least-squares fit. Panels as in figure 1 of the paper: "
-        f"{panels}. Noise with a standard deviation of {figures.JITTER} "
-        "grades shows where points lie on each other; the paper leaves open whether its 0.05 is that or the variance.",
+        "Metric scores and grades by comment",
+        "Each point is a comment; the line is the least-squares fit. As in figure 1 of the paper, there is a panel "
+        f"for each metric: {panels}. "
+        f"Noise with a standard deviation of {figures.JITTER} grades makes overlapping points visible. The paper also "
+        "uses 0.05 and does not state whether it is the standard deviation or the variance.",
         figures.draw_scatter(frame),
         ("metric", "mean", "s.d.", "mean grade", "s.d.", "comments"),
         rows,
@@ -110,9 +113,10 @@ def build_sensitivity(frame: pl.DataFrame) -> Section:
                 name = figures.name_metric(metric)
                 rows.append([name, preset, *map(format_number, numbers), _format_ratios(metric)])
     return Section(
-        "How grades become weights",
-        "The paper wants weights in [0, 1] and does not say how it makes them of grades (section 4). The ratio is that "
-        "of weighted scores to plain ones: in its table 7 no one way gives the ratios of all metrics (errata E11).",
+        "Sensitivity to the weights",
+        "The paper requires weights in [0, 1] and does not state how it computes them from grades (section 4). The "
+        "ratio is the weighted score divided by the plain score. No single formula gives the ratios of all metrics in "
+        "the paper's table 7 (errata E11).",
         figures.draw_sensitivity(frame),
         ("metric", "weights", *figures.COEFFICIENTS.values(), "weighted / plain", "in the paper"),
         rows,
@@ -147,10 +151,10 @@ def build_systems(frame: pl.DataFrame) -> Section:
                 n = sections.format_range(counts) if is_here else "–"
                 rows.append([figures.name_metric(*metric), origin, *cells, sections.format_signed(tau, 2), n])
     return Section(
-        "How commenters fare",
-        f"{_describe_winners(metrics, names, tables['here'])}. τ is Kendall's, of a metric's order of the commenters "
-        "with that by human grades. The paper's text has IR-TC best under most metrics; in its table 7 it leads 4 of "
-        "9 rows, of which human grades are one, and shares the lead of a fifth (errata E12).",
+        "Scores of the commenters",
+        f"{_describe_winners(metrics, names, tables['here'])} Kendall's τ compares a metric's order of the commenters "
+        "with the order by human grades. The paper's text calls IR-TC best under most metrics. In its table 7, IR-TC "
+        "leads 4 of 9 rows, one of them human grades, and ties for the lead in a fifth (errata E12).",
         figures.draw_systems(frame),
         ("metric", "where", *map(figures.name_system, names), "τ", "n"),
         rows,
@@ -159,7 +163,7 @@ def build_systems(frame: pl.DataFrame) -> Section:
 
 
 def _describe_winners(metrics: Sequence[figures.Metric], names: Sequence[str], values: Floats) -> str:
-    """Describe which systems metrics and people put first, and how often."""
+    """Describe which systems metrics and people rank first, and how often."""
     findings = []
     for is_people in (False, True):
         ranks = [
@@ -170,8 +174,8 @@ def _describe_winners(metrics: Sequence[figures.Metric], names: Sequence[str], v
         firsts = [f"{figures.name_system(names[x])}{'' if is_people else f' ({wins[x]})'}" for x in order]
         if firsts:
             group = "people" if is_people else f"{len(ranks)} metrics"
-            findings.append(f"{group} put first {', '.join(firsts)}")
-    return "; ".join(findings) or "Nothing ranks them"
+            findings.append(f"Ranked first by {group}: {', '.join(firsts)}.")
+    return " ".join(findings) or "No metric ranks them."
 
 
 def build_examples(frame: pl.DataFrame) -> Section:
@@ -191,12 +195,12 @@ def build_examples(frame: pl.DataFrame) -> Section:
             numbers = [format_number(key[2], 1), *score_texts, format_number(distances[key], 1)]
             rows.append([pair_name, *texts, *numbers])
     return Section(
-        "Where metrics disagree",
-        "Comments on which two metrics are furthest apart: METEOR and BLEU-1 as in table 5 of the paper, METEOR with "
-        "weights and without as in table 6. Scores have the mean and the variance of human grades and are cut to 1 to "
-        "5, so that they can be held against each other; those in brackets are as they were.",
+        "Examples of metric disagreement",
+        "The table shows the comments with the largest difference between two metrics. It compares METEOR with BLEU-1 "
+        "(table 5 of the paper) and METEOR with W-METEOR (table 6). All scores are scaled to the mean and the variance "
+        "of human grades and limited to 1 to 5. The original scores are in brackets.",
         "",
-        ("apart", "title", "comment", "people", *(figures.name_metric(*metric) for metric in metrics), "by"),
+        ("pair", "title", "comment", "people", *(figures.name_metric(*metric) for metric in metrics), "difference"),
         rows,
         text_count=3,
     )

@@ -57,17 +57,17 @@ def render(day: str, data: Commenting) -> str:
     metrics = figures.list_rows(rows["correlations"]) if "correlations" in rows else []
     counts = {
         "graded comments": rows["grades"]["item_id"].n_unique() if "grades" in rows else None,
-        "metrics against people": len([m for m in metrics if m[0] != figures.HUMAN]) if metrics else None,
+        "metrics compared with people": len([m for m in metrics if m[0] != figures.HUMAN]) if metrics else None,
         "commenters": rows["systems"]["system"].n_unique() if "systems" in rows else None,
     }
     warning = (
-        f"Warning: {data.simulated_count:,} comments were graded by simulated raters. A program made their grades up, "
-        "so nothing that stands on grades here says anything about comments, metrics or commenters."
+        f"Warning: simulated raters graded {data.simulated_count:,} comments. A program made these grades; no person "
+        "read the comments. Numbers from these grades are no evidence about comments, metrics or commenters."
     )
     return sections.render(
         f"article commenting, {day}",
         "Article commenting",
-        "What the corpus is made of, whether metrics grade comments as people do, and how commenters fare (Automatic "
+        "The corpus, the correlation of metrics with human grades, and the scores of the commenters (Automatic "
         f"Article Commenting), {day}.",
         **sections.build_sections(PARTS, rows),
         counts=counts,
@@ -94,11 +94,11 @@ def _build_statistics(frame: pl.DataFrame) -> Section:
             if origin == "here" or any(number is not None for number in numbers):
                 rows.append([metric.replace("_", " "), origin, *map(_format_value, numbers)])
     return Section(
-        "What the corpus is made of",
-        "The paper takes articles with at least 30 words and 20 comments, and for the test those with at least 30 "
-        f"comments of more than 5 words and over 200 upvotes (section 3). Its {COMMENTS_TOLD:,} comments do not go "
-        f"with its table 2: {paper.articles:,} articles with {paper.comments_per_article} comments each would have "
-        f"{paper.comments:,} (errata E12).",
+        "Corpus statistics",
+        "The paper selects articles with at least 30 words and 20 comments. Its test articles have at least 30 "
+        f"comments of more than 5 words and over 200 upvotes (section 3). Its total of {COMMENTS_TOLD:,} comments "
+        f"contradicts its table 2: {paper.articles:,} articles with {paper.comments_per_article} comments each have "
+        f"{paper.comments:,} comments (errata E12).",
         "",
         ("what", "where", *splits),
         rows,
@@ -110,15 +110,15 @@ def _build_categories(frame: pl.DataFrame) -> Section:
     svg = figures.draw_categories(frame)
     frame = frame.sort(-pl.col("n").cast(pl.Int64), "category", nulls_last=True)
     frame = frame.with_columns(pl.col("category").fill_null("not known"))
-    limit = f", of which the {figures.TOP} most frequent are drawn" if frame.height > figures.TOP else ""
+    limit = f" The figure shows the {figures.TOP} most frequent categories." if frame.height > figures.TOP else ""
     rows = [
         [name, format_count(count), format_number(None if share is None else 100 * share, 1)]
         for name, count, share in frame.select("category", "n", "share").iter_rows()
     ]
     return Section(
-        "What the articles are about",
-        f"{frame.height} categories of {format_count(int(frame['n'].sum()))} articles{limit}; most are of {rows[0][0]} "
-        f"({rows[0][1]}). The paper has {CATEGORIES} (figure 2).",
+        "Article categories",
+        f"The corpus has {format_count(int(frame['n'].sum()))} articles in {frame.height} categories. The most "
+        f"frequent category is {rows[0][0]} ({rows[0][1]}).{limit} The paper has {CATEGORIES} categories (figure 2).",
         svg,
         ("category", "articles", "% of all"),
         rows,
@@ -133,7 +133,7 @@ def _build_grades(frame: pl.DataFrame) -> Section:
     low, high, share = items.select(
         pl.col("least").min(), pl.col("best").max().alias("high"), share=100 * (pl.col("best") >= 5).mean()
     ).row(0)
-    has_paper_scale = high > 1  # on another scale than 1 to 5 the paper's numbers say nothing
+    has_paper_scale = high > 1  # on another scale than 1 to 5 the paper's numbers do not compare
     counts = (items.height, frame["grade"].count(), GRADES.items, 2 * GRADES.items)
     here_counts, paper_counts = [*map(format_count, counts[:2])], [*map(format_count, counts[2:])]
     moments = [format_number(number, 2) for number in (items["grade"].mean(), items["grade"].std())]
@@ -143,10 +143,10 @@ def _build_grades(frame: pl.DataFrame) -> Section:
         ["in the paper", *paper_counts, *paper_moments, format_number(100 * GRADES.five_share, 0)],
     ]
     return Section(
-        "How good people find the comments",
-        f"Grades run from {low:g} to {high:g}; mean and standard deviation are over comments, each with the mean of "
-        "its raters. In the paper a grade is from 1 to 5, two raters see each comment, and a fifth of the comments "
-        "have a 5 from one at least (section 3).",
+        "Distribution of grades",
+        f"Grades run from {low:g} to {high:g}. The grade of a comment is the mean of its raters; mean and standard "
+        "deviation are over comments. In the paper grades run from 1 to 5, and two raters grade each comment. A fifth "
+        "of its comments have a 5 from at least one rater (section 3).",
         figures.draw_grades(frame, GRADES.mean if has_paper_scale else None),
         ("where", "comments", "grades", "mean", "s.d.", "% with a 5"),
         rows,
@@ -162,11 +162,11 @@ def _build_kappa(frame: pl.DataFrame) -> Section:
     values = frame.select("weights", "value").iter_rows()
     finding = " and ".join(f"{format_number(value)} with {weights} weights" for weights, value in values)
     return Section(
-        "Whether people agree on the grades",
-        f"Cohen's weighted κ is {finding}. The paper has {KAPPA} and does not say with which weights (section 3): "
-        "quadratic ones give more where grades lie near each other.",
+        "Rater agreement on grades",
+        f"Cohen's weighted κ is {finding}. The paper has {KAPPA} and does not name its weights (section 3). Quadratic "
+        "weights give a higher κ if most disagreements are small.",
         "",
-        ("weights", "κ", "paper, weights not told", "n"),
+        ("weights", "κ", "paper, weights unknown", "n"),
         rows,
     )
 
@@ -182,11 +182,11 @@ def _build_numbers(frame: pl.DataFrame) -> Section:
         count = format_count(row["pair_count"])
         rows.append([*names, format_number(value), format_number(baseline), difference, count])
     return Section(
-        "How well grades can be predicted",
+        "Grade prediction",
         f"{compared.filter(pl.col('value') > pl.col('baseline')).height} of {compared.height} numbers are above their "
-        "baseline; of an error the lower one is the better. The paper has no such scorer.",
+        "baseline. For an error, a lower number is better. The paper has no such scorer.",
         "",
-        ("measure", "of", "split", "baseline", "value", "baseline", "apart", "n"),
+        ("measure", "subset", "split", "baseline name", "value", "baseline", "difference", "n"),
         rows,
         text_count=4,
     )
@@ -202,21 +202,22 @@ def _build_history(frame: pl.DataFrame) -> Section:
         epoch = format_count(best[0].get("epoch"))
         rows.append([figures.name_system(name), format_count(part.height), *map(format_number, losses), epoch])
     return Section(
-        "How commenters learn",
-        "A validation loss that rises while the other falls means that the commenter learns its articles by heart.",
+        "Training curves",
+        "If the validation loss rises while the training loss falls, the commenter overfits its training articles.",
         figures.draw_history(frame),
-        ("commenter", "epochs", "loss at the end", "on validation", "least on validation", "at epoch"),
+        ("commenter", "epochs", "final training loss", "final validation loss", "lowest validation loss", "at epoch"),
         rows,
     )
 
 
 def _build_errata(frame: pl.DataFrame) -> Section:
-    answers = {True: "yes", False: "no", None: "cannot be told"}
+    answers = {True: "yes", False: "no", None: "undecided"}
     yes, no = ((frame["holds"] == answer).sum() for answer in (True, False))
     claims = frame.select("system", "place", "claim", "found", "holds").iter_rows()
     return Section(
-        "What the paper says and what is found",
-        f"{yes} of {frame.height} claims hold, {no} do not (errata E11 and E12).",
+        "Claims of the paper",
+        f"{yes} of {frame.height} claims hold, {no} do not (errata E11 and E12). The table compares each claim with "
+        "the paper's own numbers.",
         "",
         ("paper", "place", "claim", "found", "holds"),
         [
@@ -228,41 +229,41 @@ def _build_errata(frame: pl.DataFrame) -> Section:
 
 
 PARTS = {
-    "statistics": Part("what the corpus is made of", _build_statistics, "metric split", "value? paper?"),
-    "categories": Part("what the articles are about", _build_categories, "category?", "n share?"),
-    "grades": Part("how good people find the comments", _build_grades, "", "item_id grade?"),
-    "kappa": Part("whether people agree on the grades", _build_kappa, "weights", "value? low? high? n"),
+    "statistics": Part("corpus statistics", _build_statistics, "metric split", "value? paper?"),
+    "categories": Part("article categories", _build_categories, "category?", "n share?"),
+    "grades": Part("distribution of grades", _build_grades, "", "item_id grade?"),
+    "kappa": Part("rater agreement on grades", _build_kappa, "weights", "value? low? high? n"),
     "correlations": Part(
-        "whether metrics grade as people do",
+        "correlation of metrics with human grades",
         metric_sections.build_correlations,
         "metric is_weighted coefficient",
         "value? low? high? p? n difference? difference_low? difference_high?",
     ),
     "scatter": Part(
-        "how metrics and grades of the same comments lie",
+        "metric scores and grades by comment",
         metric_sections.build_scatter,
         columns="metric is_weighted value? grade?",
     ),
     "sensitivity": Part(
-        "how much the way from grades to weights changes",
+        "sensitivity to the weights",
         metric_sections.build_sensitivity,
         "preset metric coefficient",
         "value? ratio?",
     ),
-    "systems": Part("how commenters fare", metric_sections.build_systems, "metric is_weighted system", "value? n"),
+    "systems": Part("scores of the commenters", metric_sections.build_systems, "metric is_weighted system", "value? n"),
     "examples": Part(
-        "where metrics disagree",
+        "examples of metric disagreement",
         metric_sections.build_examples,
         columns="title? text grade? metric is_weighted value? normalised?",
     ),
     "numbers": Part(
-        "how well grades can be predicted",
+        "grade prediction",
         _build_numbers,
         "metric split subset? baseline_name?",
         "value? baseline? pair_count?",
     ),
-    "history": Part("how commenters learn", _build_history, "system epoch", "train_loss? validation_loss?"),
-    "errata": Part("what of the paper's claims holds", _build_errata, "", "system place? claim found? holds?"),
+    "history": Part("training curves", _build_history, "system epoch", "train_loss? validation_loss?"),
+    "errata": Part("claims of the paper", _build_errata, "", "system place? claim found? holds?"),
 }
 """In the order of the page. A row of `grades` is of a rater, one of `scatter` of a comment; a difference is of weighted
 and plain and stands on the weighted row; `ratio` is of weighted to plain scores."""

@@ -16,9 +16,9 @@ from pipeline.report.sections import Section, format_count, format_number, index
 CHAIN = ("collect", "tokenize", "score")
 STATUSES = {
     "ok": ("✓", "as usual"),
-    "late": ("◷", "began over 24 hours after the day"),
-    "unusual": ("!", "rows, share dropped or seconds are off"),
-    "missing": ("✗", "not done"),
+    "late": ("◷", "started over 24 hours after the day ended"),
+    "unusual": ("!", "rows, dropped share or seconds differ from the usual"),
+    "missing": ("✗", "rows of the step are missing"),
 }
 _MOST = 12  # reasons in the table
 _SUMMED = ("kept_count", "seconds", "byte_count", "input_tokens", "output_tokens", "cost_usd")
@@ -42,7 +42,7 @@ def render(inputs: Inputs) -> str:
     return sections.render(
         f"health until {inputs.day}",
         "Health of the pipeline",
-        f"What each step did for {span}, against the median of the seven days before each.",
+        f"Each step on {span}, compared with the median of the seven days before.",
         list(_build_sections(inputs, days, steps)),
         counts={name: rows.filter(status=name).height for name in STATUSES} if rows.height else {},
         warning=_format_warning(rows),
@@ -59,12 +59,12 @@ def _format_warning(rows: pl.DataFrame) -> str:
         return ""
     names = [f"{step} of {day}" for day, step in missing.select("day", "step").head(5).iter_rows()]
     more = f" and {missing.height - 5} more" if missing.height > 5 else ""
-    return f"Missing: {', '.join(names)}{more}. `undertone heal` makes tokens and scores that days lack."
+    return f"Missing: {', '.join(names)}{more}. `undertone heal` creates missing tokens and scores."
 
 
 def _build_cell(row: dict[str, Any] | None) -> dict[str, str]:
     if row is None:
-        return {"status": "none", "mark": "", "count": "", "title": "nothing was to be done"}
+        return {"status": "none", "mark": "", "count": "", "title": "this step had no work"}
     notes = [f"{row['day']} {row['step']}: {row['status']}{': ' + row['why'] if row['why'] else ''}"]
     if row["read_count"] is not None:
         notes.append("read {read_count:,}, kept {kept_count:,}, dropped {dropped_count:,}".format(**row))
@@ -104,10 +104,10 @@ def _build_unusual(rows: pl.DataFrame) -> Section:
         cells.append([f"{row['day']:%d %b}", row["step"], status, row["why"], *counts, *shares, *times])
     names = ("day", "step", "status", "why", "read", "usual", "dropped", "usual", "seconds", "usual", "age (h)")
     sentence = (
-        "Steps that are not as usual; usual is the median of up to seven days before, and the age is counted from the "
-        "end of the day to the beginning of the step."
+        "These steps differ from the usual: the median of up to seven days before. The age is the time from the end of "
+        "the day to the start of the step."
     )
-    return Section("What wants a look", sentence, "", names, cells, 4)
+    return Section("Unusual steps", sentence, "", names, cells, 4)
 
 
 def _build_dropped(dropped: pl.DataFrame) -> Section:
@@ -118,9 +118,9 @@ def _build_dropped(dropped: pl.DataFrame) -> Section:
         [step, part, str(reason).replace("_", " "), format_count(size), _format_share(size / total)]
         for step, part, reason, size in reasons.head(_MOST).iter_rows()
     ]
-    rest = f" The {_MOST} most frequent of {reasons.height} are shown." if reasons.height > _MOST else ""
-    sentence = f"{total:,} rows were left out, each with a reason.{rest}"
-    return Section("Why rows were dropped", sentence, "", ("step", "part", "reason", "rows", "share"), cells, 3)
+    rest = f" The table shows the {_MOST} most frequent of {reasons.height} reasons." if reasons.height > _MOST else ""
+    sentence = f"The steps dropped {total:,} rows, each with a reason.{rest}"
+    return Section("Reasons for dropped rows", sentence, "", ("step", "part", "reason", "rows", "share"), cells, 3)
 
 
 def _build_costs(rows: pl.DataFrame, days: list[date], steps: list[str]) -> Section:
@@ -128,8 +128,8 @@ def _build_costs(rows: pl.DataFrame, days: list[date], steps: list[str]) -> Sect
     usd = rows["cost_usd"].sum()
     cost_text = f" Language models cost {usd:,.4f} USD." if rows["cost_usd"].count() else ""
     sentence = f"All steps together took {rows['seconds'].sum():,.0f} seconds of work.{cost_text}"
-    names = ("step", "days", "rows kept", "seconds", "rows a second", "MB written", "tokens in + out", "USD")
-    return Section("What it took", sentence, health_figures.draw_trends(rows, days, steps), names, cells)
+    names = ("step", "days", "rows kept", "seconds", "rows per second", "MB written", "tokens in + out", "USD")
+    return Section("Runtime and cost", sentence, health_figures.draw_trends(rows, days, steps), names, cells)
 
 
 def _format_totals(step: str, rows: pl.DataFrame) -> list[str]:

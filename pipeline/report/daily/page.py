@@ -53,11 +53,13 @@ def render(contents: Contents) -> str:
 def _list_warnings(contents: Contents) -> list[str]:
     model, warnings = contents["model"], []
     if model and "undertone-sample" in model["completion_models"]:
-        text = "The model was trained on the sample shipped with Undertone: good for trying things out, not a result."
+        text = (
+            "The model learned from the sample that ships with Undertone. Its scores are a demonstration, not a result."
+        )
         warnings.append(text)
     if other_langs := sorted(set(contents["scores"]["lang"].unique()) - {"en"}):
         scores = f"Scores in {', '.join(other_langs)}"
-        warnings.append(f"ImpScore was made for English. {scores} are an extension, marked in their signatures.")
+        warnings.append(f"ImpScore is a measure for English. {scores} are an extension; their signatures mark them.")
     return warnings
 
 

@@ -25,7 +25,7 @@ def draw_violins(triples: pl.DataFrame, split: str = "test") -> str:
     rows = triples.filter(pl.col("split") == split)
     sentences = [("i1", "implicit", plot.ACCENT), ("i2", "its explicit\nform", plot.GREY)]
     panels = {
-        "implicitness I": [*sentences, ("i3", "foreign\nexplicit", plot.HUES[1])],
+        "implicitness I": [*sentences, ("i3", "explicit form\nof another pair", plot.HUES[1])],
         "pragmatic distance ΔP": [("near", "positive\npair", plot.GREY), ("far", "negative\npair", plot.HUES[1])],
     }
     with plot.use_style():
@@ -36,7 +36,7 @@ def draw_violins(triples: pl.DataFrame, split: str = "test") -> str:
             axis.set_xticks(range(len(columns)), [name for _, name, _ in columns])
             axis.set_xlim(-0.5, len(columns) - 0.25)
             axis.set_ylabel(title)
-        note = f"{rows.height:,} triples of the {split} part; bar: quartiles, white dot: median, number: mean"
+        note = f"{rows.height:,} triples of the {split} split; bar: quartiles, white dot: median, number: mean"
         figure.supxlabel(note, fontsize=8)
         return plot.render_svg(figure)
 
@@ -111,7 +111,9 @@ def draw_spaces(
             names = [plot.wrap_name(kind, 22, 2) for kind in kinds]
             plot.draw_legend(figure, keys, names, 4, is_below=True)
         else:
-            figure.supxlabel(f"{len(kinds):,} groups; lines lead to the middle of each", fontsize=8)
+            figure.supxlabel(
+                f"{len(kinds):,} groups; lines connect each sentence with the centre of its group", fontsize=8
+            )
         return plot.render_svg(figure)
 
 

@@ -53,11 +53,11 @@ class Contents(TypedDict, total=False):
 def render(contents: Contents) -> str:
     """Render the page."""
     model_id = escape_invisible(contents.get("model_id", ""))
-    subject = Markup(" about the model <code>{}</code>").format(model_id) if model_id else ""
+    subject = Markup(" for the model <code>{}</code>").format(model_id) if model_id else ""
     return sections.render(
         f"studies, {contents['day']}",
         "Undertone: studies",
-        Markup("What was found out by {}{}.").format(contents["day"], subject),
+        Markup("Results of the studies until {}{}.").format(contents["day"], subject),
         list(_build_sections(contents)),
         longest=math.inf,
     )
@@ -99,7 +99,7 @@ def _build_separation(triples: pl.DataFrame) -> Section:
     names = {
         "i1": "I of implicit sentences",
         "i2": "I of their explicit forms",
-        "i3": "I of foreign explicit sentences",
+        "i3": "I of explicit forms of other pairs",
         "near": "ΔP of positive pairs",
         "far": "ΔP of negative pairs",
     }
@@ -108,9 +108,10 @@ def _build_separation(triples: pl.DataFrame) -> Section:
         values = (float(rows[column].to_numpy().mean()), *compute_quantiles(rows[column]))
         cells.append([name, *map(format_number, values)])
     return Section(
-        "Implicit from explicit",
-        f"Implicit sentences score {implicit} on average and explicit ones {explicit}, positive pairs lie {near} apart "
-        f"and negative ones {far}; the paper has 1.296 and 0.514, 0.685 and 1.675 (section 5.2, figure 3).",
+        "Separation of implicit and explicit sentences",
+        f"The mean implicitness I is {implicit} for implicit sentences and {explicit} for explicit ones. The mean "
+        f"pragmatic distance ΔP is {near} for positive pairs and {far} for negative ones. The paper has 1.296 and "
+        "0.514 for I, 0.685 and 1.675 for ΔP (section 5.2, figure 3).",
         model_figures.draw_violins(rows, rows["split"][0]),
         ("distribution", "mean", "lowest", *SPREAD_NAMES[2:], "highest"),
         cells,
@@ -119,17 +120,17 @@ def _build_separation(triples: pl.DataFrame) -> Section:
 
 def _build_audit(audit: pl.DataFrame) -> Section:
     best = audit.sort(pl.col("subset") != "all", "subset", -pl.col("accuracy"), "baseline").row(0, named=True)
-    scope = "all sources together" if best["subset"] == "all" else best["subset"]
+    scope = "all sources" if best["subset"] == "all" else best["subset"]
     kinds = model_figures.list_baselines(audit)
     has_model = "model" in audit.columns
-    model_text = f", the model {format_number(best['model'])}" if has_model else ""
+    model_text = f", and the model in {format_number(best['model'])}" if has_model else ""
     table = audit.pivot("baseline", index=[c for c in audit.columns if c not in ("baseline", "accuracy")])
     table = table.sort(pl.col("subset") != "all", "subset")
     columns = [*kinds, *(["model"] if has_model else [])]
     return Section(
-        "What the surface alone gives away",
-        f"Over {scope}, {best['baseline']} alone tells the implicit sentence in {format_number(best['accuracy'])} of "
-        f"cases{model_text}; the paper has no such audit, and its accuracies are to be read against it.",
+        "Surface baselines",
+        f"On {scope}, {best['baseline']} alone finds the implicit sentence in {format_number(best['accuracy'])} of "
+        f"cases{model_text}. The paper has no such baselines. Compare its accuracies with these numbers.",
         model_figures.draw_audit(audit),
         ("pairs from", *columns, "triples"),
         format_cells(table.select("subset", *columns, "pair_count")),
@@ -139,11 +140,11 @@ def _build_audit(audit: pl.DataFrame) -> Section:
 def _build_evaluations(evaluations: pl.DataFrame) -> Section:
     rows = _select_test(evaluations.filter(pl.col("epoch") == 0))  # the others are the curve of the training
     return Section(
-        "What the model was measured at",
-        "Both accuracies of section 5.1, rank correlations and choice accuracy of section 6.2; beside each the best "
-        "baseline, where one was measured.",
+        "Model evaluation",
+        "The metrics are both accuracies of section 5.1, and the rank correlations and the choice accuracy of section "
+        "6.2. The baseline is the best one that was measured.",
         "",
-        ("metric", "split", "subset", "baseline is", "value", "baseline", "pairs"),
+        ("metric", "split", "subset", "baseline name", "value", "baseline", "pairs"),
         format_cells(rows.select("metric", "split", "subset", "baseline_name", "value", "baseline", "pair_count")),
         text_count=4,
     )
@@ -154,9 +155,10 @@ def _build_spaces(spaces: Spaces) -> Section:
     pragmatic, semantic = silhouettes = [format_number(value) for value in spaces["silhouettes"]]
     counts = [format_count(len(groups)), format_count(len(set(groups)))]
     return Section(
-        "Sentences of one intent in the two spaces",
-        f"The mean silhouette of the groups is {pragmatic} in the pragmatic space and {semantic} in the semantic; in "
-        "the paper's pictures groups cluster in the one and scatter in the other (section 6.4, figures 11 to 13).",
+        "Sentences of one intention in the two spaces",
+        f"The mean silhouette of the groups is {pragmatic} in the pragmatic space and {semantic} in the semantic "
+        "space. In the paper's figures, groups cluster in the pragmatic space and scatter in the semantic space "
+        "(section 6.4, figures 11 to 13).",
         model_figures.draw_spaces(spaces["points"], groups, names, spaces["silhouettes"]),
         ("space", "silhouette", "sentences", "groups"),
         [[name, silhouette, *counts] for name, silhouette in zip(names, silhouettes, strict=True)],
@@ -167,9 +169,10 @@ def _build_agreement(agreement: Agreement) -> Section:
     names, values = agreement["names"], np.asarray(agreement["values"], float)
     means = [np.delete(row, i).mean() if len(row) > 1 else np.nan for i, row in enumerate(values)]
     return Section(
-        "How far raters agree",
-        f"Two raters agree at a mean {agreement['measure']} of {format_number(float(np.mean(means)))}; the paper "
-        "finds its model no farther from people than people are from each other (section 6.3, table 4 and figure 9).",
+        "Rater agreement",
+        f"The mean {agreement['measure']} of two raters is {format_number(float(np.mean(means)))}. In the paper, the "
+        "model agrees with people at least as well as people agree with each other (section 6.3, table 4 and figure "
+        "9).",
         model_figures.draw_matrix(names, values, agreement["measure"]),
         ("rater", f"mean {agreement['measure']} with the others"),
         [[name, format_number(float(mean))] for name, mean in zip(names, means, strict=True)],

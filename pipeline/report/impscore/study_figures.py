@@ -50,7 +50,9 @@ def draw_ablation(studies: pl.DataFrame) -> str:
         left_axis.set_title("measured", fontsize=9)
         right_axis.set_title("printed in the paper", fontsize=9, color=plot.GREY)
         right_axis.tick_params(labelcolor=plot.GREY, labelleft=False)
-        figure.supxlabel("above: implicitness accuracy, which colours the cell; below: pragmatics accuracy", fontsize=8)
+        figure.supxlabel(
+            "top: implicitness accuracy (sets the colour of the cell); bottom: pragmatics accuracy", fontsize=8
+        )
         return plot.render_svg(figure)
 
 
@@ -196,7 +198,7 @@ def draw_detection(studies: pl.DataFrame) -> str:
         below.set_ylim(len(names) - 0.5, -0.5)
         below.tick_params(length=0, labelbottom=False)
         below.spines[:].set_visible(False)
-        note = "n, and in brackets n with near duplicates counted once, which the 95 % intervals use"
+        note = "n; in brackets: n without near duplicates, the basis of the 95 % intervals"
         figure.supxlabel(note, fontsize=8)
         return plot.render_svg(figure)
 

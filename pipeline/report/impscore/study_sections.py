@@ -24,14 +24,14 @@ def _build_ablation(studies: pl.DataFrame) -> Section:
     means = averages.filter(pl.col("metric") == "implicitness_accuracy")
     cosine, euclidean = (means.filter(pl.col("implicitness") == kind)["value"] for kind in ("cosine", "euclidean"))
     finding = (
-        f"With the cosine for I no variant falls below {format_number(cosine.min())}, with the Euclidean distance "
-        f"none rises above {format_number(euclidean.max())}"
+        f"The lowest implicitness accuracy with the cosine for I is {format_number(cosine.min())}. The highest with "
+        f"the Euclidean distance is {format_number(euclidean.max())}"
         if len(cosine) and len(euclidean)
-        else "The least of the variants with the cosine for I is to be held against the best Euclidean one"
+        else "Compare the lowest accuracy with the cosine for I and the highest with the Euclidean distance"
     )
     return Section(
-        "Designs of the model",
-        f"{finding}; in the paper 0.946 and 0.929, and little depends on the rest (section 5.3, table 2).",
+        "Ablation of the model design",
+        f"{finding}. The paper has 0.946 and 0.929; the other choices have little effect (section 5.3, table 2).",
         study_figures.draw_ablation(studies),
         ("I", "ΔP", "space", "implicitness accuracy", "s.d.", "pragmatics accuracy", "s.d.", "runs", "paper"),
         format_cells(table.select(*keys, *columns, "run_count", "paper")),
@@ -49,10 +49,10 @@ def _build_sensitivity(studies: pl.DataFrame) -> Section:
         counts = [format_count(part.height), str(part["run_count"].max())]
         rows.append([alpha, *counts, format_number(part["value"][0]), format_number(top["value"]), *gammas])
     return Section(
-        "Margins and weight of the loss",
-        f"Mean implicitness accuracy runs from {format_number(low['value'])} to {format_number(best['value'])}, best "
-        f"at γ1 = {best['gamma_implicitness']:g}, γ2 = {best['gamma_pragmatics']:g}, α = {best['alpha']:g}; the paper "
-        "found γ1 = 0.5 best and little change with γ2 and α (section 5.3, figures 4 and 10).",
+        "Sensitivity to the margins and the weight of the loss",
+        f"The mean implicitness accuracy runs from {format_number(low['value'])} to {format_number(best['value'])}. It "
+        f"is best at γ1 = {best['gamma_implicitness']:g}, γ2 = {best['gamma_pragmatics']:g}, α = {best['alpha']:g}. In "
+        "the paper, γ1 = 0.5 is best; γ2 and α have little effect (section 5.3, figures 4 and 10).",
         study_figures.draw_sensitivity(studies),
         ("α", "settings", "runs each", "lowest", "best", "at γ1", "at γ2"),
         rows,
@@ -73,9 +73,10 @@ def _build_data_sets(studies: pl.DataFrame) -> Section:
     ends = zip(("most", "least"), (full_sets.row(0), full_sets.row(-1)), strict=True) if full_sets.height > 1 else ()
     extremes = ", ".join(f"{name} is the {degree} implicit ({format_number(mean)})" for degree, (name, mean) in ends)
     return Section(
-        "How implicit data sets are",
-        f"{extremes or 'Means and spread of the scores'}; in the paper Adversarial is the highest of six, Davidson "
-        "very low, and implicit parts lie above their wholes (section 7.1, figures 5 and 14).",
+        "Implicitness of data sets",
+        f"{extremes or 'The table shows the mean and the spread of the scores'}. In the paper, Adversarial is the most "
+        "implicit of six data sets, and Davidson is very low. The implicit part of a data set scores higher than the "
+        "whole data set (section 7.1, figures 5 and 14).",
         study_figures.draw_data_sets(studies),
         ("data set", "part", *SPREAD_NAMES, "sentences"),
         _format_spreads(quantiles),
@@ -87,9 +88,9 @@ def _build_diversity(studies: pl.DataFrame) -> Section:
     quantiles = pivot_metrics(studies, "diversity").sort("q50", "subset")
     least = quantiles.row(0, named=True)
     return Section(
-        "How much data sets differ within",
-        f"Random pairs lie nearest in {least['subset']}, at a median ΔP of {format_number(least['q50'])}; in the "
-        "paper in Davidson (section 7.1, figure 6).",
+        "Diversity within data sets",
+        f"Random pairs of {least['subset']} have the smallest median ΔP: {format_number(least['q50'])}. In the paper, "
+        "random pairs of Davidson have the smallest ΔP (section 7.1, figure 6).",
         study_figures.draw_diversity(studies),
         ("data set", "part", *SPREAD_NAMES, "pairs"),
         _format_spreads(quantiles),
@@ -105,11 +106,11 @@ def _build_detection(studies: pl.DataFrame) -> Section:
     ]
     numbers = ("value", "low", "high", "row_count", "effective_count")
     return Section(
-        "Who notices what is meant",
-        f"From the least to the most implicit bin with texts accuracy goes, for {'; for '.join(trends)}; in the "
-        "paper it falls as implicitness rises (section 7.2, figures 7 and 16).",
+        "Detection accuracy by implicitness",
+        f"Accuracy in the least and in the most implicit bin with texts: {'; '.join(trends)}. In the paper, accuracy "
+        "falls as implicitness rises (section 7.2, figures 7 and 16).",
         study_figures.draw_detection(studies),
-        ("detector", "implicitness", "accuracy", "95 % from", "to", "texts", "near duplicates once"),
+        ("detector", "implicitness", "accuracy", "95 % from", "to", "texts", "without near duplicates"),
         format_cells(accuracies.select("by", pl.col("subset").str.replace_all("-", "–"), *numbers)),
         text_count=2,
     )

@@ -15,25 +15,25 @@ from pipeline.report.sections import format_number
 from pipeline.tables import TABLES
 
 ANONYMISATION = (
-    "The ids of comments, of what they answer and of their threads were taken out, and so were user ids and names of "
-    "accounts, likes, days and times (CSD, section 3.2).",
-    "Row ids were drawn at random for this project and say nothing about the comment or its platform.",
-    "Names of well-known people that stand in a comment were left there, as in CSD.",
+    "The data set has no ids of comments, parent comments, threads or users, no account names, no likes, and no days "
+    "or times (CSD, section 3.2).",
+    "Row ids are random for this project and carry no information about the comment or its platform.",
+    "Names of well-known people in a comment remain, as in CSD.",
 )
 INTENDED_USE = (
-    "Research on what comments mean and do not say: recognising and recovering subtext, figures of speech, sentiment "
-    "and emotion in context.",
-    "Not for judging, finding or profiling single persons, and not for moderating comments without people.",
+    "Research on subtext: recognition and recovery of subtext, figures of speech, sentiment and emotion in context.",
+    "Do not use it to judge, find or profile individuals, or to moderate comments without human review.",
 )
 LIMITS = (
-    "Comments are those that the sources showed to the collector; they stand for no population.",
-    "Labels are readings of a few people, and rare classes are rare: read every score together with the class shares.",
-    "The adjudicator saw the three first labels, so agreement over all four is not agreement of independent raters "
-    "(CSD-16).",
+    "The sources chose which comments the collector received; the comments do not represent a population.",
+    "Labels are the readings of a few people, and some classes are rare: read every score together with the class "
+    "shares.",
+    "The adjudicator saw the first three labels, so agreement over all four labels is not agreement of independent "
+    "raters (CSD-16).",
 )
 HAZARDS = (
     "Comments come from the open web: some are offensive, hateful, false or upsetting.",
-    "Comments are quoted word for word, so a search for a quotation may find the comment and its writer.",
+    "The data set has the exact words of each comment, so a search for them may find the comment and its writer.",
 )
 
 
@@ -55,13 +55,13 @@ class Facts(NamedTuple):
 
 _CSD = """\
 The process follows *CSD: A Chinese Dataset for Subtext Problem* (anonymous ACL submission), section 3.2: eight kinds of
-information, three raters who label alone, and a fourth who decides. This is another data set, in which the authors of
-that paper had no part."""
+information, three raters who label alone, and a fourth rater who decides. This is a different data set; the authors of
+that paper were not involved."""
 _TRACED = """\
-Row ids are random. Platform ids, user ids and times are absent: no column leads back to a comment, a thread or a
-person. What remains is the text itself, which may be found by searching for it as long as it is public. Which comment a
-row was made from is known to the project alone, in a table that is never published; it serves to take out a comment on
-request, for which the row id is enough."""
+Row ids are random. Platform ids, user ids and times are absent: no column links to a comment, a thread or a person. The
+text itself remains; a search may find it as long as it is public. Only the project knows the comment behind a row, in a
+table that is never published. The project uses this table to remove a comment on request; the row id is enough for
+this."""
 
 
 def render(facts: Facts) -> str:
@@ -69,28 +69,28 @@ def render(facts: Facts) -> str:
     total = sum_counts(facts.rows)
     parts = [
         f"# {_escape(facts.release)}",
-        f"{total:,} comments with labels of what they mean and do not say. Released {facts.created.isoformat()}; label "
-        f"schema {schema.hash_schema()}.",
+        f"{total:,} comments with labels for subtext, figures of speech, sentiment and emotion. Released "
+        f"{facts.created.isoformat()}; label schema {schema.hash_schema()}.",
         *_format_warning(facts.tools),
-        "## What is in it",
+        "## Contents",
         _format_table(facts.rows),
-        f"SHA-256 of `data.jsonl` as released: `{facts.data_hash}`. It is another once a comment has been taken out.",
+        f"SHA-256 of `data.jsonl` at release: `{facts.data_hash}`. The hash changes when a comment is removed.",
         _format_table(_list_columns()),
-        "## From what was read to what was kept",
+        "## Comments kept by each step",
         _format_table(facts.funnel),
         "## Classes",
-        "Every field and value of the schema; the share is of the rows that have a value there.",
+        "The table has every field and value of the schema. The share is of the rows with a value in the field.",
         _format_table(_count_classes(facts.classes, total)),
-        "## How far raters agree",
-        f"Labels were given by {facts.rater_count:,} raters, whose ids are not published.",
+        "## Rater agreement",
+        f"The labels come from {facts.rater_count:,} raters. Their ids are not published.",
         _format_table(facts.agreement),
-        "Labels by what they came through:",
+        "Labels by tool:",
         _format_table(facts.tools),
-        "## What was deleted, and why",
+        "## Reasons for dropped comments and labels",
         _format_table(facts.deletions),
         "## Anonymisation",
         _format_list(ANONYMISATION),
-        "## How the text may be traced",
+        "## Traceability of the text",
         _TRACED,
         "## Known hazards",
         _format_list(HAZARDS),
@@ -99,8 +99,9 @@ def render(facts: Facts) -> str:
         "## Limits",
         _format_list(LIMITS),
         "## Licence",
-        f"Annotations: {_escape(facts.licence)}. The comments are their writers'; the licence does not cover them.",
-        "## Where the process comes from",
+        f"Annotations: {_escape(facts.licence)}. The comments belong to their writers; the licence does not cover "
+        "them.",
+        "## Source of the process",
         _CSD,
     ]
     return "\n\n".join(parts) + "\n"
@@ -120,9 +121,9 @@ def _format_warning(tools: pl.DataFrame) -> list[str]:
     if not (simulated_count := count_simulated(tools)):
         return []
     return [
-        f"> **Warning: {simulated_count:,} of {sum_counts(tools):,} labels come from simulated raters.** They were "
-        "made by a program, to try the pipeline out, and no person read the comments for them: no number on this "
-        "card that rests on them says anything about people or language."
+        f"> **Warning: {simulated_count:,} of {sum_counts(tools):,} labels come from simulated raters.** A program "
+        "made these labels to test the pipeline; no person read the comments. Numbers from these labels are no "
+        "evidence about people or language."
     ]
 
 

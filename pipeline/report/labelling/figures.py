@@ -28,14 +28,14 @@ KAPPAS = {
     "cohen": "Cohen's κ, mean of pairs",
     "krippendorff": "Krippendorff's α",
 }
-TAES = {"tae": "TAE (equation 3)", "tae_mean_of_records": "mean of the records' TAE"}
+TAES = {"tae": "TAE (equation 3)", "tae_mean_of_records": "mean TAE of the records"}
 CURVES = {
     "kappa": "Cohen's κ with the truth",
     "fleiss": "Fleiss' κ of all four",
     "agreement": "agreement",
     "tae": "TAE",
 }
-PAPER = "printed in the paper, of its own data"
+PAPER = "printed in the paper, on its own data"
 _AROUND = LinearSegmentedColormap.from_list("around_light", ["#e0aeaa", "#f7f9fa", "#8fb9d1"])  # ink is readable on it
 _TAGS = ((plot.ACCENT, ""), (plot.HATCHED["facecolor"], plot.HATCHED["hatch"]), (plot.PALE, ""))
 """Colour and hatch of yes, unsure, no."""
@@ -67,7 +67,7 @@ def draw_funnel(steps: pl.DataFrame) -> str:
         for y, kept_count in enumerate(kept_counts):
             plot.write_note(axis, y, f"{kept_count:,.0f} of {read_counts[y]:,.0f}")
         axis.set(xlim=(0, 100), xlabel="% of what the step read")
-        plot.draw_legend(figure, [Patch(color=plot.ACCENT), Patch(**plot.HATCHED)], ["kept", "left out"], 2)
+        plot.draw_legend(figure, [Patch(color=plot.ACCENT), Patch(**plot.HATCHED)], ["kept", "dropped"], 2)
         return plot.render_svg(figure)
 
 
@@ -86,14 +86,14 @@ def draw_bars(names: Sequence[str], counts: Sequence[int], label: str) -> str:
 def draw_kappas(agreement: pl.DataFrame) -> str:
     """Draw kappa of three and four raters, alpha and the paper's kappa by field, with 95 % intervals."""
     paper = {field: row.kappa for field, row in TABLE_2.items()}
-    label = "kappa or alpha with 95 % interval; 0: no more than by chance; n: comments with all four labels"
+    label = "κ or α with 95 % interval; 0: agreement by chance; n: comments with all four labels"
     return _draw_measures(agreement, KAPPAS, paper, KAPPA_HIGH, label)
 
 
 def draw_taes(agreement: pl.DataFrame) -> str:
     """Draw TAE in both readings and the paper's by field, with 95 % intervals; what no labels can reach is hatched."""
     paper = {field: row.tae for field, row in TABLE_2.items()}
-    label = "TAE with 95 % interval; hatched: no labels can be so low; n: comments"
+    label = "TAE with 95 % interval; hatched: impossible values; n: comments"
     return _draw_measures(agreement, TAES, paper, TAE_HIGH, label)
 
 
@@ -145,7 +145,7 @@ def draw_predictability(predictability: pl.DataFrame) -> str:
             plot.write_note(axis, y, f"n = {rows[name]['row_count']:,}")
         axis.set(xlim=(0, 1), xlabel="macro F1, mean of the folds; n: comments")
         keys = [Line2D([], [], **style) for style in (svm_style, majority_style, plot.STAR)]
-        plot.draw_legend(figure, keys, ["linear SVM on words", "always the commonest class", PAPER])
+        plot.draw_legend(figure, keys, ["linear SVM on words", "always the most frequent class", PAPER])
         return plot.render_svg(figure)
 
 
@@ -192,8 +192,8 @@ def draw_overlaps(overlaps: pl.DataFrame) -> str:
     """Draw figure 2: the share of one field's instances that are another's, both ways, and Jaccard's index."""
     names = list_fields(overlaps, "a")
     panels = {
-        "overlap": "share of the row's instances\nthat are the column's too",
-        "jaccard": "share of all that are either\nthat are both (Jaccard)",
+        "overlap": "share of the row's instances\nthat are also in the column",
+        "jaccard": "Jaccard index: instances in both\ndivided by instances in either",
     }
     with plot.use_style():
         figure = Figure(figsize=(7.2, 0.33 * len(names) + 1.5), layout="constrained")
@@ -247,6 +247,6 @@ def draw_study(study: pl.DataFrame) -> str:
             axis.set_title(title.replace(" with ", "\nwith ").replace(" of ", "\nof "), fontsize=9)
         lowest = study.select(pl.min_horizontal(pl.col(list(CURVES)).min())).item() or 0
         axes[0, 0].set_ylim(min(lowest, 0) - 0.05, 1.05)
-        figure.supxlabel("how often a rater is right; dashed: the paper's 0.6 of κ and 0.53 of TAE", fontsize=9)
+        figure.supxlabel("accuracy of a rater; dashed: the paper's thresholds, κ 0.6 and TAE 0.53", fontsize=9)
         plot.draw_legend(figure, plot.list_keys(len(rates), 1.2), [f"{100 * rate:g} % positive" for rate in rates], 5)
         return plot.render_svg(figure)

@@ -37,17 +37,17 @@ def render(inputs: Inputs) -> str:
     """Render the page; BadInput if a frame lacks a column."""
     facts = inputs.facts
     counts = {
-        "comments fit to publish": sum_counts(facts.rows),
-        "labels that count": sum_counts(facts.tools),
+        "publishable comments": sum_counts(facts.rows),
+        "valid labels": sum_counts(facts.tools),
         "raters": facts.rater_count,
-        "fields that wait": sum_counts(inputs.open, "field_count"),
+        "waiting fields": sum_counts(inputs.open, "field_count"),
     }
     frames = facts._asdict() | inputs._asdict() | {"origins": _list_origins(facts)}
     built = sections.build_sections(_PARTS, sections.check_rows(_PARTS, frames))
     return sections.render(
         f"labels of {inputs.project}",
         f"Labels of {inputs.project}",
-        "What raters said of comments, how far they agree, and what the labels look like. Schema "
+        "Labels of the comments, agreement of the raters, and distribution of the labels. Schema "
         f"{schema.hash_schema()}, {facts.created}.",
         built["sections"],
         counts=counts,
@@ -60,8 +60,8 @@ def _format_warning(tools: pl.DataFrame) -> str:
         return ""
     return (
         f"Warning: {simulated_count:,} of {sum_counts(tools):,} labels come from simulated raters. A program made "
-        "them, to try the pipeline out, and no person read the comments for them: no number on this page that rests "
-        "on them says anything about people or language."
+        "these labels to test the pipeline; no person read the comments. Numbers from these labels are no evidence "
+        "about people or language."
     )
 
 
@@ -78,12 +78,12 @@ def _format_cell(value: Any) -> str:
 
 
 def _build_funnel(funnel: pl.DataFrame) -> Section:
-    columns = {"step": "step", "read": "read_count", "kept": "kept_count", "left out": "dropped_count"}
+    columns = {"step": "step", "read": "read_count", "kept": "kept_count", "dropped": "dropped_count"}
     return Section(
-        "From what was read to what was kept",
-        f"Of {format_count(funnel['read_count'][0])} comments that were collected, "
-        f"{format_count(funnel['kept_count'][-1])} are left after the last step; each bar is what a step read. The "
-        "paper goes from about 70,000 to 8,843 (section 3).",
+        "Comments kept by each step",
+        f"The first step read {format_count(funnel['read_count'][0])} comments, and the last step kept "
+        f"{format_count(funnel['kept_count'][-1])}. Each bar is the number that a step read. The paper keeps 8,843 of "
+        "about 70,000 comments (section 3).",
         figures.draw_funnel(funnel),
         *_build_table(funnel, columns),
     )
@@ -93,10 +93,10 @@ def _build_deletions(deletions: pl.DataFrame) -> Section:
     rows = deletions.sort("row_count", "reason", descending=[True, False])
     reasons, counts = rows["reason"].to_list(), rows["row_count"].to_list()
     return Section(
-        "Why something was left out",
-        f"{format_count(sum(counts))} comments and labels were left out, most often for {reasons[0]} "
-        f"({format_count(counts[0])}); nothing is left out without a reason.",
-        figures.draw_bars(reasons, counts, "comments and labels left out"),
+        "Reasons for dropped comments and labels",
+        f"The project dropped {format_count(sum(counts))} comments and labels, each with a reason. The most frequent "
+        f"reason is {reasons[0]} ({format_count(counts[0])}).",
+        figures.draw_bars(reasons, counts, "dropped comments and labels"),
         *_build_table(rows, {"reason": "reason", "rows": "row_count"}),
     )
 
@@ -105,14 +105,14 @@ def _build_waiting(waiting: pl.DataFrame) -> Section:
     steps = waiting.select("round", "stage").iter_rows()
     names = [f"round {in_round}, {'adjudicator' if stage == 2 else 'raters'}" for in_round, stage in steps]
     counts = waiting["field_count"].to_list()
-    summary = f"{format_count(sum(counts))} fields of comments wait, most of them in {names[counts.index(max(counts))]}"
+    summary = f"{format_count(sum(counts))} fields of comments wait; most wait in {names[counts.index(max(counts))]}"
     return Section(
-        "What still waits",
-        f"{summary if any(counts) else 'Nothing waits: every field of every comment is settled'}. Three raters "
-        "label, the adjudicator decides where they differ, and what is sent back goes through both once more "
-        "(section 3.2).",
-        figures.draw_bars(names, counts, "fields that wait") if any(counts) else "",
-        *_build_table(waiting.with_columns(step=pl.Series(names)), {"step": "step", "fields that wait": "field_count"}),
+        "Waiting fields",
+        f"{summary if any(counts) else 'Nothing waits: every field of every comment is settled'}. Three raters label "
+        "each comment, and the adjudicator decides where they differ. A field that the adjudicator sends back goes "
+        "through both steps once more (section 3.2).",
+        figures.draw_bars(names, counts, "waiting fields") if any(counts) else "",
+        *_build_table(waiting.with_columns(step=pl.Series(names)), {"step": "step", "waiting fields": "field_count"}),
     )
 
 
@@ -127,10 +127,11 @@ def _list_origins(facts: Facts) -> pl.DataFrame:
 
 def _build_origins(origins: pl.DataFrame) -> Section:
     return Section(
-        "Where comments and labels come from",
-        "Comments fit to publish by source and language; labels that count by the tool they came through.",
+        "Sources of comments and labels",
+        "The table counts publishable comments by source and language, and valid labels by the tool that returned "
+        "them.",
         "",
-        *_build_table(origins, {"what": "what", "from": "name", "rows": "row_count"}),
+        *_build_table(origins, {"type": "what", "from": "name", "rows": "row_count"}),
         text_count=2,
     )
 
@@ -166,27 +167,29 @@ def _add_printed(frame: pl.DataFrame, measure: str) -> pl.DataFrame:
 
 def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
     texts = _add_intervals(agreement, (*KAPPAS, *TAES))
-    kappa_columns = {"field": "field", "comments": "n", "labelled by three": "n_three", "by four too": "n_four"}
+    kappa_columns = {"field": "field", "comments": "n", "labelled by three": "n_three", "labelled by four": "n_four"}
     kappa_columns |= {title: name for name, title in KAPPAS.items()} | {"κ in the paper": "printed"}
     tae_columns = {"field": "field", "classes": "classes", "comments": "n_four"}
     tae_columns |= {title: name for name, title in TAES.items()}
-    tae_columns |= {"least possible": "tae_min", "TAE in the paper": "printed"}
+    tae_columns |= {"lowest possible": "tae_min", "TAE in the paper": "printed"}
     kappas = Section(
-        "How far raters agree beyond chance",
-        f"Fleiss' κ of the three raters {_describe_range(agreement, 'fleiss')}; below each number its 95 % interval. "
-        "The fourth rater saw the three labels, so κ of all four, which is what the paper prints, is not of "
-        f"independent raters. The dashed line is the {KAPPA_HIGH} above which the paper calls reliability high "
-        "(appendix A). It is no verdict: where classes are rare κ is low though raters nearly always agree.",
+        "Agreement corrected for chance",
+        f"Fleiss' κ of the three raters {_describe_range(agreement, 'fleiss')}. The 95 % interval is below each "
+        "number. The paper prints κ of all four raters. The fourth rater saw the three labels, so these four are not "
+        f"independent. The paper calls reliability high if κ is above {KAPPA_HIGH} (appendix A); the dashed line marks "
+        "this threshold. The threshold is not a verdict: if a class is rare, κ is low even if raters nearly always "
+        "agree.",
         figures.draw_kappas(agreement),
         *_build_table(_add_printed(texts, "kappa"), kappa_columns),
     )
     taes = Section(
-        "How far raters agree by the paper's own measure",
-        f"TAE {_describe_range(agreement, 'tae')}. It takes the first three labels and the one that stands, and "
-        "cannot fall to 0: what no labels can reach is hatched. The paper's text allows two readings; both are here. "
-        f"The dashed line is the {TAE_HIGH} that the paper pairs with a κ of {KAPPA_HIGH}. It is no verdict, and "
-        "take it with caution: recomputed, raters at that TAE have a κ between 0.39 and 0.65, by the number of "
-        "classes, and the paper's own labels of subtext, at 0.50, lie below it (errata E8).",
+        "Agreement by the paper's measure (TAE)",
+        f"TAE {_describe_range(agreement, 'tae')}. It uses the first three labels and the final label. TAE cannot fall "
+        "to 0: the hatched values are impossible. The paper's text allows two readings; the page shows both. The "
+        f"paper equates a TAE of {TAE_HIGH} with a κ of {KAPPA_HIGH}; the dashed line marks this threshold. The "
+        "threshold is not a verdict. Use it with caution: a recomputation finds a κ between 0.39 and 0.65 at this TAE, "
+        "depending on the number of classes. The paper's own labels of subtext have a TAE of 0.50, below the "
+        "threshold (errata E8).",
         figures.draw_taes(agreement),
         *_build_table(_add_printed(texts, "tae"), tae_columns),
     )
@@ -195,20 +198,20 @@ def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
 
 def _build_predictability(predictability: pl.DataFrame) -> Section:
     gains = predictability.with_columns(gain=pl.col("svm_f1") - pl.col("majority_f1")).drop_nulls("gain").sort("gain")
-    finding = "No field has two classes with enough comments to learn from"
+    finding = "No field has two classes with enough comments for training"
     if gains.height:
         best = gains.row(-1, named=True)
         finding = (
-            f"The SVM is furthest from always naming the commonest class in {best['field']}: "
-            f"{format_number(best['svm_f1'])} against {format_number(best['majority_f1'])}"
+            f"The SVM gains most over the most frequent class in {best['field']}: F1 {format_number(best['svm_f1'])} "
+            f"against {format_number(best['majority_f1'])}"
         )
-    columns = {"field": "field", "F1 of the SVM": "svm_f1", "commonest class": "majority_f1"}
+    columns = {"field": "field", "F1 of the SVM": "svm_f1", "most frequent class": "majority_f1"}
     columns |= {"F1 in the paper": "printed", "comments": "row_count"}
     columns |= {"classes": "class_count", "too rare": "left_out_count"}
     return Section(
-        "Whether words alone foretell the labels",
-        f"{finding}. What is not above the commonest class is no evidence of anything. The paper has 0.47 to 0.54 and "
-        "states neither that baseline nor the features (section 3.3, table 2).",
+        "Label prediction from words",
+        f"{finding}. An F1 that is not above this baseline is no evidence. The paper has 0.47 to 0.54; it states "
+        "neither the baseline nor the features (section 3.3, table 2).",
         figures.draw_predictability(predictability),
         *_build_table(_add_printed(predictability, "svm_f1"), columns),
     )
@@ -219,12 +222,12 @@ def _build_ratios(ratios: pl.DataFrame) -> Section:
     yes, unsure = subtext.get("1"), subtext.get("0")
     finding = ""
     if yes is not None and unsure is not None:
-        finding = f"{100 * yes:.1f} % of the comments have subtext, of {100 * unsure:.1f} % raters are unsure. "
+        finding = f"{100 * yes:.1f} % of the comments have subtext; for {100 * unsure:.1f} % raters are unsure. "
     names = [schema.get_value_name(field, value, "en") for field, value in ratios.select("field", "value").iter_rows()]
     columns = {"field": "field", "value": "value", "meaning": "name", "comments": "count", "share": "ratio"}
     return Section(
-        "How common each class is",
-        f"{finding}Rare classes make agreement and F1 hard to read: hold every number on this page against these "
+        "Class distribution",
+        f"{finding}Rare classes make agreement and F1 hard to interpret: compare every number on this page with these "
         "shares (figure 1 of the paper).",
         figures.draw_ratios(ratios),
         *_build_table(ratios.with_columns(name=pl.Series(names)), columns),
@@ -244,16 +247,16 @@ def _build_overlaps(overlaps: pl.DataFrame) -> Section:
     finding = ""
     for row in pairs.filter(a="subtext", b="metaphor").iter_rows(named=True):
         finding = (
-            f"Of the comments with subtext a share of {format_number(row['overlap'])} has a metaphor too, of those "
-            f"with a metaphor {format_number(row['back'])} has subtext; in the paper it is about half, which way "
-            "is not said. "
+            f"A share of {format_number(row['overlap'])} of the comments with subtext also has a metaphor. A share of "
+            f"{format_number(row['back'])} of the comments with a metaphor also has subtext. The paper has about half "
+            "and does not state which of the two shares it means. "
         )
     columns = {"A": "a", "B": "b", "in both": "both_count", "in A": "a_count", "in B": "b_count"}
     columns |= {"both / A": "overlap", "both / B": "back", "Jaccard": "jaccard"}
     return Section(
-        "How far the kinds overlap",
-        f"{finding}An instance is a comment labelled yes; in sentiment one that is not neutral, in emotion one that "
-        "shows any (section 3.4, figure 2).",
+        "Overlap of fields",
+        f"{finding}An instance of a field is a comment with the label yes. For sentiment, it is a comment that is not "
+        "neutral; for emotion, a comment with any emotion (section 3.4, figure 2).",
         figures.draw_overlaps(overlaps),
         *_build_table(pairs, columns),
         text_count=2,
@@ -265,9 +268,9 @@ def _build_correlations(correlations: pl.DataFrame) -> Section:
     sarcasm, metaphor = (format_number(coefficients.get(("subtext", name))) for name in ("sarcasm", "metaphor"))
     columns = {"A": "a", "B": "b", "Spearman": "spearman", "comments with both": "n"}
     return Section(
-        "Which kinds go together",
-        f"Spearman's coefficient of subtext is {sarcasm} with sarcasm and {metaphor} with metaphor; the paper has 0.53 "
-        "and 0.55 (section 3.4, figure 3). Values are ranked no, unsure, yes; an emotion is any against none.",
+        "Correlation of fields",
+        f"Spearman's coefficient of subtext is {sarcasm} with sarcasm and {metaphor} with metaphor. The paper has 0.53 "
+        "and 0.55 (section 3.4, figure 3). The ranks are no, unsure, yes; for emotion, none and any emotion.",
         figures.draw_correlations(correlations),
         *_build_table(_drop_mirrored(correlations), columns),
         text_count=2,
@@ -281,16 +284,17 @@ def _build_study(study: pl.DataFrame) -> Section:
     distance = (pl.col("accuracy") - _LEVEL).abs()
     nearest = fewest.filter(distance == distance.min()).filter(pl.col("accuracy") == pl.col("accuracy").min())
     kappa, tae = ([format_number(nearest[name].min()), format_number(nearest[name].max())] for name in ("kappa", "tae"))
-    tae_text = f"stays at {tae[0]}" if tae[0] == tae[1] else f"goes from {tae[0]} to {tae[1]}"
+    tae_text = f"stays at {tae[0]}" if tae[0] == tae[1] else f"ranges from {tae[0]} to {tae[1]}"
     settings = {name: pl.Series([f"{value:g}" for value in rows[name]]) for name in ("positive_rate", "accuracy")}
     columns = {"classes": "classes", "positive rate": "positive_rate", "rater's accuracy": "accuracy"}
     columns |= {title: name for name, title in CURVES.items()}
     return Section(
-        "How the measures answer to skew: simulated raters, not this project's",
-        f"With raters who are right in {100 * nearest['accuracy'][0]:g} % of cases and {nearest['classes'][0]} "
-        f"classes, Cohen's κ goes from {kappa[0]} to {kappa[1]} with the share of positives, and TAE {tae_text}. In "
-        "the paper κ needs some 96 % of agreement under extreme skew, and TAE does not heed it (appendix A, figure "
-        "4); it does not say whose κ, so two are here.",
+        "Effect of skew on agreement measures (simulated raters)",
+        "The raters of this study are simulated; they are not this project's raters. With a rater accuracy of "
+        f"{100 * nearest['accuracy'][0]:g} % and {nearest['classes'][0]} classes, Cohen's κ ranges from {kappa[0]} to "
+        f"{kappa[1]} over the shares of positives. TAE {tae_text}. In the paper, κ needs about 96 % agreement "
+        "under extreme skew, and skew does not affect TAE (appendix A, figure 4). The paper does not name the raters "
+        "of its κ; the page shows two variants of κ.",
         figures.draw_study(study),
         *_build_table(rows.with_columns(**settings), columns),
         text_count=0,

@@ -24,7 +24,7 @@ from pipeline.report.sections import index_rows, order_names
 Row = Mapping[str, Any]
 _COPY: dict[str, Any] = {**plot.DASHED, "color": plot.INK}
 _HALO: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.4}
-PAPER = "printed in the paper, of other models and data"
+PAPER = "printed in the paper, on other models and data"
 
 
 def name_system(name: str) -> str:
@@ -91,7 +91,7 @@ def draw_compressions(frame: pl.DataFrame, lang: str) -> str:
             keys.append(Line2D([], [], **grey_line, label="CR of the gold"))
         if set(names) & set(printed):
             keys.append(Line2D([], [], **grey, linestyle="", marker="o", markerfacecolor="none", label="hollow: paper"))
-        axis.set(xlabel="CR: share of the words that stay", ylabel="F1 in %")
+        axis.set(xlabel="CR: share of kept words", ylabel="F1 in %")
         axis.set_xlim(right=1.04)
         axis.grid(color=plot.PALE, linewidth=0.6)
         axis.set_axisbelow(True)
@@ -147,7 +147,7 @@ def draw_positions(frame: pl.DataFrame) -> str:
             x, y = (10 * part["bin"] + 5).to_list(), (100 * part["value"]).to_list()
             lines[source].append(Line(name_system(name), x, y, pick_system_look(name)))
     with plot.use_style():
-        figure, axes = _draw_lines(lines, "place in the sentence, in % of its words", "% of the words there that stay")
+        figure, axes = _draw_lines(lines, "position in the sentence, in % of its words", "% of words kept")
         for axis in axes:
             axis.set(xlim=(0, 100), ylim=(0, None))
         return plot.render_svg(figure)
@@ -168,7 +168,7 @@ def draw_ratios(frame: pl.DataFrame) -> str:
     paper = [[row[metric] for row in TABLE_6.values()] for metric in ("ratio", "f1_macro")]
     style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 8, "zorder": 4, "bbox": _HALO}
     with plot.use_style():
-        figure, axes = _draw_lines(lines, "CR: share of the words that stay; by each point N_max", "F1 in %", 2.9)
+        figure, axes = _draw_lines(lines, "CR: share of kept words; number at each point: N_max", "F1 in %", 2.9)
         for axis, source in zip(axes, lines, strict=True):
             axis.plot(*paper, "o", color=plot.GREY, markerfacecolor="none", markersize=5)
             for row in wide.filter(pl.col("source") == source).iter_rows(named=True):
@@ -193,7 +193,7 @@ def draw_overlap(frame: pl.DataFrame, name: str = "correlation") -> str:
         thresholds, values = part["threshold"].cast(pl.Float64).clip(-0.1).to_list(), part["value"].to_list()
         lines.append(Line(MEASURES.get(key, key), thresholds, values, pick_measure_look(key), (low, high)))
     with plot.use_style():
-        figure, (axis,) = _draw_lines({"": lines}, "words of the shorter sentence that both have: more than x", name)
+        figure, (axis,) = _draw_lines({"": lines}, "share of the shorter sentence's words in both: more than x", name)
         axis.axhline(0, **_COPY, zorder=0)
         ticks = [x for x in np.arange(-1, 11) / 10 if x in {round(x, 1) for line in lines for x in line.x}]
         axis.set_xticks(ticks, ["none" if x < 0 else "all" if x >= 1 else f"{x:g}" for x in ticks])
@@ -251,7 +251,7 @@ def draw_pruning(frame: pl.DataFrame) -> str:
         parts[0].set_title("% of dropped words at a depth of the tree", fontsize=9)
         parts[1].set_title("% of dropped spans that are subtrees", fontsize=9)
         parts[1].tick_params(labelleft=False)
-        figure.supxlabel("small: printed in the paper, of other models and data", fontsize=8)
+        figure.supxlabel("small: printed in the paper, on other models and data", fontsize=8)
         return plot.render_svg(figure)
 
 

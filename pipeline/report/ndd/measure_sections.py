@@ -75,12 +75,12 @@ def build_tests(frame: pl.DataFrame) -> Section:
     paper_column = _PaperColumn("paper, r", lambda *key: format_number(paper.TABLE_1.get(key)), printed)
     chance = {"pearson": 0, "spearman": 0, "paired_accuracy": 0.5}
     return Section(
-        "Whether the measure sees what changed",
-        "Words are replaced by such as share a property (positive) or do not (negative); in the supervised test people "
-        "graded the pairs. Above 0 a measure agrees with labels or people, whether it is a distance or a similarity; "
-        "the paired accuracy is how often it puts the negative edit of a sentence farther away, by chance 0.5. The "
-        "paper has Pearson's r and calls NDD best in all tests; its ensemble has a ratio without scale or sign (table "
-        "1).",
+        "Agreement with labels",
+        "An edit replaces words with words that share a property (positive) or do not (negative). In the supervised "
+        "test, people graded the pairs. A correlation above 0 means agreement with labels or people, for distances and "
+        "similarities alike. The paired accuracy is the share of sentences whose negative edit is farther away; chance "
+        "is 0.5. The paper has Pearson's r and calls NDD best in all tests. Its ensemble is a ratio without a stated "
+        "scale or sign (table 1).",
         **_build_dots(frame, "test", "measure", paper_column, chance=chance),
     )
 
@@ -88,8 +88,9 @@ def build_tests(frame: pl.DataFrame) -> Section:
 def build_overlap(frame: pl.DataFrame) -> list[Section]:
     sections, measures = [], list_names(frame, "measure")
     sentence = (
-        "Correlation with what people say of pairs of which the shorter sentence shares more than so many of its "
-        "words. In the paper the cosine falls below 0 above 0.8, and NDD rises (figure 3)."
+        "The table has the correlation with people's grades of sentence pairs, by word overlap. The overlap is the "
+        "share of the shorter sentence's words that are also in the other sentence. In the paper, the cosine falls "
+        "below 0 at an overlap above 0.8, and NDD rises (figure 3)."
     )
     columns = ("words shared", *measures.values(), "n")
     for metric, name in list_names(frame, "metric").items():
@@ -99,7 +100,7 @@ def build_overlap(frame: pl.DataFrame) -> list[Section]:
             measure_rows = [rows_by_key.get((threshold, measure), {}) for measure in measures]
             threshold_text = "none" if threshold < 0 else "all" if threshold >= 1 else f"> {threshold:g}"
             rows.append([threshold_text, *map(format_interval, measure_rows), format_largest_n(measure_rows)])
-        title, figure = f"How overlap changes it: {name}", figures.draw_overlap(part, name)
+        title, figure = f"Correlation by word overlap: {name}", figures.draw_overlap(part, name)
         sections.append(Section(title, sentence, figure, columns, rows))
     return sections
 
@@ -112,8 +113,8 @@ def _get_spread(rows_by_key: Mapping[tuple[Any, ...], Row], *key: str) -> dict[i
 def build_distributions(frame: pl.DataFrame) -> list[Section]:
     sections = []
     sentence = (
-        "Positive edits share a property with what they replace, negative ones do not; the less strips overlap, the "
-        "better the measure tells them apart. The paper draws bounded and unbounded NDD (figures 7 and 8)."
+        "Positive edits share a property with the replaced words; negative edits do not. A good measure separates the "
+        "two strips. The paper shows bounded and unbounded NDD (figures 7 and 8)."
     )
     columns = ("test", "edits", *_SPREAD.values(), "pairs")
     for measure, name in list_names(frame, "measure").items():
@@ -126,7 +127,7 @@ def build_distributions(frame: pl.DataFrame) -> list[Section]:
             quantiles = groups.setdefault(test_name, {})[label] = _get_spread(rows_by_key, test, label)
             count = format_count(counts[test, label]["n"])
             rows.append([test_name, label, *map(format_number, quantiles.values()), count])
-        title, figure = f"How far edits are apart: {name}", figures.draw_strips(groups, name)
+        title, figure = f"Distances of edits: {name}", figures.draw_strips(groups, name)
         sections.append(Section(title, sentence, figure, columns, rows, text_count=2))
     return sections
 
@@ -143,20 +144,22 @@ def build_predicates(frame: pl.DataFrame) -> Section:
     }
     paper_column = _PaperColumn("paper, mAP / AUC", text, printed)
     return Section(
-        "Whether words that matter are predicates",
-        "Each word is edited in turn and counts as much as the sentence thereby moves; in percent. The paper's mAP / "
-        "AUC are of English in domain, English out of domain, and Spanish, and its ticks in the figure of the first "
-        "(table 8); it does not say over what its AUC is taken. Its English model has no published head (errata E19).",
+        "Predicate detection",
+        "Each word is edited in turn; its score is the distance of the edited sentence from the original. Numbers are "
+        "in percent. The paper has mAP / AUC for English in domain, English out of domain, and Spanish (table 8); the "
+        "ticks in the figure are English in domain. The paper does not state the set of words for its AUC. Its English "
+        "model has no published head (errata E19).",
         **_build_dots(frame, "edit", "measure", paper_column, scale=100, digits=1),
     )
 
 
 def build_shift(frame: pl.DataFrame) -> Section:
     return Section(
-        "What goes with the shift by context",
-        "How much a context changes what a comment's words lead to expect, held against other measures of the same "
-        "comments: Spearman's ρ, and the same at equal length of the comment, as short comments stand nearer to their "
-        "context. A large shift does not say that anything else is meant. The paper has no such measure.",
+        "Correlations of the context shift",
+        "The context shift measures how much a context changes the words that a model expects in a comment. The table "
+        "has Spearman's ρ with other measures of the same comments, and ρ at equal length. Length matters because the "
+        "words of short comments are closer to the context. A large shift does not prove a hidden meaning. The paper "
+        "has no such measure.",
         **_build_dots(frame, "other", "source", chance={"spearman": 0, "partial": 0}, is_shared=True),
     )
 
@@ -165,9 +168,10 @@ def build_shift_values(frame: pl.DataFrame) -> Section:
     rows_by_key = index_rows(frame, "source", "quantile")
     values = {source: _get_spread(rows_by_key, source) for source in sorted(set(frame["source"]))}
     return Section(
-        "How far contexts shift comments",
-        "The shift of the comments of each source; 0 is no change, and by Hellinger's distance nothing is above 1.",
-        figures.draw_strips({source: {"": quantiles} for source, quantiles in values.items()}, "shift by context"),
+        "Context shift by source",
+        "The table has quantiles of the context shift of each source. 0 is no change; Hellinger's distance has a "
+        "maximum of 1.",
+        figures.draw_strips({source: {"": quantiles} for source, quantiles in values.items()}, "context shift"),
         ("source", *_SPREAD.values()),
         [[source, *map(format_number, quantiles.values())] for source, quantiles in values.items()],
     )
@@ -182,8 +186,8 @@ def build_human(frame: pl.DataFrame) -> Section:
 
     paper_column = _PaperColumn("paper, syntax / semantics", text, printed)
     return Section(
-        "How whole compressions are to people",
-        "Grades from 0 to 5 of syntax and of semantics, by people who do not know which system left which words. The "
-        "paper graded 100 of Google's sentences and tells of no agreement (table 13).",
+        "Human grades of compressions",
+        "People grade syntax and semantics from 0 to 5; they do not know the system. The paper grades 100 of "
+        "Google's sentences and does not report rater agreement (table 13).",
         **_build_dots(frame, "system", "grade", paper_column, digits=2, is_shared=True),
     )

@@ -64,7 +64,7 @@ def render(day: str, inputs: Ndd) -> str:
     return sections.render(
         f"NDD, {day}",
         "Neighbouring distribution divergence",
-        f"How far two sentences that share words are apart, and what a sentence can lose (NDD), {day}.",
+        f"A distance between sentences that share words, and sentence compression with this distance (NDD), {day}.",
         **sections.build_sections(PARTS, rows),
         counts=counts,
         warning=_format_warning(inputs.signatures),
@@ -75,8 +75,8 @@ def render(day: str, inputs: Ndd) -> str:
 
 
 _NOTE = (
-    "The paper's numbers are of its own models and data (BERT, RoBERTa and SpanBERT; Google's sentences, "
-    "Colloquial-SC, STS-B, PTB-3, CoNLL-2009): beside ours they say what was hoped for, not what was missed."
+    "The paper's numbers come from its own models (BERT, RoBERTa and SpanBERT) and data (Google's sentences, "
+    "Colloquial-SC, STS-B, PTB-3, CoNLL-2009). Here they are targets; they do not measure an error of this pipeline."
 )
 
 
@@ -84,8 +84,8 @@ def _format_warning(signatures: Sequence[str]) -> str:
     if not any(part.startswith("count:") for signature in signatures for part in signature.split("|")):
         return ""
     return (
-        "Mechanics only: counts of two neighbours, no result. A masked language model was not there; numbers by counts "
-        "show that everything runs, and say nothing about NDD."
+        "Demonstration only, no result: counts of two neighbours replace the masked language model, which was not "
+        "available. These numbers show that the pipeline runs. They are no evidence about NDD."
     )
 
 
@@ -121,13 +121,13 @@ def _build_compressors(frame: pl.DataFrame, source: str, lang: str) -> Section:
         if name in printed:
             cells = [_format_printed(printed[name], metric) for metric in metrics]
             rows.append([name_system(name), "paper", *cells, "–"])
-    table = {"en": "tables 3 and 12, of Google's sentences", "zh": "table 5, of Colloquial-SC"}.get(lang)
+    table = {"en": "tables 3 and 12, on Google's sentences", "zh": "table 5, on Colloquial-SC"}.get(lang)
     return Section(
-        f"How compressors fare: {source} ({lang})",
-        f"{_describe_best(rows_by_key, names)}F1, ROUGE and BLEU are in percent, CR is the share of words that stay "
-        "and ΔC how far it is from that of people. No F1 says anything without its CR: copying the sentence has all "
-        "of its words. A star marks the best of the systems that search; none of them has learnt from compressions. "
-        + (f"Beside them is the paper's {table}." if table else "The paper has no such language."),
+        f"Compression quality: {source} ({lang})",
+        f"{_describe_best(rows_by_key, names)}F1, ROUGE and BLEU are in percent. CR is the share of kept words, and ΔC "
+        "is its difference from the CR of people. Compare F1 only with its CR: a copy of the sentence keeps all words. "
+        "A star marks the best search system; no search system learned from compressions. "
+        + (f"The paper's numbers are from {table}." if table else "The paper has no numbers for this language."),
         figures.draw_compressions(frame, lang),
         ("system", "where", *(METRICS[name] for name in metrics), "n"),
         rows,
@@ -150,23 +150,22 @@ def _get_values(rows_by_key: Mapping[tuple[Any, ...], Row], names: Sequence[str]
 
 
 def _describe_best(rows_by_key: Mapping[tuple[Any, ...], Row], names: Sequence[str]) -> str:
-    """Describe which system that searches is best, and whether it beats what reads no word, and copying."""
+    """Describe the best search system, and whether it beats the blind baselines and copying."""
     if (best := _find_best(rows_by_key, names, "f1_macro")) is None:
         return ""
     values = _get_values(rows_by_key, names, "f1_macro")
     percents = {name: format_number(100 * value, 1) for name, value in values.items()}
     ratio = format_number(_get_values(rows_by_key, [best], "ratio").get(best), 2)
-    sentence = f"Of the systems that search {name_system(best)} is best, with an F1 of {percents[best]} % "
-    sentence += f"at a CR of {ratio}"
+    sentences = f"The best search system is {name_system(best)}, with an F1 of {percents[best]} % at a CR of {ratio}. "
     if blind := [name for name in BASELINES if name != "unedited" and name in values]:
         first = max(blind, key=values.__getitem__)
-        sentence += f"; of those that read no word {name_system(first)} has {percents[first]} %"
+        sentences += f"The best baseline that reads no words is {name_system(first)}, with {percents[first]} %. "
     if "unedited" not in values:
-        return f"{sentence}. "
+        return sentences
     searching = [value for name, value in values.items() if name not in (*BASELINES, "gold")]
     above_count = sum(value > values["unedited"] for value in searching)
-    above = f"{above_count} of {len(searching)} systems have more"
-    return f"{sentence}; copying has {percents['unedited']} % at 1.00, and {above}. "
+    above = f"{above_count} of {len(searching)} search systems have more"
+    return f"{sentences}Copying has {percents['unedited']} % at a CR of 1.00; {above}. "
 
 
 def _build_significance(frame: pl.DataFrame) -> Section:
@@ -178,10 +177,10 @@ def _build_significance(frame: pl.DataFrame) -> Section:
         names = METRICS.get(row["metric"], row["metric"]), name_system(row["one"]), name_system(row["other"])
         rows.append([row["source"], *names, format_interval(row, "difference"), sections.format_p(row["p"])])
     return Section(
-        "Whether compressors differ beyond chance",
-        f"{significant.height} of {frame.height} differences have p < 0.05 by a paired bootstrap over sentences: "
-        f"{better} of them are above the other system, {significant.height - better} below. No p is corrected "
-        "for how many there are. The paper underlines what is above the highest baseline so (table 3).",
+        "Significance of differences",
+        f"{significant.height} of {frame.height} differences have p < 0.05 in a paired bootstrap over sentences: "
+        f"{better} above the other system, {significant.height - better} below. The p values have no correction for "
+        "multiple tests. The paper underlines numbers that are significantly above the highest baseline (table 3).",
         "",
         ("source", "measure", "one", "other", "difference", "p"),
         rows,
@@ -199,9 +198,9 @@ def _build_positions(frame: pl.DataFrame) -> Section:
             shares = (rows_by_key.get((key, place), {}) for place in range(10))
             rows.append([str(source), name, *(format_interval(share, scale=100, digits=0) for share in shares)])
     return Section(
-        "Where in a sentence words stay",
-        "Of the words of each tenth of a sentence, how many stay, in percent. In the paper people keep the beginnings "
-        "of Google's sentences, which its weight ν favours (figure 6, appendix C).",
+        "Kept words by position",
+        "The table has the percentage of kept words in each tenth of a sentence. In the paper, people keep the "
+        "beginnings of Google's sentences; its weight ν favours them (figure 6, appendix C).",
         figures.draw_positions(frame),
         ("source", "system", *(f"{place}–{place + 10}" for place in range(0, 100, 10))),
         rows,
@@ -222,10 +221,10 @@ def _build_ratios(frame: pl.DataFrame) -> Section:
         if printed := paper.TABLE_6.get((threshold, longest)):
             rows.append([*start, "paper", *(_format_printed(printed, metric) for metric in metrics)])
     return Section(
-        "How thresholds set the ratio",
-        "N_max is what a span may cost, L_max how many words it may have: the lower the one and the shorter the other, "
-        "the more words stay. The paper's row 1.00 / 5 is that of Fast NDD+SC, of which its text says L_max is 9 "
-        "(table 6, errata E20).",
+        "Compression ratio by threshold",
+        "N_max limits the cost of a dropped span; L_max limits its number of words. A system keeps more words if "
+        "either limit is lower. The paper's row 1.00 / 5 equals its row of Fast NDD+SC, for which its text has an "
+        "L_max of 9 (table 6, errata E20).",
         figures.draw_ratios(frame),
         ("source", "N_max", "L_max", "where", *(METRICS[name] for name in metrics)),
         rows,
@@ -244,10 +243,11 @@ def _build_pruning(frame: pl.DataFrame) -> Section:
             if printed := paper.TABLE_7.get((key, size)):
                 rows.append([name, f"{size:g}", "paper", *map(str, printed)])
     return Section(
-        "Whether what is dropped hangs low in the tree",
-        "Of the dropped words, how many stand at each depth (1 is the root), and of the dropped spans of so many "
-        "words, how many are whole subtrees; in percent. Who knows syntax drops whole subtrees and few words near the "
-        "root. The paper's are of PTB-3, whose trees are others than those of Universal Dependencies (table 7).",
+        "Dropped words in the syntax tree",
+        "The table has the percentage of dropped words at each depth of the tree; 1 is the root. It also has the "
+        "percentage of dropped spans that are whole subtrees, by span length. A system that knows syntax drops whole "
+        "subtrees and few words near the root. The paper uses PTB-3, whose trees differ from those of Universal "
+        "Dependencies (table 7).",
         figures.draw_pruning(frame),
         ("system", "N_max", "where", *(("subtrees of " if m == SUBTREES[0] else "") + METRICS[m] for m in metrics)),
         rows,
@@ -257,31 +257,27 @@ def _build_pruning(frame: pl.DataFrame) -> Section:
 
 _INTERVAL = "value? low? high? n?"
 PARTS = {
-    "compressions": Part("how compressors fare", _build_compressions, "source lang by metric", _INTERVAL),
+    "compressions": Part("compression quality", _build_compressions, "source lang by metric", _INTERVAL),
     "significance": Part(
-        "whether compressors differ beyond chance",
+        "significance of differences",
         _build_significance,
         "source one other metric",
         "difference? low? high? p?",
     ),
-    "examples": Part("what each round took", sentences.show_rounds),
-    "ratios": Part("how thresholds set the ratio", _build_ratios, "source threshold longest metric", "value?"),
-    "positions": Part("where in a sentence words stay", _build_positions, "source system bin", "value? n?"),
-    "human": Part("how whole compressions are to people", measures.build_human, "system metric", "mean? low? high? n?"),
-    "tests": Part("whether the measure sees what changed", measures.build_tests, "test measure metric", _INTERVAL),
-    "overlap": Part("how overlap changes it", measures.build_overlap, "measure threshold metric", _INTERVAL),
+    "examples": Part("dropped words by round", sentences.show_rounds),
+    "ratios": Part("compression ratio by threshold", _build_ratios, "source threshold longest metric", "value?"),
+    "positions": Part("kept words by position", _build_positions, "source system bin", "value? n?"),
+    "human": Part("human grades of compressions", measures.build_human, "system metric", "mean? low? high? n?"),
+    "tests": Part("agreement with labels", measures.build_tests, "test measure metric", _INTERVAL),
+    "overlap": Part("correlation by word overlap", measures.build_overlap, "measure threshold metric", _INTERVAL),
     "distributions": Part(
-        "how far edits are apart", measures.build_distributions, "test measure label quantile", "value? n?"
+        "distances of edits", measures.build_distributions, "test measure label quantile", "value? n?"
     ),
-    "explained": Part("which words tell that two sentences differ", sentences.explain_pairs),
-    "pruning": Part(
-        "whether what is dropped hangs low in the tree", _build_pruning, "system threshold metric", _INTERVAL
-    ),
-    "predicates": Part(
-        "whether words that matter are predicates", measures.build_predicates, "measure edit metric", _INTERVAL
-    ),
-    "shift": Part("what goes with the shift by context", measures.build_shift, "source other metric", _INTERVAL),
-    "shift_values": Part("how far contexts shift comments", measures.build_shift_values, "source quantile", "value?"),
+    "explained": Part("contribution of words to the distance", sentences.explain_pairs),
+    "pruning": Part("dropped words in the syntax tree", _build_pruning, "system threshold metric", _INTERVAL),
+    "predicates": Part("predicate detection", measures.build_predicates, "measure edit metric", _INTERVAL),
+    "shift": Part("correlations of the context shift", measures.build_shift, "source other metric", _INTERVAL),
+    "shift_values": Part("context shift by source", measures.build_shift_values, "source quantile", "value?"),
 }
 """In the order of the page. Systems of `positions` may be `gold`, its bins are 0 to 9; quantiles are 0 to 100; a
 threshold of `overlap` is 1 where all words are shared and below 0 where none is."""

@@ -42,11 +42,11 @@ def show_rounds(rows: Sequence[Row]) -> Section:
         count = f"{sum(n == 0 for n in rounds):,} of {len(words):,}"
         table.append([row["source"], name_system(row["system"]), staying, dropped or "–", count])
     return Section(
-        "What each round took",
-        "What a system dropped is struck through, shaded more with each round, whose number stands behind; what people "
-        f"keep is underlined where that is known. The table has the same as text.{_describe_limit(rows, 'sentences')}",
+        "Dropped words by round",
+        "Dropped words are struck through. The shade and the number after the words are the round. Words that people "
+        f"keep are underlined, if known. The table has the same text.{_describe_limit(rows, 'sentences')}",
         Markup("").join(strips),
-        ("source", "system", "what stays", "what each round took", "words"),
+        ("source", "system", "kept words", "dropped words by round", "words"),
         table,
         text_count=4,
     )
@@ -67,10 +67,10 @@ def explain_pairs(pairs: Sequence[Row]) -> Section:
             part = format_number(100 * shares[row["place"]] / total if total else None, 1)
             table.append([str(i), shorten_word(row["word"]), format_count(row["place"] + 1), *numbers, part])
     return Section(
-        "Which words tell that two sentences differ",
-        "Bars are the shares of the distance: at each word that both sentences have, how much less alike are what a "
-        "model expects there, times its weight. Words of the first sentence alone are struck through."
-        + _describe_limit(pairs, "pairs"),
+        "Contribution of words to the distance",
+        "Each bar is a word that both sentences have. Its height is its share of the distance: the divergence of the "
+        "model's predictions at this word, multiplied by the weight of the word. Words that only the first sentence "
+        "has are struck through." + _describe_limit(pairs, "pairs"),
         Markup("").join(strips),
         ("pair", "word", "place", "divergence", "weight", "% of the distance"),
         table,
@@ -85,7 +85,7 @@ def _get_values(row: Row, place: str, *names: str) -> list[Any]:
 
 
 def _describe_limit(rows: Sequence[Row], noun: str) -> str:
-    return f" {EXAMPLES} of {len(rows):,} {noun} are shown." if len(rows) > EXAMPLES else ""
+    return f" The page shows {EXAMPLES} of {len(rows):,} {noun}." if len(rows) > EXAMPLES else ""
 
 
 def shorten_word(word: str) -> str:
@@ -95,8 +95,8 @@ def shorten_word(word: str) -> str:
 
 
 _DROPPED = Markup('<del class="r{}"><span>{}</span><sub>\u2060{}</sub></del>')  # no line begins with the number
-_LEGEND = Markup('<p class="legend"><span>stays</span>{}<u>kept by people</u></p>').format(
-    Markup("").join(_DROPPED.format(n, "round", f"{n}{' and on' * (n == 5)}") for n in range(1, 6))
+_LEGEND = Markup('<p class="legend"><span>kept</span>{}<u>kept by people</u></p>').format(
+    Markup("").join(_DROPPED.format(n, "round", f"{n}{' and later' * (n == 5)}") for n in range(1, 6))
 )
 
 
@@ -113,7 +113,7 @@ def _draw_sentence(row: Row, blank: str) -> Markup:
         text = escape(blank).join(runs)
         parts.append(_DROPPED.format(min(dropped, 5), text, dropped) if dropped else text)
     staying_count = sum(n == 0 for n in rounds)
-    caption = f"{row['source']} · {name_system(row['system'])} · {staying_count} of {len(rounds)} words stay"
+    caption = f"{row['source']} · {name_system(row['system'])} · {staying_count} of {len(rounds)} words kept"
     ellipsis = " …" if len(row["words"]) > LONG else ""
     return Markup('<p class="strip" lang="{}"><small>{}</small>{}{}</p>').format(
         row["lang"], caption, escape(blank).join(parts), ellipsis

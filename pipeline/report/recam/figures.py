@@ -27,7 +27,7 @@ SUBTASKS = {"imperceptibility": 1, "nonspecificity": 2}
 MEASURES = {"mrr": "MRR", "recall_1": "R@1", "recall_5": "R@5", "recall_10": "R@10"}
 TARGET = "target"  # the reason of a token that has none
 REASONS = {
-    "not_content": "no content word", "no_score": "not known to the scorer", "no_sense": "no sense in WordNet",
+    "not_content": "not a content word", "no_score": "unknown to the scorer", "no_sense": "no sense in WordNet",
     "concrete": "too concrete", "specific": "too specific", "in_passage": "in the passage",
     "in_question": "twice in the summary", "synonym_in_passage": "synonym in the passage",
     "antonym_in_passage": "antonym in the passage", "similar_in_passage": "similar word in the passage",
@@ -110,7 +110,7 @@ def draw_funnel(frame: pl.DataFrame) -> Figure:
         axis.set_title(plot.wrap_name(name, 60), fontsize=9, loc="left")
     axes[-1].set_xlabel("% of the words and marks of the summaries")
     keys = [Patch(color=plot.PALE), Patch(**plot.HATCHED), Patch(color=plot.ACCENT)]
-    plot.draw_legend(figure, keys, ["still there", "left out here", "targets"])
+    plot.draw_legend(figure, keys, ["remaining", "dropped here", "targets"])
     return figure
 
 
@@ -142,8 +142,8 @@ def draw_audit(frame: pl.DataFrame) -> Figure:
         labels.append(f"{plot.wrap_name(subtask, 36, 2)}, n = {max(part['n']):,}")
     plot.draw_rules(axis, len(names))
     axis.set_xlim(left=max(axis.get_xlim()[0], -0.01))
-    prefix = f"the best {len(names)} of {best.height} ways not to read: " if best.height > len(names) else ""
-    note = "share of items answered right, with 95 % interval\ndashed: chance; shaded: 2 points around it"
+    prefix = f"the best {len(names)} of {best.height} baselines: " if best.height > len(names) else ""
+    note = "share of right answers, with 95 % interval\ndashed: chance; shaded: 2 points around it"
     axis.set_xlabel(prefix + note)
     plot.draw_legend(figure, keys, labels, min(len(subtasks), 2))
     return figure
@@ -175,7 +175,7 @@ def draw_retrieval(frame: pl.DataFrame) -> Figure:
         axis.set_xlim(0, max(axis.get_xlim()[1], 0.55))
     figure.supxlabel("MRR and recall at 1, 5 and 10 of the ranked candidates", fontsize=9)
     keys = [Line2D([], [], color=plot.ACCENT, marker="o", linestyle=""), Line2D([], [], **plot.STAR)]
-    plot.draw_legend(figure, keys, ["here", "printed in the paper, of its own data"])
+    plot.draw_legend(figure, keys, ["here", "printed in the paper, on its own data"])
     return figure
 
 
@@ -209,7 +209,7 @@ def draw_readers(frame: pl.DataFrame) -> Figure:
     axes[-1].set_xlabel("accuracy with 95 % interval; dashed: chance")
     keys = {"reader": plot.list_keys(1)[0]}
     if "blind" in frame.columns:
-        keys["best way not to read"] = Line2D([], [], **_BLIND)
+        keys["best baseline without the passage"] = Line2D([], [], **_BLIND)
     if parts.keys() & TABLES_6_7.keys():
         keys["the paper's GA Reader, on its own test set"] = Line2D([], [], **_PAPER)
     plot.draw_legend(figure, list(keys.values()), list(keys))
@@ -260,9 +260,9 @@ def draw_matrix(frame: pl.DataFrame) -> Figure:
             plot.write_text(axis, x, y + 0.08, f"{row['low']:.3f} to {row['high']:.3f}")
         if rows[y] == columns[x]:
             plot.frame_cell(axis, x, y, plot.ACCENT)
-            plot.write_text(axis, x, y + 0.3, "home")
+            plot.write_text(axis, x, y + 0.3, "same subtask")
         elif drop is not None:
-            plot.write_text(axis, x, y + 0.3, f"{abs(drop):.3f} {'below' if drop >= 0 else 'above'} home")
+            plot.write_text(axis, x, y + 0.3, f"{abs(drop):.3f} {'below' if drop >= 0 else 'above'} same subtask")
     axis.set_ylabel("trained on")
     axis.set_xlabel("tested on")
     axis.xaxis.set_label_position("top")

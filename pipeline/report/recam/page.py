@@ -36,14 +36,14 @@ def render(day: str, signatures: Sequence[str] = (), **frames: pl.DataFrame) -> 
         if not 0 <= label < len(options):
             raise BadInput(f"sample: expected a label below {len(options)}, found {label}")
     targets = rows["funnel"].filter(pl.col("reason").fill_null(TARGET) == TARGET) if "funnel" in rows else _NONE
-    counts = {"targets": targets, "items": rows.get("items", _NONE), "items left out": rows.get("dropped", _NONE)}
+    counts = {"targets": targets, "items": rows.get("items", _NONE), "dropped items": rows.get("dropped", _NONE)}
     if "readers" in rows and "audit" in rows:
         blind = _find_blind(rows["audit"]).select(tested_on="subtask", blind="accuracy", blind_by="baseline")
         rows["readers"] = rows["readers"].join(blind, on="tested_on", how="left")
     return sections.render(
         f"cloze questions, {day}",
         "Cloze questions on abstract words",
-        f"What the questions are made of, what they give away, and how well readers answer them (ReCAM), {day}.",
+        f"The items, the baselines that do not read, and the accuracy of the readers (ReCAM), {day}.",
         **sections.build_sections(PARTS, rows),
         counts={name: _sum_counts(frame) if frame.height else None for name, frame in counts.items()},
         signatures=signatures,
@@ -70,11 +70,11 @@ def _build_items(frame: pl.DataFrame) -> Section:
                 numbers = [sizes.get(split, 0 if origin == "here" else None) for split in splits]
                 rows.append([subtask, origin, *map(format_count, [*numbers, sum(sizes.values())])])
     return Section(
-        "How many items there are",
-        f"{format_count(_sum_counts(frame))} questions with five options each. An article is on one side of the "
-        "split only, so that no reader is tested on a passage it has seen. The paper has 12,275 (table 5).",
+        "Item counts",
+        f"The set has {format_count(_sum_counts(frame))} items with five options each. Each article is in one split "
+        "only, so no test passage is in the training data of a reader. The paper has 12,275 items (table 5).",
         "",
-        ("subtask", "where", *splits, "together"),
+        ("subtask", "where", *splits, "total"),
         rows,
         text_count=2,
     )
@@ -85,11 +85,11 @@ def _build_dropped(frame: pl.DataFrame) -> Section:
     names = [f"{reason}, {subtask}".replace("_", " ") for subtask, reason, _ in rows]
     subtask, reason, count = rows[0]
     return Section(
-        "Why items were left out",
-        f"{format_count(_sum_counts(frame))} items were dropped after their word was chosen, most often for "
-        f"{reason} ({format_count(count)} of {subtask}); every dropped item has a reason. "
-        "The paper drops items with two right options or no answer (section 3.6) and does not say how many.",
-        label_figures.draw_bars(names, [row[2] for row in rows], "items left out"),
+        "Reasons for dropped items",
+        f"The pipeline dropped {format_count(_sum_counts(frame))} items after the choice of their word, each with a "
+        f"reason. The most frequent reason is {reason} ({format_count(count)} of {subtask}). The paper drops items "
+        "with two right options or no answer (section 3.6) and does not give their number.",
+        label_figures.draw_bars(names, [row[2] for row in rows], "dropped items"),
         ("subtask", "reason", "items"),
         [[*names, format_count(number)] for *names, number in rows],
         text_count=2,
@@ -106,16 +106,16 @@ def _build_funnel(frame: pl.DataFrame) -> Section:
             share = f"{100 * count / max(total, 1):.1f}"
             rows.append([subtask, name, format_count(count), share, format_count(remaining)])
         summaries.append(
-            f"{format_count(steps['count'][-1])} of the {format_count(total)} words of the summaries can be the blank "
-            f"of an item on {subtask}"
+            f"{format_count(steps['count'][-1])} of {format_count(total)} words of the summaries are targets for "
+            f"{subtask}"
         )
     return Section(
-        "From words to questions",
-        f"{'; '.join(summaries)}. Such a word has to be abstract by its scorer (sections 3.2 and 3.3), and nothing "
-        "in the passage may give it away: no form of it, no synonym or antonym, no word that is too similar (section "
-        "3.4). Each filter sees only the words that the filters before it kept.",
+        "Selection of target words",
+        f"{'; '.join(summaries)}. A target is the word that an item leaves out. Its scorer must rate it as abstract "
+        "(sections 3.2 and 3.3). The passage must not contain a form of it, a synonym, an antonym or a word that is "
+        "too similar (section 3.4). Each filter sees only the words that the previous filters kept.",
         figures.draw_funnel(frame),
-        ("subtask", "reason", "words", "% of all", "left"),
+        ("subtask", "reason", "words", "% of all", "remaining"),
         rows,
         text_count=2,
     )
@@ -131,11 +131,11 @@ def _build_retrieval(frame: pl.DataFrame) -> Section:
         numbers = [cell for name, paper in zip(MEASURES, printed, strict=True) for cell in (row[name], paper)]
         rows.append([row["subtask"], row["reader"], *map(format_number, numbers), format_count(row["n"])])
     return Section(
-        "How well the readers that propose wrong options find the right word",
-        f"The best is {best['reader']} on {best['subtask']}, with a mean reciprocal rank of "
-        f"{format_number(best['mrr'])}. These readers rank their whole vocabulary for passages they were not trained "
-        "on; four wrong words of the top ranks become the other options (section 3.5). The paper's numbers (tables 3 "
-        "and 4) are from data that are not public.",
+        "Retrieval of the right word",
+        f"The best reader is {best['reader']} on {best['subtask']}, with a mean reciprocal rank of "
+        f"{format_number(best['mrr'])}. These readers propose the wrong options. Each ranks its whole vocabulary for "
+        "passages outside its training data, and four wrong words of the top ranks become options (section 3.5). The "
+        "paper's numbers (tables 3 and 4) are from data that are not public.",
         figures.draw_retrieval(frame),
         ("subtask", "reader", *(name for measure in MEASURES.values() for name in (measure, "paper")), "n"),
         rows,
@@ -157,12 +157,12 @@ def _build_audit(frame: pl.DataFrame) -> Section:
             numbers = map(format_number, (row["accuracy"], row["error"], row["chance"]))
             rows.append(["here", row["subtask"], row["baseline"], *numbers, format_count(row["n"])])
     return Section(
-        "What the items give away without reading",
-        f"Baselines answer without reading the passage: {'; '.join(findings)}. A reader's skill is what it reaches "
-        "above them. The best of many baselines is about two standard errors above chance even if the items give "
-        "nothing away. The paper has no such audit (errata E15).",
+        "Baselines without the passage",
+        f"These baselines do not read the passage: {'; '.join(findings)}. The skill of a reader is its accuracy above "
+        "these baselines. The best of many baselines is about two standard errors above chance even for perfect items. "
+        "The paper has no such baselines (errata E15).",
         figures.draw_audit(frame),
-        ("items", "subtask", "way", "accuracy", "standard error", "chance", "n"),
+        ("items", "subtask", "baseline", "accuracy", "standard error", "chance", "n"),
         rows,
         text_count=3,
     )
@@ -181,7 +181,9 @@ def _build_readers(frame: pl.DataFrame) -> Section:
         published = TABLES_6_7[subtask].gated if subtask in TABLES_6_7 else None
         best = part.row(0, named=True)
         blind, way = best.get("blind"), best.get("blind_by")
-        blind_text = "no baseline was measured" if blind is None else f"{way} without reading {format_number(blind)}"
+        blind_text = (
+            "no baseline was measured" if blind is None else f"{way} without the passage {format_number(blind)}"
+        )
         findings.append(f"on {subtask} the best is {best['reader']} at {format_number(best['accuracy'])}, {blind_text}")
         not_reading = "–" if blind is None else f"{format_number(blind)}\n{way}"
         for row in part.iter_rows(named=True):
@@ -189,14 +191,14 @@ def _build_readers(frame: pl.DataFrame) -> Section:
             above = format_signed(None if blind is None else row["accuracy"] - blind)
             numbers = format_interval(row, "accuracy"), format_number(CHANCE), not_reading, above
             rows.append([*names, *numbers, format_number(published), format_count(row["n"])])
-    names_of_columns = ("reader", "profile", "trained on", "tested on", "accuracy", "chance", "not reading")
+    names_of_columns = ("reader", "profile", "trained on", "tested on", "accuracy", "chance", "baseline")
     return Section(
-        "How well readers choose",
-        f"Accuracy among five options, chance {CHANCE:g}: {'; '.join(findings)}. The paper's GA Reader has 0.251 and "
-        "0.243 and its best teams 0.951 and 0.953, on the official test sets (section 4, tables 6 and 7); of people "
-        "it has no accuracy.",
+        "Reader accuracy",
+        f"Accuracy with five options, chance {CHANCE:g}: {'; '.join(findings)}. On the official test sets, the paper's "
+        "GA Reader has 0.251 and 0.243, and its best teams have 0.951 and 0.953 (section 4, tables 6 and 7). The paper "
+        "has no human accuracy.",
         figures.draw_readers(frame),
-        (*names_of_columns, "above it", "paper's GA", "n"),
+        (*names_of_columns, "above baseline", "paper's GA", "n"),
         rows,
         text_count=4,
     )
@@ -209,11 +211,11 @@ def _build_compared(frame: pl.DataFrame) -> Section:
         p_values = (format_number(row[name], 4) for name in ("p", "mcnemar"))
         rows.append([*names, format_interval(row, "difference"), *p_values, format_count(row["n"])])
     return Section(
-        "Whether one reader is better than another",
-        f"{frame.filter(pl.col('p') < 0.05).height} of {frame.height} differences have a p under 0.05; of many some do "
-        "by chance. Both readers answer the same items; articles are drawn with replacement, and p is twice the share "
-        "of samples in which the other is not behind. McNemar's exact test assumes independent items. The paper does "
-        "not compare systems this way.",
+        "Significance of differences between readers",
+        f"{frame.filter(pl.col('p') < 0.05).height} of {frame.height} differences have a p below 0.05; with many "
+        "differences, some p are below 0.05 by chance. Both readers answer the same items. The bootstrap draws "
+        "articles with replacement; p is twice the share of samples in which the worse reader is at least as good. "
+        "McNemar's exact test assumes independent items. The paper does not compare systems this way.",
         "",
         ("one", "other", "tested on", "difference", "p", "McNemar's p", "n"),
         rows,
@@ -225,8 +227,8 @@ def _build_matrix(frame: pl.DataFrame) -> Section:
     frame = _sort_rows(frame, "tested_on", "trained_on")
     drops = figures.index_drops(frame)
     findings = [
-        f"on {tested_on} a reader trained on {trained_on} is {abs(drop):.3f} {'below' if drop >= 0 else 'above'} one "
-        "trained on it"
+        f"on {tested_on}, a reader trained on {trained_on} is {abs(drop):.3f} {'below' if drop >= 0 else 'above'} a "
+        f"reader trained on {tested_on}"
         for (trained_on, tested_on), drop in drops.items()
         if drop is not None
     ]
@@ -238,12 +240,11 @@ def _build_matrix(frame: pl.DataFrame) -> Section:
         against_home = format_signed(None if drop is None else -drop)
         rows.append([*cell, format_interval(row, "accuracy"), against_home, paper, format_count(row["n"])])
     return Section(
-        "Trained on one kind of abstractness, tested on the other",
-        f"Across subtasks: {'; '.join(findings) or 'no reader was tested on the other kind'}. In the paper 29 "
-        "submissions lose between 0.002 and 0.219, and its text calls all these losses substantial (section 4.3, "
-        "tables 6 and 7).",
+        "Transfer between subtasks",
+        f"Transfer: {'; '.join(findings) or 'no reader was tested on the other subtask'}. In the paper, 29 submissions "
+        "lose between 0.002 and 0.219; its text calls all these losses substantial (section 4.3, tables 6 and 7).",
         figures.draw_matrix(frame),
-        ("trained on", "tested on", "accuracy", "against home", "in the paper", "n"),
+        ("trained on", "tested on", "accuracy", "difference to same subtask", "in the paper", "n"),
         rows,
         text_count=2,
     )
@@ -261,8 +262,8 @@ def _build_breakdown(frame: pl.DataFrame) -> Section:
                 rows.append([*names, *numbers])
     return Section(
         "Accuracy by kind of item",
-        f"Accuracy by {', '.join(kind.replace('_', ' ') for kind in kinds)}, with Wilson's intervals for which an "
-        "article counts once. Of many parts some stand out by chance. The paper has no such numbers.",
+        f"Accuracy by {', '.join(kind.replace('_', ' ') for kind in kinds)}, with Wilson's intervals that count each "
+        "article once. With many groups, some differ by chance. The paper has no such numbers.",
         figures.draw_breakdown(frame),
         ("by", "items", "trained on", "accuracy", "chance", "n"),
         rows,
@@ -277,11 +278,12 @@ def _build_quality(frame: pl.DataFrame) -> Section:
         counts = format_count(row["count"]), format_count(row["n"])
         rows.append([row["subtask"], _FLAGS.get(row["flag"], row["flag"]), *counts, share])
     return Section(
-        "What raters found wrong with items",
-        f"{format_count(_sum_counts(frame))} flags. The paper names two kinds of noise: no answer in the passage, and "
-        "several right options (section 3.6); an item may have both. Items with too few raters have no flags.",
+        "Item quality",
+        f"The items have {format_count(_sum_counts(frame))} flags. The paper names two kinds of noise: no answer in "
+        "the passage, and several right options (section 3.6). An item may have both. Items with too few raters have "
+        "no flags.",
         "",
-        ("subtask", "flag", "items", "items asked about", "share"),
+        ("subtask", "flag", "items", "rated items", "share"),
         rows,
         text_count=2,
     )
@@ -295,9 +297,9 @@ def _build_sample(frame: pl.DataFrame) -> Section:
         question = row["question"].replace(PLACEHOLDER, "____")
         rows.append([row["subtask"], question, right, ", ".join(wrong), sections.shorten(row["article"], PASSAGE)])
     return Section(
-        "Some of the items",
-        "Does the right word fit, does another word fit too, and does the passage decide? Quality control asks this "
-        "(section 3.6).",
+        "Sample items",
+        "Quality control asks three questions (section 3.6). Does the right word fit? Does another word also fit? Does "
+        "the passage decide?",
         "",
         ("subtask", "question", "right", "wrong", "passage"),
         rows,
@@ -307,21 +309,21 @@ def _build_sample(frame: pl.DataFrame) -> Section:
 
 _INTERVAL = "accuracy low? high? n"
 PARTS = {
-    "items": Part("how many items there are", _build_items, "subtask split", "count"),
-    "funnel": Part("from how many words they come", _build_funnel, "subtask reason?", "count"),
-    "dropped": Part("why items were left out", _build_dropped, "subtask reason?", "count"),
-    "retrieval": Part("how well the readers that propose wrong options find the right word", _build_retrieval,
+    "items": Part("item counts", _build_items, "subtask split", "count"),
+    "funnel": Part("selection of target words", _build_funnel, "subtask reason?", "count"),
+    "dropped": Part("reasons for dropped items", _build_dropped, "subtask reason?", "count"),
+    "retrieval": Part("retrieval of the right word", _build_retrieval,
                       "subtask reader", "mrr recall_1 recall_5 recall_10 n"),
-    "audit": Part("what the items give away without reading", _build_audit, "subtask baseline",
+    "audit": Part("baselines without the passage", _build_audit, "subtask baseline",
                   "accuracy error chance n"),
-    "readers": Part("how well readers choose", _build_readers, "reader profile? trained_on tested_on", _INTERVAL),
-    "compared": Part("whether one reader is better than another", _build_compared, "one other tested_on",
+    "readers": Part("reader accuracy", _build_readers, "reader profile? trained_on tested_on", _INTERVAL),
+    "compared": Part("significance of differences between readers", _build_compared, "one other tested_on",
                      "difference low? high? p mcnemar n"),
-    "matrix": Part("how readers do on the other kind of abstractness", _build_matrix, "trained_on tested_on",
+    "matrix": Part("transfer between subtasks", _build_matrix, "trained_on tested_on",
                    _INTERVAL),
     "breakdown": Part("accuracy by kind of item", _build_breakdown, "trained_on by group?", _INTERVAL),
-    "quality": Part("what raters found wrong with items", _build_quality, "subtask flag", "count n"),
-    "sample": Part("what items look like", _build_sample, "", "subtask question options label article"),
+    "quality": Part("item quality", _build_quality, "subtask flag", "count n"),
+    "sample": Part("sample items", _build_sample, "", "subtask question options label article"),
 }  # fmt: skip
 """In the order of the page. Reasons of the funnel are those of `examples.recam.targets`, target or null for a target;
 `quality` counts flags of the n items that raters were asked about."""

@@ -51,7 +51,7 @@ def _describe_shipped(model_id: str) -> dict[str, Any] | None:
     encoders = {name: ", ".join(head[name] for head in heads) for name in ("encoder", "encoder_revision")}
     return encoders | {
         "model_id": model_id,
-        "day": "any day: it is shipped with Undertone",
+        "day": "any day: the model ships with Undertone",
         "config": shipped.config["profile"],
         "data_hash": shipped.config["data_hash"],
         "completion_models": ["language models, for the sample"],

@@ -178,5 +178,5 @@ def test_each_commenter_has_its_curves() -> None:
     texts = words(draw("history"))
     names = ["Seq2seq", "Att", "Att-TC", "cnn relevance"]
     assert [text for text in texts if text in {*SYSTEMS, *names}] == names
-    assert "on the validation split" in texts
+    assert "validation loss" in texts
     assert count_marks(draw("history"), BLUE) == HISTORY.height + 1

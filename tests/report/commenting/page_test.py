@@ -61,12 +61,11 @@ DATA = Commenting(
     data.SYSTEM_ROWS, EXAMPLE_ROWS, NUMBERS, data.HISTORY, ERRATA, [SIGNATURE],
 )  # fmt: skip
 TITLES = {
-    "statistics": "What the corpus is made of", "categories": "What the articles are about",
-    "grades": "How good people find the comments", "kappa": "Whether people agree on the grades",
-    "correlations": "Whether metrics grade as people do", "scatter": "Metrics and grades of the same comments",
-    "sensitivity": "How grades become weights", "systems": "How commenters fare",
-    "examples": "Where metrics disagree", "numbers": "How well grades can be predicted",
-    "history": "How commenters learn", "errata": "What the paper says and what is found",
+    "statistics": "Corpus statistics", "categories": "Article categories", "grades": "Distribution of grades",
+    "kappa": "Rater agreement on grades", "correlations": "Correlation of metrics with human grades",
+    "scatter": "Metric scores and grades by comment", "sensitivity": "Sensitivity to the weights",
+    "systems": "Scores of the commenters", "examples": "Examples of metric disagreement",
+    "numbers": "Grade prediction", "history": "Training curves", "errata": "Claims of the paper",
 }  # fmt: skip
 
 
@@ -86,7 +85,7 @@ def test_every_part_is_there(html: str) -> None:
     check_sections(html, list(TITLES.values()), 7)
     assert "Not measured" not in texts(html)
     assert SIGNATURE in texts(html)
-    assert "40 graded comments 10 metrics against people 5 commenters" in texts(html)
+    assert "40 graded comments 10 metrics compared with people 5 commenters" in texts(html)
 
 
 MEANS = data.GRADES.group_by("item_id").agg(pl.col("grade").mean())["grade"]
@@ -140,7 +139,7 @@ def test_grades_on_another_scale_are_not_compared_with_the_papers() -> None:
     html = render(DAY, Commenting(grades=pl.DataFrame({"item_id": ["a", "b", "c"], "grade": [0.2, 0.9, 1.0]})))
     assert read_table(html, "grades")[0] == ["here", "3", "3", "0.70", "0.44", "–"]
     assert "mean in the paper" not in html
-    assert "Grades run from 0.2 to 1;" in texts(html)
+    assert "Grades run from 0.2 to 1." in texts(html)
 
 
 def test_correlations_stand_with_weights_and_without(html: str) -> None:
@@ -154,8 +153,8 @@ def test_correlations_stand_with_weights_and_without(html: str) -> None:
     assert rows[5][0] == "human grades"
     assert rows[5][4:7] == ["–", "–", "–"]
     assert len(rows) == 12
-    gains = "Spearman's ρ of 4 of 5 metrics (4 beyond chance; 0 fall beyond it), Pearson's r of 4 of"
-    assert f"Weights raise {gains}" in texts(html).replace("\u00a0", " ")
+    gains = "Spearman's ρ of 4 of 5 metrics (4 significantly) and lower it significantly for 0."
+    assert f"Weights raise {gains} Weights raise Pearson's r" in texts(html).replace("\u00a0", " ")
 
 
 def test_a_difference_without_an_interval_is_that_of_the_values() -> None:
@@ -164,9 +163,9 @@ def test_a_difference_without_an_interval_is_that_of_the_values() -> None:
     rows = data.CORRELATIONS.with_columns(pl.lit(None, pl.Float64).alias(name) for name in names)
     html = render(DAY, Commenting(correlations=rows))
     assert [row[6] for row in read_table(html, "correlations")][:4] == ["0.030", "0.030", "0.030", "−0.007"]
-    assert "of 4 of 5 metrics (0 beyond chance;" in texts(html)
+    assert "of 4 of 5 metrics (0 significantly)" in texts(html)
     plain = data.CORRELATIONS.filter(~pl.col("is_weighted"))
-    assert "No metric is here with weights and without" in texts(render(DAY, Commenting(correlations=plain)))
+    assert "No metric has both plain and weighted scores." in texts(render(DAY, Commenting(correlations=plain)))
 
 
 def test_weights_stand_beside_the_papers_ratios(html: str) -> None:
@@ -189,7 +188,7 @@ def test_systems_are_ranked(html: str) -> None:
     assert rows[6][2:6] == ["★ 0.373", "–", "0.298", "★ 0.373"]
     assert rows[8][:4] == ["human grades", "here", "2.800", "★ 2.900"]
     assert rows[8][7] == "–"
-    assert "4 metrics put first IR-TC (2), IR-T (1), Att (1), Att-TC (1); people put first IR-TC." in texts(html)
+    assert "first by 4 metrics: IR-TC (2), IR-T (1), Att (1), Att-TC (1). Ranked first by people: IR-TC." in texts(html)
 
 
 def test_examples_are_those_furthest_apart(html: str) -> None:
@@ -215,7 +214,7 @@ def test_what_the_paper_claims_fits_the_page() -> None:
     """The claims of `papers.commenting` go on the page as they are; for one the numbers give no answer."""
     rows = read_table(render(DAY, Commenting(errata=list_claims())), "errata")
     assert len(rows) == list_claims().height
-    assert {row[4] for row in rows} == {"yes", "no", "cannot be told"}
+    assert {row[4] for row in rows} == {"yes", "no", "undecided"}
 
 
 def test_same_rows_same_bytes(html: str) -> None:
@@ -245,7 +244,7 @@ def test_missing_numbers_are_dashes() -> None:
     html = render(DAY, Commenting(systems=systems, numbers=NUMBERS.with_columns(baseline=None)))
     assert "nan" not in texts(html)
     assert not any("★" in cell for row in read_table(html, "systems") if row[1] == "here" for cell in row)
-    assert "Nothing ranks them" in texts(html)
+    assert "No metric ranks them." in texts(html)
     assert read_table(html, "numbers")[0][5:7] == ["–", "–"]
 
 

@@ -67,12 +67,12 @@ def test_reasons_costs_and_rates_are_told() -> None:
            "cost_usd": 0.25}  # fmt: skip
     text = render(inputs({}, ask, dropped=[("collect", "clean", "empty_text", 6), ("ask", "ask", "rejected", 2)]))
     words = re.sub("<[^>]*>", " ", text)
-    assert "8 rows were left out" in words
+    assert "The steps dropped 8 rows" in words
     assert re.search(r"collect\s+clean\s+empty text\s+6\s+75.0 %", words)
     assert "took 45 seconds of work. Language models cost 0.2500 USD." in words
     assert re.search(r"ask\s+1\s+90\s+45.0\s+2\s+2.5\s+7,000 \+ 70\s+0.2500", words)
     assert re.search(r"collect\s+1\s+90\s+–\s+–\s+–\s+–\s+–", words)
-    assert "What wants a look" not in words
+    assert "Unusual steps" not in words
 
 
 def render_name(name: str) -> Page:

@@ -61,7 +61,7 @@ def test_warnings(contents: Any) -> None:
     assert "Scores in zh are an extension" in render(contents)
     assert render(contents).count('class="warn"') == 1
     contents["model"] = contents["model"] | {"completion_models": ["someone", "undertone-sample"]}
-    assert "trained on the sample shipped with Undertone: good for trying things out, not a result" in render(contents)
+    assert "learned from the sample that ships with Undertone. Its scores are a demonstration" in render(contents)
     assert render(contents).count('class="warn"') == 2
     contents["scores"] = contents["scores"].with_columns(lang=pl.lit("en"))
     contents["model"] = contents["model"] | {"completion_models": ["someone"]}

@@ -30,16 +30,16 @@ PARTS: dict[str, Any] = {
                   "values": np.array([[1, 0.6, 0.2], [0.6, 1, 0.4], [0.2, 0.4, 1]])},
 }  # fmt: skip
 TITLES = {
-    "triples": "Implicit from explicit",
-    "audit": "What the surface alone gives away",
-    "evaluations": "What the model was measured at",
-    "spaces": "Sentences of one intent in the two spaces",
-    "agreement": "How far raters agree",
-    "ablation": "Designs of the model",
-    "sensitivity": "Margins and weight of the loss",
-    "data_sets": "How implicit data sets are",
-    "diversity": "How much data sets differ within",
-    "detection": "Who notices what is meant",
+    "triples": "Separation of implicit and explicit sentences",
+    "audit": "Surface baselines",
+    "evaluations": "Model evaluation",
+    "spaces": "Sentences of one intention in the two spaces",
+    "agreement": "Rater agreement",
+    "ablation": "Ablation of the model design",
+    "sensitivity": "Sensitivity to the margins and the weight of the loss",
+    "data_sets": "Implicitness of data sets",
+    "diversity": "Diversity within data sets",
+    "detection": "Detection accuracy by implicitness",
 }
 
 
@@ -94,21 +94,22 @@ def test_numbers_are_shown(full_page: str) -> None:
     """What was measured stands in the sentences and tables, the paper's numbers beside it."""
     page_text = texts(full_page)
     for sentence in (
-        "Implicit sentences score 1.250 on average and explicit ones 0.425, positive pairs lie 0.250 apart and "
-        "negative ones 1.500; the paper has 1.296 and 0.514, 0.685 and 1.675",
+        "The mean implicitness I is 1.250 for implicit sentences and 0.425 for explicit ones. The mean pragmatic "
+        "distance ΔP is 0.250 for positive pairs and 1.500 for negative ones. The paper has 1.296 and 0.514 for I, "
+        "0.685 and 1.675 for ΔP",
         "I of implicit sentences 1.250 1.000",
-        "Over all sources together, length alone tells the implicit sentence in 0.850 of cases, the model 0.950",
+        "On all sources, length alone finds the implicit sentence in 0.850 of cases, and the model in 0.950.",
         "all 0.850 0.700 0.950 300", "esnli 0.900 0.500 0.950 120",
         "implicitness_accuracy test all length 0.952 0.850 1,204", "kendall_tau test groups:en words 0.751 0.100 20",
-        "The mean silhouette of the groups is 0.510 in the pragmatic space and 0.120 in the semantic",
-        "Two raters agree at a mean Kendall τ of 0.400", "Human 1 0.400", "Human 2 0.500", "ImpScore 0.300",
-        "no variant falls below 0.946, with the Euclidean distance none rises above 0.929",
+        "The mean silhouette of the groups is 0.510 in the pragmatic space and 0.120 in the semantic space.",
+        "The mean Kendall τ of two raters is 0.400.", "Human 1 0.400", "Human 2 0.500", "ImpScore 0.300",
+        "with the cosine for I is 0.946. The highest with the Euclidean distance is 0.929.",
         "cosine euclidean pragmatic → semantic 0.953 0.010 0.962 0.010 3 0.953 / 0.962",
         "best at γ1 = 0.5, γ2 = 0.5, α = 0.5",
         "dghsd is the most implicit (0.800), toxigen is the least implicit (0.600)",
         "dghsd implicit 1.100 0.250 0.700 0.900 1.100 1.300 1.500 3,439",
-        "Random pairs lie nearest in davidson, at a median ΔP of 0.900",
-        "bin with texts accuracy goes, for gpt from 0.900 to 0.200; for llama from 0.900 to 0.300",
+        "Random pairs of davidson have the smallest median ΔP: 0.900.",
+        "bin with texts: gpt from 0.900 to 0.200; llama from 0.900 to 0.300.",
         "gpt 0.25–0.50 0.800 0.700 0.850 1,001 51",
     ):  # fmt: skip
         assert sentence in page_text
@@ -121,7 +122,7 @@ def test_only_the_final_model_on_the_test_part(full_page: str) -> None:
     trained = render(contents(evaluations=EVALUATIONS.filter(pl.col("split") == "train")))
     assert "implicitness_accuracy train all 0.999 – 9,000" in texts(trained)
     untested = render(contents(triples=TRIPLES.filter(pl.col("split") == "train")))
-    assert "1 triples of the train part" in untested
+    assert "1 triples of the train split" in untested
 
 
 def test_the_newest_day_of_each_study_is_shown() -> None:
@@ -129,7 +130,7 @@ def test_the_newest_day_of_each_study_is_shown() -> None:
     old = DIVERSITY.with_columns(pl.col("subset").replace("davidson", "older"), day=datetime.date(2026, 11, 18))
     earlier = DATA_SETS.with_columns(day=datetime.date(2026, 11, 17))
     page_text = texts(render(contents(studies=pl.concat([old, DIVERSITY, earlier]))))
-    assert "nearest in davidson" in page_text
+    assert "Random pairs of davidson" in page_text
     assert "older" not in page_text
     assert TITLES["data_sets"] in page_text
 
@@ -172,5 +173,5 @@ def test_names_stay_text() -> None:
 def test_a_lone_variant_is_not_compared() -> None:
     """Where only one of the two metrics was trained the sentence compares nothing."""
     page_text = texts(render(contents(studies=ABLATION.head(2))))
-    assert "no variant falls below" not in page_text
+    assert "The lowest implicitness accuracy" not in page_text
     assert TITLES["ablation"] in page_text

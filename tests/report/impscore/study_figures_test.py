@@ -181,8 +181,8 @@ def test_violins_are_of_one_part() -> None:
     """Means are those of the split that is asked for, and the number of triples is said."""
     texts = words(model_figures.draw_violins(samples.TRIPLES))
     assert {"1.250", "0.450", "0.400", "0.250", "1.500"} <= set(texts)
-    assert "2 triples of the test part" in " ".join(texts)
-    assert "1 triples of the train part" in " ".join(words(model_figures.draw_violins(samples.TRIPLES, "train")))
+    assert "2 triples of the test split" in " ".join(texts)
+    assert "1 triples of the train split" in " ".join(words(model_figures.draw_violins(samples.TRIPLES, "train")))
 
 
 def test_audit_with_and_without_a_model() -> None:

@@ -49,8 +49,8 @@ def test_every_fact_is_shown() -> None:
         "zhihu en 34", "select 70,211 1,301 68,910", "release 1,301 1,234 67", "subtext 0.613 0.507 1,288",
         "other – 0.934 1,277", "specious_twice 41", "all_different 2,626", "label_studio 31,111", "file 222",
         "17 raters", "Annotations: CC BY 4.0.", "ab" * 32, *ANONYMISATION, *INTENDED_USE, *LIMITS, *HAZARDS,
-        "Row ids are random. Platform ids, user ids and times are absent", "found by searching",
-        "CSD: A Chinese Dataset for Subtext Problem", "whose ids are not published",
+        "Row ids are random. Platform ids, user ids and times are absent", "a search may find it",
+        "CSD: A Chinese Dataset for Subtext Problem", "Their ids are not published.",
     ):  # fmt: skip
         assert expected in text
 
@@ -101,7 +101,9 @@ def test_simulated_raters_are_warned_of(facts: Facts, has_warning: bool) -> None
 
 def test_nothing_deleted() -> None:
     """A part without rows says so instead of leaving its heading bare."""
-    assert "What was deleted, and why None." in read_texts(FACTS._replace(deletions=FACTS.deletions.clear()))
+    assert "Reasons for dropped comments and labels None." in read_texts(
+        FACTS._replace(deletions=FACTS.deletions.clear())
+    )
 
 
 def use_name(name: str) -> Facts:

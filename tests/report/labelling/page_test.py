@@ -84,16 +84,16 @@ def test_counts_are_shown(page: str) -> None:
     ]  # fmt: skip
     assert [row for row in expected if row not in rows] == []
     text = texts(page)
-    assert "1,234 comments fit to publish 31,333 labels that count 17 raters 1,583 fields that wait" in text
-    assert "1,583 fields of comments wait, most of them in round 1, raters" in text
+    assert "1,234 publishable comments 31,333 valid labels 17 raters 1,583 waiting fields" in text
+    assert "1,583 fields of comments wait; most wait in round 1, raters" in text
     settled = render(NO_MEASURES._replace(open=OPEN.with_columns(field_count=pl.lit(0))))
     assert "Nothing waits" in texts(settled)
 
 
 def test_agreement_is_shown_with_the_papers(page: str) -> None:
     """Each measure with its interval, the least TAE there can be, and table 2 of the paper, which has no emotion."""
-    kappas = {row[0]: row for row in tables(page)["How far raters agree beyond chance"]}
-    taes = {row[0]: row for row in tables(page)["How far raters agree by the paper's own measure"]}
+    kappas = {row[0]: row for row in tables(page)["Agreement corrected for chance"]}
+    taes = {row[0]: row for row in tables(page)["Agreement by the paper's measure (TAE)"]}
     for row in AGREEMENT.iter_rows(named=True):
         measures = {}
         for name in ("fleiss", "fleiss_four", "cohen", "krippendorff", "tae", "tae_mean_of_records"):
@@ -113,28 +113,28 @@ def test_agreement_is_shown_with_the_papers(page: str) -> None:
 def test_thresholds_are_no_verdict(page: str) -> None:
     """Both thresholds are named as the paper's, with the caution of errata E8, and no field is said to pass or fail."""
     text = texts(page)
-    assert "the 0.6 above which the paper calls reliability high" in text
-    assert "the 0.53 that the paper pairs with a κ of 0.6" in text
-    assert text.count("It is no verdict") == 2
+    assert "The paper calls reliability high if κ is above 0.6" in text
+    assert "The paper equates a TAE of 0.53 with a κ of 0.6" in text
+    assert text.count("The threshold is not a verdict") == 2
     assert "a κ between 0.39 and 0.65" in text
     assert not re.search(r"\b(pass(ed|es)?|fail(ed|s)?|un?reliable)\b", text)
 
 
 def test_predictability_is_shown_with_the_majority(page: str) -> None:
     """F1 of the SVM, of the commonest class and of the paper, with rows, classes and what was left out."""
-    assert tables(page)["Whether words alone foretell the labels"] == [
+    assert tables(page)["Label prediction from words"] == [
         ["subtext", "0.610", "0.438", "0.47", "1,234", "3", "0"],
         ["emotion", "0.350", "0.312", "–", "1,200", "9", "5"],
         ["other", "–", "–", "0.49", "7", "1", "2"],
     ]
-    assert "in subtext: 0.610 against 0.438" in texts(page)
+    assert "in subtext: F1 0.610 against 0.438" in texts(page)
     undefined = render(NO_MEASURES._replace(predictability=PREDICTABILITY.tail(1)))
     assert "No field has two classes" in texts(undefined)
 
 
 def test_classes_are_shown(page: str) -> None:
     """Every value of every field with its meaning, count and share; the sentence has the share of subtext."""
-    rows = tables(page)["How common each class is"]
+    rows = tables(page)["Class distribution"]
     expected = [[field, value, *map(format_value, numbers)] for field, value, *numbers in RATIOS.rows()]
     assert [row[:2] + row[3:] for row in rows] == expected
     assert rows[0] == ["subtext", "1", "yes", "3", "0.375"]
@@ -143,29 +143,30 @@ def test_classes_are_shown(page: str) -> None:
 
 def test_pairs_are_shown_once(page: str) -> None:
     """Each pair stands once, with all that its two rows have; the sentences have subtext beside the paper's."""
-    rows = {tuple(row[:2]): row[2:] for row in tables(page)["How far the kinds overlap"]}
+    rows = {tuple(row[:2]): row[2:] for row in tables(page)["Overlap of fields"]}
     assert len(rows) == 6 * 7 // 2
     assert rows["subtext", "sarcasm"] == ["2", "3", "2", "0.667", "1.000", "0.667"]
     overlaps = {(a, b): [*map(format_value, numbers)] for a, b, *numbers in OVERLAPS.rows()}
     for (a, b), cells in rows.items():
         *counts, overlap, jaccard = overlaps[a, b]
         assert cells == [*counts, overlap, overlaps[b, a][3], jaccard]
-    assert "a share of 0.333 has a metaphor too, of those with a metaphor 0.500 has subtext" in texts(page)
-    rows = {tuple(row[:2]): row[2:] for row in tables(page)["Which kinds go together"]}
+    assert "A share of 0.333 of the comments with subtext also has a metaphor." in texts(page)
+    assert "A share of 0.500 of the comments with a metaphor also has subtext." in texts(page)
+    rows = {tuple(row[:2]): row[2:] for row in tables(page)["Correlation of fields"]}
     for a, b, *numbers in CORRELATIONS.rows():
         assert rows[(a, b) if (a, b) in rows else (b, a)] == [*map(format_value, numbers)]
-    assert "the paper has 0.53 and 0.55" in texts(page)
+    assert "The paper has 0.53 and 0.55" in texts(page)
 
 
 def test_study_is_shown(page: str) -> None:
     """Every row of the study stands in the table; the sentence reads the curves at nine in ten."""
-    rows = tables(page)["How the measures answer to skew: simulated raters, not this project's"]
+    rows = tables(page)["Effect of skew on agreement measures (simulated raters)"]
     assert rows == [
         [str(classes), f"{rate:g}", f"{accuracy:g}", *map(format_value, numbers)]
         for classes, rate, accuracy, *numbers in STUDY.rows()
     ]
     low, high = map(format_value, STUDY.filter(classes=2, accuracy=0.9)["kappa"])
-    assert f"right in 90 % of cases and 2 classes, Cohen's κ goes from {low} to {high}" in texts(page)
+    assert f"a rater accuracy of 90 % and 2 classes, Cohen's κ ranges from {low} to {high}" in texts(page)
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +200,7 @@ def test_simulated_raters_are_named_on_top(counts: tuple[int, int]) -> None:
 def test_an_empty_project_has_a_page() -> None:
     """A project without tasks, labels and measures is shown plainly; its counts are 0."""
     html = render(EMPTY)
-    assert "0 comments fit to publish 0 labels that count 0 raters 0 fields that wait" in texts(html)
+    assert "0 publishable comments 0 valid labels 0 raters 0 waiting fields" in texts(html)
     assert "None" not in {cell for part in tables(html).values() for row in part for cell in row[2:]}
     nothing = render(NO_MEASURES)
     assert "There is nothing to show yet." in nothing
@@ -218,7 +219,7 @@ def test_null_measures_are_dashes() -> None:
     facts = FACTS._replace(agreement=clear(AGREEMENT, "tae_min"))
     html = render(INPUTS._replace(facts=facts, study=study, **frames))
     assert texts(html).count("is undefined for every field") == 2
-    assert tables(html)["How far raters agree beyond chance"][0][4:8] == ["–"] * 4
+    assert tables(html)["Agreement corrected for chance"][0][4:8] == ["–"] * 4
     assert "nan" not in texts(html)
 
 

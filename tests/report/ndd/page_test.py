@@ -95,9 +95,9 @@ DATA = Ndd(
 # fmt: on
 NAMES = [name for name in Ndd._fields if name != "signatures"]
 FRAMES = [name for name in NAMES if name not in ("examples", "explained")]
-NEWS, DAILY = "How compressors fare: news (en)", "How compressors fare: 日常 (zh)"
-ROUNDS, WORDS = "What each round took", "Which words tell that two sentences differ"
-TREE, SEEN = "Whether what is dropped hangs low in the tree", "Whether the measure sees what changed"
+NEWS, DAILY = "Compression quality: news (en)", "Compression quality: 日常 (zh)"
+ROUNDS, WORDS = "Dropped words by round", "Contribution of words to the distance"
+TREE, SEEN = "Dropped words in the syntax tree", "Agreement with labels"
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def test_every_part_is_there(page: str, page_tables: dict[str, list[list[str]]])
     assert "Not measured" not in text
     assert SIGNATURE in text
     assert "7 systems 1,150 sentences compressed 3 tests of the measure" in text
-    assert "of its own models and data" in text
+    assert "come from its own models (BERT, RoBERTa and SpanBERT) and data" in text
 
 
 @pytest.mark.parametrize(
@@ -138,9 +138,9 @@ def test_counts_are_no_result(signatures: list[str], is_warned: bool) -> None:
     html = render(DAY, Ndd(shift=SHIFT, signatures=signatures))
     alerts = [attrs for _, attrs in Page(html).elements if attrs.get("role") == "alert"]
     assert len(alerts) == is_warned
-    assert ("Mechanics only: counts of two neighbours, no result" in texts(html)) == is_warned
+    assert ("Demonstration only, no result: counts of two neighbours" in texts(html)) == is_warned
     if is_warned:
-        assert html.index("Mechanics only") < html.index("<h2")
+        assert html.index("Demonstration only") < html.index("<h2")
 
 
 def test_compressors_stand_beside_the_papers(page_tables: dict[str, list[list[str]]], page: str) -> None:
@@ -156,11 +156,10 @@ def test_compressors_stand_beside_the_papers(page_tables: dict[str, list[list[st
     assert ["SOM-NCSCM, supervised", "paper", "89.7", "0.68", "+0.00", "–", "84.0", "–"] in daily
     assert not [row for row in daily if row[0] == "ours" and row[1] == "paper"]
     text = texts(page)
-    best = "Of the systems that search NDD+SC is best, with an F1 of 65.0 % at a CR of 0.45; "
-    assert (
-        f"{best}of those that read no word Drop tail has 70.0 %; copying has 60.0 % at 1.00, and 2 of 3 systems" in text
-    )
-    assert "copying has 82.0 % at 1.00, and 0 of 2 systems have more" in text
+    assert "The best search system is NDD+SC, with an F1 of 65.0 % at a CR of 0.45." in text
+    assert "The best baseline that reads no words is Drop tail, with 70.0 %." in text
+    assert "Copying has 60.0 % at a CR of 1.00; 2 of 3 search systems have more." in text
+    assert "Copying has 82.0 % at a CR of 1.00; 0 of 2 search systems have more." in text
 
 
 def test_f1_is_drawn_against_cr(page: str) -> None:
@@ -168,7 +167,7 @@ def test_f1_is_drawn_against_cr(page: str) -> None:
     labels = words(cut_figure(page, NEWS))
     expected = ["NDD", "NDD+SC", "PPL Deleter", "Unedited", "F1 of copying", "Drop tail", "CR of the gold"]
     assert [name for name in labels if name in expected] == expected
-    assert {"CR: share of the words that stay", "F1 in %", "hollow: paper"} <= set(labels)
+    assert {"CR: share of kept words", "F1 in %", "hollow: paper"} <= set(labels)
     alone = figures.draw_compressions(COMPRESSIONS.filter(pl.col("by") == "ours"), "zh")
     assert "hollow: paper" not in words(alone)
     assert figures.draw_compressions(COMPRESSIONS.filter(pl.col("metric") == "f1_macro"), "en") == ""
@@ -201,12 +200,12 @@ def test_measures_stand_beside_table_1(page_tables: dict[str, list[list[str]]], 
     assert [row[0] for row in rows[::3]] == ["Syn–Ant", "Lemma", "Supervised"]
     assert rows[0] == ["Syn–Ant", "NDD", "0.210 0.190 to 0.230", "0.600 0.580 to 0.620", "0.191", "800"]
     assert [row[4] for row in rows[:3]] == ["0.191", "–", "0.078"]
-    assert "printed in the paper, of other models and data" in words(cut_figure(page, SEEN))
+    assert "printed in the paper, on other models and data" in words(cut_figure(page, SEEN))
 
 
 def test_thresholds_trees_predicates_and_people(page_tables: dict[str, list[list[str]]]) -> None:
     """Rows of tables 6, 7, 8 and 13 stand beside ours where the paper has such a row."""
-    ratios = page_tables["How thresholds set the ratio"]
+    ratios = page_tables["Compression ratio by threshold"]
     assert [row[1:4] for row in ratios] == [
         ["4", "5", "here"], ["4", "5", "paper"], ["1", "5", "here"], ["1", "5", "paper"], ["3", "2", "here"]
     ]  # fmt: skip
@@ -217,26 +216,26 @@ def test_thresholds_trees_predicates_and_people(page_tables: dict[str, list[list
     ]  # fmt: skip
     assert page_tables[TREE][1][3:] == ["1", "19", "20", "60", "90", "81", "66"]
     assert page_tables[TREE][0][3] == "10 8 to 12"
-    predicates = page_tables["Whether words that matter are predicates"]
+    predicates = page_tables["Predicate detection"]
     assert predicates[0][-2:] == ["53.1 / 77.0 · 62.5 / 80.8 · 48.8 / 77.1", "90"]
     assert predicates[1][:3] == ["mask", "ΔPPL", "50.0 48.0 to 52.0"]
-    people = page_tables["How whole compressions are to people"]
+    people = page_tables["Human grades of compressions"]
     assert [row[-2] for row in people] == ["4.08 / 3.62", "–"]
 
 
 def test_overlap_distributions_positions_shift_and_differences(page_tables: dict[str, list[list[str]]]) -> None:
     """Ends of figure 3 have names, quantiles are those of the middle, tenths are in percent, a tiny p says so."""
-    thresholds = [row[0] for row in page_tables["How overlap changes it: Pearson's r"]]
+    thresholds = [row[0] for row in page_tables["Correlation by word overlap: Pearson's r"]]
     assert thresholds == ["none", "> 0", "> 0.5", "> 0.9", "all"]
-    assert page_tables["How far edits are apart: NDD"] == [
+    assert page_tables["Distances of edits: NDD"] == [
         ["Lemma", "positive", "0.020", "0.100", "0.200", "0.300", "0.380", "70"],
         ["Lemma", "negative", "0.040", "0.200", "0.400", "0.600", "0.760", "70"],
     ]
-    assert page_tables["Where in a sentence words stay"][0] == ["news", "gold", *map(str, range(60, 14, -5))]
-    assert [row[-1] for row in page_tables["Whether compressors differ beyond chance"]] == ["< 0.0001", "0.0800"]
+    assert page_tables["Kept words by position"][0] == ["news", "gold", *map(str, range(60, 14, -5))]
+    assert [row[-1] for row in page_tables["Significance of differences"]] == ["< 0.0001", "0.0800"]
     shift = ["word count", "weibo", "0.400 0.380 to 0.420", "–", "500"]
-    assert page_tables["What goes with the shift by context"][1] == shift
-    assert page_tables["How far contexts shift comments"] == [["weibo", "0.025", "0.125", "0.250", "0.375", "0.475"]]
+    assert page_tables["Correlations of the context shift"][1] == shift
+    assert page_tables["Context shift by source"] == [["weibo", "0.025", "0.125", "0.250", "0.375", "0.475"]]
 
 
 def test_sentences_show_what_each_round_took(page_tables: dict[str, list[list[str]]], page: str) -> None:
@@ -249,7 +248,7 @@ def test_sentences_show_what_each_round_took(page_tables: dict[str, list[list[st
     assert '<del class="r5"><span>不少人说</span><sub>\u20607</sub></del>' in html
     assert '<u>The</u> <del class="r2"><span>old</span>' in html
     assert '<p class="strip" lang="zh">' in html
-    assert "<span>round</span><sub>\u20605 and on</sub>" in html
+    assert "<span>round</span><sub>\u20605 and later</sub>" in html
 
 
 def test_sentences_are_bounded() -> None:
@@ -259,8 +258,8 @@ def test_sentences_are_bounded() -> None:
     assert len(tables(html)[ROUNDS]) == EXAMPLES
     assert html.count('<p class="strip"') == EXAMPLES
     assert html.count('<div class="bars">') == EXAMPLES
-    assert "12 of 21 sentences are shown." in texts(html)
-    assert "12 of 18 pairs are shown." in texts(html)
+    assert "The page shows 12 of 21 sentences." in texts(html)
+    assert "The page shows 12 of 18 pairs." in texts(html)
     assert html.count("w" * 40 + "…") == 2 * LONG
     assert "w" * 41 not in html
 
@@ -320,7 +319,7 @@ def test_numbers_that_are_none_are_dashes() -> None:
     assert "nan" not in [word for svg in re.findall(r"<svg.*?</svg>", html, re.DOTALL) for word in words(svg)]
     system_rows = [row for row in tables(html)[NEWS] if row[1] == "here"]
     assert {cell for row in system_rows for cell in row[2:-1]} == {"–"}
-    assert "is best" not in texts(html)
+    assert "The best search system" not in texts(html)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ DAY = sample.DAY
 def test_the_page_shows_what_there_is(sample_corpus: Path) -> None:
     """Before anything is graded the page has the corpus; afterwards people, metrics and made-up raters named so."""
     early = Path(page.write(DAY)).read_text(encoding="utf-8")
-    assert "What the corpus is made of" in early
-    assert "Whether metrics grade as people do" not in early
+    assert "Corpus statistics" in early
+    assert "Correlation of metrics with human grades" not in early
     generated.generate(DAY, generated.HUMAN)
     for kind in grades.KINDS:
         grades.assign_tasks(kind, DAY, "simulated")
@@ -22,9 +22,9 @@ def test_the_page_shows_what_there_is(sample_corpus: Path) -> None:
     overlap.measure(DAY)
     correlations.write_correlations(DAY)
     late = Path(page.write(DAY)).read_text(encoding="utf-8")
-    assert "Whether metrics grade as people do" in late
+    assert "Correlation of metrics with human grades" in late
     assert "simulated raters" not in early
-    assert "168 comments were graded by simulated raters" in late
+    assert "simulated raters graded 168 comments" in late
 
 
 def test_an_empty_home_has_a_page(tables: Path) -> None:
@@ -40,5 +40,5 @@ def test_scorers_of_grades_and_of_upvotes_stand_apart(tables: Path) -> None:
         row = {"kind": kind, "metric": "spearman", "split": "test"}
         warehouse.overwrite("evaluations", partition, filled("evaluations", row))
     html = Path(page.write(DAY)).read_text(encoding="utf-8")
-    rows = read_tables(html)["How well grades can be predicted"]
+    rows = read_tables(html)["Grade prediction"]
     assert [row[:3] for row in rows] == [["spearman", "quality", "test"], ["spearman", "upvotes", "test"]]

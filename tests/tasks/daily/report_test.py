@@ -59,7 +59,7 @@ def test_page_of_the_shipped_model(scored: object) -> None:
     heads = shipped.config["heads"]
     for fact in (shipped.model_id, shipped.config["data_hash"], *(heads[lang]["encoder_revision"] for lang in heads)):
         assert fact in html
-    assert "it is shipped with Undertone" in html
+    assert "the model ships with Undertone" in html
     assert "undertone-sample" not in html  # a warning for models trained on the sample to try things out
 
 
@@ -69,7 +69,7 @@ def test_a_model_of_which_nothing_is_known(scored: object) -> None:
     warehouse.overwrite("scores", warehouse.make_slice(day=DAY), rows)
     html = read_page()
     assert "The table models has no row for this model" in html
-    assert "it is shipped with Undertone" not in html
+    assert "the model ships with Undertone" not in html
 
 
 def test_extremes(scored: object) -> None:

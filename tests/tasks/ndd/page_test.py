@@ -62,7 +62,7 @@ def test_a_page_of_compressions(home: Path) -> None:
     path = ndd_page.write(DAY)
     assert Path(path) == home / "reports" / f"ndd-{DAY}.html"
     text = load_page()
-    for part in ("notes", "Mechanics only: counts of two neighbours, no result.", "Not measured, so not on this page"):
+    for part in ("notes", "Demonstration only, no result: counts of two neighbours", "Not measured: "):
         assert part in text
     assert load_page() == text
     with pytest.raises(Missing):

@@ -333,9 +333,10 @@ def test_the_page_of_a_day(
     html = path.read_text(encoding="utf-8")
     assert model in html
     for title in (
-        "Implicit from explicit", "What the surface alone gives away", "Sentences of one intent in the two spaces",
-        "Designs of the model", "Margins and weight of the loss", "How implicit data sets are",
-        "How much data sets differ within", "Who notices what is meant",
+        "Separation of implicit and explicit sentences", "Surface baselines",
+        "Sentences of one intention in the two spaces", "Ablation of the model design",
+        "Sensitivity to the margins and the weight of the loss", "Implicitness of data sets",
+        "Diversity within data sets", "Detection accuracy by implicitness",
     ):  # fmt: skip
         assert html.count(f">{title}</h2>") == 1, title
     assert study_rows.publish_all(shards, DAY) == 51
