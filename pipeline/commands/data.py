@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def init() -> None:
-    """Create the catalog and the tables; add new columns to the tables of an earlier version. Safe to repeat.
+    """Create the catalog and the tables. Safe to repeat: it adds the columns that tables of an earlier version lack.
 
     Example: `undertone init`
     """
