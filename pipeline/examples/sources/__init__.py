@@ -10,9 +10,10 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.examples.sources import dialogue, hate, opinion, own
+from pipeline.examples.sources.dialogue import LUDWIG_ALTERNATIVE
 from pipeline.examples.sources.layout import Read, Source
 
-__all__ = ["SOURCES", "Read", "Source", "read", "read_own"]
+__all__ = ["LUDWIG_ALTERNATIVE", "SOURCES", "Read", "Source", "read", "read_own"]
 
 LABELS = "labels"
 GPT35 = "gpt-3.5-turbo-0125"  # the footnote of Table 6
@@ -30,7 +31,7 @@ SOURCES: dict[str, Source] = {
     "semeval_irony": Source(opinion.read_semeval_irony, "irony_en", 1_316, GPT4),
     "absa": Source(opinion.read_absa, "review_en", 933, GPT35),
     "snarks": Source(opinion.read_snarks, "sarcasm_en", 180, GPT4),
-    "r3": Source(opinion.read_r3, None, 150, LABELS),
+    "r3": Source(opinion.read_r3, None, 150, LABELS),  # "Original" in Table 6, whose text speaks of prompting (IMP-15)
     "pdtb": Source(dialogue.read_pdtb, None, 130, LABELS),
 }
 """By name, in the order of Table 6."""
