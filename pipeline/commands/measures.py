@@ -8,12 +8,18 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from pipeline import left_out, sample
+from pipeline import left_out, sample, warehouse
+from pipeline.commands.label import Raters, RatingTool, Tool
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Day, Encoding, Json, Model, check_source, tell, today
+from pipeline.commands.terminal.options import Day, Encoding, Json, Model, check_source, tell, this_run, today
 from pipeline.errors import BadInput, Missing
 from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
+
+Kind = Annotated[str, typer.Argument(help="ranking or choice.")]
+Items = Annotated[
+    Path | None, typer.Option(help="Graded groups, or choice questions, as .jsonl; by default of the shipped groups.")
+]
 
 
 def score_implicitness(
@@ -93,29 +99,111 @@ def rank(
 
 
 def agree(
-    ratings: Annotated[Path, typer.Option(help="Orders as .jsonl: rater, group, ranks (1 is the most explicit).")],
-    groups: Annotated[Path, typer.Option(help="The graded groups they ranked, as .jsonl.")],
+    ratings: Annotated[
+        Path | None,
+        typer.Option(help="Orders as .jsonl: rater, group, ranks (1 is the most explicit); by default the table's."),
+    ] = None,
+    groups: Annotated[
+        Path | None, typer.Option(help="The graded groups they ranked, as .jsonl; by default shipped test groups.")
+    ] = None,
     model: Model = None,
     figure: Annotated[Path | None, typer.Option(help="Also draw the matrix of Kendall's tau, as .svg.")] = None,
     as_json: Json = False,
 ) -> None:
     """Measure how far raters, the order of the groups and a model agree on graded groups, each with each.
 
-    Example: `undertone groups agree --ratings ratings.jsonl --groups groups.jsonl`
+    Examples: `undertone groups agree --ratings ratings.jsonl --groups groups.jsonl`; `undertone groups agree` (of
+    people's orders in the tables)
     """
     from pipeline.examples.impscore.groups import read, read_ratings
     from pipeline.report.impscore import model_figures
     from pipeline.tasks.impscore import rank as work
+    from pipeline.tasks.impscore import user_study
 
-    sentences = read(groups)
-    matrices = work.measure_agreement(sentences, read_ratings(ratings, sentences), model)
-    kendall, spearman = matrices["kendall"], matrices["spearman"]
+    sentences = read(groups) if groups else _read_default_groups()[0]
+    orders = read_ratings(ratings, sentences) if ratings else user_study.load_orders(sentences)
+    matrices = work.measure_agreement(sentences, orders, model)
+    kendall, spearman, concordance = (matrices[name] for name in ("kendall", "spearman", "concordance"))
     if figure:
+        if "set" in kendall.columns:
+            raise BadInput("--figure draws the orders of a file; give them with --ratings")
         svg = model_figures.draw_matrix(kendall["by"].to_list(), kendall.drop("by").to_numpy(), "Kendall's tau")
         figure.write_text(svg, encoding="utf-8")
-    tell(kendall, {"spearman": spearman.to_dicts()}, as_json)
+    tell(kendall, {"spearman": spearman.to_dicts(), "concordance": concordance.to_dicts()}, as_json)
     if not as_json:
         console.table(spearman, "Spearman's rho")
+        console.table(concordance, "Kendall's W")
+
+
+def rate(
+    kind: Kind,
+    items: Items = None,
+    limit: Annotated[int, typer.Option(min=1, help="Items at most; ten as in the paper by default.")] = 10,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")
+    ] = None,
+    rater: Raters = None,
+    tool: RatingTool = "files",
+    day: Day = "",
+) -> None:
+    """Have people rank graded groups, or choose the sentence that means the same (ImpScore, section 6.2).
+
+    Writes tasks, guidelines, rules for whom to recruit (appendix A.5), and a sheet for each person. Ten people get two
+    sets, each half of the items.
+
+    Examples: `undertone groups rate ranking --rater anna --rater ben`; `undertone groups rate choice --items mine.jsonl
+    --tool label_studio`
+    """
+    from pipeline.tasks.impscore import user_study
+    from pipeline.tasks.labelling import projects
+
+    rows = _read_items(kind, items)
+    folder = out or user_study.get_project(kind, rows).folder
+    projects.check_sheets(folder, rater or (), "item")  # before anything is given out
+    warehouse.create()
+    retry(partial(user_study.select, kind, rows, day or today(), limit, this_run()))
+    if tool == "label_studio":
+        console.say(f"{user_study.push(kind, rows, projects.find_studio()):,} tasks given to Label Studio")
+        return
+    console.say(f"{folder}: {user_study.export(kind, rows, folder, rater or ()):,} tasks")
+
+
+def ratings(
+    kind: Kind,
+    answers: Annotated[list[Path] | None, typer.Argument(help="Answers: sheets, or long tables.")] = None,
+    items: Items = None,
+    tool: Tool = "files",
+    model: Model = None,
+    as_json: Json = False,
+) -> None:
+    """Import people's answers and compare each person and a model with the given order, and with the paper's table 5.
+
+    Examples: `undertone groups ratings ranking anna.xlsx ben.xlsx`; `undertone groups ratings choice --tool simulated`
+    """
+    from pipeline.tasks.impscore import user_study
+    from pipeline.tasks.labelling import projects
+
+    rows = _read_items(kind, items)
+    studio = projects.find_studio() if tool == "label_studio" else None
+    retry(partial(user_study.collect, kind, rows, answers or (), tool, studio, this_run()))
+    with track("measuring") as on_progress:
+        numbers = user_study.measure(kind, rows, model, this_run(), on_progress)
+    if tool == "simulated":
+        console.say("these answers are simulated: they are no judgement of the items or the model")
+    paper = user_study.tabulate_paper(kind)
+    tell(numbers, {"paper": paper.to_dicts()}, as_json)
+    if not as_json:
+        console.table(paper, "In the paper (table 5)")
+
+
+def _read_items(kind: str, path: Path | None) -> pl.DataFrame:
+    """Read graded groups or choice questions; by default the shipped groups for tests, or questions made of them."""
+    from pipeline.examples.impscore import groups, questions
+    from pipeline.tasks.impscore.user_study import check_kind
+
+    if check_kind(kind) == "ranking":
+        return groups.read(path) if path else _read_default_groups()[0]
+    return questions.read(path) if path else questions.build_questions(_read_default_groups()[0]).drop("group")
 
 
 def choose(
@@ -132,10 +220,9 @@ def choose(
 
     Examples: `undertone groups choose`; `undertone groups choose --questions mine.jsonl --json`
     """
-    from pipeline.examples.impscore.questions import build_questions, read
     from pipeline.tasks.impscore import rank as work
 
-    rows = read(questions) if questions else build_questions(_read_default_groups()[0]).drop("group")
+    rows = _read_items("choice", questions)
     with track("choosing") as on_progress:
         answered = work.choose(rows, model, on_progress)
     if out:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import polars as pl
 import sqlalchemy as sa
 
-from pipeline import settings, warehouse
+from pipeline import settings
 from pipeline.errors import BadInput, Missing
 from pipeline.llm import client, prompt
 from pipeline.llm.batch import Provider
