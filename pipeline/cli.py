@@ -40,8 +40,8 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
         }),
         "groups": Family("Graded groups, one intent written in several ways: rank, choose, compare raters.", {
             "ask": "studies:ask_groups", "check": "studies:check_groups", "rank": "measures:rank",
-            "choose": "measures:choose", "agree": "measures:agree", "rate": "measures:rate",
-            "ratings": "measures:ratings",
+            "choose": "measures:choose", "agree": "measures:agree", "rate": "groups:rate",
+            "ratings": "groups:ratings",
         }),
         "cloze": Family("Cloze questions on abstract words: build, check, rate.", {
             "build": "recam.cloze:build", "stats": "recam.cloze:stats", "export": "recam.cloze:export",

@@ -8,18 +8,12 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from pipeline import left_out, sample, warehouse
-from pipeline.commands.label import Raters, RatingTool, Tool
+from pipeline import left_out, sample
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Day, Encoding, Json, Model, check_source, tell, this_run, today
+from pipeline.commands.terminal.options import Day, Encoding, Json, Model, check_source, tell, today
 from pipeline.errors import BadInput, Missing
 from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
-
-Kind = Annotated[str, typer.Argument(help="ranking or choice.")]
-Items = Annotated[
-    Path | None, typer.Option(help="Graded groups, or choice questions, as .jsonl; by default of the shipped groups.")
-]
 
 
 def score_implicitness(
@@ -92,7 +86,7 @@ def rank(
     from pipeline.examples.impscore.groups import read
     from pipeline.tasks.impscore import rank as work
 
-    sentences, training_groups = (read(groups), None) if groups else _read_default_groups()
+    sentences, training_groups = (read(groups), None) if groups else read_default_groups()
     with track("ranking", sentences.height) as on_progress:
         correlations = work.rank(sentences, model, on_progress, training_groups)
     tell(correlations, correlations.drop("by").row(0, named=True), as_json)
@@ -120,7 +114,7 @@ def agree(
     from pipeline.tasks.impscore import rank as work
     from pipeline.tasks.impscore import user_study
 
-    sentences = read(groups) if groups else _read_default_groups()[0]
+    sentences = read(groups) if groups else read_default_groups()[0]
     orders = read_ratings(ratings, sentences) if ratings else user_study.load_orders(sentences)
     matrices = work.measure_agreement(sentences, orders, model)
     kendall, spearman, concordance = (matrices[name] for name in ("kendall", "spearman", "concordance"))
@@ -133,77 +127,6 @@ def agree(
     if not as_json:
         console.table(spearman, "Spearman's rho")
         console.table(concordance, "Kendall's W")
-
-
-def rate(
-    kind: Kind,
-    items: Items = None,
-    limit: Annotated[int, typer.Option(min=1, help="Items at most; ten as in the paper by default.")] = 10,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")
-    ] = None,
-    rater: Raters = None,
-    tool: RatingTool = "files",
-    day: Day = "",
-) -> None:
-    """Have people rank graded groups, or choose the sentence that means the same (ImpScore, section 6.2).
-
-    Writes tasks, guidelines, rules for whom to recruit (appendix A.5), and a sheet for each person. Ten people get two
-    sets, each half of the items.
-
-    Examples: `undertone groups rate ranking --rater anna --rater ben`; `undertone groups rate choice --items mine.jsonl
-    --tool label_studio`
-    """
-    from pipeline.tasks.impscore import user_study
-    from pipeline.tasks.labelling import projects
-
-    rows = _read_items(kind, items)
-    folder = out or user_study.get_project(kind, rows).folder
-    projects.check_sheets(folder, rater or (), "item")  # before anything is given out
-    warehouse.create()
-    retry(partial(user_study.select, kind, rows, day or today(), limit, this_run()))
-    if tool == "label_studio":
-        console.say(f"{user_study.push(kind, rows, projects.find_studio()):,} tasks given to Label Studio")
-        return
-    console.say(f"{folder}: {user_study.export(kind, rows, folder, rater or ()):,} tasks")
-
-
-def ratings(
-    kind: Kind,
-    answers: Annotated[list[Path] | None, typer.Argument(help="Answers: sheets, or long tables.")] = None,
-    items: Items = None,
-    tool: Tool = "files",
-    model: Model = None,
-    as_json: Json = False,
-) -> None:
-    """Import people's answers and compare each person and a model with the given order, and with the paper's table 5.
-
-    Examples: `undertone groups ratings ranking anna.xlsx ben.xlsx`; `undertone groups ratings choice --tool simulated`
-    """
-    from pipeline.tasks.impscore import user_study
-    from pipeline.tasks.labelling import projects
-
-    rows = _read_items(kind, items)
-    studio = projects.find_studio() if tool == "label_studio" else None
-    retry(partial(user_study.collect, kind, rows, answers or (), tool, studio, this_run()))
-    with track("measuring") as on_progress:
-        numbers = user_study.measure(kind, rows, model, this_run(), on_progress)
-    if tool == "simulated":
-        console.say("these answers are simulated: they are no judgement of the items or the model")
-    paper = user_study.tabulate_paper(kind)
-    tell(numbers, {"paper": paper.to_dicts()}, as_json)
-    if not as_json:
-        console.table(paper, "In the paper (table 5)")
-
-
-def _read_items(kind: str, path: Path | None) -> pl.DataFrame:
-    """Read graded groups or choice questions; by default the shipped groups for tests, or questions made of them."""
-    from pipeline.examples.impscore import groups, questions
-    from pipeline.tasks.impscore.user_study import check_kind
-
-    if check_kind(kind) == "ranking":
-        return groups.read(path) if path else _read_default_groups()[0]
-    return questions.read(path) if path else questions.build_questions(_read_default_groups()[0]).drop("group")
 
 
 def choose(
@@ -220,9 +143,10 @@ def choose(
 
     Examples: `undertone groups choose`; `undertone groups choose --questions mine.jsonl --json`
     """
+    from pipeline.examples.impscore.questions import build_questions, read
     from pipeline.tasks.impscore import rank as work
 
-    rows = _read_items("choice", questions)
+    rows = read(questions) if questions else build_questions(read_default_groups()[0]).drop("group")
     with track("choosing") as on_progress:
         answered = work.choose(rows, model, on_progress)
     if out:
@@ -273,7 +197,7 @@ def _choose_columns(path: Path, frame: pl.DataFrame, columns: str | None) -> lis
     return names
 
 
-def _read_default_groups() -> tuple[pl.DataFrame, pl.DataFrame]:
+def read_default_groups() -> tuple[pl.DataFrame, pl.DataFrame]:
     """Read the shipped English groups that the shipped model was not trained on, and those that it was trained on."""
     from pipeline.examples.impscore import groups
 
