@@ -42,7 +42,7 @@ def table_writer(path: Path) -> files.Writer:
 
 
 def import_(
-    source: Annotated[str, typer.Argument(help="A data set of ImpScore's table 6, or a name for your own.")],
+    source: Annotated[str, typer.Argument(help="A data set of ImpScore's table 6, davidson, or a name for your own.")],
     path: Annotated[Path, typer.Argument(help="The published file or folder.")],
     day: Day = "",
     is_own: Annotated[

@@ -74,7 +74,7 @@ def find_data_sets(folder: str) -> dict[str, str]:
     root = Path(folder).expanduser()
     if not root.is_dir():
         raise BadInput(f"{root}: there is no such folder; it should hold a folder for each data set, such as toxigen/")
-    return {name: str(root / name) for name in sorted(sources.SOURCES) if (root / name).exists()}
+    return {name: str(root / name) for name in sorted(sources.READERS) if (root / name).exists()}
 
 
 def replay_cassette(day: str, path: str | None = None, run_id: str = "cli") -> list[str]:
