@@ -72,7 +72,7 @@ def ratings(
     retry(partial(user_study.collect, kind, rows, answers or (), tool, studio, this_run()))
     with track("measuring") as on_progress:
         numbers = user_study.measure(kind, rows, model, this_run(), on_progress)
-    if tool == "simulated":
+    if "simulated_1" in numbers["by"]:
         console.say("these answers are simulated: they are no judgement of the items or the model")
     paper = user_study.tabulate_paper(kind)
     tell(numbers, {"paper": paper.to_dicts()}, as_json)
