@@ -19,17 +19,9 @@ TABLE_5 = {
 }  # fmt: skip
 """Five people, then ImpScore, by set of five groups and five questions, against the given order (IMP-34)."""
 
-RECRUITING = {
-    "people": 10,
-    "people_per_set": 5,
-    "sets": 2,
-    "items_per_set": 5,
-    "pilots": 2,
-    "surveys": 10,
-    "approval": 1.0,
-}
-"""Whom to recruit: native or proficient speakers with a bachelor's degree, more than `surveys` surveys and this share
-of approved work; `pilots` try it out first (appendix A.5; IMP-38)."""
+RECRUITING = {"people": 10, "people_per_set": 5, "sets": 2, "items_per_set": 5, "pilots": 2, "surveys": 10}
+"""Whom to recruit: native or proficient speakers with a bachelor's degree, more than `surveys` surveys and all
+of their work approved; `pilots` try it out first (appendix A.5; IMP-38)."""
 
 BENCHMARKS = {
     "ishate": (31_830, 24_823), "latent_hatred": (8_189, 7_100), "sbic": (24_019, None), "dghsd": (22_175, 3_439),

@@ -97,18 +97,12 @@ def measure_agreement(
     frame has it.
     """
     if "set" in ratings.columns:
-        parts = {
-            number: measure_agreement(sentences, part.drop("set"), model, on_progress)
-            for (number,), part in ratings.partition_by("set", as_dict=True, maintain_order=True).items()
-        }
-        names = next(iter(parts.values()))
-        return {
-            name: pl.concat(
-                [part[name].select(pl.lit(number).alias("set"), pl.all()) for number, part in parts.items()],
-                how="diagonal",
-            )
-            for name in names
-        }
+        sets = [
+            {name: frame.select(pl.lit(part["set"][0]).alias("set"), pl.all()) for name, frame in frames.items()}
+            for part in ratings.partition_by("set", maintain_order=True)
+            for frames in [measure_agreement(sentences, part.drop("set"), model, on_progress)]
+        ]
+        return {name: pl.concat([frames[name] for frames in sets], how="diagonal") for name in sets[0]}
     rated = sentences.join(ratings.select("group").unique(), on="group", how="semi").sort("group", "level")
     scored = score_groups(rated, model, on_progress)
     ranks = ratings.pivot("rater", index=["group", "level"], values="rank")

@@ -21,6 +21,7 @@ from pipeline.tasks.labelling.projects import Project, Studio, Tool
 from pipeline.tasks.record import runs
 
 STEP = "user_study"
+PER_SET = RECRUITING["people_per_set"]
 COUNT = RECRUITING["sets"] * RECRUITING["items_per_set"]
 """Items that the paper gives to people, of each kind."""
 
@@ -34,28 +35,26 @@ def check_kind(kind: str) -> str:
 
 def get_project(kind: str, items: pl.DataFrame) -> Project:
     """Return the labelling project of a kind, for items of this size."""
-    _, _, form = user_study.build_tasks(kind, items)
-    name = f"{kind}_{len(next(iter(form.fields.values())).values)}"
-    return Project(name, form, lang="en", rater_count=int(RECRUITING["people_per_set"]))
+    form = user_study.build_tasks(kind, items)[2]
+    return Project(f"{kind}_{len(next(iter(form.fields.values())).values)}", form, lang="en", rater_count=PER_SET)
 
 
-def select(kind: str, items: pl.DataFrame, day: str, count: int = int(COUNT), run_id: str = "cli") -> int:
+def select(kind: str, items: pl.DataFrame, day: str, count: int = COUNT, run_id: str = "cli") -> int:
     """Select the first `count` items for people; return the task count. Earlier tasks stay."""
-    timer, project = runs.start(), get_project(kind, items)
-    tasks, _, _ = user_study.build_tasks(kind, items)
-    facts = {"source": pl.lit("groups"), "thread_id": pl.col("item_id"), "comment_id": pl.col("item_id")}
-    tasks = tasks.head(count).with_columns(**facts)
-    return projects.select(project.name, day, tasks, {"count": count}, run_id, timer)
+    timer, tasks = runs.start(), user_study.build_tasks(kind, items)[0]
+    tasks = tasks.head(count).with_columns(source=pl.lit("groups"), thread_id="item_id", comment_id="item_id")
+    return projects.select(get_project(kind, items).name, day, tasks, {"count": count}, run_id, timer)
 
 
-def read_tasks(kind: str, items: pl.DataFrame) -> pl.DataFrame:
-    """Read the tasks of these items, in the items' order, with item_id."""
-    tasks, _, _ = user_study.build_tasks(kind, items)
-    selected = projects.read_tasks(get_project(kind, items).name)
-    tasks = tasks.join(selected, on="task_id", how="semi", maintain_order="left")
-    if not tasks.height:
-        raise Missing(f"none of these items was given to people: `undertone groups rate {kind}`")
-    return tasks
+def read_tasks(kind: str, items: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, Project]:
+    """Read the tasks of these items, in the items' order, with item_id; return also their key and project."""
+    tasks, key, _ = user_study.build_tasks(kind, items)
+    project = get_project(kind, items)
+    missing = f"none of these items was given to people: `undertone groups rate {kind}`"
+    selected = projects.read_tasks(project.name, missing)
+    if not (tasks := tasks.join(selected, on="task_id", how="semi", maintain_order="left")).height:
+        raise Missing(missing)
+    return tasks, key.join(tasks, on="task_id", how="semi"), project
 
 
 def export(kind: str, items: pl.DataFrame, folder: Path, raters: Sequence[str] = ()) -> int:
@@ -64,9 +63,9 @@ def export(kind: str, items: pl.DataFrame, folder: Path, raters: Sequence[str] =
     Ten people get two sets: the first half of the items goes to every second person, as all five of a set should rate
     the same (IMP-38).
     """
-    tasks, project = read_tasks(kind, items), get_project(kind, items)
+    tasks, _, project = read_tasks(kind, items)
     projects.check_sheets(folder, raters, "item")
-    set_count = max(1, len(raters) // int(RECRUITING["people_per_set"]))
+    set_count = max(1, len(raters) // PER_SET)
     edges = [tasks.height * number // set_count for number in range(set_count + 1)]
     sets = [tasks[low:high] for low, high in pairwise(edges)]
     sheets = {rater: sets[number % set_count] for number, rater in enumerate(raters)}
@@ -77,22 +76,16 @@ def export(kind: str, items: pl.DataFrame, folder: Path, raters: Sequence[str] =
 
 def push(kind: str, items: pl.DataFrame, studio: Studio | None) -> int:
     """Push the tasks to Label Studio that it does not have yet; return their count."""
-    return projects.push(get_project(kind, items), read_tasks(kind, items), studio)
+    tasks, _, project = read_tasks(kind, items)
+    return projects.push(project, tasks, studio)
 
 
 def collect(
-    kind: str,
-    items: pl.DataFrame,
-    paths: Sequence[Path] = (),
-    tool: Tool = "files",
-    studio: Studio | None = None,
-    run_id: str = "cli",
+    kind: str, items: pl.DataFrame, paths: Sequence[Path], tool: Tool, studio: Studio | None, run_id: str
 ) -> int:
     """Add people's answers from files or from a tool to the table `labels`; return the label count."""
-    tasks, project = read_tasks(kind, items), get_project(kind, items)
-    _, key, form = user_study.build_tasks(kind, items)
-    truth = key.join(tasks, on="task_id", how="semi").select("task_id", "field", "grade")
-    simulate = partial(simulated.grade, tasks, truth=truth, form=form)
+    tasks, key, project = read_tasks(kind, items)
+    simulate = partial(simulated.grade, tasks, truth=key, form=project.form)
     fetched = projects.fetch(project, tasks, tool, simulate, paths, studio)
     return projects.add_labels(project.name, fetched.labels, run_id)
 
@@ -103,19 +96,19 @@ def load_answers(kind: str, items: pl.DataFrame, run_id: str | None = None) -> p
     Returns rater, item_id, grade, value as `label.user_study.collect_answers`, and set: from 1, of raters who answered
     the same items.
     """
-    tasks, name = read_tasks(kind, items), get_project(kind, items).name
-    _, key, form = user_study.build_tasks(kind, items)
-    labels, simulated_labels = projects.prefer_people(projects.read_labels(name))
-    answers, dropped = user_study.collect_answers(labels, key.join(tasks, on="task_id", how="semi"), form)
+    tasks, key, project = read_tasks(kind, items)
+    labels = projects.read_labels(project.name).join(tasks, on="task_id", how="semi")
+    labels, simulated_labels = projects.prefer_people(labels)
+    answers, dropped = user_study.collect_answers(labels, key, project.form)
     if not answers.height:
         raise Missing(f"no whole answer yet: `undertone groups ratings {kind} FILES`")
     if run_id is not None:
         row_key = pl.concat_str("task_id", "rater_id", "field", separator="/")
         left_out = [dropped, simulated_labels.with_columns(reason=pl.lit("simulated"))]
         dropped_rows = pl.concat([rows.select("reason", row_key=row_key) for rows in left_out])
-        projects.record_step(name, STEP, answers.height, dropped_rows, run_id)
-    item_ids = answers.group_by("rater").agg(pl.col("item_id").unique().sort().str.join("\n")).sort("rater")
-    item_ids = item_ids.with_columns(set=pl.col("item_id").rank("dense").cast(pl.Int64)).drop("item_id")
+        projects.record_step(project.name, STEP, answers.height, dropped_rows, run_id)
+    item_ids = answers.group_by("rater").agg(pl.col("item_id").unique().sort().str.join("\n"))
+    item_ids = item_ids.select("rater", set=pl.col("item_id").rank("dense").cast(pl.Int64))
     return answers.join(item_ids, on="rater").sort("set", "rater", "item_id", "grade")
 
 
@@ -126,11 +119,7 @@ def load_orders(items: pl.DataFrame) -> pl.DataFrame:
 
 
 def measure(
-    kind: str,
-    items: pl.DataFrame,
-    model: str | None = None,
-    run_id: str = "cli",
-    on_progress: OnProgress = lambda _: None,
+    kind: str, items: pl.DataFrame, model: str | None, run_id: str, on_progress: OnProgress = lambda _: None
 ) -> pl.DataFrame:
     """Measure each person and the model against the given order or the right option, by set (table 5).
 
@@ -155,12 +144,8 @@ def measure(
 
 
 def _measure_orders(answers: pl.DataFrame) -> dict[str, float]:
-    correlations = average_correlations(answers.rename({"item_id": "group", "grade": "level"}))
-    return {
-        "n": correlations.group_count,
-        "kendall_tau": correlations.kendall_tau,
-        "spearman_rho": correlations.spearman_rho,
-    }
+    correlations = average_correlations(answers.rename({"item_id": "group", "grade": "level"}))._asdict()
+    return {"n": correlations.pop("group_count"), **correlations}
 
 
 def _measure_choices(answers: pl.DataFrame) -> dict[str, float]:

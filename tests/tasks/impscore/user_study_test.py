@@ -1,6 +1,6 @@
 """Graded groups and choice questions to people and back (ImpScore, section 6; IMP-34, IMP-38)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +11,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.examples.impscore import groups, questions
 from pipeline.label import user_study as forms
 from pipeline.tasks.impscore import rank, user_study
+from pipeline.tasks.labelling.projects import Tool
 
 PEOPLE = tuple(f"p{number}" for number in range(10))
 
@@ -25,6 +26,11 @@ def items(tables: Path) -> pl.DataFrame:
 def model(tables: Path, enlist: Callable[..., str]) -> str:
     """A model with random weights on the tiny encoder."""
     return enlist("2026-11-19", 1)
+
+
+def collect(kind: str, items: pl.DataFrame, paths: Sequence[Path] = (), tool: Tool = "files") -> int:
+    """Collect answers; the label count."""
+    return user_study.collect(kind, items, paths, tool, None, "cli")
 
 
 def fill_in(folder: Path, rater: str, items: pl.DataFrame, *, is_reversed: bool = False) -> Path:
@@ -52,8 +58,11 @@ def test_two_sets_of_five_people(items: pl.DataFrame, model: str, tmp_path: Path
     assert not sheets[0] & sheets[1]
     assert (tmp_path / "hiring.md").is_file()
     paths = [fill_in(tmp_path, name, items, is_reversed=name == "p2") for name in PEOPLE]
-    assert user_study.collect("ranking", items, paths) == user_study.collect("ranking", items, paths) == 10 * 5 * 5
-    numbers = user_study.measure("ranking", items, model)
+    assert collect("ranking", items, paths) == collect("ranking", items, paths) == 10 * 5 * 5
+    others = items.with_columns(text=pl.col("text") + "!")  # items of the same size in the same project
+    user_study.select("ranking", others, sample.DAY)
+    collect("ranking", others, tool="simulated")
+    numbers = user_study.measure("ranking", items, model, "cli")
     assert numbers.group_by("set").len().sort("set").rows() == [(1, 6), (2, 6)]
     taus = {row["by"]: row["kendall_tau"] for row in numbers.to_dicts() if row["by"] != "model"}
     assert taus == {**dict.fromkeys(PEOPLE, 1.0), "p2": -1.0}
@@ -63,15 +72,15 @@ def test_two_sets_of_five_people(items: pl.DataFrame, model: str, tmp_path: Path
     assert sorted(agreement["concordance"]["kendall_w"]) == pytest.approx([0.36, 1.0])
     assert set(agreement["kendall"]["set"]) == {1, 2}
     run = warehouse.scan("runs", pl.col("step") == user_study.STEP).collect()
-    assert run["kept_count"].to_list() == [250]
+    assert run.select("kept_count", "dropped_count").rows() == [(250, 0)]
 
 
 def test_choices_have_an_interval(items: pl.DataFrame, model: str) -> None:
     """Simulated people choose; each has the share of right answers with Wilson's interval, the model too."""
     rows = questions.build_questions(items[:100]).drop("group")
     user_study.select("choice", rows, sample.DAY, 20)
-    user_study.collect("choice", rows, tool="simulated")
-    numbers = user_study.measure("choice", rows, model)
+    collect("choice", rows, tool="simulated")
+    numbers = user_study.measure("choice", rows, model, "cli")
     assert numbers["by"].to_list() == [*(f"simulated_{n}" for n in range(1, 6)), "model"]
     assert set(numbers["n"]) == {20}
     assert all(row["low"] < row["accuracy"] < row["high"] for row in numbers[:5].to_dicts())
