@@ -40,6 +40,9 @@ PARAMS = {
     "mode": Param(
         "live", enum=["live", "cache-only"], title="Mode", description="cache-only: use only answers that are paid for"
     ),
+    "prompts": optional_param(
+        "string", "Prompts", "Folder with the wording for each source, such as toxigen.md; empty: the shipped prompts"
+    ),
     "max_cost": optional_param("number", "Cost limit", "Requests stop at this cost in USD; empty: no limit", minimum=0),
     "limit": optional_param("integer", "Sentences", "Maximum number of requests for each source", minimum=1),
     "profile": Param(
@@ -82,7 +85,7 @@ def impscore() -> None:
 
         if params["cassette"]:
             pairs.replay_cassette(day, params["cassette"], run_id)
-        return asking.list_sources() if params["model"] else []
+        return asking.list_sources((), params["prompts"]) if params["model"] else []
 
     @task(map_index_template="{{ source }}")
     def answers(source: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
@@ -94,6 +97,7 @@ def impscore() -> None:
             max_cost=params["max_cost"],
             endpoint=asking.find_endpoint(*service("undertone_llm")),
             run_id=run_id,
+            prompts=params["prompts"],
         )
         return asking.ask(source, options, params["limit"], day)
 

@@ -36,10 +36,12 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
             "import": "pairs:import_", "replay": "pairs:replay", "ask": "pairs:ask", "build": "pairs:build",
             "distance": "measures:distance", "stats": "pairs:stats", "audit": "pairs:audit",
             "leakage": "pairs:leakage", "sample": "pairs:sample", "ratings": "pairs:ratings",
+            "sources": "pairs:sources",
         }),
         "groups": Family("Graded groups, one intent written in several ways: rank, choose, compare raters.", {
             "ask": "studies:ask_groups", "check": "studies:check_groups", "rank": "measures:rank",
-            "choose": "measures:choose", "agree": "measures:agree",
+            "choose": "measures:choose", "agree": "measures:agree", "rate": "groups:rate",
+            "ratings": "groups:ratings",
         }),
         "cloze": Family("Cloze questions on abstract words: build, check, rate.", {
             "build": "recam.cloze:build", "stats": "recam.cloze:stats", "export": "recam.cloze:export",

@@ -86,36 +86,47 @@ def rank(
     from pipeline.examples.impscore.groups import read
     from pipeline.tasks.impscore import rank as work
 
-    sentences, training_groups = (read(groups), None) if groups else _read_default_groups()
+    sentences, training_groups = (read(groups), None) if groups else read_default_groups()
     with track("ranking", sentences.height) as on_progress:
         correlations = work.rank(sentences, model, on_progress, training_groups)
     tell(correlations, correlations.drop("by").row(0, named=True), as_json)
 
 
 def agree(
-    ratings: Annotated[Path, typer.Option(help="Orders as .jsonl: rater, group, ranks (1 is the most explicit).")],
-    groups: Annotated[Path, typer.Option(help="The graded groups they ranked, as .jsonl.")],
+    ratings: Annotated[
+        Path | None,
+        typer.Option(help="Orders as .jsonl: rater, group, ranks (1 is the most explicit); by default the table's."),
+    ] = None,
+    groups: Annotated[
+        Path | None, typer.Option(help="The graded groups they ranked, as .jsonl; by default shipped test groups.")
+    ] = None,
     model: Model = None,
     figure: Annotated[Path | None, typer.Option(help="Also draw the matrix of Kendall's tau, as .svg.")] = None,
     as_json: Json = False,
 ) -> None:
     """Measure how far raters, the order of the groups and a model agree on graded groups, each with each.
 
-    Example: `undertone groups agree --ratings ratings.jsonl --groups groups.jsonl`
+    Examples: `undertone groups agree --ratings ratings.jsonl --groups groups.jsonl`; `undertone groups agree` (of
+    people's orders in the tables)
     """
     from pipeline.examples.impscore.groups import read, read_ratings
     from pipeline.report.impscore import model_figures
     from pipeline.tasks.impscore import rank as work
+    from pipeline.tasks.impscore import user_study
 
-    sentences = read(groups)
-    matrices = work.measure_agreement(sentences, read_ratings(ratings, sentences), model)
-    kendall, spearman = matrices["kendall"], matrices["spearman"]
+    sentences = read(groups) if groups else read_default_groups()[0]
+    orders = read_ratings(ratings, sentences) if ratings else user_study.load_orders(sentences)
+    matrices = work.measure_agreement(sentences, orders, model)
+    kendall, spearman, concordance = (matrices[name] for name in ("kendall", "spearman", "concordance"))
     if figure:
+        if "set" in kendall.columns:
+            raise BadInput("--figure draws the orders of a file; give them with --ratings")
         svg = model_figures.draw_matrix(kendall["by"].to_list(), kendall.drop("by").to_numpy(), "Kendall's tau")
         figure.write_text(svg, encoding="utf-8")
-    tell(kendall, {"spearman": spearman.to_dicts()}, as_json)
+    tell(kendall, {"spearman": spearman.to_dicts(), "concordance": concordance.to_dicts()}, as_json)
     if not as_json:
         console.table(spearman, "Spearman's rho")
+        console.table(concordance, "Kendall's W")
 
 
 def choose(
@@ -135,7 +146,7 @@ def choose(
     from pipeline.examples.impscore.questions import build_questions, read
     from pipeline.tasks.impscore import rank as work
 
-    rows = read(questions) if questions else build_questions(_read_default_groups()[0]).drop("group")
+    rows = read(questions) if questions else build_questions(read_default_groups()[0]).drop("group")
     with track("choosing") as on_progress:
         answered = work.choose(rows, model, on_progress)
     if out:
@@ -186,7 +197,7 @@ def _choose_columns(path: Path, frame: pl.DataFrame, columns: str | None) -> lis
     return names
 
 
-def _read_default_groups() -> tuple[pl.DataFrame, pl.DataFrame]:
+def read_default_groups() -> tuple[pl.DataFrame, pl.DataFrame]:
     """Read the shipped English groups that the shipped model was not trained on, and those that it was trained on."""
     from pipeline.examples.impscore import groups
 

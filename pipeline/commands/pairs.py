@@ -42,7 +42,7 @@ def table_writer(path: Path) -> files.Writer:
 
 
 def import_(
-    source: Annotated[str, typer.Argument(help="A data set of ImpScore's table 6, or a name for your own.")],
+    source: Annotated[str, typer.Argument(help="A data set of ImpScore's table 6, davidson, or a name for your own.")],
     path: Annotated[Path, typer.Argument(help="The published file or folder.")],
     day: Day = "",
     is_own: Annotated[
@@ -89,6 +89,9 @@ def ask(
     max_cost: MaxCost = None,
     concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at most.")] = 16,
     batch: Annotated[bool, typer.Option("--batch", help="Hand over to the provider's batch API, or collect.")] = False,
+    prompts: Annotated[
+        Path | None, typer.Option(help="Folder with the wording for each source, such as toxigen.md; ours by default.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Ask a language model for the explicit forms that data sets lack. An answer is paid for once.
@@ -96,13 +99,15 @@ def ask(
     Any server of OpenAI's shape: UNDERTONE_LLM_URL is its address, UNDERTONE_LLM_KEY its key.
 
     Examples: `undertone pairs ask --llm gpt-4o-mini --source toxigen --dry-run`;
-    `undertone pairs ask --llm gpt-4o-mini --max-cost 5`
+    `undertone pairs ask --llm gpt-4o --source snarks --prompts paper/ --max-cost 5`
     """
     from pipeline.tasks import asking
 
     options, summary = build_options(llm, max_cost, cache_only)
-    options = options._replace(revision=revision, params=_parse_params(params), concurrency=concurrency)
-    sources = asking.list_sources(source or ())
+    options = options._replace(
+        revision=revision, params=_parse_params(params), concurrency=concurrency, prompts=prompts
+    )
+    sources = asking.list_sources(source or (), prompts)
     if dry_run:
         show(pl.DataFrame([asking.estimate(sources, options, limit, batch=batch)._asdict()]), as_json)
         return
@@ -177,6 +182,19 @@ def stats(pairs: Pairs = None, as_json: Json = False) -> None:
     from pipeline.examples.impscore import pairs as examples
 
     show(examples.compute_statistics(load_pairs(pairs)), as_json)
+
+
+def sources(as_json: Json = False) -> None:
+    """The data sets of ImpScore's table 6: who writes explicit forms, and prompts and pairs, expected and found.
+
+    Example: `undertone pairs sources`
+    """
+    from pipeline.tasks.impscore import pairs as work
+
+    show(work.compare_with_table_6(), as_json)
+    if not as_json:
+        console.say("r3 is read by its labels: table 6 lists it as original, but speaks of prompting")
+        console.say("ludwig has labels too; a model is asked only with `undertone pairs ask --source ludwig`")
 
 
 def audit(

@@ -147,10 +147,10 @@ def grade(
             of comments (AAC-10), and as of table 13 of compressions (NDD-36).
         form: what is graded: the values of each field are whole numbers without a gap, in their order.
     """
-    true_grades = {
-        name: grades.astype(int) for name, grades in _draw_true_values(tasks["task_id"], "grade", form).items()
-    }
-    if truth is not None:
+    if truth is None:
+        true_values = _draw_true_values(tasks["task_id"], "grade", form)
+        true_grades = {name: grades.astype(int) for name, grades in true_values.items()}
+    else:
         truth_by_task = tasks.select("task_id").join(truth, on="task_id", maintain_order="left")
         true_grades = {field: truth_by_task.filter(field=field)["grade"].to_numpy() for field in form.fields}
     parts = [pl.DataFrame(schema=_LONG)]

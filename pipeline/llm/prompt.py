@@ -1,11 +1,13 @@
 """Prompts: texts in files, one a task and language, each with a version that is stored with its answers.
 
 They are in our own words, not the papers' (IMP-16); those in Chinese are an extension, since ImpScore is English only
-(X-07). To reproduce a paper, write its exact wording into files of the same names in a folder of your own.
+(X-07). To reproduce a paper, write its exact wording into a folder of your own: into files of the same names, or of the
+names of the sources that are asked about, as ImpScore has a prompt for each of eight sources.
 """
 
 import hashlib
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -25,18 +27,38 @@ class Prompt(NamedTuple):
 
 
 @cache
-def load(name: str, folder: Path | None = None) -> Prompt:
-    """Load a prompt by the name of its file without `.md`, once a process; files of `folder` take precedence.
+def load(name: str, folder: Path | None = None, source: str | None = None) -> Prompt:
+    """Load a prompt by the name of its file without `.md`, once a process.
+
+    Files of `folder` take precedence; among them that of the source, such as `toxigen.md`, whose texts are asked about.
 
     Raises:
         BadInput: there is no such folder or prompt, or its file is empty, not UTF-8 or cannot be read.
     """
     folders = [FOLDER] if folder is None else [_check_folder(folder), FOLDER]
-    for candidate in folders if _NAME.fullmatch(name) else []:
-        if text := _read(candidate / f"{name}.md"):
+    paths = [candidate / f"{name}.md" for candidate in folders if _NAME.fullmatch(name)]
+    if folder and source:
+        paths.insert(0, folder / f"{source}.md")
+    for path in paths:
+        if text := _read(path):
             return Prompt(name, text, hashlib.sha256(text.encode()).hexdigest()[:12])
     names = sorted({path.stem for candidate in folders for path in candidate.glob("*.md")})
     raise BadInput(f"no prompt {name!r}; there are {', '.join(names)}")
+
+
+def check_sources(folder: Path, prompts: Iterable[tuple[str, str]]) -> None:
+    """Check that a folder has a file for each pair of a source and its prompt: of the name of the one or the other.
+
+    Raises:
+        BadInput: there is no such folder, or files are missing, which it names.
+    """
+    _check_folder(folder)
+    missing = [source for source, name in prompts if not any((folder / f"{n}.md").exists() for n in (source, name))]
+    if missing:
+        files = ", ".join(f"{source}.md" for source in missing)
+        raise BadInput(
+            f"{str(folder)!r}: no {files}; expected a file with the prompt of each source that is asked about"
+        )
 
 
 def _check_folder(folder: Path) -> Path:
@@ -46,7 +68,7 @@ def _check_folder(folder: Path) -> Path:
     except OSError as why:
         raise BadInput(f"{str(folder)!r}: cannot be read: {why.strerror}") from why
     if not is_folder:
-        raise BadInput(f"{str(folder)!r}: there is no such folder of prompts; see UNDERTONE_LLM_PROMPTS")
+        raise BadInput(f"{str(folder)!r}: there is no such folder of prompts; check --prompts or UNDERTONE_LLM_PROMPTS")
     return folder
 
 
@@ -65,6 +87,6 @@ def _read(path: Path) -> str | None:
     return text
 
 
-def build_messages(text: str, name: str, folder: Path | None = None) -> list[dict[str, str]]:
+def build_messages(text: str, name: str, folder: Path | None = None, source: str | None = None) -> list[dict[str, str]]:
     """Build the prompt as the system's message and the text as the user's: a message of its own, never spliced in."""
-    return [{"role": "system", "content": load(name, folder).text}, {"role": "user", "content": text}]
+    return [{"role": "system", "content": load(name, folder, source).text}, {"role": "user", "content": text}]

@@ -1,4 +1,4 @@
-"""What the paper on ImpScore prints (section 5.3, table 2)."""
+"""What the paper on ImpScore prints (sections 5.3, 6.3 and 7.1, tables 2 and 5, appendix A.5)."""
 
 from itertools import product
 
@@ -10,3 +10,21 @@ _PRINTED = [
 ]  # fmt: skip
 TABLE_2 = dict(zip(((*both, space) for both, space in product(METRICS, SPACES)), _PRINTED, strict=True))
 """Implicitness and pragmatics accuracy by metric of I, metric of ΔP and space, as the paper has them (IMP-29)."""
+
+TABLE_5 = {
+    1: {"kendall_tau": (0.53, 0.93, 0.93, 0.73, 0.93, 0.73), "spearman_rho": (0.64, 0.96, 0.96, 0.80, 0.96, 0.80),
+        "accuracy": (0.80, 0.80, 0.80, 0.80, 0.80, 0.80)},
+    2: {"kendall_tau": (0.80, 0.73, 0.93, 0.67, 1.00, 0.80), "spearman_rho": (0.88, 0.72, 0.96, 0.80, 1.00, 0.88),
+        "accuracy": (1.00, 1.00, 0.80, 0.60, 1.00, 1.00)},
+}  # fmt: skip
+"""Five people, then ImpScore, by set of five groups and five questions, against the given order (IMP-34)."""
+
+RECRUITING = {"people": 10, "people_per_set": 5, "sets": 2, "items_per_set": 5, "pilots": 2, "surveys": 10}
+"""Whom to recruit: native or proficient speakers with a bachelor's degree, more than `surveys` surveys and all
+of their work approved; `pilots` try it out first (appendix A.5; IMP-38)."""
+
+BENCHMARKS = {
+    "ishate": (31_830, 24_823), "latent_hatred": (8_189, 7_100), "sbic": (24_019, None), "dghsd": (22_175, 3_439),
+    "toxigen": (125_672, 125_672), "davidson": (20_620, None),
+}  # fmt: skip
+"""Problematic texts of section 7.1, and the implicit ones among them, by source (IMP-40)."""

@@ -5,12 +5,13 @@ The ledger pays for each answer once; answers are written to `completions`.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import polars as pl
 import sqlalchemy as sa
 
-from pipeline import settings, warehouse
+from pipeline import settings
 from pipeline.errors import BadInput, Missing
 from pipeline.llm import client, prompt
 from pipeline.llm.batch import Provider
@@ -46,6 +47,7 @@ class Options(NamedTuple):
     endpoint: Endpoint | None = None
     summary: Summary | None = None
     run_id: str = "cli"
+    prompts: str | Path | None = None  # folder with a prompt for each source; by default that of the settings
     on_progress: Callable[[int], None] = lambda _: None  # called with the number of requests that were settled
 
 
@@ -60,27 +62,36 @@ def find_endpoint(base_url: str | None = None, key: str | None = None) -> Endpoi
     return Endpoint(uri, secret) if uri or secret else None
 
 
-def list_sources(sources: Sequence[str] = ()) -> list[str]:
-    """List the sources, among the given or all, that have sentences with a prompt."""
-    rows = warehouse.scan("sentences", pl.col("prompt").is_not_null()).select(pl.col("source").unique().sort())
-    available = rows.collect()["source"].to_list()
-    if unknown := sorted(set(sources) - set(available)):
-        raise BadInput(f"nothing to ask about {', '.join(unknown)}; there is {', '.join(available) or 'no source'}")
-    return [source for source in available if not sources or source in sources]
+def list_sources(sources: Sequence[str] = (), prompts: str | Path | None = None) -> list[str]:
+    """List the sources, among the given or all, that have sentences with a prompt.
+
+    A source with an alternative to its labels (LUDWIG) is listed only if it is among the given.
+
+    Raises:
+        BadInput: a given source has nothing to ask about, or the folder `prompts` lacks the prompt of a source.
+    """
+    rows = pairs.scan_questions().select("source", "prompt", "is_alternative").unique().sort("source").collect()
+    if unknown := sorted(set(sources) - set(rows["source"])):
+        available = ", ".join(rows["source"].unique().sort()) or "no source"
+        raise BadInput(f"nothing to ask about {', '.join(unknown)}; there is {available}")
+    rows = rows.filter(pl.col("source").is_in(sources) if sources else ~pl.col("is_alternative"))
+    if prompts:
+        prompt.check_sources(Path(prompts).expanduser(), rows.select("source", "prompt").iter_rows())
+    return rows["source"].unique().sort().to_list()
 
 
 def _build_requests(source: str, options: Options, limit: int | None) -> dict[str, Request]:
     """Build the requests for the explicit forms of a source, by sentence, in the order of their ids."""
-    has_prompt = (pl.col("source") == source) & pl.col("prompt").is_not_null()
-    rows = warehouse.scan("sentences", has_prompt).sort("item_id").select("text", "prompt").collect()
+    rows = pairs.scan_questions().filter(pl.col("source") == source).sort("item_id").select("text", "prompt").collect()
     rows = rows.unique("text", keep="first", maintain_order=True).head(limit or rows.height)
-    return {text: build_request(name, text, options) for text, name in rows.iter_rows()}
+    return {text: build_request(name, text, options, source) for text, name in rows.iter_rows()}
 
 
-def build_request(name: str, text: str, options: Options) -> Request:
-    """Build the request of a prompt about a text."""
-    folder = settings.llm_prompts()
-    messages, version = prompt.build_messages(text, name, folder), prompt.load(name, folder).version
+def build_request(name: str, text: str, options: Options, source: str | None = None) -> Request:
+    """Build the request of a prompt about a text, perhaps of a source with a prompt of its own."""
+    folder = Path(options.prompts).expanduser() if options.prompts else settings.llm_prompts()
+    loading = (name, folder, source)
+    messages, version = prompt.build_messages(text, *loading), prompt.load(*loading).version
     return Request(options.model, messages, name, version, dict(options.params), revision=options.revision)
 
 

@@ -139,3 +139,21 @@ def test_bad_files_are_named(
     error = " ".join(result.err.split())
     assert f"mine.jsonl{message if message.startswith(',') else ''}" in error
     assert message in error
+
+
+def test_people_rank_groups(run: Run, tables: Path, model_dir: Path, tmp_path: Path) -> None:
+    """`groups rate` writes sheets and guides; `groups ratings` and `groups agree` compare people with a model."""
+    path, out, words = tmp_path / "g.jsonl", tmp_path / "out", ("--model", model_dir, "--json")
+    lines = [{"group": str(n), "sentences": [f"a{n}", f"bb{n}", f"ccc{n}"]} for n in range(3)]
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    assert run("groups", "agree", "--groups", path).code == 4
+    assert run("groups", "rate", "ranking", "--items", path, "--rater", "anna", "--rater", "ben", "-o", out).code == 0
+    assert {file.name for file in out.iterdir()} == {
+        "anna.xlsx", "ben.xlsx", "guidelines.md", "hiring.md", "tasks.jsonl"
+    }  # fmt: skip
+    result = json.loads(run("groups", "ratings", "ranking", "--items", path, "--tool", "simulated", *words).out)
+    assert [row["by"] for row in result["rows"]][-2:] == ["simulated_5", "model"]
+    assert len(result["paper"]) == 12
+    agreement = json.loads(run("groups", "agree", "--groups", path, *words).out)
+    assert agreement["concordance"][0]["raters"] == 5
+    assert run("groups", "rate", "grading").code == 2

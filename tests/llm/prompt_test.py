@@ -94,6 +94,21 @@ def test_a_folder_takes_precedence(tmp_path: Path) -> None:
         prompt.load("none", tmp_path)
 
 
+def test_each_source_has_its_wording(tmp_path: Path) -> None:
+    """The file of a source goes before that of its prompt; sources without either are named (IMP-16)."""
+    (tmp_path / "hate_en.md").write_text("For all.", encoding="utf-8")
+    (tmp_path / "toxigen.md").write_text("For ToxiGEN.", encoding="utf-8")
+    texts = {source: prompt.load("hate_en", tmp_path, source).text for source in ("toxigen", "dghsd")}
+    assert texts == {"toxigen": "For ToxiGEN.", "dghsd": "For all."}
+    assert prompt.load("review_en", tmp_path, "absa") == prompt.load("review_en")
+    questions = [("toxigen", "hate_en"), ("dghsd", "hate_en"), ("absa", "review_en"), ("snarks", "sarcasm_en")]
+    with pytest.raises(BadInput, match=rf"^{re.escape(repr(str(tmp_path)))}: no absa\.md, snarks\.md; expected a file"):
+        prompt.check_sources(tmp_path, questions)
+    prompt.check_sources(tmp_path, questions[:2])
+    with pytest.raises(BadInput, match="there is no such folder of prompts; check --prompts"):
+        prompt.check_sources(tmp_path / "none", [])
+
+
 @pytest.mark.parametrize(
     ("content", "message"), [(b" \n", "the prompt is empty"), ("提示".encode("gb18030"), "not UTF-8")]
 )

@@ -146,6 +146,32 @@ def test_sources_to_ask_about(server: Server, sentences: str) -> None:
         asking.list_sources(["yours"])
 
 
+def test_a_source_is_asked_in_the_words_of_a_folder(server: Server, sentences: str, tmp_path: Path) -> None:
+    """The folder's file of the source is sent as it stands; without one nothing is sent (IMP-16)."""
+    (folder := tmp_path / "paper").mkdir()
+    with pytest.raises(BadInput, match=r"paper': no mine\.md; expected a file with the prompt of each source"):
+        asking.list_sources((), folder)
+    (folder / "mine.md").write_text("The paper's words.\n", encoding="utf-8")
+    assert asking.list_sources((), str(folder)) == ["mine"]
+    asking.ask("mine", build_options(server, prompts=str(folder)))
+    assert {request["messages"][0]["content"] for request in server.requests} == {"The paper's words."}
+    assert completions().select("prompt", "prompt_version").unique().rows()[0][0] == "explicit_en"
+    assert pairs.build("mine", DAY) == 3
+
+
+def test_ludwig_is_asked_about_by_name(tables: Path, tmp_path: Path) -> None:
+    """Labels have LUDWIG's explicit forms, so that only its name has a model asked; table 6 counts it (IMP-15)."""
+    path = tmp_path / "ludwig.csv"
+    path.write_text("Context utterance,Response utterance,Implicature\nTea?,It is late.,No.\n", encoding="utf-8")
+    pairs.import_sentences("ludwig", str(path), DAY)
+    assert (asking.list_sources(), asking.list_sources(["ludwig"])) == ([], ["ludwig"])
+    assert asking.estimate(["ludwig"], asking.Options("small-model"))[0] == 1
+    counts = pairs.compare_with_table_6()
+    assert counts.filter(source="ludwig").row(0)[1:] == ("gpt-3.5-turbo-0125", "dialogue_en", 718, 1, 718, 0)
+    assert counts.row(-1) == ("all", None, None, 35_358, 1, 56_290, 0)  # 33,862 and 1,496; table 6
+    assert counts.drop_nulls("prompt").height == 8
+
+
 def test_no_service_to_ask(tables: Path, sentences: str) -> None:
     """Without an address or a key asking is Missing and names the settings; nothing is written."""
     assert asking.find_endpoint() is None

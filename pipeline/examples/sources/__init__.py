@@ -10,9 +10,10 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.examples.sources import dialogue, hate, opinion, own
+from pipeline.examples.sources.dialogue import LUDWIG_ALTERNATIVE
 from pipeline.examples.sources.layout import Read, Source
 
-__all__ = ["SOURCES", "Read", "Source", "read", "read_own"]
+__all__ = ["LUDWIG_ALTERNATIVE", "READERS", "SOURCES", "Read", "Source", "read", "read_own"]
 
 LABELS = "labels"
 GPT35 = "gpt-3.5-turbo-0125"  # the footnote of Table 6
@@ -30,22 +31,24 @@ SOURCES: dict[str, Source] = {
     "semeval_irony": Source(opinion.read_semeval_irony, "irony_en", 1_316, GPT4),
     "absa": Source(opinion.read_absa, "review_en", 933, GPT35),
     "snarks": Source(opinion.read_snarks, "sarcasm_en", 180, GPT4),
-    "r3": Source(opinion.read_r3, None, 150, LABELS),
+    "r3": Source(opinion.read_r3, None, 150, LABELS),  # "Original" in Table 6, whose text speaks of prompting (IMP-15)
     "pdtb": Source(dialogue.read_pdtb, None, 130, LABELS),
 }
 """By name, in the order of Table 6."""
+READERS = {name: source.read for name, source in SOURCES.items()} | {"davidson": hate.read_davidson}
+"""Of these and of Davidson, whose implicitness is measured (section 7.1), and of which no pair is built."""
 
 
 def read(name: str, path: Path, keep: pl.Expr | None = None) -> Read:
-    """Read the sentences of one of the thirteen from its published file or folder.
+    """Read the sentences of one of the `READERS` from its published file or folder.
 
     Sentences that do not fulfil `keep`, a condition on the columns of the result, are dropped as `filtered`: for pairs
     that differ in entailment but not in implicitness (IMP-18). BadInput for an unknown name, absent files, or a fault
     in the layout, with file, line and field.
     """
-    if name not in SOURCES:
-        raise BadInput(f"there is no source {name!r}; expected one of {', '.join(SOURCES)}")
-    return _check(name, SOURCES[name].read(path), keep)
+    if name not in READERS:
+        raise BadInput(f"there is no source {name!r}; expected one of {', '.join(READERS)}")
+    return _check(name, READERS[name](path), keep)
 
 
 def read_own(path: Path, keep: pl.Expr | None = None) -> Read:

@@ -10,7 +10,7 @@ from pipeline.examples.sources.layout import Read, choose_first, clean, finish, 
 PROMPT = "dialogue_en"
 LUDWIG_ALTERNATIVE = PROMPT
 """LUDWIG's explicit forms are read from its labels, as Table 6 describes them; its column "Generation" and Table 7
-show forms written by GPT-3.5. For those, set `explicit` to null and `prompt` to this."""
+show forms written by GPT-3.5. For those, ask about LUDWIG by name, with this prompt."""
 
 _UTTERANCES = {"context": ("Context utterance", "context"), "response": ("Response utterance", "response")}
 

@@ -1,4 +1,4 @@
-"""Hate speech: ToxiGen, Latent Hatred, DGHSD, ISHate and SBIC (ImpScore, table 6)."""
+"""Hate speech: ToxiGen, Latent Hatred, DGHSD, ISHate and SBIC (ImpScore, table 6), and Davidson (section 7.1)."""
 
 import ast
 import re
@@ -141,3 +141,13 @@ def read_sbic(path: Path) -> Read:
         "same_row": pl.col("label").is_not_null() & pl.col("is_repeated"),
     }
     return finish(rows.select(*PLACE, "text", "label", explicit=explicit, reason=choose_first(faults)))
+
+
+def read_davidson(path: Path) -> Read:
+    """Read the tweets of Davidson et al. (2017): `tweet`, and `class`: 0 hate, 1 offensive language, 2 neither.
+
+    A lexicon found them, so hate and offensive language count as explicit.
+    """
+    rows = read_table(find_files(path, "labeled_data*.csv", "*.csv"), {"text": ("tweet",), "class": ("class",)})
+    label = map_labels(rows, "class", {"0": "explicit", "1": "explicit", "2": "neither"})
+    return finish(rows.with_columns(label=label), entities=True)

@@ -10,6 +10,7 @@ from pipeline.llm.request import MODERATION, Request, dump_json
 
 OUTPUT_TOKENS = 2_048  # a sentence or two, and the thinking that some models put before it
 OUTPUT_TOKENS_OF = {"graded": 4_096, "recover": 4_096}  # by prompt, without its language: several sentences
+LLAMA_VERDICT = 3  # of a Llama that is asked for yes or no (ImpScore, figure 15)
 ANSWER_BYTES = 4_000_000  # of one answer; the rest is not read
 FILE_BYTES = 2_000_000_000  # of a batch's file, which goes to the disk
 FILE_SECONDS = 3_600.0  # that a batch's file may take up or down
@@ -42,7 +43,10 @@ def limit_output(request: Request, output_tokens: int | None = None) -> int:
     """Return the output tokens of a request: its own limit, else `output_tokens`, else the limit of its prompt."""
     if own_limits := check_params(request):
         return max(own_limits)
-    return output_tokens or OUTPUT_TOKENS_OF.get(request.prompt.rpartition("_")[0], OUTPUT_TOKENS)
+    question = request.prompt.rpartition("_")[0]
+    if question == "problematic" and "llama" in request.model.lower():
+        return output_tokens or LLAMA_VERDICT
+    return output_tokens or OUTPUT_TOKENS_OF.get(question, OUTPUT_TOKENS)
 
 
 def check_params(request: Request) -> list[int]:

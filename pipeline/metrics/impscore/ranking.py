@@ -30,6 +30,19 @@ def spearman_rho(gold: Sequence[float], scores: Sequence[float]) -> float:
     return float(stats.spearmanr(gold, scores).statistic)
 
 
+def kendall_w(ratings: npt.NDArray[np.floating]) -> float:
+    """Compute Kendall's W of raters [raters, groups, items], corrected for ties, as the mean over groups.
+
+    1 where all raters give one order, 0 where their rank sums are equal; a group in which no rater sees a difference
+    counts 0.
+    """
+    ranks = stats.rankdata(ratings, axis=2)
+    rater_count, _, size = ranks.shape
+    spread = ((ranks.sum(axis=0) - rater_count * (size + 1) / 2) ** 2).sum(axis=1)
+    most = rater_count * ((ranks - (size + 1) / 2) ** 2).sum(axis=(0, 2))  # what it is where all orders are one
+    return float(np.divide(spread, most, out=np.zeros_like(spread), where=most > 0).mean())
+
+
 class Correlations(NamedTuple):
     """Means over groups."""
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.papers.impscore import BENCHMARKS
 from pipeline.report.sections import format_count, format_number
 
 IMPLICIT = ":implicit"  # ends the subset that is the implicit part of a data set
@@ -37,6 +38,12 @@ def average_runs(studies: pl.DataFrame, study: str) -> pl.DataFrame:
 def pivot_metrics(studies: pl.DataFrame, study: str) -> pl.DataFrame:
     """Return a row for each subset: subset, row_count and its metrics as columns."""
     return average_runs(studies, study).pivot("metric", index=["subset", "row_count"], values="value").sort("subset")
+
+
+def find_paper_count(column: str) -> pl.Expr:
+    """Find the paper's count of a subset: a source's problematic texts, or its implicit ones; null if it has none."""
+    counts = {f"{source}{IMPLICIT * part}": sizes[part] for source, sizes in BENCHMARKS.items() for part in (0, 1)}
+    return pl.col(column).replace_strict(counts, default=None, return_dtype=pl.Int64)
 
 
 def format_cells(rows: pl.DataFrame) -> list[list[str]]:

@@ -6,7 +6,7 @@ import polars as pl
 
 from pipeline.papers.impscore import SPACES, TABLE_2
 from pipeline.report.impscore import study_figures
-from pipeline.report.impscore.study_rows import IMPLICIT, average_runs, format_cells, pivot_metrics
+from pipeline.report.impscore.study_rows import IMPLICIT, average_runs, find_paper_count, format_cells, pivot_metrics
 from pipeline.report.sections import Section, format_count, format_number
 
 _SPREAD = ("mean", "sd", "q05", "q25", "q50", "q75", "q95")
@@ -60,10 +60,11 @@ def _build_sensitivity(studies: pl.DataFrame) -> Section:
     )
 
 
-def _format_spreads(quantiles: pl.DataFrame) -> list[list[str]]:
+def _format_spreads(quantiles: pl.DataFrame, *counts: pl.Expr) -> list[list[str]]:
     is_implicit = pl.col("subset").str.ends_with(IMPLICIT)
     part = pl.when(is_implicit).then(pl.lit("implicit")).otherwise(pl.lit("all"))
-    return format_cells(quantiles.select(pl.col("subset").str.strip_suffix(IMPLICIT), part, *_SPREAD, "row_count"))
+    name = pl.col("subset").str.strip_suffix(IMPLICIT)
+    return format_cells(quantiles.select(name, part, *_SPREAD, "row_count", *counts))
 
 
 def _build_data_sets(studies: pl.DataFrame) -> Section:
@@ -78,8 +79,8 @@ def _build_data_sets(studies: pl.DataFrame) -> Section:
         "implicit of six data sets, and Davidson is very low. The implicit part of a data set scores higher than the "
         "whole data set (section 7.1, figures 5 and 14).",
         study_figures.draw_data_sets(studies),
-        ("data set", "part", *SPREAD_NAMES, "sentences"),
-        _format_spreads(quantiles),
+        ("data set", "part", *SPREAD_NAMES, "sentences", "in the paper"),
+        _format_spreads(quantiles, find_paper_count("subset").alias("paper")),
         text_count=2,
     )
 

@@ -35,12 +35,46 @@ def import_sentences(source: str, path: str, day: str, run_id: str = "cli", *, i
     return kept_count
 
 
+def scan_questions() -> pl.LazyFrame:
+    """Scan the sentences whose explicit forms a model may write, with their prompts.
+
+    `is_alternative` is true where labels have an explicit form too: LUDWIG's, which Table 6 counts among those that a
+    model wrote.
+    """
+    is_alternative = pl.col("prompt").is_null() & (pl.col("source") == "ludwig")
+    alternative = pl.when(is_alternative).then(pl.lit(sources.LUDWIG_ALTERNATIVE))
+    rows = warehouse.scan("sentences").with_columns(pl.coalesce("prompt", alternative), is_alternative=is_alternative)
+    return rows.filter(pl.col("prompt").is_not_null())
+
+
+def compare_with_table_6() -> pl.DataFrame:
+    """Compare the prompts and pairs of the thirteen data sets with the paper's table 6 (IMP-12, IMP-15).
+
+    Returns source, writer (labels, or the paper's model), prompt, and prompts and pairs, each expected and found; the
+    last row is `all`.
+    """
+    records = [(name, data_set.writer, data_set.prompt, data_set.table6) for name, data_set in sources.SOURCES.items()]
+    rows = pl.DataFrame(records, schema=["source", "writer", "prompt", "pairs_expected"], orient="row")
+    is_asked = pl.col("writer") != sources.LABELS
+    rows = rows.with_columns(
+        prompt=pl.when(is_asked).then(pl.col("prompt").fill_null(sources.LUDWIG_ALTERNATIVE)),
+        prompts_expected=pl.col("pairs_expected") * is_asked,
+    )
+    questions = scan_questions().group_by("source").agg(prompts_found=pl.col("text").n_unique().cast(pl.Int64))
+    pair_counts = warehouse.scan("pairs").group_by("source").agg(pairs_found=pl.len().cast(pl.Int64))
+    for counts in (questions, pair_counts):
+        rows = rows.join(counts.collect(), on="source", how="left", maintain_order="left")
+    columns = ("prompts_expected", "prompts_found", "pairs_expected", "pairs_found")
+    rows = rows.select("source", "writer", "prompt", pl.col(columns).fill_null(0))
+    return pl.concat([rows, rows.select(pl.col(columns).sum(), source=pl.lit("all"))], how="diagonal")
+
+
 def find_data_sets(folder: str) -> dict[str, str]:
     """Find the data sets below a folder, each in a folder of its name: source -> path."""
     root = Path(folder).expanduser()
     if not root.is_dir():
         raise BadInput(f"{root}: there is no such folder; it should hold a folder for each data set, such as toxigen/")
-    return {name: str(root / name) for name in sorted(sources.SOURCES) if (root / name).exists()}
+    return {name: str(root / name) for name in sorted(sources.READERS) if (root / name).exists()}
 
 
 def replay_cassette(day: str, path: str | None = None, run_id: str = "cli") -> list[str]:
@@ -72,7 +106,7 @@ def build(source: str, day: str, profile: str = "paper", seed: int | None = None
     is_rewriting = ~pl.col("prompt").str.contains(OTHER_QUESTIONS)
     completions = warehouse.scan("completions", partition).filter(is_rewriting).sort("completion_id").collect()
     prompts = completions["prompt"].unique().to_list()
-    versions = {name: prompt.load(name, settings.llm_prompts()).version for name in prompts}
+    versions = {name: prompt.load(name, settings.llm_prompts(), source).version for name in prompts}
     rows, dropped = examples.build(sentences, completions, profile, seed, versions)
     kept_count = warehouse.overwrite("pairs", warehouse.make_slice(source=source), rows, run_id)
     config = {"split": profile, "seed": seed}

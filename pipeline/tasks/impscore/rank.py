@@ -8,7 +8,7 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.examples.impscore.groups import find_language
 from pipeline.metrics.impscore.artefacts import audit_groups
-from pipeline.metrics.impscore.ranking import agreement_matrix, average_correlations
+from pipeline.metrics.impscore.ranking import agreement_matrix, average_correlations, kendall_w
 from pipeline.tasks.impscore import scoring
 from pipeline.text.language import detect_language
 
@@ -23,14 +23,21 @@ def rank(
 ) -> pl.DataFrame:
     """Measure mean rank correlations over graded groups, of the model and of each surface baseline.
 
-    The language of most of a group chooses its head. The baselines are fitted on the training groups; without any,
+    The baselines are fitted on the training groups; without any,
     crosswise. Returns by, group_count, kendall_tau (equation 11), spearman_rho; the model comes first.
     """
-    scored = scoring.add_scores(sentences, "text", model, on_progress, find_language())
+    scored = score_groups(sentences, model, on_progress)
     correlations = average_correlations(scored.with_columns(value="implicitness"))
     model_row = pl.DataFrame([{"by": "implicitness", **correlations._asdict()}])
     baselines = audit_groups(sentences, training_groups).rename({"baseline": "by"})
     return pl.concat([model_row, baselines.select(model_row.columns)])
+
+
+def score_groups(
+    sentences: pl.DataFrame, model: str | None = None, on_progress: OnProgress = lambda _: None
+) -> pl.DataFrame:
+    """Add `implicitness` to the sentences of graded groups; the language of most of a group chooses its head."""
+    return scoring.add_scores(sentences, "text", model, on_progress, find_language())
 
 
 def choose(questions: pl.DataFrame, model: str | None = None, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
@@ -85,10 +92,19 @@ def measure_agreement(
 ) -> dict[str, pl.DataFrame]:
     """Measure how far raters, the groups' own order (`gold`) and a model agree, in pairs (table 4, figure 9; IMP-35).
 
-    Returns a frame for kendall and one for spearman: by, and a column for each rater.
+    Returns a frame for kendall and one for spearman: by, and a column for each rater; and one for concordance: raters,
+    groups, kendall_w of the raters alone. Where ratings have a column `set`, raters of a set are compared, and each
+    frame has it.
     """
+    if "set" in ratings.columns:
+        sets = [
+            {name: frame.select(pl.lit(part["set"][0]).alias("set"), pl.all()) for name, frame in frames.items()}
+            for part in ratings.partition_by("set", maintain_order=True)
+            for frames in [measure_agreement(sentences, part.drop("set"), model, on_progress)]
+        ]
+        return {name: pl.concat([frames[name] for frames in sets], how="diagonal") for name in sets[0]}
     rated = sentences.join(ratings.select("group").unique(), on="group", how="semi").sort("group", "level")
-    scored = scoring.add_scores(rated, "text", model, on_progress, find_language())
+    scored = score_groups(rated, model, on_progress)
     ranks = ratings.pivot("rater", index=["group", "level"], values="rank")
     rows = scored.select("group", "level", model="implicitness", gold=pl.col("level").cast(pl.Float64))
     rows = rows.join(ranks, on=["group", "level"], how="left", maintain_order="left")
@@ -101,4 +117,7 @@ def measure_agreement(
     for measure in ("kendall", "spearman"):
         matrix = agreement_matrix(values, measure).round(6)
         frames[measure] = pl.DataFrame({"by": raters, **dict(zip(raters, matrix, strict=True))})
+    concordance = kendall_w(values[2:]) if len(raters) > 3 else None  # after the model and gold
+    counts = {"raters": [len(raters) - 2], "groups": [len(groups)]}
+    frames["concordance"] = pl.DataFrame({**counts, "kendall_w": pl.Series([concordance], dtype=pl.Float64).round(6)})
     return frames

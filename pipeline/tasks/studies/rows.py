@@ -15,7 +15,9 @@ from pipeline import left_out, settings, warehouse
 from pipeline.errors import BadInput, Missing, Refused
 from pipeline.metrics.impscore import detection, diversity
 from pipeline.metrics.impscore.implicitness import QUANTILES, compute_quantiles, tabulate_figure_3
+from pipeline.papers.impscore import BENCHMARKS
 from pipeline.progress import OnProgress
+from pipeline.report.impscore.study_rows import find_paper_count
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import empty
 from pipeline.tasks import asking
@@ -91,12 +93,13 @@ def list_sources() -> list[str]:
 
 
 def stage_data_set(source: str, day: str, model: str | None = None, on_progress: OnProgress = lambda _: None) -> Staged:
-    """Stage the description of a data set's distinct sentences by a model.
+    """Stage the description of a data set's distinct sentences by a model; of the paper's six the problematic ones.
 
     The rows are of the studies `data_sets` (figure 6), of all sentences and the implicit ones, and `diversity`
     (IMP-41), of 2,000 random distinct pairs or all pairs if there are fewer.
     """
-    started, rows = runs.start(), _load_sentences(source)
+    started = runs.start()
+    rows = _load_problematic(source) if source in BENCHMARKS else _load_sentences(source)
     model_id = in_force.load_model(model).model_id
     scored = scoring.add_scores(rows, "text", model, on_progress)
     study_rows = []
@@ -112,6 +115,17 @@ def stage_data_set(source: str, day: str, model: str | None = None, on_progress:
         distances = rank.add_distances(sampled, "first", "second", model)["pragmatic_distance"]
         study_rows += _summarize_values("diversity", day, source, distances, model_id)
     return _stage(study_rows, started)
+
+
+def load_spreads(day: str) -> pl.DataFrame:
+    """Load what is staged of data sets on a day: study, subset, mean, sd, row_count, and the paper's count (IMP-40)."""
+    is_spread = pl.col("study").is_in(["data_sets", "diversity"]) & (pl.col("day") == parse_day(day))
+    rows = warehouse.scan("studies", is_spread & pl.col("metric").is_in(["mean", "sd"])).collect()
+    spreads = rows.pivot("metric", index=["study", "subset", "row_count"], values="value")
+    spreads = spreads.with_columns(paper_count=pl.when(study="data_sets").then(find_paper_count("subset")))
+    return spreads.select("study", "subset", pl.col("^(mean|sd)$"), "row_count", "paper_count").sort(
+        "study", "mean", descending=[False, True]
+    )
 
 
 def list_detection_sources(model: str | None, sources: Sequence[str]) -> list[str]:
@@ -139,6 +153,7 @@ def stage_detection(
     """
     started, rows = runs.start(), _load_problematic(source, limit)
     scored = scoring.add_scores(rows, "text", model, options.on_progress)
+    detection.label_bins(scored["implicitness"])  # a fault is found before an answer is paid for
     verdicts = pl.Series(asking.ask_verdicts(source, rows["text"].to_list(), options), dtype=pl.String)
     is_detected = verdicts.replace_strict({"yes": True, "no": False}, default=None, return_dtype=pl.Boolean)
     answered = scored.with_columns(is_detected=is_detected).filter(verdicts.is_not_null())
@@ -160,7 +175,7 @@ def stage_detection(
     return _stage(study_rows, started)
 
 
-def _load_problematic(source: str, limit: int | None) -> pl.DataFrame:
+def _load_problematic(source: str, limit: int | None = None) -> pl.DataFrame:
     """Load the first of a data set's distinct problematic sentences."""
     return _load_sentences(source).filter(pl.col("label") != "neither")[:limit]
 

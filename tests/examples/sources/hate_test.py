@@ -150,6 +150,16 @@ def test_ishate(tmp_path: Path) -> None:
     assert labels(read("ishate", tmp_path / "ishate_train.parquet.gzip")) == [("Cats , hm .", "implicit", None)]
 
 
+def test_davidson(tmp_path: Path) -> None:
+    """Hate and offensive language are explicit, the rest is neither; without explicit forms there are no pairs."""
+    rows = [(0, 0, "Cats &amp; cats."), (1, 1, "Dogs!"), (2, 2, "Owls.")]
+    table(tmp_path / "labeled_data.csv", ("", "class", "tweet"), *rows)
+    expected = [("Cats & cats.", "explicit", None), ("Dogs!", "explicit", None), ("Owls.", "neither", None)]
+    assert labels(read("davidson", tmp_path)) == expected
+    with pytest.raises(BadInput, match="field 'class' should be one of 0, 1, 2 but is '3'"):
+        read("davidson", table(tmp_path / "other.csv", ("class", "tweet"), (3, "Ants.")))
+
+
 def test_sbic(tmp_path: Path) -> None:
     """A stereotype each reader of an offended post names is a pair, once; a post that offends nobody is neither."""
     header = ("whoTarget", "offensiveYN", "post", "targetMinority", "targetStereotype")

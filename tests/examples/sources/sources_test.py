@@ -41,7 +41,9 @@ def test_the_thirteen_of_table_6() -> None:
 
 def test_another_name(tmp_path: Path) -> None:
     """A name that is not among them is refused with those that are."""
-    with pytest.raises(BadInput, match=r"no source 'reddit'; expected one of toxigen, latent_hatred, .*, pdtb$"):
+    with pytest.raises(
+        BadInput, match=r"no source 'reddit'; expected one of toxigen, latent_hatred, .*, pdtb, davidson$"
+    ):
         read("reddit", tmp_path)
 
 

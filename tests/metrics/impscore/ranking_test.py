@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from pipeline.metrics.impscore.ranking import agreement_matrix, average_correlations, kendall_tau, spearman_rho
+from pipeline.metrics.impscore.ranking import (
+    agreement_matrix,
+    average_correlations,
+    kendall_tau,
+    kendall_w,
+    spearman_rho,
+)
 
 # ImpScore, table 10: the scores of ten topics' four sentences, most explicit first
 TABLE_10 = [
@@ -51,6 +57,22 @@ def test_equals_scipy_without_ties_and_is_odd(scores: list[float]) -> None:
     gold = list(range(5))
     assert kendall_tau(gold, scores) == pytest.approx(stats.kendalltau(gold, scores).statistic)
     assert kendall_tau(gold, [-s for s in scores]) == pytest.approx(-kendall_tau(gold, scores))
+
+
+@given(arrays(np.int64, (3, 1, 4), elements=st.integers(1, 4)))
+def test_w_follows_from_friedman(ratings: np.ndarray) -> None:
+    """Kendall's W is Friedman's chi-square, corrected for ties as scipy does, over raters times (items - 1)."""
+    if np.ptp(ratings, axis=2).any():
+        friedman = stats.friedmanchisquare(*ratings[:, 0].T).statistic
+        assert kendall_w(ratings) == pytest.approx(friedman / (3 * 3), abs=1e-9)
+    else:
+        assert kendall_w(ratings) == 0
+
+
+def test_w_by_hand() -> None:
+    """Rank sums 2, 5, 5 spread by 6 of at most 8; with a second group of one order W is the mean of 0.75 and 1."""
+    assert kendall_w(np.array([[(1, 2, 3)], [(1, 3, 2)]])) == 0.75
+    assert kendall_w(np.array([[(1, 2, 3), (3, 2, 1)], [(1, 3, 2), (3, 2, 1)]])) == 0.875
 
 
 @pytest.mark.parametrize(("gold", "scores"), [((1,), (1,)), ((1, 2), (1, 2, 3)), ((), ())])

@@ -207,6 +207,34 @@ def test_a_data_set_described(source: str, model: str) -> None:
     assert value["diversity", source, "mean"] == pytest.approx(distances.mean(), abs=2e-6)
 
 
+def test_a_benchmark_is_its_problematic_part(tables: Path, model: str) -> None:
+    """Of the paper's six data sets the texts that are hate count, beside the paper's numbers (section 7.1; IMP-40)."""
+    rows = [(f"{text} {n}", label) for text, label in SENTENCES for n in range(2)]
+    import_rows("dghsd", rows)
+    import_rows("mine", rows)
+    for source in ("dghsd", "mine"):
+        shard = study_rows.stage_data_set(source, DAY, model)
+        for study in ("data_sets", "diversity"):
+            study_rows.publish(study, [shard], DAY)
+    spreads = study_rows.load_spreads(DAY)
+    assert spreads.columns == ["study", "subset", "mean", "sd", "row_count", "paper_count"]
+    counts = {(study, subset): sizes for study, subset, *sizes in spreads.drop("mean", "sd").rows()}
+    assert counts["data_sets", "dghsd"] == [10, 22_175]
+    assert counts["data_sets", "dghsd:implicit"] == [6, 3_439]
+    assert counts["data_sets", "mine"] == [12, None]
+    assert counts["diversity", "dghsd"] == [45, None]
+
+
+def test_a_fault_of_the_scores_costs_nothing(
+    judge: Server, source: str, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A score outside [0, 2], as of a Euclidean design, is refused before a request is sent (IMP-42)."""
+    monkeypatch.setattr(scoring, "add_scores", lambda rows, *_: rows.with_columns(implicitness=pl.lit(2.5)))
+    with pytest.raises(BadInput, match=r"not 2\.5; 5 of 5 texts fit no bin: use a model whose I is a cosine"):
+        study_rows.stage_detection(source, DAY, build_options(judge), model)
+    assert judge.sent.total() == 0
+
+
 def test_small_data_sets(tables: Path, model: str) -> None:
     """One sentence has no deviation and no pair; without an implicit one there is no implicit part."""
     import_rows("mine", [("nice hat", "neither")])
@@ -282,12 +310,16 @@ def test_verdicts(judge: Server, source: str) -> None:
     texts = ["awful", "early", "nice", "你可真准时", "awful"]
     assert asking.ask_verdicts(source, texts, build_options(judge)) == ["yes", "no", "other", "other", "yes"]
     assert asking.ask_verdicts(source, texts, build_options(judge, "moderation:m")) == ["yes", "no", "no", "no", "yes"]
+    asking.ask_verdicts(source, texts, build_options(judge, "meta-llama/Llama-3.1-8B-Instruct"))
+    assert {r["model"]: r.get("max_tokens") for r in judge.requests if "model" in r}["small-model"] == 2_048
+    assert judge.requests[-1]["max_tokens"] == 3  # figure 15
     cached = asking.Options("small-model", mode="cache-only")
     assert asking.ask_verdicts(source, [*texts[:2], "never asked"], cached) == ["yes", "no", None]
     completions = warehouse.scan("completions").collect().select("model", "prompt").rows()
+    completions = [row for row in completions if "Llama" not in row[0]]
     prompts = {("small-model", "problematic_en"): 3, ("small-model", "problematic_zh"): 1, ("m", "moderation"): 4}
     assert Counter(completions) == prompts
-    assert judge.served["awful"] == 2  # once by each
+    assert judge.served["awful"] == 3  # once by each
     assert pairs.build(source, DAY) == 0  # a verdict is no explicit form
 
 

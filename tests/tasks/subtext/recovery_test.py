@@ -71,6 +71,33 @@ def test_both_steps_or_a_reason(reader: Server) -> None:
     assert result["context"].equals(ROWS["context"])
 
 
+WORKED = [  # the first is that of table 1, row 1, in our words; the second is satire
+    (
+        "为了你，再高的墙我也翻过去。",
+        "一首情歌下面的评论",
+        "为了你，再大的困难我也能克服。",
+        "我想做你的恋人，有困难我会克服。",
+    ),
+    ("他真会开车，专往树上开。", "表弟想借车", "他不会开车，总是撞树。", "不要把车借给他。"),
+]
+
+
+def test_the_worked_example_in_two_steps(tables: Path) -> None:
+    """A wall becomes difficulties, satire its negation; then comes the wish that the context shows (CSD-03)."""
+    answers = {text: {"plain": plain, "meaning": meaning} for text, _, plain, meaning in WORKED}
+    rows = pl.DataFrame(WORKED, schema=["text", "context", "expected_plain", "expected_meaning"], orient="row")
+    with Server(write=lambda prompt, _: json.dumps(answers[json.loads(prompt)["text"]], ensure_ascii=False)) as server:
+        result = recovery.recover(rows, build_options(server))
+    assert result["plain"].equals(rows["expected_plain"])
+    assert result["meaning"].equals(rows["expected_meaning"])
+    assert result["reason"].null_count() == 2
+    for request in server.requests:
+        steps, question = (message["content"] for message in request["messages"])
+        assert steps.index("隐喻换成它所指的事物，讽刺和反话换成它真正想说的否定") < steps.index("第二步")
+        assert '{"plain": 直白的说法, "meaning": 真正的意思}' in steps
+        assert set(json.loads(question)) == {"text", "context"}
+
+
 def test_nothing_is_asked_twice(reader: Server) -> None:
     """A second run, and one from the cache alone, give the same rows and send nothing."""
     first = recovery.recover(ROWS, build_options(reader))

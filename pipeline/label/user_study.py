@@ -1,0 +1,95 @@
+"""What people are asked of graded groups and of choice questions (ImpScore, section 6.2 and appendix A.5; IMP-38).
+
+Ranking: a group's sentences stand under letters in random order, and each gets a place, 1 for the most explicit. Equal
+places are ties. Choice: a sentence and numbered options, of which one is chosen that means the same.
+"""
+
+import string
+import zlib
+
+import numpy as np
+import polars as pl
+
+from pipeline.errors import BadInput
+from pipeline.label import grading
+from pipeline.label.schema import Field, Form
+
+KINDS = ("ranking", "choice")
+CHOICE = "choice"
+SEED = 42
+
+
+def make_form(kind: str, size: int) -> Form:
+    """Make the form for groups, or for questions with options, of a size."""
+    values = tuple(str(number) for number in range(1, size + 1))
+    if kind == CHOICE:
+        names = tuple((value, f"option {value}") for value in values)
+        fields = [Field(CHOICE, values, "哪一句和它意思相同？", "Which option means the same?", names)]
+        headers = {"text": ("选项", "Options"), "context": ("句子", "Sentence")}
+    else:
+        ends = {"1": ("最直白", "the most explicit"), values[-1]: ("最隐晦", "the most implicit")}
+        names = tuple(ends.get(value, (value, f"place {value}")) for value in values)
+        fields = [
+            Field(f"place_{letter.lower()}", values, f"{letter} 排第几？", f"Which place has {letter}?", names)
+            for letter in string.ascii_uppercase[:size]
+        ]
+        headers = {"text": ("句子", "Sentences"), "context": ("情境", "Situation")}
+    return Form({field.name: field for field in fields}, notes={}, spans={}, headers=headers)
+
+
+def build_tasks(kind: str, items: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, Form]:
+    """Build tasks, the key that raters must not see, and the form.
+
+    Args:
+        kind: ranking or choice.
+        items: of a ranking group, level and text; of choices reference, options and answer (index of the right one).
+
+    Returns:
+        A row an item in order, as `task_files.build_rows` takes them, with item_id; the key: task_id, field, item_id,
+        grade (the level of the sentence under a letter, or the number of the right option); the form.
+
+    Raises:
+        BadInput: items of several sizes.
+    """
+    if kind == CHOICE:
+        rows = items.with_row_index("number", offset=1).select(
+            item_id=pl.format("question_{}", "number"), context="reference", texts="options", grades="answer"
+        )
+    else:
+        groups = items.sort("level").group_by("group", maintain_order=True).agg(texts="text", grades="level")
+        groups = items.select(pl.col("group").unique(maintain_order=True)).join(
+            groups, on="group", maintain_order="left"
+        )
+        rows = groups.select(pl.lit(None, pl.String).alias("context"), "texts", "grades", item_id="group")
+    sizes = rows["texts"].list.len().unique().sort().to_list()
+    if len(sizes) != 1:
+        raise BadInput(f"people need items of one size, found items with {' and '.join(map(str, sizes))} sentences")
+    form = make_form(kind, sizes[0])
+    tasks, key = [], []
+    for item_id, context, texts, grades in rows.select("item_id", "context", "texts", "grades").iter_rows():
+        order = list(range(sizes[0]))
+        if kind != CHOICE:
+            order = np.random.default_rng([SEED, zlib.crc32(item_id.encode())]).permutation(sizes[0]).tolist()
+        marks = string.ascii_uppercase if kind != CHOICE else string.digits[1:]
+        text = "\n".join(f"{marks[place]}. {' '.join(texts[index].split())}" for place, index in enumerate(order))
+        task_id = grading.make_task_id(kind, item_id, context, text)
+        tasks.append((task_id, item_id, text, context))
+        levels = [grades + 1] if kind == CHOICE else [grades[index] for index in order]
+        key += [(task_id, field, item_id, level) for field, level in zip(form.fields, levels, strict=True)]
+    schema = {**dict.fromkeys(("task_id", "field", "item_id"), pl.String), "grade": pl.Int64}
+    return grading.build_tasks(tasks, "en", form), pl.DataFrame(key, schema=schema, orient="row"), form
+
+
+def collect_answers(labels: pl.DataFrame, key: pl.DataFrame, form: Form) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Collect the answers that count: of each rater the latest to each item that is answered as a whole.
+
+    Returns:
+        item_id, grade (of the key), rater, value (a number); and the labels that do not count: task_id, rater_id,
+        field, round, stage, reason (`incomplete`, or one of `grading.pick_latest`).
+    """
+    rows, dropped = grading.pick_latest(labels, key["task_id"].unique(), form)
+    is_whole = pl.len().over("task_id", "rater_id") == len(form.fields)
+    incomplete = rows.filter(~is_whole).with_columns(reason=pl.lit("incomplete")).select(dropped.columns)
+    answers = rows.filter(is_whole).join(key, on=["task_id", "field"]).sort("rater_id", "item_id", "grade")
+    answers = answers.select("item_id", "grade", rater="rater_id", value=pl.col("value").cast(pl.Float64))
+    return answers, pl.concat([dropped, incomplete])

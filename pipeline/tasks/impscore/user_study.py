@@ -1,0 +1,163 @@
+"""Graded groups and choice questions to people, and their answers to numbers (ImpScore, section 6; IMP-34, IMP-38)."""
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from pipeline.errors import BadInput, Missing
+from pipeline.label import grading, simulated, user_study
+from pipeline.label.user_study import CHOICE, KINDS
+from pipeline.metrics.impscore.ranking import average_correlations
+from pipeline.metrics.resample import wilson
+from pipeline.papers.impscore import RECRUITING, TABLE_5
+from pipeline.progress import OnProgress
+from pipeline.tasks.impscore import rank
+from pipeline.tasks.labelling import projects
+from pipeline.tasks.labelling.projects import Project, Studio, Tool
+from pipeline.tasks.record import runs
+
+STEP = "user_study"
+PER_SET = RECRUITING["people_per_set"]
+COUNT = RECRUITING["sets"] * RECRUITING["items_per_set"]
+"""Items that the paper gives to people, of each kind."""
+
+
+def check_kind(kind: str) -> str:
+    """Check the name of a task for people and return it."""
+    if kind not in KINDS:
+        raise BadInput(f"no task {kind!r} for people; there are {' and '.join(KINDS)}")
+    return kind
+
+
+def get_project(kind: str, items: pl.DataFrame) -> Project:
+    """Return the labelling project of a kind, for items of this size."""
+    form = user_study.build_tasks(kind, items)[2]
+    return Project(f"{kind}_{len(next(iter(form.fields.values())).values)}", form, lang="en", rater_count=PER_SET)
+
+
+def select(kind: str, items: pl.DataFrame, day: str, count: int = COUNT, run_id: str = "cli") -> int:
+    """Select the first `count` items for people; return the task count. Earlier tasks stay."""
+    timer, tasks = runs.start(), user_study.build_tasks(kind, items)[0]
+    tasks = tasks.head(count).with_columns(source=pl.lit("groups"), thread_id="item_id", comment_id="item_id")
+    return projects.select(get_project(kind, items).name, day, tasks, {"count": count}, run_id, timer)
+
+
+def read_tasks(kind: str, items: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, Project]:
+    """Read the tasks of these items, in the items' order, with item_id; return also their key and project."""
+    tasks, key, _ = user_study.build_tasks(kind, items)
+    project = get_project(kind, items)
+    missing = f"none of these items was given to people: `undertone groups rate {kind}`"
+    selected = projects.read_tasks(project.name, missing)
+    if not (tasks := tasks.join(selected, on="task_id", how="semi", maintain_order="left")).height:
+        raise Missing(missing)
+    return tasks, key.join(tasks, on="task_id", how="semi"), project
+
+
+def export(kind: str, items: pl.DataFrame, folder: Path, raters: Sequence[str] = ()) -> int:
+    """Write tasks.jsonl, the guidelines, and a sheet for each named rater; return the task count.
+
+    Ten people get two sets: the first half of the items goes to every second person, as all five of a set should rate
+    the same (IMP-38).
+    """
+    tasks, _, project = read_tasks(kind, items)
+    projects.check_sheets(folder, raters, "item")
+    set_count = max(1, len(raters) // PER_SET)
+    edges = [tasks.height * number // set_count for number in range(set_count + 1)]
+    sets = [tasks[low:high] for low, high in pairwise(edges)]
+    sheets = {rater: sets[number % set_count] for number, rater in enumerate(raters)}
+    names = {"guidelines.md": kind, "hiring.md": "groups_hiring"}
+    guidelines = {file: grading.read_guidelines(name, "en") for file, name in names.items()}
+    return projects.export(folder, tasks, project.form, guidelines, sheets, "en")
+
+
+def push(kind: str, items: pl.DataFrame, studio: Studio | None) -> int:
+    """Push the tasks to Label Studio that it does not have yet; return their count."""
+    tasks, _, project = read_tasks(kind, items)
+    return projects.push(project, tasks, studio)
+
+
+def collect(
+    kind: str, items: pl.DataFrame, paths: Sequence[Path], tool: Tool, studio: Studio | None, run_id: str
+) -> int:
+    """Add people's answers from files or from a tool to the table `labels`; return the label count."""
+    tasks, key, project = read_tasks(kind, items)
+    simulate = partial(simulated.grade, tasks, truth=key, form=project.form)
+    fetched = projects.fetch(project, tasks, tool, simulate, paths, studio)
+    return projects.add_labels(project.name, fetched.labels, run_id)
+
+
+def load_answers(kind: str, items: pl.DataFrame, run_id: str | None = None) -> pl.DataFrame:
+    """Load the answers that count; with a run the others are recorded in `dropped`.
+
+    Returns rater, item_id, grade, value as `label.user_study.collect_answers`, and set: from 1, of raters who answered
+    the same items.
+    """
+    tasks, key, project = read_tasks(kind, items)
+    labels = projects.read_labels(project.name).join(tasks, on="task_id", how="semi")
+    labels, simulated_labels = projects.prefer_people(labels)
+    answers, dropped = user_study.collect_answers(labels, key, project.form)
+    if not answers.height:
+        raise Missing(f"no whole answer yet: `undertone groups ratings {kind} FILES`")
+    if run_id is not None:
+        row_key = pl.concat_str("task_id", "rater_id", "field", separator="/")
+        left_out = [dropped, simulated_labels.with_columns(reason=pl.lit("simulated"))]
+        dropped_rows = pl.concat([rows.select("reason", row_key=row_key) for rows in left_out])
+        projects.record_step(project.name, STEP, answers.height, dropped_rows, run_id)
+    item_ids = answers.group_by("rater").agg(pl.col("item_id").unique().sort().str.join("\n"))
+    item_ids = item_ids.select("rater", set=pl.col("item_id").rank("dense").cast(pl.Int64))
+    return answers.join(item_ids, on="rater").sort("set", "rater", "item_id", "grade")
+
+
+def load_orders(items: pl.DataFrame) -> pl.DataFrame:
+    """Load people's orders of graded groups, as `groups.read_ratings` reads them from a file; several sets by `set`."""
+    orders = load_answers("ranking", items).rename({"item_id": "group", "grade": "level", "value": "rank"})
+    return orders if orders["set"].n_unique() > 1 else orders.drop("set")
+
+
+def measure(
+    kind: str, items: pl.DataFrame, model: str | None, run_id: str, on_progress: OnProgress = lambda _: None
+) -> pl.DataFrame:
+    """Measure each person and the model against the given order or the right option, by set (table 5).
+
+    Returns set, by, n and kendall_tau with spearman_rho, or accuracy with its 95 % interval of Wilson.
+    """
+    answers = load_answers(kind, items, run_id)
+    key = answers.select("set", "item_id", "grade").unique(maintain_order=True)
+    if kind == CHOICE:
+        questions = items.with_columns(item_id=pl.format("question_{}", pl.int_range(1, pl.len() + 1)))
+        asked = questions.join(key, on="item_id", how="semi", maintain_order="left")
+        chosen = rank.choose(asked, model, on_progress).select("item_id", value=pl.col("chosen") + 1.0)
+        by_model = key.join(chosen, on="item_id")
+    else:
+        asked = items.join(key, left_on="group", right_on="item_id", how="semi")
+        scored = rank.score_groups(asked, model, on_progress).rename({"group": "item_id", "level": "grade"})
+        by_model = key.join(scored, on=["item_id", "grade"]).with_columns(value=pl.col("implicitness").cast(pl.Float64))
+    by_model = by_model.with_columns(rater=pl.lit("model")).select(answers.columns)
+    parts = pl.concat([answers, by_model]).partition_by("set", "rater", as_dict=True, maintain_order=True)
+    measure_part = _measure_choices if kind == CHOICE else _measure_orders
+    rows = [{"set": number, "by": rater, **measure_part(part)} for (number, rater), part in parts.items()]
+    return pl.DataFrame(rows).sort("set", maintain_order=True)
+
+
+def _measure_orders(answers: pl.DataFrame) -> dict[str, float]:
+    correlations = average_correlations(answers.rename({"item_id": "group", "grade": "level"}))._asdict()
+    return {"n": correlations.pop("group_count"), **correlations}
+
+
+def _measure_choices(answers: pl.DataFrame) -> dict[str, float]:
+    share = (answers["value"] == answers["grade"]).cast(pl.Float64).to_numpy().mean()
+    (low,), (high,) = wilson(np.array([share]), np.array([answers.height]))
+    numbers = {"accuracy": share, "low": low, "high": high}
+    return {"n": answers.height, **{name: round(float(number), 6) for name, number in numbers.items()}}
+
+
+def tabulate_paper(kind: str) -> pl.DataFrame:
+    """Tabulate the paper's table 5 for a kind: by set, five people and ImpScore (IMP-34)."""
+    metrics = ("accuracy",) if kind == CHOICE else ("kendall_tau", "spearman_rho")
+    names = [*(f"human {number}" for number in range(1, 6)), "ImpScore"]
+    columns = {number: {metric: numbers[metric] for metric in metrics} for number, numbers in TABLE_5.items()}
+    return pl.concat([pl.DataFrame({"set": [number] * 6, "by": names, **columns[number]}) for number in columns])

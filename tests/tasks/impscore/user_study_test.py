@@ -1,0 +1,90 @@
+"""Graded groups and choice questions to people and back (ImpScore, section 6; IMP-34, IMP-38)."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline import sample, warehouse
+from pipeline.errors import BadInput, Missing
+from pipeline.examples.impscore import groups, questions
+from pipeline.label import user_study as forms
+from pipeline.tasks.impscore import rank, user_study
+from pipeline.tasks.labelling.projects import Tool
+
+PEOPLE = tuple(f"p{number}" for number in range(10))
+
+
+@pytest.fixture
+def items(tables: Path) -> pl.DataFrame:
+    """Shipped groups."""
+    return groups.read(sample.GROUPS["en"])
+
+
+@pytest.fixture
+def model(tables: Path, enlist: Callable[..., str]) -> str:
+    """A model with random weights on the tiny encoder."""
+    return enlist("2026-11-19", 1)
+
+
+def collect(kind: str, items: pl.DataFrame, paths: Sequence[Path] = (), tool: Tool = "files") -> int:
+    """Collect answers; the label count."""
+    return user_study.collect(kind, items, paths, tool, None, "cli")
+
+
+def fill_in(folder: Path, rater: str, items: pl.DataFrame, *, is_reversed: bool = False) -> Path:
+    """Fill in the sheet of a rater with the right order, or its opposite."""
+    tasks = pl.read_excel(folder / f"{rater}.xlsx", sheet_id=1).select("task_id")
+    _, key, form = forms.build_tasks("ranking", items)
+    places = key.with_columns(value=6 - pl.col("grade") if is_reversed else "grade")
+    rows = tasks.join(places.pivot("field", index="task_id", values="value"), on="task_id")
+    path = folder / f"{rater}.csv"
+    rows.select("task_id", *form.fields, rater_id=pl.lit(rater)).write_csv(path)
+    return path
+
+
+def test_two_sets_of_five_people(items: pl.DataFrame, model: str, tmp_path: Path) -> None:
+    """Ten people rank half of ten groups each; right orders have tau 1, the opposite one -1 (appendix A.5)."""
+    with pytest.raises(Missing, match="none of these items was given to people: `undertone groups rate ranking`"):
+        user_study.read_tasks("ranking", items)
+    assert user_study.select("ranking", items, sample.DAY) == 10
+    assert user_study.export("ranking", items, tmp_path, PEOPLE) == 10
+    with pytest.raises(BadInput, match=r"p0\.xlsx: is there"):
+        user_study.export("ranking", items, tmp_path, PEOPLE)
+    sheets = [set(pl.read_excel(tmp_path / f"{name}.xlsx", sheet_id=1)["task_id"]) for name in PEOPLE]
+    assert {len(sheet) for sheet in sheets} == {5}
+    assert sheets[0] == sheets[2]
+    assert not sheets[0] & sheets[1]
+    assert (tmp_path / "hiring.md").is_file()
+    paths = [fill_in(tmp_path, name, items, is_reversed=name == "p2") for name in PEOPLE]
+    assert collect("ranking", items, paths) == collect("ranking", items, paths) == 10 * 5 * 5
+    others = items.with_columns(text=pl.col("text") + "!")  # items of the same size in the same project
+    user_study.select("ranking", others, sample.DAY)
+    collect("ranking", others, tool="simulated")
+    numbers = user_study.measure("ranking", items, model, "cli")
+    assert numbers.group_by("set").len().sort("set").rows() == [(1, 6), (2, 6)]
+    taus = {row["by"]: row["kendall_tau"] for row in numbers.to_dicts() if row["by"] != "model"}
+    assert taus == {**dict.fromkeys(PEOPLE, 1.0), "p2": -1.0}
+    assert set(numbers["n"]) == {5}
+    agreement = rank.measure_agreement(items, user_study.load_orders(items), model)
+    # set 1: four orders and their opposite; W = ((5 - 1) r + 1) / 5 with the mean Spearman r = (6 - 4) / 10
+    assert sorted(agreement["concordance"]["kendall_w"]) == pytest.approx([0.36, 1.0])
+    assert set(agreement["kendall"]["set"]) == {1, 2}
+    run = warehouse.scan("runs", pl.col("step") == user_study.STEP).collect()
+    assert run.select("kept_count", "dropped_count").rows() == [(250, 0)]
+
+
+def test_choices_have_an_interval(items: pl.DataFrame, model: str) -> None:
+    """Simulated people choose; each has the share of right answers with Wilson's interval, the model too."""
+    rows = questions.build_questions(items[:100]).drop("group")
+    user_study.select("choice", rows, sample.DAY, 20)
+    collect("choice", rows, tool="simulated")
+    numbers = user_study.measure("choice", rows, model, "cli")
+    assert numbers["by"].to_list() == [*(f"simulated_{n}" for n in range(1, 6)), "model"]
+    assert set(numbers["n"]) == {20}
+    assert all(row["low"] < row["accuracy"] < row["high"] for row in numbers[:5].to_dicts())
+    expected = rank.choose(rows.head(20), model)["is_right"].mean()
+    assert numbers["accuracy"][-1] == expected
+    with pytest.raises(BadInput, match="no task 'grading' for people; there are ranking and choice"):
+        user_study.check_kind("grading")
