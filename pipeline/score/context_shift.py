@@ -56,10 +56,7 @@ def _weigh(count: int, weights: Weights) -> Floats:
 
 
 def measure_words(
-    model: MaskedModel,
-    comments: Sequence[Sentence],
-    contexts: Sequence[Sentence],
-    divergence: Divergence = "hellinger",
+    model: MaskedModel, comments: Sequence[Sentence], contexts: Sequence[Sentence], divergence: Divergence = "hellinger"
 ) -> list[Floats]:
     """Compute the divergence at each word of each comment, of which none is empty: n times [words]."""
     last_words = [list(context)[-WORDS:] for context in contexts]

@@ -140,7 +140,7 @@ class MaskedLM:
         """
         sentence_ids = [np.fromiter(chain(*self.tokenize(sentence)), np.int64)[: self.room] for sentence in sentences]
         for rows in self._batches(np.array([len(ids) for ids in sentence_ids], np.int64)):
-            batch_states = self._compute_states([sentence_ids[row] for row in rows])
+            batch_states = self._compute([sentence_ids[row] for row in rows], is_whole=False)
             special_count = self.pieces.longest - self.room
             for row, states in zip(rows.tolist(), batch_states, strict=True):
                 yield row, states[: len(sentence_ids[row]) + special_count].float()
@@ -181,7 +181,7 @@ class MaskedLM:
     @torch.inference_mode()
     def _predict_masks(self, sequences: list[IndexArray], positions: Tensor, width: Tensor) -> Tensor:
         """Compute log probabilities, the mean over each row's masks from a position [b] on: [b, vocabulary]."""
-        outputs = self._compute_logits(sequences) if self.is_whole else self._compute_states(sequences)
+        outputs = self._compute(sequences, self.is_whole)
         row = torch.arange(len(positions))
         row, positions, width = (tensor.to(outputs.device) for tensor in (row, positions, width))
         log_probabilities = self._predict_outputs(outputs[row, positions])
@@ -191,18 +191,13 @@ class MaskedLM:
             log_probabilities[wide_rows] = torch.logaddexp(log_probabilities[wide_rows], offset_values)
         return log_probabilities.sub_(width.log().unsqueeze(1))
 
-    def _compute_logits(self, sequences: list[IndexArray]) -> Tensor:
-        """Compute the logits [b, t, vocabulary] of sequences by the whole model."""
-        with self._cast():
-            logits: Tensor = self.module(**self._build_features(sequences)).logits
-        return logits
-
     @torch.inference_mode()
-    def _compute_states(self, sequences: list[IndexArray]) -> Tensor:
-        """Compute the states [b, t, d] of sequences."""
+    def _compute(self, sequences: list[IndexArray], is_whole: bool) -> Tensor:
+        """Compute the states of sequences [b, t, d], or the whole model's logits [b, t, vocabulary]."""
+        module, name = (self.module, "logits") if is_whole else (self.module.base_model, "last_hidden_state")
         with self._cast():
-            states: Tensor = self.module.base_model(**self._build_features(sequences)).last_hidden_state
-        return states
+            outputs: Tensor = getattr(module(**self._build_features(sequences)), name)
+        return outputs
 
     def _predict_outputs(self, outputs: Tensor) -> Tensor:
         """Compute log probabilities [b, vocabulary] of states [b, d], or of the whole model's logits."""

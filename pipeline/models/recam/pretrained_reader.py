@@ -134,13 +134,6 @@ def has_plain_head(module: Any) -> bool:
         return False
 
 
-def require_plain_head(module: Any) -> None:
-    """Raise BadInput if options cannot be scored at their masks alone."""
-    if not has_plain_head(module):
-        name = type(module).__name__
-        raise BadInput(f"the head of {name} is of a kind that readers do not know; take BERT or RoBERTa")
-
-
 def copy_weights(module: nn.Module, *, is_trained: bool = False) -> dict[str, Tensor]:
     """Copy all weights by name, or only those that learn; those that are tied once."""
     weights = {name: value for name, value in module.named_parameters() if value.requires_grad or not is_trained}

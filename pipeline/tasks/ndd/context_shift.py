@@ -4,11 +4,12 @@ CSD, section 1: a comment has subtext where its meaning alone, f(s), differs fro
 measures the difference without labels. With a model of counts it shows only that the mechanics work.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from pipeline import __version__, warehouse
+from pipeline.metrics.ndd.distance import Divergence, Weights
 from pipeline.progress import OnProgress
 from pipeline.score import context_shift
 from pipeline.slices import parse_day
@@ -19,9 +20,6 @@ from pipeline.tasks.record.replace import replace_rows
 from pipeline.tasks.studies.rows import build_frame, build_rows
 from pipeline.text import sentences
 from pipeline.text.language import detect_language
-
-if TYPE_CHECKING:
-    from pipeline.metrics.ndd.distance import Divergence, Weights
 
 METRIC = context_shift.SHIFT
 COMPARED_METRICS = ("implicitness", "subtext")  # of `scores`
@@ -37,8 +35,8 @@ def add_context_shift(
     day: str | None = None,
     on_progress: OnProgress = lambda _: None,
     *,
-    divergence: "Divergence" = "hellinger",
-    weights: "Weights" = "mean",
+    divergence: Divergence = "hellinger",
+    weights: Weights = "mean",
 ) -> pl.DataFrame:
     """Add `context_shift` and `signature` to rows of text and context; by default a mean of Hellinger's distances.
 
@@ -66,11 +64,7 @@ def _split_words(text: str, lang: str) -> list[str]:
 
 
 def score_day(
-    day: str,
-    ref: str | None = None,
-    run_id: str = "cli",
-    on_progress: OnProgress = lambda _: None,
-    **options: Any,
+    day: str, ref: str | None = None, run_id: str = "cli", on_progress: OnProgress = lambda _: None, **options: Any
 ) -> int:
     """Score a day's comments in their contexts into `scores`, replacing those by the same models; return the count.
 
