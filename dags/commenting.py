@@ -21,6 +21,7 @@ A waiting task occupies no worker.
 
 **Triage.**
 
+- *BadInput* in `check` names the commenter or the hyperparameter. Nothing was computed.
 - *Missing* in `plan`: no article has comments. *Missing* in `corpus`: some days with comments have no tokens.
 - No test article: by default, a test article needs 30 long comments and over 200 upvotes. You can lower both numbers in
   the form.
@@ -63,7 +64,12 @@ PARAMS = {
         5000, type="integer", minimum=1, title="Articles per shard", description="One task for each shard"
     ),
     "systems": Param(
-        SYSTEMS, type="array", items={"type": "string"}, title="Commenters", description="Commenters to train"
+        SYSTEMS,
+        type="array",
+        items={"type": "string", "enum": SYSTEMS},
+        uniqueItems=True,
+        title="Commenters",
+        description="Commenters to train",
     ),
     "numbers": Param(
         {}, type="object", title="Hyperparameters", description="Changes by commenter: {'att': {'epochs': 2}}"
@@ -102,6 +108,14 @@ def people(kind: str, day: str) -> None:
     give(kind, day) >> grades(kind)
 
 
+@task(queue="gpu", pool="gpu")  # the recipes are in modules that import torch
+def check(params: Any = None) -> None:
+    """Check the commenters and their hyperparameters before anything is computed."""
+    from pipeline.tasks.commenting import commenters
+
+    commenters.check_params(params)
+
+
 @dag(dag_id="commenting", schedule=None, params=PARAMS, tags=[Tag.TRAIN], doc_md=__doc__, **DEFAULTS)
 def commenting() -> None:
     @task
@@ -124,9 +138,7 @@ def commenting() -> None:
 
     @task
     def systems(corpus_counts: Any, params: Any = None) -> list[str]:
-        from pipeline.tasks.commenting import commenters
-
-        return [commenters.check_system(name) for name in params["systems"]]
+        return list(params["systems"])
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ system }}")
     def train(system: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, str]:
@@ -172,6 +184,7 @@ def commenting() -> None:
         return str(page.write(day))
 
     day = resolve_day()
+    check() >> day
     corpus_counts = corpus(cut.expand(part=plan(day)), day)
     comment_counts = generate.partial(day=day).expand(
         trained=train.partial(day=day).expand(system=systems(corpus_counts))

@@ -12,9 +12,8 @@ sample.
 
 **Triage.**
 
-- *BadInput* in `compress` or `thresholds` names the row and the field of the file; in `systems`, it names the model or
-  the system.
-- A hub model that was not fetched fails in `context_shift` and `systems`: set HF_HUB_OFFLINE=0 once.
+- *BadInput* in `check` names the parameter, or the row and the field of the file. Nothing was computed.
+- *Missing* in `check`: a hub model was not fetched; set HF_HUB_OFFLINE=0 once.
 - A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
 - Numbers from counts (`count:` in a signature) show that the pipeline runs. They are not a result.
 """
@@ -27,7 +26,10 @@ from dag_defaults import DAY, DEFAULTS, Tag, resolve_day
 
 _TEXT: dict[str, Any] = {"default": None, "type": ["null", "string"]}
 _SYSTEMS = ["ndd", "ndd_sc", "fast_ndd", "fast_ndd_sc", "ppl_deleter", "ppl_deleter_sc", "cosine", "bertscore"]
-_LIST: dict[str, Any] = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
+_ITEMS = {"type": "string", "enum": [*_SYSTEMS, "cosine_sc", "bertscore_sc"]}
+_LIST: dict[str, Any] = {"type": "array", "items": _ITEMS, "uniqueItems": True}
+_DIVERGENCES = [None, "hellinger", "kl", "kl_reversed"]
+_DIVERGENCE = "Of two expectations of a word; empty: the paper's, hellinger for pairs and contexts, else kl"
 _FORMATS = ["own", "google", "broadcast", "colloquial"]
 _NAME: dict[str, Any] = {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,29}$"}
 _SHARE: dict[str, Any] = {"default": None, "type": ["null", "number"], "exclusiveMinimum": 0, "maximum": 1}
@@ -45,12 +47,34 @@ PARAMS = {
         _SYSTEMS, **_LIST, title="Systems", description="The baselines are copying, drop head, drop tail and random"
     ),
     "ratio": Param(**_SHARE, title="Ratio", description="Share of words to keep; empty: the share that people keep"),
+    "divergence": Param(None, enum=_DIVERGENCES, title="Divergence", description=_DIVERGENCE),
+    "weights": Param(
+        "balanced",
+        enum=["balanced", "exponential", "printed", "released"],
+        title="Weights",
+        description="What words near and far from a dropped span count",
+    ),
+    "pair_weights": Param(
+        "mean",
+        enum=["mean", "sum", "distance"],
+        title="Weights of pairs",
+        description="What shared words count in pairs of sentences and in comments with contexts",
+    ),
     "pairs": Param(**_TEXT, title="Pairs", description="Graded pairs, csv or jsonl; empty: the sample"),
     "treebank": Param(**_TEXT, title="Treebank", description="CoNLL-U; empty: the sample"),
     "limit": Param(
         200, type="integer", minimum=1, title="Sentences", description="Maximum from the treebank and for each test"
     ),
 }
+
+
+@task
+def check(params: Any = None) -> None:
+    """Check the parameters before anything is computed."""
+    from pipeline.tasks.ndd import compressions, distance
+
+    compressions.check_params(params)
+    distance.check_params(params)
 
 
 @dag(dag_id="ndd", schedule=None, params=PARAMS, tags=[Tag.SCORE], doc_md=__doc__, **DEFAULTS)
@@ -68,10 +92,11 @@ def ndd() -> None:
         return masked_lm.adapt(day, profile=params["adapt"]) if params["adapt"] else params["model"]
 
     @task(queue="gpu", pool="gpu")
-    def context_shift(day: str, ref: str | None, run_id: Any = None) -> int:
+    def context_shift(day: str, ref: str | None, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks.ndd import context_shift
 
-        return context_shift.score_day(day, ref, run_id)
+        options = {"divergence": params["divergence"] or "hellinger", "weights": params["pair_weights"]}
+        return context_shift.score_day(day, ref, run_id, **options)
 
     @task(queue="gpu", pool="gpu")
     def relate(day: str, ref: str | None, run_id: Any = None) -> int:
@@ -83,7 +108,7 @@ def ndd() -> None:
     def systems(ref: str | None, params: Any = None) -> list[str]:
         from pipeline.tasks.ndd import compressions
 
-        return compressions.list_systems(params["systems"], ref, params["source"])
+        return compressions.list_systems(params["systems"], ref)
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ system }}")
     def compress(system: str, day: str, ref: str | None, params: Any = None) -> dict[str, Any]:
@@ -117,7 +142,8 @@ def ndd() -> None:
     def test(study: str, day: str, ref: str | None, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks.ndd import compressions, distance
 
-        rows = distance.run_study(study, day, ref, params["pairs"], params["treebank"], params["limit"])
+        names = ("pairs", "treebank", "limit", "divergence", "pair_weights")
+        rows = distance.run_study(study, day, ref, *(params[name] for name in names))
         return compressions.replace_study(study, rows, day, run_id)
 
     @task(queue="gpu", pool="gpu", trigger_rule="none_failed")
@@ -127,6 +153,7 @@ def ndd() -> None:
         return str(page.write(day, ref))
 
     day = resolve_day()
+    check() >> day
     ref = model(day)
     word_counts, system_names = count(day, ref), systems(ref)
     shift_count, measure_count = relate(day, ref), measure(day)

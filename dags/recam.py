@@ -9,6 +9,7 @@ The DAG reads English `articles` that have a `summary`; import some with the DAG
 
 **Triage.**
 
+- *BadInput* in `rules` names the parameter or the file. Nothing was computed.
 - *Missing* in `plan`: no article has a summary.
 - *Missing: WordNet* in `find`: run `make wordnet`, or install nltk's `wordnet` on every worker.
 - The view `cloze_funnel` shows how many words each filter drops. Items with too few wrong options are in `dropped`.
@@ -34,6 +35,7 @@ CHOOSING = "paper: the most frequent proposals; balanced: the options alone do n
 SMALL = "Use small readers, which a CPU can train, to propose wrong options"
 NUMBERS = "Changes for the readers that propose options"
 START = "Word vectors in GloVe's format, or the folder of an encoder; empty: the encoder in force"
+PROFILES = ["gated", "attentive", "gloss", "official", "filled", "masked", "strong"]
 PARAMS = {
     "day": DAY,
     "source": optional("string", "Source", "Source of the articles; empty: all"),
@@ -58,7 +60,7 @@ PARAMS = {
     "rule": Param("paper", enum=["paper", "balanced"], title="Wrong options", description=CHOOSING),
     "is_small": Param(False, type="boolean", title="Small", description=SMALL),
     "numbers": Param({}, type="object", title="Hyperparameters", description=NUMBERS),
-    "profile": Param("gated", type="string", title="Reader", description="Profile of the reader to train and test"),
+    "profile": Param("gated", enum=PROFILES, title="Reader", description="Profile of the reader to train and test"),
     "start": optional("string", "Begin with", START),
     "epochs": optional("integer", "Epochs", "Empty: the number of the profile", minimum=1),
     "seed": optional("integer", "Seed", "Empty: the number of the profile"),
@@ -70,8 +72,9 @@ SUBTASKS = ("imperceptibility", "nonspecificity")
 def recam() -> None:
     @task(queue="gpu", pool="gpu")  # trains a scorer, if there are ratings
     def rules(day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
-        from pipeline.tasks.recam import targets
+        from pipeline.tasks.recam import options, targets
 
+        options.check_params(params)
         return dict(targets.resolve_rules(day, params, params["ratings"], run_id))
 
     @task

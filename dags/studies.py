@@ -6,6 +6,7 @@ with the profile of the paper. The studies of data sets and detection use the se
 
 **Triage.**
 
+- *BadInput* in `check` names the model or the data set. Nothing was trained.
 - *Missing*: there are no pairs or sentences yet. Run `impscore` first.
 - *Retry* in `ask`: some requests failed temporarily. A retry sends only those.
 - Detection sends requests to a language model (connection `undertone_llm`). It costs money unless the ledger has the
@@ -50,6 +51,14 @@ PARAMS = {
         None, type=["null", "number"], minimum=0, title="Cost limit", description="Requests stop at this cost in USD"
     ),
 }
+
+
+@task
+def check(params: Any = None) -> None:
+    """Check the model and the data sets before anything is trained."""
+    from pipeline.tasks.studies import rows
+
+    rows.check_params(params)
 
 
 @dag(dag_id="studies", schedule=None, params=PARAMS, tags=[Tag.REPORT], doc_md=__doc__, **DEFAULTS)
@@ -120,10 +129,13 @@ def studies() -> None:
 
         return page.write(day)
 
-    day = resolve_day()
-    trained = train.partial(day=day).expand(part=trainings())
-    described = describe.partial(day=day).expand(source=data_sets())
-    sources = ask.partial(day=day).expand(source=detectors())
+    day, checked = resolve_day(), check()
+    checked >> day
+    parts, described_sources, detected_sources = trainings(), data_sets(), detectors()
+    checked >> [parts, described_sources, detected_sources]
+    trained = train.partial(day=day).expand(part=parts)
+    described = describe.partial(day=day).expand(source=described_sources)
+    sources = ask.partial(day=day).expand(source=detected_sources)
     page(publish(trained, described, detected.partial(day=day).expand(source=sources), day), day)
 
 

@@ -17,29 +17,48 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.commenting.correlation import DRAWS, SEED, correlate
-from pipeline.metrics.ndd.distance import divergences, split_blocks
+from pipeline.metrics.ndd.distance import Divergence, Weights, divergences, split_blocks
 from pipeline.metrics.ndd.model import Floats, MaskedModel, Sentence
+from pipeline.metrics.ndd.weights import MU
 
 WORDS = 64  # of a context that count: its last ones
 SHIFT, LENGTH, GROUP = "context_shift", "word_count", "thread_id"
 _BLOCK_WORDS = 4096  # words that are compared at a time
 
 
-def context_shift(model: MaskedModel, comments: Sequence[Sentence], contexts: Sequence[Sentence]) -> Floats:
-    """Compute the mean of Hellinger's distances at a comment's words without and with its context: [n], from 0 to 1.
+def context_shift(
+    model: MaskedModel,
+    comments: Sequence[Sentence],
+    contexts: Sequence[Sentence],
+    *,
+    divergence: Divergence = "hellinger",
+    weights: Weights = "mean",
+) -> Floats:
+    """Compute the weighed divergence at a comment's words without and with its context: [n].
 
-    It is 0 where the context is empty, NaN where the comment is. Both are given as words.
+    With Hellinger's distance and `mean` it is from 0 to 1. Weights are those of `distances`, and the distance of a word
+    is the number of words between it and the context. The shift is 0 where the context is empty, NaN where the comment
+    is. Both are given as words.
     """
     shifts = np.array([0.0 if len(comment) else np.nan for comment in comments])
     rows = [row for row, pair in enumerate(zip(comments, contexts, strict=True)) if all(map(len, pair))]
     for block in split_blocks([len(comments[row]) for row in rows], _BLOCK_WORDS):
-        parts = ([texts[row] for row in rows[block]] for texts in (comments, contexts))
-        shifts[rows[block]] = [np.mean(values) for values in measure_words(model, *parts)]
+        block_comments, block_contexts = ([texts[row] for row in rows[block]] for texts in (comments, contexts))
+        word_shifts = measure_words(model, block_comments, block_contexts, divergence)
+        shifts[rows[block]] = [values @ _weigh(len(values), weights) for values in word_shifts]
     return shifts
 
 
-def measure_words(model: MaskedModel, comments: Sequence[Sentence], contexts: Sequence[Sentence]) -> list[Floats]:
-    """Compute Hellinger's distance at each word of each comment, of which none is empty: n times [words]."""
+def _weigh(count: int, weights: Weights) -> Floats:
+    if weights == "distance":
+        return np.float64(MU) ** np.arange(count)
+    return np.full(count, 1 / count if weights == "mean" else 1.0)
+
+
+def measure_words(
+    model: MaskedModel, comments: Sequence[Sentence], contexts: Sequence[Sentence], divergence: Divergence = "hellinger"
+) -> list[Floats]:
+    """Compute the divergence at each word of each comment, of which none is empty: n times [words]."""
     last_words = [list(context)[-WORDS:] for context in contexts]
     length = np.array([*map(len, comments)])
     pair = np.repeat(np.arange(len(comments)), length)
@@ -47,7 +66,7 @@ def measure_words(model: MaskedModel, comments: Sequence[Sentence], contexts: Se
     first_places = np.stack([pair, place], axis=1)
     second_places = np.stack([pair + len(comments), place + np.array([*map(len, last_words)])[pair]], axis=1)
     sentences = [*comments, *([*words, *comment] for words, comment in zip(last_words, comments, strict=True))]
-    values = divergences(model, sentences, first_places, second_places, "hellinger")
+    values = divergences(model, sentences, first_places, second_places, divergence)
     return np.split(values, np.cumsum(length)[:-1])
 
 

@@ -261,6 +261,25 @@ def test_data_sets_to_a_model(run: Run, tiny_encoder: Path, tmp_path: Path) -> N
     assert in_force.find_model_id(DAY) == tables["models"]["model_id"][0]
 
 
+@pytest.mark.parametrize(
+    ("dag_id", "conf"),
+    [
+        ("ndd", {"data": "none.jsonl", "source": "mine"}),
+        ("ndd", {"treebank": "none.conllu"}),
+        ("ndd", {"model": "no-such"}),
+        ("commenting", {"numbers": {"att": {"epoch": 2}}}),
+        ("studies", {"studies": ["detection"], "ask": "m", "detect": ["none"]}),
+    ],
+)
+def test_what_cannot_be_computed_fails_in_the_first_task(run: Run, dag_id: str, conf: dict[str, Any]) -> None:
+    """A missing file, a model or a number that there is not: `check` fails on its first try, and no task follows."""
+    dag_run = run(dag_id, day=DAY, **conf)
+    tasks = states(dag_run)
+    assert tasks.pop("check") == "failed"
+    assert read_tries(dag_run, "check") == [1]
+    assert "success" not in tasks.values()
+
+
 def test_a_folder_that_is_not_there_fails_at_once(run: Run, tmp_path: Path) -> None:
     """A mistyped folder fails the first task on its first try, and nothing is trained."""
     dag_run = run("impscore", day=DAY, data=str(tmp_path / "none"))

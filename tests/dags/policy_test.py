@@ -6,7 +6,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -168,13 +168,32 @@ def test_params_explain_themselves(bag: Any) -> None:
             assert schema.get("description") or dag.params.get_param(name).description, f"{dag.dag_id}.{name}"
 
 
-def test_profiles_on_the_form_are_those_there_are(bag: Any) -> None:
-    """The form of `impscore` offers the profiles of the library, ours first."""
+def test_choices_on_the_form_are_those_there_are(bag: Any) -> None:
+    """The forms offer what the library has, so that Airflow refuses any other before a run; ImpScore's own first."""
+    from pipeline.metrics.ndd.distance import DIVERGENCES, Weights
+    from pipeline.metrics.ndd.weights import WEIGHTS
+    from pipeline.tasks.commenting import commenters
+    from pipeline.tasks.ndd import systems
+    from pipeline.tasks.recam import readers
     from pipeline.training.impscore.fit import PROFILES
 
-    schema = bag.dags["impscore"].params.get_param("profile").schema
-    assert schema["enum"][0] == bag.dags["impscore"].params["profile"] == "undertone"
-    assert set(schema["enum"]) == set(PROFILES)
+    choices = {
+        ("impscore", "profile"): PROFILES, ("ndd", "systems"): systems.SYSTEMS, ("ndd", "weights"): WEIGHTS,
+        ("ndd", "divergence"): [None, *DIVERGENCES], ("ndd", "pair_weights"): get_args(Weights),
+        ("commenting", "systems"): commenters.SYSTEMS, ("recam", "profile"): readers.list_modules(),
+    }  # fmt: skip
+    for (dag_id, name), values in choices.items():
+        schema = bag.dags[dag_id].params.get_param(name).schema
+        assert {*schema.get("items", schema)["enum"]} == {*values}, (dag_id, name)
+    assert bag.dags["impscore"].params["profile"] == "undertone"
+
+
+def test_parameters_are_checked_first(bag: Any) -> None:
+    """What a form cannot refuse, such as a file that is not there, fails in a task before all others."""
+    for dag_id in ("ndd", "commenting", "studies"):
+        dag = bag.dags[dag_id]
+        assert dag.get_task("check").upstream_task_ids == set()
+        assert [task.task_id for task in dag.tasks if not task.upstream_task_ids] == ["check"], dag_id
 
 
 def test_asking_is_never_the_default(bag: Any) -> None:

@@ -107,7 +107,7 @@ def commenting(do: Do) -> None:
 def ndd(do: Do) -> None:
     """DAG ndd, by counts."""
     do("ndd.masked_lm.count_all", DAY, None, RUN)
-    systems = do("ndd.compressions.list_systems", ["fast_ndd", "fast_ndd_sc"], None, "sample")
+    systems = do("ndd.compressions.list_systems", ["fast_ndd", "fast_ndd_sc"], None)
     do("ndd.context_shift.score_day", DAY, None, RUN)
     do("tests.faults.whole:relate")
     do("tests.faults.whole:publish", [do("tests.faults.whole:compress", system) for system in systems])

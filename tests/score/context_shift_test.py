@@ -48,6 +48,12 @@ def test_by_hand() -> None:
     assert actual[0] == pytest.approx([apart, apart, 0], abs=1e-6)
     assert actual[1].tolist() == [0, 0]
     assert context_shift(Stub(), comments, contexts) == pytest.approx([2 * apart / 3, 0], abs=1e-6)
+    totals = context_shift(Stub(), comments, contexts, weights="distance")
+    assert totals == pytest.approx([1.9 * apart, 0], abs=1e-6)  # 1 next to the context, then μ = .9
+    kl = 0.9 * np.log(1.8) + 0.1 * np.log(0.2)  # of (.5, .5) and (.9, .1); see `distance_test`
+    totals = context_shift(Stub(), comments, contexts, divergence="kl", weights="sum")
+    reverse = context_shift(Stub(), comments, contexts, divergence="kl_reversed", weights="sum")
+    assert sorted([totals[0], reverse[0]]) == pytest.approx([2 * kl, 1.0217], abs=1e-4)
 
 
 def test_no_context_no_words(model: CountLM) -> None:

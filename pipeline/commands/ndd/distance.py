@@ -1,6 +1,7 @@
 """Commands about semantic distance and text compression: ndd, compress, score context-shift, studies of NDD."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -23,7 +24,14 @@ Masked = Annotated[
     ),
 ]
 Lang = Annotated[str | None, typer.Option(help="en or zh; by default what the script suggests.")]
-Kind = Annotated[str, typer.Option("--divergence", help="hellinger, kl or kl_reversed.")]
+Kind = Annotated[str, typer.Option("--divergence", help="hellinger, kl (the paper's for compressions) or kl_reversed.")]
+Weighting = Annotated[
+    str,
+    typer.Option("--weights", help="What near and far words count: balanced, exponential, printed or released."),
+]
+PairWeights = Annotated[
+    str, typer.Option("--weights", help="mean, sum, or distance (μ^distance to what differs, or to the context).")
+]
 Syntax = Annotated[
     Path | None, typer.Option(help="CoNLL-U file with trees of the sentences; only whole subtrees are dropped then.")
 ]
@@ -35,7 +43,7 @@ def ndd(
     model: Masked = None,
     lang: Lang = None,
     divergence: Kind = "hellinger",
-    weights: Annotated[str, typer.Option(help="mean, sum, or distance (μ^distance to what differs).")] = "mean",
+    weights: PairWeights = "mean",
     explain: Annotated[
         bool, typer.Option("--explain", help="Each word that both have, with its divergence and weight.")
     ] = False,
@@ -49,14 +57,11 @@ def ndd(
     Examples: `undertone ndd distance "The soup is hot." "The soup is cold." --explain`;
     `undertone ndd distance "我很冷" "我很热" -m bert-base-chinese@<commit>`
     """
-    from typing import get_args
-
     from pipeline.metrics.ndd import distance
     from pipeline.tasks.ndd import distance as work
     from pipeline.tasks.ndd import masked_lm
 
-    _check_choice("divergence", divergence, get_args(distance.Divergence))
-    _check_choice("weights", weights, get_args(distance.Weights))
+    check_pair_options(divergence, weights)
     _check_choice("lang", lang or "en", masked_lm.LANGS)
     lang = lang or _detect_model_lang(f"{one} {other}")
     lm = masked_lm.load_model(model, lang)
@@ -68,7 +73,7 @@ def ndd(
     numbers: dict[str, object] = {"ndd": float(rows["share"].sum()), "delta_perplexity": float(rivals["perplexity"][0])}
     if "cosine" in rivals:
         numbers["cosine"] = float(rivals["cosine"][0])
-    numbers["signature"] = lm.model.signature
+    numbers["signature"] = f"{lm.model.signature}|divergence:{divergence}|weights:{weights}"
     warn_of_counts(lm.model.signature)
     vocabulary = getattr(lm.model, "number", {*first, *second})  # of counts
     if rows["place"].min() == -1:
@@ -87,6 +92,16 @@ def ndd(
 def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
     if value not in choices:
         raise BadInput(f"{name}: expected one of {', '.join(choices)}, found {value!r}")
+
+
+def check_pair_options(divergence: str, weights: str) -> None:
+    """Raise BadInput for a divergence or weights of pairs that there are not."""
+    from typing import get_args
+
+    from pipeline.metrics.ndd import distance
+
+    _check_choice("divergence", divergence, get_args(distance.Divergence))
+    _check_choice("weights", weights, get_args(distance.Weights))
 
 
 def _detect_model_lang(text: str) -> str:
@@ -116,6 +131,8 @@ def compress(
     ] = None,
     max_rounds: Annotated[int, typer.Option(min=1, help="Rounds at most, without a ratio.")] = 5,
     nu: Annotated[float, typer.Option(help="Below 1 later words are dropped more easily.")] = 1.0,
+    divergence: Kind = "kl",
+    weights: Weighting = "balanced",
     system: Annotated[
         str | None,
         typer.Option(help="ndd, fast_ndd, ppl_deleter, cosine or bertscore; with _sc only whole subtrees go."),
@@ -141,8 +158,11 @@ def compress(
     method = work.Method(
         system=system or (work.DEFAULT_SYNTAX_SYSTEM if syntax else work.DEFAULT_SYSTEM),
         search=Search(ratio=ratio, threshold=threshold, longest=max_span, rounds=max_rounds),
-        distance=work.DistanceOptions(nu=nu),
+        distance=work.DistanceOptions(divergence=divergence, weighting=weights, nu=nu),  # type: ignore[arg-type]
     )
+    is_default = replace(method.distance, nu=1.0) == work.DistanceOptions()
+    if not is_default and work.get_system(method.system).scorer not in work.NDD_SCORERS:
+        raise BadInput(f"--divergence and --weights are of ndd and fast_ndd; {method.system} has neither")
     compress_rows = partial(work.compress_texts, method=method, ref=model, syntax=syntax)
     if _is_path(what, Path.is_file):
         has_lists = as_json or (out is not None and out.suffix in {".jsonl", ".parquet"})
@@ -197,12 +217,16 @@ def score_context_shift(
     day: Day = "",
     text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the texts.")] = None,
     context_column: Annotated[str, typer.Option(help="Column with the contexts.")] = "context",
+    divergence: Kind = "hellinger",
+    weights: PairWeights = "mean",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
     model: Masked = None,
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
 ) -> None:
-    """How much a comment's context changes what its words lead to expect (f(s) against f(c + s)): 0 to 1.
+    """How much a comment's context changes what its words lead to expect (f(s) against f(c + s)).
+
+    From 0 to 1 with hellinger and mean.
 
     Examples: `undertone score context-shift comments.csv -o scored.csv`;
     `undertone score context-shift --day 2026-11-19`
@@ -210,29 +234,30 @@ def score_context_shift(
     from pipeline.tasks.ndd import context_shift as work
 
     check_source(file, day)
+    check_pair_options(divergence, weights)
+    options = {"divergence": divergence, "weights": weights}
     if file is None:
         day = day or today()
         with track("scoring") as on_progress:
-            rows = retry(partial(work.score_day, day, model, on_progress=on_progress))
+            rows = retry(partial(work.score_day, day, model, on_progress=on_progress, **options))
         if not rows:
             raise Missing(f"there are no comments on {day}; `undertone tables` counts the days there are")
         console.say(f"{rows:,} scores for {day}")
         return
-    files.put(_score_file(file, text_column, context_column, model, encoding), out, as_json=as_json)
+    add_shift = partial(work.add_context_shift, ref=model, **options)  # type: ignore[arg-type]
+    files.put(_score_file(file, text_column, context_column, encoding, add_shift), out, as_json=as_json)
 
 
 def _score_file(
-    file: Path, text_column: str | None, context_column: str, model: str | None, encoding: str
+    file: Path, text_column: str | None, context_column: str, encoding: str, add_shift: Callable[..., pl.DataFrame]
 ) -> Iterator[pl.DataFrame]:
-    from pipeline.tasks.ndd import context_shift as work
-
     for frame, name in files.texts(file, text_column, encoding):
         if context_column not in frame.columns:
             names = ", ".join(frame.columns)
             raise BadInput(f"{file}: no column {context_column!r}; there are {names}; name it with --context-column")
         with track(f"scoring {file.name}", frame.height) as on_progress:
             texts = frame.select(text=name, context=context_column)
-            scores = work.add_context_shift(texts, model, on_progress=on_progress).select(work.METRIC, "signature")
+            scores = add_shift(texts, on_progress=on_progress).select("context_shift", "signature")
         warn_of_counts(*scores["signature"])
         yield frame.drop(scores.columns, strict=False).hstack(scores)
 

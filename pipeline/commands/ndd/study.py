@@ -2,13 +2,21 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
 import typer
 
 from pipeline import warehouse
-from pipeline.commands.ndd.distance import Masked, Syntax, warn_of_counts
+from pipeline.commands.ndd.distance import (
+    Kind,
+    Masked,
+    PairWeights,
+    Syntax,
+    Weighting,
+    check_pair_options,
+    warn_of_counts,
+)
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, show, today
 from pipeline.errors import BadInput
@@ -25,6 +33,8 @@ def compress_data(
     split: Annotated[str | None, typer.Option(help="Part of the data, such as test.")] = None,
     system: Annotated[list[str] | None, typer.Option(help="Repeat it; all that the model can do by default.")] = None,
     ratio: Annotated[float | None, typer.Option(help="Share of the words to keep; that of people by default.")] = None,
+    divergence: Kind = "kl",
+    weights: Weighting = "balanced",
     thresholds: Annotated[
         bool, typer.Option("--thresholds", help="Table 6 as well: Fast NDD without a ratio.")
     ] = False,
@@ -34,6 +44,8 @@ def compress_data(
     as_json: Json = False,
 ) -> None:
     """Compress a data set by every system and measure them, into `compressions` and `studies` (tables 3 and 5).
+
+    A system with _sc compresses only sentences that have a tree; a second table has all systems on these.
 
     Example: `undertone ndd measure --data google.jsonl --data-format google --source google -m NAME@COMMIT`
     """
@@ -46,12 +58,19 @@ def compress_data(
         raise BadInput("--data needs a --source, the name to file its compressions under")
     warehouse.create()
     day = day or today()
-    if ratio is not None and not 0 < ratio <= 1:
-        raise BadInput(f"ratio: expected above 0 and at most 1, found {ratio}")
     path, trees = (str(file) if file else None for file in (data, syntax))
-    params = {"source": source, "data": path, "format": data_format, "split": split, "syntax": trees, "ratio": ratio}
+    params: dict[str, Any] = {
+        "source": source,
+        "data": path,
+        "format": data_format,
+        "split": split,
+        "syntax": trees,
+        "ratio": ratio,
+    }
+    params |= {"divergence": divergence, "weights": weights, "systems": system or list(systems.SYSTEMS), "model": model}
+    work.check_params(params)
     job = work.make_job(params, day, model)
-    names = work.list_systems(system or list(systems.SYSTEMS), model, source, is_explicit=bool(system))
+    names = work.list_systems(params["systems"], model, is_explicit=bool(system))
     warn_of_counts(masked_lm.load_model(model, day=day).model.signature)
     staged = [work.stage(name, job) for name in names]
     retry(partial(work.publish, staged, source, day))
@@ -63,7 +82,7 @@ def compress_data(
         retry(partial(work.publish_thresholds, rows, source, day))
     for lang, numbers in systems.split_languages(work.load_measures(source, day)):
         if not as_json:
-            console.say(f"{source}, {lang}")
+            console.say(f"{source}, {lang.replace(':common', ', the sentences that all systems compressed')}")
         show(numbers if as_json else datasets.summarize_measures(numbers), as_json)
 
 
@@ -73,6 +92,11 @@ def measure_distance(
     ] = None,
     syntax: Annotated[Path | None, typer.Option(help="Treebank in CoNLL-U; the sample's by default.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Sentences of the treebank, and of those that are edited.")] = 200,
+    divergence: Annotated[
+        str | None,
+        typer.Option(help="hellinger, kl or kl_reversed; by default the paper's, hellinger for pairs, kl for trees."),
+    ] = None,
+    weights: PairWeights = "mean",
     model: Masked = None,
     day: Day = "",
     as_json: Json = False,
@@ -84,12 +108,13 @@ def measure_distance(
     from pipeline.tasks.ndd import compressions, masked_lm
     from pipeline.tasks.ndd import distance as work
 
+    check_pair_options(divergence or "kl", weights)
     warehouse.create()
     day, rows_by_study = day or today(), {}
     data, treebank = (str(path) if path else None for path in (pairs, syntax))
     warn_of_counts(masked_lm.load_model(model, day=day).model.signature)
     for study in iterate(work.TESTS, "tests"):
-        rows_by_study[study] = work.run_study(study, day, model, data, treebank, limit)
+        rows_by_study[study] = work.run_study(study, day, model, data, treebank, limit, divergence, weights)  # type: ignore[arg-type]
         retry(partial(compressions.replace_study, study, rows_by_study[study], day))
     if as_json:
         show(pl.concat(rows_by_study.values()), as_json=True)

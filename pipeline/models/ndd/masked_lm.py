@@ -1,15 +1,16 @@
 """Distributions of masked words by a transformer: the `hf` backend of NDD (sections 2.1 and 4.2; NDD-01, 02, 08, 29).
 
-A sentence is its words joined by blanks, Chinese ones too, as in the released code. A word is replaced by one mask, as
-there, or by one mask for each of its pieces, for models with whole-word masking. Every ask is one row of the encoder;
-the head is computed at the masks only.
+A sentence is its words as `word_pieces` joins them. A word is replaced by one mask, as in the released code, or by one
+mask for each of its pieces, for models with whole-word masking. Every ask is one row of the encoder. Where the head is
+modules one after another (BERT, RoBERTa, ALBERT, ELECTRA), it is computed at the masks only. Else (DistilBERT,
+DeBERTa) the whole model runs, and only what it predicts at the masks is used.
 
 The states of unmasked sentences, for cosines and comparisons like BERTScore, are computed here as well.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import inspect
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -21,6 +22,7 @@ from torch import Tensor
 
 from pipeline.errors import BadInput
 from pipeline.models.encoder import PRECISIONS
+from pipeline.models.ndd.word_pieces import MASK_WORD, WordPieces
 from pipeline.models.recam import pretrained_reader as models
 
 Masks = Literal["one", "pieces"]
@@ -30,9 +32,8 @@ IndexArray = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Sentence = Sequence[str]
 
-MASK_WORD = "\ue000mask"  # a word that is the mask; compared by identity, so that no text can contain it
-
-_WORDS = 65_536  # words whose pieces are cached
+_LOGITS = 1 << 27  # outputs of the whole model at a time, 4 bytes each
+_LONGEST = 1 << 16  # pieces of a sequence where neither model nor tokenizer states a limit
 
 
 class _Asks(NamedTuple):
@@ -54,17 +55,19 @@ class MaskedLM:
     possible; a longer span is truncated.
 
     Memory holds the pieces of the sentences, the encoder's states of `batch` rows, and at most five times their log
-    probabilities, 4 bytes for each piece of the vocabulary. On a CPU values differ by up to 1e-5 with the batch.
+    probabilities, 4 bytes for each piece of the vocabulary; where the whole model runs, those of up to 2^27 pieces. On
+    a CPU values differ by up to 1e-5 with the batch.
     """
 
     module: Any  # a transformers model with its head
     pieces: models.Pieces
-    word_pieces: Callable[[str], tuple[int, ...]]  # of a word, with a blank before it if it is not the first
+    word_pieces: WordPieces
     name: str
     revision: str
     masks: Masks
     batch: int
     precision: str
+    is_whole: bool = False  # whether the whole model predicts, and not its head at the masks
 
     @property
     def signature(self) -> str:
@@ -82,14 +85,8 @@ class MaskedLM:
         return self.pieces.longest - len(self.pieces.before) - len(self.pieces.after)
 
     def tokenize(self, sentence: Sentence) -> list[tuple[int, ...]]:
-        """Return the pieces of each word, together those of the words joined with blanks (NDD-08).
-
-        Text that looks like a special piece is a word. A word without pieces, such as an empty one, is unknown.
-        """
-        return [
-            (self.pieces.mask,) if word is MASK_WORD else self.word_pieces(f" {word}" if i else word)
-            for i, word in enumerate(sentence)
-        ]
+        """Return the pieces of each word (NDD-08)."""
+        return self.word_pieces.split(sentence)
 
     def distributions(
         self, sentences: Sequence[Sentence], sentence: IndexArray, place: IndexArray
@@ -143,7 +140,7 @@ class MaskedLM:
         """
         sentence_ids = [np.fromiter(chain(*self.tokenize(sentence)), np.int64)[: self.room] for sentence in sentences]
         for rows in self._batches(np.array([len(ids) for ids in sentence_ids], np.int64)):
-            batch_states = self._encode([sentence_ids[row] for row in rows])
+            batch_states = self._compute([sentence_ids[row] for row in rows], is_whole=False)
             special_count = self.pieces.longest - self.room
             for row, states in zip(rows.tolist(), batch_states, strict=True):
                 yield row, states[: len(sentence_ids[row]) + special_count].float()
@@ -174,26 +171,42 @@ class MaskedLM:
 
     def _batches(self, lengths: IndexArray) -> Iterator[IndexArray]:
         """Yield batches of rows, the longest first: little is padded, and too large a batch fails at once."""
-        order = np.argsort(-lengths, kind="stable")
-        for start in range(0, len(order), self.batch):
-            yield order[start : start + self.batch]
+        order, start = np.argsort(-lengths, kind="stable"), 0
+        while start < len(order):
+            width = (int(lengths[order[start]]) + self.pieces.longest - self.room) * self.module.config.vocab_size
+            size = min(self.batch, max(1, _LOGITS // width)) if self.is_whole else self.batch
+            yield order[start : start + size]
+            start += size
 
     @torch.inference_mode()
     def _predict_masks(self, sequences: list[IndexArray], positions: Tensor, width: Tensor) -> Tensor:
         """Compute log probabilities, the mean over each row's masks from a position [b] on: [b, vocabulary]."""
-        states = self._encode(sequences)
+        outputs = self._compute(sequences, self.is_whole)
         row = torch.arange(len(positions))
-        row, positions, width = (tensor.to(states.device) for tensor in (row, positions, width))
-        log_probabilities = self._head(states[row, positions])
+        row, positions, width = (tensor.to(outputs.device) for tensor in (row, positions, width))
+        log_probabilities = self._predict_outputs(outputs[row, positions])
         for offset in range(1, int(width.max())):  # one mask of each row at a time: no more than `batch` at once
             wide_rows = row[width > offset]
-            offset_values = self._head(states[wide_rows, positions[wide_rows] + offset])
+            offset_values = self._predict_outputs(outputs[wide_rows, positions[wide_rows] + offset])
             log_probabilities[wide_rows] = torch.logaddexp(log_probabilities[wide_rows], offset_values)
         return log_probabilities.sub_(width.log().unsqueeze(1))
 
     @torch.inference_mode()
-    def _encode(self, sequences: list[IndexArray]) -> Tensor:
-        """Compute the states [b, t, d] of sequences, with the special pieces added."""
+    def _compute(self, sequences: list[IndexArray], is_whole: bool) -> Tensor:
+        """Compute the states of sequences [b, t, d], or the whole model's logits [b, t, vocabulary]."""
+        module, name = (self.module, "logits") if is_whole else (self.module.base_model, "last_hidden_state")
+        with self._cast():
+            outputs: Tensor = getattr(module(**self._build_features(sequences)), name)
+        return outputs
+
+    def _predict_outputs(self, outputs: Tensor) -> Tensor:
+        """Compute log probabilities [b, vocabulary] of states [b, d], or of the whole model's logits."""
+        with self._cast():
+            logits = outputs if self.is_whole else models.compute_logits(self.module, outputs)
+        return logits.float().log_softmax(dim=1)
+
+    def _build_features(self, sequences: list[IndexArray]) -> dict[str, Tensor]:
+        """Build the model's input [b, t] of sequences, with the special pieces added."""
         pieces, device = self.pieces, self.module.device
         special_count = len(pieces.before) + len(pieces.after)
         lengths = np.array([len(ids) + special_count for ids in sequences])
@@ -204,16 +217,8 @@ class MaskedLM:
         features = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(is_piece.astype(np.int64))}
         if getattr(self.module.config, "type_vocab_size", 0) > 1:
             features["token_type_ids"] = torch.full(ids.shape, pieces.types[0])
-        features = {name: tensor.to(device) for name, tensor in features.items()}
-        with self._cast():
-            states: Tensor = self.module.base_model(**features).last_hidden_state
-        return states
-
-    def _head(self, states: Tensor) -> Tensor:
-        """Compute log probabilities [b, vocabulary] of states [b, d]."""
-        with self._cast():
-            logits = models.compute_logits(self.module, states)
-        return logits.float().log_softmax(dim=1)
+        names = inspect.signature(self.module.forward).parameters
+        return {name: tensor.to(device) for name, tensor in features.items() if name in names}
 
     def _cast(self) -> Any:
         return torch.autocast(self.module.device.type, PRECISIONS["bfloat16"], enabled=self.precision == "bfloat16")
@@ -232,8 +237,8 @@ def load(
     """Load a masked language model.
 
     Args:
-        source: a model of transformers with a head for masked words, named as for `load_transformer`: a folder, such
-            as `undertone train masked-lm` writes, or `bert-base-cased@<commit>`.
+        source: any `AutoModelForMaskedLM` of transformers, named as for `load_transformer`: a folder, such as
+            `undertone train masked-lm` writes, or `bert-base-cased@<commit>`.
         masks: one for a word, as released; or as many as it has pieces, for models with whole-word masking such as
             `hfl/chinese-roberta-wwm-ext@<commit>`.
         batch: rows of the encoder at a time.
@@ -259,16 +264,18 @@ def load(
         expected = "a tokenizer with an unknown piece, and special pieces before and behind texts"
         raise BadInput(f"{source}: expected {expected}")
     pieces = pieces._replace(longest=_longest(transformer.module, pieces))
-    word_pieces = lru_cache(_WORDS)(lambda word: tuple(pieces.tokenize([word])[0]) or (unknown,))
     # the path of a folder says nothing about the model
     name = Path(source).name if Path(source).is_dir() else transformer.name
     module = transformer.module.to(device).eval()
-    return MaskedLM(module, pieces, word_pieces, name, transformer.revision, masks, batch, precision)
+    if "attention_mask" not in inspect.signature(module.forward).parameters:
+        batch = 1  # padding would change what is predicted
+    words, is_whole = WordPieces(pieces, unknown), not models.has_plain_head(module)
+    return MaskedLM(module, pieces, words, name, transformer.revision, masks, batch, precision, is_whole)
 
 
 def _longest(module: Any, pieces: models.Pieces) -> int:
     """Return the longest sequence; RoBERTa numbers positions after its padding piece and has fewer than it states."""
     table: Any = getattr(getattr(module.base_model, "embeddings", None), "position_embeddings", None)
     if getattr(table, "padding_idx", None) is None:
-        return pieces.longest
+        return min(pieces.longest, _LONGEST)
     return int(min(pieces.longest, table.num_embeddings - table.padding_idx - 1))

@@ -51,7 +51,7 @@ def load_transformer(name: str | Path = EMBEDDED, *, is_masked: bool = False) ->
     revision, `google/electra-large-discriminator@<commit>`. With `is_masked` it has the head for masked words; one that
     the weights lack is drawn from torch's global source.
 
-    BadInput for neither a folder nor a pinned name, no safetensors, or a head that does not work place by place.
+    BadInput for neither a folder nor a pinned name, or no safetensors.
     """
     from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 
@@ -67,8 +67,6 @@ def load_transformer(name: str | Path = EMBEDDED, *, is_masked: bool = False) ->
             dtype=torch.float32,
             output_loading_info=True,
         )
-    if is_masked:
-        _check_head(module)
     short_name = str(name) if Path(name).is_dir() else str(name).partition("@")[0]
     is_headed = is_masked and not loading_info["missing_keys"]
     return LoadedTransformer(_remove_pooler(module), tokenizer, short_name, files.revision, is_headed)
@@ -118,17 +116,22 @@ def compute_logits(module: Any, states: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def _check_head(module: Any) -> None:
-    """Most heads are modules one after another; where one is not, its own logits are others."""
+def has_plain_head(module: Any) -> bool:
+    """Whether the head for masked words is modules one after another, as `compute_logits` applies them.
+
+    Else, as in DistilBERT and some of DeBERTa, the whole model has to predict all places of a sequence.
+    """
     module.eval()
-    ids = torch.tensor([[1, 2, 3]])
+    ids = torch.tensor([[1, 2, 3]], device=module.device)
     try:
-        logits = compute_logits(module, module.base_model(input_ids=ids).last_hidden_state[0])
-        is_sequential = torch.allclose(logits, module(input_ids=ids).logits[0], atol=1e-4)
-    except (RuntimeError, TypeError, ValueError):
-        is_sequential = False
-    if not is_sequential:
-        raise BadInput(f"the head of {type(module).__name__} is of a kind that is not known here; take BERT or RoBERTa")
+        logits = module(input_ids=ids).logits[0]
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise BadInput(f"{type(module).__name__}: expected a model that reads a sequence of pieces: {error}") from error
+    try:
+        states = module.base_model(input_ids=ids).last_hidden_state[0]
+        return torch.allclose(compute_logits(module, states), logits, atol=1e-4)
+    except (AttributeError, RuntimeError, TypeError, ValueError):
+        return False
 
 
 def copy_weights(module: nn.Module, *, is_trained: bool = False) -> dict[str, Tensor]:

@@ -53,6 +53,12 @@ def check_system(system: str) -> str:
     return system
 
 
+def check_params(params: Mapping[str, Any]) -> None:
+    """Raise BadInput for commenters or changes of their hyperparameters that cannot be trained."""
+    for system in {**dict.fromkeys(params["systems"]), **params["numbers"]}:
+        get_modules(system)[0].make_recipe(system, **params["numbers"].get(system, {}))
+
+
 def get_kind(system: str) -> str:
     """Return the kind of a system's commenters in `models`."""
     return f"commenter_{system}"

@@ -77,6 +77,12 @@ def find_data_sets(folder: str) -> dict[str, str]:
     return {name: str(root / name) for name in sorted(sources.READERS) if (root / name).exists()}
 
 
+def check_cassette(path: str | None) -> None:
+    """Raise BadInput if a cassette cannot be read."""
+    if path not in (None, "sample"):
+        cassette.read(Path(str(path)).expanduser())
+
+
 def replay_cassette(day: str, path: str | None = None, run_id: str = "cli") -> list[str]:
     """Add the answers of a cassette, by default the sample's, to `completions`; return its sources."""
     parse_day(day)

@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from pipeline.tables import TABLES, empty
 from pipeline.tasks.ndd import datasets, masked_lm, systems
 from pipeline.tasks.record import runs
 from pipeline.tasks.studies import rows as study_rows
+from pipeline.text import trees
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +28,9 @@ SAMPLE, GOLD = "sample", "gold"
 RIVALS = ("head", "tail", "random", "ppl_deleter")  # not "unedited": copying is no compression
 BIN_COUNT = 10  # parts of a sentence in figure 6
 SOURCE_NAME = r"[a-z][a-z0-9_]{0,29}"  # the labelling project of a data set puts letters before it
-MEASURES_SUBSET, THRESHOLDS_SUBSET = r"^{}:[a-z]{{2,3}}$", r"^{}:[a-z]{{2,3}}:thresholds$"  # of a source, by language
+MEASURES_SUBSET = r"^{}:[a-z]{{2,3}}(:common)?$"  # of a source, by language
+COMMON = "common"  # the sentences that all systems compressed, where some did not compress all
+THRESHOLDS_SUBSET = r"^{}:[a-z]{{2,3}}:thresholds$"
 GRID = ((4.0, 5), (2.0, 5), (1.0, 5), (0.5, 5), (0.25, 5), (1.0, 2), (1.0, 1))  # N_max and L_max of table 6
 DECIMALS = 6
 
@@ -44,12 +47,31 @@ class Job:
     ref: str | None = None  # the model; see `masked_lm.load_model`
     syntax: str | None = None  # CoNLL-U file with trees; by default the sample's own, else stanza's parser
     ratio: float | None = None  # share of the words to keep; by default that of people
+    distance: systems.DistanceOptions = field(default_factory=systems.DistanceOptions)
 
 
 def make_job(params: Mapping[str, Any], day: str, ref: str | None) -> Job:
     """Make a job of the parameters that the DAG and the command have."""
     names = ("source", "data", "format", "split", "syntax", "ratio")
-    return Job(day=day, ref=ref, **{name: params[name] for name in names})
+    options = {"divergence": params["divergence"], "weighting": params["weights"]}
+    distance = systems.DistanceOptions(**{name: value for name, value in options.items() if value})
+    return Job(day=day, ref=ref, distance=distance, **{name: params[name] for name in names})
+
+
+def check_params(params: Mapping[str, Any]) -> None:
+    """Raise BadInput or Missing if a run could not compress what its parameters name."""
+    if not re.fullmatch(SOURCE_NAME, params["source"]):
+        raise BadInput(f"source: expected up to 30 small letters, digits and _, found {params['source']!r:.60}")
+    for name in params["systems"]:
+        systems.get_system(name)
+    if params["ratio"] is not None and not 0 < params["ratio"] <= 1:
+        raise BadInput(f"ratio: expected above 0 and at most 1, found {params['ratio']}")
+    job = make_job(params, "", params["model"])
+    systems.check_distance(job.distance)
+    masked_lm.check_ref(job.ref)
+    if job.syntax:
+        list(trees.read(Path(job.syntax)))
+    load_items(job.data, job.format, job.split)
 
 
 def load_items(data: str | None = None, form: str = "own", split: str | None = None) -> pl.DataFrame:
@@ -72,15 +94,11 @@ def load_items(data: str | None = None, form: str = "own", split: str | None = N
     return items.with_columns(words=pl.Series(words, dtype=pl.List(pl.String)))
 
 
-def list_systems(
-    names: Sequence[str], ref: str | None = None, source: str = SAMPLE, *, is_explicit: bool = False
-) -> list[str]:
+def list_systems(names: Sequence[str], ref: str | None = None, *, is_explicit: bool = False) -> list[str]:
     """List the systems to run: gold, the baselines, and those of `names` that the model can run.
 
     A system that the model cannot run is an error where the user gave the names (`is_explicit`).
     """
-    if not re.fullmatch(SOURCE_NAME, source):
-        raise BadInput(f"source: expected up to 30 small letters, digits and _, found {source!r:.60}")
     names = list(dict.fromkeys(names))
     stateful = [name for name in names if systems.get_system(name).scorer in systems.STATE_SCORERS]
     if stateful and all(masked_lm.is_count_model(masked_lm.load_model(ref, lang)) for lang in masked_lm.LANGS):
@@ -116,7 +134,7 @@ def compress_items(rows: pl.DataFrame, system: str, job: Job, on_progress: OnPro
         words = sentences["words"].to_list()
         kept_ratio = round(sum(map(sum, sentences["kept"])) / sum(map(len, words)), 4)
         search = Search(ratio=kept_ratio if job.ratio is None else job.ratio)
-        method = systems.Method(system=system, search=search)
+        method = systems.Method(system=system, search=search, distance=job.distance)
         answers = systems.compress_sentences(words, method, lm, heads, on_progress)
         rounds = [answer.rounds.tolist() for answer in answers]
         tables.append(_build_compressions(sentences, rounds, system, job, method.format_signature(lm)))
@@ -188,7 +206,8 @@ def publish(staged: Sequence[Staged], source: str, day: str, run_id: str = "cli"
 def measure(source: str, day: str) -> pl.DataFrame:
     """Measure the compressions of a data set by system and language: tables 3 and 5, significance, figure 6.
 
-    Each system is measured on the sentences that it compressed, and compared with its best rival in F1.
+    Each system is measured on the sentences that it compressed, and compared with its best rival in F1. Where systems
+    compressed different sentences, as those that need trees do, rows of `COMMON` measure all on the same ones.
     """
     partition = (pl.col("source") == source) & (pl.col("day") == parse_day(day))
     compressions = warehouse.scan("compressions", partition).sort("item_id", "system").collect()
@@ -204,8 +223,22 @@ def measure(source: str, day: str) -> pl.DataFrame:
                 numbers = measures.evaluate(predictions["predicted"], predictions)
                 rows += study_rows.build_rows("compression", day, subset, {"system": system}, numbers)
                 by_system[str(system)] = predictions
-        rows += _compare_systems(by_system, subset, day)
+        rows += _compare_systems(by_system, subset, day) + _measure_common(by_system, subset, day)
     return study_rows.build_frame(rows)
+
+
+def _measure_common(by_system: Mapping[str, pl.DataFrame], subset: str, day: str) -> list[dict[str, Any]]:
+    """Measure all systems on the sentences that each compressed; nothing where these are all sentences or none."""
+    item_ids = [set(predictions["item_id"]) for predictions in by_system.values()]
+    common = set.intersection(*item_ids) if item_ids else set()
+    if not common or all(ids == common for ids in item_ids):
+        return []
+    rows: list[dict[str, Any]] = []
+    for name, predictions in by_system.items():
+        part = predictions.filter(pl.col("item_id").is_in(common))
+        numbers = measures.evaluate(part["predicted"], part)
+        rows += study_rows.build_rows("compression", day, f"{subset}:{COMMON}", {"system": name}, numbers)
+    return rows
 
 
 def _is_kept() -> pl.Expr:
@@ -253,10 +286,12 @@ def try_thresholds(rows: pl.DataFrame, job: Job, on_progress: OnProgress = lambd
     for lang, part in systems.split_languages(rows):
         lm = masked_lm.load_model(job.ref, systems.choose_model_lang(lang), job.day)
         for threshold, longest in GRID:
-            method = systems.Method(system="fast_ndd", search=Search(threshold=threshold, longest=longest))
+            search = Search(threshold=threshold, longest=longest)
+            method = systems.Method(system="fast_ndd", search=search, distance=job.distance)
             answers = systems.compress_sentences(part["words"].to_list(), method, lm, on_progress=on_progress)
             numbers = measures.evaluate([answer.is_kept.tolist() for answer in answers], part)
             setting = {"system": method.system, "threshold": threshold, "longest": longest}
+            setting["model"] = job.distance.format_signature(lm)
             subset = f"{job.source}:{lang}:thresholds"
             rows_of_studies += study_rows.build_rows("compression", job.day, subset, setting, numbers)
     return study_rows.build_frame(rows_of_studies)
@@ -278,12 +313,15 @@ def publish_thresholds(rows: pl.DataFrame, source: str, day: str, run_id: str = 
 
 
 def load_measures(source: str, day: str) -> pl.DataFrame:
-    """Load what `publish_measures` wrote about a data set: metric, value, low, high, by, lang, n."""
+    """Load what `publish_measures` wrote about a data set: metric, value, low, high, by, lang, n.
+
+    Of the sentences that all systems compressed, lang is such as `en:common`.
+    """
     partition = (pl.col("study") == "compression") & (pl.col("day") == parse_day(day))
     rows = warehouse.scan("studies", partition).collect()
     rows = rows.filter(pl.col("subset").str.contains(MEASURES_SUBSET.format(source)))
     setting = pl.col("setting").str.json_decode(pl.Struct({"system": pl.String, "against": pl.String}))
     rows = rows.with_columns(setting).unnest("setting").filter(pl.col("against").is_null())
-    lang = pl.col("subset").str.split(":").list.last()
+    lang = pl.col("subset").str.strip_prefix(f"{source}:")
     rows = rows.select("metric", "value", "low", "high", by="system", lang=lang, n="row_count")
     return rows.sort("lang", "by", "metric")

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from pipeline import __version__, warehouse
+from pipeline.metrics.ndd.distance import Divergence, Weights
 from pipeline.progress import OnProgress
 from pipeline.score import context_shift
 from pipeline.slices import parse_day
@@ -29,9 +30,15 @@ _KEY = ["source", "day", "thread_id", "comment_id"]
 
 
 def add_context_shift(
-    rows: pl.DataFrame, ref: str | None = None, day: str | None = None, on_progress: OnProgress = lambda _: None
+    rows: pl.DataFrame,
+    ref: str | None = None,
+    day: str | None = None,
+    on_progress: OnProgress = lambda _: None,
+    *,
+    divergence: Divergence = "hellinger",
+    weights: Weights = "mean",
 ) -> pl.DataFrame:
-    """Add `context_shift`, the mean of Hellinger's distances in [0, 1], and `signature` to rows of text and context.
+    """Add `context_shift` and `signature` to rows of text and context; by default a mean of Hellinger's distances.
 
     Both are null where there is no text; the shift is 0 where there is no context.
     """
@@ -40,11 +47,12 @@ def add_context_shift(
     scores: list[tuple[float | None, str | None]] = [(None, None)] * len(rows)
     for lang, part in systems.split_languages(texts.with_row_index("row")):
         lm = masked_lm.load_model(ref, systems.choose_model_lang(lang), day, CACHE)
-        signature = f"{METRIC}|{lm.model.signature}|divergence:hellinger|undertone:{__version__}"
+        options = f"divergence:{divergence}|weights:{weights}"
+        signature = f"{METRIC}|{lm.model.signature}|{options}|undertone:{__version__}"
         for batch in part.iter_slices(_BATCH_SIZE):
             comments, contexts = ([_split_words(text, lang) for text in batch[name]] for name in ("text", "context"))
-            shifts = context_shift.context_shift(lm.model, comments, contexts).round(DECIMALS)
-            for row, words, shift in zip(batch["row"], comments, shifts.tolist(), strict=True):
+            shifts = context_shift.context_shift(lm.model, comments, contexts, divergence=divergence, weights=weights)
+            for row, words, shift in zip(batch["row"], comments, shifts.round(DECIMALS).tolist(), strict=True):
                 if words:
                     scores[row] = shift, signature
             on_progress(len(batch))
@@ -55,10 +63,12 @@ def _split_words(text: str, lang: str) -> list[str]:
     return [word for sentence in sentences.split_sentences(text, lang) for word in sentence.words]
 
 
-def score_day(day: str, ref: str | None = None, run_id: str = "cli", on_progress: OnProgress = lambda _: None) -> int:
+def score_day(
+    day: str, ref: str | None = None, run_id: str = "cli", on_progress: OnProgress = lambda _: None, **options: Any
+) -> int:
     """Score a day's comments in their contexts into `scores`, replacing those by the same models; return the count.
 
-    Each language has its model; a comment without a word has no row.
+    Each language has its model; a comment without a word has no row. Options are those of `add_context_shift`.
     """
     started = runs.start()
     columns = [*_KEY, "text_hash", "text", "context", "lang"]
@@ -67,7 +77,7 @@ def score_day(day: str, ref: str | None = None, run_id: str = "cli", on_progress
     models = {lang: masked_lm.load_model(ref, lang, day, CACHE).model_id for lang in masked_lm.LANGS}
     model_ids = sorted(set(models.values()))
     model_by_lang = {lang: models[systems.choose_model_lang(lang)] for lang in comments["lang"].unique()}
-    scores = add_context_shift(comments, ref, day, on_progress).filter(pl.col(METRIC).is_not_null())
+    scores = add_context_shift(comments, ref, day, on_progress, **options).filter(pl.col(METRIC).is_not_null())
     scores = scores.with_columns(
         metric=pl.lit(METRIC),
         model_id=pl.col("lang").replace_strict(model_by_lang, return_dtype=pl.String),

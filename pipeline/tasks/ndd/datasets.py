@@ -16,7 +16,8 @@ FORMATS: dict[str, Callable[[Path], examples.Read]] = {
     "colloquial": examples.read_colloquial,
 }
 
-SHOWN_METRICS = ("f1_macro", "rouge_1", "rouge_2", "rouge_l", "bleu_4", "ratio", "ratio_delta")
+SHOWN_METRICS = ("f1_macro", "ratio", "ratio_delta", "rouge_1", "rouge_2", "rouge_l", "bleu_4")
+"""CR stands next to F1: on long broadcast sentences a copy has 82.2, and the best compressor 76.5 (NDD-26)."""
 
 
 def read(path: Path, source: str = "own", split: str | None = None) -> examples.Read:

@@ -12,6 +12,7 @@ from pipeline.errors import BadInput
 from pipeline.examples.ndd import edits, similar
 from pipeline.metrics.ndd import comparisons, distance, pruning, similarity
 from pipeline.metrics.ndd import predicates as detection
+from pipeline.metrics.ndd.distance import Divergence, Weights
 from pipeline.metrics.ndd.model import Floats, Sentence
 from pipeline.score.compress.search import LONGEST, Search
 from pipeline.tasks.ndd import masked_lm, systems
@@ -24,11 +25,14 @@ DECIMALS = 6
 
 
 def measure_distances(
-    sentences: Sequence[Sentence], other_sentences: Sequence[Sentence], lm: masked_lm.LoadedModel
+    sentences: Sequence[Sentence], other_sentences: Sequence[Sentence], lm: masked_lm.LoadedModel, **options: Any
 ) -> dict[str, Floats]:
-    """Measure NDD between pairs of sentences, and what it is compared with: distances, and `cosine`, a similarity."""
+    """Measure NDD between pairs of sentences, and what it is compared with: distances, and `cosine`, a similarity.
+
+    Options are those of `distances`, for `ndd` alone.
+    """
     values = {
-        "ndd": distance.distances(lm.model, sentences, other_sentences),
+        "ndd": distance.distances(lm.model, sentences, other_sentences, **options),
         "ndd_kl": distance.distances(lm.model, sentences, other_sentences, divergence="kl"),
         "perplexity": np.abs(comparisons.perplexity_change(lm.model, sentences, other_sentences)),
     }
@@ -71,15 +75,23 @@ def build_test_pairs(data: str | None, syntax: str | None, limit: int) -> pl.Dat
     return pl.concat([*tests, supervised], how="diagonal")
 
 
-def measure_similarity(pairs: pl.DataFrame, day: str, ref: str | None = None) -> pl.DataFrame:
+def measure_similarity(
+    pairs: pl.DataFrame,
+    day: str,
+    ref: str | None = None,
+    divergence: Divergence | None = None,
+    weights: Weights = "mean",
+) -> pl.DataFrame:
     """Compare the distance with labels and grades of pairs: table 1, figures 3, 7 and 8 (NDD-10 to 13, 38)."""
     lm = masked_lm.load_model(ref, "en", day)
     rows: list[dict[str, Any]] = []
-    values = pl.DataFrame(measure_distances(pairs["one"].to_list(), pairs["other"].to_list(), lm))
+    options: dict[str, Any] = {"divergence": divergence or "hellinger", "weights": weights}
+    model = "|".join([lm.model.signature, *(f"{name}:{value}" for name, value in options.items())])
+    values = pl.DataFrame(measure_distances(pairs["one"].to_list(), pairs["other"].to_list(), lm, **options))
     directions = {name: 1 if name == "cosine" else -1 for name in values.columns}
     by_test = pairs.hstack(values).partition_by("test", as_dict=True, maintain_order=True)
     for (test,), part in by_test.items():
-        setting = {"test": test, "model": lm.model.signature}
+        setting = {"test": test, "model": model}
         if test == "supervised":
             similar_pairs = part.filter(pl.col("overlap") >= similar.OVERLAP)
             correlations = similarity.correlate_measures(similar_pairs, directions)
@@ -126,7 +138,9 @@ def load_treebank(syntax: str | None, limit: int) -> list[trees.Tree]:
     return treebank[:limit]
 
 
-def measure_pruning(treebank: Sequence[trees.Tree], day: str, ref: str | None = None) -> pl.DataFrame:
+def measure_pruning(
+    treebank: Sequence[trees.Tree], day: str, ref: str | None = None, divergence: Divergence | None = None
+) -> pl.DataFrame:
     """Compare what NDD, PPL Deleter and chance drop of a treebank's sentences, without its trees (table 7; NDD-34).
 
     PPL Deleter keeps as many words as NDD does under each threshold, since the threshold means something else to it;
@@ -141,10 +155,13 @@ def measure_pruning(treebank: Sequence[trees.Tree], day: str, ref: str | None = 
         ratio = None
         for system in ("ndd", "ppl_deleter"):
             search = Search(threshold=threshold, longest=LONGEST, ratio=ratio)
-            answers = systems.compress_sentences(words, systems.Method(system=system, search=search), lm)
+            options = systems.DistanceOptions(divergence=divergence or "kl")
+            answers = systems.compress_sentences(
+                words, systems.Method(system=system, search=search, distance=options), lm
+            )
             ratio = round(sum(int(answer.is_kept.sum()) for answer in answers) / sum(lengths), DECIMALS)
             spans = [pruning.list_dropped_spans(answer.rounds.tolist()) for answer in answers]
-            setting = {"threshold": threshold, "ratio": ratio, "model": lm.model.signature}
+            setting = {"threshold": threshold, "ratio": ratio, "model": options.format_signature(lm)}
             by_name = {system: spans, f"random_like_{system}": pruning.draw_random_spans(lengths, spans)}
             for name, dropped in by_name.items():
                 for reading in get_args(pruning.Subtree):
@@ -153,9 +170,11 @@ def measure_pruning(treebank: Sequence[trees.Tree], day: str, ref: str | None = 
     return build_frame(rows)
 
 
-def measure_predicates(treebank: Sequence[trees.Tree], day: str, ref: str | None = None) -> pl.DataFrame:
+def measure_predicates(
+    treebank: Sequence[trees.Tree], day: str, ref: str | None = None, divergence: Divergence | None = None
+) -> pl.DataFrame:
     """Find verbs, in place of predicates, by NDD of three edits, their ensemble and perplexity (table 8; NDD-35)."""
-    lm = masked_lm.load_model(ref, "en", day)
+    lm, divergence = masked_lm.load_model(ref, "en", day), divergence or "kl"
     is_verb = [[upos == "VERB" for upos in tree.upos] for tree in treebank]
     indices = detection.select_sentences(is_verb).indices.tolist()
     words, is_verb = [treebank[i].words for i in indices], [is_verb[i] for i in indices]
@@ -163,7 +182,7 @@ def measure_predicates(treebank: Sequence[trees.Tree], day: str, ref: str | None
     kinds: tuple[detection.Edit, ...] = get_args(detection.Edit)
     scores: dict[tuple[str, str], list[Floats]] = {}
     for edit in kinds:
-        scores["ndd", edit] = detection.score_words(lm.model, words, edit, mask_word=mask)
+        scores["ndd", edit] = detection.score_words(lm.model, words, edit, divergence=divergence, mask_word=mask)
     scores["ndd", "ensemble"] = detection.ensemble(list(scores.values()))
     for edit in kinds:
         if edit != "stop_word":
@@ -171,20 +190,39 @@ def measure_predicates(treebank: Sequence[trees.Tree], day: str, ref: str | None
     scores["chance", "none"] = [np.zeros(len(sentence)) for sentence in words]
     rows: list[dict[str, Any]] = []
     for (measure, edit_name), values in scores.items():
-        setting = {"measure": measure, "edit": edit_name, "model": lm.model.signature}
+        model = f"{lm.model.signature}|divergence:{divergence}|weights:mean"
+        setting = {"measure": measure, "edit": edit_name, "model": model}
         rows += build_rows("predicates", day, "verbs", setting, detection.evaluate(values, is_verb))
     return build_frame(rows)
 
 
-def run_study(study: str, day: str, ref: str | None, data: str | None, syntax: str | None, limit: int) -> pl.DataFrame:
+def check_params(params: Mapping[str, Any]) -> None:
+    """Raise BadInput or Missing if graded pairs or the treebank cannot be read."""
+    if params["pairs"]:
+        similar.read(Path(params["pairs"]))
+    load_treebank(params["treebank"], params["limit"])
+
+
+def run_study(
+    study: str,
+    day: str,
+    ref: str | None,
+    data: str | None,
+    syntax: str | None,
+    limit: int,
+    divergence: Divergence | None = None,
+    weights: Weights = "mean",
+) -> pl.DataFrame:
     """Run one of `TESTS` on graded pairs or a treebank, by default the sample's; return its rows of `studies`.
 
-    `limit` is the number of the treebank's sentences, and of those that are edited.
+    `limit` is the number of the treebank's sentences, and of those that are edited. The divergence is by default that
+    of the paper: Hellinger's of pairs (section 3), Kullback and Leibler's of treebanks (section 5). Weights are those
+    of pairs.
     """
     if study == "similarity":
-        return measure_similarity(build_test_pairs(data, syntax, limit), day, ref)
-    treebank = load_treebank(syntax, limit)
-    return measure_pruning(treebank, day, ref) if study == "pruning" else measure_predicates(treebank, day, ref)
+        return measure_similarity(build_test_pairs(data, syntax, limit), day, ref, divergence, weights)
+    measure = measure_pruning if study == "pruning" else measure_predicates
+    return measure(load_treebank(syntax, limit), day, ref, divergence)
 
 
 def summarize_tests(rows: pl.DataFrame) -> pl.DataFrame:

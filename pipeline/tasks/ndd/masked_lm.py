@@ -21,6 +21,7 @@ from pipeline import __version__, sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import draw_uniform
 from pipeline.io.lines import read_json_lines
+from pipeline.models.pinned import locate_files
 from pipeline.slices import parse_day
 from pipeline.tasks.recam.readers import choose_device
 from pipeline.tasks.record import model_registry, runs
@@ -67,6 +68,19 @@ def load_model(ref: str | None = None, lang: str = "en", day: str | None = None,
     path, state = (str(folder), _list_file_states(folder)) if folder.is_dir() else (ref, ())
     model = _load_transformer(path, masks or "one", settings.precision(), choose_device(), state)
     return LoadedModel(model, model.revision + (f"-{masks}" if masks else ""))
+
+
+def check_ref(ref: str | None) -> None:
+    """Raise BadInput or Missing if `load_model` would not find a model; nothing is loaded but counts."""
+    for lang in LANGS:
+        name = settings.masked_lm(lang, ref).partition("|")[0]
+        folder = _parse_path(name)
+        if name in (COUNT, SAMPLE) or _is_count_folder(folder):
+            continue
+        if re.fullmatch("[0-9a-f]{64}", name):
+            load_model(name, lang)
+        else:
+            locate_files(folder if folder.is_dir() else name)
 
 
 def is_count_model(lm: LoadedModel) -> bool:

@@ -21,6 +21,7 @@ _NO_OVERLAP, _FULL_OVERLAP = -1.0, 1.0  # no common word; one sentence has all w
 _EXAMPLE_SYSTEMS = ("ndd_sc", "ndd", "fast_ndd_sc", "fast_ndd")  # the first that ran is shown
 _NUMBERS = ("value", "low", "high", "n")
 _SOURCE = pl.concat_str("source", "lang", separator=", ")
+_COMMON_SOURCE = pl.when(part=compressions.COMMON).then(pl.col("source") + page.COMMON).otherwise("source")
 _QUANTILE = pl.col("metric").str.slice(1).cast(pl.Int64)
 
 
@@ -52,7 +53,7 @@ def load_inputs(day: str, ref: str | None = None) -> page.Ndd:
     place = pl.col("metric").str.strip_prefix("kept_").cast(pl.Int64)
     systems, quantiles = systems.filter(~is_grade, ~is_position), similarity.filter(is_quantile)
     tables = {
-        "compressions": systems.select("source", "lang", "metric", *_NUMBERS, by="system"),
+        "compressions": systems.select("lang", "metric", *_NUMBERS, by="system", source=_COMMON_SOURCE),
         "significance": _select_significance(compression),
         "positions": positions.select("system", "value", "n", source=_SOURCE, bin=place),
         "ratios": thresholds.select("threshold", "longest", "metric", "value", source=_SOURCE),

@@ -35,6 +35,7 @@ SYSTEMS = {
     for has_trees in (False, True)
 }
 """The unsupervised systems of tables 3, 5 and 12 by name."""
+NDD_SCORERS = ("ndd", "fast_ndd")  # those of a divergence and weights
 STATE_SCORERS = ("cosine", "bertscore")  # these need states, which a model of counts does not have
 DEFAULT_SYSTEM, DEFAULT_SYNTAX_SYSTEM = "ndd", "ndd_sc"
 LONGEST_TEXT = 100_000  # characters
@@ -51,6 +52,10 @@ class DistanceOptions:
     mu: float = MU
     nu: float = 1.0  # below 1 later words are dropped more easily
 
+    def format_signature(self, lm: masked_lm.LoadedModel) -> str:
+        """Name model, divergence and weights."""
+        return f"{lm.model.signature}|divergence:{self.divergence}|weights:{self.weighting}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
@@ -61,13 +66,15 @@ class Method:
     distance: DistanceOptions = field(default_factory=DistanceOptions)
 
     def format_signature(self, lm: masked_lm.LoadedModel) -> str:
-        """Name what made a compression: system, model, and the numbers that differ from the defaults."""
+        """Name what made a compression: system, model, divergence, weights, and numbers that are no default."""
         changes: list[str] = []
-        for options in (self.search, self.distance):
+        is_ndd = get_system(self.system).scorer in NDD_SCORERS
+        for options in (self.search, self.distance) if is_ndd else (self.search,):
             for option in fields(options):
                 value = getattr(options, option.name)
-                if value != option.default:
-                    changes.append(f"{option.name}:{value:g}" if isinstance(value, float) else f"{option.name}:{value}")
+                if value != option.default or option.name in ("divergence", "weighting"):
+                    name = "weights" if option.name == "weighting" else option.name
+                    changes.append(f"{name}:{value:g}" if isinstance(value, float) else f"{name}:{value}")
         return "|".join([f"compression:{self.system}", lm.model.signature, *changes, f"undertone:{__version__}"])
 
 
@@ -78,12 +85,18 @@ def get_system(name: str) -> System:
     return SYSTEMS[name]
 
 
-def build_scorer(name: str, lm: masked_lm.LoadedModel, options: DistanceOptions) -> scorers.Scorer:
-    """Build what scores spans, if the numbers are in range and the model has the states that the scorer compares."""
+def check_distance(options: DistanceOptions) -> None:
+    """Raise BadInput if an option of the distance is none of its choices or out of range."""
     if options.divergence not in DIVERGENCES or options.weighting not in WEIGHTS:
-        raise BadInput(f"expected a divergence of {', '.join(DIVERGENCES)} and weights of {', '.join(WEIGHTS)}")
+        expected = f"a divergence of {', '.join(DIVERGENCES)} and weights of {', '.join(WEIGHTS)}"
+        raise BadInput(f"expected {expected}; found {options.divergence!r} and {options.weighting!r}")
     if not 0 < options.mu <= 1 or not 0 < options.nu <= 1:
         raise BadInput(f"mu and nu should be above 0 and at most 1, found {options.mu} and {options.nu}")
+
+
+def build_scorer(name: str, lm: masked_lm.LoadedModel, options: DistanceOptions) -> scorers.Scorer:
+    """Build what scores spans, if the numbers are in range and the model has the states that the scorer compares."""
+    check_distance(options)
     if name in STATE_SCORERS and masked_lm.is_count_model(lm):
         raise BadInput(f"{name} compares the states of a transformer, and a model of counts has none; give --model")
     model: Any = lm.model  # with states, where the scorer needs them

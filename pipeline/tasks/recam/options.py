@@ -64,6 +64,24 @@ def parse_choosing(values: Mapping[str, Any]) -> Choosing:
     return choosing
 
 
+def check_params(params: Mapping[str, Any]) -> None:
+    """Raise BadInput for numbers and files of a run that its readers could not use."""
+    from pipeline.training.recam import readers as training
+
+    choosing = parse_choosing(params)
+    for reader in READERS:
+        training.make_recipe(reader, over="vocabulary", **choosing.numbers)
+    module = readers.get_module(params["profile"])
+    module.make_recipe(params["profile"], epochs=params["epochs"], seed=params["seed"])
+    names = ["ratings", "vectors", "conllu"]
+    if module is training or "@" not in (params["start"] or ""):  # a hub name has a revision
+        names.append("start")
+    for name in names:
+        path = targets.parse_path(params[name])
+        if path and not path.exists():
+            raise BadInput(f"{name}: {path}: there is no such file")
+
+
 def get_kind(subtask: str) -> str:
     """Return the kind under which `evaluations` has the readers that propose options of a subtask."""
     return f"choosing_{subtask}"

@@ -128,6 +128,16 @@ def load_spreads(day: str) -> pl.DataFrame:
     )
 
 
+def check_params(params: Mapping[str, Any]) -> None:
+    """Raise BadInput or Missing for a model or data sets of studies that there are not."""
+    if params["model_id"] and {"data_sets", "detection"} & {*params["studies"]}:
+        in_force.load_model(params["model_id"])
+    if "detection" in params["studies"]:
+        unknown = {*list_detection_sources(params["ask"], params["detect"])} - {*list_sources()}
+        if unknown:
+            raise BadInput(f"no sentences of {', '.join(sorted(unknown))}; there are {', '.join(list_sources())}")
+
+
 def list_detection_sources(model: str | None, sources: Sequence[str]) -> list[str]:
     """List the sources to detect in; raise BadInput without a language model or sources."""
     if not model or not sources:

@@ -198,6 +198,7 @@ class _Training:
     generator: torch.Generator
 
     def __post_init__(self) -> None:
+        self.has_plain_head = models.has_plain_head(self.module)
         self.lengths = np.fromiter(map(len, self.rows), np.int64, len(self.rows))
         self.learner = loop.Learner(
             optimiser=make_optimiser(self.module, self.recipe.learning_rate, self.recipe.weight_decay),
@@ -237,8 +238,12 @@ class _Training:
         device = self.module.device
         is_target, is_piece = is_target.to(device), (place < lengths).long().to(device)
         with torch.autocast(device.type, PRECISIONS["bfloat16"], enabled=self.recipe.precision == "bfloat16"):
-            states = self.module.base_model(input_ids=masked_ids.to(device), attention_mask=is_piece).last_hidden_state
-            predicted = models.compute_logits(self.module, states[is_target])
+            features = {"input_ids": masked_ids.to(device), "attention_mask": is_piece}
+            if self.has_plain_head:
+                states = self.module.base_model(**features).last_hidden_state
+                predicted = models.compute_logits(self.module, states[is_target])
+            else:
+                predicted = self.module(**features).logits[is_target]
         return predicted.float(), ids.to(device)[is_target]
 
     @torch.no_grad()

@@ -108,6 +108,8 @@ def fit(
         items = pl.concat([items, augmented])
     generator = loop.seed_all(recipe.seed)
     transformer = models.load_transformer(encoder, is_masked=recipe.style == "masked")
+    if recipe.style == "masked" and not models.has_plain_head(transformer.module):
+        raise BadInput(f"{transformer.name}: readers do not know this kind of head; take BERT or RoBERTa")
     pieces_config = models.describe_tokenizer(transformer)
     pieces = models.make_pieces(pieces_config)
     pretrained_reading.check_length(recipe, pieces)

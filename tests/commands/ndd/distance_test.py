@@ -110,6 +110,9 @@ def test_a_text_is_compressed(run: Run) -> None:
     row = json.loads(run("ndd", "compress", TEXT, *options, "--json").out)
     assert len(row["after"]) == 1
     assert "longest:1|threshold:9|rounds:1" in row["signature"]
+    options = ("--divergence", "hellinger", "--weights", "printed", "--ratio", "0.5")
+    other = json.loads(run("ndd", "compress", TEXT, *options, "--json").out)
+    assert "|divergence:hellinger|weights:printed|" in other["signature"]
 
 
 @pytest.mark.parametrize(
@@ -121,6 +124,9 @@ def test_a_text_is_compressed(run: Run) -> None:
         ((TEXT, "--out", "short.csv"), "expected a text, or a file of texts"),
         ((TEXT, "-c", "body"), "expected a text, or a file of texts"),
         ((TEXT, "--max-span", "0"), "max-span"),
+        ((TEXT, "--divergence", "js"), "expected a divergence of hellinger, kl, kl_reversed"),
+        ((TEXT, "--weights", "mean"), "weights of balanced, exponential, printed, released; found 'kl' and 'mean'"),
+        ((TEXT, "--weights", "printed", "--system", "ppl_deleter"), "--weights are of ndd and fast_ndd"),
         ((TEXT, "--syntax", sample.TREES), "trees.conllu: no tree of the words 'The old shop ,"),
     ],
 )
@@ -178,6 +184,11 @@ def test_comments_of_a_file_in_their_contexts(run: Run, tmp_path: Path) -> None:
     assert 0 < first["context_shift"] <= 1
     assert second["context_shift"] == 0
     assert "context_shift|count:" in run("score", "context-shift", path).out
+    other = run("score", "context-shift", path, "--divergence", "kl", "--weights", "distance", "--json").out
+    other_first = json.loads(other.splitlines()[0])
+    assert "|divergence:kl|weights:distance|" in other_first["signature"]
+    assert other_first["context_shift"] != first["context_shift"]
+    assert run("score", "context-shift", path, "--weights", "balanced").code == 2
     path.write_text("text,title\na b,c\n", encoding="utf-8")
     bad = run("score", "context-shift", path)
     assert bad.code == 2
@@ -247,6 +258,10 @@ def test_from_a_data_set_to_the_page(run: Run, few: Path) -> None:
         (("--data", sample.COMPRESSIONS), "--data needs a --source, the name to file its compressions under"),
         (("--system", "cosine"), "these compare the states of a transformer"),
         (("--ratio", "0"), "ratio: expected above 0 and at most 1, found 0.0"),
+        (("--divergence", "js"), "expected a divergence of hellinger, kl, kl_reversed"),
+        (("--system", "nope"), "no system 'nope'; there are ndd, ndd_sc"),
+        (("--data", "none.jsonl", "--source", "s"), "none.jsonl"),
+        (("--model", "no-such"), "'no-such' is not a folder, and a hub name needs a pinned revision"),
         (
             ("--data", sample.COMPRESSIONS, "--source", "s", "--split", "dev"),
             "no rows of the part 'dev'; there are test",

@@ -44,6 +44,7 @@ def test_measures_by_hand() -> None:
     actual = values(PREDICTED, ITEMS)
     assert {name: actual[name] for name in actual if not name.startswith(("bleu", "rouge"))} == pytest.approx({
         "f1_macro": (8 / 9 + 2 / 3) / 2,  # `the` is of the bag
+        "f1_member_macro": (8 / 9 + 2 / 3) / 2,
         "f1_micro": 2 * 5 / 12,
         "f1_place_macro": (6 / 9 + 2 / 3) / 2,  # but at another place
         "f1_place_micro": 2 * 4 / 12,
@@ -52,6 +53,28 @@ def test_measures_by_hand() -> None:
         "ratio_delta": 2 / 9,
         "ratio_delta_macro": (1 / 7 + 1 / 2) / 2,
     })  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("size", "same", "edit", "gold", "printed", "bag"),
+    [
+        (43, {31: 9, 35: 26}, "1-3 10-11 14-15 27-29 42-43", "1-4 7-17", 51.9, 51.9),
+        (24, {10: 4, 19: 17, 22: 17}, "1-5 8-14 24", "1-3 8-10 13-14 24", 87.0, 81.8),
+    ],
+)
+def test_edits_of_table_14(size: int, same: dict[int, int], edit: str, gold: str, printed: float, bag: float) -> None:
+    """Both sentences as numbers of their words: the second has `to` twice, its gold once (NDD-39, table 14).
+
+    Marks are words; the gold of the first has none at its end. Rounded to the printed place.
+    """
+    words = " ".join(f"w{same.get(place, place)}" for place in range(1, size + 1))
+    masks = []
+    for text in (edit, gold):
+        ends = [[*map(int, part.split("-"))] for part in text.split()]
+        masks.append([int(any(part[0] <= place <= part[-1] for part in ends)) for place in range(1, size + 1)])
+    actual = values([[*map(bool, masks[0])]], frame((words, masks[1])))
+    assert round(100 * actual["f1_member_macro"], 1) == printed
+    assert round(100 * actual["f1_macro"], 1) == bag
 
 
 def test_rouge_by_hand() -> None:

@@ -1,5 +1,6 @@
 """What a measure is worth: signs, subsets of figure 3, the ensemble and distributions by hand (NDD-10 to 13, 38)."""
 
+import os
 from itertools import pairwise
 
 import numpy as np
@@ -9,9 +10,11 @@ from scipy import stats
 
 from pipeline.metrics.commenting.correlation import correlate
 from pipeline.metrics.ndd import similarity
+from pipeline.metrics.ndd.distance import distances
 from pipeline.metrics.ndd.similarity import CASES, correlate_by_overlap, correlate_measures, measure_separation
 
 MEASURES = {"ndd": -1, "cosine": 1}
+MASKED_LM = os.environ.get("UNDERTONE_TEST_MASKED_LM", "")  # a folder or NAME@COMMIT
 
 
 def graded(count: int = 60, seed: int = 1) -> pl.DataFrame:
@@ -128,6 +131,17 @@ def test_errors() -> None:
         measure_separation(pl.concat([pairs, pairs]), {"ndd": -1})
     with pytest.raises(ValueError, match="expected finite numbers"):
         correlate_measures(pairs.with_columns(similarity=pl.lit(None)), {"ndd": -1})
+
+
+@pytest.mark.skipif(not MASKED_LM, reason="UNDERTONE_TEST_MASKED_LM names no masked language model for English")
+def test_a_real_model_has_the_orders_of_table_10() -> None:
+    """A near word, another aspect, an opposite; a tense, a person, a broken agreement: each farther away (NDD-39)."""
+    from pipeline.models.ndd.masked_lm import load
+
+    model = load(MASKED_LM)
+    for case in CASES:
+        values = distances(model, [case.words] * 3, case.edits, divergence="kl", weights="distance")
+        assert values.tolist() == sorted(values), case.words
 
 
 def test_cases() -> None:

@@ -168,6 +168,12 @@ def test_measures_are_the_metrics_own(data_file: Path) -> None:
         assert actual.sort("metric").equals(expected.select(actual.columns).sort("metric")), system
         assert set(actual["n"]) == {count}
     assert not select(rows.filter(subset="sample:zh"), system="fast_ndd_sc").height
+    common = rows.filter(subset="sample:en:common")  # of the 5 that have a tree, all systems
+    assert set(common["row_count"]) == {5}
+    assert {json.loads(text)["system"] for text in common["setting"]} == {*BASELINES, *MODEL_SYSTEMS, "fast_ndd_sc"}
+    f1 = rows.filter(metric="f1_macro").sort("subset")  # the main subset first
+    assert select(f1, system="fast_ndd_sc")["value"].n_unique() == 1
+    assert not rows["subset"].str.contains("zh:common").any()
 
 
 @pytest.mark.usefixtures("tables")

@@ -31,7 +31,9 @@ def test_compressions_are_measured_beside_baselines(tmp_path: Path) -> None:
     assert values["unedited", "ratio"] == 1
     assert values["unedited", "f1_macro"] == pytest.approx((8 / 9 + 4 / 5) / 2)
     names = ["answers", "unedited", "drop_head", "drop_tail", "random"]
-    assert datasets.summarize_measures(numbers)["by"].to_list() == names
+    summary = datasets.summarize_measures(numbers)
+    assert summary["by"].to_list() == names
+    assert summary.columns[:3] == ["by", "f1_macro", "ratio"]  # no F1 without its CR, and copying next to it (NDD-26)
     assert datasets.read(data, split="test").rows.height == 1
 
 

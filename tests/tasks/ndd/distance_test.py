@@ -55,7 +55,7 @@ def test_similarities_prefer_the_nearer_edit() -> None:
     assert quantiles.filter(subset="lemma:negative", metric="q000")["value"].item() > 0
     assert {json.loads(text)["measure"] for text in rows["setting"]} == {"ndd", "ndd_kl", "perplexity"}
     assert "overlap>0.1" in set(rows["subset"])
-    model = masked_lm.load_model().model.signature
+    model = masked_lm.load_model().model.signature + "|divergence:hellinger|weights:mean"
     assert select(rows, model=model).height == rows.height
 
 
@@ -75,7 +75,9 @@ def test_another_model_replaces_the_numbers(treebank: list[trees.Tree], count_fo
         all_rows = warehouse.scan("studies").collect()
         assert all_rows.height == sum(rows.height for rows in by_study.values())
         assert not all_rows.select(KEY).is_duplicated().any()
-        assert select(all_rows, model=signature).height == all_rows.height
+        models = {json.loads(text)["model"] for text in all_rows["setting"]}
+        options = {"hellinger|weights:mean", "kl|weights:balanced", "kl|weights:mean"}
+        assert models == {f"{signature}|divergence:{option}" for option in options}
 
 
 def test_pruning_beside_chance(treebank: list[trees.Tree]) -> None:
@@ -153,7 +155,8 @@ def test_summary_of_tests(treebank: list[trees.Tree]) -> None:
 
 @pytest.mark.parametrize("study", ["pruning", "predicates"])
 def test_studies_by_name(study: str) -> None:
-    """Each study of a treebank has rows of its own name and day."""
-    rows = distance.run_study(study, DAY, None, None, None, 3)
+    """Each study of a treebank has rows of its own name and day, by the divergence that is asked for."""
+    rows = distance.run_study(study, DAY, None, None, None, 3, "kl_reversed")
+    assert rows["setting"].str.contains(r"\|divergence:kl_reversed\|weights:").all()
     assert set(rows["study"]) == {study}
     assert rows["day"].unique().to_list() == [parse_day(DAY)]

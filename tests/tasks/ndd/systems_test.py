@@ -178,9 +178,9 @@ def test_numbers_change_what_goes() -> None:
 
 
 def test_a_signature_names_what_is_not_usual() -> None:
-    """System, model and code always; a number only where it is another than the usual one."""
+    """System, model, divergence, weights and code always; a number only where it is another than the usual one."""
     lm = masked_lm.load_model()
-    plain = f"compression:ndd|{lm.model.signature}|undertone:{__version__}"
+    plain = f"compression:ndd|{lm.model.signature}|divergence:kl|weights:balanced|undertone:{__version__}"
     defaults = Method(search=Search(threshold=1.0), distance=DistanceOptions(mu=0.9))
     assert Method().format_signature(lm) == defaults.format_signature(lm) == plain
     search = Search(longest=3, threshold=0.5, rounds=2, ratio=0.44, is_released=True)
@@ -188,8 +188,10 @@ def test_a_signature_names_what_is_not_usual() -> None:
     method = Method(system="fast_ndd", search=search, distance=numbers)
     assert method.format_signature(lm).split("|")[4:-1] == [
         "longest:3", "threshold:0.5", "rounds:2", "ratio:0.44", "is_released:True", "divergence:hellinger",
-        "weighting:printed", "mu:0.5", "nu:0.25",
+        "weights:printed", "mu:0.5", "nu:0.25",
     ]  # fmt: skip
+    rival = Method(system="ppl_deleter", distance=numbers)  # it has neither divergence nor weights
+    assert rival.format_signature(lm) == f"compression:ppl_deleter|{lm.model.signature}|undertone:{__version__}"
 
 
 def test_the_language_whose_model_answers() -> None:
