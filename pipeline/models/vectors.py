@@ -23,7 +23,7 @@ def load_or_encode(
     """
     if not texts:
         return np.empty((0, encoder.dim), np.float32)  # an empty file cannot be mapped
-    key = hashlib.sha256(f"{encoder.revision} {encoder.precision} {encoder.pooling} {len(texts)}".encode())
+    key = hashlib.sha256(f"{encoder.key} {len(texts)}".encode())
     for text in texts:
         key.update(b"\n" + hashlib.sha256(text.encode()).digest())
     path = folder / f"{key.hexdigest()}.npy"

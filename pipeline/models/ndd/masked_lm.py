@@ -260,10 +260,8 @@ def load(
         raise BadInput(f"{source}: expected {expected}")
     pieces = pieces._replace(longest=_longest(transformer.module, pieces))
     word_pieces = lru_cache(_WORDS)(lambda word: tuple(pieces.tokenize([word])[0]) or (unknown,))
-    # the path of a folder says nothing about the model
-    name = Path(source).name if Path(source).is_dir() else transformer.name
-    module = transformer.module.to(device).eval()
-    return MaskedLM(module, pieces, word_pieces, name, transformer.revision, masks, batch, precision)
+    module, facts = transformer.module.to(device).eval(), (transformer.name, transformer.revision)
+    return MaskedLM(module, pieces, word_pieces, *facts, masks, batch, precision)
 
 
 def _longest(module: Any, pieces: models.Pieces) -> int:
