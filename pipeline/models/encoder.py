@@ -28,6 +28,7 @@ EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 POOLINGS = ("model", "layers")
 LAYERED = {EMBEDDED_SHA256}  # weights of the encoders for which `layers` was measured to be better
+FLOATS = 16_384 * 2_688  # of embeddings in memory at once
 CPU_TOKENS, GPU_TOKENS = 512, 32_768  # tokens a batch; on a CPU larger ones fall out of the cache
 
 Normalize = Literal["model_default", "on", "off"]
@@ -260,6 +261,11 @@ def embed_batch(encoder: Encoder, features: dict[str, Any]) -> torch.Tensor:
     words = features["attention_mask"].unsqueeze(-1).to(states[0].dtype)
     means = [(state * words).sum(1) / words.sum(1) for state in states]
     return torch.cat([torch.nn.functional.normalize(mean.float(), dim=-1) for mean in means], dim=-1)
+
+
+def limit_rows(dim: int) -> int:
+    """Return how many embeddings of this size may be in memory at once."""
+    return min(16_384, FLOATS // dim)
 
 
 def make_batches(lengths: IndexArray, budget: int) -> list[IndexArray]:

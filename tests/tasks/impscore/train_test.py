@@ -214,7 +214,7 @@ def test_a_head_for_each_language_with_groups(
     assert (model.model_id, list(model.config["heads"])) == (model_id, ["en", "zh"])
     assert model.config["profile"] == "undertone"
     recipe = model.config["heads"]["en"]["recipe"]
-    assert (recipe["pooling"], recipe["normalize"]) == ("model", "model_default")  # C5: a user's encoder pools as built
+    assert (recipe["pooling"], recipe["normalize"]) == ("model", "model_default")  # as its makers pool
     subsets = set(numbers["subset"])
     assert {"groups:en", "groups:zh", "head:en", "head:zh", "all"} <= subsets
     accuracies = numbers.filter((pl.col("metric") == "implicitness_accuracy") & (pl.col("subset") == "all"))
@@ -331,7 +331,7 @@ def test_a_variant_without_bound_is_not_promoted(imported: Path, tiny_encoder: P
 def test_the_encoder_is_found_by_its_hash(
     imported: Path, tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A model scores wherever its encoder's folder is now, with its prompt; by another encoder it does not (C7)."""
+    """A model scores wherever its encoder's folder is now, with its prompt; by another encoder it does not."""
     rows, text = pairs.load_all_pairs().head(20), pl.DataFrame({"text": ["nice hat"]})
     folder = shutil.copytree(tiny_folder, tmp_path / "first")
     monkeypatch.setenv("UNDERTONE_ENCODER", str(folder))

@@ -302,7 +302,7 @@ def test_a_deep_model_looks_at_a_sample(
     """Before training it looks at distinct training texts, at no more than fit into memory; the seed says which."""
     samples: list[torch.Tensor] = []
     initialise = ImpScore.initialise
-    monkeypatch.setattr(impscore, "FLOATS", rows * frozen(corpus).dim)
+    monkeypatch.setattr("pipeline.models.encoder.FLOATS", rows * frozen(corpus).dim)
     monkeypatch.setattr(ImpScore, "initialise", lambda self, e: samples.append(e) or initialise(self, e))
     for _ in range(2):
         fit(corpus, frozen(corpus), replace(SMALL, epochs=0, hidden=4))
