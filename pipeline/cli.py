@@ -82,6 +82,7 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
             "quality": "quality:evaluate", "compression": "ndd.compression:evaluate",
             "recovery": "recovery:evaluate",
         }),
+        "models": Family("Trained models.", {"import": "models:import_model"}),
         "study": Family("Studies of a model and of data sets, as in ImpScore's sections 5.3 and 7.", {
             "ablation": "studies:ablation", "sensitivity": "studies:sensitivity", "data-sets": "studies:data_sets",
             "detection": "studies:detection", "page": "studies:page",

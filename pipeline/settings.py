@@ -175,6 +175,11 @@ def scratch(name: str) -> Path:
     return home() / "scratch" / name
 
 
+def encoder_prompt() -> str | None:
+    """Return what stands before each text: a text, or the name of a prompt of the encoder; None for its default."""
+    return _get("ENCODER_PROMPT") or None
+
+
 def studio_uri() -> str | None:
     """Return the address of a Label Studio (UNDERTONE_STUDIO_URL), such as http://127.0.0.1:8080."""
     return _get("STUDIO_URL") or None

@@ -1,4 +1,4 @@
-"""Commands that make and measure models: train, evaluate."""
+"""Commands that make and measure models: train, evaluate, import."""
 
 import json
 from functools import partial
@@ -128,3 +128,27 @@ def evaluate_impscore(
         numbers = train.evaluate(rows, model, on_progress)
     facts = {**train.select_headline(numbers), "numbers": numbers.to_dicts()}
     tell(train.summarize_evaluations(numbers), facts, as_json)
+
+
+def import_model(
+    file: Annotated[Path, typer.Argument(help="The state of the authors' model, as safetensors.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder to write the model to, instead of the registry.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="The variant, such as space=s2p, unless the paper's; repeat it.")
+    ] = None,
+) -> None:
+    """Import the public checkpoint of ImpScore as a model on the encoder in force, which is not promoted.
+
+    Example: `undertone models import impscore.safetensors`, with UNDERTONE_ENCODER set to all-mpnet-base-v2
+    """
+    from pipeline.tasks.impscore import checkpoint
+    from pipeline.tasks.record import model_registry
+
+    fit = partial(checkpoint.read_checkpoint, file, changes_of(set_ or []))
+    if out:
+        model_registry.train_into(out, fit)
+    else:
+        warehouse.create()
+    typer.echo(out or retry(partial(model_registry.train, today(), fit, "cli")))

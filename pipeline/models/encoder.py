@@ -1,15 +1,18 @@
 """The sentence encoder of ImpScore (section 3.2, equation 1), frozen.
 
-Texts are sorted by length and cut into batches of about equal token counts, so that little is spent on padding; each
-distinct text is encoded once. Embeddings of one text differ by up to 2e-7 with the batch it falls in.
+An encoder is used as its makers mean it: sentence_transformers reads its folder and applies its prompt, longest text,
+pooling and heads. Texts are sorted by length and cut into batches of about equal token counts, so that little is spent
+on padding; each distinct text is encoded once. Embeddings of one text differ by up to 2e-7 with the batch it falls in.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Self
+from threading import Lock
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,16 +21,21 @@ import torch
 from pipeline.errors import BadInput, Missing, refuse_damage
 from pipeline.models import characters
 from pipeline.models.bert import Bert
-from pipeline.models.pinned import REMEDY, Files, hash_model_file, locate_files
+from pipeline.models.pinned import REMEDY, hash_model_file, hash_model_folder, locate_files, strip_path
 
 EMBEDDED = "embedded"
 EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # all-MiniLM-L6-v2
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 POOLINGS = ("model", "layers")
+LAYERED = {EMBEDDED_SHA256}  # weights of the encoders for which `layers` was measured to be better
+FLOATS = 16_384 * 2_688  # of embeddings in memory at once
 CPU_TOKENS, GPU_TOKENS = 512, 32_768  # tokens a batch; on a CPU larger ones fall out of the cache
 
+Normalize = Literal["model_default", "on", "off"]
 Vectors = npt.NDArray[np.float32]
 IndexArray = npt.NDArray[np.int64]
+
+_tokenizer_lock = Lock()  # a tokenizer must not be set to pad while another thread uses it
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +51,8 @@ class Encoder:
     threads: int
     pooling: str = "model"
     bert: Bert | None = None  # of the embedded encoder: the same numbers without its library
+    normalize: Normalize = "model_default"
+    prompt: str = ""  # before each text
 
     @property
     def module(self) -> Any:
@@ -56,9 +66,23 @@ class Encoder:
             return self.dim
         return self.bert.width if self.bert else int(self.module[0].model.config.hidden_size)
 
+    @property
+    def key(self) -> str:
+        """All that its embeddings depend on."""
+        options = "" if self.normalize == "model_default" and not self.prompt else f" {self.normalize} {self.prompt!r}"
+        return f"{self.revision} {self.precision} {self.pooling}{options}"
+
     def with_module(self, module: Any) -> Self:
         """Return the same encoder with other weights."""
         return replace(self, open_module=lambda: module, bert=None)
+
+
+def describe_encoder(encoder: Encoder | None) -> dict[str, Any]:
+    """Describe an encoder for a model's configuration, by which `tasks.record.encoders` loads it again."""
+    if encoder is None:
+        return {"encoder": None, "encoder_revision": None}
+    facts = {"encoder": encoder.name, "encoder_revision": encoder.revision}
+    return facts | ({"encoder_prompt": encoder.prompt} if encoder.prompt else {})
 
 
 @lru_cache(maxsize=4)
@@ -68,10 +92,13 @@ def load(
     threads: int = 1,
     device: str | None = None,
     pooling: str = "model",
+    normalize: Normalize = "model_default",
+    prompt: str | None = None,
 ) -> Encoder:
     """Load an encoder: `embedded`, `characters`, a folder, or a hub name with a pinned revision.
 
-    The paper's is `sentence-transformers/all-mpnet-base-v2@<commit>` (section 5.1).
+    The paper's is `sentence-transformers/all-mpnet-base-v2@<commit>` (section 5.1). The revision of an encoder is the
+    hash of its files.
 
     Args:
         name: of the encoder.
@@ -79,48 +106,75 @@ def load(
             up to 4e-3.
         threads: batches at once on a CPU; results do not depend on it.
         device: cuda or cpu; by default a GPU if there is one.
-        pooling: `model`, as its makers pool and normalise (errata E2); or `layers`, the mean over the words of every
-            layer, each of length 1, side by side: indirect meaning shows more in the middle layers.
+        pooling: `model`, as its makers pool; or `layers`, the mean over the words of every layer, each of length 1,
+            side by side: in the embedded encoder indirect meaning shows more in the middle layers.
+        normalize: whether embeddings have length 1: as its makers set it, `on`, or `off` (errata E2).
+        prompt: text before each text, or the name of one of the encoder's prompts; by default its own default.
     """
     if name == characters.NAME:
         grams, _ = characters.read_list()
         return Encoder(name, characters.hash_list(), precision, len(grams), None, "cpu", 1)
-    if pooling not in POOLINGS:
-        raise BadInput(f"no pooling {pooling!r}; there are {', '.join(POOLINGS)}")
-    if precision not in PRECISIONS:
-        raise BadInput(f"no precision {precision!r}; there are {', '.join(PRECISIONS)}")
+    for option, value, choices in (
+        ("pooling", pooling, POOLINGS),
+        ("precision", precision, PRECISIONS),
+        ("normalize", normalize, get_args(Normalize)),
+    ):
+        if value not in choices:
+            raise BadInput(f"no {option} {value!r}; there are {', '.join(choices)}")
+    if pooling == "layers" and normalize != "model_default":
+        raise BadInput(f"normalize={normalize} needs pooling=model: pooled by layers, each layer has length 1")
     # one batch a thread: threads inside an operation wait for each other, and with other tasks beside them they spin
     torch.set_num_threads(1)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    files = locate_files(locate_embedded() if name == EMBEDDED else name)
-    open_module = partial(_open_module, files, precision, device)
-    with refuse_damage(files.folder, REMEDY):
-        bert = Bert(files.folder, device) if name == EMBEDDED and precision == "float32" else None
+    folder = locate_folder(name)
+    open_module = partial(_open_module, folder, precision, device, normalize)
+    is_plain = precision == "float32" and normalize == "model_default" and not prompt
+    with refuse_damage(folder, REMEDY):
+        bert = Bert(folder, device) if name == EMBEDDED and is_plain else None
     if bert:
-        dim = bert.width * (bert.layers + 1 if pooling == "layers" else 1)
-    elif pooling == "layers":
-        config = open_module()[0].model.config
-        dim = config.hidden_size * (config.num_hidden_layers + 1)
+        dim, prompt = bert.width * (bert.layers + 1 if pooling == "layers" else 1), ""
     else:
-        dim = int(open_module().get_embedding_dimension())
+        module = open_module()
+        config = module[0].model.config if pooling == "layers" else None
+        dim = config.hidden_size * (config.num_hidden_layers + 1) if config else module.get_embedding_dimension()
+        prompt = module.prompts.get(prompt or module.default_prompt_name, prompt or "")
     threads = threads if device == "cpu" else 1
-    return Encoder(name.partition("@")[0], files.revision, precision, dim, open_module, device, threads, pooling, bert)
+    identity = (strip_path(name).partition(":")[0], hash_model_folder(folder), precision)
+    return Encoder(*identity, int(dim), open_module, device, threads, pooling, bert, normalize, prompt)
 
 
 @lru_cache(maxsize=4)
-def _open_module(files: Files, precision: str, device: str) -> Any:
+def _open_module(folder: Path, precision: str, device: str, normalize: Normalize) -> Any:
     from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize as LengthOne
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()
-    with refuse_damage(files.folder, REMEDY):
-        return SentenceTransformer(
-            str(files.folder),
+    logging.getLogger("sentence_transformers").setLevel(logging.ERROR)  # a default prompt is no news
+    with refuse_damage(folder, REMEDY):
+        module = SentenceTransformer(
+            str(folder),
             device=device,
             local_files_only=True,
             trust_remote_code=False,
             model_kwargs={"dtype": PRECISIONS[precision], "use_safetensors": True},
         ).eval()
+    if normalize == "off":
+        for part_name in [name for name, part in module.named_children() if isinstance(part, LengthOne)]:
+            delattr(module, part_name)
+    return module
+
+
+def locate_folder(name: str) -> Path:
+    """Return the checked folder of an encoder."""
+    return locate_embedded() if name == EMBEDDED else locate_files(name).folder
+
+
+def is_layered(name: str) -> bool:
+    """Whether the encoder is one for which `layers` was measured to be better."""
+    if name in (EMBEDDED, characters.NAME):
+        return True
+    return any(hash_model_file(path) in LAYERED for path in locate_folder(name).glob("model.safetensors"))
 
 
 def locate_embedded() -> Path:
@@ -151,13 +205,12 @@ def encode(
         on_progress(len(texts))
         return characters.encode(texts)
     distinct, inverse, counts = np.unique(np.asarray(texts, dtype=object), return_inverse=True, return_counts=True)
-    ids, pad = _tokenize(encoder, [str(text) for text in distinct])
-    lengths = np.fromiter(map(len, ids), int, len(ids))
+    lengths, make_features = _tokenize(encoder, [str(text) for text in distinct])
     batches = make_batches(lengths, tokens or (GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS))
     out = np.empty((len(distinct), encoder.dim), np.float32)
 
     def embed(batch: IndexArray) -> IndexArray:
-        features = {key: value.to(encoder.device) for key, value in pad([ids[i] for i in batch]).items()}
+        features = make_features(batch)
         with torch.inference_mode():  # holds for one thread only
             out[batch] = embed_batch(encoder, features).float().cpu().numpy()
         return batch
@@ -168,29 +221,51 @@ def encode(
     return out[inverse]
 
 
-def _tokenize(encoder: Encoder, texts: list[str]) -> tuple[list[list[int]], Callable[[list[list[int]]], Any]]:
-    """Return the ids of each text's word pieces, and a function that pads rows of them to tensors."""
-    if encoder.bert:
-        return encoder.bert.tokenize(texts), encoder.bert.pad
-    tokenizer, limit = encoder.module.tokenizer, encoder.module.max_seq_length
-    ids = tokenizer(texts, truncation=True, max_length=limit, padding=False)["input_ids"]
-    return ids, lambda rows: tokenizer.pad({"input_ids": rows}, return_tensors="pt")
+def _tokenize(encoder: Encoder, texts: list[str]) -> tuple[IndexArray, Callable[[IndexArray], dict[str, Any]]]:
+    """Return the number of word pieces of each text, and a function that makes the input of some rows."""
+    if bert := encoder.bert:
+        ids = bert.tokenize(texts)
+
+        def pad(rows: IndexArray) -> dict[str, Any]:
+            return {key: value.to(encoder.device) for key, value in bert.pad([ids[i] for i in rows]).items()}
+
+        return np.fromiter(map(len, ids), int, len(ids)), pad
+    tokenizer = encoder.module.tokenizer
+    sizes = [len(text) + 1 for text in texts]
+    if callable(tokenizer):  # one of transformers
+        with _tokenizer_lock:
+            ids = tokenizer(texts, truncation=True, max_length=encoder.module.max_seq_length)["input_ids"]
+        sizes = list(map(len, ids))
+    return np.array(sizes, np.int64), lambda rows: make_features(encoder, [texts[i] for i in rows])
 
 
-def embed_batch(encoder: Encoder, features: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Compute embeddings [n, d] of tokenized texts, with gradient if it is on."""
+def make_features(encoder: Encoder, texts: list[str]) -> dict[str, Any]:
+    """Make the input of a batch as sentence_transformers does, with the encoder's prompt."""
+    with _tokenizer_lock:
+        features = encoder.module.preprocess(texts, prompt=encoder.prompt or None)
+    return {key: value.to(encoder.device) if torch.is_tensor(value) else value for key, value in features.items()}
+
+
+def embed_batch(encoder: Encoder, features: dict[str, Any]) -> torch.Tensor:
+    """Compute embeddings [n, d] of `make_features`, with gradient if it is on."""
     if encoder.pooling == "model" and not encoder.bert:
-        embeddings: torch.Tensor = encoder.module(features)["sentence_embedding"]
-        return embeddings
+        embeddings: torch.Tensor = encoder.module(features)["sentence_embedding"][:, : encoder.dim]
+        return torch.nn.functional.normalize(embeddings, dim=-1) if encoder.normalize == "on" else embeddings
     if encoder.bert:
         states = encoder.bert.states(**features)
     else:
-        states = encoder.module[0].model(**features, output_hidden_states=True).hidden_states
+        inputs = {key: value for key, value in features.items() if torch.is_tensor(value)}
+        states = encoder.module[0].model(**inputs, output_hidden_states=True).hidden_states
     if encoder.pooling == "model":
         states = states[-1:]
     words = features["attention_mask"].unsqueeze(-1).to(states[0].dtype)
     means = [(state * words).sum(1) / words.sum(1) for state in states]
     return torch.cat([torch.nn.functional.normalize(mean.float(), dim=-1) for mean in means], dim=-1)
+
+
+def limit_rows(dim: int) -> int:
+    """Return how many embeddings of this size may be in memory at once."""
+    return min(16_384, FLOATS // dim)
 
 
 def make_batches(lengths: IndexArray, budget: int) -> list[IndexArray]:

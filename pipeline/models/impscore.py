@@ -12,6 +12,7 @@ No bias, Xavier uniform (section 3.4, IMP-11). Equal zero vectors have cosine 0 
 """
 
 import math
+from collections.abc import Mapping
 from itertools import product
 from typing import Literal, NamedTuple, get_args
 
@@ -124,6 +125,13 @@ class ImpScore(nn.Module):
 
     def _drop_out(self, values: Tensor) -> Tensor:
         return nn.functional.dropout(values, self.dropout, self.training)
+
+
+def convert_checkpoint(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Convert the state of the authors' model (IMP-45), whose layers hold transposed matrices; without its encoder."""
+    names = {"p": "pragmatic", "s": "semantic", "t": "transform", "t_p": "transform", "t_s": "transform_semantic"}
+    matrices = {f"weight_{layer}.weight": name for layer, name in names.items()}
+    return {name: tensors[layer].float().T.contiguous() for layer, name in matrices.items() if layer in tensors}
 
 
 def _draw_xavier(rows: int, columns: int, generator: torch.Generator | None) -> Tensor:

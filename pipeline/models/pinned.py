@@ -7,14 +7,20 @@ hub, and against the hash in the name if it has one, and then loaded from the fo
 
 import hashlib
 import re
+from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.errors import BadInput, Missing, Retry
+from pipeline.io.atomic import write_text
 from pipeline.io.hashes import hash_file
 
 READ = (".safetensors", ".json", ".txt", ".model")  # weights, configurations, vocabularies
+
+LARGE = 1 << 27  # bytes of a file whose hash is cached between processes
+cache: Callable[[], Path] | None = None  # returns the folder of cached hashes, which `pipeline.tasks` names
 
 REMEDY = "expected a model of transformers with its tokenizer; copy its folder again"
 
@@ -52,6 +58,11 @@ def locate_files(name: str | Path) -> Files:
     return Files(folder, commit)
 
 
+def strip_path(name: str | Path) -> str:
+    """Return the last part of a folder's path, which states nothing about the model; a hub name as it is."""
+    return Path(name).resolve().name if Path(name).is_dir() else str(name)
+
+
 def _fetch(hub: str, commit: str) -> Path:
     from huggingface_hub import errors, snapshot_download
 
@@ -85,14 +96,26 @@ def _check_blobs(folder: Path, hub: str, commit: str, content: str) -> None:
 
 
 def hash_model_file(path: Path) -> str:
-    """Return the SHA-256 of a file; it is cached until the file changes."""
+    """Return the SHA-256 of a file; it is cached until its size or time changes, of large files also on disk.
+
+    All bytes count: models tuned from one base differ neither in size nor in the header of their weights.
+    """
     status = path.stat()
-    return _hash_of_state(path, status.st_size, status.st_mtime_ns)
+    return _hash_of_state(path.resolve(), status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=64)
-def _hash_of_state(path: Path, _size: int, _changed_at: int) -> str:
-    return hash_file(path)
+def _hash_of_state(path: Path, size: int, changed_at: int) -> str:
+    if cache is None or size < LARGE:
+        return hash_file(path)
+    record = cache() / hashlib.sha256(f"{path}\n{size}\n{changed_at}".encode()).hexdigest()
+    with suppress(OSError):
+        if re.fullmatch("[0-9a-f]{64}", cached := record.read_text(encoding="utf-8")):
+            return cached
+    content = hash_file(path)
+    with suppress(OSError):  # the home may be read-only
+        write_text(record, content)
+    return content
 
 
 def hash_model_folder(folder: Path) -> str:

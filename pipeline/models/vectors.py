@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.io.atomic import replace_file
-from pipeline.models.encoder import Encoder, Vectors, encode
+from pipeline.models.encoder import Encoder, Vectors, encode, limit_rows
 
 CHUNK = 8192  # texts encoded between two writes
 
@@ -23,7 +23,7 @@ def load_or_encode(
     """
     if not texts:
         return np.empty((0, encoder.dim), np.float32)  # an empty file cannot be mapped
-    key = hashlib.sha256(f"{encoder.revision} {encoder.precision} {encoder.pooling} {len(texts)}".encode())
+    key = hashlib.sha256(f"{encoder.key} {len(texts)}".encode())
     for text in texts:
         key.update(b"\n" + hashlib.sha256(text.encode()).digest())
     path = folder / f"{key.hexdigest()}.npy"
@@ -43,8 +43,9 @@ def _encode_to_file(path: Path, encoder: Encoder, texts: Sequence[str], on_progr
     order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
     with replace_file(path) as draft:
         rows = np.lib.format.open_memmap(draft, mode="w+", dtype=np.float32, shape=(len(texts), encoder.dim))
-        for start in range(0, len(order), CHUNK):
-            chunk = order[start : start + CHUNK]
+        step = min(CHUNK, limit_rows(encoder.dim))
+        for start in range(0, len(order), step):
+            chunk = order[start : start + step]
             rows[chunk] = encode(encoder, [texts[i] for i in chunk], on_progress)
         rows.flush()
         del rows

@@ -13,12 +13,11 @@ import torch
 
 from pipeline.errors import BadInput
 from pipeline.models.adapter import load_adapter
-from pipeline.models.encoder import Encoder, encode
+from pipeline.models.encoder import Encoder, encode, limit_rows
 from pipeline.models.impscore import Design, ImpScore, Meaning, pragmatic_distance
 from pipeline.progress import OnProgress
 
 DECIMALS = 6  # float32 sums move with the batch by some 1e-7
-ROWS = 16_384  # embeddings held at a time
 
 LoadEncoder = Callable[[dict[str, Any]], Encoder]  # from a head's configuration
 
@@ -75,8 +74,9 @@ def compute_meanings(texts: Sequence[str], head: Head, on_progress: OnProgress =
     """Compute the meanings of texts by one head, in their order."""
     parts = []
     with torch.inference_mode():
-        for start in range(0, max(len(texts), 1), ROWS):
-            vectors = encode(head.encoder, texts[start : start + ROWS], on_progress)
+        rows = limit_rows(head.encoder.dim)
+        for start in range(0, max(len(texts), 1), rows):
+            vectors = encode(head.encoder, texts[start : start + rows], on_progress)
             parts.append(head.model(torch.from_numpy(vectors)))
         return Meaning(*(torch.cat(field) for field in zip(*parts, strict=True)))
 

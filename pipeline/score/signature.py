@@ -1,6 +1,8 @@
 """The signature of a score: what made it, as text. Scores with different signatures are not to be compared (X-02)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from pipeline import __version__
 
@@ -11,8 +13,19 @@ ANY = "any"  # the head for every language
 def implicitness(model_id: str, encoder: str, revision: str, precision: str, lang: str) -> str:
     """Build the signature of implicitness; languages other than English are marked as an extension (X-07)."""
     scope = lang if lang == "en" else f"{lang}(extension)"
-    source = f"model:{model_id[:12]}|encoder:{encoder}@{revision[:12]}|{precision}"
+    source = f"model:{model_id[:12]}|encoder:{name_encoder(encoder, revision)}|{precision}"
     return f"{IMPLICITNESS}|{source}|lang:{scope}|undertone:{__version__}"
+
+
+def with_encoder(metric: str, model_id: str, config: Mapping[str, Any], default: str) -> str:
+    """Build the signature of a score by the configuration of its model, which may have been trained on no encoder."""
+    encoder = name_encoder(config["encoder"], config["encoder_revision"]) if config.get("encoder") else default
+    return f"{metric}|model:{model_id[:12]}|encoder:{encoder}|undertone:{__version__}"
+
+
+def name_encoder(name: str, revision: str) -> str:
+    """Name an encoder and the beginning of its hash, without a folder's path or a hub's commit."""
+    return f"{Path(name).name if Path(name).is_absolute() else name.partition('@')[0]}@{revision[:12]}"
 
 
 def choose_head(lang: str, names: Sequence[str]) -> str:

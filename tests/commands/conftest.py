@@ -56,8 +56,14 @@ def pairs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture
+def model_dir(trained_dir: Path, tiny_encoder: Path) -> Path:
+    """A model on the tiny encoder, which the setting names."""
+    return trained_dir
+
+
 @pytest.fixture(scope="session")
-def model_dir(pairs_file: Path, tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained_dir(pairs_file: Path, tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model trained on them with the paper's profile for two epochs, on the tiny encoder."""
     from pipeline.examples.impscore import pairs
     from pipeline.tasks.impscore import train

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sentence_transformers import SentenceTransformer
 
 from pipeline.errors import BadInput
 from pipeline.models import encoder as encoders
 from pipeline.models import pinned
 from pipeline.models.encoder import Encoder, encode, load
+from tests.support.rows import tiny
 
 TEXTS = [
     "What a day.", "今天真冷，某人又迟到了。", "x", "", "  blanks around  ", "[doge] 哈哈哈哈 lol",
@@ -38,6 +40,12 @@ def layered() -> Encoder:
 def folder(tiny_folder: Path, tmp_path: Path) -> Path:
     """A sentence-transformers folder of our own, to be changed."""
     return shutil.copytree(tiny_folder, tmp_path / "encoder")
+
+
+@pytest.fixture(scope="module")
+def e5(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the prompts of E5."""
+    return tiny.build(tmp_path_factory.mktemp("e5"), kind="e5")
 
 
 @pytest.fixture
@@ -124,6 +132,8 @@ def test_last_layer_is_the_models_own_pooling(embedded: Encoder, layered: Encode
     ("options", "message"),
     [
         ({"pooling": "max"}, "no pooling 'max'; there are model, layers"),
+        ({"normalize": "l2"}, "no normalize 'l2'; there are model_default, on, off"),
+        ({"normalize": "off", "pooling": "layers"}, "normalize=off needs pooling=model"),
         ({"precision": "int8"}, "no precision 'int8'; there are float32, bfloat16"),
         ({"name": "somebody/small"}, "a hub name needs a pinned revision"),
     ],
@@ -141,12 +151,51 @@ def test_embedded_weights_must_be_the_pinned_ones(fresh: None, monkeypatch: pyte
         load()
 
 
-def test_encoder_from_a_folder(folder: Path) -> None:
-    """A local sentence-transformers folder is loaded and encodes as its library does; its hash is its revision."""
-    tiny = load(str(folder), device="cpu")
-    assert (tiny.name, tiny.dim, tiny.revision) == (str(folder), 32, pinned.hash_model_folder(folder))
-    expected = tiny.module.encode(TEXTS, show_progress_bar=False)
-    assert np.abs(encode(tiny, TEXTS) - expected).max() < 1e-6
+@pytest.mark.parametrize("kind", tiny.KINDS)
+def test_encoder_from_a_folder(kind: str, tmp_path: Path) -> None:
+    """Embeddings are those of SentenceTransformer.encode, also on threads; a copy elsewhere is the same encoder."""
+    folder = tiny.build(tmp_path, kind=kind)
+    expected = SentenceTransformer(str(folder), device="cpu").encode(TEXTS, show_progress_bar=False)
+    encoder = load(str(folder), device="cpu")
+    assert (encoder.name, encoder.dim) == ("encoder", tiny.KINDS[kind].dense or tiny.WIDTH)
+    assert encoder.module.max_seq_length == tiny.KINDS[kind].longest
+    assert np.abs(encode(encoder, TEXTS) - expected).max() < 1e-5
+    copied = load(str(shutil.copytree(folder, tmp_path / "copy")), device="cpu", threads=3)
+    assert np.abs(encode(copied, TEXTS, tokens=64) - expected).max() < 1e-5
+    assert (copied.name, copied.revision, copied.key) == ("copy", encoder.revision, encoder.key)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "text"),
+    [(None, "query: "), ("query", "query: "), ("passage", "passage: "), ("Represent this: ", "Represent this: ")],
+)
+def test_prompts(e5: Path, prompt: str | None, text: str) -> None:
+    """The prompt is the encoder's default, one of its prompts by name, or any text; caches and models know it."""
+    encoder = load(str(e5), device="cpu", prompt=prompt)
+    expected = encoder.module.encode(TEXTS, prompt=text, show_progress_bar=False)
+    assert np.abs(encode(encoder, TEXTS) - expected).max() < 1e-5
+    assert repr(text) in encoder.key
+    assert encoders.describe_encoder(encoder)["encoder_prompt"] == text
+
+
+def test_normalize(tmp_path: Path) -> None:
+    """Errata E2: off leaves the Normalize of an encoder out, on makes length 1, and by default its makers decide."""
+    bare, forced = (str(tiny.build(tmp_path / kind, kind=kind)) for kind in ("bert-cls", "bge"))  # the same weights
+    vectors = encode(load(bare, device="cpu"), TEXTS)
+    assert np.linalg.norm(vectors, axis=1).min() > 2
+    assert np.abs(encode(load(forced, device="cpu", normalize="off"), TEXTS) - vectors).max() < 1e-5
+    on = load(bare, device="cpu", normalize="on")
+    assert np.abs(encode(on, TEXTS) - encode(load(forced, device="cpu"), TEXTS)).max() < 1e-5
+    assert on.key != load(bare, device="cpu").key
+    assert encode(load(device="cpu", normalize="off"), TEXTS).std() > 2 * encode(load(device="cpu"), TEXTS).std()
+
+
+def test_whose_layers_are_read(folder: Path, tmp_path: Path) -> None:
+    """The layers of the shipped encoder help, wherever its weights are; of another one nothing is known."""
+    weights = encoders.locate_embedded() / "model.safetensors"
+    (tmp_path / "moved").mkdir()
+    (tmp_path / "moved" / weights.name).symlink_to(weights)
+    assert [encoders.is_layered(str(ref)) for ref in ("embedded", tmp_path / "moved", folder)] == [True, True, False]
 
 
 def test_folder_revision_covers_its_files(folder: Path) -> None:

@@ -8,6 +8,8 @@ import pytest
 from huggingface_hub import constants, errors
 
 from pipeline.errors import BadInput, Missing, Retry
+from pipeline.io.hashes import hash_file
+from pipeline.models import pinned
 from pipeline.models.pinned import hash_model_folder, locate_files
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -103,6 +105,20 @@ def test_only_what_is_read_is_fetched(monkeypatch: pytest.MonkeyPatch, snapshot:
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     locate_files(NAME)
     assert options == {"revision": COMMIT, "allow_patterns": ["*.safetensors", "*.json", "*.txt", "*.model"]}
+
+
+def test_hashes_of_large_files_are_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next process hashes a large file again only if its size or time changed."""
+    weights, hashed = tmp_path / "model.safetensors", []
+    monkeypatch.setattr(pinned, "cache", lambda: tmp_path / "hashes")
+    monkeypatch.setattr(pinned, "LARGE", 4)
+    monkeypatch.setattr(pinned, "hash_file", lambda path: hashed.append(path) or hash_file(path))
+    for content, count in ((b"weights", 1), (b"weights", 1), (b"others", 2), (b"few", 3), (b"few", 4)):
+        pinned._hash_of_state.cache_clear()
+        if not weights.exists() or weights.read_bytes() != content:
+            weights.write_bytes(content)
+        assert pinned.hash_model_file(weights) == hashlib.sha256(content).hexdigest()
+        assert len(hashed) == count
 
 
 def test_a_part_with_pickled_weights(tmp_path: Path) -> None:

@@ -18,6 +18,17 @@ def test_signature(lang: str, scope: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "expected"),
+    [("/data/e5", "e5"), (f"intfloat/e5@{'0' * 40}", "intfloat/e5"), ("embedded", "embedded"), (None, "none")],
+)
+def test_no_path_is_in_a_signature(name: str | None, expected: str) -> None:
+    """An encoder is its name and hash, whatever folder it was in when the model was trained."""
+    expected = expected if name is None else f"{expected}@fedcba987654"
+    text = signature.with_encoder("quality", MODEL_ID, {"encoder": name, "encoder_revision": REVISION}, "none")
+    assert text == f"quality|model:0123456789ab|encoder:{expected}|undertone:{__version__}"
+
+
+@pytest.mark.parametrize(
     ("lang", "names", "expected"),
     [
         ("zh", ["en", "zh"], "zh"),

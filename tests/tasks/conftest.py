@@ -132,12 +132,12 @@ def enlist(tiny_folder: Path) -> Enlist:
     """Put a model with random weights into the registry and the table: for a day, from a seed; gives its id."""
     import torch
 
-    from pipeline.models.encoder import load
     from pipeline.models.impscore import ImpScore
     from pipeline.tables import empty
+    from pipeline.tasks.record.encoders import load_encoder
 
     def keep(day: str, seed: int, *, is_promoted: bool = True) -> str:
-        encoder = load(str(tiny_folder), device="cpu")
+        encoder = load_encoder(name=str(tiny_folder))
         model = ImpScore(encoder.dim, 8, torch.Generator().manual_seed(seed))
         about = {
             "encoder": encoder.name, "encoder_revision": encoder.revision, "recipe": {"features": 8, "seed": seed},

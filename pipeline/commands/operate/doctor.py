@@ -90,9 +90,11 @@ def _examine_encoder() -> Result:
         remedy = f"fetch it with HF_HUB_OFFLINE=0: hf download {hub} --revision {revision or '<commit>'}"
         return isinstance(path, str) and bool(revision), name, remedy
     try:
-        from pipeline.models.encoder import EMBEDDED_SHA256, locate_embedded
+        from pipeline.models.encoder import locate_folder
+        from pipeline.models.pinned import hash_model_folder
 
-        return True, f"{locate_embedded()} ({EMBEDDED_SHA256[:12]})" if name == "embedded" else name, ""
+        folder = locate_folder(name)
+        return True, f"{folder} ({hash_model_folder(folder)[:12]})", ""
     except (UndertoneError, ImportError) as error:
         return False, str(error), _TRAIN
 

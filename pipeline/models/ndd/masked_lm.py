@@ -264,13 +264,11 @@ def load(
         expected = "a tokenizer with an unknown piece, and special pieces before and behind texts"
         raise BadInput(f"{source}: expected {expected}")
     pieces = pieces._replace(longest=_longest(transformer.module, pieces))
-    # the path of a folder says nothing about the model
-    name = Path(source).name if Path(source).is_dir() else transformer.name
     module = transformer.module.to(device).eval()
     if "attention_mask" not in inspect.signature(module.forward).parameters:
         batch = 1  # padding would change what is predicted
     words, is_whole = WordPieces(pieces, unknown), not models.has_plain_head(module)
-    return MaskedLM(module, pieces, words, name, transformer.revision, masks, batch, precision, is_whole)
+    return MaskedLM(module, pieces, words, transformer.name, transformer.revision, masks, batch, precision, is_whole)
 
 
 def _longest(module: Any, pieces: models.Pieces) -> int:

@@ -25,7 +25,7 @@ from torch.nn.functional import logsigmoid
 
 from pipeline.errors import BadInput, refuse_damage
 from pipeline.models.encoder import EMBEDDED, locate_embedded
-from pipeline.models.pinned import REMEDY, locate_files
+from pipeline.models.pinned import REMEDY, locate_files, strip_path
 
 Style = Literal["filled", "masked"]
 Pool = Literal["option", "first", "mean"]
@@ -67,7 +67,7 @@ def load_transformer(name: str | Path = EMBEDDED, *, is_masked: bool = False) ->
             dtype=torch.float32,
             output_loading_info=True,
         )
-    short_name = str(name) if Path(name).is_dir() else str(name).partition("@")[0]
+    short_name = strip_path(name).partition("@")[0]
     is_headed = is_masked and not loading_info["missing_keys"]
     return LoadedTransformer(_remove_pooler(module), tokenizer, short_name, files.revision, is_headed)
 

@@ -107,7 +107,7 @@ def load_or_make_vectors(folder: Path, encoder: Encoder, words: Sequence[str]) -
     3 KB. The distinct words that are known come in their order, with `make_features` of each: float32 [words, 768].
     """
     distinct = list(dict.fromkeys(words))
-    signature = "\n".join([encoder.revision, encoder.precision, encoder.pooling, *distinct])
+    signature = "\n".join([encoder.key, *distinct])
     path = folder / f"words-{hashlib.sha256(signature.encode()).hexdigest()}.npy"
     if not path.is_file():
         parts = [distinct[start : start + _ROWS] for start in range(0, len(distinct), _ROWS)] or [[]]

@@ -19,7 +19,7 @@ from torch import Tensor
 from pipeline.errors import BadInput, refuse_damage
 from pipeline.io.atomic import create_folder
 from pipeline.models.decoding import Candidate, Decoding, Marks, State, decode
-from pipeline.models.pinned import REMEDY, hash_model_folder, locate_files
+from pipeline.models.pinned import REMEDY, hash_model_folder, locate_files, strip_path
 
 Keep = Literal["end", "start"]
 
@@ -55,8 +55,7 @@ def load(name: str | Path, device: str | None = None) -> Seq2Seq:
         module = AutoModelForSeq2SeqLM.from_pretrained(
             files.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, dtype=torch.float32
         )
-    base = str(name) if Path(name).is_dir() else str(name).partition("@")[0]
-    return Seq2Seq(base, files.revision, module.to(device).eval(), tokenizer, device)
+    return Seq2Seq(strip_path(name).partition("@")[0], files.revision, module.to(device).eval(), tokenizer, device)
 
 
 def _disable_progress_bar() -> None:

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from pipeline import __version__, settings, warehouse
+from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import NAMES, draw_uniform
 from pipeline.io.rows import read_chunks
+from pipeline.score import signature
 from pipeline.tables import TABLES
 from pipeline.tasks.commenting import corpus, grades
 from pipeline.tasks.commenting.corpus import COMMENT, THREAD, THREAD_ID
 from pipeline.tasks.commenting.correlations import MIN_ARTICLES
 from pipeline.tasks.record import day_texts, model_registry, runs
+from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel, select_scalars
 
 if TYPE_CHECKING:
@@ -107,7 +109,7 @@ def fit(
     recipe = quality.make_recipe(profile or ("upvotes" if kind == "upvotes" else "undertone"), **(changes or {}))
     if recipe.target != TARGETS[check_kind(kind)]:
         raise BadInput(f"profile {profile!r} learns {recipe.target}, not {TARGETS[kind]}")
-    encoder = _load_encoder() if recipe.has_embedding else None
+    encoder = load_encoder() if recipe.has_embedding else None
     result = quality.fit(rows, recipe, encoder, settings.scratch("embeddings"))
     config = {**result.config, "kind": kind, "data_hash": model_registry.hash_rows(rows.select(_ROWS))}
     evaluations = measure(rows, kind, _load_scorer(result.tensors, config))
@@ -122,16 +124,10 @@ def fit(
     )
 
 
-def _load_encoder() -> Any:
-    from pipeline.models import encoder
-
-    return encoder.load(settings.encoder(), settings.precision(), settings.threads())
-
-
 def _load_scorer(tensors: dict[str, Any], config: dict[str, Any]) -> "Scorer":
     from pipeline.models.commenting import quality
 
-    return quality.load(tensors, config, _load_encoder() if config.get("encoder") else None)
+    return quality.load(tensors, config, load_encoder(config) if config.get("encoder") else None)
 
 
 def measure(rows: pl.DataFrame, kind: str, scorer: "Scorer") -> pl.DataFrame:
@@ -221,10 +217,9 @@ def score_frame(
     if has_text.any():
         values[has_text.to_numpy()] = quality.score_comments(model.build(_load_scorer), texts.filter(has_text))
     scores = pl.Series(kind, values.round(DECIMALS)).fill_nan(None)
-    encoder = model.config.get("encoder") or "none"
-    signature = f"{kind}|model:{model.model_id[:12]}|encoder:{encoder}|undertone:{__version__}"
+    text = signature.with_encoder(kind, model.model_id, model.config, "none")
     scored_rows = rows.drop(kind, "signature", strict=False).hstack([scores])
-    return scored_rows.with_columns(signature=pl.when(has_text).then(pl.lit(signature)))
+    return scored_rows.with_columns(signature=pl.when(has_text).then(pl.lit(text)))
 
 
 def score_day(day: str, kind: str = "quality", ref: str | None = None, run_id: str = "cli") -> int:

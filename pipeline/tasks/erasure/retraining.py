@@ -10,6 +10,7 @@ import polars as pl
 
 from pipeline import settings
 from pipeline.errors import BadInput, Missing
+from pipeline.models.pinned import strip_path
 from pipeline.tasks.commenting import commenters, scorer
 from pipeline.tasks.impscore import in_force, train
 from pipeline.tasks.ndd import masked_lm
@@ -45,7 +46,7 @@ def build_recipe(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
     recipe = {"profile": profile, "changes": changes}
     if config.get("release"):
         recipe["release"] = config["release"]
-    source, default_source = str(config.get("source", "")), settings.encoder()
+    source, default_source = str(config.get("source", "")), strip_path(settings.encoder())
     if kind.startswith("reader_") and source != default_source and not source.startswith(f"{default_source} "):
         recipe["source"] = source
     return recipe

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
@@ -11,6 +10,7 @@ from pipeline import settings
 from pipeline.errors import Retry
 from pipeline.score import signature
 from pipeline.tasks.impscore import in_force
+from pipeline.tasks.record.encoders import load_encoder
 from pipeline.text.language import detect_language
 
 if TYPE_CHECKING:
@@ -40,19 +40,17 @@ def load_heads(ref: str | None) -> LoadedModel:
 
 
 @lru_cache(maxsize=2)
-def _load_heads(ref: str | None, model_id: str, precision: str, threads: int) -> LoadedModel:
-    from pipeline.models import encoder as encoders
+def _load_heads(ref: str | None, model_id: str, *_settings: object) -> LoadedModel:
     from pipeline.score import implicitness
 
-    def load_encoder(config: dict[str, Any]) -> "Encoder":
-        name, revision = config["encoder"], config["encoder_revision"]
-        pinned = f"{name}@{revision}" if len(revision) == 40 and not Path(name).exists() else name  # a hub commit
-        return encoders.load(pinned, precision, threads, pooling=config["recipe"].get("pooling", "model"))
+    def load_head_encoder(config: dict[str, Any]) -> "Encoder":
+        recipe = config["recipe"]
+        return load_encoder(config, **{name: recipe[name] for name in ("pooling", "normalize") if name in recipe})
 
     model = in_force.load_model(ref)
     if model.model_id != model_id:
         raise Retry(f"{ref}: the model was replaced while it was read")
-    return LoadedModel(model.model_id, model.build(implicitness.load_heads, load_encoder))
+    return LoadedModel(model.model_id, model.build(implicitness.load_heads, load_head_encoder))
 
 
 def score_texts(rows: pl.DataFrame, ref: str | None, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:

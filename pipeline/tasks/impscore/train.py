@@ -17,6 +17,7 @@ from pipeline.score.signature import ANY
 from pipeline.tasks.impscore import in_force
 from pipeline.tasks.impscore.pairs import load_all_pairs
 from pipeline.tasks.record import model_registry
+from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel
 
 PROFILE = "undertone"
@@ -176,6 +177,8 @@ def fit_model(
     recipe = fit.make_recipe(profile, **(changes or {}))
     if (pairs["source"] == "all").any():
         raise BadInput("a source cannot be named all: that names the numbers over all sources")
+    if "pooling" not in (changes or {}) and not encoders.is_layered(settings.encoder()):
+        recipe = replace(recipe, pooling="model")
     groups = groups if recipe.group_sharpness else {}
     langs = sorted(groups)
     data_hash = hash_in_order(pairs, *(groups[lang] for lang in langs))
@@ -184,8 +187,8 @@ def fit_model(
     for name in langs or [ANY]:
         encoder_name = choose_encoder(name)
         head_recipe = replace(recipe, tune="none") if encoder_name == "characters" else recipe  # it has no weights
-        encoder = encoders.load(encoder_name, settings.precision(), settings.threads(), pooling=recipe.pooling)
-        state = model_registry.locate_state(data_hash, name, encoder.revision, encoder.precision, asdict(head_recipe))
+        encoder = load_encoder(name=encoder_name, pooling=recipe.pooling, normalize=recipe.normalize)
+        state = model_registry.locate_state(data_hash, name, encoder.key, asdict(head_recipe))
         is_of_head = pl.lit(name == ANY) | (pl.col("lang") == name)
         if name == "en":  # also pairs of the languages without a head
             is_of_head |= ~pl.col("lang").is_in(langs)

@@ -12,8 +12,10 @@ import polars as pl
 
 from pipeline import __version__, left_out, settings
 from pipeline.errors import BadInput
-from pipeline.io.hashes import hash_file
+from pipeline.models.pinned import hash_model_file
+from pipeline.score.signature import name_encoder
 from pipeline.tasks.record import model_registry
+from pipeline.tasks.record.encoders import hash_encoder, load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel
 from pipeline.text import concreteness
 
@@ -108,7 +110,8 @@ def ensure_default_scorer(vectors: Path | None) -> Path:
     """Return the folder of a scorer trained on the shipped ratings; on first use train it, which takes a minute."""
     from pipeline.training.recam.abstractness import make_recipe
 
-    ratings, source = read_ratings(), _hash_vectors(vectors) or settings.encoder()
+    ratings = read_ratings()
+    source = _hash_vectors(vectors) or [hash_encoder(settings.encoder()), settings.encoder_prompt()]
     facts = [ratings.revision, asdict(make_recipe(PROFILE)), source, settings.precision(), __version__]
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
     folder = settings.resources() / f"abstractness-{key[:16]}"
@@ -128,7 +131,7 @@ def load_scorer(model: "Model", vectors: Path | None = None) -> Scorer:
     if trained_on != _hash_vectors(vectors):
         origin = "on word vectors; give the same by --vectors" if trained_on else "with an encoder"
         raise BadInput(f"model {model.model_id[:12]}: the scorer was trained {origin}")
-    scorer: Scorer = model.build(abstractness.load, load_source(vectors))
+    scorer: Scorer = model.build(abstractness.load, load_source(vectors, model.config))
     return scorer
 
 
@@ -141,7 +144,11 @@ def score_words(ref: str | None, words: Sequence[str], vectors: Path | None = No
     """
     model = load_model(ref)
     config = model.config
-    source = f"word vectors {config['vectors'][:12]}" if config.get("vectors") else config["encoder"]
+    source = (
+        f"word vectors {config['vectors'][:12]}"
+        if config.get("vectors")
+        else name_encoder(config["encoder"], config["encoder_revision"])
+    )
     signature = f"{KIND}|model:{model.model_id[:12]}|ratings:{config['ratings']}|{source}|undertone:{__version__}"
     values = pl.Series("concreteness", load_scorer(model, vectors)(words), pl.Float64).fill_nan(None)
     return pl.DataFrame({"word": words}, schema={"word": pl.String}).with_columns(
@@ -157,18 +164,16 @@ def load_model(ref: str | None) -> "Model":
     return model_registry.load_model(KIND, ref, None, missing)
 
 
-def load_source(vectors: Path | None) -> "Source":
-    """Load the source of word vectors: a file in GloVe's format, else the encoder in force."""
-    from pipeline.models import encoder, word_vectors
+def load_source(vectors: Path | None, config: Mapping[str, Any] | None = None) -> "Source":
+    """Load the source of word vectors: a file in GloVe's format, else a model's encoder or the one in force."""
+    from pipeline.models import word_vectors
 
-    if vectors:
-        return word_vectors.read(vectors)
-    return encoder.load(settings.encoder(), settings.precision(), settings.threads())
+    return word_vectors.read(vectors) if vectors else load_encoder(config)
 
 
 def _hash_vectors(path: Path | None) -> str | None:
     try:
-        return hash_file(path) if path else None
+        return hash_model_file(path) if path else None
     except OSError as error:
         raise BadInput(f"{path}: cannot be read: {error.strerror}") from error
 

@@ -13,8 +13,10 @@ from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.recam import building
 from pipeline.examples.recam import items as cloze
+from pipeline.models.pinned import strip_path
 from pipeline.slices import parse_day
 from pipeline.tasks.record import model_registry, runs
+from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel
 
 if TYPE_CHECKING:
@@ -85,7 +87,7 @@ def get_module(profile: str) -> ModuleType:
 
 def load_vectors(texts: Sequence[str], path: Path | None = None) -> "WordVectors":
     """Load the vectors of the words of some texts from a file in GloVe's format, else compute them with the encoder."""
-    from pipeline.models import encoder, word_vectors
+    from pipeline.models import word_vectors
     from pipeline.models.recam import word_features
     from pipeline.text import segment
 
@@ -93,8 +95,7 @@ def load_vectors(texts: Sequence[str], path: Path | None = None) -> "WordVectors
     words = sorted({word.lower() for text in texts for word in segment.split_words(text, tokenize)})
     if path:
         return word_vectors.read(path, only=set(words))
-    model = encoder.load(settings.encoder(), settings.precision(), settings.threads())
-    return word_features.load_or_make_vectors(settings.scratch("embeddings"), model, words)
+    return word_features.load_or_make_vectors(settings.scratch("embeddings"), load_encoder(), words)
 
 
 def list_texts(items: pl.DataFrame) -> list[str]:
@@ -138,12 +139,12 @@ def fit(
     recipe = module.make_recipe(profile, **(changes or {}))
     glosses = look_up_glosses(items["options"].explode()) if recipe.has_gloss else None
     source: Any = str(path or settings.encoder())
-    source_name = path.name if path else settings.encoder()
+    source_name = strip_path(source) if path is None else path.name
     if module is recurrent:
         source = load_vectors(list_texts(items), path)
         source_name = f"{source_name} {source.revision[:12]}"
     data_hash = hash_items(items)
-    state = model_registry.locate_state(data_hash, asdict(recipe), source_name)
+    state = model_registry.locate_state(data_hash, asdict(recipe), str(path or settings.encoder()), source_name)
     model = module.fit(items, recipe, source, state, glosses=glosses, device=choose_device())
     config = {**model.config, "profile": profile, "data_hash": data_hash, "source": source_name}
     summaries = items.select(

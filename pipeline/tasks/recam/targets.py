@@ -17,6 +17,7 @@ from pipeline.tables import TABLES, empty
 from pipeline.tasks.recam import abstractness
 from pipeline.tasks.record import day_texts, model_registry, runs
 from pipeline.tasks.record.day_texts import ArticlePart
+from pipeline.tasks.record.encoders import load_encoder
 from pipeline.text import concreteness, senses, tagging, wordnet
 
 if TYPE_CHECKING:
@@ -161,11 +162,9 @@ def _list_filters(rules: Rules) -> "Sequence[Filter]":
     """List the filters of section 3.4, the cheap ones first: each sees only what those before it keep."""
     filters = [*targets.FILTERS, targets.build_passage_filter(load_static_vectors(rules.vectors), rules.similar)]
     if rules.in_context:
-        from pipeline.models import encoder
         from pipeline.models.recam import contextual
 
-        model = encoder.load(settings.encoder(), settings.precision(), settings.threads())
-        states = partial(contextual.embed_tokens, model, layer=rules.layer, pooling=rules.pooling)
+        states = partial(contextual.embed_tokens, load_encoder(), layer=rules.layer, pooling=rules.pooling)
         filters.append(targets.build_context_filter(states, rules.similar))
     return filters
 

@@ -24,6 +24,7 @@ from pipeline.tasks import asking
 from pipeline.tasks.asking import Options
 from pipeline.tasks.impscore import in_force, pairs, scoring
 from pipeline.tasks.record import runs
+from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.replace import replace_rows
 
 GRID = {  # section 5.3 and appendix A.4
@@ -65,13 +66,12 @@ def stage_cells(
     study: str, cells: Sequence[Cell], day: str, epochs: int | None = None, on_progress: OnProgress = lambda _: None
 ) -> Staged:
     """Train cells with the paper's profile on all pairs, with shared embeddings; stage both test accuracies of each."""
-    from pipeline.models import encoder as encoders
     from pipeline.training.impscore import fit, heads
 
     started, rows = runs.start(), pairs.load_all_pairs()
     if not rows.height:
         raise Missing("the table pairs is empty; `undertone pairs build`")
-    encoder = encoders.load(settings.encoder(), settings.precision(), settings.threads())
+    encoder = load_encoder()
     study_rows = []
     for cell in cells:
         recipe = fit.make_recipe("paper", **cell["setting"], seed=42 + cell["run"], epochs=epochs)

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pipeline import __version__, settings, warehouse
+from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import SEED
 from pipeline.examples.subtext import contexts
+from pipeline.score import signature
 from pipeline.tables import TABLES
 from pipeline.tasks.record import day_texts, model_registry, runs
+from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel
 
 if TYPE_CHECKING:
-    from pipeline.models.encoder import Encoder
     from pipeline.models.word_vectors import WordVectors
     from pipeline.training.registry import Model
     from pipeline.training.subtext.recogniser import SubtextModel
@@ -106,7 +107,7 @@ def fit(
             "split 'validation' or 'test', or leave the column out and give more rows, which are then divided"
         )
     recipe = recogniser.make_recipe(profile, **(changes or {}))
-    encoder = _load_encoder(settings.encoder()) if recipe.units == "pieces" else None
+    encoder = load_encoder(pooling="layers") if recipe.units == "pieces" else None
     vectors = encoder or load_vectors(rows, path, recipe.tokenizer, extra_texts)
     data_hash = hash_rows(rows)
     state = model_registry.locate_state(data_hash, asdict(recipe), vectors.revision)
@@ -120,12 +121,6 @@ def fit(
     facts: dict[str, Any] = {"encoder": "word vectors", "encoder_revision": "of the model"}
     facts |= {"summary": {name: config[name] for name in ("profile", *Recipe.__slots__)}, "texts": pl.concat(texts)}
     return TrainedModel(kind=KIND, tensors=result.tensors, config=config, evaluations=evaluations, **facts)
-
-
-def _load_encoder(name: str) -> "Encoder":
-    from pipeline.models import encoder as encoders
-
-    return encoders.load(name, settings.precision(), settings.threads(), pooling="layers")
 
 
 def hash_rows(rows: pl.DataFrame) -> str:
@@ -169,8 +164,8 @@ def build_recogniser(model: "Model") -> "SubtextModel":
     """Build a recogniser from a model of the registry."""
     from pipeline.training.subtext import recogniser
 
-    name = model.config.get("encoder")
-    return model.build(recogniser.load, _load_encoder(name) if name else None)
+    has_encoder = bool(model.config.get("encoder"))
+    return model.build(recogniser.load, load_encoder(model.config, pooling="layers") if has_encoder else None)
 
 
 def evaluate(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
@@ -238,10 +233,9 @@ def score_frame(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
     columns = [column.to_list() for column in texts.filter(has_text)]
     values[has_text.to_numpy()] = recogniser.predict(build_recogniser(model), *columns)
     scores = pl.Series(METRIC, values.round(DECIMALS)).fill_nan(None)
-    encoder = model.config.get("encoder") or "word-vectors"
-    signature = f"{METRIC}|model:{model.model_id[:12]}|encoder:{encoder}|undertone:{__version__}"
+    text = signature.with_encoder(METRIC, model.model_id, model.config, "word-vectors")
     rows = rows.drop(METRIC, "signature", strict=False)
-    return rows.with_columns(scores, signature=pl.when(has_text).then(pl.lit(signature)))
+    return rows.with_columns(scores, signature=pl.when(has_text).then(pl.lit(text)))
 
 
 def score_day(day: str, ref: str | None = None, run_id: str = "cli") -> int:

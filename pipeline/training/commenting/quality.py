@@ -33,7 +33,7 @@ from pipeline.models.commenting.quality import (
     measure_scale,
     scale_features,
 )
-from pipeline.models.encoder import Encoder, encode
+from pipeline.models.encoder import Encoder, describe_encoder, encode
 from pipeline.models.vectors import load_or_encode
 from pipeline.training import recipes
 from pipeline.training.loop import TrainingResult
@@ -262,8 +262,7 @@ def _train(
         "penalty": penalty,
         "features": features,
         "row_counts": {name: len(part.target) for name, part in data.items()},
-        "encoder": encoder.name if encoder else None,
-        "encoder_revision": encoder.revision if encoder else None,
+        **describe_encoder(encoder),
         "encoder_pooling": encoder.pooling if encoder else None,
     }
     arrays = {name: torch.from_numpy(np.asarray(value, np.float32)) for name, value in tensors.items()}

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from pipeline.errors import BadInput
 from pipeline.models.adapter import adapt
-from pipeline.models.encoder import Encoder, Vectors, embed_batch, encode
+from pipeline.models.encoder import Encoder, Vectors, embed_batch, encode, make_features
 
 
 class Embedding:
@@ -71,18 +71,15 @@ class Tuned(Embedding):
         inner: Any = self.encoder.module[0].model
         inner.requires_grad_(mode == "full")
         self._trained = dict(inner.named_parameters()) if mode == "full" else adapt(inner, generator)
-        tokenizer = encoder.module.tokenizer
-        self._ids = tokenizer(self.texts, truncation=True, max_length=encoder.module.max_seq_length)["input_ids"]
         if encoder.device == "cuda":  # memory for the activations of one layer instead of all, at a third more time
             inner.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
     def __call__(self, rows: Tensor) -> Tensor:
+        texts = [self.texts[i] for i in rows.tolist()]
         if not torch.is_grad_enabled():
-            return torch.from_numpy(encode(self.encoder, [self.texts[i] for i in rows.tolist()])).to(self.device)
-        padded = self.encoder.module.tokenizer.pad({"input_ids": [self._ids[i] for i in rows]}, return_tensors="pt")
-        features = {name: value.to(self.device) for name, value in padded.items()}
+            return torch.from_numpy(encode(self.encoder, texts)).to(self.device)
         with self._half():
-            return embed_batch(self.encoder, features).float()
+            return embed_batch(self.encoder, make_features(self.encoder, texts)).float()
 
     def _half(self) -> AbstractContextManager[Any]:
         return torch.autocast("cuda", torch.bfloat16) if self.device == "cuda" else nullcontext()

@@ -15,12 +15,11 @@ import torch
 from torch import Tensor
 
 from pipeline.models import impscore
+from pipeline.models.encoder import Normalize, limit_rows
 from pipeline.models.impscore import Design, ImpScore, Meaning, Metric, Space, pragmatic_distance
 from pipeline.training import loop, recipes
 from pipeline.training.impscore.corpus import Corpus
 from pipeline.training.impscore.embedding import Embedding
-
-ROWS = 16_384  # embeddings in memory at once outside of training steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +40,7 @@ class Recipe:
     epochs: int = 30
     seed: int = 42
     pooling: Literal["model", "layers"] = "model"
+    normalize: Normalize = "model_default"  # whether embeddings have length 1 (errata E2)
     is_balanced: bool = False  # train on pairs among which length tells nothing
     has_hard_negatives: bool = False  # train with negatives that are near to the pair's explicit sentence
     hidden: int = 0  # width of a layer before the projections; 0: none, as in the paper
@@ -104,7 +104,7 @@ def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None
     ).to(embedding.device)
     if recipe.hidden:
         train_rows = torch.unique(torch.cat([corpus.select_triples("train").flatten(), *corpus.select_groups("train")]))
-        sample = train_rows[_shuffle(len(train_rows), generator)[:ROWS].sort().values]
+        sample = train_rows[_shuffle(len(train_rows), generator)[: limit_rows(embedding.dim)].sort().values]
         with torch.no_grad():
             model.initialise(embedding(sample))
     parameters = [
@@ -194,7 +194,7 @@ def _compute_group_loss(meanings: Meaning, sizes: list[int], recipe: Recipe) -> 
 @torch.no_grad()
 def compute_meanings(rows: Tensor, model: ImpScore, embedding: Embedding) -> Meaning:
     """Compute the meanings of texts by row, a bounded number of embeddings at a time."""
-    parts = [model(embedding(part)) for part in torch.split(rows, ROWS)] if len(rows) else [model(embedding(rows))]
+    parts = [model(embedding(part)) for part in torch.split(rows, limit_rows(embedding.dim))]
     return Meaning(*(torch.cat(field) for field in zip(*parts, strict=True)))
 
 

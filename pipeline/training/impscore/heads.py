@@ -12,7 +12,7 @@ from torch import Tensor
 from pipeline.errors import BadInput
 from pipeline.examples.impscore.negatives import add_negatives
 from pipeline.examples.impscore.pairs import balance_lengths
-from pipeline.models.encoder import Encoder
+from pipeline.models.encoder import Encoder, describe_encoder
 from pipeline.models.impscore import Meaning, pragmatic_distance
 from pipeline.models.vectors import load_or_encode
 from pipeline.training.impscore import fit as impscore
@@ -67,7 +67,7 @@ def fit(
     result = impscore.fit(train_corpus, embedding, recipe, state)
     meanings = impscore.compute_meanings(torch.arange(len(full_corpus.texts)), result.model, embedding)
     meanings = Meaning(*(field.cpu() for field in meanings))
-    config = {"encoder": encoder.name, "encoder_revision": encoder.revision, "recipe": result.recipe}
+    config = {**describe_encoder(encoder), "recipe": result.recipe}
     graded = full_corpus.groups.with_columns(
         value=pl.Series(meanings.implicitness[full_corpus.graded].double().numpy()),
         pragmatic=pl.Series(meanings.pragmatic[full_corpus.graded].numpy()),

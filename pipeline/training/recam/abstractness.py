@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import BadInput
-from pipeline.models.encoder import Encoder, Vectors
+from pipeline.models.encoder import Encoder, Vectors, describe_encoder
 from pipeline.models.recam.abstractness import Abstractness, Shape, score_vectors
 from pipeline.models.recam.word_features import Source, make_features
 from pipeline.models.word_vectors import WordVectors
@@ -82,8 +82,7 @@ def fit(ratings: Ratings, source: Source, recipe: Recipe) -> TrainingResult:
         "high": ratings.high,
         "word_count": rows.height,
         "pearson_train": round(pearson(truth, score_vectors(model, vectors))[0], 6),
-        "encoder": encoder.name if encoder else None,
-        "encoder_revision": encoder.revision if encoder else None,
+        **describe_encoder(encoder),
         "encoder_pooling": encoder.pooling if encoder else None,
     }
     return TrainingResult({name: value.detach().clone() for name, value in model.state_dict().items()}, config, dropped)

@@ -20,7 +20,7 @@ from torch.nn.functional import cross_entropy, embedding, embedding_bag
 from pipeline.errors import BadInput
 from pipeline.metrics.classification import macro_f1
 from pipeline.models import ngrams
-from pipeline.models.encoder import Encoder
+from pipeline.models.encoder import Encoder, describe_encoder
 from pipeline.models.subtext.recogniser import Shape, Subtext
 from pipeline.models.word_vectors import WordVectors
 from pipeline.training import loop, recipes
@@ -149,8 +149,7 @@ def fit(
         "words": words,
         "best_epoch": outcome.best_epoch,
         "temperature": training.fit_temperature(),
-        "encoder": encoder.name if encoder else None,
-        "encoder_revision": encoder.revision if encoder else None,
+        **describe_encoder(encoder),
     }
     return TrainingResult(tensors, config, outcome.history)
 

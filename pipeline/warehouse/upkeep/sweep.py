@@ -111,7 +111,7 @@ def _list_abandoned(grace: timedelta) -> list[fs.FileInfo]:
 def _list_unused(grace: timedelta) -> list[Path]:
     """List embeddings, training states and what a killed query spilt that nobody used for `grace`."""
     before = (datetime.now(UTC) - grace).timestamp()
-    patterns = ("embeddings/*", "training/*", "duckdb/*/*")
+    patterns = ("embeddings/*", "hashes/*", "training/*", "duckdb/*/*")
     paths = [path for pattern in patterns for path in settings.scratch("").glob(pattern)]
     return [path for path in paths if path.is_file() and path.stat().st_mtime < before]
 

@@ -1,6 +1,7 @@
-"""A sentence encoder of random weights, small enough to be trained in a test: 2 layers of width 32."""
+"""Sentence encoders of random weights, small enough to be trained in a test: 2 layers of width 32."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 WIDTH, LAYERS, LENGTH = 32, 2, 64
 PIECES = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -12,30 +13,61 @@ WORDS = (
 )
 
 
-def build(folder: Path, seed: int = 5) -> Path:
-    """A sentence-transformers folder with a BertModel that pools the mean over the words and normalises it."""
+class Kind(NamedTuple):
+    """How a published encoder is built: its transformer, pooling, what follows, longest text, and prompts."""
+
+    model: str = "Bert"
+    pooling: str = "mean"
+    dense: int = 0  # width of a layer after the pooling
+    has_length_one: bool = True
+    longest: int = LENGTH
+    prompt: str | None = None  # the name of the default one
+
+
+KINDS = {
+    "all-MiniLM": Kind(),
+    "all-mpnet": Kind("MPNet", longest=24),
+    "bert-cls": Kind(pooling="cls", has_length_one=False),
+    "bert-max": Kind(pooling="max", has_length_one=False),
+    "xlm-r": Kind("XLMRoberta", has_length_one=False),
+    "e5": Kind("XLMRoberta", prompt="query"),
+    "bge": Kind(pooling="cls"),
+    "LaBSE": Kind(pooling="cls", dense=16),
+    "gte": Kind("ModernBert", pooling="cls", has_length_one=False),
+}
+
+
+def build(folder: Path, seed: int = 5, kind: str = "all-MiniLM") -> Path:
+    """Build a sentence-transformers folder of random weights."""
     import torch
+    import transformers
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
-    from transformers import BertConfig, BertModel, BertTokenizerFast
+    from sentence_transformers.sentence_transformer.modules import Dense, Normalize, Pooling, Transformer
     from transformers.utils import logging as chatter
 
     chatter.disable_progress_bar()
+    shape = KINDS[kind]
     inner, outer = folder / "bert", folder / "encoder"
-    inner.mkdir()
+    inner.mkdir(parents=True)
     words = dict.fromkeys([
         "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *".,!?，。！？[]'", *PIECES, *(f"##{p}" for p in PIECES), *HANS,
         *WORDS.split(),
     ])  # fmt: skip
     (inner / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
-    config = BertConfig(
+    config = getattr(transformers, f"{shape.model}Config")(
         vocab_size=len(words), hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=2,
-        intermediate_size=WIDTH, max_position_embeddings=LENGTH, initializer_range=0.5,
+        intermediate_size=WIDTH, max_position_embeddings=LENGTH + 8 * (shape.model != "Bert"), initializer_range=0.5,
+        pad_token_id=0, bos_token_id=2, cls_token_id=2, eos_token_id=3, sep_token_id=3,
     )  # fmt: skip
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        BertModel(config).save_pretrained(inner)
-    BertTokenizerFast(vocab=str(inner / "vocab.txt"), model_max_length=LENGTH).save_pretrained(inner)
-    parts = [Transformer(str(inner), max_seq_length=LENGTH), Pooling(WIDTH), Normalize()]
-    SentenceTransformer(modules=parts, device="cpu").save(str(outer))
+        getattr(transformers, f"{shape.model}Model")(config).save_pretrained(inner)
+        dense = [Dense(WIDTH, shape.dense)] if shape.dense else []
+    vocab = str(inner / "vocab.txt")
+    transformers.BertTokenizerFast(vocab=vocab, model_max_length=LENGTH).save_pretrained(inner)
+    parts = [Transformer(str(inner), max_seq_length=shape.longest), Pooling(WIDTH, shape.pooling), *dense]
+    parts += [Normalize()] * shape.has_length_one
+    prompts = {"query": "query: ", "passage": "passage: "} if shape.prompt else None
+    options = {"prompts": prompts, "default_prompt_name": shape.prompt}
+    SentenceTransformer(modules=parts, device="cpu", **options).save(str(outer))
     return outer

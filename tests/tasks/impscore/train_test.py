@@ -1,6 +1,7 @@
 """ImpScore as tasks: training from the tables and from files, promotion, the model in force."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ from polars.testing import assert_frame_equal
 
 from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
+from pipeline.models.pinned import hash_model_folder
 from pipeline.tasks.impscore import in_force, pairs, scoring, train
 from pipeline.training import checkpoint, registry
 from tests.examples.sources.writing import jsonl
+from tests.support.rows import tiny
 
 Enlist = Callable[..., str]
 
@@ -210,6 +213,8 @@ def test_a_head_for_each_language_with_groups(
     model = registry.read(tmp_path / "m")
     assert (model.model_id, list(model.config["heads"])) == (model_id, ["en", "zh"])
     assert model.config["profile"] == "undertone"
+    recipe = model.config["heads"]["en"]["recipe"]
+    assert (recipe["pooling"], recipe["normalize"]) == ("model", "model_default")  # as its makers pool
     subsets = set(numbers["subset"])
     assert {"groups:en", "groups:zh", "head:en", "head:zh", "all"} <= subsets
     accuracies = numbers.filter((pl.col("metric") == "implicitness_accuracy") & (pl.col("subset") == "all"))
@@ -321,6 +326,34 @@ def test_a_variant_without_bound_is_not_promoted(imported: Path, tiny_encoder: P
         train_model(implicitness="euclidean", promote=promote)
         assert in_force.find_model_id(DAY) == get_shipped_id()
     assert train_model(pragmatics="cosine") == in_force.find_model_id(DAY)
+
+
+def test_the_encoder_is_found_by_its_hash(
+    imported: Path, tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model scores wherever its encoder's folder is now, with its prompt; by another encoder it does not."""
+    rows, text = pairs.load_all_pairs().head(20), pl.DataFrame({"text": ["nice hat"]})
+    folder = shutil.copytree(tiny_folder, tmp_path / "first")
+    monkeypatch.setenv("UNDERTONE_ENCODER", str(folder))
+    monkeypatch.setenv("UNDERTONE_ENCODER_PROMPT", "he said: ")
+    changes = {"epochs": 1, "normalize": "off"}
+    train.train_file(rows, tmp_path / "m", "paper", changes)
+    scored = scoring.add_scores(text, "text", str(tmp_path / "m"))
+    head = registry.read(tmp_path / "m").config["heads"]["any"]
+    assert (head["encoder"], head["encoder_prompt"], head["recipe"]["normalize"]) == ("first", "he said: ", "off")
+    monkeypatch.delenv("UNDERTONE_ENCODER_PROMPT")
+    for place in ("moved", "elsewhere"):
+        folder = folder.rename(tmp_path / place)
+        monkeypatch.setenv("UNDERTONE_ENCODER", str(folder))
+        scoring._load_heads.cache_clear()
+        assert_frame_equal(scoring.add_scores(text, "text", str(tmp_path / "m")), scored)
+    assert str(tmp_path) not in scored["signature"][0]
+    other = tiny.build(tmp_path / "other", seed=6)
+    monkeypatch.setenv("UNDERTONE_ENCODER", str(other))
+    scoring._load_heads.cache_clear()
+    hashes = (head["encoder_revision"][:12], hash_model_folder(other)[:12])
+    with pytest.raises(BadInput, match=rf"encoder first, whose files have the hash {hashes[0]}.*{hashes[1]}"):
+        scoring.add_scores(text, "text", str(tmp_path / "m"))
 
 
 def test_a_replaced_folder_is_loaded_again(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:

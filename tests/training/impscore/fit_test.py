@@ -284,13 +284,13 @@ def test_accuracy_by_hand(triple: list[float], group: list[float], right: int, h
     rows = pl.DataFrame({"implicit": ["a"], "explicit": ["b"], "negative": ["c"], "split": ["validation"]})
     graded = pl.DataFrame({"group": ["g"] * 3, "level": [1, 2, 3], "text": list("xyz"), "split": ["validation"] * 3})
     corpus = make_corpus(rows, graded)
-    values = torch.tensor([value_of[text] for text in corpus.texts])
+    values = Frozen(np.array([[value_of[text]] for text in corpus.texts], np.float32))
 
     def stub(i: torch.Tensor) -> Meaning:
-        return Meaning(i, i[:, None], i[:, None])
+        return Meaning(i[:, 0], i, i)
 
     recipe = Recipe(group_sharpness=8.0 * has_groups)
-    accuracy = impscore._measure_accuracy(corpus, stub, values.__getitem__, recipe)  # type: ignore[arg-type]
+    accuracy = impscore._measure_accuracy(corpus, stub, values, recipe)  # type: ignore[arg-type]
     above = (triple[0] > triple[1]) + (triple[0] > triple[2])
     assert accuracy == ((right / 5, 2) if has_groups else (above / 2, 1))
 
@@ -302,7 +302,7 @@ def test_a_deep_model_looks_at_a_sample(
     """Before training it looks at distinct training texts, at no more than fit into memory; the seed says which."""
     samples: list[torch.Tensor] = []
     initialise = ImpScore.initialise
-    monkeypatch.setattr(impscore, "ROWS", rows)
+    monkeypatch.setattr("pipeline.models.encoder.FLOATS", rows * frozen(corpus).dim)
     monkeypatch.setattr(ImpScore, "initialise", lambda self, e: samples.append(e) or initialise(self, e))
     for _ in range(2):
         fit(corpus, frozen(corpus), replace(SMALL, epochs=0, hidden=4))
