@@ -55,7 +55,7 @@ def compare_measures(store: senses.Store) -> None:
     for measure in senses.MEASURES:
         run = lambda name=measure: [senses.disambiguate(store, [(n, "n")], text, name)[0].synset for _, n, text in rows]
         seconds = cpu(lambda: choices.__setitem__(measure, run()))  # noqa: B023
-        print(f"{measure}: {seconds / len(rows) * 1000:.2f} cpu-ms a noun, {cpu(run) / len(rows) * 1000:.2f} again")
+        print(f"{measure}: {seconds / len(rows) * 1000:.2f} cpu-ms a noun")
     random = sum(1 / len(names[noun]) for _, noun, _ in rows) / len(rows)
     print(f"{len(rows)} tagged nouns, {len(names)} different; at random {random:.3f}")
     right = {name: np.array([a == row[0] for a, row in zip(chosen, rows, strict=True)], float)

@@ -170,11 +170,13 @@ def test_params_explain_themselves(bag: Any) -> None:
 
 def test_profiles_on_the_form_are_those_there_are(bag: Any) -> None:
     """The form of `impscore` offers the profiles of the library, ours first."""
+    from pipeline.text.senses import MEASURES
     from pipeline.training.impscore.fit import PROFILES
 
     schema = bag.dags["impscore"].params.get_param("profile").schema
     assert schema["enum"][0] == bag.dags["impscore"].params["profile"] == "undertone"
     assert set(schema["enum"]) == set(PROFILES)
+    assert bag.dags["recam"].params.get_param("senses").schema["enum"] == [*MEASURES]
 
 
 def test_asking_is_never_the_default(bag: Any) -> None:

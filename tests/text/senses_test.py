@@ -238,8 +238,9 @@ def test_wordnet_itself(shared_wordnet: Path) -> None:
 def test_tagged_sentences(shared_wordnet: Path) -> None:
     """Both measures choose more senses of our tagged nouns than the first sense does, signatures the most."""
     with real():
-        store = senses.load(shared_wordnet / f"senses-{wordnet.read_version()}")
-        rows = read_tagged()
+        folder = shared_wordnet / f"senses-{wordnet.read_version()}"
+        senses.build(folder)
+        store, rows = senses.load(folder), read_tagged()
         right = dict.fromkeys(senses.MEASURES, 0.0)
         for measure, (synset, noun, text) in product(right, rows):
             right[measure] += (disambiguate(store, [(noun, "n")], text, measure)[0].synset == synset) / len(rows)

@@ -59,8 +59,10 @@ def list_whole(words: Sequence[str], source: Source) -> list[bool]:
     """
     if isinstance(source, WordVectors) or source.module is None:
         return [True] * len(words)
-    ids = source.module.tokenizer(list(words), add_special_tokens=False)["input_ids"] if words else []
-    return [len(pieces) == 1 or wordnet.has_word(word) for pieces, word in zip(ids, words, strict=True)]
+    tokenizer = source.module.tokenizer
+    ids = tokenizer(list(words), add_special_tokens=False)["input_ids"] if words else []
+    is_piece = (len(pieces) == 1 and pieces[0] != tokenizer.unk_token_id for pieces in ids)
+    return [is_one or wordnet.has_word(word) for is_one, word in zip(is_piece, words, strict=True)]
 
 
 def make_static_lookup(source: Source) -> Callable[[Sequence[str]], Vectors]:

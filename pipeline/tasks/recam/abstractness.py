@@ -180,8 +180,8 @@ def score_by_model(model: "Model", words: Sequence[str], vectors: Path | None = 
 
 def load_model(ref: str | None, vectors: Path | None = None) -> "Model":
     """Load a scorer by its folder or id; by default the one in force, else the one of the shipped ratings."""
-    in_force = model_registry.select_model_id(KIND, None)
-    return model_registry.load_model(KIND, ref or in_force or str(ensure_default_scorer(vectors)))
+    ref = ref or model_registry.select_model_id(KIND, None) or str(ensure_default_scorer(vectors))
+    return model_registry.load_model(KIND, ref)
 
 
 def load_source(vectors: Path | None) -> "Source":

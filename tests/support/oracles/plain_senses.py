@@ -57,7 +57,7 @@ def bare(choices: Sequence[Sense | None]) -> list[tuple[str, int] | None]:
 
 def read_tagged() -> list[tuple[str, str, list[str]]]:
     """Our tagged sentences: synset, lemma and tokens of each; stars mark the noun."""
-    rows = [(row["synset"], row["sentence"]) for row in csv.DictReader(TAGGED.open(encoding="utf-8"))]
+    rows = [(row["synset"], row["sentence"]) for row in csv.DictReader(TAGGED.read_text(encoding="utf-8").splitlines())]
     nouns = [wordnet.lemmatize(sentence.split("*")[1], "NOUN") for _, sentence in rows]
     return [(row[0], noun, re.findall(r"[\w'-]+", row[1])) for row, noun in zip(rows, nouns, strict=True)]
 
