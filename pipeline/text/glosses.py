@@ -13,7 +13,7 @@ Words are base forms. Of a relation the first `_MAX_WORDS` words count, as `pers
 import re
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
-from itertools import product
+from itertools import groupby, product
 from typing import NamedTuple
 
 from pipeline.text import wordnet
@@ -84,10 +84,7 @@ def make_text(glosses: list[str]) -> Text:
 
 def score_phrases(left: Text, right: Text) -> int:
     """Sum the squared lengths of the phrases that two texts share."""
-    phrases = _list_phrases(left, right)
-    if len(phrases) == 1:
-        return phrases[0][0] ** 2
-    heapify(phrases)
+    heapify(phrases := _list_phrases(left, right))
     free_left, free_right = [True] * len(left.words), [True] * len(right.words)
     score = 0
     while phrases:
@@ -97,8 +94,10 @@ def score_phrases(left: Text, right: Text) -> int:
             score += length**2
             free_left[i : i - length] = free_right[j : j - length] = [False] * -length
             continue
-        for start, size in _split(left, i, free):
-            heappush(phrases, (-size, i + start, j + start))
+        for is_free, places in groupby(range(-length), free.__getitem__):  # what remains between removed words
+            content = [k for k in places if is_free and left.words[i + k] in left.positions]
+            if content:
+                heappush(phrases, (content[0] - content[-1] - 1, i + content[0], j + content[0]))
     return score
 
 
@@ -118,19 +117,6 @@ def _list_phrases(left: Text, right: Text) -> list[tuple[int, int, int]]:
                 size = k
         phrases.append((-size, i, j))
     return phrases
-
-
-def _split(text: Text, place: int, free: list[bool]) -> list[tuple[int, int]]:
-    """Split a phrase at words that are removed: start and length of what remains, from content word to content word."""
-    parts: list[tuple[int, int]] = []
-    start, end = None, 0
-    for k, is_free in enumerate([*free, False]):
-        if not is_free:
-            parts += [(start, end - start)] if start is not None else []
-            start = None
-        elif text.words[place + k] in text.positions:
-            start, end = k if start is None else start, k + 1
-    return parts
 
 
 @lru_cache(1 << 12)

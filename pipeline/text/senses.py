@@ -12,6 +12,7 @@ candidates of all targets counts what the context marked, whatever its length.
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -259,16 +260,15 @@ def _count_shared(store: Store, candidates: dict[tuple[str, str], Candidates], c
 def _sum_relatedness(
     store: Store, candidates: dict[tuple[str, str], Candidates], context: list[str], window: int, normalise: bool
 ) -> Scores:
-    scores = {}
+    scores, list_near = {}, partial(_list_senses, store)
     for (lemma, pos), senses in candidates.items():
         upos = next(name for name, letter in wordnet.POS.items() if letter == pos)
-        forms = (word.lower() == lemma.lower() or wordnet.lemmatize(word, upos) == lemma for word in context)
-        place = next((i for i, is_target in enumerate(forms) if is_target), -1)
+        forms = (wordnet.lemmatize(word, upos) if len(word) <= MAX_LENGTH else "" for word in context)
+        place = next((i for i, form in enumerate(forms) if form == lemma.lower()), -1)
         sides = (context[i] for i in range(place - 1, -1, -1)), islice(context, place + 1, None)
-        words = chain.from_iterable(
-            islice(filter(None, (_list_senses(store, w) for w in side)), window) for side in sides
-        )
-        near = list(chain.from_iterable(words))
+        near = [
+            name for side in sides for names in islice(filter(None, map(list_near, side)), window) for name in names
+        ]
         scores[lemma, pos] = [
             sum(glosses.relate(synset, other, normalise=normalise) for other in near) for synset in senses.synsets
         ]
