@@ -32,6 +32,7 @@ def optional(kind: str, title: str, description: str, **limits: int) -> Param:
 RATINGS = "Rated words, such as MRC's, to train a scorer of abstractness; empty: the scorer in force"
 SCORER = "Id of a scorer, or a file of ratings to use unchanged; empty: the scorer in force"
 CHOOSING = "paper: the most frequent proposals; balanced: the options alone do not reveal the answer"
+SENSES = "What chooses the sense of a word: signatures (shared words) or glosses (shared phrases)"
 SMALL = "Use small readers, which a CPU can train, to propose wrong options"
 NUMBERS = "Changes for the readers that propose options"
 START = "Word vectors in GloVe's format, or the folder of an encoder; empty: the encoder in force"
@@ -53,6 +54,9 @@ PARAMS = {
     ),
     "in_context": Param(
         True, type="boolean", title="In context", description="Also filter by the states of an encoder"
+    ),
+    "senses": Param(
+        "signatures", enum=["signatures", "glosses", "glosses_normalised"], title="Senses", description=SENSES
     ),
     "rows_per_shard": Param(
         500, type="integer", minimum=1, title="Articles per shard", description="One task for each shard"

@@ -37,6 +37,7 @@ ADVICE = {
     "no_text": "these rows hold no text, stay in the file and have no score",
     "no_vector": "the word vectors or the encoder do not know these words",
     "not_asked": "these fields were not asked for in that round; fill in the sheet of `undertone label adjudicate`",
+    "not_rated": "the file of ratings does not hold these words",
     "nothing_to_adjudicate": "the three raters agree, so there is nothing to decide",
     "same_options": "two of the options are the same",
     "same_comment": "the same comment is kept once; check that the ids are whole",
@@ -48,6 +49,7 @@ ADVICE = {
     "unclosed_quote": "the file may be cut off; close the quote and import the file again",
     "unknown_item": "check item_id against the file that the raters were given",
     "unknown_task": "check task_id against the tasks that the raters were given",
+    "unknown_word": "WordNet and the encoder do not know these words; `--unknown keep` scores their pieces",
     "withdrawn": "their writers asked for it",
 }
 """What a person can do, or why nothing has to be done, by reason."""

@@ -83,6 +83,14 @@ def list_synsets(lemma: str, pos: str) -> list[Any]:
     return list(dict.fromkeys(lemma_object.synset() for lemma_object in load_reader().lemmas(_to_key(lemma), pos)))
 
 
+def has_word(word: str) -> bool:
+    """Whether WordNet has a base form of the word in any part of speech; False where it is not installed."""
+    try:
+        return bool(load_reader().synsets(_to_key(word)))
+    except Missing:
+        return False
+
+
 class Pools(NamedTuple):
     """Synonyms and antonyms of a lemma."""
 

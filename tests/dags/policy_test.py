@@ -175,12 +175,13 @@ def test_choices_on_the_form_are_those_there_are(bag: Any) -> None:
     from pipeline.tasks.commenting import commenters
     from pipeline.tasks.ndd import systems
     from pipeline.tasks.recam import readers
+    from pipeline.text.senses import MEASURES
     from pipeline.training.impscore.fit import PROFILES
 
     choices = {
         ("impscore", "profile"): PROFILES, ("ndd", "systems"): systems.SYSTEMS, ("ndd", "weights"): WEIGHTS,
         ("ndd", "divergence"): [None, *DIVERGENCES], ("ndd", "pair_weights"): get_args(Weights),
-        ("commenting", "systems"): commenters.SYSTEMS, ("recam", "profile"): readers.list_modules(),
+        ("commenting", "systems"): commenters.SYSTEMS, ("recam", "profile"): readers.list_modules(), ("recam", "senses"): MEASURES,
     }  # fmt: skip
     for (dag_id, name), values in choices.items():
         schema = bag.dags[dag_id].params.get_param(name).schema

@@ -7,7 +7,7 @@ import typer
 
 from pipeline import warehouse
 from pipeline.commands.models import changes_of
-from pipeline.commands.recam import Changes, Vectors
+from pipeline.commands.recam import Changes, Scorer, Vectors
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
 from pipeline.errors import BadInput
@@ -56,16 +56,21 @@ def train(
 
 def score(
     words: Annotated[list[str], typer.Argument(help="Words.")],
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", help="Folder of a scorer, or its id; by default that in force.")
-    ] = None,
+    scorer: Scorer = None,
     vectors: Vectors = None,
+    unknown: Annotated[
+        str,
+        typer.Option(help="Words that the scorer does not know: keep them, give them an empty score, or drop them."),
+    ] = "keep",
     as_json: Json = False,
 ) -> None:
-    """Score words for concreteness, 0 highly abstract to 1 highly concrete.
+    """Score words for concreteness, 0 highly abstract to 1 highly concrete; `reason` marks those that are unknown.
 
-    Example: `undertone score abstractness hope bridge --model concreteness/`
+    Examples: `undertone score abstractness hope bridge --scorer concreteness/`;
+    `undertone score abstractness hope bridge --scorer brysbaert.csv --unknown drop`
     """
     from pipeline.tasks.recam import abstractness
 
-    show(abstractness.score_words(model, words, vectors), as_json)
+    with console.working("scoring"):
+        scores = abstractness.score_words(scorer, words, vectors, unknown)
+    show(scores, as_json)

@@ -9,7 +9,7 @@ import typer
 from pipeline import warehouse
 from pipeline.commands.label import Raters, RatingTool, Tool
 from pipeline.commands.models import changes_of
-from pipeline.commands.recam import OneSubtask, Subtask, Vectors
+from pipeline.commands.recam import OneSubtask, Scorer, Subtask, Vectors
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
 from pipeline.errors import BadInput
@@ -30,14 +30,15 @@ def build(
         str | None,
         typer.Option(help="Wrong options: paper, the commonest (default); or balanced, which give nothing away."),
     ] = None,
-    scorer: Annotated[
-        str | None, typer.Option(help="Folder or id of a scorer of abstractness, or a file of ratings.")
-    ] = None,
+    scorer: Scorer = None,
     vectors: Vectors = None,
     conllu: Annotated[Path | None, typer.Option(help="A treebank to learn tagging from, without stanza.")] = None,
     in_context: Annotated[
         bool, typer.Option("--in-context/--no-context", help="Filter by an encoder's states.")
     ] = True,
+    senses: Annotated[
+        str | None, typer.Option(help="What chooses senses: signatures (default), glosses or glosses_normalised.")
+    ] = None,
     small: Annotated[
         bool, typer.Option("--small", help="Readers that a CPU can train, by some thousand items.")
     ] = False,
@@ -56,7 +57,7 @@ def build(
     if (file is None) != (out is None):
         raise BadInput("a file of articles and --out, the folder of the items, go together")
     paths = {name: path and str(path) for name, path in (("vectors", vectors), ("conllu", conllu))}
-    rules = targets.parse_rules({"scorer": scorer, **paths, "in_context": in_context})
+    rules = targets.parse_rules({"scorer": scorer, **paths, "in_context": in_context, "senses": senses})
     numbers = changes_of(changes or [])
     choosing = options.parse_choosing(
         {"rule": rule, "vectors": paths["vectors"], "is_small": small, "numbers": numbers}

@@ -19,6 +19,7 @@ from pipeline.errors import BadInput
 from pipeline.io.atomic import replace_file
 from pipeline.models.encoder import Encoder, Vectors, encode
 from pipeline.models.word_vectors import WordVectors
+from pipeline.text import wordnet
 
 Source = Encoder | WordVectors
 
@@ -49,6 +50,19 @@ def make_features(words: Sequence[str], source: Source) -> Features:
     vectors = np.concatenate([sentences, pieces], axis=1)
     vectors[~is_known] = 0
     return Features(vectors, is_known)
+
+
+def list_whole(words: Sequence[str], source: Source) -> list[bool]:
+    """Whether each word is one: a single piece of the encoder, or a word of WordNet if that is installed.
+
+    An encoder has a vector for any pieces. Of word vectors all words are whole.
+    """
+    if isinstance(source, WordVectors) or source.module is None:
+        return [True] * len(words)
+    tokenizer = source.module.tokenizer
+    ids = tokenizer(list(words), add_special_tokens=False)["input_ids"] if words else []
+    is_piece = (len(pieces) == 1 and pieces[0] != tokenizer.unk_token_id for pieces in ids)
+    return [is_one or wordnet.has_word(word) for is_one, word in zip(is_piece, words, strict=True)]
 
 
 def make_static_lookup(source: Source) -> Callable[[Sequence[str]], Vectors]:

@@ -2,12 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 
 from pipeline import __version__, left_out, settings
@@ -27,8 +26,7 @@ KIND = "abstractness"
 PROFILE = "undertone"
 SPLITS = 10  # on which a scorer of the tables is measured
 
-Scorer = Callable[[Sequence[str]], "np.ndarray[Any, np.dtype[np.float64]]"]
-"""Concreteness of words [n]; NaN for those without a vector."""
+UNKNOWN = ("keep", "empty", "drop")  # what becomes of words that a scorer does not know
 
 
 def read_ratings(path: Path | None = None) -> concreteness.Ratings:
@@ -120,48 +118,77 @@ def ensure_default_scorer(vectors: Path | None) -> Path:
     return folder
 
 
-def load_scorer(model: "Model", vectors: Path | None = None) -> Scorer:
-    """Load a model once; return the function that scores words with it.
+def score_words(
+    ref: str | None, words: Sequence[str], vectors: Path | None = None, unknown: str = UNKNOWN[0]
+) -> pl.DataFrame:
+    """Score the concreteness of words, 0 highly abstract to 1 highly concrete.
+
+    The scorer is one that `cloze build` takes: a folder or id, or a file of ratings to use unchanged; by default the
+    one in force, else one trained on the shipped ratings. It needs the word vectors that it was trained on, if any.
+
+    Columns: word, concreteness, is_imperceptible (under the threshold of section 3.2), reason (why the scorer does not
+    know the word: no_vector, not_rated or unknown_word; else null), signature. An encoder scores the pieces of an
+    unknown word: `unknown` is keep, empty (no score) or drop (no row). Other scorers have no score of it.
+    """
+    if unknown not in UNKNOWN:
+        raise BadInput(f"unknown words cannot be treated as {unknown!r}; expected {', '.join(UNKNOWN)}")
+    path = Path(ref).expanduser() if ref else None
+    if path and path.is_file():
+        ratings = read_ratings(path)
+        origin = ratings.signature
+        scores = dict(ratings.rows.select("word", "score").iter_rows())
+        rows = pl.DataFrame({"word": words, "concreteness": [scores.get(word.lower()) for word in words]}, strict=False)
+        rows = rows.with_columns(reason=pl.when(pl.col("concreteness").is_null()).then(pl.lit("not_rated")))
+    else:
+        model = load_model(ref, vectors)
+        config = model.config
+        source = (
+            f"word vectors {config['vectors'][:12]}"
+            if config.get("vectors")
+            else name_encoder(config["encoder"], config["encoder_revision"])
+        )
+        origin = f"model:{model.model_id[:12]}|ratings:{config['ratings']}|{source}"
+        rows = score_by_model(model, words, vectors)
+    if unknown == "drop":
+        left_out.record_rows("score", dict(rows["reason"].drop_nulls().value_counts().iter_rows()))
+        rows = rows.filter(pl.col("reason").is_null())
+    elif unknown == "empty":
+        rows = rows.with_columns(pl.when(pl.col("reason").is_null()).then("concreteness"))
+    return rows.select(
+        "word",
+        pl.col("concreteness").cast(pl.Float64).round(model_registry.DECIMALS),
+        (pl.col("concreteness") < concreteness.THRESHOLD).alias("is_imperceptible"),
+        "reason",
+        pl.lit(f"{KIND}|{origin}|undertone:{__version__}").alias("signature"),
+    )
+
+
+def score_by_model(model: "Model", words: Sequence[str], vectors: Path | None = None) -> pl.DataFrame:
+    """Score words with a model: word, concreteness, reason if it does not know the word.
 
     BadInput if it was trained on other word vectors, or with an encoder although word vectors are given.
     """
+    from pipeline.models.recam import word_features
     from pipeline.training.recam import abstractness
 
     trained_on = model.config.get("vectors")
     if trained_on != _hash_vectors(vectors):
         origin = "on word vectors; give the same by --vectors" if trained_on else "with an encoder"
         raise BadInput(f"model {model.model_id[:12]}: the scorer was trained {origin}")
-    scorer: Scorer = model.build(abstractness.load, load_source(vectors, model.config))
-    return scorer
-
-
-def score_words(ref: str | None, words: Sequence[str], vectors: Path | None = None) -> pl.DataFrame:
-    """Score the concreteness of words, 0 highly abstract to 1 highly concrete; null where a word has no vector.
-
-    The scorer is named by its folder or id, by default it is the one in force. It needs the file of word vectors that
-    it was trained on, if any. Columns: word, concreteness, is_imperceptible (under the threshold of section 3.2),
-    signature.
-    """
-    model = load_model(ref)
-    config = model.config
-    source = (
-        f"word vectors {config['vectors'][:12]}"
-        if config.get("vectors")
-        else name_encoder(config["encoder"], config["encoder_revision"])
+    source = load_source(vectors, model.config)
+    values = pl.Series(model.build(abstractness.load, source)(words), dtype=pl.Float64).fill_nan(None)
+    is_whole = pl.Series(word_features.list_whole(words, source), dtype=pl.Boolean)
+    rows = pl.DataFrame(
+        {"word": words, "concreteness": values, "is_whole": is_whole}, schema_overrides={"word": pl.String}
     )
-    signature = f"{KIND}|model:{model.model_id[:12]}|ratings:{config['ratings']}|{source}|undertone:{__version__}"
-    values = pl.Series("concreteness", load_scorer(model, vectors)(words), pl.Float64).fill_nan(None)
-    return pl.DataFrame({"word": words}, schema={"word": pl.String}).with_columns(
-        values.round(model_registry.DECIMALS),
-        is_imperceptible=values < concreteness.THRESHOLD,
-        signature=pl.lit(signature),
-    )
+    reason = pl.when(pl.col("concreteness").is_null()).then(pl.lit("no_vector")).when(~pl.col("is_whole"))
+    return rows.select("word", "concreteness", reason=reason.then(pl.lit("unknown_word")))
 
 
-def load_model(ref: str | None) -> "Model":
-    """Load a scorer by its folder or id; by default the one in force."""
-    missing = "no scorer is in force; train one: `undertone train abstractness --help`"
-    return model_registry.load_model(KIND, ref, None, missing)
+def load_model(ref: str | None, vectors: Path | None = None) -> "Model":
+    """Load a scorer by its folder or id; by default the one in force, else the one of the shipped ratings."""
+    ref = ref or model_registry.select_model_id(KIND, None) or str(ensure_default_scorer(vectors))
+    return model_registry.load_model(KIND, ref)
 
 
 def load_source(vectors: Path | None, config: Mapping[str, Any] | None = None) -> "Source":

@@ -1,6 +1,5 @@
 """Target words as tasks: from articles with summaries to the words that a question may leave out (ReCAM, section 3)."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
@@ -39,6 +38,7 @@ class Rules(NamedTuple):
     specific_from: int = wordnet.NONSPECIFIC
     similar: float = targets.SIMILAR
     in_context: bool = True  # the filter by an encoder's states
+    senses: str = senses.MEASURES[0]  # the measure that chooses a word's sense
     layer: int = -1
     pooling: Literal["mean", "first"] = "mean"
 
@@ -55,7 +55,9 @@ def check_subtask(subtask: str) -> str:
 
 def parse_rules(values: Mapping[str, Any]) -> Rules:
     """Make rules from the params of a DAG or the options of a command; null values keep their default."""
-    return Rules(**select_fields(values, Rules._fields))
+    rules = Rules(**select_fields(values, Rules._fields))
+    senses.check_measure(rules.senses)
+    return rules
 
 
 def select_fields(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -143,19 +145,18 @@ def find_targets(articles: pl.DataFrame, rules: Rules = RULES) -> Iterator[pl.Da
     imperceptible = targets.build_imperceptibility_rule(scores, rules.concrete_from, by_lemma=ratings is not None)
     folder = resources / f"senses-{wordnet.read_version()}"
     senses.build(folder)
-    disambiguate = partial(senses.disambiguate, senses.load(folder))
+    disambiguate = partial(senses.disambiguate, senses.load(folder), measure=rules.senses)
     nonspecific = targets.build_nonspecificity_rule(disambiguate, rules.specific_from)
     rule_of = {"imperceptibility": imperceptible, "nonspecificity": nonspecific}
     return building.find_targets(articles, analyse, rule_of, _list_filters(rules))
 
 
 def _score_concreteness(words: Sequence[str], rules: Rules) -> dict[str, float]:
-    """Score the concreteness of words; those without a vector have no score."""
+    """Score the concreteness of words; those that the scorer does not know have no score."""
     vectors = parse_path(rules.vectors)
-    in_force = model_registry.select_model_id(abstractness.KIND, None)
-    model = abstractness.load_model(rules.scorer or in_force or str(abstractness.ensure_default_scorer(vectors)))
-    score = abstractness.load_scorer(model, vectors if model.config.get("vectors") else None)
-    return {word: value for word, value in zip(words, score(words).tolist(), strict=True) if not math.isnan(value)}
+    model = abstractness.load_model(rules.scorer, vectors)
+    scores = abstractness.score_by_model(model, words, vectors if model.config.get("vectors") else None)
+    return dict(scores.filter(pl.col("reason").is_null()).select("word", "concreteness").iter_rows())
 
 
 def _list_filters(rules: Rules) -> "Sequence[Filter]":

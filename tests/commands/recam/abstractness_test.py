@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.models import word_vectors
 from pipeline.models.word_vectors import WordVectors
+from pipeline.tasks.recam import targets
 from tests.commands.conftest import Run
 
 WORDS = [f"w{i}" for i in range(60)]
@@ -49,7 +50,31 @@ def test_train_and_score(run: Run, vectors: Path, ratings: Path, tmp_path: Path)
     assert low["concreteness"] < 0.35 < high["concreteness"]
     assert (low["is_imperceptible"], high["is_imperceptible"]) == (True, False)
     assert unknown["concreteness"] is unknown["is_imperceptible"] is None
+    assert (low["reason"], unknown["reason"]) == (None, "no_vector")
     assert "drawn.csv@" in low["signature"]
+    rules = targets.RULES._replace(scorer=str(out), vectors=str(vectors))
+    assert targets._score_concreteness(["w1", "strange"], rules) == {"w1": pytest.approx(low["concreteness"], abs=1e-6)}
+
+
+def test_unknown_words_are_marked(run: Run, ratings: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    """Words that the scorer does not know have a reason; the reader keeps, empties or drops them (audit C13)."""
+    out = tmp_path / "m"
+    assert run("train", "abstractness", "--ratings", ratings, "-o", out, *SMALL).code == 0
+    for choice, count in (("keep", 2), ("empty", 2), ("drop", 1)):
+        result = run("score", "abstractness", "door", "zzzqq", "-m", out, "--unknown", choice, "--json")
+        rows = [row for row in map(json.loads, result.out.splitlines()) if "word" in row]
+        assert [row["reason"] for row in rows] == [None, "unknown_word"][:count]
+        assert [row["concreteness"] is None for row in rows] == [False, choice == "empty"][:count]
+        assert ("left out 1 as unknown_word" in result.err) == (choice == "drop")
+    assert [*targets._score_concreteness(["door", "zzzqq"], targets.RULES._replace(scorer=str(out)))] == ["door"]
+    result = run("score", "abstractness", "W59", "zzzqq", "--scorer", ratings, "--json")  # as `cloze build` takes
+    rows = [json.loads(line) for line in result.out.splitlines()]
+    assert [(row["concreteness"], row["reason"]) for row in rows] == [
+        (pytest.approx(59 / 60), None),
+        (None, "not_rated"),
+    ]
+    result = run("score", "abstractness", "door", "-m", out, "--unknown", "some")
+    assert (result.code, "expected keep, empty, drop" in result.err) == (2, True)
 
 
 def test_what_is_refused(run: Run, vectors: Path, ratings: Path, tmp_path: Path) -> None:

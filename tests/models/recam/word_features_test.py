@@ -50,6 +50,14 @@ def test_features_of_an_encoder(tiny: Encoder) -> None:
     assert make_features([], tiny).vectors.shape == (0, features.vectors.shape[1])
 
 
+def test_whole_words(tiny: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A single piece and a word of WordNet are whole, other pieces are not; word vectors have only whole words."""
+    monkeypatch.setattr(work.wordnet, "has_word", {"hatdoor"}.__contains__)
+    assert work.list_whole(["door", "doorhat", "hatdoor", "😀😀"], tiny) == [True, False, True, False]
+    assert work.list_whole([], tiny) == []
+    assert work.list_whole(["doorhat"], WordVectors(["a"], np.ones((1, 2), np.float32))) == [True]
+
+
 def test_features_of_word_vectors() -> None:
     """A word's own vector, else that of its lower case, never its letters'."""
     source = WordVectors(["a", "b", "ab", "Ba"], np.arange(8, dtype=np.float32).reshape(4, 2))

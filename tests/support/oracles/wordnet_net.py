@@ -9,7 +9,7 @@ import pytest
 from nltk.corpus import wordnet as nltk_wordnet
 
 from pipeline.errors import Missing
-from pipeline.text import senses, wordnet
+from pipeline.text import glosses, wordnet
 
 ROWS = [
     ("entity", "n", "entity", "anything that there is", ""),
@@ -110,7 +110,12 @@ def forget() -> None:
             file.close()
     nltk_wordnet._unload()
     cached = ("load_reader", "lemmatize", "find_pools", "join_glosses", "load_levels")
-    for function in (*(getattr(wordnet, name) for name in cached), senses._lemmatize):
+    for function in (
+        *(getattr(wordnet, name) for name in cached),
+        glosses._lemmatize,
+        glosses.load_texts,
+        glosses.relate,
+    ):
         function.cache_clear()
 
 

@@ -250,6 +250,8 @@ def test_what_is_missing(tables: Path, tmp_path: Path) -> None:
         targets.check_subtask("abstractness")
     with pytest.raises(BadInput, match="no rule 'best'"):
         options.parse_choosing({"rule": "best"})
+    with pytest.raises(BadInput, match="no measure 'best' of word senses"):
+        targets.parse_rules({"senses": "best"})
 
 
 @pytest.mark.parametrize(
