@@ -31,6 +31,8 @@ KEY = ["task_id", "round", "stage", "rater_id", "field"]
 _DROPPED = ["task_id", "rater_id", "field", "round", "stage", "reason"]
 _ANNOTATION = ["task_id", "field", "value", "state", "reason", "round", "pattern"]
 _IS_NOTE = pl.col("field").is_in([*NOTES])
+IS_DISPUTED = pl.col("reason").is_in([_TO_ADJUDICATE, _TO_RELABEL])
+"""Whether a field of `Decisions.annotations` waits for the rater who decides, or for the labels to decide on again."""
 
 
 class Decisions(NamedTuple):

@@ -83,6 +83,8 @@ def render(facts: Facts) -> str:
         _format_table(_count_classes(facts.classes, total)),
         "## Rater agreement",
         f"The labels come from {facts.rater_count:,} raters. Their ids are not published.",
+        "fleiss, cohen and krippendorff are over the first round of all n comments labelled; fleiss_last is over the "
+        "round that decided; fleiss_four and tae are over that round and the final label, and empty while fields wait.",
         _format_table(facts.agreement),
         "Labels by tool:",
         _format_table(facts.tools),
