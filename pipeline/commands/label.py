@@ -136,7 +136,7 @@ def agreement(
         str | None, typer.Option("--map", help="task_id, rater_id, field or value=their column, comma-separated.")
     ] = None,
     columns: Annotated[
-        str, typer.Option(help="Columns with labels: a column a rater, or a field beside rater_id.")
+        str, typer.Option(help="Columns with labels: a column a rater, or with rater_id a column a field.")
     ] = "",
     level: Annotated[
         Literal["nominal", "ordinal", "interval"] | None, typer.Option(help="Of values that are not CSD's.")

@@ -36,7 +36,9 @@ class Reading(NamedTuple):
     """How the ratings of a file are to be read."""
 
     mapping: Mapping[str, str] = {}  # our column (`ROLES`) to theirs
-    columns: Sequence[str] = ()  # those with labels: of raters, or of fields beside rater_id; by default all others
+    columns: Sequence[
+        str
+    ] = ()  # those with labels: of raters, or of fields where there is a rater_id; by default all others
     level: Level = "nominal"
     values: Sequence[str] = ()  # that a label may have, in their order; any by default
     missing: Sequence[str] = MISSING
@@ -89,7 +91,9 @@ def _split_rows(
     is_sheet = column["rater_id"] in names
     is_long = is_sheet and column["value"] in names and not reading.columns
     if "value" in reading.mapping and not is_sheet:
-        raise BadInput(f"{path}: no column rater_id beside {column['value']}; name it by --map rater_id=COLUMN")
+        raise BadInput(
+            f"{path}: no column rater_id, expected one with {column['value']}; name it by --map rater_id=COLUMN"
+        )
     if column["task_id"] not in names and (is_sheet or not reading.columns):
         raise BadInput(
             f"{path}: no column {column['task_id']}; there are {list_names(names)}; name it by --map task_id=COLUMN, "

@@ -56,7 +56,7 @@ def test_rows_are_tasks_where_columns_are_named(tmp_path: Path) -> None:
     [
         (WIDE, Reading(), "f.csv: no column task_id; there are ann, ben, item, what; name it by --map task_id=COLUMN"),
         (WIDE, Reading({"task_id": "id"}), "f.csv: no column 'id'; there are ann, ben, item, what"),
-        (LONG, Reading({**TASK, "value": "label"}), "f.csv: no column rater_id beside label"),
+        (LONG, Reading({**TASK, "value": "label"}), "f.csv: no column rater_id, expected one with label"),
         (WIDE, Reading(TASK, ["ann", "ben"], "interval", missing=["2"]), "row 3, rater 'ann', field 'label': found ''"),
         (WIDE, Reading(TASK, ["ann", "ben"], values=["1", "2"]), "row 3, rater 'ben', field 'label': found '3'"),
         ("task_id,a,b\n1,x,y\n1,x,x\n", Reading(), "row 3, rater 'a', field 'label': expected one label of a rater"),

@@ -200,10 +200,10 @@ def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
         "Agreement by the paper's measure (TAE)",
         f"TAE {_describe_range(agreement, 'tae')}. {_format_waiting(agreement)}It uses the three labels of the "
         "deciding round and the final label. TAE cannot fall to 0: the hatched values are impossible. The paper's text "
-        f"allows two readings; the page shows both. The paper equates a TAE of {TAE_HIGH} with a κ of {KAPPA_HIGH}; the "
-        "dashed line marks this threshold. The threshold is not a verdict. Use it with caution: a recomputation finds a "
-        "κ between 0.39 and 0.65 at this TAE, depending on the number of classes. The paper's own labels of subtext "
-        "have a TAE of 0.50, below the threshold (errata E8).",
+        "allows two readings; the page shows both. The paper equates a TAE of "
+        f"{TAE_HIGH} with a κ of {KAPPA_HIGH}; the dashed line marks this threshold. The threshold is not a verdict. "
+        "Use it with caution: a recomputation finds a κ between 0.39 and 0.65 at this TAE, depending on the number of "
+        "classes. The paper's own labels of subtext have a TAE of 0.50, below the threshold (errata E8).",
         figures.draw_taes(agreement),
         *_build_table(_add_printed(texts, "tae"), tae_columns),
     )

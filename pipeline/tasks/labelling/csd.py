@@ -182,15 +182,23 @@ def _warn_stuck(project: str, step: Step, full_tasks: pl.DataFrame) -> None:
         )
 
 
-def import_labels(project: str, paths: Sequence[Path], run_id: str = "cli") -> None:
-    """Add labels from files to a project, checked against schema and tasks, and decide again."""
+def import_labels(project: str, paths: Sequence[Path], run_id: str = "cli") -> dict[str, int]:
+    """Add labels from files to a project, checked against schema and tasks, and decide again.
+
+    Returns:
+        The number of labels that do not count by reason: of the files, and of all that the project has.
+    """
     tasks = read_tasks(project)
-    add_labels(project, pl.concat([label_files.read(path, tasks) for path in paths]), run_id)
+    dropped = add_labels(project, pl.concat([label_files.read(path, tasks) for path in paths]), run_id)
     write_annotations(project, run_id)
+    reasons = pl.concat([dropped["reason"], decide(project).dropped["reason"]])
+    return dict(reasons.value_counts(sort=True).iter_rows())
 
 
-def add_labels(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: pl.DataFrame | None = None) -> None:
-    """Add labels to a project.
+def add_labels(
+    project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """Add labels to a project; return those that were not added or were replaced (reason, row_key).
 
     Of two labels by one rater for one field the later counts, and without times the new one. After an adjudicator has
     answered a task, its three labels are final: later labels of that round would change the basis of the decision.
@@ -227,6 +235,8 @@ def add_labels(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: p
         projects.record_step(project, "labels_in", count, dropped.sort(pl.all()), run_id)
     if not changes["is_same"]:  # without new labels nothing is written
         warehouse.replace("labels", warehouse.make_slice(project=project), merge, run_id)
+    new_dropped: pl.DataFrame = changes["dropped"]
+    return new_dropped
 
 
 def write_annotations(project: str, run_id: str = "cli") -> dict[Step, int]:
