@@ -5,7 +5,7 @@ names a column with a list of comments (texts, or objects whose fields the other
 times without an offset were written (UTC by default).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from zoneinfo import ZoneInfo
 
 from pipeline.errors import BadInput
@@ -23,25 +23,25 @@ _NESTED = (  # looked for inside the list of comments, where there is one, rathe
 Columns = Mapping[str, str]
 
 
-def parse(text: str | None) -> dict[str, str]:
-    """`text=content,like_count=likes` as a mapping."""
+def parse(text: str | None, fields: Sequence[str] = FIELDS) -> dict[str, str]:
+    """`text=content,like_count=likes` as a mapping of `fields`."""
     mapping: dict[str, str] = {}
     for part in text.split(",") if text else ():
         name, equals, column = (piece.strip() for piece in part.partition("="))
         if not equals or not column:
             raise BadInput(
-                f"cannot read the mapping {part!r:.60}; write it as text=their_column,like_count=their_column"
+                f"cannot read the mapping {part!r:.60}; write it as {fields[0]}=their_column,{fields[1]}=their_column"
             )
         if name in mapping:
             raise BadInput(f"the mapping names {name!r} twice, as {mapping[name]!r} and {column!r}; choose one")
         mapping[name] = column
-    return check_mapping(mapping)
+    return check_mapping(mapping, fields)
 
 
-def check_mapping(mapping: Columns) -> dict[str, str]:
+def check_mapping(mapping: Columns, fields: Sequence[str] = FIELDS) -> dict[str, str]:
     """The mapping, if it names only fields we know."""
-    if unknown := sorted(set(mapping) - set(FIELDS)):
-        raise BadInput(f"unknown fields in the mapping: {', '.join(unknown)}; there are {', '.join(FIELDS)}")
+    if unknown := sorted(set(mapping) - set(fields)):
+        raise BadInput(f"unknown fields in the mapping: {', '.join(unknown)}; there are {', '.join(fields)}")
     if empty := [name for name, column in mapping.items() if not column]:
         raise BadInput(f"the mapping names no column for {', '.join(empty)}; leave it out, or name one")
     try:

@@ -10,7 +10,7 @@ import typer
 from pipeline import settings, warehouse
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
-from pipeline.errors import Missing
+from pipeline.errors import BadInput, Missing
 from pipeline.io.atomic import write_text
 from pipeline.tasks.record.retry import retry
 
@@ -132,16 +132,47 @@ def collect(project: Project = "csd", tool: Tool = "files", as_json: Json = Fals
 def agreement(
     file: Annotated[Path | None, typer.Argument(help="Labels, long or wide; those of --project by default.")] = None,
     project: Project = "csd",
+    mapping: Annotated[
+        str | None, typer.Option("--map", help="task_id, rater_id, field or value=their column, comma-separated.")
+    ] = None,
+    columns: Annotated[
+        str, typer.Option(help="Columns with labels: a column a rater, or with rater_id a column a field.")
+    ] = "",
+    level: Annotated[
+        Literal["nominal", "ordinal", "interval"] | None, typer.Option(help="Of values that are not CSD's.")
+    ] = None,
+    values: Annotated[str, typer.Option(help="All values in their order, comma-separated; any by default.")] = "",
+    missing: Annotated[Names, typer.Option(help="A cell that holds no label; repeat it. Empty, NA, NaN, null.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure agreement by field: Fleiss' kappa of three and four raters, Cohen, Krippendorff, TAE in both readings.
+    """Measure agreement by field, of a project or of any file by 2 to 20 raters.
 
-    Example: `undertone label agreement labels.csv`
+    Of the two stages of CSD: Fleiss' kappa of the first and the last round and of all four labels, Cohen, Krippendorff,
+    TAE in both readings. Of other files: share of alike pairs, Fleiss, Cohen (mean of pairs), Krippendorff of a level.
+
+    Examples: `undertone label agreement labels.csv`; `undertone label agreement ratings.xlsx --map task_id=item --level
+    ordinal`
     """
+    from pipeline.collect.columns import parse
+    from pipeline.label import rating_files
     from pipeline.tasks.labelling import csd
 
-    table = csd.measure_file_agreement(file) if file else csd.measure_agreement(csd.decide(project))
-    show(table if as_json else table.select(~cs.ends_with("_low", "_high")), as_json)
+    options = (parse(mapping, rating_files.ROLES), _split(columns), level or "nominal", _split(values))
+    reading = rating_files.Reading(*options, ("", *missing) if missing else rating_files.MISSING)
+    is_plain = level is None and reading == rating_files.Reading()
+    if not file and not is_plain:
+        raise BadInput("--map, --columns, --level, --values and --missing are for a file; name one")
+    if file:
+        table = csd.measure_file_agreement(file, None if is_plain else reading)
+    else:
+        table = csd.measure_agreement(csd.decide(project))
+    show(table if as_json else table.select(~cs.ends_with("_low", "_high", "note")), as_json)
+    for line in csd.explain_agreement(table):
+        console.say(line)
+
+
+def _split(names: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in names.split(",") if name.strip())
 
 
 def release(

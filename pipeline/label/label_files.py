@@ -28,10 +28,11 @@ COLUMNS = pl.Schema({name: kind for name, kind in Labels.create_empty().schema.i
 """Columns of a frame of labels: the contract Labels without the project."""
 
 _LONG = {"task_id", "rater_id", "field", "value"}
-_OTHER = {*COLUMNS, "text", "context", "lang", "labels", "schema_version"}  # columns of a wide sheet that are no label
+OTHER_COLUMNS = {*COLUMNS, "text", "context", "lang", "labels", "schema_version"}
+"""Columns of a wide sheet that are no label."""
 _OPTIONAL = ("round", "stage", "labelled_at", "tool")
 _ANY = "?" * 1_000_000  # in place of a text that is not at hand
-_MAX_FAULTS = 10  # in one message
+MAX_FAULTS = 10  # in one message
 
 Place = tuple[str, Mapping[str, Any]]
 """Where a row was found, such as `row 7`, and its cells by column."""
@@ -67,6 +68,17 @@ def read(path: Path, tasks: pl.DataFrame | None, form: Form = CSD) -> pl.DataFra
     return check_rows(rows, tasks, name=str(path), form=form)
 
 
+def is_of_form(path: Path, form: Form = CSD) -> bool:
+    """Whether a file looks like labels of a form: it has task_id and rater_id, and no field that the form lacks."""
+    names: set[str] = set()
+    fields: set[str] = set()
+    for chunk in read_chunks(path):
+        names |= {name for row in chunk.rows for name in row}
+        fields |= {_strip_value(row["field"]) for row in chunk.rows if "field" in row}
+    fields = fields or names - OTHER_COLUMNS
+    return {"task_id", "rater_id"} <= names and bool(fields) and fields <= {*form.fields, *form.notes}
+
+
 def _check_long_rows(path: Path, rows: Iterable[Place]) -> Iterator[Place]:
     for location, row in rows:
         if lacking := sorted(_LONG - row.keys()):
@@ -87,7 +99,7 @@ def _split_wide_rows(path: Path, rows: Iterable[Place], tasks: pl.DataFrame | No
         row = {name: unescape_formula(cell) for name, cell in cells.items()} if is_defused else cells
         if "rater_id" not in row:
             raise BadInput(f"{path}, {location}: no rater_id; expected who gave the labels")
-        if not set(row) - _OTHER:
+        if not set(row) - OTHER_COLUMNS:
             raise BadInput(f"{path}, {location}: no column of what was asked; expected {', '.join(form.fields)}")
         sheet_text, text = str(row.get("text") or ""), texts.get(_strip_value(row.get("task_id")))
         if text is not None and sheet_text != text and sheet_text in all_texts:
@@ -97,7 +109,7 @@ def _split_wide_rows(path: Path, rows: Iterable[Place], tasks: pl.DataFrame | No
             )
         task_columns = {name: row.get(name) for name in ("task_id", "rater_id", *_OPTIONAL)}
         for name, value in row.items():
-            if name not in _OTHER and _strip_value(value) not in ("", NOT_ASKED):
+            if name not in OTHER_COLUMNS and _strip_value(value) not in ("", NOT_ASKED):
                 yield location, {**task_columns, "field": name, "value": value}
 
 
@@ -125,7 +137,7 @@ def check_rows(rows: Iterable[Place], tasks: pl.DataFrame | None, *, name: str, 
                     )
             except BadInput as why:
                 faults.append(f"{location}: {why}")
-                if len(faults) == _MAX_FAULTS:
+                if len(faults) == MAX_FAULTS:
                     return
                 continue
             locations[key] = location

@@ -51,6 +51,7 @@ class Form(NamedTuple):
     marked: str = "text"  # what spans are offsets into: text or context
     may_quote: bool = False  # a span may come as the words themselves, as counting to its place is hard
     first: str = ""  # the field that is answered before the context is read; none by default
+    notes_of: Mapping[str, str] = {}  # the field that a note explains; it is asked with that field alone
 
     def get_question(self, name: str, lang: str) -> str:
         """Return what is asked of a field or note, in Chinese or English (`lang` zh or en)."""
@@ -82,7 +83,13 @@ NOTES = {
 }
 """Optional notes of a rater, with what is asked; they are no labels and are not adjudicated."""
 
-CSD = Form(FIELDS, NOTES, {"span": ("言外之意", "Span")}, {"text": ("评论", "Comment"), "context": ("上文", "Context")})
+CSD = Form(
+    FIELDS,
+    NOTES,
+    {"span": ("言外之意", "Span")},
+    {"text": ("评论", "Comment"), "context": ("上文", "Context")},
+    notes_of=dict.fromkeys(("span", "plain", "meaning"), "subtext") | {"rhetoric": "other"},
+)
 """The form for comments and their subtext."""
 
 _SPAN = re.compile(r"(\d+)-(\d+)")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.label import assignment, quality, questionnaire
-from pipeline.label.schema import AGAIN, CSD, DELETE, FIELDS, YES, Form
+from pipeline.label.schema import AGAIN, CSD, DELETE, FIELDS, VERDICTS, YES, Form
 from pipeline.label.stages import RATERS
 
 TOOL = "simulated"
@@ -81,7 +81,7 @@ def adjudicate(
     """Draw the answers of a simulated adjudicator, stage 2, to all fields that wait for one.
 
     Fields that wait are rows of `stages.list_to_adjudicate`. Shares of the answers ask to label a field again or delete
-    it; the others are values, each of them the truth with the probability `accuracy`.
+    it; the others are values, each the truth with the probability `accuracy`, or `again` where all three differ.
     """
     parts = []
     for in_round in (1, 2):
@@ -92,7 +92,10 @@ def adjudicate(
         for name, way in zip(FIELDS, draws[:, 2 * len(FIELDS) :].T, strict=True):
             conditions = [way < again_share, way < again_share + delete_share]
             values[name] = np.select(conditions, [AGAIN, DELETE], values[name])
-        rows = _unpivot_values(task_ids, values).join(part, on=["task_id", "field"], how="semi")
+        rows = _unpivot_values(task_ids, values).join(part, on=["task_id", "field"], how="inner")
+        has_three_values = (pl.col("a") != pl.col("b")) & (pl.col("b") != pl.col("c")) & (pl.col("a") != pl.col("c"))
+        is_void = has_three_values & ~pl.col("value").is_in(VERDICTS)
+        rows = rows.with_columns(value=pl.when(is_void).then(pl.lit(AGAIN)).otherwise("value"))
         parts.append(_format_labels(rows.with_columns(rater_id=pl.lit(ADJUDICATOR_ID)), in_round, stage=2))
     return pl.concat(parts).sort("task_id", "round", maintain_order=True)
 

@@ -1,8 +1,9 @@
 """The two-stage labelling process: three raters label a task, a fourth person decides where they differ (CSD-15).
 
-Stage 1 is three labels by three people; stage 2 is the adjudicator's answer to each field on which they differ. The
-answer is a value, which stands, or `delete`, or `again`: in round 1 three people label the field again, in round 2 the
-field has been specious twice and is deleted. So nothing stays open after two rounds that failed.
+Stage 1 is three labels by three people; stage 2 is the adjudicator's answer to each field on which they differ. Where
+two of the three agree, the answer is a value, which stands, or `delete`, or `again`; where all three differ, it is
+`delete` or `again`. `again` has three people label the field once more in round 2. A field that is `again` in round 2,
+or has three different values there, is specious twice and deleted. So nothing stays open after two rounds that failed.
 
 Labels are rows of the contract Labels, of one project. Notes (span, plain, …) are carried along and never decided.
 """
@@ -14,7 +15,7 @@ from typing import NamedTuple
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.label.schema import AGAIN, DELETE, FIELDS, NOTES, check_fields, list_values
+from pipeline.label.schema import AGAIN, DELETE, FIELDS, NOTES, VERDICTS, check_fields, list_values
 
 RATERS = 3
 ALL = tuple(FIELDS)
@@ -31,6 +32,8 @@ KEY = ["task_id", "round", "stage", "rater_id", "field"]
 _DROPPED = ["task_id", "rater_id", "field", "round", "stage", "reason"]
 _ANNOTATION = ["task_id", "field", "value", "state", "reason", "round", "pattern"]
 _IS_NOTE = pl.col("field").is_in([*NOTES])
+IS_DISPUTED = pl.col("reason").is_in([_TO_ADJUDICATE, _TO_RELABEL])
+"""Whether a field of `Decisions.annotations` waits for the rater who decides, or for the labels to decide on again."""
 
 
 class Decisions(NamedTuple):
@@ -57,7 +60,8 @@ def decide(task_ids: pl.Series, labels: pl.DataFrame) -> Decisions:
     `superseded` (and later something else); `not_asked` (round 2 of a field that was not sent there); `incomplete` (all
     of a rater who left out a field of the task, so that the three are the same people in all fields); `late` (a fourth
     rater: the first three to finish count, then by rater_id; or a second adjudicator of a field);
-    `adjudicator_was_rater`; `nothing_to_adjudicate` (the three agree) and `too_few_raters` (there are no three yet).
+    `adjudicator_was_rater`; `nothing_to_adjudicate` (the three agree, or differ in round 2), `three_values` (the three
+    differ, and the answer is a value) and `too_few_raters` (there are no three yet).
     Deciding again from the labels that counted drops none and gives the same annotations.
 
     Args:
@@ -150,7 +154,7 @@ def _decide_round(rows: pl.DataFrame, fields: pl.DataFrame, in_round: int) -> De
         pattern=kinds.replace_strict({1: "same", 2: "partly", 3: "different"}, default="none", return_dtype=pl.String)
     )
 
-    answers, void_answers = _pick_answers(rows.filter(stage=2), rater_labels, patterns)
+    answers, void_answers = _pick_answers(rows.filter(stage=2), rater_labels, patterns, in_round)
     annotations = patterns.join(answers.select(*_CELL, answer="value"), on=_CELL, how="left")
     annotations = annotations.with_columns(_find_reason(in_round), round=pl.lit(in_round, pl.Int64)).with_columns(
         state=pl.col("reason").replace_strict(_STATES, default="deleted"),
@@ -171,6 +175,8 @@ def _find_reason(in_round: int) -> pl.Expr:
         .then(pl.lit("too_few_raters" if in_round == 1 else _TO_RELABEL))
         .when(pattern == "same")
         .then(pl.lit("unanimous"))
+        .when((pattern == "different") & (in_round == 2))
+        .then(pl.lit("specious_twice"))
         .when(answer.is_null())
         .then(pl.lit(_TO_ADJUDICATE))
         .when(answer == DELETE)
@@ -204,7 +210,7 @@ def _pick_raters(rows: pl.DataFrame, fields: pl.DataFrame) -> tuple[pl.DataFrame
 
 
 def _pick_answers(
-    rows: pl.DataFrame, raters: pl.DataFrame, patterns: pl.DataFrame
+    rows: pl.DataFrame, raters: pl.DataFrame, patterns: pl.DataFrame, in_round: int
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Pick the first answer to each field that has something to adjudicate, by a person who did not label the task."""
     raters_of_task = raters.select(_PERSON).unique().with_columns(was_rater=pl.lit(value=True))
@@ -213,8 +219,10 @@ def _pick_answers(
     reason = (
         pl.when("was_rater")
         .then(pl.lit("adjudicator_was_rater"))
-        .when(pattern="same")
+        .when((pl.col("pattern") == "same") | ((pl.col("pattern") == "different") & (in_round == 2)))
         .then(pl.lit("nothing_to_adjudicate"))
+        .when((pl.col("pattern") == "different") & ~pl.col("value").is_in(VERDICTS))
+        .then(pl.lit("three_values"))
         .when(pattern="none")
         .then(pl.lit("too_few_raters"))
     )

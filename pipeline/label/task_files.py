@@ -23,6 +23,7 @@ from pipeline.label.schema import CSD, VERDICTS, Form
 NOT_ASKED = "—"
 """In a sheet's cell: this field of the task waits for no answer. It is read as an empty cell is."""
 
+_DIFFERENT = 3
 _CELL = 32_767  # characters; a spreadsheet drops the rest
 
 
@@ -161,7 +162,8 @@ def _build_sheet(tasks: pl.DataFrame, rater_id: str, labels: pl.DataFrame | None
         row |= {name: escape_invisible(task[name] or "") for name in ("text", "context")}
         if stage == 2:
             row["labels"] = escape_invisible(format_labels(task, lang, form))
-        rows.append(row | {name: NOT_ASKED for name in fields if name not in task["fields"]})
+        asked = {*task["fields"], *(note for note in form.notes if form.notes_of.get(note) in (None, *task["fields"]))}
+        rows.append(row | {name: NOT_ASKED for name in (*fields, *form.notes) if name not in asked})
     return _Sheet(columns, rows, stage, form, lang)
 
 
@@ -174,7 +176,11 @@ def format_labels(row: Mapping[str, Any], lang: str, form: Form = CSD) -> str:
             lines += [f"{name} {rater}: {value}" for rater, value in values_by_rater]
         else:
             values = [f"{rater} {schema.get_value_name(name, value, lang, form)}" for rater, value in values_by_rater]
-            lines.append(f"{name}: {' · '.join(values) or '—'}")
+            # of three different values none can be chosen (CSD-15)
+            verdicts = (
+                f" → {' / '.join(VERDICTS)}" if len({value for _, value in values_by_rater}) == _DIFFERENT else ""
+            )
+            lines.append(f"{name}: {' · '.join(values) or '—'}{verdicts}")
     return "\n".join(lines)
 
 
@@ -193,6 +199,7 @@ def _write_xlsx(path: Path, sheet: _Sheet, guidelines: str) -> None:
     form = sheet.form
     with xlsxwriter.Workbook(path, {"strings_to_formulas": False, "strings_to_urls": False}) as book:
         page, wrapped = book.add_worksheet("labels"), book.add_format({"text_wrap": True, "valign": "top"})
+        grey = book.add_format({"bg_color": "#d9d9d9", "font_color": "#7f7f7f", "align": "center", "valign": "top"})
         for column, name in enumerate(sheet.columns):
             page.write_string(0, column, name, book.add_format({"bold": True}))
             if name in ("text", "context", "labels"):
@@ -203,7 +210,7 @@ def _write_xlsx(path: Path, sheet: _Sheet, guidelines: str) -> None:
                 page.data_validation(1, column, len(sheet.rows), column, rule)
         for number, row in enumerate(sheet.rows, 1):
             for name, cell in row.items():
-                page.write_string(number, sheet.columns.index(name), cell, wrapped)
+                page.write_string(number, sheet.columns.index(name), cell, grey if cell == NOT_ASKED else wrapped)
         page.freeze_panes(1, 0)
         guide = book.add_worksheet("guidelines")
         questions = [

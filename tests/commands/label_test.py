@@ -103,6 +103,29 @@ def test_agreement_of_a_file(run: Run, home: Path, tmp_path: Path) -> None:
     assert not home.exists()
 
 
+def test_agreement_of_any_file(run: Run, home: Path, tmp_path: Path) -> None:
+    """One field by three raters, and own columns and values of five, are measured; what waits is no agreement."""
+    path = tmp_path / "labels.csv"
+    rows = [f"t{t},r{r},subtext,{('1', '-1', '0')[t * r % 3]}" for t in range(30) for r in range(3)]
+    path.write_text("\n".join(["task_id,rater_id,field,value", *rows]), encoding="utf-8")
+    (row,) = run_json(run, "agreement", path)
+    assert (row["n"], row["raters"], row["fleiss"]) == (30, 3, pytest.approx(0.0, abs=0.5))
+    path.write_text("item,a,b,c,d,e\n1,low,low,mid,low,low\n2,mid,high,high,high,\n", encoding="utf-8")
+    words = ("agreement", path, "--map", "task_id=item", "--level", "ordinal", "--values", "low,mid,high")
+    (row,) = run_json(run, *words)
+    assert (row["raters"], row["labels"], row["level"]) == (5, 9, "ordinal")
+    assert "label: Fleiss is over the 1 of 2 tasks with 5 labels" in run("label", *words).err
+    assert "are for a file; name one" in run("label", "agreement", "--level", "nominal").err
+    values = dict.fromkeys(schema.FIELDS, ("-1", "-1", "1")) | {"emotion": ("joy",) * 3}
+    rows = [f"t{t},r{r},{name},{cells[r]}" for t in range(3) for r in range(3) for name, cells in values.items()]
+    path.write_text("\n".join(["task_id,rater_id,field,value", *rows]), encoding="utf-8")
+    by_field = {row["field"]: row for row in run_json(run, "agreement", path)}
+    assert (by_field["subtext"]["tae"], by_field["subtext"]["n_waiting"], by_field["emotion"]["tae"]) == (None, 3, 1)
+    assert (
+        "not yet defined where labels wait for the deciding rater: subtext 3, " in run("label", "agreement", path).err
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

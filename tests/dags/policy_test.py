@@ -181,7 +181,8 @@ def test_choices_on_the_form_are_those_there_are(bag: Any) -> None:
     choices = {
         ("impscore", "profile"): PROFILES, ("ndd", "systems"): systems.SYSTEMS, ("ndd", "weights"): WEIGHTS,
         ("ndd", "divergence"): [None, *DIVERGENCES], ("ndd", "pair_weights"): get_args(Weights),
-        ("commenting", "systems"): commenters.SYSTEMS, ("recam", "profile"): readers.list_modules(), ("recam", "senses"): MEASURES,
+        ("commenting", "systems"): commenters.SYSTEMS, ("recam", "profile"): readers.list_modules(),
+        ("recam", "senses"): MEASURES,
     }  # fmt: skip
     for (dag_id, name), values in choices.items():
         schema = bag.dags[dag_id].params.get_param(name).schema

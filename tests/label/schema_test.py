@@ -1,6 +1,7 @@
 """The label schema: closed sets, what spreadsheets make of tags, spans, and the paper's sample rows."""
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -8,12 +9,12 @@ from hypothesis import strategies as st
 
 from pipeline import tables
 from pipeline.errors import BadInput
-from pipeline.label import schema
+from pipeline.label import label_files, schema
 from pipeline.label.schema import EMOTIONS, FIELDS, NOTES, TAGS, get_value_name, normalise_value, parse_span
 
-ROW_3 = (
-    "subtext 1 sarcasm 1 metaphor -1 exaggeration -1 homophonic -1 emotion None sentiment 0 other -1"  # CSD, table 1
-)
+# the values of CSD, table 1, by row, in the order of the paper's columns
+TABLE_1 = ("1 -1 1 -1 -1 anticipation 0 -1", "1 0 1 -1 -1 sad -1 -1", "1 1 -1 -1 -1 None 0 -1")
+COLUMNS = "subtext sarcasm metaphor exaggeration homophonic emotion sentiment other"
 
 
 def test_there_are_eight_closed_fields() -> None:
@@ -33,15 +34,15 @@ def test_the_release_has_a_column_for_each_field() -> None:
         assert all(re.fullmatch(str(getattr(columns[name], "regex", "")), value) for value in FIELDS[name].values)
 
 
-def test_row_3_of_table_1_is_read() -> None:
-    """The third sample of the paper's table 1 is read as it stands there (CSD-32)."""
-    words = ROW_3.split()
-    row = {name: normalise_value(name, value) for name, value in zip(words[::2], words[1::2], strict=True)}
-    assert row == {
-        "subtext": "1", "sarcasm": "1", "metaphor": "-1", "exaggeration": "-1", "homophonic": "-1",
-        "emotion": "None", "sentiment": "0", "other": "-1",
-    }  # fmt: skip
-    assert set(row) == set(FIELDS)
+@pytest.mark.parametrize("cells", TABLE_1)
+def test_rows_of_table_1_are_read(cells: str, tmp_path: Path) -> None:
+    """Each printed sample is stored as it stands, from a sheet with a sentence of our own (CSD-32)."""
+    path, columns = tmp_path / "table_1.csv", COLUMNS.split()
+    lines = (["task_id", "rater_id", "text", *columns], ["0" * 32, "anna", "今天的风真大", *cells.split()])
+    path.write_text("\n".join(map(",".join, lines)), encoding="utf-8")
+    values = dict(label_files.read(path, None).select("field", "value").iter_rows())
+    assert values == dict(zip(columns, cells.split(), strict=True))
+    assert set(values) == set(FIELDS)
 
 
 @pytest.mark.parametrize(

@@ -244,6 +244,9 @@ def test_subtext_by_source_leaves_the_unsure_out_of_the_share(select: Select) ->
     comments = [{"row_id": digest(n, 16), "is_subtext": v} for n, v in enumerate((True, False, False, None))]
     rows = select("select * from subtext_by_source", annotated_comments=comments)
     assert rows == [("csd", "weibo", "en", 4, 1, 1, 0.333333)]
+    rows = select("select paper_class from paper_class_index order by row_id", annotated_comments=comments)
+    assert sorted(row[0] for row in rows if row[0] is not None) == [0, 1, 1]  # subtext is 0 in section 1 (CSD-13)
+    assert len(rows) == 4
 
 
 def _run(day: date, read: int = 100, dropped: int = 10, **more: Any) -> dict[str, Any]:

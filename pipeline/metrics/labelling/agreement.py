@@ -1,7 +1,7 @@
 """How far raters agree: the measures of `measures`, their intervals, and all of them for all fields of CSD.
 
-TAE compares three raters of a first round with the label that a fourth rater decided on (CSD-15). The fourth saw their
-labels and so is not independent: kappa is given for the three as well as for all four, as in the paper (CSD-16).
+TAE compares three raters with the label that a fourth rater decided on (CSD-15). The fourth saw their labels and so is
+not independent: kappa is given for the three as well as for all four, as in the paper (CSD-16).
 """
 
 from typing import NamedTuple
@@ -10,21 +10,31 @@ import numpy as np
 import polars as pl
 
 from pipeline.label.schema import FIELDS
-from pipeline.metrics.labelling.measures import MISSING, Codes, combine_ratios, take_apart
+from pipeline.metrics.labelling.measures import (
+    MEASURES,
+    MISSING,
+    Codes,
+    Measure,
+    combine_ratios,
+    count_patterns,
+)
 from pipeline.metrics.resample import bounds, draw_counts, sum_samples, tail_shares
 
 RESAMPLES = 1000
 SEED = 42
 RATERS = ("a", "b", "c")
-FOUR = (*RATERS, "fourth")
+LAST = ("last_a", "last_b", "last_c")
+FOUR = (*LAST, "fourth")
 _TABLE_MEASURES = {
     "fleiss": ("fleiss_kappa", RATERS),
+    "fleiss_last": ("fleiss_kappa", LAST),
     "fleiss_four": ("fleiss_kappa", FOUR),
     "cohen": ("cohen_kappa", RATERS),
     "krippendorff": ("alpha_nominal", RATERS),
     "tae": ("tae", FOUR),
     "tae_mean_of_records": ("tae_mean_of_records", FOUR),
 }
+_BLOCK = 1000  # patterns whose sums are computed at a time
 
 
 class Interval(NamedTuple):
@@ -35,27 +45,31 @@ class Interval(NamedTuple):
     high: float
 
 
-def measure(name: str, codes: Codes) -> float:
-    """Compute a measure of `measures.MEASURES`; NaN where it is undefined.
+def measure(name: str | Measure, codes: Codes) -> float:
+    """Compute a measure, by its name in `measures.MEASURES` or itself; NaN where it is undefined.
 
     `codes` are labels as whole numbers from 0, -1 where one is missing: [items, two raters or more]. Others are a
     ValueError.
     """
-    parts, counts = take_apart(name, codes)
-    return float(parts.value(counts @ parts.features))
+    patterns, counts, classes = count_patterns(codes)
+    build = MEASURES[name] if isinstance(name, str) else name
+    blocks = [slice(start, start + _BLOCK) for start in range(0, max(len(patterns), 1), _BLOCK)]
+    sums = sum(counts[block] @ build(patterns[block], classes).features for block in blocks)
+    return float(build(patterns[:0], classes).value(np.asarray(sums)))
 
 
-def estimate_interval(name: str, codes: Codes, resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
+def estimate_interval(name: str | Measure, codes: Codes, resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
     """Estimate a percentile bootstrap interval: items are drawn with all their labels; arguments as of `measure`.
 
     Drawing n items is drawing how often each pattern of labels occurs (multinomial), so the work depends on the number
     of patterns, not of items, and the result not on the order of items. The ends are taken over the samples in which
     the measure is defined.
     """
-    parts, counts = take_apart(name, codes)
-    value = float(parts.value(counts @ parts.features))
+    value = measure(name, codes)
     if np.isnan(value):
         return Interval(value, np.nan, np.nan)
+    patterns, counts, classes = count_patterns(codes)
+    parts = (MEASURES[name] if isinstance(name, str) else name)(patterns, classes)
     samples = parts.value(sum_samples(parts.features, draw_counts(counts, resamples, seed)))
     return Interval(value, *bounds(samples, tail_shares(0.95)))
 
@@ -81,30 +95,37 @@ def tabulate(labels: pl.DataFrame, resamples: int = RESAMPLES) -> pl.DataFrame:
     """Compute every measure for every field, with 95% intervals (the paper's table 2 and more).
 
     `fourth` is the final label; where the three agreed, no fourth rater was asked and it is theirs (CSD-15, rule 1).
-    Left null there, TAE would be that of the disputed comments alone. Null is for what was deleted or is open.
+    Left null there, TAE would be that of the disputed comments alone. Null is for what was deleted or is open. While a
+    field of a task waits for the fourth (`is_waiting`), what uses the fourth is not yet defined: over the settled tasks
+    alone it would be too high.
 
-    `labels` has task_id, field, a, b, c, fourth: a row for a task and field, schema values, null where missing.
+    `labels` has task_id, field, the labels of the first round (a, b, c) and of the round that decided or is to decide
+    (last_a, last_b, last_c), fourth, is_waiting: a row for a task and field, schema values, null where missing.
 
     Returns:
-        A row for each field there is, in the schema's order: field, n (tasks), n_three (all three labelled), n_four
-        (the fourth as well), classes; of fleiss, fleiss_four (the fourth treated as one of four), cohen (mean of the
-        three pairs), krippendorff (nominal), tae, tae_mean_of_records the value, _low and _high; tae_min, the least
-        TAE that so many classes allow. Null where undefined, such as kappa of a single class.
+        A row for each field there is, in the schema's order: field, n (tasks), n_three (all three labelled in the first
+        round), n_four (all three in the last round, and the fourth), n_waiting, classes; the value, _low and _high of
+        fleiss, cohen (mean of the three pairs) and krippendorff (nominal), over the first round; of fleiss_last, over
+        the last; of fleiss_four (the fourth treated as one of four), tae and tae_mean_of_records, over the last with
+        the fourth; tae_min, the least TAE that so many classes allow. Null where undefined, such as kappa of a single
+        class.
     """
     fields = set(labels["field"])
     rows = [_measure_field(name, labels.filter(field=name), resamples) for name in FIELDS if name in fields]
     numbers = [name + end for name in _TABLE_MEASURES for end in ("", "_low", "_high")] + ["tae_min"]
-    counts = ("n", "n_three", "n_four", "classes")
+    counts = ("n", "n_three", "n_four", "n_waiting", "classes")
     schema = {"field": pl.String} | dict.fromkeys(counts, pl.Int64) | dict.fromkeys(numbers, pl.Float64)
     return pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.col(numbers).fill_nan(None).round(6))
 
 
 def _measure_field(field: str, labels: pl.DataFrame, resamples: int) -> list[str | int | float]:
-    codes = {name: encode_values(field, labels[name]).fill_null(MISSING).to_numpy() for name in FOUR}
-    has_three = np.all([codes[name] >= 0 for name in RATERS], axis=0)
-    four_count = int((has_three & (codes["fourth"] >= 0)).sum())
-    classes = len(FIELDS[field].values)
-    row: list[str | int | float] = [field, labels.height, int(has_three.sum()), four_count, classes]
+    columns = {name: encode_values(field, labels[name]).fill_null(MISSING).to_numpy() for name in (*RATERS, *FOUR)}
+    sets: tuple[tuple[str, ...], ...] = (RATERS, LAST, FOUR)
+    codes = {names: np.column_stack([columns[name] for name in names]) for names in sets}
+    counts = [int((codes[names] >= 0).all(axis=1).sum()) for names in (RATERS, FOUR)]
+    waiting_count, classes = int(labels["is_waiting"].sum()), len(FIELDS[field].values)
+    row: list[str | int | float] = [field, labels.height, *counts, waiting_count, classes]
     for name, raters in _TABLE_MEASURES.values():
-        row += estimate_interval(name, np.column_stack([codes[rater] for rater in raters]), resamples)
+        is_open = waiting_count and "fourth" in raters
+        row += [np.nan] * 3 if is_open else estimate_interval(name, codes[raters], resamples)
     return [*row, find_least_tae(len(RATERS), classes)]

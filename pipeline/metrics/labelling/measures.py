@@ -28,8 +28,8 @@ class Parts(NamedTuple):
 Measure = Callable[[Codes, int], Parts]
 
 
-def take_apart(name: str, codes: Codes) -> tuple[Parts, npt.NDArray[np.int64]]:
-    """Take a measure apart for the distinct rows of labels, and count these.
+def count_patterns(codes: Codes) -> tuple[Codes, npt.NDArray[np.int64], int]:
+    """Return the distinct rows of labels in a fixed order, their counts, and the number of classes.
 
     Raises:
         ValueError: labels are not whole numbers from -1 of two raters or more.
@@ -40,23 +40,24 @@ def take_apart(name: str, codes: Codes) -> tuple[Parts, npt.NDArray[np.int64]]:
     if codes.min(initial=0) < MISSING:
         raise ValueError(f"expected codes from 0, and {MISSING} for a missing label, got {codes.min()}")
     classes = int(codes.max(initial=0)) + 1
-    patterns, counts = _count_patterns(codes, classes + 1)
-    return MEASURES[name](patterns, classes), counts
-
-
-def _count_patterns(codes: Codes, base: int) -> tuple[Codes, npt.NDArray[np.int64]]:
-    """Return the distinct rows, in a fixed order, and their counts."""
-    if base ** codes.shape[1] >= 2**63:  # too many for one number a row
-        patterns, counts = np.unique(codes, axis=0, return_counts=True)
-        return patterns, counts
-    row_numbers = (codes.astype(np.int64) + 1) @ base ** np.arange(codes.shape[1] - 1, -1, -1)
+    if (classes + 1) ** codes.shape[1] >= 2**63:  # too many for one number a row
+        return *np.unique(codes, axis=0, return_counts=True), classes
+    row_numbers = (codes.astype(np.int64) + 1) @ (classes + 1) ** np.arange(codes.shape[1] - 1, -1, -1)
     _, first_rows, counts = np.unique(row_numbers, return_index=True, return_counts=True)
-    return codes[first_rows], counts
+    return codes[first_rows], counts, classes
 
 
 def combine_ratios(agr: Floats, rad: Floats) -> Floats:
     """Compute equation 3: 1 at agr 1 and rad 0; rises with agr, falls with rad."""
     return np.asarray((np.exp(agr - rad) - np.exp(-1)) / (np.e - np.exp(-1)))
+
+
+def _share_alike(codes: Codes, classes: int) -> Parts:
+    """Take apart raw agreement: the share of an item's pairs of labels that are alike, mean over the items."""
+    counts = _count_raters(codes, classes)
+    label_count = counts.sum(axis=1)
+    alike = (counts * (counts - 1)).sum(axis=1) / np.maximum(label_count * (label_count - 1), 1)
+    return Parts(np.column_stack([label_count > 1, alike]), lambda sums: _divide(sums[..., 1], sums[..., 0]))
 
 
 def _fleiss(codes: Codes, classes: int) -> Parts:
@@ -130,10 +131,7 @@ def _build_weighted(power: int) -> Measure:
 
 
 def _build_alpha(level: str) -> Measure:
-    """Build Krippendorff's alpha (2011); an item with fewer than two labels does not count.
-
-    Two classes lie apart as `level` says: nominal (all alike), ordinal, interval (the difference of the codes).
-    """
+    """Build Krippendorff's alpha (2011), nominal or ordinal; an item with fewer than two labels does not count."""
 
     def parts(codes: Codes, classes: int) -> Parts:
         counts = _count_raters(codes, classes)
@@ -144,17 +142,40 @@ def _build_alpha(level: str) -> Measure:
         def value(sums: Floats) -> Floats:
             matrix = sums.reshape(*sums.shape[:-1], classes, classes)
             class_totals = matrix.sum(axis=-1)
-            if level == "nominal":
-                distance = 1 - np.eye(classes)
-            else:  # ordinal distances are differences of mid-ranks
+            distance = 1 - np.eye(classes)
+            if level == "ordinal":  # distances are differences of mid-ranks
                 ranks = np.cumsum(class_totals, axis=-1) - class_totals / 2
-                place = ranks if level == "ordinal" else np.arange(float(classes))
-                distance = (place[..., :, None] - place[..., None, :]) ** 2
+                distance = (ranks[..., :, None] - ranks[..., None, :]) ** 2
             observed = (matrix * distance).sum(axis=(-2, -1)) * (class_totals.sum(axis=-1) - 1)
             expected = (class_totals[..., :, None] * class_totals[..., None, :] * distance).sum(axis=(-2, -1))
             return 1 - _divide(observed, expected)
 
         return Parts(coincidences.reshape(len(codes), classes**2), value)
+
+    return parts
+
+
+def build_interval_alpha(values: Floats | None = None) -> Measure:
+    """Build Krippendorff's alpha (2011) of numbers: the values of the classes, by default their codes.
+
+    Squared differences of all pairs are sums of values and of their squares, so that any number of classes is cheap.
+    """
+
+    def parts(codes: Codes, classes: int) -> Parts:
+        numbers = np.arange(float(classes)) if values is None else values - values.mean()
+        labels = np.append(numbers / max(np.ptp(numbers), 1e-300), 0)[codes]  # the last is that of a missing label
+        counts = (codes >= 0).sum(axis=1)
+        sums, squares = labels.sum(axis=1), (labels**2).sum(axis=1)
+        observed = 2 * (counts * squares - sums**2) / np.maximum(counts - 1, 1)
+        features = np.column_stack([counts, sums, squares, observed])
+
+        def value(totals: Floats) -> Floats:
+            label_count, total, square, disagreement = np.moveaxis(totals, -1, 0)
+            expected = 2 * (label_count * square - total**2)
+            expected = np.where(expected > 1e-9 * label_count * square, expected, 0)  # of one value, but for rounding
+            return 1 - _divide(disagreement * (label_count - 1), expected)
+
+        return Parts(features * (counts > 1)[:, None], value)
 
     return parts
 
@@ -195,13 +216,14 @@ def _tae_mean_of_records(codes: Codes, classes: int) -> Parts:
 
 
 MEASURES: dict[str, Measure] = {
+    "raw_agreement": _share_alike,
     "fleiss_kappa": _fleiss,
     "cohen_kappa": _cohen,
     "weighted_kappa_linear": _build_weighted(1),
     "weighted_kappa_quadratic": _build_weighted(2),
     "alpha_nominal": _build_alpha("nominal"),
     "alpha_ordinal": _build_alpha("ordinal"),
-    "alpha_interval": _build_alpha("interval"),
+    "alpha_interval": build_interval_alpha(),
     "tae": _tae,
     "tae_mean_of_records": _tae_mean_of_records,
 }

@@ -83,6 +83,8 @@ def render(facts: Facts) -> str:
         _format_table(_count_classes(facts.classes, total)),
         "## Rater agreement",
         f"The labels come from {facts.rater_count:,} raters. Their ids are not published.",
+        "fleiss, cohen and krippendorff are over the first round of all n comments labelled; fleiss_last is over the "
+        "round that decided; fleiss_four and tae are over that round and the final label, and empty while fields wait.",
         _format_table(facts.agreement),
         "Labels by tool:",
         _format_table(facts.tools),
@@ -105,6 +107,26 @@ def render(facts: Facts) -> str:
         _CSD,
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def update(card: str, rows: pl.DataFrame, classes: pl.DataFrame, data_hash: str) -> str:
+    """Update a card after comments were removed: their count, the classes and the checksum; the rest is of the release.
+
+    A card of the same checksum, or one that somebody else wrote, stays as it is.
+    """
+    parts = card.split("\n\n")
+    if f"`{data_hash}`" in card or not {"## Contents", "## Classes"} <= set(parts):
+        return card
+    total = sum_counts(rows)
+    parts[1] = re.sub(r"^[\d,]+", f"{total:,}", parts[1])
+    contents, shares = parts.index("## Contents"), parts.index("## Classes")
+    parts[shares + 2] = _format_table(_count_classes(classes, total))
+    parts[contents + 1 : contents + 3] = [
+        _format_table(rows),
+        f"SHA-256 of `data.jsonl` after comments were removed: `{data_hash}`. Count, sources and classes are those "
+        "that remain; the tables of steps, agreement and tools are those of the release.",
+    ]
+    return "\n\n".join(parts)
 
 
 def sum_counts(frame: pl.DataFrame, column: str = "row_count") -> int:

@@ -24,6 +24,7 @@ from pipeline.report.sections import format_number
 
 KAPPAS = {
     "fleiss": "Fleiss' κ, three raters",
+    "fleiss_last": "Fleiss' κ, deciding round",
     "fleiss_four": "Fleiss' κ, all four",
     "cohen": "Cohen's κ, mean of pairs",
     "krippendorff": "Krippendorff's α",

@@ -165,18 +165,32 @@ def _add_printed(frame: pl.DataFrame, measure: str) -> pl.DataFrame:
     return frame.with_columns(printed=pl.Series([format_number(number, 2) for number in numbers]))
 
 
+def _format_waiting(agreement: pl.DataFrame) -> str:
+    waiting = agreement.filter(pl.col("n_waiting") > 0)
+    if not waiting.height:
+        return ""
+    count = format_count(sum_counts(waiting, "n_waiting"))
+    return (
+        f"It is not yet defined for {waiting.height} of {agreement.height} fields: {count} fields of comments wait for "
+        "the deciding rater. "
+    )
+
+
 def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
     texts = _add_intervals(agreement, (*KAPPAS, *TAES))
     kappa_columns = {"field": "field", "comments": "n", "labelled by three": "n_three", "labelled by four": "n_four"}
+    kappa_columns |= {"waiting": "n_waiting"}
     kappa_columns |= {title: name for name, title in KAPPAS.items()} | {"κ in the paper": "printed"}
-    tae_columns = {"field": "field", "classes": "classes", "comments": "n_four"}
+    tae_columns = {"field": "field", "classes": "classes", "comments": "n_four", "waiting": "n_waiting"}
     tae_columns |= {title: name for name, title in TAES.items()}
     tae_columns |= {"lowest possible": "tae_min", "TAE in the paper": "printed"}
     kappas = Section(
         "Agreement corrected for chance",
-        f"Fleiss' κ of the three raters {_describe_range(agreement, 'fleiss')}. The 95 % interval is below each "
-        "number. The paper prints κ of all four raters. The fourth rater saw the three labels, so these four are not "
-        f"independent. The paper calls reliability high if κ is above {KAPPA_HIGH} (appendix A); the dashed line marks "
+        f"Fleiss' κ of the three raters {_describe_range(agreement, 'fleiss')}. It, Cohen's κ and α are over the first "
+        "round of all comments labelled. κ of the deciding round is over the labels that were decided on. What uses a "
+        "fourth label is not yet defined while labels wait for it. The 95 % interval is below each number. The paper "
+        "prints κ of all four raters. The fourth rater saw the three labels, so these four are not independent. "
+        f"The paper calls reliability high if κ is above {KAPPA_HIGH} (appendix A); the dashed line marks "
         "this threshold. The threshold is not a verdict: if a class is rare, κ is low even if raters nearly always "
         "agree.",
         figures.draw_kappas(agreement),
@@ -184,12 +198,12 @@ def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
     )
     taes = Section(
         "Agreement by the paper's measure (TAE)",
-        f"TAE {_describe_range(agreement, 'tae')}. It uses the first three labels and the final label. TAE cannot fall "
-        "to 0: the hatched values are impossible. The paper's text allows two readings; the page shows both. The "
-        f"paper equates a TAE of {TAE_HIGH} with a κ of {KAPPA_HIGH}; the dashed line marks this threshold. The "
-        "threshold is not a verdict. Use it with caution: a recomputation finds a κ between 0.39 and 0.65 at this TAE, "
-        "depending on the number of classes. The paper's own labels of subtext have a TAE of 0.50, below the "
-        "threshold (errata E8).",
+        f"TAE {_describe_range(agreement, 'tae')}. {_format_waiting(agreement)}It uses the three labels of the "
+        "deciding round and the final label. TAE cannot fall to 0: the hatched values are impossible. The paper's text "
+        "allows two readings; the page shows both. The paper equates a TAE of "
+        f"{TAE_HIGH} with a κ of {KAPPA_HIGH}; the dashed line marks this threshold. The threshold is not a verdict. "
+        "Use it with caution: a recomputation finds a κ between 0.39 and 0.65 at this TAE, depending on the number of "
+        "classes. The paper's own labels of subtext have a TAE of 0.50, below the threshold (errata E8).",
         figures.draw_taes(agreement),
         *_build_table(_add_printed(texts, "tae"), tae_columns),
     )
@@ -310,7 +324,7 @@ _PARTS = {
         ("deletions", _build_deletions, "reason row_count"),
         ("open", _build_waiting, "round stage field_count"),
         ("origins", _build_origins, "what name row_count"),
-        ("agreement", _build_agreement, f"field n n_three n_four classes {_INTERVALS} tae_min"),
+        ("agreement", _build_agreement, f"field n n_three n_four n_waiting classes {_INTERVALS} tae_min"),
         ("predictability", _build_predictability, "field svm_f1? majority_f1? row_count class_count left_out_count"),
         ("ratios", _build_ratios, "field value count ratio?"),
         ("overlaps", _build_overlaps, "a b both_count a_count b_count overlap? jaccard?"),

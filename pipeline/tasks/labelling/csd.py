@@ -14,8 +14,8 @@ from typing import Any
 import polars as pl
 
 from pipeline import warehouse
-from pipeline.errors import Missing, Retry
-from pipeline.label import label_files, schema, selection, simulated, stages
+from pipeline.errors import BadInput, Missing, Retry
+from pipeline.label import label_files, rating_files, schema, selection, simulated, stages
 from pipeline.label.selection import Rules
 from pipeline.label.stages import KEY
 from pipeline.slices import parse_day
@@ -182,15 +182,23 @@ def _warn_stuck(project: str, step: Step, full_tasks: pl.DataFrame) -> None:
         )
 
 
-def import_labels(project: str, paths: Sequence[Path], run_id: str = "cli") -> None:
-    """Add labels from files to a project, checked against schema and tasks, and decide again."""
+def import_labels(project: str, paths: Sequence[Path], run_id: str = "cli") -> dict[str, int]:
+    """Add labels from files to a project, checked against schema and tasks, and decide again.
+
+    Returns:
+        The number of labels that do not count by reason: of the files, and of all that the project has.
+    """
     tasks = read_tasks(project)
-    add_labels(project, pl.concat([label_files.read(path, tasks) for path in paths]), run_id)
+    dropped = add_labels(project, pl.concat([label_files.read(path, tasks) for path in paths]), run_id)
     write_annotations(project, run_id)
+    reasons = pl.concat([dropped["reason"], decide(project).dropped["reason"]])
+    return dict(reasons.value_counts(sort=True).iter_rows())
 
 
-def add_labels(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: pl.DataFrame | None = None) -> None:
-    """Add labels to a project.
+def add_labels(
+    project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """Add labels to a project; return those that were not added or were replaced (reason, row_key).
 
     Of two labels by one rater for one field the later counts, and without times the new one. After an adjudicator has
     answered a task, its three labels are final: later labels of that round would change the basis of the decision.
@@ -227,6 +235,8 @@ def add_labels(project: str, rows: pl.DataFrame, run_id: str = "cli", skipped: p
         projects.record_step(project, "labels_in", count, dropped.sort(pl.all()), run_id)
     if not changes["is_same"]:  # without new labels nothing is written
         warehouse.replace("labels", warehouse.make_slice(project=project), merge, run_id)
+    new_dropped: pl.DataFrame = changes["dropped"]
+    return new_dropped
 
 
 def write_annotations(project: str, run_id: str = "cli") -> dict[Step, int]:
@@ -260,23 +270,61 @@ def count_states(project: str) -> pl.DataFrame:
     )
 
 
-def measure_file_agreement(path: Path) -> pl.DataFrame:
-    """Measure the agreement of labels in a file, of any tasks."""
-    rows = label_files.read(path, None)
-    return measure_agreement(stages.decide(rows["task_id"], rows))
+def measure_file_agreement(path: Path, reading: rating_files.Reading | None = None) -> pl.DataFrame:
+    """Measure the agreement of labels in a file, of any tasks.
+
+    A file of CSD's form with an adjudicator's answers, or with all eight fields by three raters, has the measures of
+    `measure_agreement`; any other file, and one with a `reading`, those of `metrics.labelling.ratings`.
+    """
+    from pipeline.metrics.labelling import ratings
+
+    if reading is not None or not label_files.is_of_form(path):
+        reading = reading or rating_files.Reading()
+        return ratings.tabulate(rating_files.read(path, reading), reading.level, reading.values)
+    try:
+        rows = label_files.read(path, None)
+    except BadInput as why:
+        raise BadInput(f"{why}\nFor other values than those of CSD give their --level.") from why
+    decisions = stages.decide(rows["task_id"], rows)
+    if rows.filter(stage=2).height or not decisions.dropped.height:
+        runs.report_dropped("agreement", decisions.dropped, str(path))
+        return measure_agreement(decisions)
+    first = rows.filter(pl.col("field").is_in(list(schema.FIELDS)), round=1)
+    rating_files.check_ratings(path, first, rating_files.Reading())
+    return ratings.tabulate(first)
 
 
 def measure_agreement(decisions: stages.Decisions) -> pl.DataFrame:
-    """Measure agreement by field, over settled fields and the three labels that decided them, in the order of raters.
+    """Measure agreement by field, over all tasks that somebody labelled, in the order of raters.
 
-    Where the three agreed, there was no adjudicator, and the fourth label is theirs (CSD-15, CSD-16).
+    The labels of the first round stay in the measures of that round, whatever the second one changed. Where the three
+    agreed, there was no adjudicator, and the fourth label is theirs (CSD-15, CSD-16).
     """
     from pipeline.metrics.labelling import agreement
 
-    cell = ["task_id", "field", "round"]
+    cell = ["task_id", "field"]
     rater_labels = decisions.labels.filter(stage=1).sort("rater_id")
-    by_rater = rater_labels.group_by(cell).agg(
+    by_rater = rater_labels.group_by(*cell, "round").agg(
         pl.col("value").get(n, null_on_oob=True).alias(name) for n, name in enumerate(agreement.RATERS)
     )
-    rows = decisions.annotations.select(*cell, fourth="value").join(by_rater, on=cell, how="inner")
-    return agreement.tabulate(rows)
+    last = by_rater.rename(dict(zip(agreement.RATERS, agreement.LAST, strict=True)))
+    rows = decisions.annotations.select(*cell, "round", fourth="value", is_waiting=stages.IS_DISPUTED)
+    rows = rows.join(by_rater.filter(round=1).drop("round"), on=cell, how="inner")
+    return agreement.tabulate(rows.join(last, on=[*cell, "round"], how="left"))
+
+
+def explain_agreement(table: pl.DataFrame) -> list[str]:
+    """Explain in sentences what the measures of a table are over, and why some are null."""
+    if "note" in table.columns:
+        return [f"{field}: {note}" for field, note in table.select("field", "note").drop_nulls().iter_rows()]
+    lines = [
+        "fleiss, cohen and krippendorff are over the first round of all tasks labelled, fleiss_last over the round "
+        "that decided, fleiss_four and tae over that round and the final label"
+    ]
+    if undefined := ", ".join(table.filter(pl.col("fleiss").is_null())["field"]):
+        lines.append(
+            f"kappa and alpha need two values, and tasks that three raters labelled: undefined for {undefined}"
+        )
+    if waiting := ", ".join(f"{field} {count}" for field, count in table.select("field", "n_waiting").rows() if count):
+        lines.append(f"fleiss_four and tae are not yet defined where labels wait for the deciding rater: {waiting}")
+    return lines

@@ -167,13 +167,20 @@ def release(
 
 
 def write_files(release: str) -> None:
-    """Write the files of a release from `annotated_comments`, each completely or not at all."""
+    """Write the files of a release from `annotated_comments`, each completely or not at all, and update its card."""
+    from pipeline.metrics.labelling import label_analysis
+    from pipeline.report.labelling import data_card
+
     rows = warehouse.scan("annotated_comments", pl.col("release") == release).sort("row_id").collect()
     folder = settings.releases() / release
     free_text = pl.col("context", "text", "rhetoric", "plain", "meaning")
     spreadsheet = rows.with_columns(free_text.map_elements(escape_formula, return_dtype=pl.String))
     write_text(folder / "data.jsonl", rows.write_ndjson())
     write_text(folder / "data.csv", spreadsheet.write_csv())
+    if (path := folder / "README.md").is_file():
+        data_hash = hashlib.sha256((folder / "data.jsonl").read_bytes()).hexdigest()
+        counts, classes = _count_rows(rows, "source", "lang"), label_analysis.class_ratios(rows)
+        write_text(path, data_card.update(path.read_text(encoding="utf-8"), counts, classes, data_hash))
     with replace_file(folder / "data.parquet") as draft:  # last, as `withdraw` reads which rows the folder holds
         rows.write_parquet(draft)
 

@@ -96,18 +96,18 @@ def test_agreement_is_shown_with_the_papers(page: str) -> None:
     taes = {row[0]: row for row in tables(page)["Agreement by the paper's measure (TAE)"]}
     for row in AGREEMENT.iter_rows(named=True):
         measures = {}
-        for name in ("fleiss", "fleiss_four", "cohen", "krippendorff", "tae", "tae_mean_of_records"):
+        for name in ("fleiss", "fleiss_last", "fleiss_four", "cohen", "krippendorff", "tae", "tae_mean_of_records"):
             numbers = [format_value(row[name + end]) for end in ("", "_low", "_high")]
             measures[name] = "–" if row[name] is None else "{} {} to {}".format(*numbers)
         field, paper = row["field"], TABLE_2.get(row["field"])
         kappa, tae = ("–", "–") if paper is None else (f"{paper.kappa:.2f}", f"{paper.tae:.2f}")
-        counts = [format_value(row[name]) for name in ("n", "n_three", "n_four")]
+        counts = [format_value(row[name]) for name in ("n", "n_three", "n_four", "n_waiting")]
         *kappa_texts, tae_text, mean_text = measures.values()
         assert kappas[field] == [field, *counts, *kappa_texts, kappa]
         least = format_value(row["tae_min"])
-        assert taes[field] == [field, str(row["classes"]), counts[2], tae_text, mean_text, least, tae]
-    assert kappas["other"][4:] == ["–", "–", "–", "–", "0.26"]  # no rater saw another figure: kappa is undefined
-    assert taes["emotion"][3] == "1.000 1.000 to 1.000"
+        assert taes[field] == [field, str(row["classes"]), *counts[2:], tae_text, mean_text, least, tae]
+    assert kappas["other"][5:] == ["–", "–", "–", "–", "–", "0.26"]  # no rater saw another figure: kappa is undefined
+    assert taes["emotion"][4] == "1.000 1.000 to 1.000"
 
 
 def test_thresholds_are_no_verdict(page: str) -> None:
@@ -219,7 +219,7 @@ def test_null_measures_are_dashes() -> None:
     facts = FACTS._replace(agreement=clear(AGREEMENT, "tae_min"))
     html = render(INPUTS._replace(facts=facts, study=study, **frames))
     assert texts(html).count("is undefined for every field") == 2
-    assert tables(html)["Agreement corrected for chance"][0][4:8] == ["–"] * 4
+    assert tables(html)["Agreement corrected for chance"][0][5:10] == ["–"] * 5
     assert "nan" not in texts(html)
 
 

@@ -17,8 +17,10 @@ WIDE = pl.DataFrame(
 NAMES = ["subtext", "sarcasm", "metaphor", "sentiment", "emotion", "other"]
 RATED = WIDE.with_row_index("task_id").unpivot(index="task_id", variable_name="field", value_name="a").with_columns(
     pl.col("task_id").cast(pl.String), b="a", fourth="a",
+    is_waiting=pl.lit(False), last_a="a", last_b="a",
     c=pl.when((pl.col("task_id") == 3) & ~pl.col("field").is_in(["emotion", "other"])).then(pl.lit(YES)).otherwise("a"),
 )  # fmt: skip
+RATED = RATED.with_columns(last_c="c")
 AGREEMENT = agreement.tabulate(RATED, resamples=50)
 RATIOS, OVERLAPS = label_analysis.class_ratios(WIDE), label_analysis.overlaps(WIDE)
 CORRELATIONS = label_analysis.correlations(WIDE)

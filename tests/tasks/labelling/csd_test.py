@@ -61,13 +61,13 @@ def test_two_stages_and_two_rounds_by_hand(project: str) -> None:
     csd.add_labels(project, answer_all(project, 1, "again"))
     assert csd.write_annotations(project) == {(1, 1): 0, (1, 2): 0, (2, 1): 3, (2, 2): 0}
     assert csd.list_step_tasks(project, (2, 1))[0]["round"].unique().to_list() == [2]
-    add_labels(project, (("d", "1"), ("e", "0"), ("f", "-1")), in_round=2)
+    add_labels(project, (("d", "1"), ("e", "0"), ("f", "1")), in_round=2)
     assert csd.write_annotations(project)[2, 2] == 3
     csd.add_labels(project, answer_all(project, 2, "1"))
     assert set(csd.write_annotations(project).values()) == {0}
     assert csd.find_waiting_step(project) is None
     settled = read_table("annotations").filter(field="subtext").select("state", "value", "round", "pattern")
-    assert settled.unique().rows() == [("adjudicated", "1", 2, "different")]
+    assert settled.unique().rows() == [("adjudicated", "1", 2, "partly")]
     run = read_table("runs").filter(step="labels").row(0, named=True)
     assert (run["kept_count"], run["dropped_count"]) == (3 * 3 * 8 + 3 + 3 * 3 + 3, 0)
 
@@ -230,3 +230,24 @@ def test_agreement_counts_what_stands_as_the_fourth(project: str, tmp_path: Path
     assert rows["sarcasm"]["tae"] == 1.0
     assert rows["subtext"]["tae"] == pytest.approx(0.3461, abs=1e-4)  # CSD-20: (1, 1, -1 | 1)
     assert (rows["subtext"]["n"], rows["subtext"]["n_four"]) == (3, 3)
+
+
+def test_agreement_is_over_all_tasks_labelled(project: str, tmp_path: Path) -> None:
+    """TAE waits for the deciding rater, and the first round's kappa keeps labels that were given again.
+
+    Of (1, 1, -1) three times, kappa is (1/3 - 5/9) / (4/9); three alike in the second round have none.
+    """
+    add_labels(project)
+    for answer, waiting_count in (("again", 3), (None, 3)):
+        row = csd.measure_agreement(csd.decide(project)).row(0, named=True)
+        assert (row["n"], row["n_waiting"], row["tae"], row["fleiss_four"]) == (3, waiting_count, None, None)
+        assert row["fleiss"] == pytest.approx(-0.5)
+        if answer:
+            csd.add_labels(project, answer_all(project, 1, answer))
+    add_labels(project, (("d", "1"), ("e", "1"), ("f", "1")), in_round=2)
+    row = csd.measure_agreement(csd.decide(project)).row(0, named=True)
+    assert (row["fleiss"], row["fleiss_last"], row["tae"], row["n_waiting"]) == (-0.5, None, 1, 0)
+    path = tmp_path / "late.csv"
+    late = label_all(project, "g").select("task_id", "rater_id", "field", "value", round=2)
+    late.write_csv(path)
+    assert csd.import_labels(project, [path]) == {"not_asked": 21, "late": 3}

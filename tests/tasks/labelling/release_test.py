@@ -118,6 +118,9 @@ def test_a_comment_is_taken_out_of_everything(simulated: str, home: Path) -> Non
     assert pl.read_parquet(folder / "data.parquet").height == rows.height - 1
     lake = [path for path in (home / "warehouse").rglob("*") if path.is_file()]
     assert not [path for path in lake if row_id.encode() in path.read_bytes()]
+    data, card = ((settings.releases() / "first" / name).read_bytes() for name in ("data.jsonl", "README.md"))
+    assert f"`{hashlib.sha256(data).hexdigest()}`".encode() in card
+    assert card.split(b"\n\n")[1].startswith(f"{len(data.splitlines())} comments".encode())
     withdrawn = read_table("dropped").filter(step="withdraw")
     assert withdrawn.select("reason", "row_key").rows() == [("withdrawn", task_id)]
     before = read_table("label_tasks")
