@@ -54,11 +54,18 @@ def import_(
     Examples: `undertone pairs import latent_hatred implicit-hate-corpus/`;
     `undertone pairs import forum sentences.csv --own`
     """
+    from pipeline.examples.sources import SOURCES
     from pipeline.tasks.impscore import pairs as work
 
     warehouse.create()
     count = retry(lambda: work.import_sentences(source, str(path), day or today(), is_own=is_own))
-    console.say(f"{source}: {count:,} sentences")
+    rows = warehouse.scan("sentences", pl.col("source") == source)
+    has_pair = pl.col("explicit").is_not_null() | pl.col("prompt").is_not_null()
+    pair_count = int(rows.select(has_pair.sum()).collect().item())
+    paper = "" if is_own else f" (table 6 of the paper: {SOURCES[source].table6:,})"
+    console.say(
+        f"{source}: {count:,} sentences, {pair_count:,} of them with an explicit form or a prompt for it{paper}"
+    )
 
 
 def replay(
