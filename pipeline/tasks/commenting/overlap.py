@@ -96,13 +96,15 @@ def measure_files(
     cut = load_tokenizer(files.tokenize)
     with _name_files(files, against):
         metrics = _build_file_metrics(files, names, options, cut)
-        systems = [(cut(line) for _, line in _read_lines(path)) for path in (files.candidates, against) if path]
-        function = scoring.compare if against else scoring.measure
-        references = _read_references(files.references, cut)
+        candidates = _read_candidates(files.candidates, cut)
+        gold = _read_references(files.references, cut), files.read_weights()
         sampling["groups"] = files.read_groups()
-        scores = function(metrics, *systems, references, files.read_weights(), **sampling)
-    tokenizer = files.tokenize
-    tokenizer = tokenizer if tokenizer != "jieba" else f"jieba-{segment.load_tokenizer('jieba').version}"
+        if against:
+            scores = scoring.compare(metrics, candidates, _read_candidates(against, cut), *gold, **sampling)
+        else:
+            scores = scoring.measure(metrics, candidates, *gold, **sampling)
+    is_jieba = files.tokenize == "jieba"
+    tokenizer = f"jieba-{segment.load_tokenizer('jieba').version}" if is_jieba else files.tokenize
     facts = f"weights:{(files.preset or 'file') if files.weights else 'none'}|tokenizer:{tokenizer}"
     return scores.with_columns(signature=pl.format("{}|{}|{}", "metric", "signature", pl.lit(facts)))
 
@@ -123,8 +125,8 @@ def score_files(
     with _name_files(files, grades):
         metrics = _build_file_metrics(files, names, options, cut)
         for row_weights in (None, files.read_weights()) if files.weights else (None,):
-            texts = (cut(line) for _, line in _read_lines(files.candidates))
-            scores = scoring.score_segments(metrics, texts, _read_references(files.references, cut), row_weights)
+            texts, references = _read_candidates(files.candidates, cut), _read_references(files.references, cut)
+            scores = scoring.score_segments(metrics, texts, references, row_weights)
             parts.append(scores.rename(lambda name: f"w_{name}") if row_weights else scores)
         columns = {"group": files.read_groups(), "grade": list(_read_numbers(grades)) if grades else None}
         for name, values in columns.items():
@@ -163,6 +165,10 @@ def _read_numbers(path: Path) -> Iterator[float]:
             yield float(line)
         except ValueError as error:
             raise BadInput(f"{path}, line {number}: expected a number, found {line[:60]!r}") from error
+
+
+def _read_candidates(path: Path, cut: Cut) -> Iterator[list[str]]:
+    return (cut(line) for _, line in _read_lines(path))
 
 
 def _read_references(path: Path, cut: Cut) -> Iterator[list[list[str]]]:

@@ -62,7 +62,9 @@ def test_a_window_of_days(sample_corpus: Path) -> None:
     rows = table("threads")
     assert set(rows.filter(pl.col("reason").str.contains("outside_window"))["thread_id"]) == outside
     assert sum(counts.values()) == rows.height == 26
-    assert "outside_window" in corpus.build(DAY, corpus.parse_rules({"first_day": "2017-04-01", "last_day": "2017-08-31"}))
+    assert "outside_window" in corpus.build(
+        DAY, corpus.parse_rules({"first_day": "2017-04-01", "last_day": "2017-08-31"})
+    )
 
 
 def test_dropped_articles_are_recorded(sample_corpus: Path) -> None:
