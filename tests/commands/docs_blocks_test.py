@@ -7,7 +7,6 @@ runs such a command on something small is named behind it.
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -50,9 +49,7 @@ NOT_RUN = {  # the beginning of a command -> why, and the test that runs it
     "forget --origin": ("it asks before it erases", FORGET),
 }
 ASKING = ["forget", "--user-id", "4711", "--source", "weibo"]  # the same with --dry-run is run
-ARTICLES = [json.loads(line) for line in sample.THREADS.read_text(encoding="utf-8").splitlines()]
 GROUP = {"group": "noise", "sentences": ["Be quiet.", "It is rather late.", "Some of us have an alarm set for five."]}
-OLD = ARTICLES[0]["comments"][0]
 PASSAGE = "The bridge over the Tarn opened on Tuesday. It is three miles long."
 BRIDGE = {"id": "1", "document": PASSAGE, "summary": "A bridge opened."}
 ITEM = {"article": PASSAGE, "question": "A @placeholder opened .", "label": 0}
@@ -75,13 +72,13 @@ def write_files(folder: Path) -> None:
         "r.jsonl": ['["so late again", "fine"]', '["so late again", "fine"]'],
         "w.jsonl": ["[0.8, 0.4]", "[1, 0]"],
         "scores.csv": ["human,article_id,meteor", *(f"{n % 5},{n // 3},{n / 40}" for n in range(36))],
-        "archive.jsonl": [json.dumps(sample_article(article), ensure_ascii=False) for article in ARTICLES],
-        "grades.csv": ["thread_id,comment_id,grade", f"{ARTICLES[0]['article_id']},{OLD['comment_id']},4"],
+        "archive.jsonl": sample.THREADS.read_text(encoding="utf-8").splitlines(),
+        "grades.csv": ["thread_id,comment_id,grade", "archive.jsonl-1,archive.jsonl-1.1,4"],
         "xsum.jsonl": [json.dumps(BRIDGE)],
         "Task_1_dev.jsonl": [json.dumps(ITEM)],
         "pairs.csv": ["implicit,explicit", *(f"It is {n} o'clock.,Go home {n} times." for n in range(40))],
         "g.jsonl": [json.dumps(GROUP)],
-        "ratings.jsonl": [json.dumps({"rater": name, "group": "noise", "ranks": [1, 2, 3]}) for name in ("anna", "ben")],
+        "ratings.jsonl": [json.dumps({"rater": who, "group": "noise", "ranks": [1, 2, 3]}) for who in ("anna", "ben")],
         "labels.csv": ["task_id,rater_id,field,value",
                        *(f"{n},{rater},subtext,{n % 2}" for n in range(9) for rater in ("anna", "ben", "chen"))],
         "requests.csv": ["user_id,comment_id,thread_id,source", ",,t3,forum"],
@@ -91,14 +88,6 @@ def write_files(folder: Path) -> None:
     for name, lines in rows.items():
         (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     (folder / "parsed.conllu").write_bytes(sample.TREES.read_bytes())
-
-
-def sample_article(article: dict[str, Any]) -> dict[str, Any]:
-    """An article of the sample in the columns that an import recognises."""
-    names = {"article_id": "thread_id", "title": "article_title", "content": "article_text", "category": "category"}
-    comments = [{"comment_id": row["comment_id"], "text": row["text"], "like_count": row["upvotes"]}
-                for row in article["comments"]]  # fmt: skip
-    return {new: article[old] for old, new in names.items()} | {"comments": comments}
 
 
 IMPORT = ("import", "comments.csv", "--day", DAY, "--source", "forum", "--map", "text=body,thread_id=topic,user=user")
