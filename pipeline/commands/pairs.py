@@ -60,12 +60,11 @@ def import_(
     warehouse.create()
     count = retry(lambda: work.import_sentences(source, str(path), day or today(), is_own=is_own))
     rows = warehouse.scan("sentences", pl.col("source") == source)
-    has_pair = pl.col("explicit").is_not_null() | pl.col("prompt").is_not_null()
-    pair_count = int(rows.select(has_pair.sum()).collect().item())
-    paper = "" if is_own else f" (table 6 of the paper: {SOURCES[source].table6:,})"
-    console.say(
-        f"{source}: {count:,} sentences, {pair_count:,} of them with an explicit form or a prompt for it{paper}"
+    implicit = int(rows.select((pl.col("label") == "implicit").sum()).collect().item())
+    paper = (
+        "" if is_own else f", {implicit:,} of them implicit; expected {SOURCES[source].table6:,} (the paper's table 6)"
     )
+    console.say(f"{source}: {count:,} sentences{paper}")
 
 
 def replay(
