@@ -111,7 +111,7 @@ def test_segments_of_files_are_correlated(run: Run, tmp_path: Path) -> None:
     rows = pl.read_csv(paths["s.csv"])
     assert set(rows.columns) == {"grade", "group", "bleu_1", "bleu_2", "w_bleu_1", "w_bleu_2"}
     assert rows.select("bleu_1", "w_bleu_1").rows()[:2] == [(1.0, 0.25), (0.5, 0.25)]
-    correlations = read_lines(run("commenting", "correlate", paths["s.csv"], "--json").out)
+    correlations = read_lines(run("commenting", "correlate", paths["s.csv"], "--group", "group", "--json").out)
     assert {(row["metric"], row["is_weighted"], row["n"]) for row in correlations} == {
         (metric, is_weighted, 40) for metric in ("bleu_1", "bleu_2") for is_weighted in (False, True)
     }

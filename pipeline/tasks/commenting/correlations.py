@@ -221,15 +221,14 @@ def measure_sensitivity(names: Sequence[str] = NAMES) -> pl.DataFrame:
 def correlate_table(path: Path, grade: str = "grade", group: str | None = None) -> pl.DataFrame:
     """Correlate the number columns of a table with its grades; `w_x` is compared with `x`.
 
-    Each row is a comment. `grade` and `group` name columns, of the grades and of the articles; by default the column
-    `group`, or without one each row is a separate group.
+    Each row is a comment. `grade` and `group` name columns, of the grades and of the articles; by default each row is a
+    separate group.
 
     Raises:
         BadInput: with file and field.
     """
     frames = [pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False) for chunk in read_chunks(path)]
     rows = pl.concat(frames, how="diagonal_relaxed")
-    group = group or ("group" if "group" in rows.columns else None)
     for column in filter(None, (grade, group)):
         if column not in rows.columns:
             raise BadInput(f"{path}: no column {column!r}; there are {', '.join(rows.columns)}")
