@@ -49,6 +49,15 @@ PARAMS = {
         title="Skip bad rows",
         description="Drop unreadable rows, each with a reason; by default, the task stops at the first one",
     ),
+    "keep_duplicates": Param(
+        False, type="boolean", title="Keep duplicates", description="Keep equal and nearly equal texts of a thread"
+    ),
+    "first_day": optional_param(
+        "string", "First day", "Keep comments written on this UTC day or later; empty: no limit", format="date"
+    ),
+    "last_day": optional_param(
+        "string", "Last day", "Keep comments written on this UTC day or earlier; empty: no limit", format="date"
+    ),
     "live": Param(
         False, type="boolean", title="Fetch from the site", description="Fetch `threads` politely. Off by default"
     ),
@@ -80,7 +89,8 @@ def collect() -> None:
         key, cookie = secret("undertone_user_key"), secret(f"undertone_{source}") if params["live"] else None
         options = {name: params[name] for name in ("path", "mapping", "encoding", "skip_bad_rows", "live", "threads")}
         try:
-            collected = collect.run(source, day, key=key, cookie=cookie, run_id=run_id, **options)
+            selection = {name: params[name] for name in ("keep_duplicates", "first_day", "last_day")}
+            collected = collect.run(source, day, key=key, cookie=cookie, run_id=run_id, selection=selection, **options)
         except Refused as error:
             raise AirflowSkipException(str(error)) from error
         return [{**part, "bad_rows": []} for part in collected]  # these have texts, which Airflow must not keep

@@ -34,7 +34,7 @@ from typing import Any
 
 from airflow.sdk import Param, PokeReturnValue, dag, task, task_group
 
-from dag_defaults import DAY, DEFAULTS, Tag, resolve_day, service
+from dag_defaults import DAY, DEFAULTS, Tag, optional_param, resolve_day, service
 
 SYSTEMS = ["ir_t", "ir_tc", "seq2seq", "att", "att_tc"]
 PRESETS = ["s/5", "(s-1)/4", "s/max"]
@@ -59,6 +59,18 @@ PARAMS = {
     ),
     "references": Param(
         27, type="integer", minimum=1, title="References", description="Number drawn for each test article"
+    ),
+    "first_day": optional_param(
+        "string",
+        "First day",
+        "Articles whose earliest comment is of this UTC day or later; the paper: 2017-04-01",
+        format="date",
+    ),
+    "last_day": optional_param(
+        "string",
+        "Last day",
+        "Articles whose earliest comment is of this UTC day or earlier; the paper: 2017-08-31",
+        format="date",
     ),
     "rows_per_shard": Param(
         5000, type="integer", minimum=1, title="Articles per shard", description="One task for each shard"

@@ -38,6 +38,14 @@ def parse_day(text: str) -> date:
     return day
 
 
+def parse_window(first: str | None, last: str | None) -> tuple[date, date]:
+    """Parse the first and the last day of a window, both included; without one there is no bound."""
+    start, end = parse_day(first) if first else date.min, parse_day(last) if last else date.max
+    if end < start:
+        raise BadInput(f"the last day, {last}, is before the first, {first}")
+    return start, end
+
+
 def resolve(partition_key: str | None, param: str | None, run_after: datetime) -> str:
     """The day a run is about: its partition key, else the parameter, else the last whole UTC day before `run_after`."""
     if partition_key and param and partition_key != param:

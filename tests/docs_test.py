@@ -51,6 +51,16 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_measured_numbers_name_their_source(page: Path) -> None:
+    """A paragraph with coefficients or shares names the test or bench that makes them, or that it was measured once."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    source = re.compile(r"`tests/|`make |[Mm]easured\s+once")
+    for paragraph in re.split(r"\n\n(?!\|)", text):  # a table goes with the lines before it
+        if re.search(r"(?<![\w.`])0?\.\d\d|\d %", paragraph) and page.name != "scale.md":  # `make scale` makes it
+            assert source.search(paragraph), f"{page.name}: {paragraph[:300]}"
+
+
 def test_each_setting_is_documented() -> None:
     """docs/settings.md lists each environment variable that settings.py reads, and no other."""
     source = Path(settings.__file__).read_text(encoding="utf-8")

@@ -3,32 +3,42 @@
 Sites list a comment both among the hot and the normal ones, and pages overlap: that is one comment. Copies of a text
 are dropped with a reason, and counted on the row that stays. A comment that others answer always stays, so that no
 branch loses its root. The place is the thread and the comment answered: "sure" under two comments says two things.
-Texts under eight characters count as copies only when equal: "哈哈哈哈" resembles too much.
+Texts under eight characters count as copies only when equal: "哈哈哈哈" resembles too much. In texts under a hundred
+characters numbers count: "Fast delivery. Order 7." and the same about order 8 are two comments, not copies of a post.
 """
 
 import polars as pl
 
 THRESHOLD = 0.8  # Jaccard similarity of character trigrams
 SHORTEST = 8  # characters
+NUMBERED = 100  # characters of a text that other numbers make another text
 PERMUTATIONS = 64
 CANDIDATES = 100  # compared with one text; a flood of look-alikes would else cost its square
 _SEED = 20261120
 
 _SAME = ["thread_id", "comment_id"]
-_PLACE = pl.concat_str("thread_id", pl.col("parent_id").fill_null(""), separator="\n").alias("_place")
+_NUMBERS = pl.when(pl.col("text").str.len_chars() < NUMBERED).then(
+    pl.col("text").str.extract_all(r"\d+").list.join(" ")
+)
+_PLACE = pl.concat_str("thread_id", pl.col("parent_id").fill_null(""), _NUMBERS.fill_null(""), separator="\n")
 
 
-def deduplicate(comments: pl.DataFrame, threshold: float = THRESHOLD) -> tuple[pl.DataFrame, pl.DataFrame]:
+def deduplicate(
+    comments: pl.DataFrame, threshold: float = THRESHOLD, *, keep_copies: bool = False
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Comments without copies (`duplicate_count`, `like_count` raised on those kept), and the dropped.
 
-    Takes whole threads, in reading order, and the least Jaccard similarity of two near-duplicates. Returns the kept
-    rows in their order, and a frame of (reason, row_key).
+    Takes whole threads, in reading order, and the least Jaccard similarity of two near-duplicates. With `keep_copies`
+    only a comment met twice, by its id, is dropped. Returns the kept rows in their order, and a frame of (reason,
+    row_key).
     """
     rows = comments.with_row_index("_row")
     distinct = rows.group_by(_SAME, maintain_order=True).agg(
         pl.exclude("like_count", "is_hot").first(), pl.col("like_count").max(), pl.col("is_hot").any()
     )
     repeated = rows.join(distinct, on="_row", how="anti").select(reason=pl.lit("same_comment"), row_key="row_key")
+    if keep_copies:
+        return distinct.select(*comments.columns, duplicate_count=pl.lit(0, pl.Int64)), repeated
     parents = distinct.select("thread_id", comment_id="parent_id").drop_nulls().unique()
     distinct = distinct.join(parents.with_columns(_answered=True), on=_SAME, how="left", maintain_order="left")
 
@@ -57,7 +67,7 @@ def _find_near(rows: pl.DataFrame, threshold: float) -> dict[int, int]:
     )
     if long.height < 2:
         return {}
-    texts = long.select(_PLACE, "text")
+    texts = long.select(_PLACE.alias("_place"), "text")
     grams = (_trigrams(*row) for row in texts.iter_rows())  # of one text at a time: those of all fill the memory
     index = RMinHashLSH(threshold=threshold, num_perm=PERMUTATIONS, num_bands=PERMUTATIONS // 4)
     matrix = RMinHash.digest_matrix_from_token_sets(grams, num_perm=PERMUTATIONS, seed=_SEED)

@@ -5,9 +5,13 @@ import polars as pl
 from pipeline.errors import BadInput
 
 
-def add_context(comments: pl.DataFrame, articles: pl.DataFrame) -> pl.DataFrame:
-    """Add context_id and context: the parent comment's text, else what the site gave, else title and text."""
-    parents = comments.select("thread_id", parent_id="comment_id", _parent="text")
+def add_context(comments: pl.DataFrame, articles: pl.DataFrame, parents: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Add context_id and context: the parent comment's text, else what the site gave, else title and text.
+
+    `parents` are the comments that others may answer, by default the same ones.
+    """
+    answered = comments if parents is None else parents.unique(["thread_id", "comment_id"], keep="first")
+    parents = answered.select("thread_id", parent_id="comment_id", _parent="text")
     article = pl.concat_str("title", "text", separator=" ", ignore_nulls=True).str.strip_chars()
     at_top = pl.when(pl.col("parent_id").is_null()).then("_article")
     return (

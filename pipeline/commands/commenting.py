@@ -37,6 +37,10 @@ def build(
         int | None, typer.Option(min=0, help="Least upvotes of a test article; 201 by default.")
     ] = None,
     references: Annotated[int | None, typer.Option(min=1, help="Drawn of a test article; 27 by default.")] = None,
+    first_day: Annotated[
+        str | None, typer.Option("--from", help="First UTC day of an article, that of its earliest comment.")
+    ] = None,
+    last_day: Annotated[str | None, typer.Option("--to", help="Last such day; the paper has 2017-08-31.")] = None,
     day: Day = "",
     as_json: Json = False,
 ) -> None:
@@ -48,8 +52,13 @@ def build(
     from pipeline.tasks.commenting import corpus
 
     warehouse.create()
-    numbers = {"least_words": min_words, "least_comments": min_comments, "test_comments": test_comments}
+    numbers: dict[str, object] = {
+        "least_words": min_words,
+        "least_comments": min_comments,
+        "test_comments": test_comments,
+    }
     numbers |= {"comment_words": comment_words, "likes": min_likes, "references": references}
+    numbers |= {"first_day": first_day, "last_day": last_day}
     with console.working("tokenizing and dividing"):
         counts = retry(partial(corpus.build, day or today(), corpus.parse_rules(numbers), source, this_run()))
     console.say(", ".join(f"{name} {count:,}" for name, count in counts.items()))
@@ -194,20 +203,62 @@ def overlap_(
     tokenize: Annotated[
         Literal["jieba", "chars", "none"], typer.Option(help="Words by jieba, characters, or what blanks divide.")
     ] = "jieba",
+    preset: Annotated[
+        str | None, typer.Option(help="The weights are grades from 1 to 5, made weights by s/5, (s-1)/4 or s/max.")
+    ] = None,
+    documents: Annotated[
+        Path | None, typer.Option(help="References that CIDEr counts words in; those measured by default.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="METRIC.OPTION=VALUE, as bleu_4.smoothing=exp; repeat it.")
+    ] = None,
+    against: Annotated[Path | None, typer.Option(help="Candidates of another system, to compare with.")] = None,
+    groups: Annotated[
+        Path | None, typer.Option(help="A name a line, such as the article: its candidates are drawn together.")
+    ] = None,
+    draws: Annotated[int, typer.Option(min=1, help="Bootstrap samples of the intervals.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Of the samples.")] = 42,
+    confidence: Annotated[float, typer.Option(min=0.01, max=0.99, help="Of the intervals.")] = 0.95,
+    segments: Annotated[
+        Path | None, typer.Option(help="Also write a row a candidate, which `commenting correlate` reads.")
+    ] = None,
+    grades: Annotated[Path | None, typer.Option(help="People's grade of a candidate a line, for --segments.")] = None,
     as_json: Json = False,
 ) -> None:
     """Measure the overlap of candidates with weighted references: W-BLEU, W-METEOR, W-ROUGE-L, W-CIDEr (section 4).
 
     Examples: `undertone commenting overlap --candidates c.txt --references r.jsonl --weights w.jsonl`;
-    `undertone commenting overlap --candidates c.txt --references r.jsonl --metric bleu_4 --tokenize chars --json`
+    `undertone commenting overlap --candidates c.txt --references r.jsonl --metric bleu_4 --set bleu_4.smoothing=exp`;
+    `undertone commenting overlap --candidates c.txt --references r.jsonl --grades g.txt --segments s.csv`
     """
     from pipeline.tasks.commenting import overlap
 
-    scores = overlap.measure_files(candidates, references, weights, metric or overlap.NAMES, tokenize)
-    tell(scores if as_json else scores.drop("signature"), dict(scores.select("metric", "score").iter_rows()), as_json)
+    if (grades and not segments) or (preset and not weights):
+        raise BadInput("--grades needs --segments, and --preset needs --weights")
+    writer = table_writer(segments) if segments else None
+    files = overlap.Files(candidates, references, weights, preset, documents, groups, tokenize)
+    names, options = metric or overlap.NAMES, nest_options(settings or [])
+    sampling = {"draws": draws, "seed": seed, "confidence": confidence}
+    scores = overlap.measure_files(files, names, options, against, **sampling)
+    if writer:
+        with writer:
+            writer.write(overlap.score_files(files, names, options, grades))
+    headline = dict(scores.select("metric", "difference" if against else "score").iter_rows())
+    tell(scores if as_json else scores.drop("signature"), headline, as_json)
     if not as_json:
         for signature in scores["signature"]:
             console.say(signature)
+
+
+def nest_options(settings: list[str]) -> dict[str, dict[str, object]]:
+    """Parse `METRIC.OPTION=VALUE` of each `--set`."""
+    options: dict[str, dict[str, object]] = {}
+    for name, value in changes_of(settings).items():
+        metric, dot, option = name.partition(".")
+        if not dot:
+            raise BadInput(f"--set {name}: expected METRIC.OPTION=VALUE, such as bleu_4.smoothing=exp")
+        options.setdefault(metric, {})[option] = value
+    return options
 
 
 def correlate(

@@ -10,7 +10,16 @@ import typer
 
 from pipeline import private, settings, warehouse
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Encoding, SkipBadRows, show, today
+from pipeline.commands.terminal.options import (
+    Day,
+    Encoding,
+    FirstDay,
+    KeepDuplicates,
+    LastDay,
+    SkipBadRows,
+    show,
+    today,
+)
 from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
 
@@ -45,6 +54,9 @@ def import_(
     ] = None,
     encoding: Encoding = "utf-8-sig",
     skip_bad_rows: SkipBadRows = False,
+    keep_duplicates: KeepDuplicates = False,
+    first_day: FirstDay = None,
+    last_day: LastDay = None,
 ) -> None:
     """Import comments from files. Importing a file again replaces its rows.
 
@@ -64,6 +76,7 @@ def import_(
         console.say(f"reading {', '.join(file.name for file in files[:20])}{more}")
     name = origin or (collect.name_origin(str(paths[0])) if len(paths) == 1 else None)
     options: dict[str, Any] = {"mapping": columns.parse(mapping), "origin": name, "ignored": ignored}
+    options["selection"] = {"keep_duplicates": keep_duplicates, "first_day": first_day, "last_day": last_day}
     with track("importing") as on_progress:
         options |= {"encoding": encoding, "skip_bad_rows": skip_bad_rows, "on_progress": on_progress}
         collected = retry(partial(collect.import_bounded, files, source, day or today(), **options))
@@ -81,6 +94,9 @@ def collect(
     thread_id: Annotated[
         list[str] | None, typer.Option(help="Id of a post, song or article to fetch; repeat it.")
     ] = None,
+    keep_duplicates: KeepDuplicates = False,
+    first_day: FirstDay = None,
+    last_day: LastDay = None,
 ) -> None:
     """Collect a day: from the inbox, the sample, a path, or a site, as the DAG does for the day before it runs.
 
@@ -94,6 +110,7 @@ def collect(
     day = day or today()
     collected: list[Collected] = []
     options: dict[str, Any] = {"path": path, "mapping": mapping, "live": live}
+    options["selection"] = {"keep_duplicates": keep_duplicates, "first_day": first_day, "last_day": last_day}
     with track("collecting") as on_progress:
         options |= {"encoding": encoding, "skip_bad_rows": skip_bad_rows, "on_progress": on_progress}
         run = partial(work.run, day=day, threads=thread_id or [], **options)

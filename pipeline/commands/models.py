@@ -70,7 +70,8 @@ def train_impscore(
     ref = str(out) if out else model_id
     final = numbers.filter(pl.col("epoch") == 0).drop("epoch")
     if as_json:
-        facts = {"model": ref, "model_id": model_id, **train.select_headline(final), "rows": final.to_dicts()}
+        facts = {"model": ref, "model_id": model_id, **train.select_headline(final)}
+        facts["rows"] = train.summarize_evaluations(final).to_dicts()
         typer.echo(json.dumps(facts, ensure_ascii=False))
         return
     console.table(train.summarize_evaluations(final), wide=("subset",))

@@ -54,11 +54,17 @@ def import_(
     Examples: `undertone pairs import latent_hatred implicit-hate-corpus/`;
     `undertone pairs import forum sentences.csv --own`
     """
+    from pipeline.examples.sources import SOURCES
     from pipeline.tasks.impscore import pairs as work
 
     warehouse.create()
     count = retry(lambda: work.import_sentences(source, str(path), day or today(), is_own=is_own))
-    console.say(f"{source}: {count:,} sentences")
+    rows = warehouse.scan("sentences", pl.col("source") == source)
+    implicit = int(rows.select((pl.col("label") == "implicit").sum()).collect().item())
+    paper = (
+        "" if is_own else f", {implicit:,} of them implicit; expected {SOURCES[source].table6:,} (the paper's table 6)"
+    )
+    console.say(f"{source}: {count:,} sentences{paper}")
 
 
 def replay(

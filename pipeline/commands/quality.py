@@ -48,7 +48,7 @@ def train(
                 partial(scorer.train, day or today(), target, profile=profile, changes=numbers, run_id=this_run())
             )
             evaluations = read_evaluations(model, day or today())
-    tell(scorer.summarize(evaluations), {"model": model, "numbers": evaluations.to_dicts()}, as_json)
+    tell(scorer.summarize(evaluations), {"model": model}, as_json)
     if not evaluations.height:
         console.say("not measured: there are too few articles for a test part; a model of the tables is not in force")
     console.say(f"model {model}")

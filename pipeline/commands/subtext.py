@@ -62,7 +62,7 @@ def train(
             model = retry(partial(train_release, run_id=this_run()))
         is_new = (pl.col("model_id") == model) & (pl.col("kind") == recogniser.KIND)
         evaluations = warehouse.scan("evaluations", is_new & (pl.col("day") == parse_day(day or today()))).collect()
-    tell(recogniser.summarize(evaluations), {"model": model, "numbers": evaluations.to_dicts()}, as_json)
+    tell(recogniser.summarize(evaluations), {"model": model}, as_json)
 
 
 def evaluate(

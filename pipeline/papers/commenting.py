@@ -60,6 +60,8 @@ TABLE_2 = {
     "all": Part(198_112, 27, None, 15, 554, 17),
 }
 """Table 2, and the lengths of section 3 (AAC-05, AAC-06)."""
+WINDOW = ("2017-04-01", "2017-08-31")
+"""First and last day of its collection from Tencent News, which section 3 gives as April to August 2017 (AAC-02)."""
 COMMENTS_TOLD = 4_500_000
 """Comments there are by the abstract's count; 27 of each article would be 5,349,024 (errata E12)."""
 VOCABULARY = 1_858_452

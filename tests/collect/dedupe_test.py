@@ -74,6 +74,29 @@ def test_the_threshold_is_exact(threshold: float, kept: list[str]) -> None:
     assert outcome(texts(LONG, NEAR), threshold=threshold)[0] == kept
 
 
+REVIEWS = [f"{kind} Order {n}." for n in range(6) for kind in (
+    "Great pizza, fast delivery.", "The soup was cold again.", "Friendly staff, clean tables.", "Too loud to talk.",
+    "Parking is a nightmare.", "My kids loved the desserts.", "An hour for two coffees.", "Best noodles around.",
+    "The waiter forgot our order.", "Would come back for the view.",
+)]  # fmt: skip
+
+
+def test_numbers_make_short_texts_different() -> None:
+    """Sixty reviews of ten kinds that differ by a number all stay, but for a copy; long posts are copies as before."""
+    assert outcome(texts(*REVIEWS)) == ([f"r{n}" for n in range(60)], [])
+    assert outcome(texts(*REVIEWS, REVIEWS[7].upper()))[1] == [("exact_duplicate", "r60")]
+    assert outcome(texts(REVIEWS[0], "Great pizza, fast delivery! Order 0."))[1] == [("near_duplicate", "r1")]
+    assert outcome(texts(f"{LONG * 5} 1", f"{LONG * 5} 2"))[1] == [("near_duplicate", "r1")]
+
+
+def test_copies_are_kept_where_asked() -> None:
+    """Asked to keep copies, only a comment met twice by its id is dropped, and none counts as a copy."""
+    comments = frame({"text": LONG}, {"text": LONG}, {"text": NEAR}, {"text": LONG, "comment_id": "c0"})
+    kept, dropped = deduplicate(comments, keep_copies=True)
+    assert kept.select("row_key", "duplicate_count").rows() == [("r0", 0), ("r1", 0), ("r2", 0)]
+    assert dropped.rows() == [("same_comment", "r3")]
+
+
 def test_short_texts_only_when_equal() -> None:
     """Seven characters may resemble as much as they like: laughter of another length is another comment."""
     assert outcome(texts("哈哈哈哈", "哈哈哈哈哈哈哈", "哈哈哈哈")) == (["r0", "r1"], [("exact_duplicate", "r2")])

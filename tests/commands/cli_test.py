@@ -1,6 +1,7 @@
 """The command, as a user or a script meets it."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -190,9 +191,10 @@ def test_importing_twice_and_two_files(tables: Path, tmp_path: Path) -> None:
 
 
 def test_doctor_names_what_is_missing() -> None:
-    """Without a catalog the doctor exits with 1 and says which command makes one."""
+    """Without a catalog the doctor exits with 1 and says which command makes one; the shipped model is there."""
     done = CliRunner().invoke(cli.app, ["doctor"])
     assert done.exit_code == 1
+    assert re.search("ok       ImpScore model: [0-9a-f]{12}, shipped", done.output)
     assert "undertone init" in done.output
     assert "ok       torch" in done.output
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from pipeline import sample, warehouse
@@ -84,6 +85,40 @@ def test_overlap_of_files(run: Run, tmp_path: Path) -> None:
     failure = run("commenting", "overlap", *files, "--weights", weights)
     assert failure.code == 2
     assert "row 1, weights: expected a list of 2" in failure.err
+
+
+def test_segments_of_files_are_correlated(run: Run, tmp_path: Path) -> None:
+    """`--segments` writes a row a candidate, which `correlate` reads; the options reach the library.
+
+    Of two words one is a reference's, so BLEU-1 is 1 / 2; its weight of a grade g by (s-1)/4 is (g - 1) / 4.
+    """
+    paths = {name: tmp_path / name for name in ("c.txt", "o.txt", "r.jsonl", "w.jsonl", "g.txt", "a.txt", "s.csv")}
+    counts = range(1, 41)
+    lines = {
+        "c.txt": ["so " + ("late" if n % 2 else "so") for n in counts], "o.txt": ["so late"] * 40,
+        "r.jsonl": ['["so late"]'] * 40, "w.jsonl": [f"[{1 + n % 5}]" for n in counts],
+        "g.txt": [str(1 + n % 2 + n % 3) for n in counts], "a.txt": [str(n % 10) for n in counts],
+    }  # fmt: skip
+    for name, texts in lines.items():
+        paths[name].write_text("\n".join(texts) + "\n", encoding="utf-8")
+    files = ["--candidates", paths["c.txt"], "--references", paths["r.jsonl"], "--tokenize", "none"]
+    more = ["--weights", paths["w.jsonl"], "--preset", "(s-1)/4", "--groups", paths["a.txt"], "--metric", "bleu_1"]
+    more += ["--metric", "bleu_2", "--set", "bleu_2.smoothing=exp", "--draws", 50, "--confidence", 0.9, "--json"]
+    graded = ["--segments", paths["s.csv"], "--grades", paths["g.txt"]]
+    result = run("commenting", "overlap", *files, *more, *graded)
+    assert result.code == 0, result.err
+    assert "smoothing:exp" in json.loads(result.out)["rows"][1]["signature"]
+    rows = pl.read_csv(paths["s.csv"])
+    assert set(rows.columns) == {"grade", "group", "bleu_1", "bleu_2", "w_bleu_1", "w_bleu_2"}
+    assert rows.select("bleu_1", "w_bleu_1").rows()[:2] == [(1.0, 0.25), (0.5, 0.25)]
+    correlations = read_lines(run("commenting", "correlate", paths["s.csv"], "--group", "group", "--json").out)
+    assert {(row["metric"], row["is_weighted"], row["n"]) for row in correlations} == {
+        (metric, is_weighted, 40) for metric in ("bleu_1", "bleu_2") for is_weighted in (False, True)
+    }
+    compared = json.loads(run("commenting", "overlap", *files, "--against", paths["o.txt"], *more).out)
+    assert compared["bleu_1"] < 0
+    for words in (["--grades", paths["g.txt"]], ["--set", "smoothing=exp"], ["--preset", "s/5"]):
+        assert run("commenting", "overlap", *files, *words).code == 2
 
 
 def test_correlations_of_a_file(run: Run, tmp_path: Path) -> None:

@@ -40,6 +40,12 @@ def test_sentences_to_pairs(run: Run, tables: Path, own_file: Path, tmp_path: Pa
     assert seen[0].columns == warehouse.scan("pairs").collect_schema().names()
 
 
+def test_counts_beside_the_papers(run: Run, tables: Path, data: Path) -> None:
+    """A published data set is counted beside the pairs that the paper made of it: 150 of R3 (table 6)."""
+    done = run("pairs", "import", "r3", data / "r3_sarcasm_en")
+    assert "150 of them implicit; expected 150 (the paper's table 6)" in done.err
+
+
 def test_the_sample_is_played(run: Run, tables: Path) -> None:
     """`pairs replay` adds the shipped answers; building one source leaves the other alone."""
     assert "answers about sample_en, sample_zh" in run("pairs", "replay").err

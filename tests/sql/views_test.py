@@ -214,12 +214,12 @@ def test_implicitness_by_source_day_sums_up(select: Select) -> None:
 
 
 def test_most_implicit_ranks_without_ties(select: Select) -> None:
-    """The most implicit comes first; equal ones by likes, unknown likes last, then by source and id."""
+    """The most implicit comes first, unasked; equal ones by likes, unknown likes last, then by source and id."""
     tables = scored(
         ("zhihu", "zh", 0.5, 1), ("weibo", "zh", 0.5, None), ("weibo", "zh", 0.9, 0), ("weibo", "zh", 0.5, 1),
         ("weibo", "zh", 0.5, 7), ("weibo", "zh", 0.5, 1),
     )  # fmt: skip
-    assert select("select rank, source, comment_id, implicitness from most_implicit order by rank", **tables) == [
+    assert select("select rank, source, comment_id, implicitness from most_implicit", **tables) == [
         (1, "weibo", "c2", 0.9),
         (2, "weibo", "c4", 0.5),
         (3, "weibo", "c3", 0.5),

@@ -2,16 +2,17 @@
 
 Shapes: `{code, data: {replies: [reply…] | null, hots, top_replies, upper.top, cursor | page}}`, the replies of a root
 `{data: {root, replies, page}}`, a video `{data: {aid, title, desc}}`. There is no start address here on purpose.
+A list by heat (`mode=3`) is the site's hot list; replies shown below its comments are not hot (CSD-05).
 """
 
 import re
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from pipeline.collect.sites.record import Article, Comment, Page, count, need, parse_id, parse_time, refuse, set_query
 
-ADAPTER = "bilibili/1"
+ADAPTER = "bilibili/2"
 START = None
 
 _REPLY_PREFIX = re.compile(r"^回复 (?:@[^:：]{1,40}|\[MENTION\]) ?[:：] ?")
@@ -38,8 +39,9 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
     pinned = filter(None, [(data.get("upper") or {}).get("top"), data.get("root")])
     for reply in [*(data.get("top_replies") or []), *pinned, *(data.get("hots") or [])]:
         _add(page, reply, hot=True)
+    is_by_heat = parse_qs(urlsplit(url).query).get("mode") == ["3"]
     for reply in data["replies"] or []:  # null when closed or empty
-        _add(page, reply, hot=False)
+        _add(page, reply, hot=is_by_heat)
     return page
 
 

@@ -1,5 +1,7 @@
 """Weibo: posts, hot comments, replies of a comment, and the older comment list, as its mobile pages answer them.
 
+The comments of hotflow, the hot list, are hot; replies that it shows below them are not (CSD-05).
+
 Shapes: hotflow `{ok, data: {data: [comment…], max_id, max_id_type}}`, hotFlowChild `{ok, data: [comment…], max_id}`,
 comments/show `{ok, data: {data: […], max}}`, a post `{ok, data: {id, text, …}}` or a bare mblog.
 """
@@ -13,7 +15,7 @@ from pipeline.collect.sites.markup import extract_text
 from pipeline.collect.sites.record import Article, Comment, Page, count, need, parse_id, refuse, set_query
 from pipeline.errors import SchemaDrift
 
-ADAPTER = "weibo/1"
+ADAPTER = "weibo/2"
 START = "https://m.weibo.cn/comments/hotflow?id={thread}&mid={thread}&max_id_type=0"
 ARTICLE = "https://m.weibo.cn/statuses/show?id={thread}"
 
@@ -32,15 +34,16 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
         long = data.get("longTextContent") or (data.get("longText") or {}).get("longTextContent")
         thread_id = str(need(data, "id", (int, str), "weibo"))
         return Page(articles=[Article(thread_id=thread_id, title=None, text=extract_text(long or data["text"]))])
-    query = parse_qs(urlsplit(url).query)
+    address = urlsplit(url)
+    query, is_hot = parse_qs(address.query), address.path.endswith("/comments/hotflow")
     thread = next(iter(query.get("id") or query.get("mid") or []), None)
     items = data if isinstance(data, list) else need(data, "data", list, "weibo")
     page = Page()
     for item in items:
         post = thread or parse_id(item.get("thread_id"))
         if post is None:  # hotFlowChild names only the comment (cid); our fetcher keeps the post id in the address
-            raise SchemaDrift(f"weibo: the address {urlsplit(url).path} names no post (id=…)")
-        page.comments.append(_comment(item, post, None, fetched_at))
+            raise SchemaDrift(f"weibo: the address {address.path} names no post (id=…)")
+        page.comments.append(_comment(item, post, None, fetched_at, is_hot=is_hot))
         replies = item.get("comments") or []  # a preview, or false
         page.comments += [_comment(reply, post, parse_id(item.get("id")), fetched_at) for reply in replies]
     return page
@@ -55,7 +58,9 @@ def find_next_url(body: dict[str, Any], url: str) -> str | None:
     return set_query(url, max_id=str(max_id), max_id_type=str(cursor.get("max_id_type", 0)))
 
 
-def _comment(item: dict[str, Any], thread: str, parent: str | None, fetched_at: datetime | None) -> Comment:
+def _comment(
+    item: dict[str, Any], thread: str, parent: str | None, fetched_at: datetime | None, *, is_hot: bool = False
+) -> Comment:
     comment_id = str(need(item, "id", (int, str), "weibo"))
     root = parse_id(item.get("rootidstr") or item.get("rootid"))
     parent = parse_id(item.get("reply_id")) or parent or (root if root != comment_id else None)
@@ -69,6 +74,7 @@ def _comment(item: dict[str, Any], thread: str, parent: str | None, fetched_at: 
         reply_count=count(item.get("total_number")),
         created_at=_time(item.get("created_at"), fetched_at),
         user=parse_id((item.get("user") or {}).get("id")),
+        is_hot=is_hot,
         row_key=comment_id,
     )
 

@@ -1,5 +1,7 @@
 """Zhihu: answers and their comments. Parse only: its robots.txt disallows all and its terms bar collection.
 
+Comments listed by score (`order_by=score`), the site's hot list, are hot; replies shown below them are not (CSD-05).
+
 Shapes: comment_v5 `{data: [comment…], paging: {is_end, next}}` with `child_comments` previews; an answer
 `{id, content, question: {title}}`.
 """
@@ -7,13 +9,13 @@ Shapes: comment_v5 `{data: [comment…], paging: {is_end, next}}` with `child_co
 import re
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from pipeline.collect.sites.markup import extract_text
 from pipeline.collect.sites.record import Article, Comment, Page, count, need, parse_id, parse_time, refuse
 from pipeline.errors import SchemaDrift
 
-ADAPTER = "zhihu/1"
+ADAPTER = "zhihu/2"
 START = None
 
 _THREAD = re.compile(r"/(?:answers|articles|zvideos)/(\d+)/")
@@ -34,9 +36,9 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
     items = need(body, "data", list, "zhihu")
     if not (thread := _THREAD.search(url)):
         raise SchemaDrift(f"zhihu: the address {urlsplit(url).path} names no answer, article or video")
-    page = Page()
+    page, is_hot = Page(), parse_qs(urlsplit(url).query).get("order_by") == ["score"]
     for item in items:
-        _add(page, item, thread[1])
+        _add(page, item, thread[1], is_hot=is_hot)
     return page
 
 
@@ -49,18 +51,18 @@ def find_next_url(body: dict[str, Any], url: str) -> str | None:
     return str(following)
 
 
-def _add(page: Page, item: dict[str, Any], thread: str) -> None:
+def _add(page: Page, item: dict[str, Any], thread: str, *, is_hot: bool) -> None:
     comment_id = need(item, "id", str, "zhihu")
     marks = {"is_delete": "deleted", "collapsed": "collapsed", "reviewing": "reviewing"}
     if state := next((state for mark, state in marks.items() if item.get(mark)), None):
         page.skipped.append((f"{state}_by_site", comment_id))
     else:
-        page.comments.append(_comment(item, comment_id, thread))
+        page.comments.append(_comment(item, comment_id, thread, is_hot))
     for child in item.get("child_comments") or []:
-        _add(page, child, thread)
+        _add(page, child, thread, is_hot=False)
 
 
-def _comment(item: dict[str, Any], comment_id: str, thread: str) -> Comment:
+def _comment(item: dict[str, Any], comment_id: str, thread: str, is_hot: bool) -> Comment:
     author = item.get("author") or {}
     return Comment(
         thread_id=thread,
@@ -72,5 +74,6 @@ def _comment(item: dict[str, Any], comment_id: str, thread: str) -> Comment:
         reply_count=count(item.get("child_comment_count")),
         created_at=parse_time(item.get("created_time")),
         user=parse_id(author.get("id") or (author.get("member") or {}).get("id")),
+        is_hot=is_hot,
         row_key=comment_id,
     )

@@ -20,7 +20,7 @@ GPU_SLOTS = 2  # tasks that may use torch at once
 
 
 def up() -> stack.State:
-    """Start Airflow with tables, pools and DAGs ready; print the address, and the password when it is new."""
+    """Start Airflow with tables, pools and DAGs ready; print the address, and the password or where it is."""
     warehouse.create()
     secret, is_new = stack.password()
     with working("starting Airflow"):
@@ -30,9 +30,9 @@ def up() -> stack.State:
             rest.wait_for_dags(set(ALL))
             if is_new:  # later, what somebody paused stays paused
                 rest.unpause(*ALL)
-    if not is_new:
-        secret = f"the password shown at the first start (it is kept in {stack.airflow_home() / 'passwords.json'})"
-    out.print(f"Airflow: {running['url']}  user admin, password {secret}", soft_wrap=True)
+    file = stack.airflow_home() / "passwords.json"
+    password = f"{secret}, kept in {file}" if is_new else f"in {file}"
+    out.print(f"Airflow: {running['url']}  user admin, password {password}", soft_wrap=True)
     return running
 
 

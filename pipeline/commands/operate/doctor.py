@@ -149,11 +149,18 @@ def _examine_private() -> Result:
     return not paths, detail, "undertone init takes these rights away"
 
 
+def _has_catalog() -> bool:
+    try:
+        return warehouse.load_table("comments") is not None
+    except Missing:
+        return False
+
+
 def _examine_model() -> Result:
     from pipeline.tasks.impscore import in_force
 
     try:
-        model_id = in_force.load_model(in_force.find_model_id(None)).model_id
+        model_id = in_force.load_model(in_force.find_model_id(None) if _has_catalog() else None).model_id
     except UndertoneError as error:
         remedy = f"copy its folder to {settings.models()}, or train one: undertone train impscore --promote"
         return False, str(error), remedy
@@ -163,6 +170,8 @@ def _examine_model() -> Result:
 def _examine_erased() -> Result:
     from pipeline.tasks.record import model_registry
 
+    if not _has_catalog():
+        return True, "in no model in force", ""
     flagged = model_registry.list_flagged().filter("is_promoted").select("kind", "erased_ratio")
     shares = ", ".join(f"{kind} {share:.2%}" for kind, share in flagged.iter_rows())
     remedy = "models in force were trained on texts that were erased since; train them again (view models_flagged)"

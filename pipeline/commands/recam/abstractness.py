@@ -47,7 +47,7 @@ def train(
         rows = abstractness.train_file(out, words, vectors, profile, changes_of(changes or []), splits)
     facts = {"model": str(out), "ratings": words.signature, "word_count": words.rows.height}
     if rows.height:
-        tell(abstractness.summarize(rows), {**facts, "splits": rows.to_dicts()}, as_json)
+        tell(abstractness.summarize(rows), facts, as_json)
     elif as_json:
         tell(rows, facts, as_json)
     else:

@@ -12,7 +12,7 @@ from pipeline.commands.models import changes_of
 from pipeline.commands.recam import OneSubtask, Scorer, Subtask, Vectors
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, Missing
 from pipeline.examples.recam.building import SUBTASKS
 from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
@@ -91,8 +91,10 @@ def stats(
         "select subtask, reason, sum(row_count)::bigint as row_count from cloze_funnel "
         "group by subtask, reason order by subtask, reason = 'target', row_count desc"
     )
+    if not counts.height and not funnel.height:
+        raise Missing("the tables hold no cloze items; make some: `undertone cloze build`, or give a file of items")
     tell(counts, {"items": counts.to_dicts(), "funnel": funnel.to_dicts()}, as_json)
-    if not as_json:
+    if not as_json and funnel.height:
         console.table(funnel.pivot("subtask", index="reason", values="row_count"), "\nTokens of summaries, by reason")
 
 

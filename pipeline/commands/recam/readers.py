@@ -73,7 +73,7 @@ def _show_evaluations(evaluations: pl.DataFrame, facts: dict[str, object], as_js
     is_tested = (evaluations["split"] == "test").any()
     epochs = evaluations.select("epoch", n="pair_count", accuracy="value")
     summary = readers.summarize(evaluations) if is_tested else epochs
-    tell(summary, {**facts, "numbers": evaluations.to_dicts()}, as_json)
+    tell(summary, facts, as_json)
 
 
 def evaluate(
@@ -131,4 +131,4 @@ def train_masked_lm(
     texts = [text for frame, name in files.texts(file, column, encoding) for text in frame[name].drop_nulls()]
     with console.working("training"):
         epochs = masked_lm.train(texts, out, profile, changes_of(changes or []), start)
-    tell(epochs, {"model": str(out), "epochs": epochs.to_dicts()}, as_json)
+    tell(epochs, {"model": str(out)}, as_json)

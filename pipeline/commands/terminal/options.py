@@ -20,6 +20,13 @@ Model = Annotated[
 SkipBadRows = Annotated[
     bool, typer.Option("--skip-bad-rows", help="Drop rows that cannot be read, with a reason, instead of stopping.")
 ]
+KeepDuplicates = Annotated[
+    bool, typer.Option("--keep-duplicates", help="Keep equal and nearly equal texts of a thread, each as a row.")
+]
+FirstDay = Annotated[
+    str | None, typer.Option("--from", help="Keep comments written on this UTC day or later; if unknown, of --day.")
+]
+LastDay = Annotated[str | None, typer.Option("--to", help="Keep comments written on this UTC day or earlier.")]
 Encoding = Annotated[str, typer.Option(help="Encoding of text files, such as gb18030.")]
 
 

@@ -16,6 +16,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.papers.commenting import TABLE_2, Part
+from pipeline.slices import parse_window
 
 THREADS: dict[str, pl.DataType] = {
     **dict.fromkeys(("source", "thread_id", "category"), pl.String()),
@@ -45,6 +46,8 @@ class Rules(NamedTuple):
     validation: int = 5_000
     share: float = 0.1  # of the articles that are in, the most that test and validation each take
     seed: int = 42
+    first_day: str | None = None  # of an article's first comment, or its collection where that is unknown (AAC-02)
+    last_day: str | None = None
 
 
 PAPER = Rules()
@@ -61,14 +64,16 @@ class Corpus(NamedTuple):
 def build_corpus(articles: pl.DataFrame, comments: pl.DataFrame, rules: Rules = PAPER) -> Corpus:
     """Select articles, divide them into splits, and draw references (AAC-04, AAC-07).
 
-    An article is left out as `short_content` or `few_comments`, or `short_content+few_comments`: filters have no order.
+    An article is left out as `short_content`, `few_comments` or `outside_window`, or several with a plus: filters have
+    no order.
     For the test it takes `test_comments` comments of `comment_words` (short ones are put aside first, then the others
     counted) and `likes` in total. Of such articles `test` are drawn, and of all others then `validation`, but neither
     more than `share` of all. A comment of no article is dropped as `no_article`.
 
     Args:
         articles: source, thread_id, title_words, content_words, category (may be null).
-        comments: source, thread_id, comment_id, words (their number), like_count (null counts 0).
+        comments: source, thread_id, comment_id, words (their number), like_count (null counts 0); written (a date), if
+            `rules` have a first or last day.
         rules: see there.
 
     Returns:
@@ -84,9 +89,10 @@ def build_corpus(articles: pl.DataFrame, comments: pl.DataFrame, rules: Rules = 
     _check("articles", articles, _KEY, "title_words", "content_words")
     _check("comments", comments, _COMMENT, "words")
     is_fit = pl.col("words") >= rules.comment_words
-    counts = comments.group_by(_KEY).agg(
-        comment_count=pl.len().cast(pl.Int64), like_count=pl.col("like_count").sum(), fit_count=is_fit.sum()
-    )
+    totals = {"comment_count": pl.len().cast(pl.Int64), "like_count": pl.col("like_count").sum()}
+    if rules.first_day or rules.last_day:
+        totals["written"] = pl.col("written").min()
+    counts = comments.group_by(_KEY).agg(fit_count=is_fit.sum(), **totals)
     counted_articles = articles.join(counts, on=_KEY, how="left").with_columns(
         pl.col("comment_count", "like_count", "fit_count").fill_null(0)
     )
@@ -113,6 +119,8 @@ def _find_reason(rules: Rules) -> pl.Expr:
         "short_content": pl.col("content_words") < rules.least_words,
         "few_comments": pl.col("comment_count") < rules.least_comments,
     }
+    if rules.first_day or rules.last_day:
+        broken["outside_window"] = ~pl.col("written").is_between(*parse_window(rules.first_day, rules.last_day))
     names = [pl.when(rule).then(pl.lit(name)) for name, rule in broken.items()]
     reason = pl.concat_str(names, separator="+", ignore_nulls=True)
     return pl.when(reason != "").then(reason)

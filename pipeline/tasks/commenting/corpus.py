@@ -32,6 +32,7 @@ THREAD_ID, COMMENT_ID, GENERATED_ID = (
 
 def parse_rules(values: Mapping[str, Any]) -> Rules:
     """Make rules from the params of a DAG or the options of a command; null values keep their default."""
+    slices.parse_window(values.get("first_day"), values.get("last_day"))
     return Rules(**{name: value for name, value in values.items() if name in Rules._fields and value is not None})
 
 
@@ -180,9 +181,10 @@ _WORD_COUNTS = {"title_words": _count_list("title_tokens"), "content_words": _co
 
 
 def _count_words(articles: pl.DataFrame) -> pl.DataFrame:
-    """Count the words of the comments of some sources: source, thread_id, comment_id, words, like_count."""
+    """Count the words of the comments of some sources: the columns that `build_corpus` reads."""
     rows = join_tokens(scan_comments(articles.lazy().select("source").unique()))
-    comments = rows.select(*COMMENT, "day", "like_count", tokens=_count_list("tokens")).collect()
+    written = pl.coalesce(pl.col("created_at").dt.date(), "day")
+    comments = rows.select(*COMMENT, "day", "like_count", written=written, tokens=_count_list("tokens")).collect()
     _check_tokenized(comments)
     return comments.drop("day").rename({"tokens": "words"})
 

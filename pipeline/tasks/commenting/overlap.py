@@ -4,10 +4,11 @@ The weights of references are people's grades of them (`comment_grades`); withou
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -47,43 +48,127 @@ def load_tokenizer(tokenize: str) -> Cut:
     return str.split if tokenize == "none" else partial(segment.split_words, cut=segment.load_tokenizer("jieba").cut)
 
 
+class Files(NamedTuple):
+    """Files that are measured line by line, and how they are read."""
+
+    candidates: Path  # a candidate a line
+    references: Path  # a JSON list of references a line
+    weights: Path | None = None  # a JSON list of weights in [0, 1] a line; all one by default
+    preset: str | None = None  # of `weights.PRESETS`, if the lists are grades from 1 to 5
+    documents: Path | None = None  # references in which CIDEr counts documents; those measured by default
+    groups: Path | None = None  # a line each: what a candidate is drawn with, such as its article
+    tokenize: str = "jieba"  # jieba, chars or none
+
+    def read_weights(self) -> Iterator[list[float]] | None:
+        """Read the weights of each line, if there are any."""
+        if self.weights is None:
+            return None
+        rows = _read_lists(self.weights, "weights")
+        return (weights.normalise(row, self.preset).tolist() for row in rows) if self.preset else rows
+
+    def read_groups(self) -> list[str] | None:
+        """Read the group of each line, if there are any."""
+        return [line for _, line in _read_lines(self.groups)] if self.groups else None
+
+
 def measure_files(
-    candidates: Path,
-    references: Path,
-    weights_file: Path | None = None,
+    files: Files,
     names: Sequence[str] = NAMES,
-    tokenize: str = "jieba",
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    against: Path | None = None,
+    **sampling: Any,
 ) -> pl.DataFrame:
-    """Measure the corpus scores of a file of candidates, with intervals.
+    """Measure the corpus scores of a file of candidates, with intervals, or how they differ from another system's.
 
     Args:
-        candidates: file with one candidate in each line.
-        references: file with a JSON list of references in each line.
-        weights_file: file with a JSON list of their weights in [0, 1] in each line; all one by default.
+        files: see there.
         names: of `overlap.METRICS`.
-        tokenize: jieba, chars or none.
+        options: of their constructors, by the name of the metric.
+        against: candidates of another system for the same references.
+        sampling: draws, seed and confidence of `scoring.measure`.
 
     Returns:
-        The columns of `scoring.measure`, and signature; a row for each metric.
+        The columns of `scoring.measure` or `scoring.compare`, and signature; a row for each metric.
 
     Raises:
         BadInput: with file and line.
     """
-    cut = load_tokenizer(tokenize)
-    rows = partial(_read_references, references, cut)
-    weight_rows = _read_lists(weights_file, "weights") if weights_file else None
+    cut = load_tokenizer(files.tokenize)
+    with _name_files(files, against):
+        metrics = _build_file_metrics(files, names, options, cut)
+        candidates = _read_candidates(files.candidates, cut)
+        gold = _read_references(files.references, cut), files.read_weights()
+        sampling["groups"] = files.read_groups()
+        if against:
+            scores = scoring.compare(metrics, candidates, _read_candidates(against, cut), *gold, **sampling)
+        else:
+            scores = scoring.measure(metrics, candidates, *gold, **sampling)
+    is_jieba = files.tokenize == "jieba"
+    tokenizer = f"jieba-{segment.load_tokenizer('jieba').version}" if is_jieba else files.tokenize
+    facts = f"weights:{(files.preset or 'file') if files.weights else 'none'}|tokenizer:{tokenizer}"
+    return scores.with_columns(signature=pl.format("{}|{}|{}", "metric", "signature", pl.lit(facts)))
+
+
+def score_files(
+    files: Files,
+    names: Sequence[str] = NAMES,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    grades: Path | None = None,
+) -> pl.DataFrame:
+    """Score each candidate of a file: a row a line, a column a metric, `w_` before weighted ones.
+
+    `grades` has people's grade of a candidate a line; the other arguments are as of `measure_files`. Groups and grades
+    become the columns group and grade, as `correlations.correlate_table` reads them.
+    """
+    cut = load_tokenizer(files.tokenize)
+    parts = []
+    with _name_files(files, grades):
+        metrics = _build_file_metrics(files, names, options, cut)
+        for row_weights in (None, files.read_weights()) if files.weights else (None,):
+            texts, references = _read_candidates(files.candidates, cut), _read_references(files.references, cut)
+            scores = scoring.score_segments(metrics, texts, references, row_weights)
+            parts.append(scores.rename(lambda name: f"w_{name}") if row_weights else scores)
+        columns = {"group": files.read_groups(), "grade": list(_read_numbers(grades)) if grades else None}
+        for name, values in columns.items():
+            if values and len(values) != parts[0].height:
+                raise BadInput(f"{name}: expected a line for each of {parts[0].height} candidates, found {len(values)}")
+            parts += [pl.DataFrame({name: values})] if values else []
+    return pl.concat(parts[::-1], how="horizontal")
+
+
+def _build_file_metrics(
+    files: Files, names: Sequence[str], options: Mapping[str, Mapping[str, Any]] | None, cut: Cut
+) -> list[Metric]:
+    """Build metrics with their options; a wrong one is bad input."""
+    rows = partial(_read_references, files.documents or files.references, cut)
     try:
-        metrics = build_metrics(names, rows)
-        texts = (cut(line) for _, line in _read_lines(candidates))
-        scores = scoring.measure(metrics, texts, rows(), weight_rows)
+        return build_metrics(names, rows, options)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"options of metrics: {error}") from error
+
+
+@contextmanager
+def _name_files(files: Files, other: Path | None) -> Iterator[None]:
+    """Name the files where an error names a row alone."""
+    try:
+        yield
     except BadInput as error:
         if not str(error).startswith("row "):
             raise
-        files = ", ".join(map(str, filter(None, (candidates, references, weights_file))))
-        raise BadInput(f"{files}: {error}") from error
-    tokenizer = tokenize if tokenize != "jieba" else f"jieba-{segment.load_tokenizer('jieba').version}"
-    facts = f"weights:{'file' if weights_file else 'none'}|tokenizer:{tokenizer}"
-    return scores.with_columns(signature=pl.format("{}|{}|{}", "metric", "signature", pl.lit(facts)))
+        paths = (files.candidates, other, files.references, files.weights)
+        raise BadInput(f"{', '.join(map(str, filter(None, paths)))}: {error}") from error
+
+
+def _read_numbers(path: Path) -> Iterator[float]:
+    for number, line in _read_lines(path):
+        try:
+            yield float(line)
+        except ValueError as error:
+            raise BadInput(f"{path}, line {number}: expected a number, found {line[:60]!r}") from error
+
+
+def _read_candidates(path: Path, cut: Cut) -> Iterator[list[str]]:
+    return (cut(line) for _, line in _read_lines(path))
 
 
 def _read_references(path: Path, cut: Cut) -> Iterator[list[list[str]]]:
@@ -180,7 +265,11 @@ def read_material(preset: str, names: Sequence[str]) -> tuple[pl.DataFrame, list
     return rows, build_metrics(names, partial(_iterate, references["tokens"])) if rows.height else []
 
 
-def build_metrics(names: Sequence[str], references: Callable[[], Iterable[Any]]) -> list[Metric]:
+def build_metrics(
+    names: Sequence[str],
+    references: Callable[[], Iterable[Any]],
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> list[Metric]:
     """Build metrics under the names that were asked for.
 
     Raises:
@@ -190,7 +279,7 @@ def build_metrics(names: Sequence[str], references: Callable[[], Iterable[Any]])
         raise BadInput(f"no metric {unknown[0]!r}; there are {', '.join(overlap.METRICS)}")
     if len(set(names)) < len(names):
         raise BadInput(f"metrics should be named once, found {', '.join(names)}")
-    metrics = overlap.build_metrics(names, references)
+    metrics = overlap.build_metrics(names, references, options=options)
     return [metric._replace(name=name) for name, metric in zip(names, metrics, strict=True)]
 
 

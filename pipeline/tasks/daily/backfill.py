@@ -13,7 +13,7 @@ import polars as pl
 
 from pipeline import warehouse
 from pipeline.errors import BadInput, UndertoneError
-from pipeline.slices import parse_day
+from pipeline.slices import parse_day, parse_window
 from pipeline.tasks.daily import collect, report, score, tokenize
 from pipeline.tasks.record.retry import retry
 
@@ -24,9 +24,8 @@ STEPS = ("collect", "tokenize", "score", "report")
 
 def list_days(first: str, last: str, *, backwards: bool = False) -> list[str]:
     """List the days from the first to the last, both included; BadInput if the last is before the first."""
-    start, end = parse_day(first), parse_day(last)
-    if end < start:
-        raise BadInput(f"the last day, {last}, is before the first, {first}")
+    parse_day(first), parse_day(last)  # both are needed here
+    start, end = parse_window(first, last)
     days = [(start + timedelta(days=offset)).isoformat() for offset in range((end - start).days + 1)]
     return days[::-1] if backwards else days
 

@@ -30,7 +30,7 @@ from pipeline.sample import list_pages, list_sites
 from pipeline.slices import parse_day
 from pipeline.tables import SOURCE
 from pipeline.tasks.daily.bounded import read_bounds, run_bounded
-from pipeline.tasks.daily.intake import Collected, write_tables
+from pipeline.tasks.daily.intake import Collected, Selection, write_tables
 
 log = logging.getLogger(__name__)
 
@@ -67,14 +67,18 @@ def run(
     key: str | None = None,
     cookie: str | None = None,
     run_id: str = "cli",
+    selection: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> list[Collected]:
-    """Collect one source by the parameters of the DAG: from the site if `live`, else with `import_files`."""
+    """Collect one source by the parameters of the DAG: from the site if `live`, else with `import_files`.
+
+    `selection` has fields of `intake.Selection`.
+    """
     secret = key.encode() if key else None
     if live:
         if source is None or not threads:
             raise BadInput("to ask a site, name the source and the threads to fetch")
-        return fetch_threads(source, threads, day, cookie=cookie, key=secret, run_id=run_id)
+        return fetch_threads(source, threads, day, cookie=cookie, key=secret, run_id=run_id, selection=selection)
     files, ignored = list_files(path, source, day)
     columns, origin = parse(mapping), name_origin(path)
     if not files and path is None and source:
@@ -83,6 +87,7 @@ def run(
         if runs.height:  # of files that are no longer in the inbox
             return write_tables([Batch(source, "table/1", Page())], day, origin, {"files": []}, secret, run_id)
     options |= {"mapping": columns, "origin": origin, "ignored": ignored, "key": secret, "run_id": run_id}
+    options["selection"] = selection
     import_function = import_files if path == SAMPLE else import_bounded
     return import_function(files, source, day, **options)
 
@@ -157,6 +162,7 @@ def import_files(
     ignored: Sequence[str] = (),
     key: bytes | str | None = None,
     run_id: str = "cli",
+    selection: Mapping[str, Any] | None = None,
     on_progress: Callable[[int], None] = lambda _: None,
     on_file: Callable[[str, int], None] = lambda _name, _size: None,
 ) -> list[Collected]:
@@ -198,7 +204,7 @@ def import_files(
             notes.ignored += [f"{path.name}: {part}" for part in file_notes.ignored]
         on_file(origin, sum(sizes))  # the next steps work on the rows of all files
 
-    collected = write_tables(read_batches(), day, origin, config, key, run_id)
+    collected = write_tables(read_batches(), day, origin, config, key, run_id, Selection(**selection or {}))
     if not collected:
         raise BadInput(f"{', '.join(path.name for path in files)}: no rows of source {source!r}")
     for message in notes.ignored:
@@ -218,6 +224,7 @@ def fetch_threads(
     key: bytes | None = None,
     limits: fetch.Limits | None = None,
     run_id: str = "cli",
+    selection: Mapping[str, Any] | None = None,
 ) -> list[Collected]:
     """Fetch threads of a site politely into the spool, then write the spool's pages of the day to the tables.
 
@@ -244,7 +251,8 @@ def fetch_threads(
     if stopped and not batch.raw:
         raise stopped
     config = {"threads": sorted(threads)}
-    collected = write_tables([batch], day, "live", config, key, run_id) if batch.raw else []
+    chosen = Selection(**selection or {})
+    collected = write_tables([batch], day, "live", config, key, run_id, chosen) if batch.raw else []
     if isinstance(stopped, SchemaDrift):
         raise stopped
     return [Collected(**{**part, "stopped": str(stopped) if stopped else None}) for part in collected]

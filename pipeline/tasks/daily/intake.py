@@ -8,8 +8,9 @@ tables, the next run writes them all again.
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from datetime import date
 from pathlib import Path
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import polars as pl
 
@@ -21,7 +22,7 @@ from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.record import frame_articles, frame_comments
 from pipeline.collect.threads import add_context, refuse_circles
 from pipeline.private import make_folder
-from pipeline.slices import parse_day
+from pipeline.slices import parse_day, parse_window
 from pipeline.tables import TABLES
 from pipeline.tasks.record import runs
 from pipeline.text.language import detect_language
@@ -51,17 +52,38 @@ class Collected(Counts):
     ignored: list[str]  # files and parts of files that were not read, and why
 
 
+class Selection(NamedTuple):
+    """Which comments are kept: those of the days from the first to the last (AAC-02), with or without copies.
+
+    The day of a comment is that on which it was written, or if that is unknown the day of the collection.
+    """
+
+    keep_duplicates: bool = False
+    first_day: str | None = None
+    last_day: str | None = None
+
+
 def write_tables(
-    batches: Iterable[Batch], day: str, origin: str, config: Mapping[str, object], key: bytes | None, run_id: str
+    batches: Iterable[Batch],
+    day: str,
+    origin: str,
+    config: Mapping[str, object],
+    key: bytes | None,
+    run_id: str,
+    selection: Selection = Selection(),  # noqa: B008 - immutable
 ) -> list[Collected]:
     """Write batches of records to the tables; return the counts of each source."""
+    window = parse_window(selection.first_day, selection.last_day)
+    config = {**config, **{name: value for name, value in selection._asdict().items() if value}}
     parse_day(day)
     started = runs.start()
     scratch = warehouse.create_attempt("collect")
     intakes: dict[str, _Intake] = {}
     for batch in batches:
         if batch.source not in intakes:
-            intakes[batch.source] = _Intake(f"{scratch}/{batch.source}", batch.source, day, origin)
+            intakes[batch.source] = _Intake(
+                f"{scratch}/{batch.source}", batch.source, day, origin, window, selection.keep_duplicates
+            )
         intakes[batch.source].add_batch(batch, key)
     return [intake.write(config, run_id, started) for intake in intakes.values()]
 
@@ -69,8 +91,11 @@ def write_tables(
 class _Intake:
     """The rows of one source: scratch Parquet after cleaning, and counts of rows read."""
 
-    def __init__(self, folder: str, source: str, day: str, origin: str) -> None:
+    def __init__(
+        self, folder: str, source: str, day: str, origin: str, window: tuple[date, date], keep_duplicates: bool
+    ) -> None:
         self.folder, self.source, self.day, self.origin = folder, source, day, origin
+        self.window, self.keep_duplicates = window, keep_duplicates
         self.read_count = self.batch_count = 0
         self.scrubbed: Counter[str] = Counter()
         self.stamp = {"source": pl.lit(source), "day": pl.lit(parse_day(day)), "origin": pl.lit(origin)}
@@ -144,10 +169,14 @@ class _Intake:
         paths = [f"{self.folder}/buckets/bucket={bucket}/*.parquet" for bucket in buckets]
         for number, path in enumerate(paths or [f"{self.folder}/comments-*.parquet"]):  # no comment, no bucket
             comments = pl.read_parquet(path, storage_options=warehouse.STORE)
-            unique, copies = deduplicate(comments)
+            written = pl.coalesce(pl.col("created_at").dt.date(), pl.lit(parse_day(self.day)))
+            is_inside = written.is_between(*self.window)
+            outside = comments.filter(~is_inside).select(reason=pl.lit("outside_window"), row_key="row_key")
+            unique, copies = deduplicate(comments.filter(is_inside), keep_copies=self.keep_duplicates)
             refuse_circles(unique)
-            self._stage("unique", number, add_context(unique, articles))
-            self._stage("dropped", self.batch_count + number, _add_step("deduplicate", copies))
+            self._stage("unique", number, add_context(unique, articles, comments))
+            dropped = pl.concat([_add_step("clean", outside), _add_step("deduplicate", copies)])
+            self._stage("dropped", self.batch_count + number, dropped)
 
     def _write_comments(self, run_id: str) -> tuple[int, pl.DataFrame]:
         """Write the comments; return their count, and the comments that another origin of the day already has."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from pipeline import warehouse
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, Missing
 from pipeline.examples.recam import quality_control
 from pipeline.examples.recam.quality_control import Selection
 from pipeline.label import questionnaire, simulated
@@ -31,6 +31,8 @@ def select(subtask: str, day: str, count: int | None = None, run_id: str = "cli"
     """
     timer = runs.start()
     items = readers.read_all_items(subtask)
+    if not items.height:
+        raise Missing(f"cloze_items holds nothing of {subtask} to rate; make some: `undertone cloze build`")
     tasks = questionnaire.build_tasks(items.head(count) if count else items)
     tasks = tasks.join(items.select("item_id", "source", "thread_id"), on="item_id", how="inner")
     tasks = tasks.rename({"item_id": "comment_id"})

@@ -56,9 +56,10 @@ def test_a_page_becomes_exact_records() -> None:
         reply_count=1,
         created_at=datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC),
         user="surrogate-a",
+        is_hot=True,
         row_key="250000000001",
     )
-    ids = {"parent_id": root.comment_id, "root_id": root.comment_id, "comment_id": "250000000002"}
+    ids = {"parent_id": root.comment_id, "root_id": root.comment_id, "comment_id": "250000000002", "is_hot": False}
     reply = replace(root, **ids, row_key="250000000002", text="天线：谢谢夸奖", like_count=20, reply_count=0)
     assert bilibili.parse(body, URL).comments == [root, reply]
 
@@ -77,7 +78,7 @@ def test_a_third_level_reply_keeps_root_and_parent_apart() -> None:
 
 
 def test_pinned_and_hot() -> None:
-    """Pinned comments of all generations and `hots` come first and are marked; overlap is left to deduplication."""
+    """Pinned comments and `hots` come first and are marked, as is all of a list by heat; overlap is left (CSD-05)."""
     body = page(
         item(),
         top_replies=[item(rpid_str="11")],
@@ -85,8 +86,9 @@ def test_pinned_and_hot() -> None:
         hots=[item(rpid_str="13")],
         root=item(rpid_str="14"),
     )
-    comments = bilibili.parse(body, URL).comments
+    comments = bilibili.parse(body, LISTING).comments
     assert [c.comment_id for c in comments if c.is_hot] == ["11", "12", "14", "13"]
+    assert all(c.is_hot for c in bilibili.parse(body, URL).comments)
     assert [c.comment_id for c in comments[4:]] == ["250000000001"]
 
 

@@ -39,7 +39,7 @@ def page(*items: dict[str, Any], **cursor: Any) -> dict[str, Any]:
 
 
 def test_a_hot_list_becomes_exact_records() -> None:
-    """A root with its preview of replies gives both, ids as text, times in UTC, the replied-to root as parent."""
+    """A root with its preview of replies gives both, ids as text, times in UTC; the root alone is hot (CSD-05)."""
     reply = item(
         id=5100000000000011,
         text="回复<a href='/n/x'>@样例甲</a>:乐观了&amp;保守了",
@@ -56,9 +56,10 @@ def test_a_hot_list_becomes_exact_records() -> None:
         reply_count=2,
         created_at=datetime(2025, 11, 6, 2, 30, tzinfo=UTC),
         user="surrogate-a",
+        is_hot=True,
         row_key="5100000000000010",
     )
-    ids = {"comment_id": "5100000000000011", "parent_id": root.comment_id, "root_id": root.comment_id}
+    ids = {"comment_id": "5100000000000011", "parent_id": root.comment_id, "root_id": root.comment_id, "is_hot": False}
     child = replace(
         root,
         **ids,
@@ -72,6 +73,7 @@ def test_a_hot_list_becomes_exact_records() -> None:
     found = weibo.parse(page(item(comments=[reply])), HOT)
     assert found.comments == [root, child]
     assert (found.articles, found.skipped) == ([], [])
+    assert not weibo.parse(page(item()), SHOW).comments[0].is_hot
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def page(*items: Any, **paging: Any) -> dict[str, Any]:
 
 
 def test_a_page_becomes_exact_records() -> None:
-    """A root and its preview of replies: HTML to text with stickers kept, seconds, ids as text."""
+    """A root and its preview of replies: stickers kept, seconds, ids as text; listed by score it is hot (CSD-05)."""
     child = item(
         id="10900000002",
         content='吐司：等等我<a class="comment_sticker" href="https://example.invalid">[惊喜]</a>',
@@ -55,11 +55,13 @@ def test_a_page_becomes_exact_records() -> None:
         reply_count=1,
         created_at=datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC),
         user="surrogate-a",
+        is_hot=True,
         row_key="10900000001",
     )
     ids = {"comment_id": "10900000002", "row_key": "10900000002", "parent_id": "10900000001", "root_id": "10900000001"}
-    reply = replace(root, **ids, text="吐司：等等我[惊喜]", like_count=9, reply_count=0)
+    reply = replace(root, **ids, is_hot=False, text="吐司：等等我[惊喜]", like_count=9, reply_count=0)
     assert zhihu.parse(page(item(child_comments=[child])), URL).comments == [root, reply]
+    assert not zhihu.parse(page(item()), URL.replace("order_by=score", "order_by=ts")).comments[0].is_hot
 
 
 @pytest.mark.parametrize(

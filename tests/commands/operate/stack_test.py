@@ -99,7 +99,9 @@ def test_demo_then_backfill_then_down(
     running = stack.state()
     assert running is not None
     assert demo.up() == running
-    assert secret not in capsys.readouterr().out
+    output = capsys.readouterr().out
+    assert secret not in output
+    assert f"password in {stack.airflow_home() / 'passwords.json'}" in output
     assert stack.airflow_home().joinpath("passwords.json").stat().st_mode & 0o077 == 0
     port = int(running["url"].rpartition(":")[2])
     listening = []

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from pipeline import sample, warehouse
-from pipeline.errors import Missing
+from pipeline.errors import BadInput, Missing
 from pipeline.tables import empty
 from pipeline.tasks.commenting import corpus, generated, overlap
 from pipeline.tasks.commenting.corpus import Rules
@@ -47,6 +47,24 @@ def test_any_number_of_shards_gives_the_same(sample_corpus: Path) -> None:
     assert len(parts) == 26
     corpus.publish([corpus.stage_words(part) for part in parts], DAY, Rules(share=0.25))
     assert all(frame.equals(other) for frame, other in zip(before, read_corpus(), strict=True))
+
+
+def test_a_window_of_days(sample_corpus: Path) -> None:
+    """Articles whose earliest comment, or collection, is outside of the window are left out as such (AAC-02)."""
+    with pytest.raises(BadInput, match="the last day, 2017-04-01, is before the first, 2017-08-31"):
+        corpus.parse_rules({"first_day": "2017-08-31", "last_day": "2017-04-01"})
+    days = warehouse.scan("comments").group_by("thread_id").agg(
+        pl.coalesce(pl.col("created_at").dt.date(), "day").min().alias("first")
+    ).collect()  # fmt: skip
+    last = str(days["first"].sort()[12])
+    counts = corpus.build(DAY, corpus.parse_rules({"last_day": last, "share": 0.25}))
+    outside = set(days.filter(pl.col("first") > pl.lit(last).str.to_date())["thread_id"])
+    rows = table("threads")
+    assert set(rows.filter(pl.col("reason").str.contains("outside_window"))["thread_id"]) == outside
+    assert sum(counts.values()) == rows.height == 26
+    assert "outside_window" in corpus.build(
+        DAY, corpus.parse_rules({"first_day": "2017-04-01", "last_day": "2017-08-31"})
+    )
 
 
 def test_dropped_articles_are_recorded(sample_corpus: Path) -> None:

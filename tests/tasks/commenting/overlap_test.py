@@ -10,6 +10,7 @@ from pipeline import sample, warehouse
 from pipeline.errors import BadInput
 from pipeline.metrics.overlap import scoring
 from pipeline.tasks.commenting import overlap
+from pipeline.tasks.commenting.overlap import Files
 
 DAY = sample.DAY
 CANDIDATES = "the bus is late\n我喜欢这座桥\n\n"
@@ -26,11 +27,11 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 def test_files_are_measured_line_by_line(files: tuple[Path, Path], tmp_path: Path) -> None:
     """BLEU-1 by hand: all 10 units match, and 14 are in the closest references; a match is worth its weight."""
-    plain = overlap.measure_files(*files, names=["bleu_1"], tokenize="chars")
+    plain = overlap.measure_files(Files(*files, tokenize="chars"), ["bleu_1"])
     assert plain["score"].item() == pytest.approx(10 / 10 * math.exp(1 - 14 / 10))
     path = tmp_path / "w.jsonl"
     path.write_text("[0.5, 0.25]\n[1]\n[1]\n", encoding="utf-8")
-    weighted = overlap.measure_files(*files, path, names=["bleu_1"], tokenize="chars")
+    weighted = overlap.measure_files(Files(*files, path, tokenize="chars"), ["bleu_1"])
     assert weighted["score"].item() == pytest.approx(8 / 10 * math.exp(1 - 14 / 10))
     assert weighted["signature"].item().startswith("bleu_1|")
     assert weighted["signature"].item().endswith("|weights:file|tokenizer:chars")
@@ -40,7 +41,7 @@ def test_weights_of_one_change_nothing(files: tuple[Path, Path], tmp_path: Path)
     """With all weights one every metric is what it is without weights (AAC-19)."""
     path, names = tmp_path / "w.jsonl", [*overlap.NAMES, "cider_d"]
     path.write_text("[1, 1]\n[1.0]\n[1]\n", encoding="utf-8")
-    plain, weighted = (overlap.measure_files(*files, ones, names)["score"].to_list() for ones in (None, path))
+    plain, weighted = (overlap.measure_files(Files(*files, ones), names)["score"].to_list() for ones in (None, path))
     assert weighted == plain
 
 
@@ -61,17 +62,21 @@ def test_bad_files_are_refused(files: tuple[Path, Path], tmp_path: Path, name: s
     """What does not fit is named by file and line."""
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(BadInput, match=message):
-        overlap.measure_files(*files, tmp_path / "w.jsonl" if name == "w.jsonl" else None)
+        overlap.measure_files(Files(*files, tmp_path / "w.jsonl" if name == "w.jsonl" else None))
 
 
 def test_unknown_names_are_refused(files: tuple[Path, Path]) -> None:
     """Metrics and tokenizers are named where there is no such."""
     with pytest.raises(BadInput, match="no metric 'blue'; there are bleu_1"):
-        overlap.measure_files(*files, names=["blue"])
+        overlap.measure_files(Files(*files), ["blue"])
+    with pytest.raises(BadInput, match=r"options of metrics: .* unexpected keyword argument 'smooth'"):
+        overlap.measure_files(Files(*files), ["bleu_1"], {"bleu_1": {"smooth": "exp"}})
+    with pytest.raises(BadInput, match="options of metrics: smoothing should be one of"):
+        overlap.measure_files(Files(*files), ["bleu_1"], {"bleu_1": {"smoothing": "some"}})
     with pytest.raises(BadInput, match="metrics should be named once"):
-        overlap.measure_files(*files, names=["bleu_1", "bleu_1"])
+        overlap.measure_files(Files(*files), ["bleu_1", "bleu_1"])
     with pytest.raises(BadInput, match="no tokenizer 'spacy'; there are jieba, chars, none"):
-        overlap.measure_files(*files, tokenize="spacy")
+        overlap.measure_files(Files(*files, tokenize="spacy"))
 
 
 def test_generated_comments_are_measured_plain_and_weighted(graded: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
+from pipeline.papers.commenting import EXAMPLES
 from pipeline.tasks.commenting import grades, scorer
 
 DAY = sample.DAY
@@ -45,6 +46,25 @@ def test_a_file_becomes_a_scorer(graded: Path, tmp_path: Path) -> None:
     assert scores["signature"].str.starts_with("quality|model:").all()
     repeated = scorer.evaluate(rows, "quality", str(tmp_path / "scorer"))
     assert repeated.sort("metric").equals(evaluations.sort("metric"))
+
+
+def test_the_papers_graded_examples(tmp_path: Path) -> None:
+    """A file in the shape of tables 8 and 9, 26 comments an article with the printed grades, is read whole (AAC-32).
+
+    The words are ours: the paper's are not in this repository.
+    """
+    words = ("还是坐地铁吧", "希望早点通车", "老人坐车怎么办", "支持", "票价也该说说", "堵了三年终于修好了")
+    lines = ["text,grade,article_id,title,content,split"]
+    for name, printed in EXAMPLES.items():
+        texts = [f"{words[n % 6]}，第{n}条" for n in range(len(printed))]
+        lines += [f"{text},{grade},{name},新桥通车,桥长三公里,test" for text, grade in zip(texts, printed, strict=True)]
+    path = tmp_path / "examples.csv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    rows = scorer.read(path, "quality")
+    assert rows.group_by("article_id", maintain_order=True).agg("target").rows() == [
+        (name, [float(grade) for grade in printed]) for name, printed in EXAMPLES.items()
+    ]
+    assert rows.row(25) == ("希望早点通车，第25条", "新桥通车", "桥长三公里", "table_8", "test", 3.0)
 
 
 def test_upvotes_are_another_target(graded: Path, tmp_path: Path) -> None:

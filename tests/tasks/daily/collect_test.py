@@ -11,6 +11,7 @@ from pipeline import sample, warehouse
 from pipeline.collect import fetch
 from pipeline.collect.sites import netease
 from pipeline.errors import BadInput, Refused
+from pipeline.papers.commenting import WINDOW as PAPER_WINDOW
 from pipeline.tasks.daily import collect
 from tests.support.servers.site import Answer, Site
 
@@ -111,6 +112,27 @@ def test_bad_rows_are_dropped_where_asked(tables: Path, tmp_path: Path, caplog: 
     assert "my number 138" not in caplog.text
     with pytest.raises(BadInput, match="no file to import"):
         collect.run("mine", DAY, path=str(tmp_path / "export" / ".."))
+
+
+def test_a_window_of_days(tables: Path, tmp_path: Path) -> None:
+    """Comments written from the first day to the last stay, undated ones by the day of the run (AAC-02).
+
+    An answer still has the words of an earlier comment as its context; a copy of one is no copy.
+    """
+    path = tmp_path / "a.csv"
+    times = ["2017-03-31T23:59:59Z", "2017-04-01T00:00:00Z", "2017-08-31T23:59:59Z", "2017-09-01T00:00:00Z", ""]
+    rows = [f"comment {n % 4},c{n},{'c0' if n == 1 else ''},{time}" for n, time in enumerate([*times, times[1]])]
+    path.write_text("\n".join(["text,comment_id,parent_id,created_at", *rows, f"comment 0,c6,,{times[2]}"]))
+    window = {"first_day": PAPER_WINDOW[0], "last_day": PAPER_WINDOW[1]}
+    collected = {day: collect.run("mine", day, path=str(path), selection=window)[0] for day in (DAY, "2017-05-01")}
+    assert collected[DAY]["reasons"] == {"clean": {"outside_window": 3}}
+    assert collected["2017-05-01"]["reasons"] == {"clean": {"outside_window": 2}, "deduplicate": {"exact_duplicate": 1}}
+    comments = warehouse.scan("comments").sort("day", "comment_id").collect()
+    assert comments["comment_id"].to_list() == ["c1", "c2", "c4", "c5", "c1", "c2", "c5", "c6"]
+    assert comments["context"][0] == comments["context"][4] == "comment 0"
+    assert warehouse.scan("runs").filter(pl.col("config").str.contains("2017-08-31")).collect().height == 2
+    with pytest.raises(BadInput, match="the last day, 2017-04-01, is before the first, 2017-08-31"):
+        collect.run("mine", DAY, path=str(path), selection={"first_day": "2017-08-31", "last_day": "2017-04-01"})
 
 
 def test_a_circle_of_answers_is_refused(tables: Path, tmp_path: Path) -> None:

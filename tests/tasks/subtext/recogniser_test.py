@@ -95,6 +95,35 @@ def test_a_file_becomes_a_folder(labelled_file: Path, tmp_path: Path) -> None:
     assert other_data["split"].unique().to_list() == ["test"]
 
 
+def test_the_context_alone_decides(tmp_path: Path) -> None:
+    """f(s) = f(c + s): where the same words occur in both kinds of context, held-out ones are recognised (CSD-02).
+
+    Without the context, as for a reader of the text alone, half of them can be right.
+    """
+    contexts = {
+        "1": ("他又迟到了", "等了他一小时", "人到现在没来"),
+        "0": ("他提前到了", "八点整门就开了", "他第一个到场"),
+    }
+    words = ("真准时", "时间观念真强", "效率真高", "可真会安排", "说到做到", "佩服佩服", "学习了", "值得表扬")
+    splits = ("train", "train", "train", "validation", "test")
+    rows = [
+        {"text": f"{text}{'啊呢哦吧'[n:n + 1]}", "context": f"{context}，第{n}天", "label": label,
+         "split": splits[(n + m) % 5]}
+        for m, text in enumerate(words) for n in range(5) for label, texts in contexts.items() for context in texts
+    ]  # fmt: skip
+    path = tmp_path / "own.jsonl"
+    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
+    changes = {"epochs": 30, "members": 1, "hidden": 32, "ngrams": 1}
+    numbers = recogniser.train_file(recogniser.read(path), tmp_path / "m", changes=changes)
+    final = dict(numbers.filter(epoch=0, split="test").select("metric", "value").iter_rows())
+    assert final["macro_f1"] > 0.9
+    assert final["macro_f1_without_context"] < 0.6
+    held_out = pl.DataFrame([row for row in rows if row["split"] == "test"])
+    scored = recogniser.score_frame(held_out, str(tmp_path / "m"))
+    is_right = (scored["subtext"] > 0.5) == (held_out["label"] == "1")
+    assert is_right.mean() == pytest.approx(final["accuracy"])
+
+
 def test_made_up_labels_make_no_model_in_force(published: None) -> None:
     """What simulated raters labelled is learnt from only where it is named, and scores no day by itself."""
     tasks = [{"project": "csd", "task_id": digest(n, 32), "row_id": digest(n, 16)} for n in range(24)]

@@ -1,0 +1,138 @@
+"""The command blocks of README and docs/ run as they stand, in one scratch home (facts of files are made up here).
+
+What needs a server, a GPU, people, published data or minutes of training is in NOT_RUN, with the reason; a test that
+runs such a command on something small is named behind it.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import pipeline
+from pipeline import sample
+from tests.commands.conftest import Run
+from tests.docs_test import PAGES, ROOT, list_commands
+
+DAY = sample.DAY
+PEOPLE, DATA, TRAINING = "people fill in sheets first", "published data", "minutes of training, or what it makes"
+CLOZE, COMMENTING, COMPRESSION, GRADES, FORGET = (
+    f"tests/commands/{name}_test.py"
+    for name in ("recam/cloze", "commenting", "ndd/compression", "ndd/grades", "operate/forget")
+)
+ABSTRACTNESS, COUNTS, LABELS = (
+    f"tests/commands/{name}_test.py" for name in ("recam/abstractness", "ndd/distance", "label")
+)
+NOT_RUN = {  # the beginning of a command -> why, and the test that runs it
+    **dict.fromkeys(("cloze build", "cloze stats", "cloze page", "cloze rate", "cloze export"), (TRAINING, CLOZE)),
+    **dict.fromkeys(("train reader", "evaluate reader", "train masked-lm"), (TRAINING, CLOZE)),
+    **dict.fromkeys(("train abstractness", "score abstractness"), (TRAINING, ABSTRACTNESS)),
+    **dict.fromkeys(
+        ("train commenter", "commenting comment", "train quality", "score quality"), (TRAINING, COMMENTING)
+    ),
+    **dict.fromkeys(("evaluate compression", "ndd measure"), (DATA, COMPRESSION)),
+    **dict.fromkeys(("ndd test", "train count-lm"), (DATA, COUNTS)),
+    **dict.fromkeys(("ndd rate", "ndd ratings", "ndd page"), (PEOPLE, GRADES)),
+    **dict.fromkeys(("train impscore", "evaluate impscore"), (TRAINING, "tests/commands/models_test.py")),
+    **dict.fromkeys(
+        ("train subtext", "score subtext", "evaluate subtext"), (TRAINING, "tests/commands/subtext_test.py")
+    ),
+    **dict.fromkeys(("recover", "evaluate recovery", "train recovery"), (TRAINING, "tests/commands/recovery_test.py")),
+    "study": (TRAINING, "tests/commands/studies_test.py"),
+    **dict.fromkeys(("label import", "label adjudicate", "label release", "label withdraw"), (PEOPLE, LABELS)),
+    "label page": (PEOPLE, LABELS),
+    "label collect": ("a running Label Studio", "tests/label/label_studio_live_test.py"),
+    "cloze ratings": (PEOPLE, CLOZE),
+    "commenting ratings": (PEOPLE, COMMENTING),
+    "pairs import": (DATA, "tests/examples/sources/sources_test.py"),
+    "forget --origin": ("it asks before it erases", FORGET),
+}
+ALONE = [  # as they stand; with more words they are run
+    ["forget", "--user-id", "4711", "--source", "weibo"],  # asks before it erases
+    ["commenting", "correlate"],  # people have to grade generated comments first
+]
+GROUP = {"group": "noise", "sentences": ["Be quiet.", "It is rather late.", "Some of us have an alarm set for five."]}
+PASSAGE = "The bridge over the Tarn opened on Tuesday. It is three miles long."
+BRIDGE = {"id": "1", "document": PASSAGE, "summary": "A bridge opened."}
+ITEM = {"article": PASSAGE, "question": "A @placeholder opened .", "label": 0}
+ITEM |= {f"option_{n}": word for n, word in enumerate(("bridge", "hope", "idea", "tour", "bank"))}
+
+
+def write_files(folder: Path) -> None:
+    """Write the files that the pages name."""
+    reviews = [
+        "The soup was cold and the waiter was rude.",
+        "We came back.",
+        "The menu is long.",
+        "Delivery took two hours.",
+    ]
+    rows = {
+        "reviews.csv": ["id,body", *(f"{n},{text}" for n, text in enumerate(reviews, 1))],
+        "comments.csv": ["body,likes,topic,user", *(f"{text},{n},t{n},4711" for n, text in enumerate(reviews))],
+        "articles.csv": ["body", "The old shop which nobody liked is shut."],
+        "c.txt": ["so late", "so early"],
+        "r.jsonl": ['["so late again", "fine"]', '["so late again", "fine"]'],
+        "w.jsonl": ["[0.8, 0.4]", "[1, 0]"],
+        "scores.csv": ["human,article_id,meteor", *(f"{n % 5},{n // 3},{n / 40}" for n in range(36))],
+        "archive.jsonl": sample.THREADS.read_text(encoding="utf-8").splitlines(),
+        "grades.csv": ["thread_id,comment_id,grade", "archive.jsonl-1,archive.jsonl-1.1,4"],
+        "xsum.jsonl": [json.dumps(BRIDGE)],
+        "Task_1_dev.jsonl": [json.dumps(ITEM)],
+        "pairs.csv": ["implicit,explicit", *(f"It is {n} o'clock.,Go home {n} times." for n in range(40))],
+        "g.jsonl": [json.dumps(GROUP)],
+        "ratings.jsonl": [json.dumps({"rater": who, "group": "noise", "ranks": [1, 2, 3]}) for who in ("anna", "ben")],
+        "labels.csv": ["task_id,rater_id,field,value",
+                       *(f"{n},{rater},subtext,{n % 2}" for n in range(9) for rater in ("anna", "ben", "chen"))],
+        "requests.csv": ["user_id,comment_id,thread_id,source", ",,t3,forum"],
+        "one.txt": ["The council voted on Tuesday to close the old library on Fenn Street, which opened in 1931."],
+        "own.csv": ["text,prompt", "Nice hat.,explicit_en", "It is late.,explicit_en"],
+    }  # fmt: skip
+    for name, lines in rows.items():
+        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "parsed.conllu").write_bytes(sample.TREES.read_bytes())
+
+
+IMPORT = ("import", "comments.csv", "--day", DAY, "--source", "forum", "--map", "text=body,thread_id=topic,user=user")
+FIRST = {  # what earlier pages have done already
+    "implicitness.md": [("pairs", "replay"), ("pairs", "import", "mine", "own.csv", "--own")],
+    "distance.md": [IMPORT],
+    "operations.md": [IMPORT, ("tokenize", "--day", DAY)],
+    "privacy.md": [IMPORT],
+    "subtext.md": [("collect", "--path", "sample", "--day", DAY)],
+    "tables.md": [IMPORT],
+}
+
+
+def find_reason(words: list[str]) -> str | None:
+    """Find the entry of NOT_RUN that a command begins with."""
+    return next((name for name in NOT_RUN if f"{' '.join(words)} ".startswith(f"{name} ")), None)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_blocks_run(page: Path, run: Run, tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each command of a page ends well, in the page's order; what the page prints of it is what it prints."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("UNDERTONE_USER_KEY", "k" * 32)
+    write_files(tmp_path)
+    for words in FIRST.get(page.name, ()):
+        assert (result := run(*words)).code == 0, (words, result.err)
+    text, output = page.read_text(encoding="utf-8"), ""
+    for words in [[DAY if word == "$day" else word for word in words] for words in list_commands(text)]:
+        if find_reason(words) is None and words not in ALONE:
+            result = run(*words)
+            assert result.code == (1 if words == ["health"] else 0), (words, result.err)
+            output += result.out + result.err
+    for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
+        for line in (line for line in block.splitlines() if not line.startswith("$")):
+            assert line.rstrip("…").split("|encoder")[0] in output
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(block, {"pipeline": pipeline})  # noqa: S102 - the page's own lines
+
+
+def test_what_is_not_run_is_shown_and_tested() -> None:
+    """Each entry of NOT_RUN is in a page, and the test behind its reason is there."""
+    shown = [words for page in PAGES for words in list_commands(page.read_text(encoding="utf-8"))]
+    assert {reason for words in shown if (reason := find_reason(words))} == set(NOT_RUN)
+    assert [words for words in ALONE if words not in shown] == []
+    assert [test for _, test in NOT_RUN.values() if not (ROOT / test).is_file()] == []
