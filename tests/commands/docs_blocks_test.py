@@ -44,12 +44,14 @@ NOT_RUN = {  # the beginning of a command -> why, and the test that runs it
     "label page": (PEOPLE, LABELS),
     "label collect": ("a running Label Studio", "tests/label/label_studio_live_test.py"),
     "cloze ratings": (PEOPLE, CLOZE),
+    **dict.fromkeys(("groups rate", "groups ratings"), (PEOPLE, "tests/commands/measures_test.py")),
     "commenting ratings": (PEOPLE, COMMENTING),
     "pairs import": (DATA, "tests/examples/sources/sources_test.py"),
     "forget --origin": ("it asks before it erases", FORGET),
 }
 ALONE = [  # as they stand; with more words they are run
     ["forget", "--user-id", "4711", "--source", "weibo"],  # asks before it erases
+    ["groups", "agree"],  # people have to rank groups first
     ["commenting", "correlate"],  # people have to grade generated comments first
 ]
 GROUP = {"group": "noise", "sentences": ["Be quiet.", "It is rather late.", "Some of us have an alarm set for five."]}
@@ -82,7 +84,7 @@ def write_files(folder: Path) -> None:
         "pairs.csv": ["implicit,explicit", *(f"It is {n} o'clock.,Go home {n} times." for n in range(40))],
         "g.jsonl": [json.dumps(GROUP)],
         "ratings.jsonl": [json.dumps({"rater": who, "group": "noise", "ranks": [1, 2, 3]}) for who in ("anna", "ben")],
-        "labels.csv": ["task_id,rater_id,field,value",
+        "ratings.csv": ["item,rater_id,field,value",
                        *(f"{n},{rater},subtext,{n % 2}" for n in range(9) for rater in ("anna", "ben", "chen"))],
         "requests.csv": ["user_id,comment_id,thread_id,source", ",,t3,forum"],
         "one.txt": ["The council voted on Tuesday to close the old library on Fenn Street, which opened in 1931."],
