@@ -75,6 +75,10 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
             "quality": "quality:train", "count-lm": "ndd.distance:train_count_lm",
             "recovery": "recovery:train",
         }),
+        "models": Family("The models of the tables: list, show, promote, roll back.", {
+            "list": "models:list_", "show": "models:show_model", "promote": "models:promote",
+            "rollback": "models:rollback",
+        }),
         "evaluate": Family("Evaluate models on labelled data.", {
             "impscore": "models:evaluate_impscore", "subtext": "subtext:evaluate", "reader": "recam.readers:evaluate",
             "quality": "quality:evaluate", "compression": "ndd.compression:evaluate",

@@ -174,3 +174,15 @@ def test_models_that_are_not_there(run: Run, pairs_file: Path, tmp_path: Path, r
     done = run("evaluate", "impscore", "--pairs", pairs_file, "--model", where)
     assert done.code == code
     assert str(where)[:20] in done.err
+
+
+def test_a_bad_model_is_not_promoted(run: Run, tables: Path) -> None:
+    """Audit C3: worse than words and the shipped model on the same held-out rows, it ends with 1, and says why."""
+    bad = ("train", "impscore", "--sample", "--epochs", 1, "--set", "learning_rate=1e6", "--day", "2026-11-19")
+    done = run(*bad)
+    assert (done.code, in_force.choose_model().is_shipped) == (1, True)
+    assert "is not promoted: worse than words in implicitness_accuracy, model in force" in done.err
+    model_id = done.out.splitlines()[-1]
+    promotion = json.loads(run("models", "show", model_id[:12], "--json").out)["promotion"]
+    assert {row["rival"] for row in promotion["comparisons"] if row["high"] < 0} >= {"words", "model in force"}
+    assert run("models", "list").out.split()[-7:] == ["impscore", "2026-11-19", "implicitness_accuracy"]

@@ -114,16 +114,18 @@ def test_a_failed_rename_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("has_folder", [False, True])
 def test_write_to_a_folder(tmp_path: Path, has_folder: bool) -> None:
-    """A model is written to a folder that is absent, empty or a model, which it replaces, with the same id."""
+    """A model is written to a folder that is absent or empty; by force alone it replaces another model."""
     out = tmp_path / "deep" / "model"
     if has_folder:
         out.mkdir(parents=True)
     for value in (1.0, 2.0):
-        model_id = registry.write(out, tensors(value), CONFIG)
+        model_id = registry.write(out, tensors(value), CONFIG, force=value > 1)
         assert registry.read(out).model_id == model_id
         assert registry.read(out).tensors()["one"][0, 0] == value
         assert sorted(p.name for p in out.iterdir()) == ["config.json", "model.safetensors"]
     assert [p.name for p in out.parent.iterdir()] == ["model"]
+    with pytest.raises(BadInput, match="there is a model already; choose another folder, or replace it by --force"):
+        registry.write(out, tensors(3.0), CONFIG)
     assert model_id == registry.add(tmp_path / "registry", tensors(2.0), CONFIG)
 
 

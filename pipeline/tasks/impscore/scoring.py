@@ -11,6 +11,8 @@ from pipeline import settings
 from pipeline.errors import Retry
 from pipeline.score import signature
 from pipeline.tasks.impscore import in_force
+from pipeline.tasks.record import model_registry
+from pipeline.tasks.record.model_registry import Choice
 from pipeline.text.language import detect_language
 
 if TYPE_CHECKING:
@@ -35,12 +37,14 @@ class LoadedModel(NamedTuple):
 
 
 def load_heads(ref: str | None) -> LoadedModel:
-    """Load the heads of a model, or get them from the two loaded last."""
-    return _load_heads(ref, in_force.load_model(ref).model_id, settings.precision(), settings.threads())
+    """Load the heads of the model that answers, or get them from the two loaded last."""
+    choice = in_force.choose_model(ref)
+    model_registry.log_answer(choice)
+    return _load_heads(choice, settings.precision(), settings.threads())
 
 
 @lru_cache(maxsize=2)
-def _load_heads(ref: str | None, model_id: str, precision: str, threads: int) -> LoadedModel:
+def _load_heads(choice: Choice, precision: str, threads: int) -> LoadedModel:
     from pipeline.models import encoder as encoders
     from pipeline.score import implicitness
 
@@ -49,9 +53,9 @@ def _load_heads(ref: str | None, model_id: str, precision: str, threads: int) ->
         pinned = f"{name}@{revision}" if len(revision) == 40 and not Path(name).exists() else name  # a hub commit
         return encoders.load(pinned, precision, threads, pooling=config["recipe"].get("pooling", "model"))
 
-    model = in_force.load_model(ref)
-    if model.model_id != model_id:
-        raise Retry(f"{ref}: the model was replaced while it was read")
+    model = choice.load()
+    if model.model_id != choice.model_id:
+        raise Retry(f"{choice.folder}: the model was replaced while it was read")
     return LoadedModel(model.model_id, model.build(implicitness.load_heads, load_encoder))
 
 

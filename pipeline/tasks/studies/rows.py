@@ -97,7 +97,8 @@ def stage_data_set(source: str, day: str, model: str | None = None, on_progress:
     (IMP-41), of 2,000 random distinct pairs or all pairs if there are fewer.
     """
     started, rows = runs.start(), _load_sentences(source)
-    model_id = in_force.load_model(model).model_id
+    model_id = in_force.load_model(model, day).model_id
+    model = model or model_id
     scored = scoring.add_scores(rows, "text", model, on_progress)
     study_rows = []
     for subset, part in ((source, scored), (f"{source}:implicit", scored.filter(pl.col("label") == "implicit"))):
@@ -138,6 +139,8 @@ def stage_detection(
     Sentences labelled implicit or explicit are the problematic ones (section 7.2).
     """
     started, rows = runs.start(), _load_problematic(source, limit)
+    model_id = in_force.load_model(model, day).model_id
+    model = model or model_id
     scored = scoring.add_scores(rows, "text", model, options.on_progress)
     verdicts = pl.Series(asking.ask_verdicts(source, rows["text"].to_list(), options), dtype=pl.String)
     is_detected = verdicts.replace_strict({"yes": True, "no": False}, default=None, return_dtype=pl.Boolean)
@@ -146,7 +149,7 @@ def stage_detection(
         raise Refused(f"no answer about any sentence of {source}")
     if verdicts.null_count():
         left_out.record_rows("study detection", {"no_answer": verdicts.null_count()}, source)
-    columns: dict[str, Any] = {"model_id": in_force.load_model(model).model_id}
+    columns: dict[str, Any] = {"model_id": model_id}
     columns["setting"] = {"by": options.model, "source": source}
     study_rows = []
     for part in measure_by_bin(answered).to_dicts():
