@@ -151,12 +151,15 @@ def test_a_model_folder_with_another_file_is_not_overwritten(tmp_path: Path) -> 
     """A model's folder with another file, such as notes, is refused by `write` and `check_writable`."""
     out = tmp_path / "model"
     registry.write(out, tensors(), CONFIG)
-    registry.check_writable(out)
+    registry.check_writable(out, force=True)
     registry.check_writable(tmp_path / "absent")
     (out / "notes.txt").write_text("of last year")
-    for refuse in (lambda: registry.check_writable(out), lambda: registry.write(out, tensors(2.0), CONFIG)):
+    for refuse in (
+        registry.check_writable,
+        lambda path, force: registry.write(path, tensors(2.0), CONFIG, force=force),
+    ):
         with pytest.raises(BadInput, match="exists and is not a model of Undertone; choose another folder"):
-            refuse()
+            refuse(out, force=True)
     assert (out / "notes.txt").read_text() == "of last year"
     assert registry.read(out).tensors()["one"][0, 0] == 1.0
 
