@@ -96,8 +96,8 @@ def train_all(bert: Path) -> dict[str, str]:
         "superseded counts": _superseded(),
         "adapted": masked_lm.adapt(DAY, start=str(bert)).partition("=")[2],
         "subtext": recogniser.train(DAY, changes=SUBTEXT, promote=True),
-        "quality": scorer.train(DAY, "quality", changes={"has_embedding": False, "buckets": 512}, promote=True),
-        "upvotes": scorer.train(DAY, "upvotes", changes={"buckets": 512}, promote=True),
+        "quality": scorer.train(DAY, "quality", changes={"has_embedding": False, "buckets": 512}),
+        "upvotes": scorer.train(DAY, "upvotes", changes={"buckets": 512}),
         "retrieval": commenters.train(DAY, "ir_tc", changes=RETRIEVAL),
         "commenter": commenters.train(DAY, "att", changes=WRITER),
         "reader": readers.train(DAY, "imperceptibility", changes=READER, promote=True),
@@ -127,7 +127,7 @@ def _superseded() -> str:
         evaluations=model_registry.complete_evaluations(pl.DataFrame([row])),
         texts=masked_lm.load_corpus("en", DAY),
         summary={},
-        is_promoted=False,
+        doubt="older",
     )
     return model_registry.register(trained, DAY, "test")
 
