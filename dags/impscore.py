@@ -6,7 +6,8 @@ UNDERTONE_LLM_KEY). It writes `sentences`, `completions`, `pairs`, `models` and 
 
 Each answer is paid for once, even if a task is killed. The same pairs and hyperparameters give the same model id. The
 DAG `score` uses the newest model that was promoted for the scored day or an earlier day. Until such a model exists, it
-uses the model that ships with Undertone.
+uses the model that ships with Undertone. A model that is worse than the one in force, or than a surface baseline, is
+not promoted; the log of `train` has the comparison.
 
 **Triage.**
 

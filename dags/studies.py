@@ -85,11 +85,9 @@ def studies() -> None:
 
     @task(queue="gpu", pool="gpu", map_index_template="{{ source }}")
     def describe(source: str, day: str, params: Any = None) -> dict[str, Any]:
-        from pipeline.tasks.impscore import in_force
         from pipeline.tasks.studies import rows
 
-        model_id = params["model_id"] or in_force.find_model_id(day)
-        return {"study": "data_sets", **rows.stage_data_set(source, day, model_id)}
+        return {"study": "data_sets", **rows.stage_data_set(source, day, params["model_id"])}
 
     @task
     def detectors(params: Any = None) -> list[str]:
@@ -110,12 +108,10 @@ def studies() -> None:
     @task(queue="gpu", pool="gpu", map_index_template="{{ source }}")
     def detected(source: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
         from pipeline.tasks import asking
-        from pipeline.tasks.impscore import in_force
         from pipeline.tasks.studies import rows
 
         options = asking.Options(params["ask"], mode="cache-only", run_id=run_id)
-        model_id = params["model_id"] or in_force.find_model_id(day)
-        return {"study": "detection", **rows.stage_detection(source, day, options, model_id, params["limit"])}
+        return {"study": "detection", **rows.stage_detection(source, day, options, params["model_id"], params["limit"])}
 
     @task(trigger_rule=TriggerRule.NONE_FAILED)
     def publish(trainings: Any, descriptions: Any, detections: Any, day: str, run_id: Any = None) -> int:

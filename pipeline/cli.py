@@ -77,12 +77,15 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
             "quality": "quality:train", "count-lm": "ndd.distance:train_count_lm",
             "recovery": "recovery:train",
         }),
+        "models": Family("The models of the tables: list, show, promote, roll back, import.", {
+            "list": "models:list_", "show": "models:show_model", "promote": "models:promote",
+            "rollback": "models:rollback", "import": "models:import_model",
+        }),
         "evaluate": Family("Evaluate models on labelled data.", {
             "impscore": "models:evaluate_impscore", "subtext": "subtext:evaluate", "reader": "recam.readers:evaluate",
             "quality": "quality:evaluate", "compression": "ndd.compression:evaluate",
             "recovery": "recovery:evaluate",
         }),
-        "models": Family("Trained models.", {"import": "models:import_model"}),
         "study": Family("Studies of a model and of data sets, as in ImpScore's sections 5.3 and 7.", {
             "ablation": "studies:ablation", "sensitivity": "studies:sensitivity", "data-sets": "studies:data_sets",
             "detection": "studies:detection", "page": "studies:page",

@@ -6,12 +6,41 @@ slice; words of a comment or an id of a person never are.
 """
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pipeline import settings
 
 if TYPE_CHECKING:
     from structlog.typing import Processor
+
+
+ANSWERS = logging.getLogger("pipeline.answers")
+_ANSWERED: set[str] = set()
+
+
+def log_answer(key: str, text: str) -> None:
+    """Log which model answers and why, once for each key; commands always print it."""
+    if key not in _ANSWERED:
+        _ANSWERED.add(key)
+        ANSWERS.info("%s", text)
+
+
+@contextmanager
+def hide_answers() -> Iterator[None]:
+    """Log no line of `log_answer`: models are compared."""
+    ANSWERS.disabled = True
+    try:
+        yield
+    finally:
+        ANSWERS.disabled = False
+
+
+def show_answers() -> None:
+    """Show the lines of `log_answer`, from the first one."""
+    _ANSWERED.clear()
+    ANSWERS.setLevel(logging.INFO)
 
 
 def log_event(log: logging.Logger, text: str, **fields: Any) -> None:

@@ -2,17 +2,17 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import polars as pl
 import typer
 
 from pipeline import warehouse
 from pipeline.commands.label import Raters, RatingTool, Tool
-from pipeline.commands.models import changes_of
+from pipeline.commands.models import changes_of, end_training
 from pipeline.commands.pairs import table_writer
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
+from pipeline.commands.terminal.options import Day, Force, Json, Promote, show, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
 from pipeline.tasks.record.retry import retry
@@ -299,6 +299,8 @@ def train(
         str | None, typer.Option("--from", help="Encoder-decoder to fit instead: folder or NAME@COMMIT; with --data.")
     ] = None,
     changes: Changes = None,
+    promote: Promote = False,
+    force: Force = False,
     day: Day = "",
     as_json: Json = False,
 ) -> None:
@@ -321,15 +323,18 @@ def train(
             history = (
                 commenters.fit_pretrained(examples, out, start, numbers)
                 if start
-                else commenters.train_file(system, examples, out, numbers)
+                else commenters.train_file(system, examples, out, numbers, force=force)
             )
         else:
             warehouse.create()
-            model = retry(partial(commenters.train, day or today(), system, changes=numbers, run_id=this_run()))
+            options: dict[str, Any] = {"changes": numbers, "promote": promote, "run_id": this_run()}
+            model = retry(partial(commenters.train, day or today(), system, **options))
             history = read_evaluations(model, day or today()).sort("epoch")
     names = ("epoch", "metric", "split", "value", "train_loss", "validation_loss")
     tell(history.select(name for name in names if name in history.columns), {"model": model}, as_json)
     console.say(f"model {model}")
+    if not data:
+        end_training(model)
 
 
 def read_evaluations(model_id: str, day: str) -> pl.DataFrame:

@@ -44,8 +44,9 @@ def score_implicitness(
             raise BadInput("--model, --out and --text-column are for a file; a day is scored by the model in force")
         _score_day(day or today())
         return
-    from pipeline.tasks.impscore import scoring
+    from pipeline.tasks.impscore import in_force, scoring
 
+    model = model or in_force.load_model().model_id  # one for the whole file
     blank_count = 0
 
     def score_chunks() -> Iterator[pl.DataFrame]:

@@ -1,4 +1,4 @@
-"""Commands that make and measure models: train, evaluate, import."""
+"""Commands that make, import and measure ImpScore models, and those that list and promote any model."""
 
 import json
 from functools import partial
@@ -11,7 +11,7 @@ import typer
 from pipeline import warehouse
 from pipeline.commands import pairs
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Json, Model, tell, today
+from pipeline.commands.terminal.options import Day, Force, Json, Model, Promote, show, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.progress import track
 from pipeline.slices import parse_day
@@ -32,9 +32,8 @@ def train_impscore(
         list[Path] | None, typer.Option(help="Graded groups to learn from; the shipped ones by default. Repeat it.")
     ] = None,
     use_sample: Annotated[bool, typer.Option("--sample", help="Add the sample's pairs to the table first.")] = False,
-    promote: Annotated[
-        bool, typer.Option("--promote", help="Score days by it even if it saw the sample's pairs alone.")
-    ] = False,
+    promote: Promote = False,
+    force: Force = False,
     day: Day = "",
     epochs: Annotated[int | None, typer.Option(min=1, help="The profile's unless given.")] = None,
     seed: Annotated[int | None, typer.Option(help="42, as in the released code, unless given.")] = None,
@@ -62,7 +61,7 @@ def train_impscore(
             raise BadInput("--sample, --promote and --day are about the tables; with --out nothing is written there")
         rows = pairs.load_pairs(pairs_file, train.choose_split(profile)) if pairs_file else pairs.load_pairs(None)
         with track("encoding") as on_progress:
-            model_id, numbers = train.train_file(rows, out, profile, changes, groups, on_progress)
+            model_id, numbers = train.train_file(rows, out, profile, changes, groups, on_progress, force=force)
     else:
         if pairs_file or groups:
             raise BadInput("with --pairs or --groups, give the folder of the model: --out DIR")
@@ -73,9 +72,103 @@ def train_impscore(
         facts = {"model": ref, "model_id": model_id, **train.select_headline(final)}
         facts["rows"] = train.summarize_evaluations(final).to_dicts()
         typer.echo(json.dumps(facts, ensure_ascii=False))
+    else:
+        console.table(train.summarize_evaluations(final), wide=("subset",))
+        typer.echo(ref)
+    if not out:
+        end_training(model_id)
+
+
+def end_training(*model_ids: str) -> None:
+    """Print whether new models are promoted, and why not; exit code 1 if a rival of one is better."""
+    from pipeline.tasks.record import models
+
+    promotions = {model_id[:12]: models.read_model(model_id)["promotion"] for model_id in model_ids}
+    for name, promotion in promotions.items():
+        if promotion["is_worse"]:
+            console.table(_frame(promotion["comparisons"]), "Held-out rows", is_message=True)
+        word = "promoted" if promotion["is_promoted"] else "not promoted"
+        console.say(f"model {name} is {word}: {promotion['reason']}")
+        if not promotion["is_promoted"] and not promotion["is_barred"]:
+            console.say(f"`undertone models promote {name}` promotes it all the same")
+    if any(row["is_worse"] and not row["is_promoted"] for row in promotions.values()):
+        raise typer.Exit(1)
+
+
+def _frame(comparisons: list[dict[str, object]]) -> pl.DataFrame:
+    from pipeline.tasks.record import promotion
+
+    return pl.DataFrame(comparisons, schema=promotion.SCHEMA)
+
+
+def list_(as_json: Json = False) -> None:
+    """List the models of the tables: which are promoted, which answers now, and the number that each is known by.
+
+    Example: `undertone models list`
+    """
+    from pipeline.tasks.record import models
+
+    rows = models.list_models()
+    if not as_json:
+        marks = {
+            name: pl.when(name).then(pl.lit("yes")).otherwise(pl.lit("")) for name in ("is_promoted", "is_in_force")
+        }
+        rows = rows.with_columns(pl.col("model_id").str.slice(0, 12), **marks)
+        rows = rows.rename({"is_promoted": "promoted", "is_in_force": "in force"})
+    show(rows, as_json)
+    if not rows.height:
+        console.say("no model is in the tables; `undertone train --help` lists what trains one")
+
+
+def show_model(
+    ref: Annotated[str, typer.Argument(metavar="ID", help="Id, or its beginning.")], as_json: Json = False
+) -> None:
+    """Show a model: its hyperparameters, its evaluations, and how it compares with its rivals.
+
+    Example: `undertone models show 3f2a91`
+    """
+    from pipeline.tasks.record import models
+
+    row = models.read_model(ref)
+    evaluations = models.read_evaluations(row)
+    if as_json:
+        typer.echo(json.dumps({**row, "evaluations": evaluations.to_dicts()}, ensure_ascii=False, default=str))
         return
-    console.table(train.summarize_evaluations(final), wide=("subset",))
-    typer.echo(ref)
+    promotion = row.pop("promotion")
+    facts = {
+        **row,
+        "config": json.dumps(row["config"], ensure_ascii=False),
+        "why": promotion.get("reason", "not recorded"),
+    }
+    console.table(pl.DataFrame({"field": list(facts), "value": list(map(str, facts.values()))}), wide=("value",))
+    if comparisons := promotion.get("comparisons"):
+        console.table(_frame(comparisons), "\nComparison on held-out rows")
+    shown = evaluations.filter(pl.col("split") == evaluations["split"].first()) if evaluations.height else evaluations
+    console.table(shown.drop("epoch"), "\nEvaluations (--json has those of all splits)", wide=("metric", "subset"))
+
+
+def promote(ref: Annotated[str, typer.Argument(metavar="ID", help="Id, or its beginning.")], day: Day = "") -> None:
+    """Promote a model from a day on, also if it is worse than its rivals. The request is recorded.
+
+    Example: `undertone models promote 3f2a91`
+    """
+    from pipeline.tasks.record import models
+
+    row = retry(partial(models.promote, ref, day or today(), this_run()))
+    console.say(f"model {row['model_id'][:12]} of kind {row['kind']} is in force from {row['day']} on")
+
+
+def rollback(kind: Annotated[str, typer.Argument(help="Kind of model, such as impscore.")]) -> None:
+    """Take the newest promoted model of a kind out of force; the one before it is in force again.
+
+    Example: `undertone models rollback impscore`
+    """
+    from pipeline.tasks.record import model_registry, models
+
+    row = retry(partial(models.roll_back, kind, this_run()))
+    console.say(f"model {row['model_id'][:12]} of kind {kind} is no longer promoted")
+    choice = model_registry.choose_model(kind)
+    console.say(f"model {choice.model_id[:12]} answers now, {choice.reason}" if choice else f"no {kind} is in force")
 
 
 def changes_of(settings: list[str]) -> dict[str, object]:

@@ -2,15 +2,15 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from pipeline import warehouse
 from pipeline.commands.commenting import Changes, read_evaluations
-from pipeline.commands.models import changes_of
+from pipeline.commands.models import changes_of, end_training
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Day, Encoding, Json, check_source, tell, this_run, today
+from pipeline.commands.terminal.options import Day, Encoding, Force, Json, Promote, check_source, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.tasks.record.retry import retry
 
@@ -25,6 +25,8 @@ def train(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the model, with --data.")] = None,
     profile: Annotated[str | None, typer.Option(help="undertone, or upvotes for upvotes.")] = None,
     changes: Changes = None,
+    promote: Promote = False,
+    force: Force = False,
     day: Day = "",
     as_json: Json = False,
 ) -> None:
@@ -40,18 +42,19 @@ def train(
         raise BadInput("--data, a file of comments, and --out, the folder of the model, go together")
     with console.working("training"):
         if data and out:
-            evaluations = scorer.train_file(scorer.read(data, target), target, out, profile, numbers)
+            evaluations = scorer.train_file(scorer.read(data, target), target, out, profile, numbers, force=force)
             model = str(out)
         else:
             warehouse.create()
-            model = retry(
-                partial(scorer.train, day or today(), target, profile=profile, changes=numbers, run_id=this_run())
-            )
+            options: dict[str, Any] = {"profile": profile, "changes": numbers, "promote": promote, "run_id": this_run()}
+            model = retry(partial(scorer.train, day or today(), target, **options))
             evaluations = read_evaluations(model, day or today())
     tell(scorer.summarize(evaluations), {"model": model}, as_json)
     if not evaluations.height:
-        console.say("not measured: there are too few articles for a test part; a model of the tables is not in force")
+        console.say("not measured: there are too few articles for a test part")
     console.say(f"model {model}")
+    if not data:
+        end_training(model)
 
 
 def evaluate(

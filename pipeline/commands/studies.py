@@ -55,7 +55,7 @@ def _train_grid(study: str, day: str, run_count: int, epochs: int | None, as_jso
         staged = [studies.stage_cells(study, cells, day, epochs, on_progress)]
     retry(lambda: studies.publish(study, staged, day))
     means = warehouse.query(
-        "select setting, metric, avg(value) as mean, coalesce(stddev(value), 0) as sd, count(*) as runs from studies "
+        "select setting, metric, avg(value) as mean, stddev(value) as sd, count(*) as runs from studies "
         "where study = ? and day = cast(? as date) group by all order by metric, mean desc",
         [study, day],
     )

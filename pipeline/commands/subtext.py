@@ -8,10 +8,10 @@ import polars as pl
 import typer
 
 from pipeline import warehouse
-from pipeline.commands.models import changes_of
+from pipeline.commands.models import changes_of, end_training
 from pipeline.commands.pairs import table_writer
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Json, check_source, show, tell, this_run, today
+from pipeline.commands.terminal.options import Day, Force, Json, Promote, check_source, show, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
 from pipeline.tasks.record.retry import retry
@@ -35,6 +35,8 @@ def train(
     ] = None,
     profile: Annotated[str, typer.Option(help="undertone or paper.")] = "undertone",
     changes: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the profile; repeat it.")] = None,
+    promote: Promote = False,
+    force: Force = False,
     day: Day = "",
     as_json: Json = False,
 ) -> None:
@@ -53,16 +55,18 @@ def train(
             raise BadInput("--data needs --out, the folder of the model, and allows neither --release nor --day")
         with console.working("training"):
             rows = recogniser.read(data, data_format, by_topic=by_topic)
-            evaluations = recogniser.train_file(rows, out, profile, recipe_changes, vectors)
+            evaluations = recogniser.train_file(rows, out, profile, recipe_changes, vectors, force=force)
         model = str(out)
     else:
         warehouse.create()
         train_release = partial(recogniser.train, day or today(), release, profile=profile, changes=recipe_changes)
         with console.working("training"):
-            model = retry(partial(train_release, run_id=this_run()))
+            model = retry(partial(train_release, promote=promote, run_id=this_run()))
         is_new = (pl.col("model_id") == model) & (pl.col("kind") == recogniser.KIND)
         evaluations = warehouse.scan("evaluations", is_new & (pl.col("day") == parse_day(day or today()))).collect()
     tell(recogniser.summarize(evaluations), {"model": model}, as_json)
+    if not data:
+        end_training(model)
 
 
 def evaluate(

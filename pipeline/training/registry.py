@@ -90,9 +90,9 @@ def add(folder: Path, tensors: "dict[str, torch.Tensor]", config: dict[str, Any]
     return model_id
 
 
-def write(path: Path, tensors: "dict[str, torch.Tensor]", config: dict[str, Any]) -> str:
-    """Write a model as the folder `path`, which must be absent, empty or a model; return its id."""
-    check_writable(path)
+def write(path: Path, tensors: "dict[str, torch.Tensor]", config: dict[str, Any], *, force: bool = False) -> str:
+    """Write a model as the folder `path`, which must be absent, empty or with `force` a model; return its id."""
+    check_writable(path, force=force)
     weights, text = _serialise(tensors, config)
     draft = make_draft(path.parent)
     _write(draft / "new", weights, text)
@@ -103,12 +103,14 @@ def write(path: Path, tensors: "dict[str, torch.Tensor]", config: dict[str, Any]
     return hash_content(weights, text)
 
 
-def check_writable(path: Path) -> None:
-    """Raise BadInput if `path` holds anything but a model, which must not be deleted."""
+def check_writable(path: Path, *, force: bool = False) -> None:
+    """Raise BadInput if `path` is not empty; with `force` only if it holds anything but a model."""
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
     if path.is_dir() and {p.name for p in path.iterdir()} == _FILES and "kind" in read(path).config:
-        return
+        if force:
+            return
+        raise BadInput(f"{path}: there is a model already; choose another folder, or replace it by --force")
     raise BadInput(f"{path}: exists and is not a model of Undertone; choose another folder")
 
 

@@ -95,7 +95,7 @@ def test_bad_pairs_are_named(run: Run, home: Path, tiny_encoder: Path, tmp_path:
 def test_a_folder_that_is_no_model_is_not_overwritten(
     run: Run, tiny_encoder: Path, pairs_file: Path, tmp_path: Path
 ) -> None:
-    """--out on a folder with other things in it exits with 2 and leaves them; on a model it replaces it."""
+    """--out on a folder with other things in it exits with 2 and leaves them; --force replaces a model."""
     thesis = tmp_path / "notes" / "thesis.txt"
     thesis.parent.mkdir()
     thesis.write_text("ten years of work")
@@ -105,7 +105,10 @@ def test_a_folder_that_is_no_model_is_not_overwritten(
     assert [path.name for path in thesis.parent.iterdir()] == ["thesis.txt"]
     for seed in (1, 2):
         assert (
-            run("train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "m", *PAPER, "--seed", seed).code == 0
+            run(
+                "train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "m", *PAPER, "--seed", seed, "--force"
+            ).code
+            == 0
         )
     assert registry.read(tmp_path / "m").config["heads"]["any"]["recipe"]["seed"] == 2
 
@@ -132,7 +135,7 @@ def test_options_of_the_tables_are_refused_with_a_folder(
 def test_the_table_becomes_a_model(run: Run, tables: Path, tiny_encoder: Path) -> None:
     """Without --pairs the table is trained on; the sample's pairs alone give a model that days are not scored by."""
     done = run("train", "impscore", "--sample", "--profile", "paper", "--epochs", 1, "--day", "2026-11-19")
-    assert done.code == 0, done.err
+    assert done.code == 1, done.err
     model_id = done.out.splitlines()[-1]
     assert (tables / "models" / model_id / "model.safetensors").is_file()
     assert in_force.find_model_id("2026-11-19") != model_id
@@ -169,3 +172,26 @@ def test_models_that_are_not_there(run: Run, pairs_file: Path, tmp_path: Path, r
     done = run("evaluate", "impscore", "--pairs", pairs_file, "--model", where)
     assert done.code == code
     assert str(where)[:20] in done.err
+
+
+def test_a_bad_model_is_not_promoted(run: Run, tables: Path, tiny_encoder: Path) -> None:
+    """Audit C3: worse than words and the shipped model on the same held-out rows, it ends with 1, and says why."""
+    bad = (
+        "train",
+        "impscore",
+        "--sample",
+        *PAPER[:2],
+        "--epochs",
+        1,
+        "--set",
+        "learning_rate=1e6",
+        "--day",
+        "2026-11-19",
+    )
+    done = run(*bad)
+    assert (done.code, in_force.choose_model().is_shipped) == (1, True)
+    assert "is not promoted: worse than " in done.err
+    model_id = done.out.splitlines()[-1]
+    promotion = json.loads(run("models", "show", model_id[:12], "--json").out)["promotion"]
+    assert {row["rival"] for row in promotion["comparisons"] if row["high"] < 0} >= {"words", "model in force"}
+    assert [model_id[:12], "2026-11-19", "implicitness_accuracy"] == run("models", "list").out.split()[-4:-1]

@@ -148,7 +148,7 @@ def enlist(tiny_folder: Path) -> Enlist:
         tensors = {f"any.{name}": value for name, value in model.state_dict().items()}
         numbers = empty("evaluations").drop("kind", "day", "model_id")
         trained = train.describe_model(tensors, config, numbers)
-        return model_registry.register(replace(trained, is_promoted=is_promoted), day, "test")
+        return model_registry.register(replace(trained, doubt=None if is_promoted else "a trial"), day, "test")
 
     return keep
 

@@ -114,16 +114,18 @@ def test_a_failed_rename_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("has_folder", [False, True])
 def test_write_to_a_folder(tmp_path: Path, has_folder: bool) -> None:
-    """A model is written to a folder that is absent, empty or a model, which it replaces, with the same id."""
+    """A model is written to a folder that is absent or empty; by force alone it replaces another model."""
     out = tmp_path / "deep" / "model"
     if has_folder:
         out.mkdir(parents=True)
     for value in (1.0, 2.0):
-        model_id = registry.write(out, tensors(value), CONFIG)
+        model_id = registry.write(out, tensors(value), CONFIG, force=value > 1)
         assert registry.read(out).model_id == model_id
         assert registry.read(out).tensors()["one"][0, 0] == value
         assert sorted(p.name for p in out.iterdir()) == ["config.json", "model.safetensors"]
     assert [p.name for p in out.parent.iterdir()] == ["model"]
+    with pytest.raises(BadInput, match="there is a model already; choose another folder, or replace it by --force"):
+        registry.write(out, tensors(3.0), CONFIG)
     assert model_id == registry.add(tmp_path / "registry", tensors(2.0), CONFIG)
 
 
@@ -149,12 +151,15 @@ def test_a_model_folder_with_another_file_is_not_overwritten(tmp_path: Path) -> 
     """A model's folder with another file, such as notes, is refused by `write` and `check_writable`."""
     out = tmp_path / "model"
     registry.write(out, tensors(), CONFIG)
-    registry.check_writable(out)
+    registry.check_writable(out, force=True)
     registry.check_writable(tmp_path / "absent")
     (out / "notes.txt").write_text("of last year")
-    for refuse in (lambda: registry.check_writable(out), lambda: registry.write(out, tensors(2.0), CONFIG)):
+    for refuse in (
+        registry.check_writable,
+        lambda path, force: registry.write(path, tensors(2.0), CONFIG, force=force),
+    ):
         with pytest.raises(BadInput, match="exists and is not a model of Undertone; choose another folder"):
-            refuse()
+            refuse(out, force=True)
     assert (out / "notes.txt").read_text() == "of last year"
     assert registry.read(out).tensors()["one"][0, 0] == 1.0
 

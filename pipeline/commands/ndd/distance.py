@@ -11,8 +11,9 @@ import polars as pl
 import typer
 
 from pipeline import warehouse
+from pipeline.commands.models import end_training
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Day, Encoding, Json, check_source, show, tell, today
+from pipeline.commands.terminal.options import Day, Encoding, Force, Json, Promote, check_source, show, tell, today
 from pipeline.errors import BadInput, Missing
 from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
@@ -267,6 +268,8 @@ def train_count_lm(
     text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the texts.")] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the model; with a file.")] = None,
     lang: Lang = None,
+    promote: Promote = False,
+    force: Force = False,
     day: Day = "",
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
@@ -283,14 +286,15 @@ def train_count_lm(
         raise BadInput("a file and --out go together; without both the tables are counted")
     if file and out:
         texts = [text for frame, name in files.texts(file, text_column, encoding) for text in frame[name].drop_nulls()]
-        show(work.count_file(texts, out, lang), as_json)
+        show(work.count_file(texts, out, lang, force=force), as_json)
         return
     _check_choice("lang", lang or "en", work.LANGS)
     warehouse.create()
     model_ids = {}
     for corpus_lang in [lang] if lang else work.LANGS:
         with console.working(f"counting {corpus_lang}"):
-            model_ids[corpus_lang] = retry(partial(work.count_corpus, corpus_lang, day or today()))
+            model_ids[corpus_lang] = retry(partial(work.count_corpus, corpus_lang, day or today(), promote=promote))
     if not any(model_ids.values()):
         raise Missing("there are no comments and articles to count; import some with `undertone import`")
     show(pl.DataFrame({"lang": list(model_ids), "model_id": list(model_ids.values())}), as_json)
+    end_training(*filter(None, model_ids.values()))

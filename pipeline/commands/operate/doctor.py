@@ -160,7 +160,7 @@ def _examine_model() -> Result:
     from pipeline.tasks.impscore import in_force
 
     try:
-        model_id = in_force.load_model(in_force.find_model_id(None) if _has_catalog() else None).model_id
+        model_id = in_force.choose_model().load().model_id
     except UndertoneError as error:
         remedy = f"copy its folder to {settings.models()}, or train one: undertone train impscore --promote"
         return False, str(error), remedy

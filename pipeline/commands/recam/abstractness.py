@@ -9,7 +9,7 @@ from pipeline import warehouse
 from pipeline.commands.models import changes_of
 from pipeline.commands.recam import Changes, Scorer, Vectors
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
+from pipeline.commands.terminal.options import Day, Force, Json, show, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.tasks.record.retry import retry
 
@@ -25,6 +25,7 @@ def train(
     splits: Annotated[int, typer.Option(min=0, help="Measure it first on so many random splits of the list.")] = 0,
     profile: Annotated[str, typer.Option(help="undertone or paper.")] = "undertone",
     changes: Changes = None,
+    force: Force = False,
     day: Day = "",
     as_json: Json = False,
 ) -> None:
@@ -44,7 +45,7 @@ def train(
             model_id = retry(lambda: abstractness.train(day or today(), words, vectors, this_run()))
             console.say(f"model {model_id}: {words.rows.height:,} words, {words.signature}")
             return
-        rows = abstractness.train_file(out, words, vectors, profile, changes_of(changes or []), splits)
+        rows = abstractness.train_file(out, words, vectors, profile, changes_of(changes or []), splits, force=force)
     facts = {"model": str(out), "ratings": words.signature, "word_count": words.rows.height}
     if rows.height:
         tell(abstractness.summarize(rows), facts, as_json)

@@ -2,16 +2,16 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
 import typer
 
 from pipeline import left_out, warehouse
-from pipeline.commands.models import changes_of
+from pipeline.commands.models import changes_of, end_training
 from pipeline.commands.recam import Changes, Subtask
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Encoding, Json, tell, this_run, today
+from pipeline.commands.terminal.options import Day, Encoding, Force, Json, Promote, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.examples.recam.building import SUBTASKS
 from pipeline.slices import parse_day
@@ -34,6 +34,8 @@ def train(
         Path | None, typer.Option("--from", help="Word vectors in GloVe's format, or the folder of an encoder.")
     ] = None,
     changes: Changes = None,
+    promote: Promote = False,
+    force: Force = False,
     day: Day = "",
     as_json: Json = False,
 ) -> None:
@@ -44,7 +46,7 @@ def train(
     """
     from pipeline.tasks.recam import readers, targets
 
-    recipe = {"profile": profile, "changes": changes_of(changes or []), "path": start}
+    recipe: dict[str, Any] = {"profile": profile, "changes": changes_of(changes or []), "path": start}
     day_of_run = day or today()
     if items:
         if out is None or subtask or day:
@@ -52,18 +54,21 @@ def train(
         rows, dropped = readers.gather_items(items, without or [])
         left_out.record_rows("read", dropped, "--items")
         with console.working("training"):
-            evaluations = readers.train_file(rows, out, **recipe)
+            evaluations = readers.train_file(rows, out, force=force, **recipe)
         _show_evaluations(evaluations, {"model": str(out), "item_count": rows.height}, as_json)
         return
     if out or without:
         raise BadInput("--out and --without are about files; give items by --items")
     warehouse.create()
+    model_ids = []
     for name in [targets.check_subtask(subtask)] if subtask else SUBTASKS:
         with console.working(f"training on {name}"):
-            model_id = retry(partial(readers.train, day_of_run, name, run_id=this_run(), **recipe))
+            model_id = retry(partial(readers.train, day_of_run, name, promote=promote, run_id=this_run(), **recipe))
         is_of_model = (pl.col("model_id") == model_id) & (pl.col("kind") == readers.get_kind(name))
         evaluations = warehouse.scan("evaluations", is_of_model & (pl.col("day") == parse_day(day_of_run))).collect()
         _show_evaluations(evaluations, {"model": model_id, "subtask": name}, as_json)
+        model_ids.append(model_id)
+    end_training(*model_ids)
 
 
 def _show_evaluations(evaluations: pl.DataFrame, facts: dict[str, object], as_json: bool) -> None:

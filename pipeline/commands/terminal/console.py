@@ -30,6 +30,7 @@ def logging_to_stderr(verbose: bool, as_json: bool = False) -> None:
     """Log plain lines, or JSON with fields; other libraries log only warnings. JSON implies verbose lines."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     logging.getLogger("pipeline").setLevel(logging.INFO if verbose or as_json else logging.WARNING)
+    logs.show_answers()
     show_with(show_lines if as_json else show_progress)
     if as_json:
         for handler in logging.getLogger().handlers:
@@ -135,8 +136,10 @@ def working(name: str) -> Iterator[None]:
         yield
 
 
-def table(frame: "pl.DataFrame", title: str | None = None, wide: Sequence[str] = ("text",)) -> None:
-    """Print a frame as a table; cell contents are data, never markup."""
+def table(
+    frame: "pl.DataFrame", title: str | None = None, wide: Sequence[str] = ("text",), *, is_message: bool = False
+) -> None:
+    """Print a frame as a table, as a message on standard error; cell contents are data, never markup."""
     from rich.table import Table
 
     grid = Table(title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False)
@@ -145,7 +148,7 @@ def table(frame: "pl.DataFrame", title: str | None = None, wide: Sequence[str] =
         grid.add_column(escape(_printable(name)), overflow="fold" if name in wide else "ellipsis", **options)
     for row in frame.iter_rows():
         grid.add_row(*(escape(_format_cell(value)) for value in row))
-    out.print(grid)
+    (err if is_message else out).print(grid)
 
 
 def _format_cell(value: Any) -> str:

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 Day = Annotated[str, typer.Option("--day", help="UTC day, YYYY-MM-DD.", show_default="today")]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of a table: one object a line.")]
 Model = Annotated[
-    str | None, typer.Option("--model", "-m", help="Folder of a model, or its id; the shipped one by default.")
+    str | None,
+    typer.Option("--model", "-m", help="Folder of a model, or its id; by default that in force, else the shipped one."),
 ]
+Promote = Annotated[bool, typer.Option("--promote", help="Promote it even if it is worse than its rivals.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace a model that is in the folder of --out.")]
 SkipBadRows = Annotated[
     bool, typer.Option("--skip-bad-rows", help="Drop rows that cannot be read, with a reason, instead of stopping.")
 ]

@@ -146,7 +146,7 @@ def report_baselines(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
         report(test.with_columns(score=pl.Series(predictions)), draws=draws).select(
             pl.lit(name).alias("baseline"), *SCHEMA
         )
-        for name, predictions in _predict_baselines(train, test).items()
+        for name, predictions in predict_baselines(train, test).items()
     ]
     return pl.concat(reports)
 
@@ -164,7 +164,7 @@ def _split_rows(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     return train, test
 
 
-def _predict_baselines(train: pl.DataFrame, test: pl.DataFrame) -> dict[str, Floats]:
+def predict_baselines(train: pl.DataFrame, test: pl.DataFrame) -> dict[str, Floats]:
     """Predict the targets of the test rows with each baseline."""
     from sklearn.dummy import DummyRegressor
     from sklearn.feature_extraction.text import TfidfVectorizer

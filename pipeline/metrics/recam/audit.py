@@ -79,13 +79,20 @@ def audit(items: pl.DataFrame) -> pl.DataFrame:
     schema = {"baseline": pl.String, **dict.fromkeys(_NUMBERS, pl.Float64), "n": pl.Int64}
     if items.is_empty():
         return pl.DataFrame(schema=schema)
+    chance = 1 / items["options"].list.len()[0]
+    rows = [(name, *_summarize_accuracy(shares, chance), len(shares)) for name, shares in answer_blindly(items).items()]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def answer_blindly(items: pl.DataFrame) -> dict[str, Floats]:
+    """Answer items without reading by each baseline of `audit`; return the shares of right among the best: [n] each."""
     # sorted, since fits depend a little on the order of items and options
     trimmed = items.select(
         "article",
         "question",
         pl.col("options").list.eval(pl.element().str.strip_chars()).list.sort(),
         gold=select_right_option().str.strip_chars(),
-    )
+    ).with_row_index("row")
     ordered = trimmed.sort("article", "question", pl.col("options").list.join("\n"), "gold")
     labels = np.array([options.index(gold) for options, gold in ordered.select("options", "gold").iter_rows()])
     raw = np.array(ordered["options"].to_list())
@@ -117,12 +124,12 @@ def audit(items: pl.DataFrame) -> pl.DataFrame:
     question_rows = [option_features + features for option_features, features in rows_of_questions]
     scores["option_only"] = _cross_validate(option_rows, counts, is_right, item_folds)
     scores["question_only"] = _cross_validate(question_rows, counts, is_right, item_folds)
-    rows = [
-        (baseline, *_summarize_accuracy(score, is_right, chance), len(labels))
+    place = np.argsort(ordered["row"].to_numpy())
+    return {
+        baseline: _share_right(score, is_right)[place]
         for name, values in scores.items()
         for baseline, score in ((name, values), (OPPOSITE[name], -values))
-    ]
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    }
 
 
 def _count_elsewhere(options: Words, is_right: Masks) -> tuple[Floats, Floats]:
@@ -275,10 +282,14 @@ def _cross_validate(
     return scores
 
 
-def _summarize_accuracy(scores: Floats, is_right: Masks, chance: float) -> tuple[float | None, ...]:
-    """Compute accuracy and its numbers: the mean share of right options among the best of each item."""
+def _share_right(scores: Floats, is_right: Masks) -> Floats:
+    """Compute the share of right options among the best of each item: [n]."""
     scores = scores.round(9)  # sums of the same numbers in another order are no better
     best = scores == scores.max(axis=1, keepdims=True)
-    share = (best & is_right).sum(axis=1) / best.sum(axis=1)
+    return np.asarray((best & is_right).sum(axis=1) / best.sum(axis=1))
+
+
+def _summarize_accuracy(share: Floats, chance: float) -> tuple[float | None, ...]:
+    """Compute accuracy and its numbers from the shares of `_share_right`."""
     accuracy, error = float(share.mean()), float(share.std() / np.sqrt(len(share)))
     return accuracy, error, chance, accuracy - chance, (accuracy - chance) / error if error > 1e-9 else None

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.int32]
+Masks = npt.NDArray[np.bool_]
 Sentence = Sequence[str]
 
 KIND = "count"
@@ -304,14 +305,19 @@ def measure_cross_entropy(model: CountLM, sentences: Sequence[Sentence]) -> Held
     surprisal = np.concatenate([np.empty(0), *model.surprisals(sentences)])
     if not len(surprisal):
         raise BadInput("there is nothing to predict: expected at least one sentence with a word")
+    owner, is_right, _ = find_right(model, sentences)
+    return HeldOut(float(surprisal.mean()), float(is_right.mean()), len(owner))
+
+
+def find_right(model: CountLM, sentences: Sequence[Sentence]) -> tuple[Ints, Masks, Masks]:
+    """Find where the most likely word is the right one; return each word's sentence, whether, and if it is known."""
     owner, place = _list_places(np.array([len(sentence) for sentence in sentences], np.int64))
     text = _encode(model, sentences)
     word = text.ids[text.start[owner] + 1 + place]
-    correct_count = sum(
-        int((log_probabilities.argmax(dim=1).numpy() == word[rows]).sum())
-        for rows, log_probabilities in model.distributions(sentences, owner, place)
-    )
-    return HeldOut(float(surprisal.mean()), correct_count / len(word), len(word))
+    is_right = np.zeros(len(word), bool)
+    for rows, log_probabilities in model.distributions(sentences, owner, place):
+        is_right[rows] = log_probabilities.argmax(dim=1).numpy() == word[rows]
+    return owner, is_right, word < len(model.words)
 
 
 def _encode(model: CountLM, sentences: Sequence[Sentence]) -> _Text:

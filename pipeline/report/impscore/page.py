@@ -45,7 +45,7 @@ class Contents(TypedDict, total=False):
     evaluations: pl.DataFrame  # rows of the table `evaluations`
     triples: pl.DataFrame  # i1, i2, i3, near, far, split
     audit: pl.DataFrame  # of metrics.impscore.artefacts.audit; optionally with `model`, the model's accuracy
-    studies: pl.DataFrame  # rows of the table `studies`; shown are the newest day of each, of `model_id` or of none
+    studies: pl.DataFrame  # rows of the table `studies`; shown by model are the newest of each
     spaces: Spaces
     agreement: Agreement
 
@@ -76,13 +76,14 @@ def _build_sections(contents: Contents) -> Iterable[Section]:
     studies = contents.get("studies")
     if studies is None:
         return
-    if model_id := contents.get("model_id"):
-        studies = studies.filter(pl.col("model_id").is_null() | (pl.col("model_id") == model_id))
-    newest = studies.filter(pl.col("day") == pl.col("day").max().over("study"))
-    for study, build in STUDIES.items():
-        rows = newest.filter(study=study)
-        if rows["value"].is_not_null().any():
-            yield build(rows)
+    newest = studies.filter(pl.col("day") == pl.col("day").max().over("study", "model_id"))
+    is_other = pl.col("model_id") != contents.get("model_id", "")
+    for model_id in newest.sort(is_other, "model_id")["model_id"].unique(maintain_order=True):
+        rows = newest.filter(pl.col("model_id").eq_missing(pl.lit(model_id, pl.String)))
+        for study, build in STUDIES.items():
+            if (part := rows.filter(study=study))["value"].is_not_null().any():
+                section = build(part)
+                yield section._replace(title=f"{section.title} (model {model_id[:12]})") if model_id else section
 
 
 def _select_test(rows: pl.DataFrame) -> pl.DataFrame:

@@ -138,14 +138,21 @@ def get_modules(system: str) -> tuple[ModuleType, ModuleType]:
     return commenters, commenters
 
 
-def train_file(system: str, data: Data, out: Path, changes: Mapping[str, Any] | None = None) -> pl.DataFrame:
+def train_file(
+    system: str, data: Data, out: Path, changes: Mapping[str, Any] | None = None, *, force: bool = False
+) -> pl.DataFrame:
     """Train into a folder; return the results of the epochs."""
     texts = pl.concat([data.articles[name].alias("text") for name in ("title_text", "content_text")])
-    return model_registry.train_into(out, lambda: fit(system, data, texts, changes))[1]
+    return model_registry.train_into(out, lambda: fit(system, data, texts, changes), force=force)[1]
 
 
-def train(day: str, system: str, *, changes: Mapping[str, Any] | None = None, run_id: str = "cli") -> str:
-    """Train on the corpus into the registry and promote from that day on; return the model's id."""
+def train(
+    day: str, system: str, *, changes: Mapping[str, Any] | None = None, promote: bool = False, run_id: str = "cli"
+) -> str:
+    """Train on the corpus into the registry; return the model's id.
+
+    The commenter is promoted from that day on if it is as good as the one in force, or by `promote`.
+    """
 
     def fit_corpus() -> TrainedModel:
         data = read_tables()
@@ -154,7 +161,7 @@ def train(day: str, system: str, *, changes: Mapping[str, Any] | None = None, ru
         texts = pl.concat([articles[name].alias("text") for name in ("content", "title")])
         return fit(system, data, texts, changes)
 
-    return model_registry.train(day, fit_corpus, run_id)
+    return model_registry.train(day, fit_corpus, run_id, promote=promote)
 
 
 def load_model(ref: str | None = None, system: str = SYSTEMS[-1], day: str | None = None) -> "Model":

@@ -13,14 +13,16 @@ from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import NAMES, draw_uniform
 from pipeline.io.rows import read_chunks
+from pipeline.metrics.resample import Floats
 from pipeline.score import signature
 from pipeline.tables import TABLES
 from pipeline.tasks.commenting import corpus, grades
 from pipeline.tasks.commenting.corpus import COMMENT, THREAD, THREAD_ID
 from pipeline.tasks.commenting.correlations import MIN_ARTICLES
-from pipeline.tasks.record import day_texts, model_registry, runs
+from pipeline.tasks.record import day_texts, model_registry, promotion, runs
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel, select_scalars
+from pipeline.tasks.record.promotion import HeldOut
 
 if TYPE_CHECKING:
     from pipeline.models.commenting.quality import Scorer
@@ -103,7 +105,7 @@ def read_tables(kind: str) -> pl.DataFrame:
 def fit(
     rows: pl.DataFrame, kind: str, profile: str | None = None, changes: Mapping[str, Any] | None = None
 ) -> TrainedModel:
-    """Fit a scorer and measure it; it is promoted unless it could not be measured."""
+    """Fit a scorer and measure it."""
     from pipeline.training.commenting import quality
 
     recipe = quality.make_recipe(profile or ("upvotes" if kind == "upvotes" else "undertone"), **(changes or {}))
@@ -118,10 +120,55 @@ def fit(
         tensors=result.tensors,
         config=config,
         evaluations=evaluations,
-        is_promoted=not evaluations.is_empty(),
+        doubt="there are too few articles for a test part" if evaluations.is_empty() else None,
+        make_held_out=lambda: make_held_out(rows),
         texts=pl.concat([rows[name].alias("text") for name in ("text", "title", "content")]),
         summary=select_scalars(config),
     )
+
+
+def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
+    """Hold out comments, by the rank correlation of which scorers are compared, also with the baselines.
+
+    Spearman's rho is Pearson's r of the ranks, which are those among all held-out comments; it is 0 of a constant.
+    """
+    from pipeline.metrics.commenting import grading
+    from pipeline.models.commenting import quality
+
+    test, train_rows = promotion.select_held_out(rows), rows.filter(pl.col("split") == "train")
+    if not test.height:
+        return []
+
+    def rank(values: Any) -> Floats:
+        return np.asarray(pl.Series(values, dtype=pl.Float64).rank().to_numpy() / test.height - 0.5)
+
+    target = rank(test["target"])
+
+    def count(scores: Any) -> Floats:
+        ranks = rank(scores)
+        sums = (np.ones(len(ranks)), ranks, target, ranks**2, target**2, ranks * target)
+        return np.column_stack(sums)
+
+    def measure(sums: Floats) -> Floats:
+        n, first, second, first_square, second_square, product = np.moveaxis(sums, -1, 0)
+        spread = (first_square - first**2 / n) * (second_square - second**2 / n)
+        return np.asarray(
+            np.where(spread > 1e-12, product - first * second / n, 0) / np.sqrt(np.maximum(spread, 1e-12))
+        )
+
+    baselines = {}
+    if train_rows.height:
+        baselines = {name: count(scores) for name, scores in grading.predict_baselines(train_rows, test).items()}
+    articles = test.select(pl.coalesce("article_id", pl.format("\0{}", pl.int_range(pl.len())))).to_series()
+    return [
+        HeldOut(
+            metric="spearman",
+            answer=lambda model: count(quality.score_comments(model.build(_load_scorer), test)),
+            baselines=baselines,
+            measure=measure,
+            units=articles,
+        )
+    ]
 
 
 def _load_scorer(tensors: dict[str, Any], config: dict[str, Any]) -> "Scorer":
@@ -164,20 +211,33 @@ def _select_best(baselines: pl.DataFrame) -> pl.DataFrame:
 
 
 def train_file(
-    rows: pl.DataFrame, kind: str, out: Path, profile: str | None = None, changes: Mapping[str, Any] | None = None
+    rows: pl.DataFrame,
+    kind: str,
+    out: Path,
+    profile: str | None = None,
+    changes: Mapping[str, Any] | None = None,
+    *,
+    force: bool = False,
 ) -> pl.DataFrame:
     """Train into a folder; return the model's evaluation."""
-    return model_registry.train_into(out, lambda: fit(rows, kind, profile, changes))[1]
+    return model_registry.train_into(out, lambda: fit(rows, kind, profile, changes), force=force)[1]
 
 
 def train(
-    day: str, kind: str, *, profile: str | None = None, changes: Mapping[str, Any] | None = None, run_id: str = "cli"
+    day: str,
+    kind: str,
+    *,
+    profile: str | None = None,
+    changes: Mapping[str, Any] | None = None,
+    promote: bool = False,
+    run_id: str = "cli",
 ) -> str:
     """Train on the tables into the registry; return the model's id.
 
-    The model is promoted from that day on, unless there are too few articles for a test part.
+    The model is promoted from that day on if it is as good as its rivals, and unless there are too few articles for a
+    test part; `promote` overrides both.
     """
-    return model_registry.train(day, lambda: fit(read_tables(kind), kind, profile, changes), run_id)
+    return model_registry.train(day, lambda: fit(read_tables(kind), kind, profile, changes), run_id, promote=promote)
 
 
 def train_if_graded(day: str, run_id: str = "cli") -> str | None:

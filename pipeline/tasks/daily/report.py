@@ -43,8 +43,9 @@ def write(day: str) -> str:
 def _describe_shipped(model_id: str) -> dict[str, Any] | None:
     """Describe the shipped model as a row of `models`; return None for another model."""
     from pipeline.tasks.impscore import in_force
+    from pipeline.training import registry
 
-    shipped = in_force.load_model(None)
+    shipped = registry.read(in_force.SHIPPED)
     if shipped.model_id != model_id:
         return None
     heads = shipped.config["heads"].values()

@@ -31,7 +31,7 @@ class Pins(TypedDict):
 def pin(day: str, model_id: str | None = None) -> Pins:
     """Pin the model and the snapshots that a run works with."""
     snapshots = {name: warehouse.get_snapshot_id(name) for name in ("comments", "scores")}
-    return Pins(model_id=model_id or in_force.find_model_id(day), snapshots=snapshots)
+    return Pins(model_id=model_id or in_force.load_model(None, day).model_id, snapshots=snapshots)
 
 
 def plan_shards(day: str, pins: Pins, rows_per_shard: int = ROWS_PER_SHARD) -> list[Shard]:

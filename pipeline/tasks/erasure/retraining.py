@@ -89,7 +89,7 @@ def format_command(row: Mapping[str, Any]) -> str:
     options = {"--profile": training["profile"], "--release": training.get("release"), "--from": training.get("source")}
     words += [word for name, value in options.items() if value for word in (name, str(value))]
     words += [word for name, value in training["changes"].items() for word in ("--set", f"{name}={json.dumps(value)}")]
-    words += ["--promote"] if kind == in_force.KIND and row["is_promoted"] else []
+    words += ["--promote"] if row["is_promoted"] else []
     return shlex.join(["undertone", "train", *words, "--day", str(row["day"])])
 
 
@@ -101,15 +101,15 @@ def train_again(row: Mapping[str, Any], run_id: str) -> str:
     if source := training.get("source"):
         raise Missing(f"it was trained from {source}, whose path is not recorded; give it: {format_command(row)}")
     if kind in _COUNTS:
-        model_id = retry(lambda: masked_lm.count_corpus(kind[-2:], day, run_id))
+        model_id = retry(lambda: masked_lm.count_corpus(kind[-2:], day, run_id, promote=True))
         if model_id is None:
             raise Missing("no text is left in this language")
         return model_id
-    options = {"changes": training["changes"], "run_id": run_id}
+    options = {"changes": training["changes"], "run_id": run_id, "promote": bool(row["is_promoted"])}
     options |= {"profile": training["profile"]} if training["profile"] else {}
     family, _, part = kind.partition("_")
     trainers: dict[str, Callable[[], str]] = {
-        in_force.KIND: lambda: train.train(day, promote=bool(row["is_promoted"]), **options),
+        in_force.KIND: lambda: train.train(day, **options),
         recogniser.KIND: lambda: recogniser.train(day, training.get("release"), **options),
         "commenter": lambda: commenters.train(day, part, **options),
         "reader": lambda: readers.train(day, part, **options),

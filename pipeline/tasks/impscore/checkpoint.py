@@ -36,6 +36,8 @@ def read_checkpoint(path: Path, changes: Mapping[str, Any] | None = None) -> mod
         raise BadInput(
             f"{path}: expected safetensors; a file of torch can run code and is not read. Convert: {CONVERT}"
         )
+    if not path.is_file():
+        raise BadInput(f"{path}: there is no such file")
     with refuse_damage(path, "convert the checkpoint again"):
         tensors = load_file(path)
     matrices = convert_checkpoint(tensors)
@@ -53,7 +55,7 @@ def read_checkpoint(path: Path, changes: Mapping[str, Any] | None = None) -> mod
     evaluations = model_registry.complete_evaluations(pl.DataFrame(schema={"metric": pl.String}))
     named_matrices = {f"en.{name}": matrix for name, matrix in matrices.items()}
     trained = train.describe_model(named_matrices, {**facts, "heads": {"en": head}}, evaluations)
-    return replace(trained, is_promoted=False)
+    return replace(trained, doubt="an imported model is promoted by request only")
 
 
 def _check_encoder(path: Path, tensors: Mapping[str, Any], encoder: Any) -> None:

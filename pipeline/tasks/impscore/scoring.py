@@ -10,7 +10,9 @@ from pipeline import settings
 from pipeline.errors import Retry
 from pipeline.score import signature
 from pipeline.tasks.impscore import in_force
+from pipeline.tasks.record import model_registry
 from pipeline.tasks.record.encoders import load_encoder
+from pipeline.tasks.record.model_registry import Choice
 from pipeline.text.language import detect_language
 
 if TYPE_CHECKING:
@@ -35,21 +37,23 @@ class LoadedModel(NamedTuple):
 
 
 def load_heads(ref: str | None) -> LoadedModel:
-    """Load the heads of a model, or get them from the two loaded last."""
-    return _load_heads(ref, in_force.load_model(ref).model_id, settings.precision(), settings.threads())
+    """Load the heads of the model that answers, or get them from the two loaded last."""
+    choice = in_force.choose_model(ref)
+    model_registry.log_answer(choice)
+    return _load_heads(choice, settings.precision(), settings.threads())
 
 
 @lru_cache(maxsize=2)
-def _load_heads(ref: str | None, model_id: str, *_settings: object) -> LoadedModel:
+def _load_heads(choice: Choice, *_settings: object) -> LoadedModel:
     from pipeline.score import implicitness
 
     def load_head_encoder(config: dict[str, Any]) -> "Encoder":
         recipe = config["recipe"]
         return load_encoder(config, **{name: recipe[name] for name in ("pooling", "normalize") if name in recipe})
 
-    model = in_force.load_model(ref)
-    if model.model_id != model_id:
-        raise Retry(f"{ref}: the model was replaced while it was read")
+    model = choice.load()
+    if model.model_id != choice.model_id:
+        raise Retry(f"{choice.folder}: the model was replaced while it was read")
     return LoadedModel(model.model_id, model.build(implicitness.load_heads, load_head_encoder))
 
 

@@ -4,21 +4,28 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.impscore import groups as graded
 from pipeline.examples.splits import SEED, SPLIT_OF
+from pipeline.metrics.resample import Floats
 from pipeline.score.signature import ANY
 from pipeline.tasks.impscore import in_force
 from pipeline.tasks.impscore.pairs import load_all_pairs
-from pipeline.tasks.record import model_registry
+from pipeline.tasks.record import model_registry, promotion
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel
+from pipeline.tasks.record.promotion import HeldOut
+
+if TYPE_CHECKING:
+    from pipeline.training.registry import Model
 
 PROFILE = "undertone"
 SHOWN_METRICS = {
@@ -48,8 +55,8 @@ def train(
 ) -> str:
     """Train on all pairs, and on the shipped graded groups if the profile uses groups; return the model's id.
 
-    Equal pairs and numbers give an equal model. The model is promoted for the day, unless all its pairs are the
-    sample's and `promote` is not set: the shipped model is better than such a trial.
+    Equal pairs and numbers give an equal model. The model is promoted for the day if it is as good as its rivals, and
+    unless all its pairs are the sample's: the shipped model is better than such a trial. `promote` overrides both.
     """
 
     def fit() -> TrainedModel:
@@ -60,9 +67,14 @@ def train(
         trained = fit_model(rows, groups, profile, changes, on_progress, _list_completion_models(rows))
         is_trial = set(trained.completion_models) == {sample.MODEL}
         is_bounded = all(head["recipe"]["implicitness"] == "cosine" for head in trained.config["heads"].values())
-        return replace(trained, is_promoted=is_bounded and (promote or not is_trial))
+        return replace(
+            trained,
+            doubt="a trial: it saw the sample's pairs alone" if is_trial else None,
+            bar=None if is_bounded else "its scores are not bounded by 2",
+            make_held_out=lambda: make_held_out(rows),
+        )
 
-    return model_registry.train(day, fit, run_id)
+    return model_registry.train(day, fit, run_id, promote=promote)
 
 
 def train_file(
@@ -72,6 +84,8 @@ def train_file(
     changes: Mapping[str, Any] | None = None,
     groups: Sequence[Path] | None = None,
     on_progress: OnProgress = lambda _: None,
+    *,
+    force: bool = False,
 ) -> tuple[str, pl.DataFrame]:
     """Train on rows of `pairs` into a folder, without the tables; return the model's id and its evaluations.
 
@@ -83,7 +97,40 @@ def train_file(
         completion_models = _list_completion_models(rows) if rows["completion_id"].null_count() < rows.height else []
         return fit_model(rows, by_lang, profile, changes, on_progress, completion_models)
 
-    return model_registry.train_into(out, fit)
+    return model_registry.train_into(out, fit, force=force)
+
+
+def make_held_out(pairs: pl.DataFrame) -> list[HeldOut]:
+    """Hold out pairs, by both accuracies of which models are compared, the first with surface baselines too."""
+    from pipeline.metrics.impscore import artefacts
+    from pipeline.tasks.impscore import scoring
+
+    rows, train_pairs = promotion.select_held_out(pairs), pairs.filter(pl.col("split") == "train")
+
+    def answer(model: "Model", value: pl.Expr) -> Floats:
+        return promotion.count_shares(scoring.score_triples(rows, model.model_id).select(value).to_series())
+
+    i1, i2, i3 = map(pl.col, ("i1", "i2", "i3"))
+    values = {
+        "implicitness_accuracy": ((i1 > i2).cast(pl.Float64) + (i1 > i3).cast(pl.Float64)) / 2,
+        "pragmatics_accuracy": (pl.col("near") < pl.col("far")).cast(pl.Float64),
+    }
+    baselines = {}
+    if rows.height and train_pairs.height:
+        for name in artefacts.BASELINES:
+            scores = artefacts.score_pairs(train_pairs, rows, name)
+            wins = [np.sign(scores[0] - foreign) + 1 for foreign in scores[1:]]
+            baselines[name] = promotion.count_shares((wins[0] + wins[1]) / 4)
+    return [
+        HeldOut(
+            metric=metric,
+            answer=partial(answer, value=value),
+            baselines=baselines if metric == "implicitness_accuracy" else {},
+            texts=rows["implicit"],
+        )
+        for metric, value in values.items()
+        if rows.height
+    ]
 
 
 def read_groups(paths: Sequence[Path]) -> dict[str, pl.DataFrame]:
@@ -111,7 +158,7 @@ def choose_split(profile: str) -> str:
 
 
 def evaluate(rows: pl.DataFrame, model: str | None = None, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
-    """Evaluate a model, by default the shipped one, on rows of `pairs`; return rows of `evaluations` without keys.
+    """Evaluate a model, by default the one in force, on rows of `pairs`; return rows of `evaluations` without keys.
 
     The pairs that the model was trained on keep their splits; any others are all test.
     """

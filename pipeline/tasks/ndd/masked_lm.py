@@ -9,28 +9,30 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
-from pipeline import __version__, sample, settings, warehouse
+from pipeline import __version__, logs, sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import draw_uniform
 from pipeline.io.lines import read_json_lines
+from pipeline.metrics.resample import Floats, sum_units
 from pipeline.models.pinned import locate_files
 from pipeline.slices import parse_day
 from pipeline.tasks.recam.readers import choose_device
-from pipeline.tasks.record import model_registry, runs
+from pipeline.tasks.record import model_registry, promotion, runs
 from pipeline.text import sentences
 from pipeline.text.language import detect_language
 
 if TYPE_CHECKING:
     from pipeline.metrics.ndd.model import MaskedModel
     from pipeline.models.ndd.count_lm import CountLM
+    from pipeline.training.registry import Model
 
 PROFILE = "embedded"
 COUNT = "count"  # the kind of a model of counts, and the ref of the one in force
@@ -122,15 +124,14 @@ def _is_count_folder(folder: Path) -> bool:
 
 def _load_counts(ref: str, lang: str, day: str | None) -> "tuple[CountLM, str]":
     from pipeline.models.ndd import count_lm
-    from pipeline.training import registry
 
-    if ref == COUNT:
-        with suppress(Missing):  # there are no tables yet
-            ref = model_registry.select_model_id(name_kind(lang), day) or SAMPLE
-    if ref in (COUNT, SAMPLE):
+    kind = name_kind(lang)
+    choice = None if ref == SAMPLE else model_registry.choose_model(kind, None if ref == COUNT else ref, day)
+    if choice is None:
+        logs.log_answer(kind, f"{kind}: counts of the shipped sample{', as none are in force' if ref == COUNT else ''}")
         return _count_sample(lang), SAMPLE
-    folder = Path(ref).expanduser()
-    model = registry.read(folder) if folder.is_dir() else registry.fetch(settings.models(), ref)
+    model = choice.load()
+    model_registry.log_answer(choice)
     return model.build(count_lm.load), model.model_id
 
 
@@ -168,8 +169,8 @@ def load_corpus(lang: str, day: str | None = None) -> pl.Series:
     return texts.filter(texts.str.strip_chars() != "")
 
 
-def count_corpus(lang: str, day: str, run_id: str = "cli") -> str | None:
-    """Count the words of the corpus up to a day; the counts are in force from that day on.
+def count_corpus(lang: str, day: str, run_id: str = "cli", *, promote: bool = False) -> str | None:
+    """Count the words of the corpus up to a day; the counts are in force from that day on if they are as good.
 
     One text in twenty, drawn by its hash, is held out for the cross entropy in `evaluations`. Returns the model's id,
     or None where there is no text in the language.
@@ -184,13 +185,19 @@ def count_corpus(lang: str, day: str, run_id: str = "cli") -> str | None:
     except BadInput:  # there is no word
         return None
     numbers = [("word_count", "train", float(model.left[:, -1].sum()), len(train_texts))]
-    test_sentences = list(tokenize_sentences(texts.filter(is_held_out), lang))
+    test_sentences = [words for words in tokenize_sentences(texts.filter(is_held_out), lang) if words]
     if any(test_sentences):
         result = count_lm.measure_cross_entropy(model, test_sentences)
         numbers.append(("cross_entropy", "test", result.nats, result.places))
         numbers.append(("accuracy", "test", result.accuracy, result.places))
     evaluations = pl.DataFrame(numbers, ["metric", "split", "value", "pair_count"], orient="row")
     evaluations = evaluations.with_columns(epoch=pl.lit(0), subset=pl.lit("all"))
+
+    def answer(model: "Model") -> Floats:  # of each text; a word that a model does not know is not right
+        owner, is_right, is_known = count_lm.find_right(model.build(count_lm.load), test_sentences)
+        rows = np.column_stack([is_right & is_known, np.ones(len(owner))])
+        return sum_units(rows.astype(np.float64), owner)
+
     trained = model_registry.TrainedModel(
         kind=name_kind(lang),
         tensors=model.tensors(),
@@ -200,8 +207,9 @@ def count_corpus(lang: str, day: str, run_id: str = "cli") -> str | None:
         summary={"vocabulary": len(model.words), "pruned": model.pruned},
         data_hash=model_registry.hash_rows(texts.to_frame("text")),
         encoder=COUNT,
+        make_held_out=lambda: [promotion.HeldOut(metric="accuracy", answer=answer)] if any(test_sentences) else [],
     )
-    return model_registry.register(trained, day, run_id, started)
+    return model_registry.register(trained, day, run_id, started, promote=promote)
 
 
 def count_all(day: str, ref: str | None = None, run_id: str = "cli") -> list[str | None]:
@@ -209,18 +217,18 @@ def count_all(day: str, ref: str | None = None, run_id: str = "cli") -> list[str
     return [count_corpus(lang, day, run_id) for lang in LANGS if settings.masked_lm(lang, ref) == COUNT]
 
 
-def count_file(texts: Sequence[str], out: Path, lang: str | None = None) -> pl.DataFrame:
+def count_file(texts: Sequence[str], out: Path, lang: str | None = None, *, force: bool = False) -> pl.DataFrame:
     """Count the words of texts into a folder; return a row of sentences, words, vocabulary (distinct words)."""
     from pipeline.models.ndd import count_lm
     from pipeline.training import registry
 
-    registry.check_writable(out)
+    registry.check_writable(out, force=force)
     rows = pl.DataFrame({"text": texts}, schema={"text": pl.String}).select("text", lang=detect_language())
     text_sentences = [
         words for text, text_lang in rows.iter_rows() for words in tokenize_sentences([text], lang or text_lang)
     ]
     model = count_lm.fit(text_sentences)
-    registry.write(out, model.tensors(), model.config())
+    registry.write(out, model.tensors(), model.config(), force=force)
     model_registry.record_texts_of_folder(COUNT, out, rows["text"])
     counts = {"sentences": len(text_sentences), "words": sum(map(len, text_sentences)), "vocabulary": len(model.words)}
     return pl.DataFrame(counts)

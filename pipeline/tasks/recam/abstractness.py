@@ -41,6 +41,8 @@ def train_file(
     profile: str = PROFILE,
     changes: Mapping[str, Any] | None = None,
     splits: int = 0,
+    *,
+    force: bool = False,
 ) -> pl.DataFrame:
     """Train a scorer into a folder, after measuring it on so many random splits of the list (Table 2).
 
@@ -50,9 +52,9 @@ def train_file(
     """
     from pipeline.training import registry
 
-    registry.check_writable(out)
+    registry.check_writable(out, force=force)
     trained, split_results = _fit(ratings, vectors, profile, changes or {}, splits)
-    model_registry.train_into(out, lambda: trained)
+    model_registry.train_into(out, lambda: trained, force=force)
     return split_results
 
 

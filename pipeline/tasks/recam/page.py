@@ -54,14 +54,15 @@ def write(day: str) -> str:
 
 
 def read_evaluations(day: str) -> pl.DataFrame:
-    """Read the accuracies of the readers in force for a day, a row for each set of items.
+    """Read the accuracies of a day's readers, those promoted if there are any, a row for each set of items.
 
     Columns: model_id, subset, accuracy, low, high, trained_on, n, is_all (of all items of tested_on), tested_on, by,
     group, profile.
     """
     kinds = {readers.get_kind(subtask): subtask for subtask in building.SUBTASKS}
     is_reader = (pl.col("day") == parse_day(day)) & pl.col("kind").is_in(list(kinds))
-    models = warehouse.scan("models", is_reader & pl.col("is_promoted")).select("kind", "model_id", "config")
+    models = warehouse.scan("models", is_reader).sort("is_promoted", "model_id").unique("kind", keep="last")
+    models = models.select("kind", "model_id", "config")
     rows = warehouse.scan("evaluations", is_reader & (pl.col("split") == "test"))
     accuracies = rows.join(models, on=["kind", "model_id"], how="inner").collect()
     names = {"accuracy": "accuracy", "accuracy_low": "low", "accuracy_high": "high"}

@@ -15,9 +15,10 @@ from pipeline.examples.recam import building
 from pipeline.examples.recam import items as cloze
 from pipeline.models.pinned import strip_path
 from pipeline.slices import parse_day
-from pipeline.tasks.record import model_registry, runs
+from pipeline.tasks.record import model_registry, promotion, runs
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel
+from pipeline.tasks.record.promotion import HeldOut
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pipeline.training.registry import Model
 
 EDGES = (100, 200, 400)  # words of a passage, the same for all sets of items
+BLIND = ("longest", "often_right", "option_only", "question_only")  # by length, majority and words
 HOME = "all"  # the subset of `evaluations` that holds a reader's results on its own kind of items
 
 
@@ -158,6 +160,7 @@ def fit(
         texts=pl.concat([items["article"], summaries.to_series().rename("article")]),
         evaluations=model_registry.build_epoch_rows(model.history, {"value": ("accuracy", "validation")}),
         evaluate=(lambda registered: measure(test_items, registered)) if test_items.height else None,
+        make_held_out=lambda: make_held_out(items),
         summary={"profile": profile, **{name: config[name] for name in module.Recipe.__slots__}},
         encoder="word vectors",
         encoder_revision=source_name,
@@ -171,14 +174,35 @@ def hash_items(items: pl.DataFrame) -> str:
     return hashlib.sha256(rows.write_ndjson().encode()).hexdigest()
 
 
-def train_file(items: pl.DataFrame, out: Path, **options: Any) -> pl.DataFrame:
+def train_file(items: pl.DataFrame, out: Path, *, force: bool = False, **options: Any) -> pl.DataFrame:
     """Train into a folder; return the results on the test part, or on validation where there is no test part."""
-    return model_registry.train_into(out, lambda: fit(items, **options))[1]
+    return model_registry.train_into(out, lambda: fit(items, **options), force=force)[1]
 
 
-def train(day: str, subtask: str, *, run_id: str = "cli", **options: Any) -> str:
-    """Train on the items of a subtask into the registry and promote from that day on; return the model's id."""
-    return model_registry.train(day, lambda: fit(read_items(subtask), subtask, **options), run_id)
+def train(day: str, subtask: str, *, promote: bool = False, run_id: str = "cli", **options: Any) -> str:
+    """Train on the items of a subtask into the registry; return the model's id.
+
+    The reader is promoted from that day on if it is as good as its rivals, or by `promote`.
+    """
+    return model_registry.train(day, lambda: fit(read_items(subtask), subtask, **options), run_id, promote=promote)
+
+
+def make_held_out(items: pl.DataFrame) -> list[HeldOut]:
+    """Hold out items, by the accuracy on which readers are compared, also with answers without reading."""
+    from pipeline.metrics.recam import audit
+
+    rows = promotion.select_held_out(items) if "split" in items.columns else items.clear()
+    if not rows.height:
+        return []
+    shares = audit.answer_blindly(rows)
+    return [
+        HeldOut(
+            metric="accuracy",
+            answer=lambda model: promotion.count_shares(is_right(model, rows)),
+            baselines={name: promotion.count_shares(shares[name]) for name in BLIND},
+            units=rows.select(cloze.normalise()).to_series(),
+        )
+    ]
 
 
 def evaluate_crossed(day: str, trained_on: str, tested_on: str, model_id: str, run_id: str = "cli") -> int:

@@ -2,28 +2,36 @@
 
 import hashlib
 import json
+import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from pipeline import __version__, settings, warehouse
+import pipeline
+from pipeline import __version__, logs, settings, warehouse
 from pipeline.collect.clean import hash_text
-from pipeline.errors import Missing
+from pipeline.errors import BadInput, Missing
 from pipeline.slices import parse_day
 from pipeline.tables import ERASED, empty
-from pipeline.tasks.record import runs
+from pipeline.tasks.record import promotion, runs
+from pipeline.tasks.record.promotion import HeldOut
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from pipeline.training.registry import Model
 
+SHIPPED = {"impscore": Path(pipeline.__file__).parent / "models" / "shipped"}  # trained only on our own text
+MODEL_ID = re.compile(r"[0-9a-f]{6,64}")  # or the beginning of one
 DECIMALS = 6
 _ROWS = 10_000  # written out at once
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,18 +48,20 @@ class TrainedModel:
     encoder: str = "none"  # if the configuration names none
     encoder_revision: str = "none"
     completion_models: Sequence[str] = ()
-    is_promoted: bool = True  # later runs score with it
+    doubt: str | None = None  # why it is not promoted unless that is requested
+    bar: str | None = None  # why it is never promoted
+    make_held_out: Callable[[], Sequence[HeldOut]] = tuple  # by which it is compared with its rivals
     evaluate: "Callable[[Model], pl.DataFrame] | None" = None  # more evaluations, of the registered model
 
-    def build_row(self) -> dict[str, Any]:
+    def build_row(self, verdict: Mapping[str, Any]) -> dict[str, Any]:
         """Build the row of `models` without kind, day and model_id."""
         return {
             "encoder": self.config.get("encoder") or self.encoder,
             "encoder_revision": self.config.get("encoder_revision") or self.encoder_revision,
-            "config": json.dumps(self.summary, sort_keys=True),
+            "config": json.dumps({**self.summary, "promotion": verdict}, sort_keys=True),
             "data_hash": self.data_hash or self.config["data_hash"],
             "completion_models": list(self.completion_models),
-            "is_promoted": self.is_promoted,
+            "is_promoted": verdict["is_promoted"],
             "code_version": __version__,
         }
 
@@ -63,29 +73,32 @@ class TrainedModel:
         return pl.concat([self.evaluations, *more])
 
 
-def train(day: str, fit: Callable[[], TrainedModel], run_id: str) -> str:
-    """Train and register a model for a day; return its id."""
+def train(day: str, fit: Callable[[], TrainedModel], run_id: str, *, promote: bool = False) -> str:
+    """Train and register a model for a day; return its id. `promote` promotes it also if it is worse than a rival."""
     parse_day(day)
     started = runs.start()
-    return register(fit(), day, run_id, started)
+    return register(fit(), day, run_id, started, promote=promote)
 
 
-def train_into(out: Path, fit: Callable[[], TrainedModel]) -> tuple[str, pl.DataFrame]:
-    """Train a model into a folder, which is empty or has another model; return its id and its evaluations."""
+def train_into(out: Path, fit: Callable[[], TrainedModel], *, force: bool = False) -> tuple[str, pl.DataFrame]:
+    """Train a model into an empty folder, by force instead of another model; return its id and its evaluations."""
     from pipeline.training import registry
 
-    registry.check_writable(out)
+    registry.check_writable(out, force=force)
     trained = fit()
-    model_id = registry.write(out, trained.tensors, trained.config)
+    model_id = registry.write(out, trained.tensors, trained.config, force=force)
     if trained.texts is not None:
         record_texts_of_folder(trained.kind, out, trained.texts)
     return model_id, trained.collect_evaluations(out)
 
 
-def register(trained: TrainedModel, day: str, run_id: str, started: runs.Start | None = None) -> str:
+def register(
+    trained: TrainedModel, day: str, run_id: str, started: runs.Start | None = None, *, promote: bool = False
+) -> str:
     """Register a model: replace its row of `models` and its evaluations of a day; return its id.
 
-    A promoted model replaces the promoted model of the same kind and day.
+    A promoted model replaces the promoted model of the same kind and day. One that is worse than a rival on held-out
+    rows is not promoted unless that is requested; see `promotion`.
     """
     from pipeline.training import registry
 
@@ -96,19 +109,73 @@ def register(trained: TrainedModel, day: str, run_id: str, started: runs.Start |
     partition = warehouse.make_slice(kind=kind, day=day)
     key = {"kind": pl.lit(kind), "day": pl.lit(parse_day(day)), "model_id": pl.lit(model_id)}
     warehouse.overwrite("evaluations", {**partition, "model_id": model_id}, evaluations.with_columns(**key), run_id)
-    row = pl.DataFrame([trained.build_row()], schema_overrides={"completion_models": pl.List(pl.String)})
-    row = row.with_columns(**key).select(empty("models").columns)
-
-    def with_other_models(current: pl.LazyFrame) -> pl.LazyFrame:
-        other_models = current.filter(pl.col("model_id") != model_id)
-        if trained.is_promoted:
-            other_models = other_models.with_columns(is_promoted=pl.lit(value=False))
-        return pl.concat([other_models.select(row.columns), row.lazy()])
-
-    warehouse.replace("models", partition, with_other_models, run_id)
+    verdict = _judge(trained, model_id, day, promote=promote)
+    row = pl.DataFrame([trained.build_row(verdict)], schema_overrides={"completion_models": pl.List(pl.String)})
+    write_row(row.with_columns(**key), day, run_id)
     count = evaluations.height + 1  # the model's own row
     runs.record_step(kind, day, "models", "train", count, None, {"model_id": model_id}, run_id, started)
     return model_id
+
+
+def write_row(row: pl.DataFrame, day: str, run_id: str) -> None:
+    """Write the row of a model for a day; if it is promoted, no other model of its kind is for that day."""
+    kind, model_id, is_promoted = row.select("kind", "model_id", "is_promoted").row(0)
+    row = row.select(empty("models").columns)
+
+    def with_other_models(current: pl.LazyFrame) -> pl.LazyFrame:
+        other_models = current.filter(pl.col("model_id") != model_id)
+        if is_promoted:
+            other_models = other_models.with_columns(is_promoted=pl.lit(value=False))
+        return pl.concat([other_models.select(row.columns), row.lazy()])
+
+    warehouse.replace("models", warehouse.make_slice(kind=kind, day=day), with_other_models, run_id)
+
+
+def _judge(trained: TrainedModel, model_id: str, day: str, *, promote: bool) -> dict[str, Any]:
+    """Compare a new model with its rivals; return what `models` records of its promotion."""
+    from pipeline.training import registry
+
+    choice = choose_model(trained.kind, None, day)
+    if choice and choice.model_id == model_id and not choice.is_shipped:  # trained again: its rivals were before it
+        current = warehouse.scan("models", (pl.col("kind") == trained.kind) & (pl.col("model_id") == model_id))
+        for row in current.filter(pl.col("day") == parse_day(day)).collect().iter_rows(named=True):
+            if verdict := read_promotion(row["config"]):
+                return verdict
+        choice = None
+    rival, problem = None, ""
+    try:
+        rival = choice.load() if choice else None
+    except (Missing, BadInput) as error:
+        problem = str(error)
+    data_hash = trained.config.get("data_hash")
+
+    def is_unseen(texts: pl.Series) -> pl.Series:
+        if rival is None or rival.config.get("data_hash") == data_hash:
+            return texts.is_not_null()
+        seen = warehouse.scan("training_texts", pl.col("model_id") == rival.model_id).select("text_hash").collect()
+        return ~hash_text(texts).is_in(seen["text_hash"].implode())
+
+    model = registry.read(settings.models() / model_id)
+    with logs.hide_answers():
+        comparisons, reason = promotion.compare(() if trained.bar else trained.make_held_out(), model, rival, is_unseen)
+    is_promoted, is_worse, why = promotion.decide(comparisons, trained.doubt, trained.bar, is_forced=promote)
+    if problem or reason:
+        why += f"; not compared with the model in force: {problem or reason}"
+    log.info("model %s of kind %s: %s%s", model_id[:12], trained.kind, why, promotion.format_lines(comparisons))
+    return {
+        "is_promoted": is_promoted,
+        "is_worse": is_worse,
+        "is_forced": promote,
+        "is_barred": trained.bar is not None,
+        "reason": why,
+        "replaced": choice.model_id if choice and not choice.is_shipped else None,
+        "comparisons": comparisons,
+    }
+
+
+def read_promotion(config: str) -> dict[str, Any]:
+    """Read what a row of `models` records of the promotion; empty for models of older versions."""
+    return dict(json.loads(config).get("promotion") or {})
 
 
 def locate_state(*facts: object) -> Path:
@@ -149,6 +216,80 @@ def list_flagged() -> pl.DataFrame:
     return warehouse.query("select * from models_flagged order by kind, model_id")
 
 
+class Choice(NamedTuple):
+    """The model that answers, and why."""
+
+    kind: str
+    model_id: str
+    folder: Path
+    reason: str
+    is_shipped: bool = False
+
+    def load(self) -> "Model":
+        """Load the model."""
+        from pipeline.training import registry
+
+        return registry.fetch(self.folder.parent, self.model_id) if self.is_registered else registry.read(self.folder)
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the folder is one of the registry, so that its name is the id."""
+        return self.folder == settings.models() / self.model_id
+
+
+def choose_model(kind: str, ref: str | None = None, day: str | None = None) -> Choice | None:
+    """Choose the model that answers: the given one (folder, id or its beginning), else that in force, else the shipped.
+
+    None without any. Without tables no model is in force.
+    """
+    if ref is not None:
+        return _find_model(kind, ref)
+    with suppress(Missing):  # there are no tables
+        if model_id := select_model_id(kind, day):
+            return Choice(kind, model_id, settings.models() / model_id, f"in force{f' for {day}' if day else ''}")
+    return _choose_shipped(kind, "shipped with Undertone, as none is in force")
+
+
+def _choose_shipped(kind: str, reason: str) -> Choice | None:
+    from pipeline.training import registry
+
+    folder = SHIPPED.get(kind)
+    return Choice(kind, registry.read(folder).model_id, folder, reason, is_shipped=True) if folder else None
+
+
+def _find_model(kind: str, ref: str) -> Choice:
+    from pipeline.training import registry
+
+    is_id = MODEL_ID.fullmatch(ref) is not None
+    shipped = _choose_shipped(kind, "shipped with Undertone") if is_id else None
+    if shipped and shipped.model_id.startswith(ref):
+        return shipped
+    folder = Path(ref).expanduser()
+    if folder.is_dir():
+        return Choice(kind, registry.read(folder).model_id, folder, f"the folder {ref}")
+    matches = [path for path in settings.models().glob(f"{ref}*") if path.is_dir()] if is_id else []
+    if len(matches) != 1 and not (is_id and len(ref) == 64):
+        raise Missing(f"{ref}: no folder, and {len(matches)} models in {settings.models()} have such an id")
+    model_id = matches[0].name if matches else ref  # if the folder is absent, to load it says how to get it
+    return Choice(kind, model_id, settings.models() / model_id, "the given one")
+
+
+def load_model(kind: str, ref: str | None = None, day: str | None = None, missing: str = "") -> "Model":
+    """Load the model that answers (`choose_model`) and log which it is; Missing if there is none."""
+    choice = choose_model(kind, ref, day)
+    if choice is None:
+        raise Missing(missing or f"no model of kind {kind} is in force")
+    model = choice.load()
+    log_answer(choice)
+    return model
+
+
+def log_answer(choice: Choice) -> None:
+    """Log once which model answers, and why; commands print it."""
+    text = f"{choice.kind}: model {choice.model_id[:12]}"
+    logs.log_answer(text, f"{text}, {choice.reason}")
+
+
 def select_model_id(kind: str, day: str | None) -> str | None:
     """Select the model in force for a day: the newest promoted for it or before, else the oldest; None without any.
 
@@ -162,17 +303,6 @@ def select_model_id(kind: str, day: str | None) -> str | None:
         return str(models["model_id"][-1])
     past = models.filter(pl.col("day") <= parse_day(day))
     return str(past["model_id"][-1] if past.height else models["model_id"][0])
-
-
-def load_model(kind: str, ref: str | None = None, day: str | None = None, missing: str = "") -> "Model":
-    """Load a model by its folder or id, else the one of its kind in force for a day; Missing if there is none."""
-    from pipeline.training import registry
-
-    ref = ref or select_model_id(kind, day)
-    if ref is None:
-        raise Missing(missing or f"no model of kind {kind} is in force")
-    folder = Path(ref).expanduser()
-    return registry.read(folder) if folder.is_dir() else registry.fetch(settings.models(), ref)
 
 
 def complete_evaluations(frame: pl.DataFrame) -> pl.DataFrame:

@@ -16,8 +16,8 @@ def write(day: str, model: str | None = None) -> str:
 
     The numbers, artefacts and spaces are those of `model`, by default of the one in force for the day.
     """
-    model = model or in_force.find_model_id(day)
-    until, model_id = pl.col("day") <= parse_day(day), in_force.load_model(model).model_id
+    until, model_id = pl.col("day") <= parse_day(day), in_force.load_model(model, day).model_id
+    model = model or model_id
     rows = pairs.load_all_pairs()
     contents = page.Contents(day=day, model_id=model_id, studies=warehouse.scan("studies", until).collect())
     evaluations = warehouse.scan("evaluations", pl.col("model_id") == model_id).filter(pl.col("epoch") == 0).collect()

@@ -100,7 +100,8 @@ def stage_data_set(source: str, day: str, model: str | None = None, on_progress:
     """
     started = runs.start()
     rows = _load_problematic(source) if source in BENCHMARKS else _load_sentences(source)
-    model_id = in_force.load_model(model).model_id
+    model_id = in_force.load_model(model, day).model_id
+    model = model or model_id
     scored = scoring.add_scores(rows, "text", model, on_progress)
     study_rows = []
     for subset, part in ((source, scored), (f"{source}:implicit", scored.filter(pl.col("label") == "implicit"))):
@@ -162,6 +163,8 @@ def stage_detection(
     Sentences labelled implicit or explicit are the problematic ones (section 7.2).
     """
     started, rows = runs.start(), _load_problematic(source, limit)
+    model_id = in_force.load_model(model, day).model_id
+    model = model or model_id
     scored = scoring.add_scores(rows, "text", model, options.on_progress)
     detection.label_bins(scored["implicitness"])  # a fault is found before an answer is paid for
     verdicts = pl.Series(asking.ask_verdicts(source, rows["text"].to_list(), options), dtype=pl.String)
@@ -171,7 +174,7 @@ def stage_detection(
         raise Refused(f"no answer about any sentence of {source}")
     if verdicts.null_count():
         left_out.record_rows("study detection", {"no_answer": verdicts.null_count()}, source)
-    columns: dict[str, Any] = {"model_id": in_force.load_model(model).model_id}
+    columns: dict[str, Any] = {"model_id": model_id}
     columns["setting"] = {"by": options.model, "source": source}
     study_rows = []
     for part in measure_by_bin(answered).to_dicts():

@@ -15,11 +15,13 @@ from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import SEED
 from pipeline.examples.subtext import contexts
+from pipeline.metrics.resample import Floats
 from pipeline.score import signature
 from pipeline.tables import TABLES
-from pipeline.tasks.record import day_texts, model_registry, runs
+from pipeline.tasks.record import day_texts, model_registry, promotion, runs
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel
+from pipeline.tasks.record.promotion import HeldOut
 
 if TYPE_CHECKING:
     from pipeline.models.word_vectors import WordVectors
@@ -130,18 +132,31 @@ def hash_rows(rows: pl.DataFrame) -> str:
 
 
 def train_file(
-    rows: pl.DataFrame, out: Path, profile: str = PROFILE, changes: Changes = None, path: Path | None = None
+    rows: pl.DataFrame,
+    out: Path,
+    profile: str = PROFILE,
+    changes: Changes = None,
+    path: Path | None = None,
+    *,
+    force: bool = False,
 ) -> pl.DataFrame:
     """Train into a folder; return the model's evaluation."""
-    return model_registry.train_into(out, lambda: fit(rows, profile, changes, path))[1]
+    return model_registry.train_into(out, lambda: fit(rows, profile, changes, path), force=force)[1]
 
 
 def train(
-    day: str, release: str | None = None, *, profile: str = PROFILE, changes: Changes = None, run_id: str = "cli"
+    day: str,
+    release: str | None = None,
+    *,
+    profile: str = PROFILE,
+    changes: Changes = None,
+    promote: bool = False,
+    run_id: str = "cli",
 ) -> str:
     """Train on published comments into the registry; return the model's id.
 
-    The model is promoted from that day on, unless simulated raters made some of its labels.
+    The model is promoted from that day on if it is as good as its rivals, and unless simulated raters made some of its
+    labels; `promote` overrides both.
     """
 
     def fit_release() -> TrainedModel:
@@ -149,9 +164,47 @@ def train(
         rows = read_released(release)
         trained = fit(rows, profile, changes, extra_texts=comments)
         is_simulated = rows["item_id"].is_in(list_simulated_rows().implode()).any()
-        return replace(trained, summary={**trained.summary, "release": release}, is_promoted=not is_simulated)
+        return replace(
+            trained,
+            summary={**trained.summary, "release": release},
+            doubt="simulated raters made some of its labels" if is_simulated else None,
+            make_held_out=lambda: make_held_out(rows),
+        )
 
-    return model_registry.train(day, fit_release, run_id)
+    return model_registry.train(day, fit_release, run_id, promote=promote)
+
+
+def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
+    """Hold out labelled comments, by the macro F1 of which models are compared, also with the baselines."""
+    from pipeline.metrics import classification
+    from pipeline.metrics.labelling import predictability
+    from pipeline.training.subtext import recogniser
+
+    part, train_rows = promotion.select_held_out(rows), rows.filter(pl.col("split") == "train")
+    if not part.height:
+        return []
+    names = sorted(rows["label"].unique())
+    texts, size = part["text"].to_list(), len(names) + 1  # the last class is any other
+
+    def count(labels: Sequence[str]) -> Floats:  # a confusion table for each row: [n, size * size]
+        classes = [
+            [names.index(name) if name in names else size - 1 for name in side] for side in (part["label"], labels)
+        ]
+        cells: Floats = np.eye(size**2)[np.array(classes[0]) * size + np.array(classes[1])]
+        return cells
+
+    def answer(model: "Model") -> Floats:
+        built = build_recogniser(model)
+        decisions = recogniser.decide(built, recogniser.predict_probabilities(built, texts, part["context"].to_list()))
+        return count([built.classes[decision] for decision in decisions])
+
+    def measure(sums: Floats) -> Floats:
+        return classification.compute_metric(sums.astype(np.int64).reshape(*sums.shape[:-1], size, size), "f1")
+
+    examples = train_rows["text"].to_list(), train_rows["label"].to_list()
+    predictions = predictability.predict_baselines(*examples, texts, SEED)
+    baselines = {name: count(labels) for name, labels in predictions.items()}
+    return [HeldOut(metric="macro_f1", answer=answer, baselines=baselines, measure=measure, texts=part["text"])]
 
 
 def load_model(ref: str | None = None, day: str | None = None) -> "Model":

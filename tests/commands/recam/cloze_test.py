@@ -46,7 +46,7 @@ def test_items_of_the_tables(run: Run, tmp_path: Path) -> None:
     assert sum(row["item_count"] for row in stats["items"]) == warehouse.scan("cloze_items").collect().height > 20
     target_count = sum(row["row_count"] for row in stats["funnel"] if row["reason"] == "target")
     assert target_count == warehouse.scan("cloze_targets", pl.col("reason").is_null()).collect().height
-    run_well(run, "train", "reader", "--day", sample.DAY, *SMALL)
+    run_well(run, "train", "reader", "--promote", "--day", sample.DAY, *SMALL)
     numbers = json.loads(run_well(run, "evaluate", "reader", "--subtask", "nonspecificity", "--json"))["numbers"]
     assert {row["metric"] for row in numbers} == {"accuracy", "accuracy_low", "accuracy_high"}
     page = Path(run_well(run, "cloze", "page", "--day", sample.DAY).strip())

@@ -1,6 +1,7 @@
 """The page of studies: one file, no network, names as text, parts that are missing left out."""
 
 import datetime
+import re
 from typing import Any
 
 import numpy as np
@@ -135,12 +136,13 @@ def test_the_newest_day_of_each_study_is_shown() -> None:
     assert TITLES["data_sets"] in page_text
 
 
-def test_studies_of_other_models_are_left_out() -> None:
-    """The page of a model shows what was measured with it, and studies that make models of their own."""
+def test_studies_are_grouped_by_model() -> None:
+    """Studies that train models come first, then those of the page's model, then those of others (audit C4)."""
     diversity = DIVERSITY.with_columns(model_id=pl.lit("cd" * 32))
     data_sets = DATA_SETS.with_columns(model_id=pl.lit("ab" * 32))
     html = render(contents(studies=pl.concat([diversity, data_sets, SENSITIVITY.head(3)])))
-    assert headings(html) == [TITLES["sensitivity"], TITLES["data_sets"]]
+    by_model = [f"{TITLES[name]} (model {model * 6})" for name, model in (("data_sets", "ab"), ("diversity", "cd"))]
+    assert re.findall(r">([^<]+)</h2>", html) == [TITLES["sensitivity"], *by_model]
 
 
 def test_a_study_of_empty_bins_alone() -> None:

@@ -95,15 +95,15 @@ def train_all(bert: Path) -> dict[str, str]:
         "counts": masked_lm.count_corpus("en", DAY),
         "superseded counts": _superseded(),
         "adapted": masked_lm.adapt(DAY, start=str(bert)).partition("=")[2],
-        "subtext": recogniser.train(DAY, changes=SUBTEXT),
+        "subtext": recogniser.train(DAY, changes=SUBTEXT, promote=True),
         "quality": scorer.train(DAY, "quality", changes={"has_embedding": False, "buckets": 512}),
         "upvotes": scorer.train(DAY, "upvotes", changes={"buckets": 512}),
         "retrieval": commenters.train(DAY, "ir_tc", changes=RETRIEVAL),
         "commenter": commenters.train(DAY, "att", changes=WRITER),
-        "reader": readers.train(DAY, "imperceptibility", changes=READER),
-        "pretrained reader": readers.train(DAY, "imperceptibility", profile="filled", changes=PRETRAINED),
+        "reader": readers.train(DAY, "imperceptibility", changes=READER, promote=True),
+        "pretrained reader": readers.train(DAY, "imperceptibility", profile="filled", changes=PRETRAINED, promote=True),
         "impscore": train.train(DAY, profile="paper", changes={"epochs": 1}, promote=True),
-        "tuned impscore": train.train(DAY, profile="paper", changes={"epochs": 1, "tune": "adapter"}),
+        "tuned impscore": train.train(DAY, profile="paper", changes={"epochs": 1, "tune": "adapter"}, promote=True),
         "abstractness": abstractness.train(DAY, ratings._replace(rows=ratings.rows.head(60))),
     }
     masked_lm.count_file(comments.to_list(), away / "counts", "en")
@@ -127,7 +127,7 @@ def _superseded() -> str:
         evaluations=model_registry.complete_evaluations(pl.DataFrame([row])),
         texts=masked_lm.load_corpus("en", DAY),
         summary={},
-        is_promoted=False,
+        doubt="older",
     )
     return model_registry.register(trained, DAY, "test")
 
@@ -195,7 +195,7 @@ def test_erased_texts_cannot_be_read_out_of_any_model(folders: dict[str, str]) -
     with pytest.raises(Missing, match="no commenter att is in force"):
         commenters.load_model(None, "att")
     commands = [model["train_again"] for model in models.summarize(outcome.models, {}) if model["train_again"]]
-    assert f"undertone train count-lm --lang en --day {DAY}" in commands
+    assert f"undertone train count-lm --lang en --promote --day {DAY}" in commands
     assert "by the DAG ndd, whose parameter `adapt` trains it on the current corpus" in commands
 
 

@@ -159,13 +159,14 @@ def test_no_model_for_a_day(tables: object) -> None:
 
 
 def test_models_by_name(tables: object, enlist: Enlist, tmp_path: Path) -> None:
-    """A model is found by its folder, its id or the beginning of it; None is the shipped one, as is its id."""
+    """A model is found by its folder, its id or the beginning of it; None is the one in force, which is logged."""
     model_id = enlist(DAY, 1)
     enlist(DAY, 2)
     folder = settings.models() / model_id
     for ref in (model_id, model_id[:12], str(folder)):
         assert in_force.load_model(ref).model_id == model_id
-    assert in_force.load_model(None).model_id == in_force.load_model(get_shipped_id()).model_id == get_shipped_id()
+    assert in_force.load_model(None).model_id == in_force.find_model_id(DAY) != model_id
+    assert in_force.load_model(get_shipped_id()).model_id == get_shipped_id()
     assert in_force.load_model(str(in_force.SHIPPED)).model_id == get_shipped_id()
 
 
@@ -325,7 +326,7 @@ def test_a_variant_without_bound_is_not_promoted(imported: Path, tiny_encoder: P
     for promote in (False, True):
         train_model(implicitness="euclidean", promote=promote)
         assert in_force.find_model_id(DAY) == get_shipped_id()
-    assert train_model(pragmatics="cosine") == in_force.find_model_id(DAY)
+    assert train_model(pragmatics="cosine", promote=True) == in_force.find_model_id(DAY)
 
 
 def test_the_encoder_is_found_by_its_hash(
@@ -361,7 +362,7 @@ def test_a_replaced_folder_is_loaded_again(imported: Path, tiny_encoder: Path, t
     rows, text = pairs.load_all_pairs().head(20), pl.DataFrame({"text": ["nice hat"]})
     scores = []
     for seed in (1, 2):
-        train.train_file(rows, tmp_path / "m", "paper", {"epochs": 1, "seed": seed})
+        train.train_file(rows, tmp_path / "m", "paper", {"epochs": 1, "seed": seed}, force=True)
         scores.append(scoring.add_scores(text, "text", str(tmp_path / "m"))["implicitness"][0])
     assert scores[0] != scores[1]
 

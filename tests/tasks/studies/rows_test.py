@@ -370,7 +370,8 @@ def test_the_page_of_a_day(
         "Sensitivity to the margins and the weight of the loss", "Implicitness of data sets",
         "Diversity within data sets", "Detection accuracy by implicitness",
     ):  # fmt: skip
-        assert html.count(f">{title}</h2>") == 1, title
+        suffix = f" (model {model[:12]})" if title.startswith(("Implicitness", "Diversity", "Detection")) else ""
+        assert html.count(f">{title}{suffix}</h2>") == 1, title
     assert study_rows.publish_all(shards, DAY) == 51
     assert page.write(DAY) == str(path)
     assert path.read_text(encoding="utf-8") == html

@@ -55,7 +55,9 @@ def test_a_release_becomes_a_model_in_force(published: None) -> None:
     first = recogniser.train(DAY, changes=SMALL)
     assert recogniser.train(DAY, changes=SMALL) == first == model_registry.select_model_id("subtext", DAY)
     row = warehouse.scan("models").collect().row(0, named=True)
-    assert (row["kind"], row["is_promoted"], json.loads(row["config"])["epochs"]) == ("subtext", True, 2)
+    config = json.loads(row["config"])
+    assert (row["kind"], row["is_promoted"], config["epochs"]) == ("subtext", True, 2)
+    assert "there is nothing to compare with" in config["promotion"]["reason"]  # 4 held-out rows are too few
     evaluations = warehouse.scan("evaluations", pl.col("epoch") == 0).collect()
     assert evaluations.group_by("split").agg(pl.col("pair_count").first())["pair_count"].sum() == 24
     metrics = {"macro_f1", "macro_f1_low", "macro_f1_high", "calibration_error", "svm_baseline", "majority_baseline"}
@@ -90,7 +92,7 @@ def test_a_file_becomes_a_folder(labelled_file: Path, tmp_path: Path) -> None:
     scores = recogniser.score_frame(frame, str(tmp_path / "m"))
     assert scores["subtext"].null_count() == scores["signature"].null_count() == 2
     assert_frame_equal(recogniser.score_frame(scores, str(tmp_path / "m")), scores)
-    recogniser.train_file(rows, tmp_path / "m", changes=SMALL)
+    recogniser.train_file(rows, tmp_path / "m", changes=SMALL, force=True)
     other_data = recogniser.evaluate(rows.head(9), str(tmp_path / "m"))  # it is all test
     assert other_data["split"].unique().to_list() == ["test"]
 

@@ -1,0 +1,98 @@
+"""List the models of the tables, describe one, promote one by request, and roll a promotion back."""
+
+import json
+from typing import Any
+
+import polars as pl
+
+from pipeline import settings, warehouse
+from pipeline.errors import BadInput, Missing
+from pipeline.slices import parse_day
+from pipeline.tables import empty
+from pipeline.tasks.record import model_registry
+
+HEADLINES = (
+    "implicitness_accuracy", "macro_f1", "accuracy", "spearman", "pearson", "mrr", "cross_entropy", "loss",
+)  # fmt: skip
+"""Metrics by which a model is known, the first that it has."""
+
+
+def list_models() -> pl.DataFrame:
+    """List the models: kind, model_id, day, is_promoted, is_in_force (today), metric, value of the held-out rows."""
+    rows = warehouse.scan("models").select("kind", "model_id", "day", "is_promoted").collect()
+    evaluations = warehouse.scan("evaluations", pl.col("metric").is_in(HEADLINES) & (pl.col("split") != "train"))
+    order = (
+        pl.col("metric").replace_strict({name: rank for rank, name in enumerate(HEADLINES)}, return_dtype=pl.Int64),
+        pl.col("epoch") > 0, pl.col("split") != "test", pl.col("subset") != "all", -pl.col("epoch"),
+    )  # fmt: skip
+    headlines = evaluations.sort(*order).unique(["kind", "model_id"], keep="first").collect()
+    in_force = [(kind, model_registry.select_model_id(kind, None)) for kind in rows["kind"].unique()]
+    schema = {"kind": pl.String, "model_id": pl.String}
+    current = pl.DataFrame(in_force, schema, orient="row").with_columns(is_in_force=pl.lit(value=True))
+    current = current.join(rows.filter("is_promoted").group_by("kind").agg(pl.col("day").max()), on="kind")
+    keys = ["kind", "model_id"]
+    rows = rows.join(current, on=[*keys, "day"], how="left").with_columns(pl.col("is_in_force").fill_null(value=False))
+    rows = rows.join(headlines.select(*keys, "metric", "value"), on=keys, how="left")
+    return rows.sort("kind", "day", "model_id")
+
+
+def read_model(ref: str) -> dict[str, Any]:
+    """Read the newest row of a model by its id or the beginning of it, with `config` and `promotion` parsed."""
+    rows = warehouse.scan("models", pl.col("model_id").str.starts_with(ref)).sort("day").collect()
+    if (count := rows["model_id"].n_unique()) != 1:
+        raise Missing(f"{ref}: expected the id of one model in the tables, found {count}; see `undertone models list`")
+    return _parse(rows)
+
+
+def _parse(rows: pl.DataFrame) -> dict[str, Any]:
+    """Parse the last of some rows of `models`."""
+    row = rows.row(-1, named=True)
+    config = json.loads(row["config"])
+    return {**row, "promotion": config.pop("promotion", None) or {}, "config": config}
+
+
+def read_evaluations(row: dict[str, Any]) -> pl.DataFrame:
+    """Read the evaluations of a model from its newest day, without those of the epochs."""
+    is_of_model = (pl.col("kind") == row["kind"]) & (pl.col("model_id") == row["model_id"])
+    rows = warehouse.scan("evaluations", is_of_model).collect()
+    rows = rows.filter(pl.col("day") == pl.col("day").max())
+    finals = rows.filter(pl.col("epoch") == 0)
+    rows = finals if finals.height else rows
+    return rows.drop("kind", "day", "model_id").sort("split", "subset", "epoch", "metric")
+
+
+def promote(ref: str, day: str, run_id: str = "cli") -> dict[str, Any]:
+    """Put a model in force from a day on; return its row, which records the request."""
+    row = read_model(ref)
+    if row["promotion"].get("is_barred"):
+        raise BadInput(f"model {row['model_id'][:12]} cannot be promoted: {row['promotion']['reason']}")
+    if not (settings.models() / row["model_id"]).is_dir():
+        raise Missing(f"model {row['model_id'][:12]}: its folder is not in {settings.models()}; copy it there")
+    current = model_registry.select_model_id(row["kind"], day)
+    changes = {"is_promoted": True, "is_forced": True, "reason": "promoted by request"}
+    changes["replaced"] = current if current != row["model_id"] else row["promotion"].get("replaced")
+    return _write(row, day, run_id, **changes)
+
+
+def roll_back(kind: str, run_id: str = "cli") -> dict[str, Any]:
+    """Take the newest promoted model of a kind out of force; the one before it is in force again. Return its row."""
+    rows = warehouse.scan("models", (pl.col("kind") == kind) & pl.col("is_promoted")).sort("day").collect()
+    if not rows.height:
+        kinds = warehouse.scan("models", pl.col("is_promoted")).select(pl.col("kind").unique().sort()).collect()
+        raise Missing(f"no model of kind {kind!r} is promoted; kinds with one: {', '.join(kinds['kind']) or 'none'}")
+    row = _parse(rows)
+    rolled_back = _write(row, str(row["day"]), run_id, is_promoted=False, reason="rolled back")
+    is_before = (pl.col("kind") == kind) & (pl.col("model_id") == (row["promotion"].get("replaced") or ""))
+    before = warehouse.scan("models", is_before & (pl.col("day") == row["day"])).collect()
+    if before.height:  # of the same day: it was demoted
+        _write(_parse(before), str(row["day"]), run_id, is_promoted=True, reason="in force again by a rollback")
+    return rolled_back
+
+
+def _write(row: dict[str, Any], day: str, run_id: str, **promotion: Any) -> dict[str, Any]:
+    row = {**row, "promotion": {**row["promotion"], **promotion}, "is_promoted": promotion["is_promoted"]}
+    row["day"] = parse_day(day)
+    config = json.dumps({**row["config"], "promotion": row["promotion"]}, sort_keys=True)
+    columns = {name: [row[name]] for name in empty("models").columns} | {"config": [config]}
+    model_registry.write_row(pl.DataFrame(columns, schema=empty("models").schema), day, run_id)
+    return row

@@ -1,0 +1,137 @@
+"""Decide whether a trained model is promoted: on held-out rows it must be as good as its rivals, within an interval.
+
+The rivals are the model in force and the surface baselines. All answer the same rows, so that the differences are
+paired. A model that is worse than a rival, even at the upper end of the interval, is registered and not promoted.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from pipeline.errors import UndertoneError
+from pipeline.metrics import resample
+from pipeline.metrics.resample import Floats
+
+if TYPE_CHECKING:
+    from pipeline.training.registry import Model
+
+DRAWS = 2000
+MIN_ROWS = 10  # of fewer rows an interval tells nothing
+SEED = 42
+IN_FORCE = "model in force"  # how a comparison names it
+SCHEMA = {
+    "metric": pl.String, "rival": pl.String, "new": pl.Float64, "other": pl.Float64, "difference": pl.Float64,
+    "low": pl.Float64, "high": pl.Float64, "rows": pl.Int64,
+}  # fmt: skip
+
+
+def compute_share(sums: Floats) -> Floats:
+    """Compute the share of two sums: [..., 2] -> [...]."""
+    return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1))
+
+
+def count_shares(values: Any) -> Floats:
+    """Make the statistics of `compute_share` from a value in [0, 1] for each row: [n] -> [n, 2]."""
+    return np.column_stack([np.asarray(values, np.float64), np.ones(len(values))])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOut:
+    """Held-out rows of a kind of model, by which models are compared; larger values of the metric are better.
+
+    A row's statistics are numbers whose sums over rows give the metric.
+    """
+
+    metric: str
+    answer: "Callable[[Model], Floats]"  # the statistics of a model: [n, k]
+    baselines: Mapping[str, Floats] = field(default_factory=dict)  # the same of each baseline
+    measure: Callable[[Floats], Floats] = compute_share  # sums [..., k] -> [...]
+    units: pl.Series | None = None  # what rows depend on, such as articles [n]; whole units are drawn
+    texts: pl.Series | None = None  # [n], where splits change with the data: another model may have learned from them
+
+
+def select_held_out(rows: pl.DataFrame) -> pl.DataFrame:
+    """Select the rows of the split test; without any, those of validation."""
+    test = rows.filter(pl.col("split") == "test")
+    return test if test.height else rows.filter(pl.col("split") == "validation")
+
+
+def compare(
+    held_out: Sequence[HeldOut],
+    model: "Model",
+    rival: "Model | None",
+    is_unseen: Callable[[pl.Series], pl.Series] = lambda texts: texts.is_not_null(),
+) -> tuple[list[dict[str, Any]], str]:
+    """Compare a model with the baselines and with its rival; return the comparisons and why the rival has none.
+
+    `is_unseen` tells by texts on which rows the rival can be compared.
+    """
+    comparisons: list[dict[str, Any]] = []
+    problem = ""
+    for rows in held_out:
+        statistics = rows.answer(model)
+        if len(statistics) >= MIN_ROWS:
+            comparisons += [_compare_pair(rows, statistics, other, name) for name, other in rows.baselines.items()]
+        mask = np.ones(len(statistics), bool) if rows.texts is None else is_unseen(rows.texts).to_numpy()
+        if rival is None:
+            continue
+        if mask.sum() < MIN_ROWS:
+            problem = f"{mask.sum()} held-out rows are new to it, fewer than {MIN_ROWS}"
+            continue
+        try:
+            comparisons.append(_compare_pair(rows, statistics, rows.answer(rival), IN_FORCE, mask))
+        except (UndertoneError, ValueError, KeyError) as error:  # of another schema, or its encoder is absent
+            problem = f"{error}"
+    return comparisons, problem
+
+
+def _compare_pair(
+    rows: HeldOut, new: Floats, other: Floats, name: str, mask: "np.ndarray[Any, Any] | None" = None
+) -> dict[str, Any]:
+    both = np.hstack([new, other])
+    units = rows.units
+    if mask is not None:
+        both, units = both[mask], None if units is None else units.filter(pl.Series(mask))
+    count = len(both)
+    if units is not None:
+        both = resample.sum_units(both, resample.number_units(units, count))
+    distinct, copies = np.unique(both, axis=0, return_counts=True)  # rows that are alike are drawn as one
+    samples = resample.sum_samples(distinct, resample.draw_counts(copies, DRAWS, SEED))
+    width = new.shape[1]
+    differences = rows.measure(samples[:, :width]) - rows.measure(samples[:, width:])
+    low, high = resample.bounds(differences)
+    values = [float(rows.measure(part.sum(axis=0))) for part in (both[:, :width], both[:, width:])]
+    numbers = (*values, values[0] - values[1], low, high)
+    rounded = (round(number, 6) + 0.0 for number in numbers)
+    return dict(zip(SCHEMA, (rows.metric, name, *rounded, count), strict=True))
+
+
+def format_lines(comparisons: Sequence[Mapping[str, Any]]) -> str:
+    """Format comparisons for a log, a line each."""
+    line = "\n{metric} {new}, {rival} {other}: difference {difference}, interval {low} to {high}, {rows} rows"
+    return "".join(line.format(**row) for row in comparisons)
+
+
+def decide(
+    comparisons: Sequence[Mapping[str, Any]], doubt: str | None, bar: str | None, *, is_forced: bool
+) -> tuple[bool, bool, str]:
+    """Decide on comparisons; return whether the model is promoted, whether it is worse than a rival, and why.
+
+    A doubt is a reason not to promote it unless that is forced; a bar is one that nothing overrides.
+    """
+    worse = [f"{row['rival']} in {row['metric']}" for row in comparisons if row["high"] < 0]
+    reason = f"worse than {', '.join(worse)}" if worse else doubt or ""
+    if bar:
+        return False, bool(worse), bar
+    if is_forced:
+        return True, bool(worse), f"promoted by request{f', although {reason}' if reason else ''}"
+    if reason:
+        return False, bool(worse), reason
+    return (
+        True,
+        False,
+        "as good as its rivals, within an interval" if comparisons else "there is nothing to compare with",
+    )

@@ -1,0 +1,54 @@
+"""Models of the tables: list, describe, promote by request, roll back."""
+
+from collections.abc import Callable
+
+import pytest
+
+from pipeline import settings, warehouse
+from pipeline.errors import Missing
+from pipeline.tasks.impscore import in_force
+from pipeline.tasks.record import models
+
+Enlist = Callable[..., str]
+DAY, NEXT, LATER = "2026-11-19", "2026-11-20", "2026-11-21"
+
+
+def test_an_older_model_is_promoted_again(tables: object, enlist: Enlist) -> None:
+    """A promoted id is in force from the given day, is recorded, and leaves the days before it as they were."""
+    first, second = enlist(DAY, 1), enlist(NEXT, 2)
+    assert in_force.find_model_id(None) == second
+    row = models.promote(first[:10], LATER)
+    assert (row["promotion"]["is_forced"], row["promotion"]["replaced"]) == (True, second)
+    assert [in_force.find_model_id(day) for day in (DAY, NEXT, LATER, None)] == [first, second, first, first]
+    assert models.read_model(first)["promotion"]["reason"] == "promoted by request"
+    assert models.list_models().filter("is_in_force").select("model_id", "day").rows() == [(first, row["day"])]
+
+
+@pytest.mark.parametrize("days", [(DAY, DAY, DAY), (DAY, NEXT, LATER)])
+def test_rollbacks_undo_promotions_in_order(tables: object, enlist: Enlist, days: tuple[str, ...]) -> None:
+    """Each rollback puts the model before in force, of the same day too; after the last the shipped one answers."""
+    model_ids = [enlist(day, seed) for seed, day in enumerate(days)]
+    for model_id in reversed(model_ids):
+        assert in_force.find_model_id(None) == model_id
+        assert models.roll_back("impscore")["model_id"] == model_id
+    assert in_force.choose_model().is_shipped
+    with pytest.raises(Missing, match="no model of kind 'impscore' is promoted; kinds with one: none"):
+        models.roll_back("impscore")
+    assert warehouse.scan("models").collect().height == 3
+
+
+def test_what_cannot_be_promoted(tables: object, enlist: Enlist) -> None:
+    """An id that no model or several have, and a model without its folder, are Missing."""
+    model_id = enlist(DAY, 1)
+    with pytest.raises(Missing, match="expected the id of one model in the tables, found 0"):
+        models.promote("f" * 12, NEXT)
+    (settings.models() / model_id).rename(settings.models() / "elsewhere")
+    with pytest.raises(Missing, match="its folder is not in"):
+        models.promote(model_id, NEXT)
+
+
+def test_lists_without_a_promoted_model(tables: object, enlist: Enlist) -> None:
+    """A kind with no promoted model is listed, and none of its models is in force; without models nothing is."""
+    assert not models.list_models().height
+    enlist(DAY, 1, is_promoted=False)
+    assert models.list_models().select("kind", "is_promoted", "is_in_force").rows() == [("impscore", False, False)]
