@@ -95,6 +95,13 @@ catalog_uri = partial(_database, "CATALOG", "catalog.db")  # the Iceberg catalog
 spool_uri = partial(_database, "SPOOL", "spool.db")  # of the fetcher, where a page and its cursor are one transaction
 llm_ledger = partial(_database, "LLM_LEDGER", "ledger.db")  # answers of language models, each paid for once
 
+
+def has_catalog() -> bool:
+    """Return whether there may be tables: the catalog is a file that exists, or a database."""
+    uri = catalog_uri()
+    return not uri.startswith("sqlite:///") or Path(uri.removeprefix("sqlite:///")).exists()
+
+
 llm_key = partial(_secret, "LLM_KEY")  # of the language-model service; a server of one's own often needs none
 studio_key = partial(_secret, "STUDIO_KEY")  # token of Label Studio's API
 alert_url = partial(_secret, "ALERT_URL")  # webhook for missed deadlines and failed tasks; without one they are logged

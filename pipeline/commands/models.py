@@ -163,11 +163,11 @@ def rollback(kind: Annotated[str, typer.Argument(help="Kind of model, such as im
 
     Example: `undertone models rollback impscore`
     """
-    from pipeline.tasks.record import model_registry, models
+    from pipeline.tasks.record import model_choice, models
 
     row = retry(partial(models.roll_back, kind, this_run()))
     console.say(f"model {row['model_id'][:12]} of kind {kind} is no longer promoted")
-    choice = model_registry.choose_model(kind)
+    choice = model_choice.choose_model(kind)
     console.say(f"model {choice.model_id[:12]} answers now, {choice.reason}" if choice else f"no {kind} is in force")
 
 

@@ -18,7 +18,7 @@ from pipeline.examples.splits import draw_uniform
 from pipeline.tasks.commenting import corpus
 from pipeline.tasks.commenting.corpus import COMMENT_ID, THREAD_ID
 from pipeline.tasks.recam.readers import choose_device
-from pipeline.tasks.record import model_registry
+from pipeline.tasks.record import model_choice, model_registry
 from pipeline.tasks.record.model_registry import TrainedModel, select_scalars
 from pipeline.tasks.subtext import recovery
 
@@ -166,7 +166,7 @@ def train(
 
 def load_model(ref: str | None = None, system: str = SYSTEMS[-1], day: str | None = None) -> "Model":
     """Load a commenter by its folder or id; without `ref`, the one of a system that is in force for a day."""
-    model = model_registry.load_model(
+    model = model_choice.load_model(
         get_kind(system), ref, day, f"no commenter {system} is in force; train one: `undertone train commenter --help`"
     )
     if model.config.get("system") not in SYSTEMS:

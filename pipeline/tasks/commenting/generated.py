@@ -20,7 +20,7 @@ from pipeline.tasks.commenting import commenters, corpus
 from pipeline.tasks.commenting.commenters import RETRIEVING, SYSTEMS
 from pipeline.tasks.commenting.corpus import COMMENT, COMMENT_ID, THREAD
 from pipeline.tasks.recam.readers import choose_device
-from pipeline.tasks.record import model_registry, runs
+from pipeline.tasks.record import model_choice, runs
 from pipeline.text.language import detect_language
 
 if TYPE_CHECKING:
@@ -241,4 +241,4 @@ def _hash_text(text: str) -> str:
 
 def list_systems(day: str) -> list[str]:
     """List the systems with a model in force, and `human`."""
-    return [*(system for system in SYSTEMS if model_registry.select_model_id(commenters.get_kind(system), day)), HUMAN]
+    return [*(system for system in SYSTEMS if model_choice.select_model_id(commenters.get_kind(system), day)), HUMAN]

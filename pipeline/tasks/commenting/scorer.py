@@ -19,7 +19,7 @@ from pipeline.tables import TABLES
 from pipeline.tasks.commenting import corpus, grades
 from pipeline.tasks.commenting.corpus import COMMENT, THREAD, THREAD_ID
 from pipeline.tasks.commenting.correlations import MIN_ARTICLES
-from pipeline.tasks.record import day_texts, model_registry, promotion, runs
+from pipeline.tasks.record import day_texts, model_choice, model_registry, promotion, runs
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel, select_scalars
 from pipeline.tasks.record.promotion import HeldOut
@@ -251,7 +251,7 @@ def train_if_graded(day: str, run_id: str = "cli") -> str | None:
 
 def load_model(kind: str, ref: str | None = None, day: str | None = None) -> "Model":
     """Load a scorer by its folder or id; without `ref`, the one of a kind that is in force for a day."""
-    model = model_registry.load_model(
+    model = model_choice.load_model(
         check_kind(kind), ref, day, f"no scorer of {kind} is in force; train one: `undertone train quality --help`"
     )
     if model.config.get("kind") != kind:

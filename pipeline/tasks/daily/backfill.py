@@ -1,7 +1,7 @@
 """Backfill: run a range of days through the daily chain, in this process.
 
 Days do not depend on each other: any order and repetition, with or without the schedule, gives the same tables. (For
-the order within a day see `collect.import_files` and `model_registry.select_model_id`.)
+the order within a day see `collect.import_files` and `model_choice.select_model_id`.)
 """
 
 import logging

@@ -15,7 +15,7 @@ from pipeline.tasks.commenting import commenters, scorer
 from pipeline.tasks.impscore import in_force, train
 from pipeline.tasks.ndd import masked_lm
 from pipeline.tasks.recam import readers
-from pipeline.tasks.record import model_registry
+from pipeline.tasks.record import model_choice
 from pipeline.tasks.record.retry import retry
 from pipeline.tasks.subtext import recogniser
 
@@ -119,7 +119,7 @@ def train_again(row: Mapping[str, Any], run_id: str) -> str:
 
 def describe_model(kind: str) -> str:
     """Describe the model in force for a kind."""
-    if model_id := model_registry.select_model_id(kind, None):
+    if model_id := model_choice.select_model_id(kind, None):
         return f"model {model_id[:12]}"
     if kind == in_force.KIND:
         return "the model shipped with Undertone"

@@ -3,19 +3,19 @@
 from typing import TYPE_CHECKING
 
 from pipeline.errors import Missing
-from pipeline.tasks.record import model_registry
-from pipeline.tasks.record.model_registry import Choice
+from pipeline.tasks.record import model_choice
+from pipeline.tasks.record.model_choice import Choice
 
 if TYPE_CHECKING:
     from pipeline.training.registry import Model
 
 KIND = "impscore"
-SHIPPED = model_registry.SHIPPED[KIND]
+SHIPPED = model_choice.SHIPPED[KIND]
 
 
 def choose_model(ref: str | None = None, day: str | None = None) -> Choice:
     """Choose the model by its folder, its id or the beginning of it; without `ref`, by the rule of the registry."""
-    if choice := model_registry.choose_model(KIND, ref, day):
+    if choice := model_choice.choose_model(KIND, ref, day):
         return choice
     raise Missing(f"{SHIPPED}: the model that ships with Undertone is missing; install Undertone again")
 
@@ -27,4 +27,4 @@ def find_model_id(day: str | None) -> str:
 
 def load_model(ref: str | None = None, day: str | None = None) -> "Model":
     """Load the model that answers, and log which it is."""
-    return model_registry.load_model(KIND, ref, day)
+    return model_choice.load_model(KIND, ref, day)

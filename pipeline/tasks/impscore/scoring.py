@@ -10,9 +10,9 @@ from pipeline import settings
 from pipeline.errors import Retry
 from pipeline.score import signature
 from pipeline.tasks.impscore import in_force
-from pipeline.tasks.record import model_registry
+from pipeline.tasks.record import model_choice
 from pipeline.tasks.record.encoders import load_encoder
-from pipeline.tasks.record.model_registry import Choice
+from pipeline.tasks.record.model_choice import Choice
 from pipeline.text.language import detect_language
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class LoadedModel(NamedTuple):
 def load_heads(ref: str | None) -> LoadedModel:
     """Load the heads of the model that answers, or get them from the two loaded last."""
     choice = in_force.choose_model(ref)
-    model_registry.log_answer(choice)
+    model_choice.log_answer(choice)
     return _load_heads(choice, settings.precision(), settings.threads())
 
 

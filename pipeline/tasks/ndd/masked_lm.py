@@ -25,7 +25,7 @@ from pipeline.metrics.resample import Floats, sum_units
 from pipeline.models.pinned import locate_files
 from pipeline.slices import parse_day
 from pipeline.tasks.recam.readers import choose_device
-from pipeline.tasks.record import model_registry, promotion, runs
+from pipeline.tasks.record import model_choice, model_registry, promotion, runs
 from pipeline.text import sentences
 from pipeline.text.language import detect_language
 
@@ -126,12 +126,12 @@ def _load_counts(ref: str, lang: str, day: str | None) -> "tuple[CountLM, str]":
     from pipeline.models.ndd import count_lm
 
     kind = name_kind(lang)
-    choice = None if ref == SAMPLE else model_registry.choose_model(kind, None if ref == COUNT else ref, day)
+    choice = None if ref == SAMPLE else model_choice.choose_model(kind, None if ref == COUNT else ref, day)
     if choice is None:
         logs.log_answer(kind, f"{kind}: counts of the shipped sample{', as none are in force' if ref == COUNT else ''}")
         return _count_sample(lang), SAMPLE
     model = choice.load()
-    model_registry.log_answer(choice)
+    model_choice.log_answer(choice)
     return model.build(count_lm.load), model.model_id
 
 

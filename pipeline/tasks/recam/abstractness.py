@@ -13,7 +13,7 @@ from pipeline import __version__, left_out, settings
 from pipeline.errors import BadInput
 from pipeline.models.pinned import hash_model_file
 from pipeline.score.signature import name_encoder
-from pipeline.tasks.record import model_registry
+from pipeline.tasks.record import model_choice, model_registry
 from pipeline.tasks.record.encoders import hash_encoder, load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel
 from pipeline.text import concreteness
@@ -189,8 +189,8 @@ def score_by_model(model: "Model", words: Sequence[str], vectors: Path | None = 
 
 def load_model(ref: str | None, vectors: Path | None = None) -> "Model":
     """Load a scorer by its folder or id; by default the one in force, else the one of the shipped ratings."""
-    ref = ref or model_registry.select_model_id(KIND, None) or str(ensure_default_scorer(vectors))
-    return model_registry.load_model(KIND, ref)
+    ref = ref or model_choice.select_model_id(KIND, None) or str(ensure_default_scorer(vectors))
+    return model_choice.load_model(KIND, ref)
 
 
 def load_source(vectors: Path | None, config: Mapping[str, Any] | None = None) -> "Source":

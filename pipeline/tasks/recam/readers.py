@@ -15,7 +15,7 @@ from pipeline.examples.recam import building
 from pipeline.examples.recam import items as cloze
 from pipeline.models.pinned import strip_path
 from pipeline.slices import parse_day
-from pipeline.tasks.record import model_registry, promotion, runs
+from pipeline.tasks.record import model_choice, model_registry, promotion, runs
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel
 from pipeline.tasks.record.promotion import HeldOut
@@ -226,7 +226,7 @@ def evaluate_crossed(day: str, trained_on: str, tested_on: str, model_id: str, r
 def load_model(ref: str | None, subtask: str = building.SUBTASKS[0], day: str | None = None) -> "Model":
     """Load a reader by its folder or id; without `ref`, the one of a subtask that is in force for a day."""
     missing = f"no reader of {subtask} is in force; train one: `undertone train reader --help`"
-    model = model_registry.load_model(get_kind(subtask), ref, day, missing)
+    model = model_choice.load_model(get_kind(subtask), ref, day, missing)
     if model.config.get("profile") not in list_modules():
         raise BadInput(f"model {model.model_id[:12]}: it is no reader of cloze items")
     return model

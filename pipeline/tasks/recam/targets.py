@@ -14,7 +14,7 @@ from pipeline.examples.recam import building, targets
 from pipeline.slices import Staged
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.recam import abstractness
-from pipeline.tasks.record import day_texts, model_registry, runs
+from pipeline.tasks.record import day_texts, model_choice, runs
 from pipeline.tasks.record.day_texts import ArticlePart
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.text import concreteness, senses, tagging, wordnet
@@ -74,7 +74,7 @@ def resolve_rules(
     the one in force, else one trained on the shipped ratings.
     """
     rules = parse_rules(values)
-    scorer = rules.scorer or model_registry.select_model_id(abstractness.KIND, None)
+    scorer = rules.scorer or model_choice.select_model_id(abstractness.KIND, None)
     if ratings or not scorer:
         words = abstractness.read_ratings(parse_path(ratings))
         scorer = abstractness.train(day, words, parse_path(rules.vectors), run_id)

@@ -9,7 +9,7 @@ from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.slices import parse_day
 from pipeline.tables import empty
-from pipeline.tasks.record import model_registry
+from pipeline.tasks.record import model_choice, model_registry
 
 HEADLINES = (
     "implicitness_accuracy", "macro_f1", "accuracy", "spearman", "pearson", "mrr", "cross_entropy", "loss",
@@ -26,7 +26,7 @@ def list_models() -> pl.DataFrame:
         pl.col("epoch") > 0, pl.col("split") != "test", pl.col("subset") != "all", -pl.col("epoch"),
     )  # fmt: skip
     headlines = evaluations.sort(*order).unique(["kind", "model_id"], keep="first").collect()
-    in_force = [(kind, model_registry.select_model_id(kind, None)) for kind in rows["kind"].unique()]
+    in_force = [(kind, model_choice.select_model_id(kind, None)) for kind in rows["kind"].unique()]
     schema = {"kind": pl.String, "model_id": pl.String}
     current = pl.DataFrame(in_force, schema, orient="row").with_columns(is_in_force=pl.lit(value=True))
     current = current.join(rows.filter("is_promoted").group_by("kind").agg(pl.col("day").max()), on="kind")
@@ -68,7 +68,7 @@ def promote(ref: str, day: str, run_id: str = "cli") -> dict[str, Any]:
         raise BadInput(f"model {row['model_id'][:12]} cannot be promoted: {row['promotion']['reason']}")
     if not (settings.models() / row["model_id"]).is_dir():
         raise Missing(f"model {row['model_id'][:12]}: its folder is not in {settings.models()}; copy it there")
-    current = model_registry.select_model_id(row["kind"], day)
+    current = model_choice.select_model_id(row["kind"], day)
     changes = {"is_promoted": True, "is_forced": True, "reason": "promoted by request"}
     changes["replaced"] = current if current != row["model_id"] else row["promotion"].get("replaced")
     return _write(row, day, run_id, **changes)

@@ -18,7 +18,7 @@ from pipeline.examples.subtext import contexts
 from pipeline.metrics.resample import Floats
 from pipeline.score import signature
 from pipeline.tables import TABLES
-from pipeline.tasks.record import day_texts, model_registry, promotion, runs
+from pipeline.tasks.record import day_texts, model_choice, model_registry, promotion, runs
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel
 from pipeline.tasks.record.promotion import HeldOut
@@ -210,7 +210,7 @@ def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
 def load_model(ref: str | None = None, day: str | None = None) -> "Model":
     """Load a recogniser by its folder or id; without `ref`, the one in force for a day."""
     missing = "no recogniser is in force; train one: `undertone train subtext --help`"
-    return model_registry.load_model(KIND, ref, day, missing)
+    return model_choice.load_model(KIND, ref, day, missing)
 
 
 def build_recogniser(model: "Model") -> "SubtextModel":

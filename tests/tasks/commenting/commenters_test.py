@@ -10,7 +10,7 @@ from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.models.decoding import Decoding
 from pipeline.tasks.commenting import commenters, corpus, generated
-from pipeline.tasks.record import model_registry
+from pipeline.tasks.record import model_choice
 
 DAY = sample.DAY
 RETRIEVAL = {"hidden": 8, "embedding": 8, "epochs": 1, "judged": 20, "foreign": 5}
@@ -26,7 +26,7 @@ def changes(system: str) -> dict[str, int]:
 def test_a_commenter_comments_on_the_test_articles(sample_corpus: Path, system: str) -> None:
     """Trained on the corpus it is in force, and each test article gets a comment with its model; again the same."""
     model_id = commenters.train(DAY, system, changes=changes(system))
-    assert model_registry.select_model_id(commenters.get_kind(system), DAY) == model_id
+    assert model_choice.select_model_id(commenters.get_kind(system), DAY) == model_id
     frames = []
     for _ in range(2):
         assert generated.generate(DAY, system) == 6

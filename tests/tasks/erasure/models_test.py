@@ -22,7 +22,7 @@ from pipeline.tasks.erasure.request import Request
 from pipeline.tasks.impscore import in_force, train
 from pipeline.tasks.ndd import masked_lm
 from pipeline.tasks.recam import abstractness, readers
-from pipeline.tasks.record import model_registry
+from pipeline.tasks.record import model_choice, model_registry
 from pipeline.tasks.subtext import recogniser, recovery
 from pipeline.training import registry
 from pipeline.training.recam import masked_lm as adapting
@@ -117,7 +117,7 @@ def train_all(bert: Path) -> dict[str, str]:
 
 def _superseded() -> str:
     """Counts that others of their day took the place of."""
-    model = registry.read(settings.models() / str(model_registry.select_model_id("masked_lm_en", DAY)))
+    model = registry.read(settings.models() / str(model_choice.select_model_id("masked_lm_en", DAY)))
     row = {"metric": "words", "split": "train", "subset": "all", "epoch": 0, "value": 1.0, "pair_count": 1}
     trained = model_registry.TrainedModel(
         kind="masked_lm_en",
@@ -224,7 +224,7 @@ def test_models_are_trained_again_without_them(folders: dict[str, str], monkeypa
     assert set(replaced) == with_words | {"reader_imperceptibility", "impscore"}
     assert outcome.models["erasure_id"].n_unique() == 1
     for kind, model_id in replaced.items():
-        assert model_registry.select_model_id(kind, DAY) == model_id
+        assert model_choice.select_model_id(kind, DAY) == model_id
     fresh = {kind: str(settings.models() / model_id) for kind, model_id in replaced.items()}
     assert find_holders(fresh, ANN) == set()
     assert find_holders(fresh, BOB) == with_words
@@ -333,7 +333,7 @@ def test_a_model_behind_a_link_goes_and_one_elsewhere_is_not_served(tables: Path
     warehouse.overwrite("models", warehouse.make_slice(kind="quality"), filled("models", *rows))
     outcome = run.forget(COMMENT)
     assert dict(outcome.models.select("model_id", "action").rows()) == {model_id: "removed", elsewhere: "absent"}
-    assert model_registry.select_model_id("quality", None) is None
+    assert model_choice.select_model_id("quality", None) is None
     assert not disk.exists()
     assert list(settings.models().iterdir()) == []
 

@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 
 from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.tasks.record import model_registry
+from pipeline.tasks.record import model_choice
 from pipeline.tasks.subtext import recogniser
 from tests.support.rows.filled import digest, filled
 
@@ -53,7 +53,7 @@ def published(tables: Path) -> None:
 def test_a_release_becomes_a_model_in_force(published: None) -> None:
     """Trained again on the same labels the model is the same; it is in force from its day on, its numbers are kept."""
     first = recogniser.train(DAY, changes=SMALL)
-    assert recogniser.train(DAY, changes=SMALL) == first == model_registry.select_model_id("subtext", DAY)
+    assert recogniser.train(DAY, changes=SMALL) == first == model_choice.select_model_id("subtext", DAY)
     row = warehouse.scan("models").collect().row(0, named=True)
     config = json.loads(row["config"])
     assert (row["kind"], row["is_promoted"], config["epochs"]) == ("subtext", True, 2)
@@ -136,7 +136,7 @@ def test_made_up_labels_make_no_model_in_force(published: None) -> None:
         recogniser.train(DAY, changes=SMALL)
     recogniser.train(DAY, "csd", changes=SMALL)
     assert warehouse.scan("models").collect()["is_promoted"].to_list() == [False]
-    assert model_registry.select_model_id("subtext", DAY) is None
+    assert model_choice.select_model_id("subtext", DAY) is None
 
 
 def test_vectors_are_learnt_without_what_is_held_out(labelled_file: Path) -> None:
