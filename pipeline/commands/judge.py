@@ -137,8 +137,8 @@ def _report(judgement: "Judgement", metric: str, as_json: bool) -> None:
     console.say(f"{judged:,} of {judgement.rows.height:,} texts judged by {len(judgement.requests):,} requests")
     for reason, count in reasons.items():
         console.say(f"{reason}: {count / len(judgement.requests):.1%} of the requests ({count:,})")
-    for check, value, low, high, count, _ in judgement.checks.filter(pl.col("value").is_not_null()).iter_rows():
+    for lang, check, value, low, high, count, _ in judgement.checks.drop_nulls("value").iter_rows():
         interval = "" if low is None else f" ({low:.2f} to {high:.2f})"
-        console.say(f"{check}: {value:.2f}{interval} of {count:,}")
+        console.say(f"{lang}, {check}: {value:.2f}{interval} of {count:,}")
     for fault in judgement.faults:
         console.say(f"do not trust this judge: {fault}")

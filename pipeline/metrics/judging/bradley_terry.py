@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize
+from scipy import optimize, stats
 
 PRIOR_SD = 2.0  # of the values while pairs are being chosen
 PRIOR_RANGE = (0.05, 10.0)  # of the sd that is estimated
@@ -40,12 +40,13 @@ class Fit(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """Values with their standard errors, [n] each, and the bias with its own."""
+    """Values with their standard errors, [n] each, the bias with its own, and the p of no difference between items."""
 
     values: Floats
     errors: Floats
     bias: float
     bias_error: float
+    p_equal: float
 
 
 def fit_values(comparisons: Comparisons, count: int, prior_sd: float = PRIOR_SD) -> Fit:
@@ -70,7 +71,11 @@ def fit_values(comparisons: Comparisons, count: int, prior_sd: float = PRIOR_SD)
 
 
 def estimate(comparisons: Comparisons, count: int) -> Estimates:
-    """Estimate the values of `count` items, with errors from the Fisher information and the prior."""
+    """Estimate the values of `count` items, with errors from the Fisher information and the prior.
+
+    The p of no difference is that of the ratio of marginal likelihoods; half of its distribution is at 0, since the
+    prior's sd cannot be below 0 (Self and Liang 1987).
+    """
 
     def evaluate(log_sd: float) -> float:  # Laplace's approximation of the marginal likelihood, negative
         fit = fit_values(comparisons, count, float(np.exp(log_sd)))
@@ -79,11 +84,14 @@ def estimate(comparisons: Comparisons, count: int) -> Estimates:
 
     bounds = tuple(np.log(PRIOR_RANGE))
     best = optimize.minimize_scalar(evaluate, bounds=bounds, method="bounded", options={"xatol": 0.02})
+    ratio = max(0.0, 2 * (evaluate(float(bounds[0])) - float(best.fun)))
     fit = fit_values(comparisons, count, float(np.exp(best.x)))
     covariance = np.linalg.inv(_compute_information(comparisons, fit))
     of_values = covariance[:count, :count]
     variances = np.diag(of_values) - 2 * of_values.mean(axis=0) + of_values.mean()  # of values less their mean
-    return Estimates(fit.values, np.sqrt(variances), fit.bias, float(np.sqrt(covariance[count, count])))
+    bias_error = float(np.sqrt(covariance[count, count]))
+    p_equal = float(stats.chi2.sf(ratio, 1)) / 2 if ratio else 1.0
+    return Estimates(fit.values, np.sqrt(variances), fit.bias, bias_error, p_equal)
 
 
 def approximate_errors(comparisons: Comparisons, fit: Fit) -> Floats:

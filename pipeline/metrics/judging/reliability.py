@@ -19,18 +19,20 @@ Ints = npt.NDArray[np.int64]
 
 FAIR = (0.4, 0.6)  # share of answers for the first text; an interval outside it is a bias
 CONSTANT = 0.9  # share of one answer above which a judge says nothing else
-LEAST = 10  # answers below which nothing is concluded
-ALPHA = 0.05
+LEAST = 20  # answers below which nothing is concluded
+ALPHA = 0.01  # p above which the answers are those of a judge that guesses
+RELIABLE = 0.1  # reliability below which they are too
 POSITION = "position bias"
 RANDOM = "random: the answers do not depend on the texts"
 _NUMBERS: Any = dict.fromkeys(("value", "low", "high"), pl.Float64)
 SCHEMA = {"check": pl.String, **_NUMBERS, "n": pl.Int64, "fault": pl.String}
 
 
-def check_comparisons(comparisons: Comparisons) -> pl.DataFrame:
+def check_comparisons(comparisons: Comparisons, p_equal: float) -> pl.DataFrame:
     """Check the outcomes of comparisons: share of the first text, of ties, and agreement of the two orders of a pair.
 
-    Agreement is over pairs that were compared in both orders, with a choice in both. A coin agrees in half of them.
+    Agreement is over pairs that were compared in both orders, with a choice in both. A judge that guesses is known by
+    `p_equal` (`bradley_terry.Estimates`), which uses all comparisons.
     """
     choices = comparisons.outcome[comparisons.outcome != 0]
     first = _build_row("first text chosen", int((choices == 1).sum()), len(choices))
@@ -48,9 +50,8 @@ def check_comparisons(comparisons: Comparisons) -> pl.DataFrame:
     if ties["n"] >= LEAST and ties["value"] > CONSTANT:
         ties["fault"] = "always answers with a tie"
     is_constant = bool(ties["fault"] or first["fault"] not in (None, POSITION))
-    if len(decided) >= LEAST and not is_constant:
-        p = stats.binomtest(agreed, len(decided), 0.5, alternative="greater").pvalue
-        same["fault"] = RANDOM if p > ALPHA else None
+    if len(choices) >= LEAST and not is_constant and p_equal > ALPHA:
+        same["fault"] = RANDOM
     return pl.DataFrame([first, ties, same], schema=SCHEMA)
 
 
@@ -71,11 +72,11 @@ def check_grades(items: Ints, grades: Floats, variances: Floats | None = None) -
     if variances is not None and len(grades) > 1:
         between, within = float(np.var(grades, ddof=1)), float(variances.mean())
         value = between / (between + within) if between + within else 0.0
-        is_random = value < ALPHA
+        is_random = value < RELIABLE
         reliability["value"] = round(value, 6)
     elif len(grades) > len(sizes) > 1:
         value, low, high, p = _analyse_variance(items, grades)
-        is_random = p > ALPHA
+        is_random = p > ALPHA or value < RELIABLE
         reliability |= {"value": value, "low": low, "high": high}
     else:
         is_random = False

@@ -46,7 +46,7 @@ class Judgement(NamedTuple):
     @property
     def faults(self) -> list[str]:
         """List the faults of the judge."""
-        return self.checks["fault"].drop_nulls().to_list()
+        return [f"{row['lang']}: {row['fault']}" for row in self.checks.drop_nulls("fault").to_dicts()]
 
     @property
     def is_useless(self) -> bool:
@@ -92,7 +92,8 @@ def judge(rows: pl.DataFrame, plan: Plan, options: Options, ask: Ask) -> Judgeme
 def _list_items(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
     """List the distinct texts (text, context, lang), and the place of each row's text among them; null for a blank."""
     texts = rows.select(
-        pl.col("text").fill_null("").str.strip_chars(), pl.col("context").str.strip_chars().replace("", None)
+        pl.col("text").fill_null("").str.strip_chars(),
+        pl.col("context").cast(pl.String).str.strip_chars().replace("", None),
     )
     languages = pl.DataFrame({"text": texts["text"] + " " + texts["context"].fill_null("")}).select(detect_language())
     texts = texts.with_columns(lang=pl.when(languages.to_series() == "zh").then(pl.lit("zh")).otherwise(pl.lit("en")))
@@ -143,10 +144,13 @@ def ask_files(paths: Sequence[Path]) -> Ask:
     answers: dict[str, str] = {}
     for path in paths:
         answers.update(_read_answers(path))
+    has_answers = False
 
     def ask(requests: Sequence[Request]) -> Replies:
         keys = [request.key for request in requests if request.key in answers]
-        if answers and not keys and requests:
+        nonlocal has_answers
+        has_answers = has_answers or bool(keys)
+        if answers and not has_answers:
             names = ", ".join(map(str, paths))
             reason = f"none of the {len(answers):,} answers fits one of {len(requests):,} requests"
             raise BadInput(f"{names}: {reason}; give the texts, --llm, --mode and --seed of these requests")

@@ -54,6 +54,11 @@ def _sign(plan: Plan, options: Options, lang: str, prompt_version: str, detail: 
     return f"{plan.metric}|judge:{model}|mode:{plan.mode}|{rubric}|undertone:{__version__}"
 
 
+def _join_checks(checks: list[pl.DataFrame]) -> pl.DataFrame:
+    """Join the checks of each language: lang, and the columns of `reliability.SCHEMA`."""
+    return pl.concat([pl.DataFrame(schema={"lang": pl.String, **reliability.SCHEMA}), *checks])
+
+
 @dataclass
 class Scale:
     """Each text is scored by itself: once where the server gives log probabilities, else `plan.repeats` times."""
@@ -133,14 +138,21 @@ class Scale:
         return [pl.Series(name, [row[place] for row in rows], pl.String) for place, name in enumerate(names)]
 
     def check(self) -> pl.DataFrame:
-        """Check that the answers come from the texts."""
+        """Check for each language that the answers come from the texts."""
         first = next(iter(self.rubric.fields))
-        if self.weighed:
-            means, variances = (np.array(column) for column in zip(*self.weighed.values(), strict=True))
-            return reliability.check_grades(np.array([*self.weighed], int), means, variances)
-        pairs = [(item, labels[first]) for item, rows in self.labels.items() for labels in rows]
-        items, grades = np.array(pairs, float).reshape(-1, 2).T
-        return reliability.check_grades(items.astype(int), grades)
+        langs = self.items["lang"].to_list()
+        checks = []
+        for lang in sorted({langs[item] for item in self.labels}):
+            weighed = {item: pair for item, pair in self.weighed.items() if langs[item] == lang}
+            if weighed:
+                means, variances = (np.array(column) for column in zip(*weighed.values(), strict=True))
+                part = reliability.check_grades(np.array([*weighed]), means, variances)
+            else:
+                pairs = [(i, labels[first]) for i, rows in self.labels.items() for labels in rows if langs[i] == lang]
+                items, grades = np.array(pairs, float).T
+                part = reliability.check_grades(items.astype(int), grades)
+            checks.append(part.insert_column(0, pl.lit(lang).alias("lang")))
+        return _join_checks(checks)
 
 
 @dataclass
@@ -162,6 +174,7 @@ class Pairwise:
         self.asked: dict[str, list[pairing.Pair]] = {lang: [] for lang in self.members}
         self.outcomes: dict[str, list[tuple[int, int, int]]] = {lang: [] for lang in self.members}
         self.requests: dict[str, tuple[str, pairing.Pair, Request]] = {}
+        self.fits: dict[tuple[int, ...], dict[str, bradley_terry.Estimates]] = {}
         self.round_count = self.plan.rounds
         sizes = [len(members) for members in self.members.values()]
         self.request_count = sum(min(self.plan.comparisons * size, size * (size - 1)) for size in sizes)
@@ -209,12 +222,19 @@ class Pairwise:
     def _collect(self, lang: str) -> Comparisons:
         return Comparisons(*np.array(self.outcomes[lang], np.int64).reshape(-1, 3).T)
 
+    def _fit(self) -> dict[str, bradley_terry.Estimates]:
+        """Estimate the values of each language; once for the same answers, since the largest fits take seconds."""
+        key = tuple(map(len, self.outcomes.values()))
+        if key not in self.fits:
+            sizes = {lang: len(members) for lang, members in self.members.items()}
+            self.fits = {key: {lang: bradley_terry.estimate(self._collect(lang), n) for lang, n in sizes.items()}}
+        return self.fits[key]
+
     def estimate(self) -> pl.DataFrame:
         """Estimate the values in log-odds: the mean of the texts of a language is 0."""
         frames = [pl.DataFrame(schema={**SCHEMA, "signature": pl.String})]
-        for lang, members in self.members.items():
-            comparisons = self._collect(lang)
-            fit = bradley_terry.estimate(comparisons, len(members))
+        for lang, fit in self._fit().items():
+            members, comparisons = self.members[lang], self._collect(lang)
             counts = np.bincount(np.concatenate(comparisons[:2]), minlength=len(members))
             half = bradley_terry.Z * fit.errors
             texts = self.items[members].select("text", "context").rows()
@@ -228,14 +248,12 @@ class Pairwise:
         return pl.concat(frames).sort("item")
 
     def check(self) -> pl.DataFrame:
-        """Check that the answers come from the texts and not from their places."""
-        starts = np.cumsum([0, *map(len, self.members.values())])  # the places of each language follow one another
-        parts = [self._collect(lang) for lang in self.members]
-        shifted = [
-            (part.first + start, part.second + start, part.outcome) for part, start in zip(parts, starts, strict=False)
+        """Check for each language that the answers come from the texts and not from their places."""
+        checks = [
+            reliability.check_comparisons(self._collect(lang), fit.p_equal).insert_column(0, pl.lit(lang).alias("lang"))
+            for lang, fit in self._fit().items()
         ]
-        empty = [np.zeros(0, np.int64)] * 3
-        return reliability.check_comparisons(Comparisons(*map(np.concatenate, zip(empty, *shifted, strict=True))))
+        return _join_checks(checks)
 
 
 MODES: dict[str, type[Scale] | type[Pairwise]] = {SCALE: Scale, PAIRWISE: Pairwise}
