@@ -22,7 +22,12 @@ PARAMS = {
     "day": DAY,
     "llm": optional_param("string", "Judge", "Language model that judges. Empty: UNDERTONE_JUDGE"),
     "mode": Param("scale", enum=["scale", "pairwise"], title="Mode", description="Each text by itself, or two by two"),
-    "rubric": Param("implicitness", enum=["implicitness", "quality", "subtext"], title="Rubric"),
+    "rubric": Param(
+        "implicitness",
+        enum=["implicitness", "quality", "subtext"],
+        title="Rubric",
+        description="What is judged; quality is the commenting paper's 1 to 5, subtext CSD's eight kinds",
+    ),
     "days": Param(7, type="integer", minimum=1, title="Days", description="That end with the day of the run"),
     "limit": Param(300, type="integer", minimum=1, title="Comments", description="Of each source at most"),
     "max_cost": Param(

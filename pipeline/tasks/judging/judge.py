@@ -139,6 +139,20 @@ def ask_batch(options: Options, batches: list[pl.DataFrame]) -> Ask:
     return ask
 
 
+def ask_function(function: Callable[[str, str], str]) -> Ask:
+    """Return what takes each answer from a function of the instructions and the question."""
+
+    def ask(requests: Sequence[Request]) -> Replies:
+        texts = {request.key: [message["content"] for message in request.messages] for request in requests}
+        return {key: _build_answer(key, function(*pair)) for key, pair in texts.items()}, True
+
+    return ask
+
+
+def _build_answer(key: str, response: str) -> Answer:
+    return Answer(key, response, "import", None, None, None, None)
+
+
 def ask_files(paths: Sequence[Path]) -> Ask:
     """Return what takes the answers of files: lines with id and response, or of a cassette."""
     answers: dict[str, str] = {}
@@ -154,7 +168,7 @@ def ask_files(paths: Sequence[Path]) -> Ask:
             names = ", ".join(map(str, paths))
             reason = f"none of the {len(answers):,} answers fits one of {len(requests):,} requests"
             raise BadInput(f"{names}: {reason}; give the texts, --llm, --mode and --seed of these requests")
-        replies = {key: Answer(key, answers[key], "import", None, None, None, None) for key in keys}
+        replies = {key: _build_answer(key, answers[key]) for key in keys}
         return replies, len(replies) == len({request.key for request in requests})
 
     return ask
