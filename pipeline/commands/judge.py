@@ -104,10 +104,11 @@ def judge(
             writer.write(judgement.rows)
     elif file or as_json:
         show(judgement.rows, as_json)
-    _report(judgement, plan.metric, as_json)
+    judged = judgement.rows[plan.metric].count()
+    _report(judgement, judged, as_json)
     if not is_offline and not batch:
         finish(summary, as_json)
-    if judgement.open_requests or judgement.is_useless:
+    if judgement.open_requests or judgement.is_useless or not judged:
         raise typer.Exit(1)
 
 
@@ -125,10 +126,9 @@ def _hand_over(judgement: "Judgement", path: Path | None, batches: list[pl.DataF
         console.say(f"{name} are open; run the same command again to collect their answers")
 
 
-def _report(judgement: "Judgement", metric: str, as_json: bool) -> None:
+def _report(judgement: "Judgement", judged: int, as_json: bool) -> None:
     """Print how many texts have a value, the checks of the judge, and why requests have no answer."""
     reasons = dict(pl.Series([miss.reason for miss in judgement.missing], dtype=pl.String).value_counts().iter_rows())
-    judged = judgement.rows[metric].count() if metric in judgement.rows.columns else 0
     numbers = {"texts": judgement.rows.height, "judged": judged, "requests": len(judgement.requests)}
     if as_json:
         fields = {**numbers, "no_answer": reasons, "checks": judgement.checks.to_dicts()}

@@ -1,13 +1,17 @@
 """The command `judge`: what it prints and writes, by a service, by people, and in vain."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from tests.commands.conftest import Run
-from tests.support.servers.llm_server import Server
+from tests.faults.asking_test import wait
+from tests.support.servers.llm_server import Faults, Server
 from tests.tasks.judging.judge_test import TEXTS, answer_a, write
 
 
@@ -40,6 +44,28 @@ def test_a_service_judges_a_file(run: Run, lines: Path, tmp_path: Path, monkeypa
         estimate = json.loads(run("judge", lines, "--llm", "new", "--dry-run", "--json").out)
         assert (estimate["to_send"], estimate["requests_of_all_rounds"]) == (24, 72)
         assert server.sent.total() == 480
+
+
+@pytest.mark.slow
+def test_a_kill_pays_nothing_twice(lines: Path, tmp_path: Path, home: Path) -> None:
+    """Killed amid its rounds, the command goes on where it was: at most what was in flight is sent again."""
+    words = ["judge", str(lines), "--llm", "m", "--mode", "pairwise", "--concurrency", "4", "-o"]
+    outs = [tmp_path / f"{name}.csv" for name in ("killed", "undisturbed")]
+    with Server(Faults(seconds=0.02), write=write) as server:
+        for out in outs:
+            env = {**os.environ, "UNDERTONE_LLM_URL": server.url, "UNDERTONE_HOME": str(tmp_path / out.stem)}
+            command = [sys.executable, "-m", "pipeline.cli", *words, str(out)]
+            if out.stem == "killed":
+                child = subprocess.Popen(command, env=env)
+                wait(110, server)
+                child.kill()
+                child.wait()
+                assert not out.exists()
+            subprocess.run(command, env=env, check=True)
+            if out.stem == "killed":
+                assert len(server.served) == 240
+                assert server.paid <= 4
+    assert outs[0].read_text(encoding="utf-8") == outs[1].read_text(encoding="utf-8")
 
 
 def test_people_judge_a_file(run: Run, lines: Path, tmp_path: Path) -> None:

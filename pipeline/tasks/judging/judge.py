@@ -239,7 +239,8 @@ def judge_day(
     judgement = judge(rows, plan, options, ask)
     if judgement.open_requests and needs_all:
         return judgement
-    asking.record_run(SOURCE, day, options, judgement.requests, judgement.missing, started)
+    missing = [miss for miss in judgement.missing if not miss.request.attempt]
+    asking.record_run(SOURCE, day, options, judgement.requests, missing, started)
     write_scores(judgement, plan, options)
     return judgement
 

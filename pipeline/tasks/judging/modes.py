@@ -49,7 +49,8 @@ class Plan(NamedTuple):
 def _sign(plan: Plan, options: Options, lang: str, prompt_version: str, detail: str) -> str:
     """Build the signature of values: what they were asked of, by which prompt, and how often."""
     model = f"{options.model}@{options.revision}" if options.revision else options.model
-    params = f"|params:{dump_json(dict(options.params))}" if options.params else ""
+    changes = {name: value for name, value in options.params.items() if name not in LOGPROBS}
+    params = f"|params:{dump_json(changes)}" if changes else ""
     rubric = f"rubric:{prompt_version}|lang:{lang}|{detail}{params}"
     return f"{plan.metric}|judge:{model}|mode:{plan.mode}|{rubric}|undertone:{__version__}"
 

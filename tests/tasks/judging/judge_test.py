@@ -18,6 +18,7 @@ from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing, Refused, Retry
 from pipeline.llm import client
 from pipeline.llm.ledger import answers as ledger
+from pipeline.llm.questions import judging
 from pipeline.metrics.impscore.ranking import kendall_tau
 from pipeline.tasks import asking
 from pipeline.tasks.judging import judge as work
@@ -230,6 +231,20 @@ def test_a_sample_goes_into_scores(server: Server, comments: None) -> None:
     assert warehouse.scan("scores").sort("source", "comment_id").collect().equals(scores)
     more = work.sample_comments(DAY.isoformat(), limit=22)
     assert more.join(scores, on=["source", "comment_id"], how="semi").height == 40  # a larger sample holds the smaller
+
+
+def test_labels_of_subtext_go_into_scores(server: Server, comments: None) -> None:
+    """The value is that of `subtext`, the other kinds are labels; where no answer can be read there is no row."""
+    plan = Plan("subtext")
+    assert run(server, plan)["judged"] == 0  # this judge gives scores
+    step = warehouse.scan("runs", pl.col("step") == "ask").collect().row(0, named=True)
+    assert (step["kept_count"], step["dropped_count"]) == (0, 20)  # distinct texts of both sources
+    labels = dict.fromkeys(judging.RUBRICS["subtext"].fields, -1) | {"emotion": "joy"}
+    server.write = lambda question, _: json.dumps(labels | {"subtext": 1 if read_value(question) > 0 else -1})
+    result = judge(server, plan, params={"temperature": 1})
+    assert result.rows["subtext_judged"].to_list() == [1.0 if value > 0 else -1.0 for value in TRUTH]
+    assert result.rows["emotion"].unique().to_list() == ["joy"]
+    assert '|params:{"temperature": 1}|' in result.rows["signature"][0]
 
 
 def answer_a(question: str, number: int) -> str:
