@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from pipeline.errors import BadInput
 from pipeline.llm.questions import answer
 
-CHOICES = {"a": 1, "b": -1, "tie": 0}
+OUTCOMES = {"a": 1, "b": -1, "tie": 0}
+"""Of a comparison: 1 for the first text."""
 _TAGS: tuple[object, ...] = (1, 0, -1)
 _EMOTIONS = ("anger", "fear", "disgust", "trust", "joy", "surprise", "anticipation", "sad", "None")
 _LABELS = ("subtext", "sarcasm", "metaphor", "exaggeration", "homophonic", "other", "sentiment")
@@ -34,6 +35,9 @@ RUBRICS = {
     "subtext": Rubric({**dict.fromkeys(_LABELS, _TAGS), "emotion": _EMOTIONS}),  # eight kinds (CSD, section 3.2)
 }
 """What a judge can be asked, by name; each has prompts `judge_NAME_scale_LANG`, some `judge_NAME_pair_LANG`."""
+
+PAIR = Rubric({"more_implicit": tuple(OUTCOMES)})
+"""What the answer to a comparison holds."""
 
 
 class Parsed(NamedTuple):
@@ -66,8 +70,9 @@ def parse_labels(response: str, rubric: Rubric) -> Parsed:
     The answer is a JSON object; reasoning, words or a code fence around it are passed over.
     """
     first = next(iter(rubric.fields))
-    entry = _find_object(response, first)
-    if entry is None or not rubric.fields.keys() <= entry.keys():
+    entries = answer.list_objects(answer.strip_thinking(response))
+    entry = next((entry for entry in entries if first in entry), {})
+    if not rubric.fields.keys() <= entry.keys():
         return Parsed({}, "malformed")
     labels = {name: entry[name] for name in rubric.fields}
     if any(isinstance(value, bool) or not isinstance(value, str | int) for value in labels.values()):
@@ -76,18 +81,10 @@ def parse_labels(response: str, rubric: Rubric) -> Parsed:
     return Parsed(labels, None) if is_valid else Parsed({}, "out_of_range")
 
 
-def parse_choice(response: str) -> Parsed:
-    """Return the outcome of a comparison: 1 for the first text, -1 for the second, 0 for a tie."""
-    choice = (_find_object(response, "more_implicit") or {}).get("more_implicit")
-    outcome = CHOICES.get(choice.strip().lower()) if isinstance(choice, str) else None
-    return Parsed({}, "malformed") if outcome is None else Parsed({"outcome": outcome}, None)
+def weigh_score(logprobs: str | None, rubric: Rubric) -> tuple[float, float] | None:
+    """Return mean and variance of the score by the probabilities of its digit, among the levels of the rubric.
 
-
-def weigh_score(logprobs: str | None, levels: list[int]) -> tuple[float, float] | None:
-    """Return mean and variance of the score by the probabilities of its token, among the levels.
-
-    None without log probabilities, or where less than half of the probability is on the levels. Digits alone are read,
-    so this is for scores from 0 to 9.
+    None without log probabilities or a score, or where less than half of the probability is on the levels.
     """
     tokens = json.loads(logprobs) if logprobs else []
     text = ""
@@ -99,7 +96,7 @@ def weigh_score(logprobs: str | None, levels: list[int]) -> tuple[float, float] 
     if not match:
         return None
     place = max(index for index, start in enumerate(starts) if start <= match.start(1))
-    masses = dict.fromkeys(levels, 0.0)
+    masses = dict.fromkeys(rubric.levels, 0.0)
     for alternative, logprob in tokens[place][1].items():
         digits = re.fullmatch(r"\D*(\d)\D*", alternative)
         if digits and int(digits[1]) in masses and logprob <= 0:
@@ -109,8 +106,3 @@ def weigh_score(logprobs: str | None, levels: list[int]) -> tuple[float, float] 
         return None
     mean = sum(level * mass for level, mass in masses.items()) / total
     return mean, sum((level - mean) ** 2 * mass for level, mass in masses.items()) / total
-
-
-def _find_object(response: str, name: str) -> dict[str, Any] | None:
-    """Find the first JSON object with a field in an answer."""
-    return next((entry for entry in answer.list_objects(answer.strip_thinking(response)) if name in entry), None)

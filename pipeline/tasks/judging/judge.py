@@ -20,7 +20,7 @@ from pipeline.slices import parse_day
 from pipeline.tables import empty
 from pipeline.tasks import asking
 from pipeline.tasks.asking import Options
-from pipeline.tasks.judging.modes import LOGPROBS, MODES, SCALE, Pairwise, Plan, Scale
+from pipeline.tasks.judging.modes import DECIMALS, LOGPROBS, MODES, SCALE, SCHEMA, Pairwise, Plan, Scale
 from pipeline.tasks.record import runs
 from pipeline.text.language import detect_language
 
@@ -67,52 +67,63 @@ def judge(rows: pl.DataFrame, plan: Plan, options: Options, ask: Ask) -> Judgeme
     A round begins when the one before is complete; so the same questions follow from the same answers, and a run that
     was stopped goes on where it was. Values are of the answers until then.
     """
-    items, places = _list_items(rows)
-    session = _start(items, plan, options)
+    items = _list_items(rows)
+    sessions = _start(items, plan, options)
+    round_count = max((session.round_count for session in sessions), default=0)
     requests: list[Request] = []
-    open_requests: list[Request] = []
     missing: list[Miss] = []
+    open_requests: list[Request] = []
     number = 0
-    for number in range(session.round_count):
-        listed = session.list_requests(number)
+    while number < round_count and not open_requests:
+        listed = [r for session in sessions if number < session.round_count for r in session.list_requests(number)]
         answers, is_complete = ask(listed)
-        session.add_answers(answers)
+        unanswered = [request for request in listed if request.key not in answers]
+        open_requests = [] if is_complete else unanswered
+        missing += [Miss(request, "no answer", is_open=False) for request in unanswered]
+        for session in sessions:
+            session.add_answers(answers)
         requests += listed
-        missing += [Miss(request, "no answer", is_open=False) for request in listed if request.key not in answers]
-        if not is_complete:
-            open_requests = [request for request in listed if request.key not in answers]
-            break
-    missing += [Miss(r, session.reasons[r.key], is_open=False) for r in requests if r.key in session.reasons]
-    values = session.estimate().rename({"value": plan.metric})
-    judged = rows.drop(set(values.columns) - {"item"}, strict=False).with_columns(_item=places)
+        number += 1
+    reasons = {key: reason for session in sessions for key, reason in session.reasons.items()}
+    missing += [Miss(r, reasons[r.key], is_open=False) for r in requests if r.key in reasons]
+    values = pl.concat([pl.DataFrame(schema=SCHEMA), *(session.estimate() for session in sessions)], how="diagonal")
+    values = values.with_columns(pl.col(pl.Float64).round(DECIMALS)).rename({"value": plan.metric})
+    judged = rows.drop(set(values.columns) - {"item"}, strict=False).with_columns(_item=items["item"])
     judged = judged.join(values, left_on="_item", right_on="item", how="left", maintain_order="left").drop("_item")
-    return Judgement(judged, session.check(), missing, requests, open_requests, number + 1, session.round_count)
+    checks = [session.check().insert_column(0, pl.lit(session.lang).alias("lang")) for session in sessions]
+    checks = [pl.DataFrame(schema={"lang": pl.String, **reliability.SCHEMA}), *checks]
+    return Judgement(judged, pl.concat(checks), missing, requests, open_requests, number, round_count)
 
 
-def _list_items(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
-    """List the distinct texts (text, context, lang), and the place of each row's text among them; null for a blank."""
+def _list_items(rows: pl.DataFrame) -> pl.DataFrame:
+    """List text, context, lang and item of each row; equal texts in equal contexts are one item, a blank is null."""
     texts = rows.select(
         pl.col("text").fill_null("").str.strip_chars(),
         pl.col("context").cast(pl.String).str.strip_chars().replace("", None),
     )
-    languages = pl.DataFrame({"text": texts["text"] + " " + texts["context"].fill_null("")}).select(detect_language())
-    texts = texts.with_columns(lang=pl.when(languages.to_series() == "zh").then(pl.lit("zh")).otherwise(pl.lit("en")))
-    items = texts.filter(pl.col("text") != "").unique(maintain_order=True).with_row_index("item")
-    joined = texts.join(items, on=texts.columns, how="left", nulls_equal=True, maintain_order="left")
-    return items.drop("item"), joined["item"].cast(pl.Int64)
+    words = texts.select(text=pl.concat_str("text", pl.col("context").fill_null(""), separator=" "))
+    lang = pl.when(words.select(detect_language()).to_series() == "zh").then(pl.lit("zh")).otherwise(pl.lit("en"))
+    number = pl.struct("text", "context").rank("dense").cast(pl.Int64)
+    return texts.with_columns(lang=lang, item=pl.when(pl.col("text") != "").then(number))
 
 
-def _start(items: pl.DataFrame, plan: Plan, options: Options) -> Scale | Pairwise:
+def _start(items: pl.DataFrame, plan: Plan, options: Options) -> list[Scale] | list[Pairwise]:
+    """Start a session for each language."""
     if plan.mode not in MODES:
         raise BadInput(f"no mode {plan.mode!r}; there are {', '.join(MODES)}")
-    return MODES[plan.mode](items, plan, options)
+    distinct = items.drop_nulls("item").unique("item").sort("item")
+    parts = distinct.partition_by("lang", as_dict=True, maintain_order=True)
+    columns = ("item", "text", "context")
+    return [MODES[plan.mode](part.select(columns), str(lang), plan, options) for (lang,), part in parts.items()]  # type: ignore[return-value]
 
 
 def estimate(rows: pl.DataFrame, plan: Plan, options: Options, *, batch: bool = False) -> pl.DataFrame:
     """Estimate what the first round would cost, and name the requests of all rounds; send nothing."""
-    session = _start(_list_items(rows)[0], plan, options)
-    first = asking.estimate_requests(session.list_requests(0), options, batch=batch)
-    return pl.DataFrame([{"round": 1, **first._asdict(), "requests_of_all_rounds": session.request_count}])
+    sessions = _start(_list_items(rows), plan, options)
+    requests = [request for session in sessions for request in session.list_requests(0)]
+    first = asking.estimate_requests(requests, options, batch=batch)
+    count = sum(session.request_count for session in sessions)
+    return pl.DataFrame([{"round": 1, **first._asdict(), "requests_of_all_rounds": count}])
 
 
 def ask_service(options: Options) -> Ask:

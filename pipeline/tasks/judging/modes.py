@@ -1,9 +1,4 @@
-"""The two ways to judge texts, round by round: each lists the requests of a round and takes the answers to them.
-
-In both, `items` are distinct texts: text, context, lang (en or zh). `add_answers` gets the answers to the last round's
-requests. `estimate` returns a row for each item with an answer: item, value, low,
-high (95 %), answers (their number), signature, and `check` the checks of `metrics.judging.reliability`.
-"""
+"""The two ways to judge the texts of one language, round by round."""
 
 import hashlib
 from collections import Counter, defaultdict
@@ -26,8 +21,9 @@ from pipeline.tasks.asking import Options
 
 SCALE, PAIRWISE = "scale", "pairwise"
 LOGPROBS: Mapping[str, Any] = {"logprobs": True, "top_logprobs": 20}  # what `scale` asks a server for by default
-DECIMALS = 6
 SCHEMA: dict[str, Any] = {"item": pl.Int64, **dict.fromkeys(("value", "low", "high"), pl.Float64), "answers": pl.Int64}
+SCHEMA |= {"signature": pl.String}
+DECIMALS = 6
 
 
 class Plan(NamedTuple):
@@ -46,215 +42,168 @@ class Plan(NamedTuple):
         return f"{self.rubric}_judged"
 
 
-def _sign(plan: Plan, options: Options, lang: str, prompt_version: str, detail: str) -> str:
-    """Build the signature of values: what they were asked of, by which prompt, and how often."""
-    model = f"{options.model}@{options.revision}" if options.revision else options.model
-    changes = {name: value for name, value in options.params.items() if name not in LOGPROBS}
-    params = f"|params:{dump_json(changes)}" if changes else ""
-    rubric = f"rubric:{prompt_version}|lang:{lang}|{detail}{params}"
-    return f"{plan.metric}|judge:{model}|mode:{plan.mode}|{rubric}|undertone:{__version__}"
-
-
-def _join_checks(checks: list[pl.DataFrame]) -> pl.DataFrame:
-    """Join the checks of each language: lang, and the columns of `reliability.SCHEMA`."""
-    return pl.concat([pl.DataFrame(schema={"lang": pl.String, **reliability.SCHEMA}), *checks])
-
-
 @dataclass
-class Scale:
-    """Each text is scored by itself: once where the server gives log probabilities, else `plan.repeats` times."""
+class Session:
+    """The texts (item, text, context) of a language, and what was asked about them in the last round."""
 
     items: pl.DataFrame
+    lang: str  # en or zh
     plan: Plan
     options: Options
-    reasons: dict[str, str] = field(default_factory=dict)  # why an answer could not be read, by key
-    labels: dict[int, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
-    weighed: dict[int, tuple[float, float]] = field(default_factory=dict)  # mean and variance by item
+    targets: dict[str, Any] = field(default_factory=dict)  # what each request is about, by its key
+    reasons: dict[str, str] = field(default_factory=dict)  # why an answer could not be read, by the key of its request
+    version: str = ""  # of the prompt
+    round_count: int = 0
+    request_count: int = 0  # at most, of all rounds
+
+    def __post_init__(self) -> None:
+        """Check the plan, and prepare what a mode keeps."""
+
+    def build_request(self, kind: str, fields: Mapping[str, Any]) -> Request:
+        """Build a request about the fields of a question."""
+        name = f"judge_{self.plan.rubric}_{kind}_{self.lang}"
+        request = asking.build_request(name, judging.format_question(fields), self.options)
+        self.version = request.prompt_version
+        return request
+
+    def parse_answers(self, answers: Mapping[str, Answer], rubric: judging.Rubric) -> list[tuple[Any, Answer, Any]]:
+        """List target, answer and labels of the answers to the last round; note why others cannot be read."""
+        parsed = []
+        for key, target in self.targets.items():
+            if answer := answers.get(key):
+                labels, reason = judging.parse_labels(answer.response, rubric)
+                if reason := "truncated" if answer.is_cut else reason:
+                    self.reasons[key] = reason
+                else:
+                    parsed.append((target, answer, labels))
+        return parsed
+
+    def sign(self, detail: str) -> str:
+        """Build the signature of values: who was asked by which prompt, and how often."""
+        model = f"{self.options.model}@{self.options.revision}" if self.options.revision else self.options.model
+        changes = {name: value for name, value in self.options.params.items() if name not in LOGPROBS}
+        prompt = f"rubric:{self.version}|lang:{self.lang}|{detail}" + (
+            f"|params:{dump_json(changes)}" if changes else ""
+        )
+        return f"{self.plan.metric}|judge:{model}|mode:{self.plan.mode}|{prompt}|undertone:{__version__}"
+
+
+class Scale(Session):
+    """Each text is scored by itself: once where the server gives log probabilities, else `plan.repeats` times."""
 
     def __post_init__(self) -> None:
         if self.plan.repeats < 1:
             raise BadInput(f"expected at least 1 answer for each text, found {self.plan.repeats}")
         self.rubric = judging.get_rubric(self.plan.rubric)
-        self.round_count = 2 if self.plan.repeats > 1 else 1
-        self.request_count = self.items.height * self.plan.repeats  # at most
-        self.requests: dict[str, tuple[int, Request]] = {}
+        self.round_count = min(self.plan.repeats, 2)
+        self.request_count = self.items.height * self.plan.repeats
+        self.labels: dict[int, list[dict[str, Any]]] = defaultdict(list)  # by item
+        self.weighed: dict[int, tuple[float, float]] = {}  # mean and variance by item
 
     def list_requests(self, number: int) -> list[Request]:
         """List a request for each text, then the further ones of the texts whose answer has no log probabilities."""
-        names = [f"judge_{self.plan.rubric}_scale_{lang}" for lang in self.items["lang"]]
-        rows = zip(names, *(self.items[name] for name in ("text", "context")), strict=True)
-        fields = [(name, judging.format_question(judging.format_text(text, context))) for name, text, context in rows]
-        first = {item: asking.build_request(*parts, self.options) for item, parts in enumerate(fields)}
-        attempts = range(1, self.plan.repeats) if number else range(1)
-        self.requests = {}
-        for item, request in first.items():
-            for attempt in attempts if item not in self.weighed else ():
-                repeated = request._replace(attempt=attempt)
-                self.requests[repeated.key] = (item, repeated)
-        self.versions = {request.prompt: request.prompt_version for request in first.values()}
-        return [request for _, request in self.requests.values()]
+        requests, self.targets = [], {}
+        for item, *fields in self.items.iter_rows():
+            first = self.build_request("scale", judging.format_text(*fields))
+            for attempt in range(1, self.plan.repeats) if number else range(1):
+                if item not in self.weighed:
+                    requests.append(first._replace(attempt=attempt))
+                    self.targets[requests[-1].key] = item
+        return requests
 
     def add_answers(self, answers: Mapping[str, Answer]) -> None:
-        """Add the answers; one that is malformed is counted by its reason."""
-        levels = self.rubric.levels
-        for key, answer in answers.items():
-            item = self.requests[key][0]
-            parsed = judging.parse_labels(answer.response, self.rubric)
-            if reason := "truncated" if answer.is_cut else parsed.reason:
-                self.reasons[key] = reason
-                continue
-            self.labels[item].append(parsed.labels)
-            if "score" in self.rubric.fields and (weighed := judging.weigh_score(answer.logprobs, levels)):
+        """Add the answers to the last round."""
+        for item, answer, labels in self.parse_answers(answers, self.rubric):
+            self.labels[item].append(labels)
+            if weighed := judging.weigh_score(answer.logprobs, self.rubric):
                 self.weighed[item] = weighed
 
     def estimate(self) -> pl.DataFrame:
         """Compute the mean of the answers to each text; its interval is from the spread of all repeated answers.
 
         Where the server gave log probabilities, it is the mean weighted by them, and the interval that of one answer.
+        Further fields of the rubric become columns, with the most frequent label.
         """
-        first = next(iter(self.rubric.fields))
+        first, *others = self.rubric.fields
         grades = {item: np.array([labels[first] for labels in rows], float) for item, rows in self.labels.items()}
-        pooled = [(values.var() * len(values), len(values) - 1) for values in grades.values()]
-        degrees = sum(count for _, count in pooled)
-        spread = sum(total for total, _ in pooled) / degrees if degrees else None
-        rows, levels = [], self.rubric.levels
-        for item, values in sorted(grades.items()):
+        degrees = sum(len(values) - 1 for values in grades.values())
+        spread = sum(values.var() * len(values) for values in grades.values()) / degrees if degrees else None
+        rows = []
+        for item, values in grades.items():
             mean, variance = self.weighed.get(item, (values.mean(), spread and spread / len(values)))
             half = None if variance is None else bradley_terry.Z * variance**0.5
+            levels = self.rubric.levels
             edges = (None, None) if half is None else (max(mean - half, levels[0]), min(mean + half, levels[-1]))
-            detail = "answers:weighted" if item in self.weighed else f"answers:{len(values)}"
-            lang = self.items["lang"][item]
-            version = self.versions[f"judge_{self.plan.rubric}_scale_{lang}"]
-            rows.append((item, mean, *edges, len(values), _sign(self.plan, self.options, lang, version, detail)))
-        frame = pl.DataFrame(rows, schema={**SCHEMA, "signature": pl.String}, orient="row")
-        return frame.with_columns(pl.col(pl.Float64).round(DECIMALS), *self._list_labels(frame["item"]))
-
-    def _list_labels(self, items: pl.Series) -> list[pl.Series]:
-        """List the most frequent label of each further field of the rubric."""
-        names = list(self.rubric.fields)[1:]
-        rows = [
-            [Counter(str(labels[name]) for labels in self.labels[item]).most_common(1)[0][0] for name in names]
-            for item in items
-        ]
-        return [pl.Series(name, [row[place] for row in rows], pl.String) for place, name in enumerate(names)]
+            signature = self.sign(f"answers:{'weighted' if item in self.weighed else len(values)}")
+            counts = [Counter(str(labels[name]) for labels in self.labels[item]) for name in others]
+            rows.append((item, mean, *edges, len(values), signature, *(count.most_common(1)[0][0] for count in counts)))
+        return pl.DataFrame(rows, schema={**SCHEMA, **dict.fromkeys(others, pl.String)}, orient="row")
 
     def check(self) -> pl.DataFrame:
-        """Check for each language that the answers come from the texts."""
+        """Check that the answers come from the texts."""
+        if self.weighed:
+            means, variances = np.array([*self.weighed.values()]).T
+            return reliability.check_grades(np.array([*self.weighed]), means, variances)
         first = next(iter(self.rubric.fields))
-        langs = self.items["lang"].to_list()
-        checks = []
-        for lang in sorted({langs[item] for item in self.labels}):
-            weighed = {item: pair for item, pair in self.weighed.items() if langs[item] == lang}
-            if weighed:
-                means, variances = (np.array(column) for column in zip(*weighed.values(), strict=True))
-                part = reliability.check_grades(np.array([*weighed]), means, variances)
-            else:
-                pairs = [(i, labels[first]) for i, rows in self.labels.items() for labels in rows if langs[i] == lang]
-                items, grades = np.array(pairs, float).T
-                part = reliability.check_grades(items.astype(int), grades)
-            checks.append(part.insert_column(0, pl.lit(lang).alias("lang")))
-        return _join_checks(checks)
+        pairs = [(item, labels[first]) for item, rows in self.labels.items() for labels in rows]
+        items, grades = np.array(pairs, float).reshape(-1, 2).T
+        return reliability.check_grades(items.astype(int), grades)
 
 
-@dataclass
-class Pairwise:
-    """Texts are compared two by two, those of each language among themselves."""
-
-    items: pl.DataFrame
-    plan: Plan
-    options: Options
-    reasons: dict[str, str] = field(default_factory=dict)  # why an answer could not be read, by key
+class Pairwise(Session):
+    """Texts are compared two by two."""
 
     def __post_init__(self) -> None:
         if not judging.get_rubric(self.plan.rubric).has_pairs:
             raise BadInput(f"texts are not compared by the rubric {self.plan.rubric!r}; use the mode {SCALE!r}")
         if min(self.plan.comparisons, self.plan.rounds) < 1:
             raise BadInput("expected at least 1 comparison for each text and 1 round")
-        rows = self.items.with_row_index("item").partition_by("lang", as_dict=True, maintain_order=True)
-        self.members = {str(lang): part["item"].to_list() for (lang,), part in rows.items() if part.height > 1}
-        self.asked: dict[str, list[pairing.Pair]] = {lang: [] for lang in self.members}
-        self.outcomes: dict[str, list[tuple[int, int, int]]] = {lang: [] for lang in self.members}
-        self.requests: dict[str, tuple[str, pairing.Pair, Request]] = {}
-        self.fits: dict[tuple[int, ...], dict[str, bradley_terry.Estimates]] = {}
-        self.round_count = self.plan.rounds
-        sizes = [len(members) for members in self.members.values()]
-        self.request_count = sum(min(self.plan.comparisons * size, size * (size - 1)) for size in sizes)
-        self.versions: dict[str, str] = {}
+        size = self.items.height
+        self.round_count = self.plan.rounds if size > 1 else 0
+        self.request_count = min(self.plan.comparisons * size, size * (size - 1))
+        self.pairs: list[pairing.Pair] = []  # all that were asked about
+        self.outcomes: list[tuple[int, int, int]] = []
+        self.fit: bradley_terry.Estimates | None = None
 
     def list_requests(self, number: int) -> list[Request]:
         """List the comparisons of a round: at first of random pairs in both orders, then where least is known."""
-        self.requests = {}
-        for lang, members in self.members.items():
-            size = len(members)
-            if number == 0:
-                pairs = pairing.draw_first_pairs(size, self.plan.seed)
-            else:
-                asked, rest = self.asked[lang], self.plan.comparisons * size - len(self.asked[lang])
-                comparisons = self._collect(lang)
-                fit = bradley_terry.fit_values(comparisons, size)
-                values = fit.values.round(DECIMALS)  # the same pairs on each machine
-                errors = bradley_terry.approximate_errors(comparisons, fit).round(DECIMALS)
-                count = -(-rest // (self.plan.rounds - number))
-                pairs = pairing.choose_pairs(values, errors, asked, count, self.plan.seed + number)
-            self.asked[lang] += pairs
-            for pair in pairs:
-                request = self._build_request(lang, *(members[place] for place in pair))
-                self.requests[request.key] = (lang, pair, request)
-        return [request for _, _, request in self.requests.values()]
-
-    def _build_request(self, lang: str, a: int, b: int) -> Request:
-        texts = [judging.format_text(*self.items.row(item, named=False)[:2]) for item in (a, b)]
-        question = judging.format_question(dict(zip("ab", texts, strict=True)))
-        request = asking.build_request(f"judge_{self.plan.rubric}_pair_{lang}", question, self.options)
-        self.versions[lang] = request.prompt_version
-        return request
+        pairs = pairing.draw_first_pairs(self.items.height, self.plan.seed)
+        if number:
+            comparisons = self._collect()
+            fit = bradley_terry.fit_values(comparisons, self.items.height)
+            errors = bradley_terry.approximate_errors(comparisons, fit)
+            rounded = fit.values.round(DECIMALS), errors.round(DECIMALS)  # the same pairs on each machine
+            count = -(-(self.request_count - len(self.pairs)) // (self.plan.rounds - number))
+            pairs = pairing.choose_pairs(*rounded, self.pairs, count, self.plan.seed + number)
+        self.pairs += pairs
+        texts = [judging.format_text(*fields) for _, *fields in self.items.iter_rows()]
+        requests = [self.build_request("pair", {"a": texts[a], "b": texts[b]}) for a, b in pairs]
+        self.targets = {request.key: pair for request, pair in zip(requests, pairs, strict=True)}
+        return requests
 
     def add_answers(self, answers: Mapping[str, Answer]) -> None:
-        """Add the outcomes; an answer that is malformed is counted by its reason."""
-        for key, (lang, pair, _) in self.requests.items():
-            if not (answer := answers.get(key)):
-                continue
-            parsed = judging.parse_choice(answer.response)
-            if reason := "truncated" if answer.is_cut else parsed.reason:
-                self.reasons[key] = reason
-            else:
-                self.outcomes[lang].append((*pair, parsed.labels["outcome"]))
+        """Add the outcomes of the last round."""
+        for pair, _, labels in self.parse_answers(answers, judging.PAIR):
+            self.outcomes.append((*pair, judging.OUTCOMES[labels["more_implicit"]]))
 
-    def _collect(self, lang: str) -> Comparisons:
-        return Comparisons(*np.array(self.outcomes[lang], np.int64).reshape(-1, 3).T)
-
-    def _fit(self) -> dict[str, bradley_terry.Estimates]:
-        """Estimate the values of each language; once for the same answers, since the largest fits take seconds."""
-        key = tuple(map(len, self.outcomes.values()))
-        if key not in self.fits:
-            sizes = {lang: len(members) for lang, members in self.members.items()}
-            self.fits = {key: {lang: bradley_terry.estimate(self._collect(lang), n) for lang, n in sizes.items()}}
-        return self.fits[key]
+    def _collect(self) -> Comparisons:
+        return Comparisons(*np.array(self.outcomes, np.int64).reshape(-1, 3).T)
 
     def estimate(self) -> pl.DataFrame:
-        """Estimate the values in log-odds: the mean of the texts of a language is 0."""
-        frames = [pl.DataFrame(schema={**SCHEMA, "signature": pl.String})]
-        for lang, fit in self._fit().items():
-            members, comparisons = self.members[lang], self._collect(lang)
-            counts = np.bincount(np.concatenate(comparisons[:2]), minlength=len(members))
-            half = bradley_terry.Z * fit.errors
-            texts = self.items[members].select("text", "context").rows()
-            detail = (
-                f"comparisons:{len(comparisons.first)}|set:{hashlib.sha256(dump_json(texts).encode()).hexdigest()[:12]}"
-            )
-            columns = {"value": fit.values, "low": fit.values - half, "high": fit.values + half, "answers": counts}
-            frame = pl.DataFrame({"item": members, **columns}, schema=SCHEMA).filter(pl.col("answers") > 0)
-            signature = _sign(self.plan, self.options, lang, self.versions[lang], detail)
-            frames.append(frame.with_columns(pl.col(pl.Float64).round(DECIMALS), signature=pl.lit(signature)))
-        return pl.concat(frames).sort("item")
+        """Estimate the values in log-odds, with a mean of 0."""
+        comparisons, size = self._collect(), self.items.height
+        self.fit = fit = bradley_terry.estimate(comparisons, size)
+        half = bradley_terry.Z * fit.errors
+        texts = dump_json(self.items.select("text", "context").rows())
+        columns: dict[str, Any] = {"value": fit.values, "low": fit.values - half, "high": fit.values + half}
+        columns["answers"] = np.bincount(np.concatenate(comparisons[:2]), minlength=size)
+        name = f"comparisons:{len(self.outcomes)}|set:{hashlib.sha256(texts.encode()).hexdigest()[:12]}"
+        frame = pl.DataFrame({"item": self.items["item"], **columns, "signature": self.sign(name)}, schema=SCHEMA)
+        return frame.filter(pl.col("answers") > 0)
 
     def check(self) -> pl.DataFrame:
-        """Check for each language that the answers come from the texts and not from their places."""
-        checks = [
-            reliability.check_comparisons(self._collect(lang), fit.p_equal).insert_column(0, pl.lit(lang).alias("lang"))
-            for lang, fit in self._fit().items()
-        ]
-        return _join_checks(checks)
+        """Check that the answers come from the texts and not from their places."""
+        return reliability.check_comparisons(self._collect(), self.fit.p_equal if self.fit else 0.0)
 
 
 MODES: dict[str, type[Scale] | type[Pairwise]] = {SCALE: Scale, PAIRWISE: Pairwise}

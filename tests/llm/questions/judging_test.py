@@ -69,20 +69,19 @@ def test_labels_of_subtext() -> None:
 
 
 @pytest.mark.parametrize(
-    ("response", "outcome"),
+    ("response", "choice"),
     [
-        ('{"more_implicit": "a"}', 1),
-        ('{"more_implicit": "B "}', -1),
-        ('{"more_implicit": "tie"}', 0),
+        ('{"more_implicit": "a"}', "a"),
+        ('{"more_implicit": "tie"}', "tie"),
         ('{"more_implicit": "both"}', None),
         ('{"more_implicit": ["a"]}', None),
         ("a", None),
     ],
 )
-def test_choices(response: str, outcome: int | None) -> None:
+def test_choices(response: str, choice: str | None) -> None:
     """A choice is a, b or tie in a JSON object."""
-    parsed = judging.parse_choice(response)
-    assert (parsed.labels.get("outcome"), parsed.reason) == (outcome, None if outcome is not None else "malformed")
+    parsed = judging.parse_labels(response, judging.PAIR)
+    assert (parsed.labels.get("more_implicit"), parsed.reason is None) == (choice, choice is not None)
 
 
 def read_logprobs(tokens: list[tuple[str, dict[str, float]]], **more: object) -> str | None:
@@ -112,7 +111,7 @@ def test_the_mean_by_probability(
     tokens: list[tuple[str, dict[str, float]]], expected: tuple[float, float] | None
 ) -> None:
     """Mean and variance are over the levels among the alternatives: 3.25 of .6 at 3 and .2 at 4; too little is none."""
-    weighed = judging.weigh_score(read_logprobs(tokens), SCORE.levels)
+    weighed = judging.weigh_score(read_logprobs(tokens), SCORE)
     assert weighed == (pytest.approx(expected, abs=1e-3) if expected else None)
 
 
@@ -120,4 +119,4 @@ def test_log_probabilities_of_another_shape_are_none() -> None:
     """What a server gives in their place is passed over; the answer itself stays."""
     for odd in (None, [], {"content": [{"token": 1}]}, {"content": [{"token": "3", "top_logprobs": [{"token": "3"}]}]}):
         assert read_logprobs(START, logprobs=odd) is None
-    assert judging.weigh_score(None, SCORE.levels) is None
+    assert judging.weigh_score(None, SCORE) is None
