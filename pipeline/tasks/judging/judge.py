@@ -203,25 +203,16 @@ def _read_answers(path: Path) -> dict[str, str]:
 
 def describe_requests(judgement: Judgement) -> pl.DataFrame:
     """Describe the open requests for a file: id, the round, the instructions, and the question as a person reads it."""
-    rows = [
-        {
-            "id": request.key,
-            "round": judgement.round,
-            "model": request.model,
-            "prompt": request.prompt,
-            "instructions": request.messages[0]["content"],
-            "question": request.messages[-1]["content"],
-            "response": None,
-        }
-        for request in judgement.open_requests
-    ]
-    return pl.DataFrame(rows, schema={**dict.fromkeys(rows[0], pl.String), "round": pl.Int64} if rows else None)
+    names = ("id", "model", "prompt", "instructions", "question", "response")
+    rows = [(r.key, r.model, r.prompt, *(m["content"] for m in r.messages), None) for r in judgement.open_requests]
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+    return frame.insert_column(1, pl.lit(judgement.round).alias("round"))
 
 
 def sample_comments(day: str, days: int = DAYS, limit: int = SAMPLE) -> pl.DataFrame:
     """Draw the comments of the `days` that end with a day, at most `limit` of each source, each with equal chance.
 
-    The draw depends on the comments' keys alone, so that more days or a higher limit add to it.
+    The draw depends on the comments' keys alone, so that a higher limit adds to it.
     """
     key = ["source", "day", "thread_id", "comment_id"]
     first = parse_day(day) - timedelta(days=days - 1)
@@ -252,7 +243,13 @@ def judge_day(
         return judgement
     missing = [miss for miss in judgement.missing if not miss.request.attempt]
     asking.record_run(SOURCE, day, options, judgement.requests, missing, started)
-    write_scores(judgement, plan, options)
+    if judgement.is_useless:
+        raise Refused(f"the judge is of no use, no value is written: {'; '.join(judgement.faults)}")
+    maker = {"metric": plan.metric, "model_id": f"{options.model}:{plan.mode}"}
+    scores = judgement.rows.with_columns(**{name: pl.lit(value) for name, value in maker.items()}, value=plan.metric)
+    scores = scores.drop_nulls("value").select(empty("scores").columns)
+    for (scored_day,), part in scores.partition_by("day", as_dict=True).items():
+        warehouse.overwrite("scores", {**warehouse.make_slice(day=str(scored_day)), **maker}, part, options.run_id)
     return judgement
 
 
@@ -266,18 +263,3 @@ def run(day: str, plan: Plan, options: Options, days: int = DAYS, limit: int = S
     judgement = judge_day(rows, day, plan, options, ask_service(options))
     judged = judgement.rows[plan.metric].count()
     return {"model": model, "comments": rows.height, "judged": judged, "faults": judgement.faults}
-
-
-def write_scores(judgement: Judgement, plan: Plan, options: Options) -> int:
-    """Write the values of judged comments into `scores`, in place of those of this judge; return their number."""
-    if judgement.is_useless:
-        raise Refused(f"the judge is of no use, no value is written: {'; '.join(judgement.faults)}")
-    model_id = f"{options.model}:{plan.mode}"
-    rows = judgement.rows.drop_nulls(plan.metric).with_columns(
-        metric=pl.lit(plan.metric), model_id=pl.lit(model_id), value=pl.col(plan.metric)
-    )
-    rows = rows.select(empty("scores").columns)
-    for (day,), part in rows.partition_by("day", as_dict=True).items():
-        partition = {**warehouse.make_slice(day=str(day)), "metric": plan.metric, "model_id": model_id}
-        warehouse.overwrite("scores", partition, part, options.run_id)
-    return rows.height
