@@ -94,7 +94,7 @@ def _read_logprobs(value: Any) -> str | None:
             for token in value["content"][-LOGPROB_TOKENS:]
         ]
         return json.dumps(tokens, allow_nan=False) if tokens else None
-    except (LookupError, TypeError, ValueError):
+    except (LookupError, TypeError, ValueError, OverflowError):
         return None
 
 

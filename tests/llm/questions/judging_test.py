@@ -117,6 +117,8 @@ def test_the_mean_by_probability(
 
 def test_log_probabilities_of_another_shape_are_none() -> None:
     """What a server gives in their place is passed over; the answer itself stays."""
-    for odd in (None, [], {"content": [{"token": 1}]}, {"content": [{"token": "3", "top_logprobs": [{"token": "3"}]}]}):
+    entries = [{"token": "3"}, {"token": "3", "logprob": 10**400}, {"token": "3", "logprob": math.inf}]
+    shapes = [{"content": [{"token": "3", "top_logprobs": [entry]}]} for entry in entries]
+    for odd in (None, [], {"content": [{"token": 1}]}, *shapes):
         assert read_logprobs(START, logprobs=odd) is None
     assert judging.weigh_score(None, SCORE) is None
