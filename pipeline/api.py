@@ -3,7 +3,7 @@
 Each imports what it needs when it is called. All else is private by convention and may change in any version.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import BadInput
@@ -66,6 +66,51 @@ def rank(groups: Mapping[str, Sequence[str]], model: str | None = None) -> dict[
     sentences = pl.DataFrame(rows, schema={"group": pl.String, "level": pl.Int64, "text": pl.String}, orient="row")
     scored = scoring.add_scores(sentences, "text", model, lang=find_language())
     return dict(average_correlations(scored.with_columns(value="implicitness"))._asdict())
+
+
+def judge(
+    texts: Sequence[str],
+    llm: "str | Callable[[str, str], str]",
+    contexts: Sequence[str | None] | None = None,
+    mode: str = "scale",
+    max_cost: float | None = None,
+) -> "list[float | None]":
+    """Have a language model judge how implicit texts are: 0 to 4, or log-odds where texts are compared (`pairwise`).
+
+    Args:
+        texts: to judge; one without text gets None.
+        llm: name of a model at the service of UNDERTONE_LLM_URL, or a function from instructions and question to an
+            answer.
+        contexts: what each text answers or is about, None where there is nothing.
+        mode: scale or pairwise.
+        max_cost: USD at most.
+
+    >>> import pipeline
+    >>> pipeline.judge(["It is late.", ""], lambda instructions, question: '{"score": 2}')
+    [2.0, None]
+    """
+    from uuid import uuid4
+
+    import polars as pl
+
+    from pipeline import warehouse
+    from pipeline.tasks import asking
+    from pipeline.tasks.judging import judge as work
+    from pipeline.tasks.judging.modes import Plan
+
+    backgrounds = contexts or [None] * len(texts)
+    if len(backgrounds) != len(texts):
+        raise BadInput(f"contexts: expected {len(texts)}, as many as texts, found {len(backgrounds)}")
+    rows = pl.DataFrame({"text": texts, "context": backgrounds}, schema={"text": pl.String, "context": pl.String})
+    plan = Plan(mode=mode, repeats=3 if isinstance(llm, str) else 1)
+    if isinstance(llm, str):
+        warehouse.create()
+        params, endpoint = work.choose_params(plan, None), asking.find_endpoint()
+        options = asking.Options(llm, params=params, max_cost=max_cost, endpoint=endpoint, run_id=f"api-{uuid4().hex}")
+        ask = work.ask_service(options)
+    else:
+        options, ask = asking.Options("function"), work.ask_function(llm)
+    return work.judge(rows, plan, options, ask).rows[plan.metric].to_list()
 
 
 def overlap(
