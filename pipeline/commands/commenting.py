@@ -12,7 +12,7 @@ from pipeline.commands.label import Raters, RatingTool, Tool
 from pipeline.commands.models import changes_of, end_training
 from pipeline.commands.pairs import table_writer
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Force, Json, Promote, show, tell, this_run, today
+from pipeline.commands.terminal.options import Day, Force, Json, Promote, check_promote, show, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
 from pipeline.tasks.record.retry import retry
@@ -313,6 +313,7 @@ def train(
     from pipeline.tasks.commenting import commenters
 
     numbers = changes_of(changes or [])
+    check_promote(out, promote)
     if data is None and (out or mapping or start):
         raise BadInput("--out, --map and --from are about a file; give it by --data")
     if data and (out is None or day):
@@ -330,7 +331,7 @@ def train(
             options: dict[str, Any] = {"changes": numbers, "promote": promote, "run_id": this_run()}
             model = retry(partial(commenters.train, day or today(), system, **options))
             history = read_evaluations(model, day or today()).sort("epoch")
-    names = ("epoch", "metric", "split", "value", "train_loss", "validation_loss")
+    names = ("epoch", "metric", "split", "value", "baseline", "baseline_name", "train_loss", "validation_loss")
     tell(history.select(name for name in names if name in history.columns), {"model": model}, as_json)
     console.say(f"model {model}")
     if not data:

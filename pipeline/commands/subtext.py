@@ -11,7 +11,18 @@ from pipeline import warehouse
 from pipeline.commands.models import changes_of, end_training
 from pipeline.commands.pairs import table_writer
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Force, Json, Promote, check_source, show, tell, this_run, today
+from pipeline.commands.terminal.options import (
+    Day,
+    Force,
+    Json,
+    Promote,
+    check_promote,
+    check_source,
+    show,
+    tell,
+    this_run,
+    today,
+)
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
 from pipeline.tasks.record.retry import retry
@@ -50,6 +61,7 @@ def train(
     recipe_changes = changes_of(changes or [])
     if data is None and (out or vectors or by_topic):
         raise BadInput("--out, --vectors and --by-topic are about a file; give it by --data")
+    check_promote(out, promote)
     if data:
         if out is None or release or day:
             raise BadInput("--data needs --out, the folder of the model, and allows neither --release nor --day")

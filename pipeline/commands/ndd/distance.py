@@ -13,7 +13,18 @@ import typer
 from pipeline import warehouse
 from pipeline.commands.models import end_training
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Day, Encoding, Force, Json, Promote, check_source, show, tell, today
+from pipeline.commands.terminal.options import (
+    Day,
+    Encoding,
+    Force,
+    Json,
+    Promote,
+    check_promote,
+    check_source,
+    show,
+    tell,
+    today,
+)
 from pipeline.errors import BadInput, Missing
 from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
@@ -282,6 +293,7 @@ def train_count_lm(
     """
     from pipeline.tasks.ndd import masked_lm as work
 
+    check_promote(out, promote)
     if (file is None) != (out is None):
         raise BadInput("a file and --out go together; without both the tables are counted")
     if file and out:

@@ -11,7 +11,7 @@ from pipeline import left_out, warehouse
 from pipeline.commands.models import changes_of, end_training
 from pipeline.commands.recam import Changes, Subtask
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Encoding, Force, Json, Promote, tell, this_run, today
+from pipeline.commands.terminal.options import Day, Encoding, Force, Json, Promote, check_promote, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.examples.recam.building import SUBTASKS
 from pipeline.slices import parse_day
@@ -48,6 +48,7 @@ def train(
 
     recipe: dict[str, Any] = {"profile": profile, "changes": changes_of(changes or []), "path": start}
     day_of_run = day or today()
+    check_promote(out, promote)
     if items:
         if out is None or subtask or day:
             raise BadInput("--items needs --out, the folder of the model, and neither --subtask nor --day")
@@ -76,7 +77,7 @@ def _show_evaluations(evaluations: pl.DataFrame, facts: dict[str, object], as_js
     from pipeline.tasks.recam import readers
 
     is_tested = (evaluations["split"] == "test").any()
-    epochs = evaluations.select("epoch", n="pair_count", accuracy="value")
+    epochs = evaluations.select("epoch", "baseline", n="pair_count", accuracy="value", by="baseline_name")
     summary = readers.summarize(evaluations) if is_tested else epochs
     tell(summary, facts, as_json)
 

@@ -26,6 +26,7 @@ from pipeline.models.pinned import locate_files
 from pipeline.slices import parse_day
 from pipeline.tasks.recam.readers import choose_device
 from pipeline.tasks.record import model_choice, model_registry, promotion, runs
+from pipeline.tasks.record.encoders import hash_encoder
 from pipeline.text import sentences
 from pipeline.text.language import detect_language
 
@@ -255,7 +256,7 @@ def train(
         raise BadInput(f"{out}: is there already; choose another folder")
     recipe = masked_lm.make_recipe(profile, **(changes or {}))
     source = start or settings.encoder()
-    state = model_registry.locate_state(asdict(recipe), source, *texts)
+    state = model_registry.locate_state(asdict(recipe), hash_encoder(source) or source, *texts)
     adapted = masked_lm.fit(texts, recipe, source, state, choose_device())
     masked_lm.write(out, adapted)
     model_registry.record_texts_of_folder("masked_lm", out, pl.Series("text", texts, dtype=pl.String))
@@ -267,7 +268,8 @@ def adapt(day: str, profile: str = PROFILE, start: str | None = None) -> str:
     texts = load_corpus("en", day).to_list()
     if not texts:
         raise Missing(f"no comment or article in en up to {day} to adapt an encoder to")
-    key = hashlib.sha256(json.dumps([profile, start or settings.encoder(), __version__, *texts]).encode())
+    source = start or settings.encoder()
+    key = hashlib.sha256(json.dumps([profile, hash_encoder(source) or source, __version__, *texts]).encode())
     folder = settings.models() / f"masked_lm-{key.hexdigest()[:16]}"
     if not folder.is_dir():
         try:
