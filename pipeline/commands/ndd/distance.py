@@ -108,12 +108,9 @@ def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
 
 def check_pair_options(divergence: str, weights: str) -> None:
     """Raise BadInput for a divergence or weights of pairs that there are not."""
-    from typing import get_args
-
     from pipeline.metrics.ndd import distance
 
-    _check_choice("divergence", divergence, get_args(distance.Divergence))
-    _check_choice("weights", weights, get_args(distance.Weights))
+    distance.check_options(divergence, weights)
 
 
 def _detect_model_lang(text: str) -> str:
