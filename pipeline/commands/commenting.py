@@ -9,12 +9,11 @@ import typer
 
 from pipeline import warehouse
 from pipeline.commands.label import Raters, RatingTool, Tool
-from pipeline.commands.models import changes_of, end_training
+from pipeline.commands.models import changes_of, end_training, read_evaluations
 from pipeline.commands.pairs import table_writer
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Force, Json, Promote, check_promote, show, tell, this_run, today
 from pipeline.errors import BadInput
-from pipeline.slices import parse_day
 from pipeline.tasks.record.retry import retry
 
 Kind = Annotated[str, typer.Argument(help="references (real comments) or candidates (generated comments).")]
@@ -336,12 +335,6 @@ def train(
     console.say(f"model {model}")
     if not data:
         end_training(model)
-
-
-def read_evaluations(model_id: str, day: str) -> pl.DataFrame:
-    """Read the evaluations of a model of a day."""
-    condition = (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day))
-    return warehouse.scan("evaluations", condition).collect()
 
 
 def comment(

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from pipeline import warehouse
-from pipeline.commands.commenting import Changes, read_evaluations
-from pipeline.commands.models import changes_of, end_training
+from pipeline.commands.commenting import Changes
+from pipeline.commands.models import changes_of, end_training, read_evaluations
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import (
     Day,

@@ -4,11 +4,10 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import polars as pl
 import typer
 
 from pipeline import warehouse
-from pipeline.commands.models import changes_of, end_training
+from pipeline.commands.models import changes_of, end_training, read_evaluations
 from pipeline.commands.pairs import table_writer
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import (
@@ -24,7 +23,6 @@ from pipeline.commands.terminal.options import (
     today,
 )
 from pipeline.errors import BadInput
-from pipeline.slices import parse_day
 from pipeline.tasks.record.retry import retry
 
 Labelled = Annotated[
@@ -74,8 +72,7 @@ def train(
         train_release = partial(recogniser.train, day or today(), release, profile=profile, changes=recipe_changes)
         with console.working("training"):
             model = retry(partial(train_release, promote=promote, run_id=this_run()))
-        is_new = (pl.col("model_id") == model) & (pl.col("kind") == recogniser.KIND)
-        evaluations = warehouse.scan("evaluations", is_new & (pl.col("day") == parse_day(day or today()))).collect()
+        evaluations = read_evaluations(model, day or today())
     tell(recogniser.summarize(evaluations), {"model": model}, as_json)
     if not data:
         end_training(model)
