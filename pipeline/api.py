@@ -143,7 +143,14 @@ def overlap(
     return dict(zip(metrics, rows["score"].round(6), strict=True))
 
 
-def ndd(one: str, other: str, model: str = "count", lang: str | None = None) -> float:
+def ndd(
+    one: str,
+    other: str,
+    model: str = "count",
+    lang: str | None = None,
+    divergence: str = "hellinger",
+    weights: str = "mean",
+) -> float:
     """Compute the Neighbouring Distribution Divergence of two sentences that share words: 0 for the same, up to 1.
 
     Args:
@@ -151,6 +158,8 @@ def ndd(one: str, other: str, model: str = "count", lang: str | None = None) -> 
         other: another one.
         model: a masked language model: a folder, NAME@COMMIT, or for trials `count`, which counts neighbours.
         lang: en or zh; by default the script decides.
+        divergence: hellinger, kl or kl_reversed; the last two have no upper bound.
+        weights: mean, sum or distance, of the words that both sentences have.
 
     >>> import pipeline
     >>> round(pipeline.ndd("the soup is hot", "the soup is cold"), 3)
@@ -158,22 +167,27 @@ def ndd(one: str, other: str, model: str = "count", lang: str | None = None) -> 
     """
     import polars as pl
 
-    from pipeline.metrics.ndd.distance import distances
+    from pipeline.metrics.ndd.distance import check_options, distances
     from pipeline.tasks.ndd import masked_lm
     from pipeline.tasks.ndd.systems import choose_model_lang
     from pipeline.text.language import detect_language
 
+    check_options(divergence, weights)
     lang = lang or choose_model_lang(str(pl.DataFrame({"text": f"{one} {other}"}).select(detect_language()).item()))
     first, second = (
         [word for words in masked_lm.tokenize_sentences([text], lang) for word in words] for text in (one, other)
     )
-    return float(distances(masked_lm.load_model(model, lang).model, [first], [second])[0])
+    lm, options = masked_lm.load_model(model, lang).model, {"divergence": divergence, "weights": weights}
+    return float(distances(lm, [first], [second], **options)[0])  # type: ignore[arg-type]
 
 
-def compress(texts: Sequence[str], ratio: float, model: str = "count") -> list[str | None]:
+def compress(
+    texts: Sequence[str], ratio: float, model: str = "count", divergence: str = "kl", weights: str = "balanced"
+) -> list[str | None]:
     """Compress English or Chinese texts: drop the words whose loss changes the expectation of the others least.
 
-    `ratio` is the share of the words to keep, above 0 and at most 1; `model` as in `ndd`.
+    `ratio` is the share of the words to keep, above 0 and at most 1; `model` and `divergence` as in `ndd`.
+    `weights` are those of `undertone ndd compress --weights`.
 
     >>> import pipeline
     >>> pipeline.compress(["The old shop, which nobody liked, is shut."], ratio=0.5)
@@ -185,7 +199,9 @@ def compress(texts: Sequence[str], ratio: float, model: str = "count") -> list[s
     from pipeline.tasks.ndd import systems
 
     rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
-    method = systems.Method(search=Search(ratio=ratio))
+    distance = systems.DistanceOptions(divergence=divergence, weighting=weights)  # type: ignore[arg-type]
+    systems.check_distance(distance)
+    method = systems.Method(search=Search(ratio=ratio), distance=distance)
     return systems.compress_texts(rows, "text", method, model)["compressed"].to_list()
 
 
