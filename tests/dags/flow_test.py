@@ -146,7 +146,7 @@ def test_score_by_a_model_that_is_not_there(run: Run, capfd: pytest.CaptureFixtu
     dag_run = run("score", day=DAY, model_id="f" * 64)
     assert dag_run.state == "failed"
     assert [ti.try_number for ti in dag_run.get_task_instances() if str(ti.state) == "failed"] == [1]
-    assert "0 models in" in "".join(capfd.readouterr())
+    assert "model ffffffffffff is not in" in "".join(capfd.readouterr())
     assert warehouse.get_snapshot_id("scores") is None
 
 

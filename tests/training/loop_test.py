@@ -142,5 +142,5 @@ def test_each_epoch_leaves_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -
     """The log line of an epoch has its number, the number of epochs and its results."""
     with caplog.at_level(logging.INFO, logger=loop.__name__):
         train(ACCURACY, [0.5, 0.25])
-    lines = [record.message for record in caplog.records]
+    lines = caplog.messages
     assert [line[:32] for line in lines] == ["epoch 1 of 2: value 0.5000, loss", "epoch 2 of 2: value 0.2500, loss"]

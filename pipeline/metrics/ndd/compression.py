@@ -179,11 +179,12 @@ def _measure_sentences(predictions: Masks, items: pl.DataFrame) -> Mapping[str, 
         ("ratio", "ratio_macro"): (kept_counts, word_counts),
         ("ratio_delta", "ratio_delta_macro"): (kept_counts - gold_counts, word_counts),
     }
-    members = np.array([*map(_score_members, kept_words, gold_words)])
-    measures = {"f1_member_macro": _Measure(add_count(members), exact)}
+    measures: dict[str, _Measure] = {}
     for (micro, macro), (part, total) in sums.items():
         measures[macro] = _Measure(add_count(part / total), exact)
         measures[micro] = _Measure(np.column_stack([part, total]), exact)
+    members = np.array([*map(_score_members, kept_words, gold_words)])
+    measures["f1_member_macro"] = _Measure(add_count(members), exact)
     rouge = _score_rouge(kept_words, gold_words, items["lang"].to_list())
     measures |= {name: _Measure(add_count(value), folded) for name, value in rouge.items()}
     for order in ORDERS:

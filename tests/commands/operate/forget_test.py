@@ -75,7 +75,7 @@ def test_models_that_held_the_words_go_and_come_back_without(run: Run, comments:
     comment = {"text": "somebody else said that it rained", "comment_id": "c3", "lang": "en"}
     erased = {"text": SAID, "user_id": USER, "comment_id": "c1", "lang": "en"}
     warehouse.overwrite("comments", {"day": DAY}, filled("comments", comment, erased))
-    command = f"undertone train count-lm --lang en --day {DAY}"
+    command = f"undertone train count-lm --lang en --promote --day {DAY}"
     words = [*command.split()[1:], "--json"]
     model_id = json.loads(run(*words).out)["model_id"]
     folder = settings.models() / model_id

@@ -84,7 +84,7 @@ def test_a_pretrained_reader_of_an_adapted_encoder(run: Run, tiny_encoder: Path,
     texts.write_text("".join(f"the door is {word} today\n" for word in options[:4]), encoding="utf-8")
     command = ("train", "masked-lm", texts, "-o", adapted)
     facts = json.loads(run_well(run, *command, "--set", "epochs=1", "--set", "longest=16", "--json"))
-    assert len(facts["epochs"]) == 1
+    assert len(facts["rows"]) == 1
     assert run(*command).code == 2
     fields = {f"option_{i}": word for i, word in enumerate(options)}
     rows = ({"article": f"it is number {n}", "question": "the door is @placeholder", "label": n % 5} for n in range(8))

@@ -47,7 +47,7 @@ def test_without_model_tokens_are_healed_all_the_same(tables: Path, bring: Bring
     bring(DAY, {"1": "Nice hat, sir."})
     model_id = enlist(DAY, 8)
     (tables / "models" / model_id).rename(tables / "gone")
-    with pytest.raises(Missing, match=f"{model_id}: no folder, and 0 models"):
+    with pytest.raises(Missing, match=f"model {model_id[:12]} is not in"):
         heal.heal(heal.find_holes())
     assert heal.find_holes() == {"tokens": [], "scores": [DAY]}
 
