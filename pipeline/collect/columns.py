@@ -71,7 +71,8 @@ _EXPORTS = [
         ("xsum", "thread_id=id,article_text=document,summary=summary", ""),
         (
             "tencent_news",
-            "article_title=title,article_text=content,category=category,comments=comments,text=text,like_count=upvotes",
+            "article_title=title,article_text=content,category=category,comments=comments,text=text,like_count=upvotes,"
+            "created_at=created_at",
             "",
         ),
     )

@@ -20,6 +20,7 @@ from pipeline.collect.sites.markup import extract_text
 from pipeline.collect.sites.record import Article, Comment, Page
 from pipeline.collect.values import IDS, CutIds, Row, count_value, list_value, read_text, time_value, time_zone
 from pipeline.errors import BadInput, Refused, SchemaDrift
+from pipeline.io.formats.chunk import list_names
 from pipeline.io.formats.databases import list_tables
 from pipeline.io.lines import UTF8
 from pipeline.io.rows import Chunk, Source, read_source
@@ -170,9 +171,12 @@ class _File:
         """The source that a table with these columns stands for, and its mapping."""
         if not names:  # all rows of a chunk are broken
             return self.choices.get(table, (None, {}))
-        self.present.setdefault(table, set()).update(names & set(self.mapping.values()))
+        present = self.present.setdefault(table, set())
+        present.update(names & set(self.mapping.values()), () if present else names)
         if table not in self.choices:
             self.choices[table] = columns.choose(self.mapping, names, self._place(table))
+            if unread := names - set(self.choices[table][1].values()):
+                self.file.ignore(f"columns of {table!r:.60}: {list_names(unread)}")
             if self.file.path.suffix.lower() not in _SPARSE:
                 columns.check_present(self.mapping, names, self._place(table))
         return self.choices[table]

@@ -4,6 +4,8 @@ import polars as pl
 
 from pipeline.errors import BadInput
 
+_ROUNDS = 64  # ways of 2**64 answers
+
 
 def add_context(comments: pl.DataFrame, articles: pl.DataFrame, parents: pl.DataFrame | None = None) -> pl.DataFrame:
     """Add context_id and context: the parent comment's text, else what the site gave, else title and text.
@@ -22,6 +24,23 @@ def add_context(comments: pl.DataFrame, articles: pl.DataFrame, parents: pl.Data
         )
         .drop("_parent", "_article")
     )
+
+
+def add_roots(comments: pl.DataFrame) -> pl.DataFrame:
+    """Replace root_id by the comment at the top of the branch, as far as it is among the comments.
+
+    A file without root_id has the parent there. Each round doubles the length of the ways that are followed.
+    """
+    for _ in range(_ROUNDS):
+        above = comments.select("thread_id", root_id="comment_id", _root="root_id")
+        joined = comments.join(above, on=["thread_id", "root_id"], how="left", maintain_order="left")
+        comments, previous = (
+            joined.with_columns(pl.coalesce("_root", "root_id").alias("root_id")).drop("_root"),
+            comments,
+        )
+        if comments["root_id"].equals(previous["root_id"]):
+            break
+    return comments.select(previous.columns)
 
 
 def refuse_circles(comments: pl.DataFrame) -> None:

@@ -63,8 +63,8 @@ def ndd(
 ) -> None:
     """Semantic distance of two sentences that share words: Neighbouring Distribution Divergence.
 
-    0 for the same sentence; with hellinger and mean at most 1. Perplexity, and with a transformer the cosine of [CLS],
-    are printed too.
+    0 for the same sentence; with hellinger and mean at most 1. The difference of their perplexities, and with a
+    transformer the cosine of [CLS], are printed too.
 
     Examples: `undertone ndd distance "The soup is hot." "The soup is cold." --explain`;
     `undertone ndd distance "我很冷" "我很热" -m bert-base-chinese@<commit>`

@@ -221,7 +221,10 @@ def train(
 def load_model(ref: str | None = None, system: str = SYSTEMS[-1], day: str | None = None) -> "Model":
     """Load a commenter by its folder or id; without `ref`, the one of a system that is in force for a day."""
     model = model_choice.load_model(
-        get_kind(system), ref, day, f"no commenter {system} is in force; train one: `undertone train commenter --help`"
+        get_kind(system) if ref is None else "commenter",
+        ref,
+        day,
+        f"no commenter {system} is in force; train one: `undertone train commenter --help`",
     )
     if model.config.get("system") not in SYSTEMS:
         raise BadInput(f"model {model.model_id[:12]}: it is no commenter")

@@ -63,6 +63,8 @@ class Files(NamedTuple):
         """Read the weights of each line, if there are any."""
         if self.weights is None:
             return None
+        if self.preset not in {None, *weights.PRESETS}:
+            raise BadInput(f"no weights {self.preset!r}; there are {', '.join(weights.PRESETS)}")
         rows = _read_lists(self.weights, "weights")
         return (weights.normalise(row, self.preset).tolist() for row in rows) if self.preset else rows
 

@@ -20,7 +20,7 @@ from pipeline.collect.dedupe import deduplicate
 from pipeline.collect.importers import Batch, hash_page
 from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.record import frame_articles, frame_comments
-from pipeline.collect.threads import add_context, refuse_circles
+from pipeline.collect.threads import add_context, add_roots, refuse_circles
 from pipeline.private import make_folder
 from pipeline.slices import parse_day, parse_window
 from pipeline.tables import TABLES
@@ -174,7 +174,7 @@ class _Intake:
             outside = comments.filter(~is_inside).select(reason=pl.lit("outside_window"), row_key="row_key")
             unique, copies = deduplicate(comments.filter(is_inside), keep_copies=self.keep_duplicates)
             refuse_circles(unique)
-            self._stage("unique", number, add_context(unique, articles, comments))
+            self._stage("unique", number, add_context(add_roots(unique), articles, comments))
             dropped = pl.concat([_add_step("clean", outside), _add_step("deduplicate", copies)])
             self._stage("dropped", self.batch_count + number, dropped)
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pipeline.models.recam.word_features import Source
     from pipeline.training.registry import Model
 
+log = logging.getLogger(__name__)
 KIND = "abstractness"
 PROFILE = "undertone"
 SPLITS = 10  # on which a scorer of the tables is measured
@@ -254,8 +256,12 @@ def score_by_model(model: "Model", words: Sequence[str], vectors: Path | None = 
 
 def load_model(ref: str | None, vectors: Path | None = None) -> "Model":
     """Load a scorer by its folder or id; by default the one in force, else the one of the shipped ratings."""
-    ref = ref or model_choice.select_model_id(KIND, None) or str(ensure_default_scorer(vectors))
-    return model_choice.load_model(KIND, ref)
+    if ref or model_choice.select_model_id(KIND, None):
+        return model_choice.load_model(KIND, ref)
+    from pipeline.training import registry
+
+    log.info("abstractness: the scorer of the shipped ratings, as none is in force")
+    return registry.read(ensure_default_scorer(vectors))
 
 
 def load_source(vectors: Path | None, config: Mapping[str, Any] | None = None) -> "Source":
