@@ -51,14 +51,14 @@ def calibrate(
         names = (a, b)
         result = work.compare_sides(a, b, day or None, days, epsilon)
         retry(partial(work.write_study, result, a, b, day or today(), this_run()))
-    found, test, mean = result.comparison, result.replacement, result.corrected
+    found, test = result.comparison, result.replacement
     tell(
         found.measures,
         {
             "a": names[0], "b": names[1], "faults": found.faults,
             "subsets": found.subsets.to_dicts(), "curve": found.curve.to_dicts(),
             "maps": {name: {"x": knots.x.tolist(), "y": knots.y.tolist()} for name, knots in found.maps.items()},
-            "replacement": test and test._asdict(), "corrected_mean": mean and mean._asdict(),
+            "replacement": test and test._asdict(),
         },
         as_json,
     )  # fmt: skip
@@ -71,12 +71,6 @@ def calibrate(
                 f"as good as one on {test.advantage:.0%} of the texts, wins {test.winning_rate:.0%} of {len(test.n)}"
             )
             console.say(f"alternative-annotator test: {names[0]} {verdict} ({shares} raters)")
-        if mean:
-            console.say(
-                f"mean of all comments as {names[1]} gives it: {mean.value:.3f} ({mean.low:.3f} to {mean.high:.3f})"
-            )
-        elif result.reason:
-            console.say(f"uncorrected mean: {result.reason}")
     for fault in found.faults:
         console.say(f"do not trust this measure: {fault}")
     if found.faults:

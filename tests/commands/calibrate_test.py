@@ -41,7 +41,6 @@ def test_columns_of_a_file(run: Run, table: Path) -> None:
     result = json.loads(run(*words, "--json").out)
     assert [row["by"] for row in result["rows"]] == ["a", "constant", "length", "punctuation", "words"]
     assert result["replacement"]["passes"] is True
-    assert result["corrected_mean"] is None
     assert result["maps"]["all"]["y"] == sorted(result["maps"]["all"]["y"])
 
 
@@ -62,21 +61,14 @@ def test_a_file_or_two_measures(run: Run, words: list[str]) -> None:
     assert "name " in result.err
 
 
-@pytest.mark.parametrize("judged", [40, 21])
-def test_sides_of_the_tables(run: Run, tables: Path, judged: int) -> None:
-    """The figures are in `studies`; the mean is corrected, or the reason is printed why not."""
-    keys = [{"comment_id": f"c{n}", "thread_id": f"t{n}", "text": WORDS[n % 5] * (n % 7 + 1)} for n in range(60)]
+def test_sides_of_the_tables(run: Run, tables: Path) -> None:
+    """The figures are in `studies`, of the comments of a day."""
+    keys = [{"comment_id": f"c{n}", "thread_id": f"t{n}"} for n in range(60)]
     scores = [{**key, "value": float(TRUTH[n]) / 4 + n / 1000} for n, key in enumerate(keys)]
     judge = {"metric": "implicitness_judged", "model_id": "gpt:scale"}
-    values = TRUTH if judged == 40 else TRUTH == 1
-    scores += [{**key, **judge, "value": float(values[n])} for n, key in enumerate(keys[:judged])]
-    for name, rows in (("comments", keys), ("scores", scores)):
-        table = filled(name, *({k: v for k, v in row.items() if name == "comments" or k != "text"} for row in rows))
-        warehouse.overwrite(name, warehouse.make_slice(day=DAY.isoformat()), table, "test")
-    result = run("calibrate", "scorer", "judge", "--day", DAY)
-    assert result.code == 0
-    if judged == 40:
-        assert "mean of all comments as judge gives it: " in result.err
-    else:
-        assert "uncorrected mean: only " in result.err
+    scores += [{**key, **judge, "value": float(TRUTH[n])} for n, key in enumerate(keys[:40])]
+    comments = [{**key, "text": WORDS[n % 5] * (n % 7 + 1)} for n, key in enumerate(keys)]
+    for name, rows in (("comments", comments), ("scores", scores)):
+        warehouse.overwrite(name, warehouse.make_slice(day=DAY.isoformat()), filled(name, *rows), "test")
+    assert run("calibrate", "scorer", "judge", "--day", DAY).code == 0
     assert warehouse.scan("studies", pl.col("study") == "calibration").collect().height > 20

@@ -10,10 +10,9 @@ import polars as pl
 
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.io.rows import read_chunks
+from pipeline.examples.sources.files import read_table
 from pipeline.metrics.calibration import comparison, raters
 from pipeline.metrics.calibration.comparison import Comparison
-from pipeline.metrics.calibration.estimates import Estimate, estimate_mean, explain_refusal
 from pipeline.metrics.calibration.isotonic import Map
 from pipeline.metrics.calibration.raters import EPSILON, Replacement
 from pipeline.slices import parse_day
@@ -21,86 +20,56 @@ from pipeline.tasks.calibration import sides
 from pipeline.tasks.calibration.sides import COMMENT
 from pipeline.tasks.record import runs
 from pipeline.tasks.studies import rows as studies
+from pipeline.text.language import detect_language
 
 STUDY = "calibration"
 CURVE = ("mean_value", "mean_target", "low", "high", "n")
 
 
 class Calibration(NamedTuple):
-    """A comparison of `a` and `b`, the test of a as a rater, and the mean of the scored comments as `b` gives it."""
+    """A comparison of `a` and `b`, and the test of `a` as a rater."""
 
     comparison: Comparison
     replacement: Replacement | None  # without two raters of b on the same texts: None
     model_id: str | None = None  # of the scorer
-    corrected: Estimate | None = None  # only for a scorer and a judge on a scale
-    reason: str | None = None  # why it is None nevertheless
 
 
 def compare_columns(
     path: Path, a: str, b: str, rater_columns: Sequence[str] = (), epsilon: float = EPSILON
 ) -> Calibration:
     """Calibrate a column of a file against another; text, lang, source and thread_id are used if they are columns."""
-    rows = pl.concat(
-        [pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False) for chunk in read_chunks(path)],
-        how="diagonal_relaxed",
+    columns = {"a": a, "b": b} | {f"rater {name}": name for name in rater_columns}
+    optional = {name: (name,) for name in ("text", "lang", "source", "thread_id")}
+    rows = read_table([path], {name: (column,) for name, column in columns.items()}, optional)
+    for name, column in columns.items():
+        numbers = rows[name].str.strip_chars().replace("", None).cast(pl.Float64, strict=False).fill_nan(None)
+        wrong = rows.filter(numbers.is_null() & (rows[name].str.strip_chars() != "")).select("line", name)
+        if wrong.height:
+            line, value = wrong.row(0)
+            raise BadInput(f"{path}, line {line}, field {column!r}: expected a number, found {value!r:.40}")
+        rows = rows.with_columns(numbers.alias(name))
+    rows = rows.drop_nulls(["a", "b"]).with_columns(
+        thread=pl.coalesce("thread_id", pl.format("line {}", "line")), lang=pl.coalesce("lang", detect_language())
     )
-    names = (a, b, *rater_columns)
-    if absent := [name for name in names if name not in rows.columns]:
-        raise BadInput(f"{path}: no column {', '.join(map(repr, absent))}; there are {', '.join(rows.columns)}")
-    for name in names:
-        text = pl.col(name).cast(pl.String).str.strip_chars()
-        numbers = rows.select(text=text.replace("", None), number=text.cast(pl.Float64, strict=False))
-        if words := numbers.filter(pl.col("number").is_null())["text"].drop_nulls().to_list():
-            raise BadInput(f"{path}, column {name!r}: expected numbers, found {words[0]!r:.40}")
-        rows = rows.with_columns(numbers["number"].fill_nan(None).alias(name))
-    optional = [
-        pl.col(name) if name in rows.columns else pl.lit(None).alias(name) for name in ("text", "lang", "source")
-    ]
-    thread = pl.col("thread_id") if "thread_id" in rows.columns else pl.lit(None)
-    rows = rows.with_row_index("_row").select(
-        *(column.cast(pl.String) for column in optional),
-        pl.coalesce(thread.cast(pl.String), pl.format("row {}", "_row")).alias("thread"),
-        pl.col(a).alias("a"), pl.col(b).alias("b"), *(pl.col(name).alias(f"rater {name}") for name in rater_columns),
-    )  # fmt: skip
-    rows = rows.drop_nulls(["a", "b"])
-    ratings = rows.select(f"rater {name}" for name in rater_columns).to_numpy() if rater_columns else None
-    return _compare(rows, ratings, a, b, epsilon)
+    return _compare(rows, rows.select(pl.col("^rater .*$")).to_numpy(), a, b, epsilon)
 
 
 def compare_sides(a: str, b: str, day: str | None = None, days: int = 1, epsilon: float = EPSILON) -> Calibration:
-    """Calibrate a side of `sides` against another on the comments of all days, or of some, that have both.
-
-    Where `a` is a scorer and `b` a judge on a scale, whose comments are drawn at random, the mean is corrected too.
-    """
+    """Calibrate a side of `sides` against another on the comments of all days, or of some, that have both."""
     if a == b:
         raise BadInput(f"expected two measures, found {a!r} twice")
-    all_a, all_b = sides.load_side(a), sides.load_side(b)
+    of_a, of_b = sides.load_side(a), sides.load_side(b)
     span = (parse_day(day) - timedelta(days=days - 1), parse_day(day)) if day else None
-    joined = sides.average(all_a, "a").join(sides.average(all_b, "b"), on=COMMENT, how="inner")
-    comments = sides.load_comments(joined, span)
-    thread = pl.concat_str("source", "thread_id", separator="/").alias("thread")
-    rows = comments.join(joined, on=COMMENT, how="inner", maintain_order="left").with_columns(thread)
+    joined = sides.average(of_a, "a").join(sides.average(of_b, "b"), on=COMMENT, how="inner")
+    rows = sides.load_comments(joined, span).join(joined, on=COMMENT, how="inner", maintain_order="left")
     if not rows.height:
         raise Missing(f"no comment has a value of {a!r} and of {b!r}{f' on {days} days until {day}' if day else ''}")
-    pivoted = (
-        rows.select(COMMENT)
-        .join(all_b, on=COMMENT, how="inner")
-        .pivot("rater", index=COMMENT, values="value", aggregate_function="mean")
-    )
-    ratings = rows.select(COMMENT).join(pivoted, on=COMMENT, how="left", maintain_order="left").drop(COMMENT).to_numpy()
-    result = _compare(rows, ratings, a, b, epsilon)
-    if not a.startswith("scorer"):
-        return result
-    models = all_a.join(rows, on=COMMENT, how="semi")["rater"]
-    is_scale = b.startswith("judge") and all_b["rater"].str.ends_with(":scale").all()
-    if is_scale:
-        corpus = (
-            sides.load_comments(all_a, span).join(sides.average(all_a, "a"), on=COMMENT, how="inner")["a"].to_numpy()
-        )
-        if not (reason := explain_refusal(judged := rows["b"].to_numpy())):
-            result = result._replace(corrected=estimate_mean(corpus, judged, rows["a"].to_numpy()))
-        result = result._replace(reason=reason)
-    return result._replace(model_id=models.mode().sort()[0])
+    rows = rows.with_columns(thread=pl.concat_str("source", "thread_id", separator="/"))
+    ratings = rows.select(COMMENT).join(of_b, on=COMMENT, how="left", maintain_order="left")
+    ratings = ratings.pivot("rater", index=COMMENT, values="value", aggregate_function="mean").drop(COMMENT)
+    result = _compare(rows, ratings.to_numpy(), a, b, epsilon)
+    models = of_a.join(rows, on=COMMENT, how="semi")["rater"]
+    return result._replace(model_id=models.mode().sort()[0]) if a.startswith("scorer") else result
 
 
 def _compare(rows: pl.DataFrame, ratings: Any, a: str, b: str, epsilon: float) -> Calibration:
@@ -113,8 +82,6 @@ def _compare(rows: pl.DataFrame, ratings: Any, a: str, b: str, epsilon: float) -
 
 def _check_replacement(mapped: Any, ratings: Any, epsilon: float) -> Replacement | None:
     """Test the mapped measure against the raters that share two texts or more with another one; None without two."""
-    if ratings is None:
-        return None
     is_shared = (~np.isnan(ratings)).sum(axis=1) > 1
     ratings = ratings[:, (~np.isnan(ratings[is_shared])).sum(axis=0) > 1]
     if ratings.shape[1] < 2:
@@ -151,8 +118,6 @@ def write_study(calibration: Calibration, a: str, b: str, day: str, run_id: str 
     if test := calibration.replacement:
         add("winning_rate", "all", test.winning_rate, max(test.n))
         add("advantage", "all", test.advantage, max(test.n))
-    if mean := calibration.corrected:
-        add("corrected_mean", "all", mean.value, mean.n, low=mean.low, high=mean.high)
     is_same = pl.col("setting").str.json_path_match("$.b") == b
     is_same &= pl.col("setting").is_in({row["setting"] for row in study_rows})
     count = studies.replace_study(STUDY, studies.build_frame(study_rows), day, run_id, is_same)

@@ -9,7 +9,6 @@ import pytest
 
 from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.metrics.calibration import estimates
 from pipeline.tables import empty
 from pipeline.tasks.calibration import calibrate, sides
 from tests.support.rows.filled import digest, filled
@@ -40,12 +39,9 @@ def write_judgements(judge: str, noise: float) -> pl.DataFrame:
 
 
 def test_a_scorer_is_calibrated_to_a_judge(judged: pl.DataFrame) -> None:
-    """All figures go into `studies`, once; the map of a language is loaded; the mean is corrected."""
+    """All figures go into `studies`, once; the map of a language is loaded."""
     result = calibrate.compare_sides("scorer", "judge")
     assert result.comparison.measures["n"].to_list() == [200] * 5
-    scores = warehouse.query("select implicitness from comments_scored")["implicitness"].to_numpy()
-    rows = judged.select("value", "implicitness").to_numpy().T
-    assert result.corrected == pytest.approx(estimates.estimate_mean(scores, *rows))
     for _ in range(2):
         calibrate.write_study(result, "scorer", "judge", DAY)
     studies = warehouse.scan("studies", pl.col("study") == "calibration").collect()
@@ -71,7 +67,6 @@ def test_a_calibration_is_of_some_days_and_judges(judged: pl.DataFrame) -> None:
     ):
         calibrate.compare_sides("scorer", "judge")
     result = calibrate.compare_sides("scorer", "judge:llama", DAY, 2)
-    assert (result.corrected, result.reason) == (None, None)
     assert result.model_id
     assert calibrate.compare_sides("judge:gpt", "judge:llama").model_id is None
     with pytest.raises(
@@ -148,8 +143,8 @@ def test_columns_of_a_file_are_compared(tmp_path: Path) -> None:
     assert result.replacement.passes
     assert calibrate.compare_columns(path, "mine", "mean").replacement is None
     for names, message in (
-        (("mine", "absent"), "no column 'absent'; there are mine, ana"),
-        (("text", "ana"), "column 'text': expected numbers, found 'so it is'"),
+        (("mine", "absent"), "absent"),
+        (("text", "ana"), "scored.csv, line 2, field 'text': expected a number, found 'so it is'"),
     ):
         with pytest.raises(BadInput, match=message):
             calibrate.compare_columns(path, *names)
