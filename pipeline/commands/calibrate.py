@@ -51,27 +51,27 @@ def calibrate(
         names = (a, b)
         result = work.compare_sides(a, b, day or None, days, epsilon)
         retry(partial(work.write_study, result, a, b, day or today(), this_run()))
-    found, test = result.comparison, result.replacement
+    compared, test = result.comparison, result.replacement
     tell(
-        found.measures,
+        compared.measures,
         {
-            "a": names[0], "b": names[1], "faults": found.faults,
-            "subsets": found.subsets.to_dicts(), "curve": found.curve.to_dicts(),
-            "maps": {name: {"x": knots.x.tolist(), "y": knots.y.tolist()} for name, knots in found.maps.items()},
+            "a": names[0], "b": names[1], "faults": compared.faults,
+            "subsets": compared.subsets.to_dicts(), "curve": compared.curve.to_dicts(),
+            "maps": {name: {"x": knots.x.tolist(), "y": knots.y.tolist()} for name, knots in compared.maps.items()},
             "replacement": test and test._asdict(),
         },
         as_json,
     )  # fmt: skip
     if not as_json:
-        show(found.subsets, as_json)
-        show(found.curve, as_json)
+        show(compared.subsets, as_json)
+        show(compared.curve, as_json)
         if test:
             verdict = "may replace a rater" if test.passes else "may not replace a rater"
             shares = (
                 f"as good as one on {test.advantage:.0%} of the texts, wins {test.winning_rate:.0%} of {len(test.n)}"
             )
             console.say(f"alternative-annotator test: {names[0]} {verdict} ({shares} raters)")
-    for fault in found.faults:
+    for fault in compared.faults:
         console.say(f"do not trust this measure: {fault}")
-    if found.faults:
+    if compared.faults:
         raise typer.Exit(1)

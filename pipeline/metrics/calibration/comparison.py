@@ -47,21 +47,18 @@ def compare(rows: pl.DataFrame, name_a: str = "a", name_b: str = "b") -> Compari
     units = number_units(rows["thread"], rows.height)
     mapped, constant = isotonic.cross_map(a, b, units), isotonic.predict_constant(b, units)
     surface = predict_from_surface(rows, b, units)
-    errors = {"a": isotonic.measure_error(mapped, b), "constant": isotonic.measure_error(constant, b)}
-    measured = [_build_row("a", a, b, units, errors["a"])]
-    measured.append({"by": "constant", "n": rows.height, **dict.fromkeys(CORRELATED), "error": errors["constant"]})
-    measured += [_build_row(by, x, b, units, isotonic.measure_error(x, b)) for by, x in surface.items()]
-    subsets = []
+    measured = [_build_row("a", a, b, units, mapped)]
+    measured.append(measured[0] | {"by": "constant", **dict.fromkeys(CORRELATED), "error": _measure_error(constant, b)})
+    measured += [_build_row(by, x, b, units, x) for by, x in surface.items()]
+    subsets, maps = [], {}
     for subset, mask in _list_subsets(rows):
-        row = _build_row(subset, a[mask], b[mask], units[mask], isotonic.measure_error(mapped[mask], b[mask]))
-        constant_error = isotonic.measure_error(constant[mask], b[mask])
-        subsets.append(row | {"constant_error": constant_error, "shift": float((mapped - b)[mask].mean())})
-    is_mapped = [
-        (subset, mask) for subset, mask in _list_subsets(rows) if subset == "all" or subset.startswith("lang ")
-    ]
-    maps = {subset: isotonic.fit_map(a[mask], b[mask]) for subset, mask in is_mapped}
+        row = _build_row(subset, a[mask], b[mask], units[mask], mapped[mask])
+        row |= {"constant_error": _measure_error(constant[mask], b[mask]), "shift": float((mapped - b)[mask].mean())}
+        subsets.append(row)
+        if subset == "all" or subset.startswith("lang "):
+            maps[subset] = isotonic.fit_map(a[mask], b[mask])
     measures = _build_frame(measured)
-    reverse = [_build_row(by, x, a, units, 0.0) for by, x in predict_from_surface(rows, a, units).items()]
+    reverse = [_build_row(by, x, a, units, x) for by, x in predict_from_surface(rows, a, units).items()]
     faults = _name_faults(name_b, b, measures) + _name_faults(name_a, a, _build_frame([measured[0], *reverse]))
     frame = _build_frame(subsets).rename({"by": "subset"})
     return Comparison(measures, frame, isotonic.draw_curve(a, b, units), maps, mapped, faults)
@@ -86,22 +83,26 @@ def _list_subsets(rows: pl.DataFrame) -> list[tuple[str, Ints]]:
     """List all texts, those of each language and source, and thirds by length, if they are 20 or more."""
     subsets = [("all", np.arange(rows.height))]
     lengths = rows["text"].fill_null("").str.len_chars().to_numpy()
-    thirds = np.searchsorted(np.unique(np.quantile(lengths, (1 / 3, 2 / 3))), lengths)
-    spans = [(third, lengths[thirds == third]) for third in np.unique(thirds)]
-    names = {third: f"length {inside.min()} to {inside.max()}" for third, inside in spans}
+    thirds = np.unique(np.searchsorted(np.quantile(lengths, (1 / 3, 2 / 3)), lengths), return_inverse=True)[1]
+    spans = [f"length {lengths[thirds == n].min()} to {lengths[thirds == n].max()}" for n in range(thirds.max() + 1)]
     labels = [rows.select(pl.lit(f"{name} ") + pl.col(name)).to_series() for name in ("lang", "source")]
-    labels.append(pl.Series([names[third] for third in thirds]))
+    labels.append(pl.Series([spans[n] for n in thirds]))
     for column in labels:
         values = column.drop_nulls().unique().sort() if column.n_unique() > 1 else ()
         subsets += [(value, np.flatnonzero((column == value).fill_null(value=False).to_numpy())) for value in values]
     return [(name, mask) for name, mask in subsets if len(mask) >= LEAST_ROWS]
 
 
-def _build_row(by: str, values: Floats, targets: Floats, units: Ints, error: float) -> dict[str, object]:
-    found = correlate(values, targets, units)
-    has_interval = len(np.unique(units)) >= LEAST_THREADS
-    edges = (found.spearman_low, found.spearman_high) if has_interval else (None, None)
-    return {"by": by, "n": len(values), **dict(zip(CORRELATED, (found.spearman, *edges), strict=True)), "error": error}
+def _build_row(by: str, values: Floats, targets: Floats, units: Ints, predicted: Floats) -> dict[str, object]:
+    rho, _, *edges = correlate(values, targets, units)[:4]
+    if len(np.unique(units)) < LEAST_THREADS:
+        edges = [None, None]
+    error = _measure_error(predicted, targets)
+    return {"by": by, "n": len(values), **dict(zip(CORRELATED, (rho, *edges), strict=True)), "error": error}
+
+
+def _measure_error(predicted: Floats, targets: Floats) -> float:
+    return float(np.sqrt(np.mean((predicted - targets) ** 2)))
 
 
 def _build_frame(rows: list[dict[str, object]]) -> pl.DataFrame:

@@ -62,11 +62,6 @@ def predict_constant(targets: Floats, units: Ints) -> Floats:
     return cross_predict(units, lambda is_seen: np.full(len(targets), targets[is_seen].mean()))
 
 
-def measure_error(predicted: Floats, targets: Floats) -> float:
-    """Compute the root of the mean squared error."""
-    return float(np.sqrt(np.mean((predicted - targets) ** 2)))
-
-
 def draw_curve(values: Floats, targets: Floats, units: Ints, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
     """Compute the mean target in bins of equally many values, with a bootstrap interval over threads.
 
