@@ -23,6 +23,8 @@ Tools for labels:
 - A run that waits in `collect` waits for people. `undertone label status` shows the progress.
 - `approve` waits in the UI under *Required actions*. If a person rejects the result, nothing is published.
 - *BadInput* in `publish`: labels changed after the review. Clear `summary` and review again.
+- `score` is skipped if the trained model is not promoted and no other recogniser is in force. The log of `train` states
+  why; `undertone models promote` promotes it by request.
 """
 
 from typing import Any
@@ -38,7 +40,7 @@ TOOLS = ["files", "label_studio", "simulated"]
 TEXT = {"type": "string"}
 LIMIT = ["null", "integer"]
 REQUIRED = "Fields without which a comment is not published"
-TRAIN = "Train the recogniser on the data set, then score the comments of the day"
+TRAIN = "Train the recogniser on the data set, then score the day's comments with the one in force"
 PARAMS = {
     "day": DAY,
     "project": Param("csd", type="string", pattern=NAME, title="Project", description="Name of the labelling project"),
@@ -114,10 +116,15 @@ def csd() -> None:
         return recogniser.train(day, params["project"], run_id=run_id)
 
     @task(queue="gpu", pool="gpu")
-    def score(model_id: str, day: str, run_id: Any = None) -> int:
+    def score(day: str, run_id: Any = None) -> int:
+        from pipeline.errors import Missing
         from pipeline.tasks.subtext import recogniser
 
-        return recogniser.score_day(day, model_id, run_id)
+        try:
+            recogniser.load_model(None, day)
+        except Missing as error:
+            raise AirflowSkipException(f"the trained model is not promoted, and {error}") from error
+        return recogniser.score_day(day, None, run_id)
 
     day = resolve_day()
     steps = [select(day)]
@@ -136,7 +143,7 @@ def csd() -> None:
     )
     model = train(day)
     chain(*steps, summary_text, approve, publish(day, summary_text), model)
-    score(model, day)
+    model >> score(day)
 
 
 csd()

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 __all__ = [
-    "agreement", "compress", "distance", "implicitness", "ndd", "overlap", "query", "rank", "scan", "tokenize",
+    "agreement", "compress", "distance", "implicitness", "judge", "ndd", "overlap", "query", "rank", "scan", "tokenize",
 ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@ from pipeline.api import agreement as agreement
 from pipeline.api import compress as compress
 from pipeline.api import distance as distance
 from pipeline.api import implicitness as implicitness
+from pipeline.api import judge as judge
 from pipeline.api import ndd as ndd
 from pipeline.api import overlap as overlap
 from pipeline.api import query as query
@@ -14,6 +15,7 @@ __all__ = [
     "compress",
     "distance",
     "implicitness",
+    "judge",
     "ndd",
     "overlap",
     "query",

@@ -3,7 +3,7 @@
 Each imports what it needs when it is called. All else is private by convention and may change in any version.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import BadInput
@@ -68,6 +68,51 @@ def rank(groups: Mapping[str, Sequence[str]], model: str | None = None) -> dict[
     return dict(average_correlations(scored.with_columns(value="implicitness"))._asdict())
 
 
+def judge(
+    texts: Sequence[str],
+    llm: "str | Callable[[str, str], str]",
+    contexts: Sequence[str | None] | None = None,
+    mode: str = "scale",
+    max_cost: float | None = None,
+) -> "list[float | None]":
+    """Have a language model judge how implicit texts are: 0 to 4, or log-odds where texts are compared (`pairwise`).
+
+    Args:
+        texts: to judge; one without text gets None.
+        llm: name of a model at the service of UNDERTONE_LLM_URL, or a function from instructions and question to an
+            answer.
+        contexts: what each text answers or is about, None where there is nothing.
+        mode: scale or pairwise.
+        max_cost: USD at most.
+
+    >>> import pipeline
+    >>> pipeline.judge(["It is late.", ""], lambda instructions, question: '{"score": 2}')
+    [2.0, None]
+    """
+    from uuid import uuid4
+
+    import polars as pl
+
+    from pipeline import warehouse
+    from pipeline.tasks import asking
+    from pipeline.tasks.judging import judge as work
+    from pipeline.tasks.judging.modes import Plan
+
+    backgrounds = contexts or [None] * len(texts)
+    if len(backgrounds) != len(texts):
+        raise BadInput(f"contexts: expected {len(texts)}, as many as texts, found {len(backgrounds)}")
+    rows = pl.DataFrame({"text": texts, "context": backgrounds}, schema={"text": pl.String, "context": pl.String})
+    plan = Plan(mode=mode, repeats=3 if isinstance(llm, str) else 1)
+    if isinstance(llm, str):
+        warehouse.create()
+        params, endpoint = work.choose_params(plan, None), asking.find_endpoint()
+        options = asking.Options(llm, params=params, max_cost=max_cost, endpoint=endpoint, run_id=f"api-{uuid4().hex}")
+        ask = work.ask_service(options)
+    else:
+        options, ask = asking.Options("function"), work.ask_function(llm)
+    return work.judge(rows, plan, options, ask).rows[plan.metric].to_list()
+
+
 def overlap(
     candidates: Sequence[str],
     references: Sequence[Sequence[str]],
@@ -98,7 +143,14 @@ def overlap(
     return dict(zip(metrics, rows["score"].round(6), strict=True))
 
 
-def ndd(one: str, other: str, model: str = "count", lang: str | None = None) -> float:
+def ndd(
+    one: str,
+    other: str,
+    model: str = "count",
+    lang: str | None = None,
+    divergence: str = "hellinger",
+    weights: str = "mean",
+) -> float:
     """Compute the Neighbouring Distribution Divergence of two sentences that share words: 0 for the same, up to 1.
 
     Args:
@@ -106,6 +158,8 @@ def ndd(one: str, other: str, model: str = "count", lang: str | None = None) -> 
         other: another one.
         model: a masked language model: a folder, NAME@COMMIT, or for trials `count`, which counts neighbours.
         lang: en or zh; by default the script decides.
+        divergence: hellinger, kl or kl_reversed; the last two have no upper bound.
+        weights: mean, sum or distance, of the words that both sentences have.
 
     >>> import pipeline
     >>> round(pipeline.ndd("the soup is hot", "the soup is cold"), 3)
@@ -113,22 +167,27 @@ def ndd(one: str, other: str, model: str = "count", lang: str | None = None) -> 
     """
     import polars as pl
 
-    from pipeline.metrics.ndd.distance import distances
+    from pipeline.metrics.ndd.distance import check_options, distances
     from pipeline.tasks.ndd import masked_lm
     from pipeline.tasks.ndd.systems import choose_model_lang
     from pipeline.text.language import detect_language
 
+    check_options(divergence, weights)
     lang = lang or choose_model_lang(str(pl.DataFrame({"text": f"{one} {other}"}).select(detect_language()).item()))
     first, second = (
         [word for words in masked_lm.tokenize_sentences([text], lang) for word in words] for text in (one, other)
     )
-    return float(distances(masked_lm.load_model(model, lang).model, [first], [second])[0])
+    lm, options = masked_lm.load_model(model, lang).model, {"divergence": divergence, "weights": weights}
+    return float(distances(lm, [first], [second], **options)[0])  # type: ignore[arg-type]
 
 
-def compress(texts: Sequence[str], ratio: float, model: str = "count") -> list[str | None]:
+def compress(
+    texts: Sequence[str], ratio: float, model: str = "count", divergence: str = "kl", weights: str = "balanced"
+) -> list[str | None]:
     """Compress English or Chinese texts: drop the words whose loss changes the expectation of the others least.
 
-    `ratio` is the share of the words to keep, above 0 and at most 1; `model` as in `ndd`.
+    `ratio` is the share of the words to keep, above 0 and at most 1; `model` and `divergence` as in `ndd`.
+    `weights` are those of `undertone ndd compress --weights`.
 
     >>> import pipeline
     >>> pipeline.compress(["The old shop, which nobody liked, is shut."], ratio=0.5)
@@ -140,7 +199,9 @@ def compress(texts: Sequence[str], ratio: float, model: str = "count") -> list[s
     from pipeline.tasks.ndd import systems
 
     rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
-    method = systems.Method(search=Search(ratio=ratio))
+    distance = systems.DistanceOptions(divergence=divergence, weighting=weights)  # type: ignore[arg-type]
+    systems.check_distance(distance)
+    method = systems.Method(search=Search(ratio=ratio), distance=distance)
     return systems.compress_texts(rows, "text", method, model)["compressed"].to_list()
 
 

@@ -31,6 +31,7 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
             "implicitness": "measures:score_implicitness", "subtext": "subtext:score", "quality": "quality:score",
             "abstractness": "recam.abstractness:score", "context-shift": "ndd.distance:score_context_shift",
         }),
+        "judge": Command("Judge how implicit texts are: by a language model, or by people.", "judge:judge"),
         "recover": Command("Write what comments mean, in plain words and in their context.", "recovery:recover"),
         "calibrate": Command("Compare two measures: a scorer, a judge, people, columns of a file.",
                              "calibrate:calibrate"),

@@ -202,6 +202,11 @@ def llm_max_tokens() -> int | None:
     return _count("LLM_MAX_TOKENS", 0) if _get("LLM_MAX_TOKENS") else None
 
 
+def judge() -> str | None:
+    """Return the language model that the weekly DAG `judge` asks (UNDERTONE_JUDGE)."""
+    return _get("JUDGE") or None
+
+
 def user_key() -> bytes | None:
     """Return the key of the HMAC over user ids (UNDERTONE_USER_KEY or its file); without one, user ids are dropped."""
     value = _secret("USER_KEY")

@@ -28,6 +28,11 @@ def test_lists_that_do_not_fit_are_named() -> None:
         pipeline.distance(["a", "b"], ["c"])
     with pytest.raises(BadInput, match=r"labels\[1\]: expected 2 labels, None where one is missing, found 1"):
         pipeline.agreement([[1, "x"], [1]])
+    with pytest.raises(BadInput, match="hellinger, kl, kl_reversed"):
+        pipeline.ndd("a b", "a c", divergence="js")
+    with pytest.raises(BadInput, match="balanced"):
+        pipeline.compress(["The shop is shut."], 0.5, weights="none")
+    assert pipeline.ndd("the soup is hot", "the soup is cold", divergence="kl") > 0.118  # by Hellinger's distance
     assert pipeline.agreement([[1, 1], ["x", "x"]]) == {"fleiss": 1.0, "krippendorff": 1.0}
 
 

@@ -1,12 +1,13 @@
 """What commands that ask a language model have in common, and the commands about its ledger."""
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Json, named, show, this_run
+from pipeline.errors import BadInput
 
 if TYPE_CHECKING:
     from pipeline.llm.outcome import Summary
@@ -49,6 +50,21 @@ def finish(summary: "Summary", as_json: bool = False) -> None:
     summary.check()
     if summary.exit_code:
         raise typer.Exit(summary.exit_code)
+
+
+def parse_params(text: str) -> dict[str, Any]:
+    """Parse the JSON object of `--params`."""
+    try:
+        params = json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise BadInput(f"--params: broken JSON: {error.msg}") from error
+    if not isinstance(params, dict):
+        raise BadInput('--params should be a JSON object, such as {"temperature": 0}')
+    return params
+
+
+def _refuse_constant(name: str) -> None:
+    raise BadInput(f"--params: {name} is no JSON")
 
 
 def stop_if_unanswered(summary: "Summary", as_json: bool = False) -> None:

@@ -9,12 +9,11 @@ import typer
 
 from pipeline import warehouse
 from pipeline.commands.label import Raters, RatingTool, Tool
-from pipeline.commands.models import changes_of, end_training
+from pipeline.commands.models import changes_of, end_training, read_evaluations
 from pipeline.commands.pairs import table_writer
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Force, Json, Promote, show, tell, this_run, today
+from pipeline.commands.terminal.options import Day, Force, Json, Promote, check_promote, show, tell, this_run, today
 from pipeline.errors import BadInput
-from pipeline.slices import parse_day
 from pipeline.tasks.record.retry import retry
 
 Kind = Annotated[str, typer.Argument(help="references (real comments) or candidates (generated comments).")]
@@ -313,6 +312,7 @@ def train(
     from pipeline.tasks.commenting import commenters
 
     numbers = changes_of(changes or [])
+    check_promote(out, promote)
     if data is None and (out or mapping or start):
         raise BadInput("--out, --map and --from are about a file; give it by --data")
     if data and (out is None or day):
@@ -330,17 +330,11 @@ def train(
             options: dict[str, Any] = {"changes": numbers, "promote": promote, "run_id": this_run()}
             model = retry(partial(commenters.train, day or today(), system, **options))
             history = read_evaluations(model, day or today()).sort("epoch")
-    names = ("epoch", "metric", "split", "value", "train_loss", "validation_loss")
+    names = ("epoch", "metric", "split", "value", "baseline", "baseline_name", "train_loss", "validation_loss")
     tell(history.select(name for name in names if name in history.columns), {"model": model}, as_json)
     console.say(f"model {model}")
     if not data:
         end_training(model)
-
-
-def read_evaluations(model_id: str, day: str) -> pl.DataFrame:
-    """Read the evaluations of a model of a day."""
-    condition = (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day))
-    return warehouse.scan("evaluations", condition).collect()
 
 
 def comment(

@@ -95,6 +95,12 @@ def end_training(*model_ids: str) -> None:
         raise typer.Exit(1)
 
 
+def read_evaluations(model_id: str, day: str) -> pl.DataFrame:
+    """Read the evaluations of a model of a day."""
+    condition = (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day))
+    return warehouse.scan("evaluations", condition).collect()
+
+
 def _frame(comparisons: list[dict[str, object]]) -> pl.DataFrame:
     from pipeline.tasks.record import promotion
 
@@ -199,9 +205,8 @@ def _train_in_tables(
     with track("encoding") as on_progress:
         fit = partial(train.train, day, profile=profile, changes=changes, promote=promote, on_progress=on_progress)
         model_id = retry(fit)
-    numbers = warehouse.scan("evaluations", (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day)))
-    numbers = numbers.drop("kind", "day", "model_id").sort("metric", "subset", "split", "epoch")
-    return model_id, numbers.collect()
+    numbers = read_evaluations(model_id, day).drop("kind", "day", "model_id")
+    return model_id, numbers.sort("metric", "subset", "split", "epoch")
 
 
 def evaluate_impscore(

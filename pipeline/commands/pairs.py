@@ -1,15 +1,14 @@
 """Commands about pairs: import data sets, ask for missing explicit forms, build, audit, and have pairs judged."""
 
-import json
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import polars as pl
 import typer
 
 from pipeline import warehouse
-from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish
+from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, parse_params
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Day, Json, named, show, today
 from pipeline.errors import BadInput, Missing
@@ -110,9 +109,7 @@ def ask(
     from pipeline.tasks import asking
 
     options, summary = build_options(llm, max_cost, cache_only)
-    options = options._replace(
-        revision=revision, params=_parse_params(params), concurrency=concurrency, prompts=prompts
-    )
+    options = options._replace(revision=revision, params=parse_params(params), concurrency=concurrency, prompts=prompts)
     sources = asking.list_sources(source or (), prompts)
     if dry_run:
         show(pl.DataFrame([asking.estimate(sources, options, limit, batch=batch)._asdict()]), as_json)
@@ -132,20 +129,6 @@ def ask(
                 break
     show(pl.DataFrame(rows), as_json)
     finish(summary, as_json)
-
-
-def _parse_params(text: str) -> dict[str, Any]:
-    try:
-        params = json.loads(text, parse_constant=_refuse)
-    except json.JSONDecodeError as error:
-        raise BadInput(f"--params: broken JSON: {error.msg}") from error
-    if not isinstance(params, dict):
-        raise BadInput('--params should be a JSON object, such as {"temperature": 0}')
-    return params
-
-
-def _refuse(name: str) -> None:
-    raise BadInput(f"--params: {name} is no JSON")
 
 
 def build(

@@ -7,10 +7,21 @@ from typing import Annotated, Any, Literal
 import typer
 
 from pipeline import warehouse
-from pipeline.commands.commenting import Changes, read_evaluations
-from pipeline.commands.models import changes_of, end_training
+from pipeline.commands.commenting import Changes
+from pipeline.commands.models import changes_of, end_training, read_evaluations
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Day, Encoding, Force, Json, Promote, check_source, tell, this_run, today
+from pipeline.commands.terminal.options import (
+    Day,
+    Encoding,
+    Force,
+    Json,
+    Promote,
+    check_promote,
+    check_source,
+    tell,
+    this_run,
+    today,
+)
 from pipeline.errors import BadInput
 from pipeline.tasks.record.retry import retry
 
@@ -38,6 +49,7 @@ def train(
     from pipeline.tasks.commenting import scorer
 
     numbers = changes_of(changes or [])
+    check_promote(out, promote)
     if (data is None) != (out is None):
         raise BadInput("--data, a file of comments, and --out, the folder of the model, go together")
     with console.working("training"):

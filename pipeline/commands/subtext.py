@@ -4,16 +4,25 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import polars as pl
 import typer
 
 from pipeline import warehouse
-from pipeline.commands.models import changes_of, end_training
+from pipeline.commands.models import changes_of, end_training, read_evaluations
 from pipeline.commands.pairs import table_writer
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Force, Json, Promote, check_source, show, tell, this_run, today
+from pipeline.commands.terminal.options import (
+    Day,
+    Force,
+    Json,
+    Promote,
+    check_promote,
+    check_source,
+    show,
+    tell,
+    this_run,
+    today,
+)
 from pipeline.errors import BadInput
-from pipeline.slices import parse_day
 from pipeline.tasks.record.retry import retry
 
 Labelled = Annotated[
@@ -50,6 +59,7 @@ def train(
     recipe_changes = changes_of(changes or [])
     if data is None and (out or vectors or by_topic):
         raise BadInput("--out, --vectors and --by-topic are about a file; give it by --data")
+    check_promote(out, promote)
     if data:
         if out is None or release or day:
             raise BadInput("--data needs --out, the folder of the model, and allows neither --release nor --day")
@@ -62,8 +72,7 @@ def train(
         train_release = partial(recogniser.train, day or today(), release, profile=profile, changes=recipe_changes)
         with console.working("training"):
             model = retry(partial(train_release, promote=promote, run_id=this_run()))
-        is_new = (pl.col("model_id") == model) & (pl.col("kind") == recogniser.KIND)
-        evaluations = warehouse.scan("evaluations", is_new & (pl.col("day") == parse_day(day or today()))).collect()
+        evaluations = read_evaluations(model, day or today())
     tell(recogniser.summarize(evaluations), {"model": model}, as_json)
     if not data:
         end_training(model)

@@ -100,6 +100,11 @@ def estimate(sources: Sequence[str], options: Options, limit: int | None = None,
     requests = [
         request for source in list_sources(sources) for request in _build_requests(source, options, limit).values()
     ]
+    return estimate_requests(requests, options, batch=batch)
+
+
+def estimate_requests(requests: Sequence[Request], options: Options, *, batch: bool = False) -> Estimate:
+    """Estimate the cost of requests; send nothing."""
     unanswered = list(ledger.find_unanswered(_open_ledger(), requests).values())
     cached = len({request.key for request in requests}) - len(unanswered)
     return cost.estimate(unanswered, cached, _load_budget(options), is_batch=batch)
@@ -122,7 +127,7 @@ def ask(source: str, options: Options, limit: int | None = None, day: str | None
     total = Summary(max_cost=options.max_cost)
     for attempt in range(ATTEMPTS):
         sent.append(list(requests.values()))
-        outcome = _send(source, sent[-1], options, attempt)
+        outcome = send(source, sent[-1], options, attempt)
         outcomes.append(outcome)
         total.add(sent[-1], outcome)
         requests = {
@@ -135,7 +140,7 @@ def ask(source: str, options: Options, limit: int | None = None, day: str | None
             break
     if day is not None:
         all_requests = [request for part in sent for request in part]
-        _record_run(source, day, options, all_requests, outcomes[0].missing, started)
+        record_run(source, day, options, all_requests, outcomes[0].missing, started)
     missing = [miss.reason for outcome in outcomes for miss in outcome.missing]
     names = ("calls_sent", "cached", "input_tokens", "output_tokens")
     return {
@@ -157,9 +162,13 @@ def run_batch(sources: Sequence[str], options: Options, limit: int | None = None
 
     Run it again to collect: a request in a batch is not submitted twice. Returns a row for each batch, with its state.
     """
+    return submit({source: list(_build_requests(source, options, limit).values()) for source in sources}, options)
+
+
+def submit(by_source: Mapping[str, Sequence[Request]], options: Options) -> pl.DataFrame:
+    """Submit and collect as `run_batch` does the requests of each source."""
     if options.mode != "live":
         raise BadInput("a batch is submitted and paid; it cannot be cache-only")
-    by_source = {source: list(_build_requests(source, options, limit).values()) for source in sources}
     provider = Provider(_open_ledger(), _check_endpoint(options), _load_budget(options))
     collected = provider.collect()
     submitted_ids = provider.submit(request for requests in by_source.values() for request in requests)
@@ -209,15 +218,27 @@ def _check_endpoint(options: Options) -> Endpoint:
     return options.endpoint
 
 
-def _send(source: str, requests: Sequence[Request], options: Options, attempt: int = 0) -> Outcome:
-    """Send requests, write the answers, and add the outcome to the summary, or raise it without a summary."""
+def look_up(requests: Sequence[Request]) -> tuple[dict[str, Answer], bool]:
+    """Look up answers in the ledger, by key, and whether no other request can be answered by sending it again."""
+    keys = {request.key for request in requests}
+    answers, given_up_keys = ledger.look_up(_open_ledger(), keys)
+    return answers, len(answers) + len(given_up_keys) == len(keys)
+
+
+def send(
+    source: str, requests: Sequence[Request], options: Options, attempt: int = 0, *, has_answers: bool = False
+) -> Outcome:
+    """Send requests, write the answers, and add the outcome to the summary, or raise it without a summary.
+
+    `has_answers` means that earlier requests of the task were answered.
+    """
     endpoint = _check_endpoint(options) if options.mode == "live" else None
     progress: dict[str, Any] = {} if attempt else {"on_progress": options.on_progress}
     budget = _load_budget(options)
     outcome = client.ask(requests, _open_ledger(), endpoint, budget, concurrency=options.concurrency, **progress)
     _add_answers(source, requests, outcome.answers, options)
     if options.summary is None:
-        outcome.check(has_answers=attempt > 0)
+        outcome.check(has_answers=has_answers or attempt > 0)
     else:
         options.summary.add(requests, outcome)
     return outcome
@@ -234,13 +255,13 @@ def collect_answers(
         Retry: some requests failed for now; the answers of the others are written.
     """
     started = runs.start()
-    outcome = _send(source, requests, options)
+    outcome = send(source, requests, options)
     if day is not None:
-        _record_run(source, day, options, requests, outcome.missing, started)
+        record_run(source, day, options, requests, outcome.missing, started)
     return [outcome.answers.get(request.key) for request in requests]
 
 
-def _record_run(
+def record_run(
     source: str, day: str, options: Options, requests: Sequence[Request], missing: Sequence[Miss], started: runs.Start
 ) -> None:
     """Record a step: its requests, those without an answer, and the cost of all attempts of the run."""
@@ -304,7 +325,7 @@ def ask_groups(intents: Sequence[str], lang: str, options: Options) -> pl.DataFr
     requests = {intent: build_request(f"graded_{lang}", intent, options) for intent in intents}
     groups = dict.fromkeys(intents, graded.Parsed(None, "no_answer"))
     for attempt in range(ATTEMPTS):
-        outcome = _send("graded_groups", list(requests.values()), options, attempt)
+        outcome = send("graded_groups", list(requests.values()), options, attempt)
         for intent, request in requests.items():
             answer = outcome.answers.get(request.key)
             groups[intent] = graded.parse(answer.response, lang) if answer else graded.Parsed(None, "no_answer")

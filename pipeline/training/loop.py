@@ -36,6 +36,7 @@ class Criterion(NamedTuple):
     columns: tuple[str, ...]  # of the history, after `epoch`; `count` is a whole number
     best_by: str
     is_loss: bool = False  # the smallest value is the best
+    chance: float | None = None  # value of `best_by` that a guess reaches; the log has it
 
 
 ACCURACY = Criterion(("value", "loss", "count"), best_by="value")
@@ -168,6 +169,7 @@ def run(
         row = (number, *epoch(number))
         values = zip(criterion.columns, row[1:], strict=True)
         text = ", ".join(f"{name} {value:.4f}" for name, value in values if name != "count")
+        text += "" if criterion.chance is None else f", {criterion.best_by} by chance {criterion.chance:.4f}"
         log.info("epoch %d of %d: %s", number, epochs, text)
         if goodness(row) > max(map(goodness, history), default=-math.inf):
             best = _copy(learner.weights())

@@ -132,6 +132,16 @@ def test_options_of_the_tables_are_refused_with_a_folder(
     assert not home.exists()
 
 
+@pytest.mark.parametrize(
+    "kind",
+    ["abstractness", "commenter --data f", "count-lm f", "quality --data f", "reader --items f", "subtext --data f"],
+)
+def test_a_model_of_a_folder_is_not_promoted(run: Run, home: Path, kind: str) -> None:
+    """--promote together with --out is refused for every kind before anything is read."""
+    done = run("train", *kind.split(), "--out", "m", "--promote")
+    assert (done.code, "--promote is about the tables" in done.err) == (2, True), done.err
+
+
 def test_the_table_becomes_a_model(run: Run, tables: Path, tiny_encoder: Path) -> None:
     """Without --pairs the table is trained on; the sample's pairs alone give a model that days are not scored by."""
     done = run("train", "impscore", "--sample", "--profile", "paper", "--epochs", 1, "--day", "2026-11-19")

@@ -23,6 +23,7 @@ from tests.distributed.cluster import missing
 from tests.examples.sources.writing import jsonl
 from tests.support.rows.contents import check_equal, read_tables
 from tests.support.rows.filled import filled
+from tests.support.servers.llm_server import Server
 from tests.support.servers.site import Answer, Site
 
 DAY = sample.DAY
@@ -186,6 +187,17 @@ def test_training_waits_for_pairs(run: Run) -> None:
     assert {task_states[task] for task in ("sentences", "answers", "pairs", "train")} == {"skipped"}
     assert {task_states[task] for task in ("data_sets", "questions", "sources")} == {"success"}
     assert all(warehouse.get_snapshot_id(name) is None for name in warehouse.list_tables())
+
+
+def test_a_sample_is_judged(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten comments of each source get a score by the judge; without a judge the run fails and names the setting."""
+    run("collect", day=DAY, path="sample", source="weibo")
+    assert states(run("judge", day=DAY))["scores"] == "failed"
+    with Server(write=lambda question, _: json.dumps({"score": len(question) % 5})) as server:
+        monkeypatch.setenv("UNDERTONE_LLM_URL", server.url)
+        run_well(run, "judge", day=DAY, llm="m", limit=10, max_cost=None)
+        assert server.sent.total() == 30
+    assert warehouse.scan("scores").select("metric").collect()["metric"].to_list() == ["implicitness_judged"] * 10
 
 
 @in_the_cluster

@@ -15,7 +15,7 @@ from tests.support.dag_run import DAGS
 
 FILES = sorted(path for path in DAGS.glob("*.py"))
 IDS = {"collect", "tokenize", "csd", "impscore", "recam", "commenting", "ndd", "score", "report", "studies", "heal"}
-IDS |= {"maintain", "forget"}
+IDS |= {"maintain", "forget", "judge"}
 HEAVY = ("torch", "transformers", "sentence_transformers", "stanza", "nltk", "jieba", "polars", "pyiceberg", "duckdb",
          "pyarrow", "matplotlib", "sklearn")  # fmt: skip
 
@@ -103,7 +103,8 @@ def test_unpausing_starts_nothing_at_once(bag: Any, monkeypatch: pytest.MonkeyPa
         )
         assert run.run_after > now, dag.dag_id
         names.append(dag.dag_id)
-    assert set(names) == {"collect", "impscore", "heal", "maintain"}
+    assert set(names) == {"collect", "impscore", "heal", "maintain", "judge"}
+    assert bag.dags["judge"].is_paused_upon_creation  # it costs money
 
 
 def test_gpu_tasks_wait_in_the_pool(bag: Any) -> None:

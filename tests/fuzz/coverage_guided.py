@@ -24,7 +24,7 @@ with atheris.instrument_imports(include=["pipeline", "json", "html"]):
     from pipeline.collect.sites.markup import extract_text
     from pipeline.io.lines import parse_json
     from pipeline.io.spreadsheets import escape_formula, unescape_formula
-    from pipeline.llm.questions import explicit, graded, problematic, recovery
+    from pipeline.llm.questions import explicit, graded, judging, problematic, recovery
     from pipeline.llm.service.replies import read_chat, read_moderation
 
 from pipeline.errors import UndertoneError  # noqa: E402
@@ -64,6 +64,7 @@ PARSERS = {
         problematic.parse,
         lambda text: recovery.parse(text, "你可真准时"),
         lambda text: recovery.parse_choice(text, 4),
+        lambda text: judging.parse_labels(text, judging.PAIR),
     ],
     "replies": [read_chat, read_moderation],
     "texts": [read_texts],

@@ -17,7 +17,7 @@ from pipeline.io.spreadsheets import escape_formula, unescape_formula
 from pipeline.llm import client, prompt
 from pipeline.llm.ledger import answers
 from pipeline.llm.ledger.cost import Budget
-from pipeline.llm.questions import explicit, graded, problematic, recovery
+from pipeline.llm.questions import explicit, graded, judging, problematic, recovery
 from pipeline.llm.request import Request
 from pipeline.llm.service import connection
 from pipeline.report import figures
@@ -73,6 +73,7 @@ def test_an_answer_that_obeys_is_checked_by_its_schema() -> None:
     obeyed = '{"meaning": "pwned"}'
     assert recovery.parse(obeyed, "Nice hat.").reason == "malformed"  # no plain words
     assert graded.parse(obeyed, "en").reason == "malformed"
+    assert judging.parse_labels(obeyed, judging.PAIR).reason == "malformed"
     assert problematic.parse(obeyed) == "other"
     assert recovery.parse_choice(obeyed, 4) is None
     assert explicit.parse("你被攻击了", "Nice hat.", "explicit_en").reason == "other_language"

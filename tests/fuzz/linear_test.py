@@ -15,7 +15,7 @@ from pipeline.examples.sources import opinion
 from pipeline.io.lines import parse_json
 from pipeline.io.visible import escape_invisible, unescape_invisible
 from pipeline.label import schema
-from pipeline.llm.questions import answer, explicit, graded, problematic, recovery
+from pipeline.llm.questions import answer, explicit, graded, judging, problematic, recovery
 from pipeline.text import segment, sentences, trees
 from pipeline.text.language import detect_language
 from tests.fuzz.run import within
@@ -50,6 +50,7 @@ READERS: dict[str, tuple[Callable[[str], object], list[Callable[[int], str]]]] =
     "dialogue": (lambda text: explicit.parse("Nice hat.", text, "dialogue_en"), [repeated(" ", "-", "b"), repeated(" ", "- a", "b"), repeated("? "), repeated("- ")]),
     "recovery": (lambda text: recovery.parse(text, "你可真准时"), MARKS),
     "choice": (lambda text: recovery.parse_choice(text, 4), [*MARKS, repeated(" ", "A,", "x")]),
+    "labels": (lambda text: judging.parse_labels(text, judging.PAIR), MARKS),
     "graded": (lambda text: graded.parse(text, "en"), MARKS),
     "problematic": (problematic.parse, [*MARKS, repeated("* ", "answer")]),
     "reasoning": (answer.strip_thinking, [repeated("<think>"), repeated("</think>")]),

@@ -13,7 +13,18 @@ import typer
 from pipeline import warehouse
 from pipeline.commands.models import end_training
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Day, Encoding, Force, Json, Promote, check_source, show, tell, today
+from pipeline.commands.terminal.options import (
+    Day,
+    Encoding,
+    Force,
+    Json,
+    Promote,
+    check_promote,
+    check_source,
+    show,
+    tell,
+    today,
+)
 from pipeline.errors import BadInput, Missing
 from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
@@ -97,12 +108,9 @@ def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
 
 def check_pair_options(divergence: str, weights: str) -> None:
     """Raise BadInput for a divergence or weights of pairs that there are not."""
-    from typing import get_args
-
     from pipeline.metrics.ndd import distance
 
-    _check_choice("divergence", divergence, get_args(distance.Divergence))
-    _check_choice("weights", weights, get_args(distance.Weights))
+    distance.check_options(divergence, weights)
 
 
 def _detect_model_lang(text: str) -> str:
@@ -282,6 +290,7 @@ def train_count_lm(
     """
     from pipeline.tasks.ndd import masked_lm as work
 
+    check_promote(out, promote)
     if (file is None) != (out is None):
         raise BadInput("a file and --out go together; without both the tables are counted")
     if file and out:

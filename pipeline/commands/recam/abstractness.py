@@ -1,15 +1,16 @@
 """Commands about how abstract words are."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pipeline import warehouse
-from pipeline.commands.models import changes_of
+from pipeline.commands.models import changes_of, end_training
 from pipeline.commands.recam import Changes, Scorer, Vectors
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Force, Json, show, tell, this_run, today
+from pipeline.commands.terminal.options import Day, Force, Json, Promote, check_promote, show, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.tasks.record.retry import retry
 
@@ -25,6 +26,7 @@ def train(
     splits: Annotated[int, typer.Option(min=0, help="Measure it first on so many random splits of the list.")] = 0,
     profile: Annotated[str, typer.Option(help="undertone or paper.")] = "undertone",
     changes: Changes = None,
+    promote: Promote = False,
     force: Force = False,
     day: Day = "",
     as_json: Json = False,
@@ -32,23 +34,27 @@ def train(
     """Train the scorer of abstractness on rated words (ReCAM, section 3.2).
 
     Examples: `undertone train abstractness --ratings mrc.csv --splits 10 -o concreteness/`;
-    `undertone train abstractness --ratings mrc.csv` (it is then in force; ten splits are measured)
+    `undertone train abstractness --ratings mrc.csv` (ten splits are measured, and a tenth is held out)
     """
     from pipeline.tasks.recam import abstractness
 
     if out is None and (changes or splits or profile != abstractness.PROFILE):
         raise BadInput("--splits, --profile and --set need --out: a scorer of the tables has the default numbers")
+    check_promote(out, promote)
+    words = abstractness.read_ratings(ratings)
+    if out is None:
+        warehouse.create()
+        with console.working("training"):
+            fit = partial(abstractness.train, day or today(), words, vectors, this_run(), promote=promote)
+            model_id = retry(fit)
+        console.say(f"model {model_id}: {words.rows.height:,} words, {words.signature}")
+        end_training(model_id)
+        return
     with console.working("training"):
-        words = abstractness.read_ratings(ratings)
-        if out is None:
-            warehouse.create()
-            model_id = retry(lambda: abstractness.train(day or today(), words, vectors, this_run()))
-            console.say(f"model {model_id}: {words.rows.height:,} words, {words.signature}")
-            return
         rows = abstractness.train_file(out, words, vectors, profile, changes_of(changes or []), splits, force=force)
     facts = {"model": str(out), "ratings": words.signature, "word_count": words.rows.height}
     if rows.height:
-        tell(abstractness.summarize(rows), facts, as_json)
+        tell(abstractness.summarize(rows), {**facts, "splits": rows.to_dicts()}, as_json)
     elif as_json:
         tell(rows, facts, as_json)
     else:

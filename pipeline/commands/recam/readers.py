@@ -8,13 +8,12 @@ import polars as pl
 import typer
 
 from pipeline import left_out, warehouse
-from pipeline.commands.models import changes_of, end_training
+from pipeline.commands.models import changes_of, end_training, read_evaluations
 from pipeline.commands.recam import Changes, Subtask
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Encoding, Force, Json, Promote, tell, this_run, today
+from pipeline.commands.terminal.options import Day, Encoding, Force, Json, Promote, check_promote, tell, this_run, today
 from pipeline.errors import BadInput
 from pipeline.examples.recam.building import SUBTASKS
-from pipeline.slices import parse_day
 from pipeline.tasks.record.retry import retry
 
 
@@ -48,6 +47,7 @@ def train(
 
     recipe: dict[str, Any] = {"profile": profile, "changes": changes_of(changes or []), "path": start}
     day_of_run = day or today()
+    check_promote(out, promote)
     if items:
         if out is None or subtask or day:
             raise BadInput("--items needs --out, the folder of the model, and neither --subtask nor --day")
@@ -64,8 +64,7 @@ def train(
     for name in [targets.check_subtask(subtask)] if subtask else SUBTASKS:
         with console.working(f"training on {name}"):
             model_id = retry(partial(readers.train, day_of_run, name, promote=promote, run_id=this_run(), **recipe))
-        is_of_model = (pl.col("model_id") == model_id) & (pl.col("kind") == readers.get_kind(name))
-        evaluations = warehouse.scan("evaluations", is_of_model & (pl.col("day") == parse_day(day_of_run))).collect()
+        evaluations = read_evaluations(model_id, day_of_run).filter(kind=readers.get_kind(name))
         _show_evaluations(evaluations, {"model": model_id, "subtask": name}, as_json)
         model_ids.append(model_id)
     end_training(*model_ids)
@@ -76,7 +75,7 @@ def _show_evaluations(evaluations: pl.DataFrame, facts: dict[str, object], as_js
     from pipeline.tasks.recam import readers
 
     is_tested = (evaluations["split"] == "test").any()
-    epochs = evaluations.select("epoch", n="pair_count", accuracy="value")
+    epochs = evaluations.select("epoch", "baseline", n="pair_count", accuracy="value", by="baseline_name")
     summary = readers.summarize(evaluations) if is_tested else epochs
     tell(summary, facts, as_json)
 

@@ -44,6 +44,12 @@ def check_source(file: object, day: str) -> None:
         raise BadInput("give a file or --day, not both")
 
 
+def check_promote(folder: object, promote: bool) -> None:
+    """Refuse --promote of a model in a folder: only models of the registry are promoted."""
+    if folder and promote:
+        raise BadInput("--promote is about the tables; with --out nothing is written there")
+
+
 def named(value: str) -> str:
     """Refuse a blank name of a model."""
     if not value.strip():

@@ -35,7 +35,10 @@ BATCH = "batch:"  # prefix of the owner of a batch's claims
 
 
 class Answer(NamedTuple):
-    """An answer as it stands in the ledger; `finish_reason` is `length` where it was cut off."""
+    """An answer as it stands in the ledger; `finish_reason` is `length` where it was cut off.
+
+    `logprobs` are those of its last tokens as JSON, where they were asked for (`service.replies`).
+    """
 
     key: str
     response: str
@@ -44,6 +47,7 @@ class Answer(NamedTuple):
     finish_reason: str | None
     input_tokens: int | None
     output_tokens: int | None
+    logprobs: str | None = None
 
     @property
     def is_cut(self) -> bool:
@@ -338,6 +342,6 @@ def _build_call_row(call: Call, run_id: str) -> dict[str, Any]:
 
 
 def _build_answer_row(call: Call, run_id: str) -> dict[str, Any]:
-    names = ("response", "served_model", "finish_reason", "input_tokens", "output_tokens")
+    names = ("response", "served_model", "finish_reason", "input_tokens", "output_tokens", "logprobs")
     row = call.request.as_row() | {name: getattr(call.reply, name) for name in names}
     return {**row, "key": call.key, "mode": call.mode, "run_id": run_id, "answered_at": call.reply.ended_at}

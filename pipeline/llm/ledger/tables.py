@@ -30,7 +30,7 @@ answers = _define(
     "answers",
     _KEY,
     "model prompt prompt_version messages params attempt mode response run_id answered_at",
-    "revision served_model finish_reason input_tokens output_tokens",
+    "revision served_model finish_reason input_tokens output_tokens logprobs",
 )
 calls = _define(
     "calls",
@@ -63,6 +63,7 @@ def create(engine: sa.Engine) -> None:
     META.create_all(engine)
     for index in calls.indexes:  # a ledger of an earlier version has the table without them
         index.create(engine, checkfirst=True)
-    if "guess" not in {column["name"] for column in sa.inspect(engine).get_columns("calls")}:
-        with engine.begin() as con:
-            con.execute(sa.text("alter table calls add column guess text"))
+    for table, name in (("calls", "guess"), ("answers", "logprobs")):
+        if name not in {column["name"] for column in sa.inspect(engine).get_columns(table)}:
+            with engine.begin() as con:
+                con.execute(sa.text(f"alter table {table} add column {name} text"))

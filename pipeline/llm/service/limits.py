@@ -15,6 +15,7 @@ ANSWER_BYTES = 4_000_000  # of one answer; the rest is not read
 FILE_BYTES = 2_000_000_000  # of a batch's file, which goes to the disk
 FILE_SECONDS = 3_600.0  # that a batch's file may take up or down
 CONNECT_SECONDS = 10.0
+LOGPROB_TOKENS = 32  # of an answer, the last ones, whose log probabilities are kept
 EXCERPT = 200  # characters that are shown of an answer that cannot be read
 FIRST_MALFORMED = 5  # if so many answers come and none can be read, the address is taken to be wrong
 MALFORMED_IN_A_ROW = 20  # the same after answers that could be read

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pipeline.errors import BadInput, Refused, UndertoneError
-from pipeline.llm.service.limits import EXCERPT
+from pipeline.llm.service.limits import EXCERPT, LOGPROB_TOKENS
 
 _SIGNS = (  # of an error that is the request's own
     "content_filter", "content_policy", "content management policy", "content exists risk", "data_inspection",
@@ -35,6 +35,7 @@ class Reply(NamedTuple):
     usage_fault: str | None = None  # why the tokens are not known
     is_doubtful: bool = False  # no answer came, but the server may have made one, and bill it
     body: str | None = None  # of an answer that cannot be read; an excerpt goes into `detail`
+    logprobs: str | None = None  # of the last tokens, as JSON: [token, {alternative: log probability}] each
 
 
 def read_chat(body: str | Any, status: int = 200, content_type: str = "") -> Reply:
@@ -76,9 +77,25 @@ def _read_choices(choices: Any, reply: Reply) -> Reply:
         content = message.get("refusal")  # some services refuse in a field of its own; `parse` reads what it holds
     reply = reply._replace(finish_reason=clean_text(choice.get("finish_reason")))
     if isinstance(content, str):
-        return reply._replace(outcome="answered", response=clean_text(content))
+        logprobs = _read_logprobs(choice.get("logprobs"))
+        return reply._replace(outcome="answered", response=clean_text(content), logprobs=logprobs)
     kind = "no content" if content is None else f"content that is no text but {_name_kind(content)}"
     return reply._replace(detail=f"{kind}; finish_reason {reply.finish_reason}")
+
+
+def _read_logprobs(value: Any) -> str | None:
+    """Return the alternatives of the last tokens as JSON; None where the server gives none, or no such shape."""
+    try:
+        tokens = [
+            (
+                str(token["token"]),
+                {str(entry["token"]): round(float(entry["logprob"]), 4) for entry in token["top_logprobs"]},
+            )
+            for token in value["content"][-LOGPROB_TOKENS:]
+        ]
+        return json.dumps(tokens, allow_nan=False) if tokens else None
+    except (LookupError, TypeError, ValueError, OverflowError):
+        return None
 
 
 def _read_results(results: Any, reply: Reply) -> Reply:

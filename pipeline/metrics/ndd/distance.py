@@ -9,11 +9,12 @@ divergence (section 4.2).
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 import polars as pl
 
+from pipeline.errors import BadInput
 from pipeline.metrics.ndd.model import Floats, IndexArray, MaskedModel, Sentence
 from pipeline.metrics.ndd.neighbours import align, measure_gaps
 from pipeline.metrics.ndd.weights import MU
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 Divergence = Literal["hellinger", "kl", "kl_reversed"]
 Weights = Literal["mean", "sum", "distance"]
+
+OPTIONS = {"divergence": get_args(Divergence), "weights": get_args(Weights)}
 
 CACHE_SIZE = 256  # distributions of first sentences that are kept at a time; of 30,000 words 30 MB
 _BLOCK_WORDS = 1 << 16  # neighbours that are gone through at a time
@@ -90,6 +93,13 @@ def _collect_distributions(model: MaskedModel, sentences: Sequence[Sentence], pl
 
     rows, log_probs = zip(*model.distributions(sentences, places[:, 0], places[:, 1]), strict=True)
     return torch.cat(log_probs)[np.argsort(np.concatenate(rows))]
+
+
+def check_options(divergence: str, weights: str) -> None:
+    """Raise BadInput for a divergence or weights that there are not."""
+    for (name, choices), value in zip(OPTIONS.items(), (divergence, weights), strict=True):
+        if value not in choices:
+            raise BadInput(f"{name}: expected one of {', '.join(choices)}, found {value!r}")
 
 
 def distances(

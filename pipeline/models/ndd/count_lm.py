@@ -309,6 +309,12 @@ def measure_cross_entropy(model: CountLM, sentences: Sequence[Sentence]) -> Held
     return HeldOut(float(surprisal.mean()), float(is_right.mean()), len(owner))
 
 
+def find_most_frequent(model: CountLM) -> str:
+    """Find the word that was counted most."""
+    counts = np.bincount(model.left[:, 1], model.left[:, 2], model.size)
+    return model.words[int(counts[: len(model.words)].argmax())]
+
+
 def find_right(model: CountLM, sentences: Sequence[Sentence]) -> tuple[Ints, Masks, Masks]:
     """Find where the most likely word is the right one; return each word's sentence, whether, and if it is known."""
     owner, place = _list_places(np.array([len(sentence) for sentence in sentences], np.int64))

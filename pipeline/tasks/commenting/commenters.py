@@ -4,22 +4,27 @@ Two retrieve a comment of a similar article (IR-T, IR-TC), three write one (Seq2
 encoder-decoder may be fitted too. The registry holds the models of the first five.
 """
 
+import math
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from pipeline.collect import importers
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import draw_uniform
+from pipeline.metrics.resample import Floats
 from pipeline.tasks.commenting import corpus
 from pipeline.tasks.commenting.corpus import COMMENT_ID, THREAD_ID
 from pipeline.tasks.recam.readers import choose_device
-from pipeline.tasks.record import model_choice, model_registry
+from pipeline.tasks.record import model_choice, model_registry, promotion
 from pipeline.tasks.record.model_registry import TrainedModel, select_scalars
+from pipeline.tasks.record.promotion import HeldOut
 from pipeline.tasks.subtext import recovery
 
 if TYPE_CHECKING:
@@ -122,9 +127,58 @@ def fit(system: str, data: Data, texts: pl.Series, changes: Mapping[str, Any] | 
         tensors=result.tensors,
         config=config,
         summary=select_scalars(config),
-        evaluations=model_registry.build_epoch_rows(history, _COLUMNS),
+        evaluations=model_registry.build_epoch_rows(
+            history, _COLUMNS, recipes.compute_chance(recipe) if system in RETRIEVING else None
+        ),
+        make_held_out=lambda: make_held_out(system, data),
         texts=pl.concat([data.comments["text"], texts]),
     )
+
+
+def make_held_out(system: str, data: Data) -> list[HeldOut]:
+    """Hold out up to 2,000 comments of the validation articles, by which commenters of a system are compared.
+
+    One that retrieves ranks each comment among 50 of other articles; the baseline is chance. One that writes expects
+    each word of a comment; the baseline is the frequencies of the words in the training comments.
+    """
+    import torch
+
+    from pipeline.models.commenting import commenters as models
+    from pipeline.training.commenting import commenters, relevance, retrieval
+
+    articles = data.articles.filter(pl.col("split") == "validation")
+    comments = data.comments.join(articles, on="article_id", how="semi", maintain_order="left")
+    if not comments.height:
+        return []
+    numbers = relevance.Recipe()
+    rows = relevance.draw_rows(comments.height, numbers.judged, torch.Generator().manual_seed(numbers.seed))
+    units = comments["article_id"][rows]
+    if system in RETRIEVING:
+
+        def rank(model: "Model") -> Floats:
+            built = model.build(retrieval.load, choose_device())
+            recipe = replace(built.recipe, judged=numbers.judged, foreign=numbers.foreign, seed=numbers.seed)
+            ranks = relevance.rank_comments(built.model, built.words, recipe, articles, comments)
+            return promotion.count_shares(1 / ranks)
+
+        chance = promotion.count_shares(np.full(len(rows), relevance.compute_chance(numbers)))
+        return [HeldOut(metric="mrr", answer=rank, baselines={"chance": chance}, units=units)]
+    drawn = comments[rows]
+
+    def expect(model: "Model") -> Floats:
+        return commenters.sum_log_probabilities(model.build(models.load, choose_device()), articles, drawn)
+
+    train_words = data.comments.join(articles, on="article_id", how="anti")["words"]
+    baselines = {"word frequencies": _expect_frequencies(train_words, drawn["words"])}
+    return [HeldOut(metric="log_probability", answer=expect, baselines=baselines, units=units)]
+
+
+def _expect_frequencies(train_comments: pl.Series, comments: pl.Series) -> Floats:
+    """Sum the log frequencies, plus one, of the words and the end of each comment, and count them: [n, 2]."""
+    counts = Counter(train_comments.explode().drop_nulls().to_list()) + Counter({None: len(train_comments)})
+    total = counts.total() + len({*counts, *comments.explode()})
+    lists = [[*words, None] for words in comments]
+    return np.array([[sum(math.log((counts[word] + 1) / total) for word in words), len(words)] for words in lists])
 
 
 def get_modules(system: str) -> tuple[ModuleType, ModuleType]:

@@ -145,16 +145,7 @@ def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
     target = rank(test["target"])
 
     def count(scores: Any) -> Floats:
-        ranks = rank(scores)
-        sums = (np.ones(len(ranks)), ranks, target, ranks**2, target**2, ranks * target)
-        return np.column_stack(sums)
-
-    def measure(sums: Floats) -> Floats:
-        n, first, second, first_square, second_square, product = np.moveaxis(sums, -1, 0)
-        spread = (first_square - first**2 / n) * (second_square - second**2 / n)
-        return np.asarray(
-            np.where(spread > 1e-12, product - first * second / n, 0) / np.sqrt(np.maximum(spread, 1e-12))
-        )
+        return promotion.count_products(rank(scores), target)
 
     baselines = {}
     if train_rows.height:
@@ -165,7 +156,7 @@ def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
             metric="spearman",
             answer=lambda model: count(quality.score_comments(model.build(_load_scorer), test)),
             baselines=baselines,
-            measure=measure,
+            measure=promotion.compute_correlation,
             units=articles,
         )
     ]

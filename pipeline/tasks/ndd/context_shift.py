@@ -97,6 +97,9 @@ def correlate_day(day: str, ref: str | None = None) -> pl.DataFrame:
     """
     model_ids = {masked_lm.load_model(ref, lang, day, CACHE).model_id for lang in masked_lm.LANGS}
     comments = join_scores(day, sorted(model_ids))
+    is_shift = (pl.col("day") == parse_day(day)) & (pl.col("metric") == METRIC) & pl.col("model_id").is_in(model_ids)
+    signatures = warehouse.scan("scores", is_shift).select(pl.col("signature").unique().sort()).collect()["signature"]
+    setting = {"signature": "; ".join(signatures)}
     rows: list[dict[str, Any]] = []
     by_source = {str(source): part for (source,), part in comments.group_by("source")}
     for subset, part in [("all", comments), *by_source.items()]:
@@ -109,10 +112,10 @@ def correlate_day(day: str, ref: str | None = None) -> pl.DataFrame:
                 for kind, low, high in (("spearman", "low", "high"), ("partial", "partial_low", "partial_high"))
                 if number[kind] is not None  # null: nothing to compare, or the length with itself
             ]
-            rows += build_rows(METRIC, day, subset, {"other": number["metric"]}, numbers)
+            rows += build_rows(METRIC, day, subset, {**setting, "other": number["metric"]}, numbers)
         shares = {f"q{percent:03d}": part[METRIC].quantile(percent / 100, "linear") for percent in range(0, 101, 5)}
         quantiles = [{"metric": name, "value": value, "n": part.height} for name, value in shares.items()]
-        rows += build_rows(METRIC, day, subset, {}, quantiles)
+        rows += build_rows(METRIC, day, subset, setting, quantiles)
     return build_frame(rows)
 
 

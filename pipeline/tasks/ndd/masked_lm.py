@@ -26,6 +26,7 @@ from pipeline.models.pinned import locate_files
 from pipeline.slices import parse_day
 from pipeline.tasks.recam.readers import choose_device
 from pipeline.tasks.record import model_choice, model_registry, promotion, runs
+from pipeline.tasks.record.encoders import hash_encoder
 from pipeline.text import sentences
 from pipeline.text.language import detect_language
 
@@ -38,6 +39,7 @@ PROFILE = "embedded"
 COUNT = "count"  # the kind of a model of counts, and the ref of the one in force
 SAMPLE = "sample"  # the id of counts of the shipped sample
 LANGS = ("en", "zh")
+MOST_FREQUENT = "most frequent word"
 HELD_OUT = 0.05  # share of the texts that a model of counts is measured on
 
 
@@ -186,17 +188,33 @@ def count_corpus(lang: str, day: str, run_id: str = "cli", *, promote: bool = Fa
         return None
     numbers = [("word_count", "train", float(model.left[:, -1].sum()), len(train_texts))]
     test_sentences = [words for words in tokenize_sentences(texts.filter(is_held_out), lang) if words]
-    if any(test_sentences):
+    words = [word.casefold() for sentence in test_sentences for word in sentence]
+    is_top = np.array([word == count_lm.find_most_frequent(model).casefold() for word in words], np.float64)
+    if words:
         result = count_lm.measure_cross_entropy(model, test_sentences)
         numbers.append(("cross_entropy", "test", result.nats, result.places))
         numbers.append(("accuracy", "test", result.accuracy, result.places))
     evaluations = pl.DataFrame(numbers, ["metric", "split", "value", "pair_count"], orient="row")
-    evaluations = evaluations.with_columns(epoch=pl.lit(0), subset=pl.lit("all"))
+    by_word = pl.when(metric="accuracy")
+    evaluations = evaluations.with_columns(
+        epoch=pl.lit(0),
+        subset=pl.lit("all"),
+        baseline=by_word.then(pl.lit(is_top.mean() if words else None)),
+        baseline_name=by_word.then(pl.lit(MOST_FREQUENT)),
+    )
 
     def answer(model: "Model") -> Floats:  # of each text; a word that a model does not know is not right
-        owner, is_right, is_known = count_lm.find_right(model.build(count_lm.load), test_sentences)
-        rows = np.column_stack([is_right & is_known, np.ones(len(owner))])
-        return sum_units(rows.astype(np.float64), owner)
+        _, is_right, is_known = count_lm.find_right(model.build(count_lm.load), test_sentences)
+        return count(is_right & is_known)
+
+    def count(is_right: Any) -> Floats:
+        owner = np.repeat(np.arange(len(test_sentences)), list(map(len, test_sentences)))
+        return sum_units(promotion.count_shares(is_right), owner)
+
+    def make_held_out() -> list[promotion.HeldOut]:
+        if not words:
+            return []
+        return [promotion.HeldOut(metric="accuracy", answer=answer, baselines={MOST_FREQUENT: count(is_top)})]
 
     trained = model_registry.TrainedModel(
         kind=name_kind(lang),
@@ -207,7 +225,7 @@ def count_corpus(lang: str, day: str, run_id: str = "cli", *, promote: bool = Fa
         summary={"vocabulary": len(model.words), "pruned": model.pruned},
         data_hash=model_registry.hash_rows(texts.to_frame("text")),
         encoder=COUNT,
-        make_held_out=lambda: [promotion.HeldOut(metric="accuracy", answer=answer)] if any(test_sentences) else [],
+        make_held_out=make_held_out,
     )
     return model_registry.register(trained, day, run_id, started, promote=promote)
 
@@ -255,7 +273,7 @@ def train(
         raise BadInput(f"{out}: is there already; choose another folder")
     recipe = masked_lm.make_recipe(profile, **(changes or {}))
     source = start or settings.encoder()
-    state = model_registry.locate_state(asdict(recipe), source, *texts)
+    state = model_registry.locate_state(asdict(recipe), hash_encoder(source) or source, *texts)
     adapted = masked_lm.fit(texts, recipe, source, state, choose_device())
     masked_lm.write(out, adapted)
     model_registry.record_texts_of_folder("masked_lm", out, pl.Series("text", texts, dtype=pl.String))
@@ -267,7 +285,8 @@ def adapt(day: str, profile: str = PROFILE, start: str | None = None) -> str:
     texts = load_corpus("en", day).to_list()
     if not texts:
         raise Missing(f"no comment or article in en up to {day} to adapt an encoder to")
-    key = hashlib.sha256(json.dumps([profile, start or settings.encoder(), __version__, *texts]).encode())
+    source = start or settings.encoder()
+    key = hashlib.sha256(json.dumps([profile, hash_encoder(source) or source, __version__, *texts]).encode())
     folder = settings.models() / f"masked_lm-{key.hexdigest()[:16]}"
     if not folder.is_dir():
         try:

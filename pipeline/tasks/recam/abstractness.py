@@ -2,20 +2,25 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from pipeline import __version__, left_out, settings
 from pipeline.errors import BadInput
+from pipeline.examples.splits import draw_uniform
+from pipeline.metrics.resample import Floats
 from pipeline.models.pinned import hash_model_file
 from pipeline.score.signature import name_encoder
-from pipeline.tasks.record import model_choice, model_registry
+from pipeline.tasks.record import model_choice, model_registry, promotion
 from pipeline.tasks.record.encoders import hash_encoder, load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel
+from pipeline.tasks.record.promotion import HeldOut
 from pipeline.text import concreteness
 
 if TYPE_CHECKING:
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
 KIND = "abstractness"
 PROFILE = "undertone"
 SPLITS = 10  # on which a scorer of the tables is measured
+HELD_OUT = 0.1  # share of the words from which no scorer of the tables learns
 
 UNKNOWN = ("keep", "empty", "drop")  # what becomes of words that a scorer does not know
 
@@ -59,25 +65,84 @@ def train_file(
 
 
 def train(
-    day: str, ratings: concreteness.Ratings | None = None, vectors: Path | None = None, run_id: str = "cli"
+    day: str,
+    ratings: concreteness.Ratings | None = None,
+    vectors: Path | None = None,
+    run_id: str = "cli",
+    *,
+    promote: bool = False,
 ) -> str:
-    """Train a scorer into the registry and promote it from that day on; return the model's id.
+    """Train a scorer into the registry; return the model's id.
 
-    `evaluations` has its mean over ten random splits, and each split (`subset` split:1 …).
+    It is promoted from that day on if it is as good as its rivals, or by `promote`. One word in ten, drawn by its hash,
+    is held out. `evaluations` has its mean over ten random splits, and each split (`subset` split:1 …).
     """
     words = ratings or read_ratings()
-    return model_registry.train(day, lambda: _fit(words, vectors, PROFILE, {}, SPLITS)[0], run_id)
+    is_held_out = draw_uniform(words.rows["word"]) < HELD_OUT
+    held_out, train_words = words.rows.filter(is_held_out), words._replace(rows=words.rows.filter(~is_held_out))
+
+    def fit() -> TrainedModel:
+        trained = _fit(words, vectors, PROFILE, {}, SPLITS, train_words)[0]
+        config = {**trained.config, "held_out": HELD_OUT}
+        return replace(trained, config=config, make_held_out=lambda: make_held_out(held_out, train_words.rows, vectors))
+
+    return model_registry.train(day, fit, run_id, promote=promote)
+
+
+def make_held_out(words: pl.DataFrame, train_words: pl.DataFrame, vectors: Path | None) -> list[HeldOut]:
+    """Hold out rated words, by correlation and squared error of which scorers are compared.
+
+    The baselines are the mean of the other words' ratings, and a line through them by the length of a word.
+    """
+    if not words.height:
+        return []
+    gold, train_gold = words["score"].to_numpy(), train_words["score"].to_numpy()
+    lengths, train_lengths = (
+        rows.select(pl.lit(1.0), pl.col("word").str.len_chars()).to_numpy() for rows in (words, train_words)
+    )
+    line = np.linalg.lstsq(train_lengths, train_gold)[0]
+    guesses = {"mean": np.full(len(gold), train_gold.mean()), "length": lengths @ line}
+
+    def answer(count: Callable[[Floats], Floats], model: "Model") -> Floats:
+        if "held_out" not in model.config:
+            raise BadInput("it learned from all rated words")
+        scores = score_by_model(model, words["word"].to_list(), vectors)["concreteness"]
+        return count(scores.fill_null(train_gold.mean()).to_numpy())  # the mean if a word has no vector
+
+    def count_products(scores: Floats) -> Floats:
+        return promotion.count_products(scores, gold)
+
+    def count_errors(scores: Floats) -> Floats:
+        return promotion.count_shares(-((scores - gold) ** 2))
+
+    return [
+        HeldOut(
+            metric=metric,
+            answer=partial(answer, count),
+            baselines={name: count(scores) for name, scores in guesses.items()},
+            measure=measure,
+        )
+        for metric, count, measure in (
+            ("pearson", count_products, promotion.compute_correlation),
+            ("negative_squared_error", count_errors, promotion.compute_share),
+        )
+    ]
 
 
 def _fit(
-    ratings: concreteness.Ratings, vectors: Path | None, profile: str, changes: Mapping[str, Any], splits: int
+    ratings: concreteness.Ratings,
+    vectors: Path | None,
+    profile: str,
+    changes: Mapping[str, Any],
+    splits: int,
+    train_ratings: concreteness.Ratings | None = None,
 ) -> tuple[TrainedModel, pl.DataFrame]:
-    """Fit a scorer; return it with its results on each split."""
+    """Fit a scorer, on a part of the ratings if that is given; return it with its results on each split of all."""
     from pipeline.training.recam import abstractness
 
     recipe, source = abstractness.make_recipe(profile, **changes), load_source(vectors)
     split_results = abstractness.evaluate_splits(ratings, source, recipe, splits) if splits else pl.DataFrame()
-    model = abstractness.fit(ratings, source, recipe)
+    model = abstractness.fit(train_ratings or ratings, source, recipe)
     without_vector = model.dropped.height
     left_out.record_rows("ratings", dict(ratings.dropped["reason"].value_counts().iter_rows()))
     left_out.record_rows("train", {"no_vector": without_vector})

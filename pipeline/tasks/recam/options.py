@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import polars as pl
 
-from pipeline import settings, slices, warehouse
+from pipeline import slices, warehouse
 from pipeline.errors import BadInput
 from pipeline.examples.recam import balance, building, choices
 from pipeline.metrics.recam import retrieval
@@ -134,7 +134,7 @@ def propose_words(open_items: pl.DataFrame, job: Job, choosing: Choosing = CHOOS
     answers = open_items["answer"].unique().sort().to_list()
     vectors = readers.load_vectors(readers.list_texts(open_items), targets.parse_path(choosing.vectors))
     glosses = readers.look_up_glosses(answers) if recipe.has_gloss else None
-    facts = (readers.hash_items(open_items), asdict(recipe), job["fold"], choosing.vectors, settings.encoder())
+    facts = (readers.hash_items(open_items), asdict(recipe), job["fold"], vectors.revision)
     state = model_registry.locate_state(*facts)
     device = readers.choose_device()
     model = training.fit(train_items, recipe, vectors, state, glosses=glosses, candidates=answers, device=device)

@@ -16,7 +16,7 @@ from pipeline.examples.recam import items as cloze
 from pipeline.models.pinned import strip_path
 from pipeline.slices import parse_day
 from pipeline.tasks.record import model_choice, model_registry, promotion, runs
-from pipeline.tasks.record.encoders import load_encoder
+from pipeline.tasks.record.encoders import hash_encoder, load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel
 from pipeline.tasks.record.promotion import HeldOut
 
@@ -141,12 +141,13 @@ def fit(
     recipe = module.make_recipe(profile, **(changes or {}))
     glosses = look_up_glosses(items["options"].explode()) if recipe.has_gloss else None
     source: Any = str(path or settings.encoder())
+    encoder_hash = hash_encoder(source)
     source_name = strip_path(source) if path is None else path.name
     if module is recurrent:
         source = load_vectors(list_texts(items), path)
         source_name = f"{source_name} {source.revision[:12]}"
     data_hash = hash_items(items)
-    state = model_registry.locate_state(data_hash, asdict(recipe), str(path or settings.encoder()), source_name)
+    state = model_registry.locate_state(data_hash, asdict(recipe), encoder_hash, source_name)
     model = module.fit(items, recipe, source, state, glosses=glosses, device=choose_device())
     config = {**model.config, "profile": profile, "data_hash": data_hash, "source": source_name}
     summaries = items.select(
@@ -158,7 +159,9 @@ def fit(
         tensors=model.tensors,
         config=config,
         texts=pl.concat([items["article"], summaries.to_series().rename("article")]),
-        evaluations=model_registry.build_epoch_rows(model.history, {"value": ("accuracy", "validation")}),
+        evaluations=model_registry.build_epoch_rows(
+            model.history, {"value": ("accuracy", "validation")}, 1 / len(items["options"][0])
+        ),
         evaluate=(lambda registered: measure(test_items, registered)) if test_items.height else None,
         make_held_out=lambda: make_held_out(items),
         summary={"profile": profile, **{name: config[name] for name in module.Recipe.__slots__}},

@@ -226,17 +226,22 @@ def select_scalars(config: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in config.items() if isinstance(value, (int, float, str, bool))}
 
 
-def build_epoch_rows(history: pl.DataFrame, columns: Mapping[str, tuple[str, str]]) -> pl.DataFrame:
+def build_epoch_rows(
+    history: pl.DataFrame, columns: Mapping[str, tuple[str, str]], chance: float | None = None
+) -> pl.DataFrame:
     """Build rows of `evaluations` without kind, day and model_id from the epochs of a training.
 
-    The history has epoch, count, and some of the columns, each with its metric and split.
+    The history has epoch, count, and some of the columns, each with its metric and split. Chance is the value of a
+    guess, beside every metric that is no loss.
     """
     parts = []
     for name in filter(history.columns.__contains__, columns):
         metric, split = map(pl.lit, columns[name])
         rows = history.select("epoch", value=name, metric=metric, split=split, pair_count="count")
         parts.append(rows.drop_nulls("value").with_columns(subset=pl.lit("epochs")))
-    return complete_evaluations(pl.concat(parts))
+    by_chance = pl.when(pl.lit(chance is not None) & (pl.col("metric") != "loss"))
+    facts = {"baseline": by_chance.then(pl.lit(chance, pl.Float64)), "baseline_name": by_chance.then(pl.lit("chance"))}
+    return complete_evaluations(pl.concat(parts).with_columns(**facts))
 
 
 def hash_rows(*frames: pl.DataFrame) -> str:

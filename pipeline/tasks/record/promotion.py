@@ -38,6 +38,18 @@ def count_shares(values: Any) -> Floats:
     return np.column_stack([np.asarray(values, np.float64), np.ones(len(values))])
 
 
+def count_products(values: Floats, gold: Floats) -> Floats:
+    """Make the statistics of `compute_correlation` from two values for each row: [n] -> [n, 6]."""
+    return np.column_stack((np.ones(len(values)), values, gold, values**2, gold**2, values * gold))
+
+
+def compute_correlation(sums: Floats) -> Floats:
+    """Compute Pearson's r of summed products; 0 of a constant: [..., 6] -> [...]."""
+    n, first, second, first_square, second_square, product = np.moveaxis(sums, -1, 0)
+    spread = (first_square - first**2 / n) * (second_square - second**2 / n)
+    return np.asarray(np.where(spread > 1e-12, product - first * second / n, 0) / np.sqrt(np.maximum(spread, 1e-12)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOut:
     """Held-out rows of a kind of model, by which models are compared; larger values of the metric are better.

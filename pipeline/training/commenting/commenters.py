@@ -6,6 +6,7 @@ comments of 17 words and 200,000 articles of 400 take 0.6 GB.
 """
 
 import logging
+import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,8 +22,9 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from pipeline.errors import BadInput
+from pipeline.metrics.resample import Floats
 from pipeline.models.commenting import commenters as models
-from pipeline.models.commenting.commenters import BEGIN, PAD, Commenter, Network, Shape, Source
+from pipeline.models.commenting.commenters import BEGIN, PAD, UNKNOWN, Commenter, Network, Shape, Source
 from pipeline.models.commenting.relevance import IndexArray, Texts
 from pipeline.models.recam.readers import Unit
 from pipeline.training import loop, recipes
@@ -179,18 +181,45 @@ def _measure_loss(
     """
     total, count, usual = 0.0, 0, float(pairs.comments.lengths().mean())
     for rows in batches:
-        source, _ = pairs.sources.pad(pairs.article[rows], model.device)
-        target, _ = pairs.comments.pad(rows, model.device)
-        inputs, is_word = target.roll(1, dims=1), target != PAD  # padding costs and counts nothing
-        inputs[:, 0] = BEGIN
         with torch.set_grad_enabled(descend is not None):
-            with torch.autocast(model.device.partition(":")[0], torch.bfloat16, enabled=precision == "bfloat16"):
-                logits = model.network.out(model.network(source, inputs)[is_word])
-            loss = cross_entropy(logits.float(), target[is_word], reduction="sum")
+            logits, target = _predict_words(model, pairs, rows, precision)
+            loss = cross_entropy(logits, target[target != PAD], reduction="sum")
         if descend:
             descend(loss / (usual * len(rows)))
-        total, count = total + loss.item(), count + int(is_word.sum())
+        total, count = total + loss.item(), count + len(logits)
     return total / max(count, 1)
+
+
+def _predict_words(model: Commenter, pairs: Pairs, rows: IndexArray, precision: str) -> tuple[Tensor, Tensor]:
+    """Compute the logits of each word of comments [words, vocabulary]; padding has none. Return the token ids too."""
+    source, _ = pairs.sources.pad(pairs.article[rows], model.device)
+    target, _ = pairs.comments.pad(rows, model.device)
+    inputs = target.roll(1, dims=1)
+    inputs[:, 0] = BEGIN
+    with torch.autocast(model.device.partition(":")[0], torch.bfloat16, enabled=precision == "bfloat16"):
+        logits = model.network.out(model.network(source, inputs)[target != PAD])
+    return logits.float(), target
+
+
+@torch.inference_mode()
+def sum_log_probabilities(model: Commenter, articles: pl.DataFrame, comments: pl.DataFrame, batch: int = 64) -> Floats:
+    """Sum the log probabilities of the words of each comment, and count the words: [n, 2].
+
+    An unknown word is one of all distinct unknown words of the comments, equally likely, so that commenters with
+    different vocabularies can be compared.
+    """
+    pairs = _make_pairs(articles, comments, model)
+    words = comments["words"].list.head(model.comment_words).explode().drop_nulls()
+    unknown_count = max(words.filter(~words.is_in(list(model.place))).n_unique(), 1)
+    sums = np.zeros((comments.height, 2))
+    for rows in sort_batches(pairs.comments.lengths(), np.arange(comments.height), batch):
+        logits, target = _predict_words(model, pairs, rows, "float32")
+        is_word = target != PAD
+        values = -cross_entropy(logits, target[is_word], reduction="none")
+        values -= math.log(unknown_count) * (target[is_word] == UNKNOWN)
+        table = torch.zeros(target.shape, device=values.device).masked_scatter(is_word, values)
+        sums[rows] = torch.stack([table.sum(dim=1), is_word.sum(dim=1)], dim=1).cpu().numpy()
+    return sums
 
 
 def _fingerprint(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe) -> str:

@@ -65,6 +65,11 @@ def make_recipe(profile: str, **changes: Any) -> Recipe:
     return recipes.replace_numbers(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"clip", "learning_rate"})
 
 
+def compute_chance(recipe: Recipe) -> float:
+    """Compute the mean reciprocal rank, by chance, of one comment among those drawn: the mean of 1 / 1 … 1 / n."""
+    return float((1 / np.arange(1, recipe.foreign + 2)).mean())
+
+
 def compute_loss(scores: Tensor) -> Tensor:
     """Compute negative sampling's loss of each row of scores [n, 1 + k], its positive's first: [n] (AAC-25)."""
     return -logsigmoid(scores[:, 0]) - logsigmoid(-scores[:, 1:]).sum(dim=1)
@@ -98,7 +103,7 @@ def fit(
     training = _Training(model, recipe, pairs, generator)
     parts = (*pairs.articles, *pairs.comments, pairs.article, pairs.comment, pairs.is_held)
     training_id = loop.hash_facts((asdict(recipe) | {"epochs": None}, pairs.words), *parts)
-    criterion = loop.Criterion(("loss", "mrr", "count"), best_by="mrr")
+    criterion = loop.Criterion(("loss", "mrr", "count"), best_by="mrr", chance=compute_chance(recipe))
     outcome = loop.run(training.epoch, training.learner, criterion, recipe.epochs, state, training_id)
     config = {**asdict(recipe), "kind": "relevance", "words": pairs.words, "best_epoch": outcome.best_epoch}
     return TrainingResult(outcome.weights, config, outcome.history)
@@ -149,6 +154,22 @@ def _check_columns(name: str, frame: pl.DataFrame, columns: Sequence[str]) -> No
             raise BadInput(f"{field} should be lists of words, found {kind} or a null")
 
 
+def draw_rows(count: int, size: int, generator: torch.Generator) -> IndexArray:
+    """Draw up to so many of the numbers of rows, in their order."""
+    return np.sort(torch.randperm(count, generator=generator).numpy()[:size])
+
+
+def rank_comments(
+    model: Relevance, words: list[str], recipe: Recipe, articles: pl.DataFrame, comments: pl.DataFrame
+) -> IndexArray:
+    """Rank comments on held-out articles each among comments of the others: of the rows of `draw_rows`.
+
+    The sizes and the seed of the recipe are those of both draws.
+    """
+    pairs = _make_pairs(articles, comments, recipe, words)
+    return _Training(model, recipe, pairs, torch.Generator()).rank()
+
+
 class _Pairs(NamedTuple):
     """All pairs of an article and a comment, as places of distinct articles and distinct comments."""
 
@@ -161,17 +182,20 @@ class _Pairs(NamedTuple):
     is_held: npt.NDArray[np.bool_]  # [pairs]
 
 
-def _make_pairs(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe) -> _Pairs:
+def _make_pairs(
+    articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, words: list[str] | None = None
+) -> _Pairs:
     articles = articles.filter(pl.col("split").is_in(["train", "validation"]))
     articles = articles.join(comments, on="article_id", how="semi", maintain_order="left").with_row_index("article")
     pairs = comments.select("article_id", pl.col("words").list.head(recipe.comment)).join(
         articles.select("article_id", "article", "split"), on="article_id", how="inner", maintain_order="left"
     )
-    train = pairs.filter(pl.col("split") == "train")
-    if not train.height:
-        raise BadInput("comments on articles of the split 'train': expected at least one, found none")
-    train_articles = list_first_words(articles.filter(pl.col("split") == "train"), recipe)
-    words = build_vocabulary([train_articles, train["words"]], recipe.vocabulary)
+    if words is None:
+        train = pairs.filter(pl.col("split") == "train")
+        if not train.height:
+            raise BadInput("comments on articles of the split 'train': expected at least one, found none")
+        train_articles = list_first_words(articles.filter(pl.col("split") == "train"), recipe)
+        words = build_vocabulary([train_articles, train["words"]], recipe.vocabulary)
     distinct = pairs.select("words").unique(maintain_order=True).with_row_index("comment")
     pairs = pairs.join(distinct, on="words", how="left", maintain_order="left")
     article, comment = (pairs[name].to_numpy().astype(np.int64) for name in ("article", "comment"))
@@ -220,8 +244,7 @@ class _Training:
         self.negatives = _Foreign(pairs, self.train, 0.75)
         validation = np.flatnonzero(pairs.is_held) if pairs.is_held.any() else self.train
         foreign_generator = torch.Generator().manual_seed(recipe.seed)
-        order = torch.randperm(len(validation), generator=foreign_generator).numpy()
-        self.held = np.sort(validation[order[: recipe.judged]])
+        self.held = validation[draw_rows(len(validation), recipe.judged, foreign_generator)]
         foreign = _Foreign(pairs, validation, 0.0)  # drawn once, for all epochs
         self.foreign = foreign.draw(pairs.article[self.held], recipe.foreign, foreign_generator)
 
@@ -234,7 +257,7 @@ class _Training:
             wrong = self.negatives.draw(self.pairs.article[pairs], self.recipe.negatives, self.generator)
             loss = compute_loss(self._score_pairs(pairs, wrong)).mean()
             total += loop.descend(loss, self.learner, number) * len(rows)
-        return total / len(self.train), self._evaluate(), len(self.held)
+        return total / len(self.train), retrieval.mrr(self.rank()), len(self.held)
 
     def _score_pairs(self, pairs: IndexArray, foreign: IndexArray) -> Tensor:
         """Score the comment of each pair [n], and others [n, k], for the article of the pair: [n, 1 + k]."""
@@ -250,15 +273,15 @@ class _Training:
         return self.model.score(queries[torch.from_numpy(article)].unsqueeze(1), vectors[place])
 
     @torch.inference_mode()
-    def _evaluate(self) -> float:
-        """Compute the mean reciprocal rank of held-out comments; a foreign one of the same score stands before them."""
+    def rank(self) -> IndexArray:
+        """Rank held-out comments, from 1; a foreign one of the same score stands before them."""
         self.model.eval()
         ranks = []
         for start in range(0, len(self.held), self.recipe.batch):
             part = slice(start, start + self.recipe.batch)
             scores = self._score_pairs(self.held[part], self.foreign[part]).cpu().numpy()
             ranks.append(1 + (scores[:, 1:] >= scores[:, :1]).sum(axis=1))
-        return retrieval.mrr(np.concatenate(ranks))
+        return np.concatenate(ranks)
 
 
 def draw_batches(articles: IndexArray, recipe: Recipe, generator: torch.Generator) -> Iterator[IndexArray]:

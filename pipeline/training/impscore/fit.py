@@ -131,7 +131,8 @@ def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None
         model.eval()
         return _measure_accuracy(corpus, model, embedding, recipe)
 
-    outcome = loop.run(epoch, learner, loop.Criterion(("value", "count"), best_by="value"), recipe.epochs, state)
+    criterion = loop.Criterion(("value", "count"), best_by="value", chance=0.5)
+    outcome = loop.run(epoch, learner, criterion, recipe.epochs, state)
     restore(outcome.weights)
     facts = {**asdict(recipe), "best_epoch": outcome.best_epoch}
     return TrainingResult(model.eval(), outcome.weights, facts, outcome.history)

@@ -122,7 +122,8 @@ def fit(
     training = _Training(model, inputs, is_held, generator)
     # the learning rate falls over all epochs, so that their number is part of the fingerprint
     training_id = loop.hash_facts((asdict(recipe), transformer.revision, option_glosses), items)
-    outcome = loop.run(training.epoch, training.learner, loop.ACCURACY, recipe.epochs, state, training_id)
+    criterion = loop.ACCURACY._replace(chance=1 / len(items["options"][0]))
+    outcome = loop.run(training.epoch, training.learner, criterion, recipe.epochs, state, training_id)
     models.load_weights(model, training.mean if recipe.averaged else outcome.weights)
     config = {
         **asdict(recipe),

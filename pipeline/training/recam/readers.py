@@ -101,10 +101,11 @@ def fit(
     inputs = reading.make_inputs(items, texts, lexicon, options, truth)
     model = Answerer(recipe, table, answers, gloss_table if recipe.has_gloss else None).to(device)
     is_held = (items["split"] == "validation").to_numpy()
+    criterion = loop.ACCURACY._replace(chance=1 / (len(words) if is_open else places.shape[1]))
     training = _Training(model, recipe, inputs, is_held, gloss_rows, generator)
     facts = (asdict(recipe) | {"epochs": None}, words, gloss_of, vectors.words)
     training_id = loop.hash_facts(facts, vectors.vectors, items)
-    outcome = loop.run(training.epoch, training.learner, loop.ACCURACY, recipe.epochs, state, training_id)
+    outcome = loop.run(training.epoch, training.learner, criterion, recipe.epochs, state, training_id)
     config = {
         **asdict(recipe),
         "kind": "reader",

@@ -1,6 +1,7 @@
 """The commands about abstractness, run as scripts run them."""
 
 import json
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from pipeline.models import word_vectors
 from pipeline.models.word_vectors import WordVectors
 from pipeline.tasks.recam import targets
+from pipeline.tasks.record import models
 from tests.commands.conftest import Run
 
 WORDS = [f"w{i}" for i in range(60)]
@@ -54,6 +56,31 @@ def test_train_and_score(run: Run, vectors: Path, ratings: Path, tmp_path: Path)
     assert "drawn.csv@" in low["signature"]
     rules = targets.RULES._replace(scorer=str(out), vectors=str(vectors))
     assert targets._score_concreteness(["w1", "strange"], rules) == {"w1": pytest.approx(low["concreteness"], abs=1e-6)}
+
+
+def test_a_scorer_of_the_tables_is_compared(run: Run, tables: Path, tmp_path: Path) -> None:
+    """It learns from nine words in ten, and the rest compare it with guesses and with the scorer in force."""
+    words, numbers = [f"{'a' * (n % 7)}{n}" for n in range(300)], np.linspace(-2, 2, 300)
+    rows = np.random.default_rng(1).normal(size=(300, 4)).astype(np.float32)
+    rows[:, 0] = numbers
+    vectors, ratings = tmp_path / "v.txt", tmp_path / "r.csv"
+    word_vectors.write(vectors, WordVectors(words, rows))
+    lines = [f"{word},{400 + 100 * number:.2f}" for word, number in zip(words, numbers, strict=True)]
+    ratings.write_text("\n".join(["WORD,CONC", *lines]), encoding="utf-8")
+    command = ("train", "abstractness", "--ratings", ratings, "--vectors", vectors, "--day", "2026-11-19")
+    assert run(*command, "--promote").code == 0
+    first = models.list_models()["model_id"].item()
+    assert json.loads(run("models", "show", first, "--json").out)["promotion"]["is_forced"]
+    rows[:, 0] = 0  # of no use
+    word_vectors.write(vectors, WordVectors(words, rows))
+    result = run(*command)
+    assert (result.code, "is not promoted: worse than" in result.err) == (1, True), result.err
+    second = next(row for row in models.list_models()["model_id"] if row != first)
+    promotion = models.read_model(second)["promotion"]
+    assert {(row["metric"], row["rival"]) for row in promotion["comparisons"]} == {
+        *product(("pearson", "negative_squared_error"), ("mean", "length"))
+    }
+    assert "trained on word vectors; give the same" in promotion["reason"]  # the one in force, on others
 
 
 def test_unknown_words_are_marked(run: Run, ratings: Path, tiny_encoder: Path, tmp_path: Path) -> None:

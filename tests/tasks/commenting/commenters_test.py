@@ -10,7 +10,7 @@ from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.models.decoding import Decoding
 from pipeline.tasks.commenting import commenters, corpus, generated
-from pipeline.tasks.record import model_choice
+from pipeline.tasks.record import model_choice, models
 
 DAY = sample.DAY
 RETRIEVAL = {"hidden": 8, "embedding": 8, "epochs": 1, "judged": 20, "foreign": 5}
@@ -24,8 +24,14 @@ def changes(system: str) -> dict[str, int]:
 
 @pytest.mark.parametrize("system", ["ir_tc", "att"])
 def test_a_commenter_comments_on_the_test_articles(sample_corpus: Path, system: str) -> None:
-    """Trained on the corpus it is in force, and each test article gets a comment with its model; again the same."""
-    model_id = commenters.train(DAY, system, changes=changes(system))
+    """Promoted by request it comments on each test article, with its model; again the same.
+
+    The request is needed if its held-out comments say so: it is compared with chance or with the words' frequencies.
+    """
+    model_id = commenters.train(DAY, system, changes=changes(system), promote=True)
+    (comparison,) = models.read_model(model_id)["promotion"]["comparisons"]
+    expected = ("mrr", "chance") if system == "ir_tc" else ("log_probability", "word frequencies")
+    assert (comparison["metric"], comparison["rival"]) == expected
     assert model_choice.select_model_id(commenters.get_kind(system), DAY) == model_id
     frames = []
     for _ in range(2):
@@ -44,7 +50,7 @@ def test_a_commenter_comments_on_the_test_articles(sample_corpus: Path, system: 
 
 def test_a_retrieved_comment_is_one_of_a_training_article(sample_corpus: Path) -> None:
     """It is word for word the comment that `found_in` names."""
-    commenters.train(DAY, "ir_tc", changes=RETRIEVAL)
+    commenters.train(DAY, "ir_tc", changes=RETRIEVAL, promote=True)
     generated.generate(DAY, "ir_tc")
     comments = warehouse.scan("generated_comments").select("found_in", "text").collect()
     training_comments = corpus.read_thread_comments("train").select(corpus.COMMENT_ID, "text")
@@ -62,7 +68,7 @@ def test_real_comments_stand_beside(sample_corpus: Path) -> None:
 
 def test_an_article_without_a_comment_is_dropped(sample_corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What gets no comment is in `dropped` with the reason, and the funnel adds up."""
-    commenters.train(DAY, "ir_tc", changes=RETRIEVAL)
+    commenters.train(DAY, "ir_tc", changes=RETRIEVAL, promote=True)
     monkeypatch.setattr(generated, "_retrieve", lambda *_: pl.DataFrame(schema=generated.SCHEMA))
     assert generated.generate(DAY, "ir_tc") == 0
     dropped = warehouse.scan("dropped", pl.col("step") == generated.STEP).collect()

@@ -10,6 +10,7 @@ from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.papers.commenting import EXAMPLES
 from pipeline.tasks.commenting import grades, scorer
+from pipeline.tasks.record import models, promotion
 
 DAY = sample.DAY
 SMALL = {"has_embedding": False, "buckets": 512}
@@ -92,6 +93,10 @@ def test_a_day_is_scored_by_what_people_graded(sample_corpus: Path, tmp_path: Pa
     assert set(before["model_id"]) == {model_id}
     scorer.score_day(DAY)
     assert warehouse.scan("scores").collect().sort("comment_id").equals(before)
+    other_id = scorer.train(DAY, "quality", changes={**SMALL, "buckets": 256})
+    first, second = (models.read_model(ref)["promotion"]["comparisons"] for ref in (model_id, other_id))
+    assert {row["metric"] for row in first} == {"spearman"}
+    assert [row["rival"] for row in second] == [*(row["rival"] for row in first), promotion.IN_FORCE]
 
 
 def test_simulated_grades_are_not_learnt(sample_corpus: Path) -> None:

@@ -156,6 +156,7 @@ def test_how_the_shift_goes_with_others(thread_comments: pl.DataFrame) -> None:
     TABLES["studies"].schema.validate(rows)
     assert set(rows["study"]) == {"context_shift"}
     assert set(rows["subset"]) == {"all", "s0", "s1"}
+    assert rows["setting"].str.contains(r"divergence:hellinger\|weights:mean").all()
     correlations = rows.with_columns(other=pl.col("setting").str.json_decode(pl.Struct({"other": pl.String})).struct[0])
     comments = join_scores(DAY, [masked_lm.SAMPLE])
     assert comments.height == thread_comments.height == 16

@@ -12,6 +12,7 @@ from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.ndd import masked_lm
 from pipeline.tasks.ndd.masked_lm import SAMPLE, count_corpus, count_file, load_model
+from pipeline.tasks.record import models, promotion
 from tests.support.rows.filled import DAY as DATE
 from tests.support.rows.filled import NEXT, filled
 
@@ -116,21 +117,29 @@ def test_counts_of_the_corpus_are_in_force() -> None:
     assert 0 < entropy["value"] < np.log(len(list_words(load_model())) + 1)  # better than any word alike
     assert (accuracy["split"], size["split"]) == ("test", "train")
     assert 0 < accuracy["pair_count"] < size["value"]
-    models = warehouse.scan("models").collect()
+    assert 0 < accuracy["baseline"] < 0.2  # a word in twelve is "is"
+    rows = warehouse.scan("models").collect()
     assert count_corpus("en", DAY) == model_id
     assert warehouse.scan("evaluations").sort("metric").collect().equals(numbers)
-    assert warehouse.scan("models").collect().equals(models)
+    assert warehouse.scan("models").collect().equals(rows)
 
 
 @pytest.mark.usefixtures("tables")
-def test_days_up_to_the_one_given_are_counted() -> None:
-    """A later day's words are in its own model alone; each day is answered by its own, none by a later one's."""
+def test_days_up_to_the_one_given_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later day's words are in its own model alone; each day is answered by its own, none by a later one's.
+
+    The later one is compared with the one in force on the same held-out texts.
+    """
+    monkeypatch.setattr(promotion, "MIN_ROWS", 2)
     write_comments(DAY, *MANY)
     first = count_corpus("en", DAY)
     write_comments(LATER, *(f"Snow fell on street {number}." for number in range(60)))
     assert count_corpus("en", DAY) == first
     second = count_corpus("en", LATER)
+    assert second
     assert second != first
+    comparisons = models.read_model(second)["promotion"]["comparisons"]
+    assert [row["rival"] for row in comparisons] == [masked_lm.MOST_FREQUENT, promotion.IN_FORCE]
     assert {first, second} == {load_model("count", "en", day).model_id for day in (DAY, LATER)}
     assert load_model().model_id == second
     assert "Snow" in list_words(load_model())

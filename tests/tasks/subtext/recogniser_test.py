@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 
 from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.tasks.record import model_choice
+from pipeline.tasks.record import model_choice, models, promotion
 from pipeline.tasks.subtext import recogniser
 from tests.support.rows.filled import digest, filled
 
@@ -50,8 +50,11 @@ def published(tables: Path) -> None:
     warehouse.overwrite("comments", warehouse.make_slice(day=DAY), comments)
 
 
-def test_a_release_becomes_a_model_in_force(published: None) -> None:
-    """Trained again on the same labels the model is the same; it is in force from its day on, its numbers are kept."""
+def test_a_release_becomes_a_model_in_force(published: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trained again on the same labels the model is the same; it is in force from its day on, its numbers are kept.
+
+    Another one is compared with it and with both baselines on the same held-out rows.
+    """
     first = recogniser.train(DAY, changes=SMALL)
     assert recogniser.train(DAY, changes=SMALL) == first == model_choice.select_model_id("subtext", DAY)
     row = warehouse.scan("models").collect().row(0, named=True)
@@ -62,6 +65,10 @@ def test_a_release_becomes_a_model_in_force(published: None) -> None:
     assert evaluations.group_by("split").agg(pl.col("pair_count").first())["pair_count"].sum() == 24
     metrics = {"macro_f1", "macro_f1_low", "macro_f1_high", "calibration_error", "svm_baseline", "majority_baseline"}
     assert metrics <= set(evaluations.filter(pl.col("split") == "test")["metric"])
+    monkeypatch.setattr(promotion, "MIN_ROWS", 2)
+    promoted = models.read_model(recogniser.train(DAY, changes={**SMALL, "seed": 7}))["promotion"]
+    assert [row["rival"] for row in promoted["comparisons"]] == ["majority", "svm", promotion.IN_FORCE]
+    assert promoted["replaced"] == first
 
 
 def test_days_are_scored_in_their_contexts(published: None) -> None:

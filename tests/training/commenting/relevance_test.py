@@ -48,9 +48,16 @@ def test_ranking_rises_from_chance_to_near_one(result: TrainingResult) -> None:
     """
     assert result.history["count"].to_list() == [32] * SMALL.epochs
     model = relevance.Relevance(relevance.make_shape(SMALL, len(result.config["words"])))
-    before = relevance._Training(model, SMALL, make_pairs(SMALL), torch.Generator().manual_seed(0))._evaluate()
+    before = relevance._Training(model, SMALL, make_pairs(SMALL), torch.Generator().manual_seed(0)).rank()
     chance = np.mean(1 / np.arange(1, SMALL.foreign + 2))  # H(n + 1) / (n + 1) among n others
-    assert before == pytest.approx(chance, abs=0.15)
+    assert relevance.compute_chance(SMALL) == chance
+    assert (1 / before).mean() == pytest.approx(chance, abs=0.15)
+    model.load_state_dict(result.tensors)
+    articles, comments = topics()
+    articles = articles.filter(split="validation")
+    comments = comments.join(articles, on="article_id", how="semi", maintain_order="left")
+    ranks = relevance.rank_comments(model.eval(), result.config["words"], SMALL, articles, comments)
+    assert (1 / ranks).mean() > 0.9
     assert result.history["mrr"].max() > 0.95  # type: ignore[operator]
     assert result.history["loss"][-1] < 2 < result.history["loss"][0]
 
@@ -79,8 +86,8 @@ def test_a_comment_that_tells_nothing_is_last() -> None:
     with torch.no_grad():
         model.look_for.weight.zero_()
         model.look_for.bias.zero_()
-    judged = relevance._Training(model, SHORT, pairs, torch.Generator().manual_seed(0))._evaluate()
-    assert judged == pytest.approx(1 / (1 + SHORT.foreign))
+    judged = relevance._Training(model, SHORT, pairs, torch.Generator().manual_seed(0)).rank()
+    assert set(judged) == {1 + SHORT.foreign}
 
 
 def test_negatives_are_others_comments_by_their_counts() -> None:

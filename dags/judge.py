@@ -1,0 +1,62 @@
+"""Have a sample of the week's comments judged by a language model.
+
+The DAG reads `comments` of the seven days that end with its day, and draws some of each source at random. It asks the
+model and writes `scores` with the metric `implicitness_judged`. It is off until you unpause it, and then runs on
+Mondays. It costs at most the limit on cost a week.
+
+**Triage.**
+
+- *BadInput: name the language model*: set UNDERTONE_JUDGE, or the parameter of a run by hand.
+- *Refused: the judge is of no use*: its answers do not come from the texts. No score is written. Try another model.
+- *Retry*: some requests failed temporarily. A retry sends only those.
+- The answers cost money (connection `undertone_llm`) unless the ledger has them.
+"""
+
+from typing import Any
+
+from airflow.sdk import Param, dag, task
+
+from dag_defaults import COMMENTS, DAY, DEFAULTS, Tag, optional_param, partition_cron, resolve_day, service
+
+PARAMS = {
+    "day": DAY,
+    "llm": optional_param("string", "Judge", "Language model that judges. Empty: UNDERTONE_JUDGE"),
+    "mode": Param("scale", enum=["scale", "pairwise"], title="Mode", description="Each text by itself, or two by two"),
+    "rubric": Param(
+        "implicitness",
+        enum=["implicitness", "quality", "subtext"],
+        title="Rubric",
+        description="What is judged; quality is the commenting paper's 1 to 5, subtext CSD's eight kinds",
+    ),
+    "days": Param(7, type="integer", minimum=1, title="Days", description="That end with the day of the run"),
+    "limit": Param(300, type="integer", minimum=1, title="Comments", description="Of each source at most"),
+    "max_cost": Param(
+        1.0, type=["null", "number"], minimum=0, title="Cost limit", description="Requests stop at this cost in USD"
+    ),
+}
+
+
+@dag(
+    dag_id="judge",
+    schedule=partition_cron("0 4 * * 1"),
+    params=PARAMS,
+    tags=[Tag.SCORE],
+    doc_md=__doc__,
+    is_paused_upon_creation=True,
+    **DEFAULTS,
+)
+def judge() -> None:
+    @task(inlets=[COMMENTS])
+    def scores(day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
+        from pipeline.tasks import asking
+        from pipeline.tasks.judging import judge
+        from pipeline.tasks.judging.modes import Plan
+
+        endpoint = asking.find_endpoint(*service("undertone_llm"))
+        options = asking.Options(params["llm"] or "", max_cost=params["max_cost"], endpoint=endpoint, run_id=run_id)
+        return judge.run(day, Plan(params["rubric"], params["mode"]), options, params["days"], params["limit"])
+
+    scores(resolve_day())
+
+
+judge()

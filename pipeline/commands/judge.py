@@ -1,0 +1,144 @@
+"""The command that has texts judged by a language model, or by people."""
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import polars as pl
+import typer
+
+from pipeline import warehouse
+from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, parse_params
+from pipeline.commands.pairs import table_writer
+from pipeline.commands.terminal import console
+from pipeline.commands.terminal.options import Day, Json, check_source, named, show, today
+from pipeline.errors import BadInput
+from pipeline.progress import track
+from pipeline.tasks.record.retry import retry
+
+if TYPE_CHECKING:
+    from pipeline.tasks.judging.judge import Judgement
+
+
+def judge(
+    llm: Annotated[str, typer.Option("--llm", help="Who judges: a language model, or a name.", callback=named)],
+    file: Annotated[
+        Path | None, typer.Argument(help="Texts: columns text, perhaps context; a sample of a day's by default.")
+    ] = None,
+    day: Day = "",
+    days: Annotated[int, typer.Option(min=1, help="Days that end with --day.")] = 1,
+    limit: Annotated[int | None, typer.Option(min=1, help="Texts at most; of a day, of each source.")] = None,
+    mode: Annotated[str, typer.Option(help="scale: each text by itself; pairwise: two by two.")] = "scale",
+    rubric: Annotated[str, typer.Option(help="implicitness, quality or subtext.")] = "implicitness",
+    repeats: Annotated[
+        int, typer.Option(min=1, help="Answers to a text, where the server gives no log probabilities.")
+    ] = 3,
+    comparisons: Annotated[int, typer.Option(min=1, help="Comparisons for each text, with pairwise.")] = 10,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of the comparisons.")] = 10,
+    seed: Annotated[int, typer.Option(min=0)] = 42,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    requests: Annotated[
+        Path | None, typer.Option(help="Send nothing; write the open questions of the next round as .jsonl.")
+    ] = None,
+    answers: Annotated[
+        list[Path] | None, typer.Option(help="Take answers from this .jsonl or cassette; repeat it.")
+    ] = None,
+    revision: Annotated[str | None, typer.Option(help="Revision of the model, where its server names one.")] = None,
+    params: Annotated[
+        str | None, typer.Option(help="Sampling parameters as JSON; for a scale, log probabilities by default.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what the first round would cost.")] = False,
+    cache_only: CacheOnly = False,
+    max_cost: MaxCost = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at most.")] = 16,
+    batch: Annotated[bool, typer.Option("--batch", help="Hand over to the provider's batch API, or collect.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Judge how implicit texts are: by a language model, or by people with --requests and --answers.
+
+    Adds the value (implicitness_judged), its interval and the number of answers to a file; writes those of a day into
+    `scores`. Then prints whether the answers come from the texts.
+
+    Examples: `undertone judge reviews.csv --llm gpt-4o-mini --max-cost 2 -o judged.csv`;
+    `undertone judge --day 2026-11-19 --llm gpt-4o-mini --mode pairwise --limit 200`;
+    `undertone judge lines.csv --llm ana --mode pairwise --rounds 3 --requests ask.jsonl --answers ana.jsonl`
+    """
+    from pipeline.tasks.judging import judge as work
+    from pipeline.tasks.judging.modes import Plan
+    from pipeline.tasks.subtext import recovery
+
+    check_source(file, day)
+    is_offline = bool(requests or answers)
+    if is_offline + batch + cache_only + dry_run > 1:
+        raise BadInput("give only one of --requests or --answers, --batch, --cache-only and --dry-run")
+    writer = table_writer(out) if out else None
+    warehouse.create()
+    plan = Plan(rubric, mode, repeats, comparisons, rounds, seed)
+    if file:
+        rows = recovery.read_comments(file)[:limit]
+    else:
+        rows = work.sample_comments(day or today(), days, limit or work.SAMPLE)
+    options, summary = build_options(llm, max_cost, cache_only)
+    chosen = parse_params(params) if params else {} if is_offline else None
+    options = options._replace(revision=revision, params=work.choose_params(plan, chosen), concurrency=concurrency)
+    if dry_run:
+        show(work.estimate(rows, plan, options, batch=batch), as_json)
+        return
+    batches: list[pl.DataFrame] = []
+    with track("judging") as on_progress:
+        options = options._replace(on_progress=on_progress)
+        ask = work.ask_files(answers or []) if is_offline else work.ask_service(options)
+        ask = work.ask_batch(options, batches) if batch else ask
+        judge_rows = partial(work.judge, rows, plan, options, ask)
+        if file is None:
+            judge_rows = partial(
+                work.judge_day, rows, day or today(), plan, options, ask, needs_all=is_offline or batch
+            )
+        judgement = retry(judge_rows)
+    if judgement.open_requests and (requests or batch):
+        _hand_over(judgement, requests, batches, as_json)
+        return
+    if writer:
+        with writer:
+            writer.write(judgement.rows)
+    elif file or as_json:
+        show(judgement.rows, as_json)
+    judged = judgement.rows[plan.metric].count()
+    _report(judgement, judged, as_json)
+    if not is_offline and not batch:
+        finish(summary, as_json)
+    if judgement.open_requests or judgement.is_useless or not judged:
+        raise typer.Exit(1)
+
+
+def _hand_over(judgement: "Judgement", path: Path | None, batches: list[pl.DataFrame], as_json: bool) -> None:
+    """Write the open requests, or show the batches that have them, and print what to do next."""
+    from pipeline.tasks.judging import judge as work
+
+    name = f"round {judgement.round} of at most {judgement.round_count}: {len(judgement.open_requests):,} requests"
+    if path:
+        with table_writer(path) as writer:
+            writer.write(work.describe_requests(judgement))
+        console.say(f"{name} written to {path}; fill in `response` and give all answers so far by --answers")
+    else:
+        show(pl.concat(batches), as_json)
+        console.say(f"{name} are open; run the same command again to collect their answers")
+
+
+def _report(judgement: "Judgement", judged: int, as_json: bool) -> None:
+    """Print how many texts have a value, the checks of the judge, and why requests have no answer."""
+    reasons = dict(pl.Series([miss.reason for miss in judgement.missing], dtype=pl.String).value_counts().iter_rows())
+    numbers = {"texts": judgement.rows.height, "judged": judged, "requests": len(judgement.requests)}
+    if as_json:
+        fields = {**numbers, "no_answer": reasons, "checks": judgement.checks.to_dicts()}
+        typer.echo(json.dumps({"judge": fields}, ensure_ascii=False), err=True)
+        return
+    console.say(f"{judged:,} of {judgement.rows.height:,} texts judged by {len(judgement.requests):,} requests")
+    for reason, count in reasons.items():
+        console.say(f"{reason}: {count / len(judgement.requests):.1%} of the requests ({count:,})")
+    for lang, check, value, low, high, count, _ in judgement.checks.drop_nulls("value").iter_rows():
+        interval = "" if low is None else f" ({low:.2f} to {high:.2f})"
+        console.say(f"{lang}, {check}: {value:.2f}{interval} of {count:,}")
+    for fault in judgement.faults:
+        console.say(f"do not trust this judge: {fault}")

@@ -1,0 +1,108 @@
+"""Questions to a judge about texts, and its answers: a score, labels, or which of two texts is more implicit."""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pipeline.errors import BadInput
+from pipeline.llm.questions import answer
+
+OUTCOMES = {"a": 1, "b": -1, "tie": 0}
+"""Of a comparison: 1 for the first text."""
+_TAGS: tuple[object, ...] = (1, 0, -1)
+_EMOTIONS = ("anger", "fear", "disgust", "trust", "joy", "surprise", "anticipation", "sad", "None")
+_LABELS = ("subtext", "sarcasm", "metaphor", "exaggeration", "homophonic", "other", "sentiment")
+_LEAST_MASS = 0.5  # of the probability must be on the scores, else the text of the answer counts
+
+
+class Rubric(NamedTuple):
+    """What an answer holds: each field with its values. The first field is the value of the text."""
+
+    fields: Mapping[str, tuple[object, ...]]
+    has_pairs: bool = False  # whether two texts can be compared by it
+
+    @property
+    def levels(self) -> list[int]:
+        """The values of the text, from the lowest."""
+        return sorted(level for level in next(iter(self.fields.values())) if isinstance(level, int))
+
+
+RUBRICS = {
+    "implicitness": Rubric({"score": (0, 1, 2, 3, 4)}, has_pairs=True),
+    "quality": Rubric({"score": (1, 2, 3, 4, 5)}),  # of comments (commenting, appendix A.1)
+    "subtext": Rubric({**dict.fromkeys(_LABELS, _TAGS), "emotion": _EMOTIONS}),  # eight kinds (CSD, section 3.2)
+}
+"""What a judge can be asked, by name; each has prompts `judge_NAME_scale_LANG`, some `judge_NAME_pair_LANG`."""
+
+PAIR = Rubric({"more_implicit": tuple(OUTCOMES)})
+"""What the answer to a comparison holds."""
+
+
+class Parsed(NamedTuple):
+    """What an answer says, or why it says nothing."""
+
+    labels: dict[str, Any]
+    reason: str | None
+
+
+def get_rubric(name: str) -> Rubric:
+    """Return a rubric by its name."""
+    if name not in RUBRICS:
+        raise BadInput(f"no rubric {name!r}; there are {', '.join(RUBRICS)}")
+    return RUBRICS[name]
+
+
+def format_text(text: str, context: str | None) -> dict[str, Any]:
+    """Return a text as a field of a question."""
+    return {"text": text, "context": context}
+
+
+def format_question(fields: Mapping[str, Any]) -> str:
+    """Format the user's message, quoted as JSON, so that no text can end its field."""
+    return json.dumps(fields, ensure_ascii=False)
+
+
+def parse_labels(response: str, rubric: Rubric) -> Parsed:
+    """Return the fields of a rubric in an answer; or a reason: malformed, out_of_range.
+
+    The answer is a JSON object; reasoning, words or a code fence around it are passed over.
+    """
+    first = next(iter(rubric.fields))
+    entries = answer.list_objects(answer.strip_thinking(response))
+    entry = next((entry for entry in entries if first in entry), {})
+    if not rubric.fields.keys() <= entry.keys():
+        return Parsed({}, "malformed")
+    labels = {name: entry[name] for name in rubric.fields}
+    if any(isinstance(value, bool) or not isinstance(value, str | int) for value in labels.values()):
+        return Parsed({}, "malformed")
+    is_valid = all(value in rubric.fields[name] for name, value in labels.items())
+    return Parsed(labels, None) if is_valid else Parsed({}, "out_of_range")
+
+
+def weigh_score(logprobs: str | None, rubric: Rubric) -> tuple[float, float] | None:
+    """Return mean and variance of the score by the probabilities of its digit, among the levels of the rubric.
+
+    None without log probabilities or a score, or where less than half of the probability is on the levels.
+    """
+    tokens = json.loads(logprobs) if logprobs else []
+    text = ""
+    starts = []
+    for token, _ in tokens:
+        starts.append(len(text))
+        text += token
+    match = re.search(r'"score"\s*:\s*(\d)', text)
+    if not match:
+        return None
+    place = max(index for index, start in enumerate(starts) if start <= match.start(1))
+    masses = dict.fromkeys(rubric.levels, 0.0)
+    for alternative, logprob in tokens[place][1].items():
+        digits = re.fullmatch(r"\D*(\d)\D*", alternative)
+        if digits and int(digits[1]) in masses and logprob <= 0:
+            masses[int(digits[1])] += math.exp(logprob)
+    total = sum(masses.values())
+    if total < _LEAST_MASS:
+        return None
+    mean = sum(level * mass for level, mass in masses.items()) / total
+    return mean, sum((level - mean) ** 2 * mass for level, mass in masses.items()) / total

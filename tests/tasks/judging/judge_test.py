@@ -1,0 +1,290 @@
+"""Judging as a task: rounds through the ledger, from files and in batches; what goes into `scores`."""
+
+import json
+import math
+import random
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import sqlalchemy as sa
+
+from pipeline import settings, warehouse
+from pipeline.errors import BadInput, Missing, Refused, Retry
+from pipeline.llm import client
+from pipeline.llm.ledger import answers as ledger
+from pipeline.llm.questions import judging
+from pipeline.metrics.impscore.ranking import kendall_tau
+from pipeline.tasks import asking
+from pipeline.tasks.judging import judge as work
+from pipeline.tasks.judging.judge import Judgement
+from pipeline.tasks.judging.modes import LOGPROBS, Plan
+from tests.support.rows.filled import DAY, filled
+from tests.support.servers.llm_server import Server, chat
+
+TRUTH = np.random.default_rng(4).normal(0, 1.5, 24).round(2)
+TEXTS = [f"This says {value} #{number}" for number, value in enumerate(TRUTH)]
+ROWS = pl.DataFrame({"text": TEXTS, "context": ["What does it say?", None] * 12})
+PAIRWISE = Plan(mode="pairwise", rounds=5)
+
+
+def read_value(text: str) -> float:
+    """Read the true value that a text names."""
+    return float(re.findall(r"-?\d+\.\d+", text)[0])
+
+
+def write(question: str, number: int) -> str:
+    """Answer as a judge with logistic noise, and in one case of fifty with chatter."""
+    fields = json.loads(question)
+    chance = random.Random(question + (str(number) if "text" in fields else ""))
+    if chance.random() < 0.02:
+        return "It depends."
+    if "a" in fields:
+        lead = read_value(fields["a"]["text"]) - read_value(fields["b"]["text"])
+        return json.dumps({"more_implicit": "a" if chance.random() < 1 / (1 + math.exp(-lead)) else "b"})
+    return json.dumps({"score": int(np.clip(round(read_value(fields["text"]) + 2 + chance.gauss(0, 0.4)), 0, 4))})
+
+
+@pytest.fixture
+def server(tables: Path) -> Iterator[Server]:
+    """A service with that judge."""
+    with Server(write=write) as running:
+        yield running
+
+
+def build_options(server: Server, **more: Any) -> asking.Options:
+    """Build the options to ask a judge at this service."""
+    return asking.Options("judge-1", endpoint=asking.find_endpoint(server.url, "secret"), **more)
+
+
+def judge(server: Server, plan: Plan, rows: pl.DataFrame = ROWS, **more: Any) -> Judgement:
+    """Judge rows by the service."""
+    options = build_options(server, **more)
+    return work.judge(rows, plan, options, work.ask_service(options))
+
+
+@pytest.mark.parametrize("plan", [PAIRWISE, Plan()])
+def test_the_order_is_recovered(server: Server, plan: Plan) -> None:
+    """Either mode orders the texts as the judge does, with intervals, counts, signatures and no fault of the judge."""
+    result = judge(server, plan)
+    values = result.rows["implicitness_judged"]
+    assert kendall_tau(TRUTH.tolist(), values.to_list()) > 0.65
+    assert (result.rows["low"] <= values).all()
+    assert (values <= result.rows["high"]).all()
+    assert result.faults == []
+    assert {miss.reason for miss in result.missing} == {"malformed"}
+    assert result.rows["answers"].sum() == (len(result.requests) - len(result.missing)) * (2 if plan is PAIRWISE else 1)
+    assert len(result.requests) == (240 if plan is PAIRWISE else 72)
+    signature = result.rows["signature"][0]
+    assert signature.startswith(f"implicitness_judged|judge:judge-1|mode:{plan.mode}|rubric:")
+    assert ("|lang:en|comparisons:" in signature) == (plan is PAIRWISE)
+    assert any("What does it say?" in request["messages"][-1]["content"] for request in server.requests)
+
+
+def test_each_round_waits_for_the_one_before(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a failure the round is sent again and no other; no answer is paid for twice, and the result is the same."""
+    whole = judge(server, PAIRWISE)
+    monkeypatch.setattr(client, "ask", partial(client.ask, max_retries=0))
+    with Server(write=write) as other:
+        options = build_options(other, run_id="r2")._replace(model="judge-1", revision="2")
+        questions = [json.loads(r.messages[-1]["content"]) for r in whole.requests[:24]]
+        broken = json.dumps(questions[5], ensure_ascii=False)
+        other.errors = {broken: (500, {"error": {"message": "oops"}})}
+        with pytest.raises(Retry, match="1 of 24 requests are open"):
+            work.judge(ROWS, PAIRWISE, options, work.ask_service(options))
+        assert len(other.served) == 23  # the first round alone
+        other.errors = {}
+        again = work.judge(ROWS, PAIRWISE, options, work.ask_service(options))
+        assert other.paid == 0
+        cached = options._replace(mode="cache-only")
+        third = work.judge(ROWS, PAIRWISE, cached, work.ask_service(cached))
+        assert other.served.total() == 240
+    columns = ["implicitness_judged", "low", "high", "answers"]
+    assert again.rows.select(columns).equals(whole.rows.select(columns))
+    assert third.rows.equals(again.rows)
+
+
+def test_a_limit_on_cost_ends_the_rounds(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the limit no further round begins; the values so far are given, and what is left is known."""
+    prices = tmp_path / "prices.toml"
+    prices.write_text('["judge-1"]\ninput = 1.0\noutput = 1.0\nnoted = 2026-11-01\n', encoding="utf-8")
+    monkeypatch.setenv("UNDERTONE_LLM_PRICES", str(prices))
+    result = judge(server, PAIRWISE, max_cost=0.006)
+    assert 0 < result.round < result.round_count
+    assert result.open_requests
+    assert ledger.sum_spending(ledger.open_ledger(settings.llm_ledger())).cost_usd <= 0.006
+    assert result.rows["implicitness_judged"].null_count() < len(TEXTS)
+
+
+def test_people_answer_round_by_round(server: Server, tmp_path: Path) -> None:
+    """Questions go to a file and answers come from files, a round at a time; values equal those of a service."""
+    path, plan = tmp_path / "answers.jsonl", Plan(mode="pairwise", comparisons=6, rounds=3)
+    options = asking.Options("ana")
+    path.touch()
+    for number in range(1, 4):
+        result = work.judge(ROWS, plan, options, work.ask_files([path]))
+        assert (result.round, len(result.open_requests)) == (number, [24, 60, 60][number - 1])
+        rows = work.describe_requests(result)
+        responses = [write(question, 1) for question in rows["question"]]
+        lines = rows.with_columns(response=pl.Series(responses)).write_ndjson()
+        path.write_text(path.read_text(encoding="utf-8") + lines, encoding="utf-8")
+    result = work.judge(ROWS, plan, options, work.ask_files([path]))
+    assert (result.open_requests, len(result.requests)) == ([], 144)
+    columns = ["implicitness_judged", "low", "high", "answers"]
+    assert result.rows.select(columns).equals(judge(server, plan).rows.select(columns))
+    with pytest.raises(BadInput, match="none of the 144 answers fits one of 24 requests; give the texts, --llm"):
+        work.judge(ROWS, plan, options._replace(model="ben"), work.ask_files([path]))
+
+
+def test_a_cassette_answers(tables: Path, tmp_path: Path) -> None:
+    """Lines of a cassette are answers too, by model, prompt and question."""
+    fields = {"source": "judge", "model": "undertone-sample", "prompt": "judge_implicitness_scale_en"}
+    path = tmp_path / "cassette.jsonl"
+    questions = [json.dumps({"text": text, "context": None}) for text in ("Plain.", "Quite a hat.")]
+    lines = [{**fields, "input": question, "response": f'{{"score": {3 * n}}}'} for n, question in enumerate(questions)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    rows = pl.DataFrame({"text": ["Quite a hat.", " ", "Plain.", "Quite a hat."], "context": [None, None, "", None]})
+    result = work.judge(rows, Plan(repeats=1), asking.Options("undertone-sample"), work.ask_files([path]))
+    assert result.rows["implicitness_judged"].to_list() == [3.0, None, 0.0, 3.0]  # equal texts are judged once
+    assert result.rows["low"].null_count() == 4  # one answer has no spread
+    path.write_text('{"id": "x", "response": 3}\n', encoding="utf-8")
+    with pytest.raises(BadInput, match="line 1: expected id"):
+        work.ask_files([path])
+
+
+def test_log_probabilities_replace_repeats(server: Server) -> None:
+    """Where the server gives them, a text is asked about once and its value is the mean by probability."""
+    question = json.dumps({"text": "Quite a hat.", "context": None})
+    body = chat(question, '{"score": 3}')
+    tops = [{"token": "3", "logprob": math.log(0.75)}, {"token": "1", "logprob": math.log(0.25)}]
+    body["choices"][0]["logprobs"] = {
+        "content": [{"token": '{"score": ', "top_logprobs": []}, {"token": "3", "top_logprobs": tops}]
+    }
+    server.errors = {question: (200, body)}
+    rows = pl.DataFrame({"text": ["Quite a hat.", TEXTS[0]], "context": [None, None]})
+    result = judge(server, Plan(), rows, params=work.choose_params(Plan(), None))
+    assert result.rows["implicitness_judged"][0] == pytest.approx(2.5, abs=1e-4)
+    assert [s.split("|")[5] for s in result.rows["signature"]] == ["answers:weighted", "answers:3"]
+    assert server.sent[question] == 1
+    assert len(result.requests) == 4
+    assert server.requests[0].items() >= LOGPROBS.items()
+    assert work.choose_params(Plan("subtext"), None) == work.choose_params(PAIRWISE, None) == {}
+
+
+def test_a_ledger_of_an_earlier_version_is_extended(tmp_path: Path) -> None:
+    """A ledger without the column for log probabilities gets it, and keeps its answers."""
+    uri = f"sqlite:///{tmp_path}/ledger.db"
+    ledger.open_ledger(uri)
+    ledger.close()
+    engine = sa.create_engine(uri)
+    with engine.begin() as con:
+        con.execute(sa.text("alter table answers drop column logprobs"))
+    engine.dispose()
+    assert ledger.look_up(ledger.open_ledger(uri), ["0" * 64]) == ({}, {})
+    ledger.close()
+
+
+def test_batches_go_round_by_round(server: Server) -> None:
+    """Each call collects the round before and submits the next; none is submitted twice."""
+    plan, options = Plan(mode="pairwise", comparisons=4, rounds=2), build_options(server)
+    batches: list[pl.DataFrame] = []
+    results = [work.judge(ROWS, plan, options, work.ask_batch(options, batches)) for _ in range(3)]
+    assert (results[0].round, len(results[0].open_requests)) == (1, 24)
+    assert (results[-1].round, results[-1].open_requests) == (2, [])
+    assert len(server.batches) == 2
+    assert [miss.reason for miss in results[-1].missing] == ["malformed"] * 96  # this server's batches only chatter
+
+
+@pytest.fixture
+def comments(tables: Path) -> None:
+    """Two sources with 24 comments each, on two days."""
+    rows = [
+        {"source": source, "day": DAY, "comment_id": str(number), "text": text, "text_hash": f"{number:032x}"}
+        for source in ("weibo", "notes")
+        for number, text in enumerate(TEXTS)
+    ]
+    warehouse.overwrite("comments", warehouse.make_slice(day=DAY), filled("comments", *rows))
+
+
+def run(server: Server, plan: Plan = PAIRWISE, **more: Any) -> dict[str, object]:
+    """Judge a sample of the day as the DAG does."""
+    return work.run(DAY.isoformat(), plan, build_options(server, **more), limit=20)
+
+
+def test_a_sample_goes_into_scores(server: Server, comments: None) -> None:
+    """As many comments of each source are drawn; values and the step are recorded; a second run sends nothing."""
+    output = run(server)
+    assert output == {"model": "judge-1", "comments": 40, "judged": 40, "faults": []}
+    scores = warehouse.scan("scores").sort("source", "comment_id").collect()
+    assert dict(scores["source"].value_counts().iter_rows()) == {"weibo": 20, "notes": 20}
+    assert scores.select("metric", "model_id").unique().rows() == [("implicitness_judged", "judge-1:pairwise")]
+    step = warehouse.scan("runs", pl.col("step") == "ask").collect().row(0, named=True)
+    assert (step["source"], step["origin"]) == ("judge", "judge-1: judge_implicitness_pair_en")
+    sent = server.sent.total()
+    assert run(server) == output
+    assert server.sent.total() == sent
+    assert warehouse.scan("scores").sort("source", "comment_id").collect().equals(scores)
+    more = work.sample_comments(DAY.isoformat(), limit=22)
+    assert more.join(scores, on=["source", "comment_id"], how="semi").height == 40  # a larger sample holds the smaller
+
+
+def test_labels_of_subtext_go_into_scores(server: Server, comments: None) -> None:
+    """The value is that of `subtext`, the other kinds are labels; where no answer can be read there is no row."""
+    plan = Plan("subtext")
+    assert run(server, plan)["judged"] == 0  # this judge gives scores
+    step = warehouse.scan("runs", pl.col("step") == "ask").collect().row(0, named=True)
+    assert (step["kept_count"], step["dropped_count"]) == (0, 20)  # distinct texts of both sources
+    labels = dict.fromkeys(judging.RUBRICS["subtext"].fields, -1) | {"emotion": "joy"}
+    server.write = lambda question, _: json.dumps(labels | {"subtext": 1 if read_value(question) > 0 else -1})
+    result = judge(server, plan, params={"temperature": 1})
+    assert result.rows["subtext_judged"].to_list() == [1.0 if value > 0 else -1.0 for value in TRUTH]
+    assert result.rows["emotion"].unique().to_list() == ["joy"]
+    assert '|params:{"temperature": 1}|' in result.rows["signature"][0]
+
+
+def answer_a(question: str, number: int) -> str:
+    """Prefer the first text, whatever it is."""
+    return '{"more_implicit": "a"}'
+
+
+def answer_two(question: str, number: int) -> str:
+    """Score everything 2."""
+    return '{"score": 2}'
+
+
+@pytest.mark.parametrize(
+    ("answer", "plan", "message"),
+    [(answer_a, PAIRWISE, "en: always chooses the first text"), (answer_two, Plan(), "en: always answers 2")],
+)
+def test_a_useless_judge_is_refused(
+    server: Server, comments: None, answer: Callable[[str, int], str], plan: Plan, message: str
+) -> None:
+    """A judge that does not look at the texts is named, and writes no score."""
+    server.write = answer
+    with pytest.raises(Refused, match=message):
+        run(server, plan)
+    assert warehouse.get_snapshot_id("scores") is None
+
+
+def test_what_cannot_be_judged(server: Server, comments: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mode or rubric that does not exist, no judge, no comments: each has a message that names what to do."""
+    for plan, message in [
+        (Plan(mode="guess"), "no mode 'guess'; there are scale, pairwise"),
+        (Plan("quality", "pairwise"), "texts are not compared by the rubric 'quality'"),
+        (Plan(repeats=0), "at least 1 answer"),
+        (Plan(mode="pairwise", rounds=0), "at least 1 comparison"),
+    ]:
+        with pytest.raises(BadInput, match=message):
+            judge(server, plan)
+    with pytest.raises(Missing, match="no comments from 2026-01-01 to 2026-01-07"):
+        work.sample_comments("2026-01-07")
+    options = build_options(server)._replace(model="")
+    with pytest.raises(BadInput, match="UNDERTONE_JUDGE"):
+        work.run(DAY.isoformat(), PAIRWISE, options)
+    monkeypatch.setenv("UNDERTONE_JUDGE", "judge-2")
+    assert work.run(DAY.isoformat(), PAIRWISE, options, limit=3)["model"] == "judge-2"
