@@ -39,7 +39,7 @@ def test_columns_of_a_file(run: Run, table: Path) -> None:
     ]  # fmt: skip
     assert "alternative-annotator test: mine may replace a rater (as good as one on" in plain.err
     result = json.loads(run(*words, "--json").out)
-    assert [row["by"] for row in result["rows"]] == ["a", "constant", "length", "punctuation", "words"]
+    assert [row["by"] for row in result["rows"]] == ["mine", "constant", "length", "punctuation", "words"]
     assert result["replacement"]["passes"] is True
     assert result["maps"]["all"]["y"] == sorted(result["maps"]["all"]["y"])
 

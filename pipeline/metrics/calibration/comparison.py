@@ -27,7 +27,7 @@ DECIMALS = 6
 class Comparison(NamedTuple):
     """How a stands to b."""
 
-    measures: pl.DataFrame  # by (a, constant, a baseline), n, spearman, low, high, error (RMSE of b)
+    measures: pl.DataFrame  # by (the name of a, constant, a baseline), n, spearman, low, high, error (RMSE of b)
     subsets: pl.DataFrame  # subset, n, spearman, low, high, error, constant_error, shift (mean of mapped a less b)
     curve: pl.DataFrame  # of `isotonic.draw_curve`
     maps: dict[str, Map]  # of all texts, and of each language
@@ -36,7 +36,7 @@ class Comparison(NamedTuple):
 
 
 def compare(rows: pl.DataFrame, name_a: str = "a", name_b: str = "b") -> Comparison:
-    """Compare two measures; the names are for messages.
+    """Compare two measures of these names.
 
     Raises:
         ValueError: fewer than 20 texts.
@@ -47,7 +47,7 @@ def compare(rows: pl.DataFrame, name_a: str = "a", name_b: str = "b") -> Compari
     units = number_units(rows["thread"], rows.height)
     mapped, constant = isotonic.cross_map(a, b, units), isotonic.predict_constant(b, units)
     surface = predict_from_surface(rows, b, units)
-    measured = [_build_row("a", a, b, units, mapped)]
+    measured = [_build_row(name_a, a, b, units, mapped)]
     measured.append(measured[0] | {"by": "constant", **dict.fromkeys(CORRELATED), "error": _measure_error(constant, b)})
     measured += [_build_row(by, x, b, units, x) for by, x in surface.items()]
     subsets, maps = [], {}
@@ -118,7 +118,7 @@ def _name_faults(name: str, values: Floats, measures: pl.DataFrame) -> list[str]
     if share >= CONSTANT:
         return [f"{name} is constant: {distinct[counts.argmax()]:g} for {share:.0%} of {len(values)} texts"]
     edges = measures.filter(pl.col("low").is_not_null())
-    is_related = ((edges["low"] > 0) | ((edges["high"] < 0) & (edges["by"] == "a"))).any()
+    is_related = ((edges["low"] > 0) | ((edges["high"] < 0) & (edges["by"] == measures["by"][0]))).any()
     if len(values) < LEAST_JUDGED or not edges.height or is_related:
         return []
     return [f"{name} looks random: neither the other measure nor length, punctuation or words predict it"]

@@ -42,9 +42,7 @@ def test_intervals_cover_the_mean(relation: str) -> None:
     if relation == "rare":
         judged = (rng.random(SIZE) < 0.15) * rng.choice([0.5, 1, 1.5, 2], SIZE)
     steepness = {"good": 1, "weak": 0.4, "none": 0, "inverse": -1, "curved": 1, "rare": 0}[relation]
-    scores = 2 / (1 + np.exp(-steepness * meaning - 0.5 * rng.normal(size=SIZE))) + 0.3 * judged * (
-        relation == "rare"
-    )
+    scores = 2 / (1 + np.exp(-steepness * meaning - 0.5 * rng.normal(size=SIZE))) + 0.3 * judged * (relation == "rare")
     scores = scores**4 / 8 if relation == "curved" else scores
     hits, widths = np.zeros(2), np.zeros(2)
     count = 0
