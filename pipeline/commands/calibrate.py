@@ -29,10 +29,11 @@ def calibrate(
     ] = 0.15,
     as_json: Json = False,
 ) -> None:
-    """Compare A with B: correlation, error, curve, next to a constant, length, punctuation and words.
+    """Compare two measures: a scorer, a judge, people, columns of a file.
 
-    Intervals are of 95 %, over threads. With two raters or more it tests whether A may replace one. Of tables, the map
-    of A to B and all figures go into `studies`. Exit code 1 if a measure is constant or looks random.
+    Prints correlation, error and curve of A against B, next to a constant, length, punctuation and words. Intervals are
+    of 95 %, over threads. With two raters or more it tests whether A may replace one. Of tables, the map of A to B and
+    all figures go into `studies`. Exit code 1 if a measure is constant or looks random.
 
     Examples: `undertone calibrate scorer judge`; `undertone calibrate judge:gpt-4o-mini people:subtext`;
     `undertone calibrate --file scored.csv -c implicitness judged --rater anna --rater ben`
