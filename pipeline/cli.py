@@ -33,6 +33,8 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
         }),
         "judge": Command("Judge how implicit texts are: by a language model, or by people.", "judge:judge"),
         "recover": Command("Write what comments mean, in plain words and in their context.", "recovery:recover"),
+        "calibrate": Command("Compare two measures: a scorer, a judge, people, columns of a file.",
+                             "calibrate:calibrate"),
         "pairs": Family("Pairs of implicit and explicit sentences: build, check, measure their distance.", {
             "import": "pairs:import_", "replay": "pairs:replay", "ask": "pairs:ask", "build": "pairs:build",
             "distance": "measures:distance", "stats": "pairs:stats", "audit": "pairs:audit",

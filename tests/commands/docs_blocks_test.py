@@ -42,6 +42,7 @@ NOT_RUN = {  # the beginning of a command -> why, and the test that runs it
     "study": (TRAINING, "tests/commands/studies_test.py"),
     **dict.fromkeys(("label import", "label adjudicate", "label release", "label withdraw"), (PEOPLE, LABELS)),
     "label page": (PEOPLE, LABELS),
+    "calibrate": ("judgements first", "tests/commands/calibrate_test.py"),
     "models import": ("the authors' checkpoint", "tests/tasks/impscore/checkpoint_test.py"),
     **dict.fromkeys(
         ("models show", "models promote", "models rollback"), (TRAINING, "tests/tasks/record/models_test.py")

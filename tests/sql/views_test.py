@@ -3,8 +3,10 @@
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 
+from pipeline.metrics.calibration.estimates import estimate_mean, explain_refusal
 from tests.sql.conftest import Select
 from tests.support.rows.filled import DAY, NEXT, digest
 
@@ -206,11 +208,43 @@ def test_implicitness_by_source_day_sums_up(select: Select) -> None:
         ("weibo", "zh", 0.1, 0), ("weibo", "zh", 0.2, 0), ("weibo", "zh", 0.6, 0), ("weibo", "en", 0.5, 0),
         ("zhihu", "zh", 1.0, 0), ("zhihu", "zh", 0.0, 0),
     )  # fmt: skip
+    none = (None, None, None, 0, "uncorrected: no judged sample")
     assert select("select * from implicitness_by_source_day order by all", **tables) == [
-        ("weibo", DAY, "en", 1, 0.5, None, 0.5),
-        ("weibo", DAY, "zh", 3, 0.3, 0.264575, 0.2),  # sqrt(((0.2)^2 + (0.1)^2 + (0.3)^2) / 2)
-        ("zhihu", DAY, "zh", 2, 0.5, 0.707107, 0.5),
+        ("weibo", DAY, "en", 1, 0.5, None, 0.5, *none),
+        ("weibo", DAY, "zh", 3, 0.3, 0.264575, 0.2, *none),  # sqrt(((0.2)^2 + (0.1)^2 + (0.3)^2) / 2)
+        ("zhihu", DAY, "zh", 2, 0.5, 0.707107, 0.5, *none),
     ]
+
+
+def test_implicitness_by_source_day_is_corrected_by_a_judge(select: Select) -> None:
+    """The mean, its interval and its reason are those of `estimates`; of judges the one with most comments counts."""
+    rng = np.random.default_rng(3)
+    values = rng.random(300) * 2
+    judged = np.clip(np.round(4 * values / 2 + rng.normal(size=300)), 0, 4)
+    part = np.arange(300) % 3 == 0  # every third comment of each source is judged
+    names = ["weibo", "zhihu", "netease", "bilibili", "level"]
+    sources = np.repeat(names, [90, 60, 10, 70, 70])
+    tables = scored(*((source, "en", value, 0) for source, value in zip(sources, values, strict=True)))
+    judged[sources == "bilibili"] = 2
+    for row in tables["scores"]:
+        row["value"] = 1.0 if row["source"] == "level" else row["value"]
+    values[sources == "level"] = 1.0
+    judges = [("gpt:scale", part), ("few:scale", np.arange(300) == 0), ("gpt:pairwise", np.arange(300) >= 0)]
+    for judge, mask in judges:
+        for number in np.flatnonzero(mask):
+            key = {"source": str(sources[number]), "comment_id": f"c{number}", "metric": "implicitness_judged"}
+            tables["scores"].append({**key, "model_id": judge, "value": float(judged[number])})
+    columns = "source, corrected_mean, corrected_low, corrected_high, judged_count, correction"
+    rows = {row[0]: row[1:] for row in select(f"select {columns} from implicitness_by_source_day", **tables)}
+    for source in ("weibo", "zhihu", "level"):
+        own = sources == source
+        sample = part & own
+        expected = estimate_mean(values[own], judged[sample] / 2, values[sample])
+        assert rows[source][:3] == pytest.approx(expected[:3], abs=2e-4)
+        assert rows[source][3:] == (sample.sum(), f"gpt:scale, {sample.sum()} judged comments")
+    for source in ("netease", "bilibili"):
+        sample = part & (sources == source)
+        assert rows[source] == (None, None, None, sample.sum(), f"uncorrected: {explain_refusal(judged[sample])}")
 
 
 def test_most_implicit_ranks_without_ties(select: Select) -> None:

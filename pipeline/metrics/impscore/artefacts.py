@@ -139,9 +139,14 @@ def audit_groups(groups: pl.DataFrame, training_groups: pl.DataFrame | None = No
 
 def _score_groups(name: str, training_groups: pl.DataFrame, groups: pl.DataFrame) -> Floats:
     """Score the sentences of groups with a baseline fitted to the levels of other groups."""
-    from sklearn.linear_model import Ridge
-
     level = pl.col("level") - pl.col("level").mean().over("group")
     target = training_groups.select(level.cast(pl.Float64)).to_series().to_numpy()
-    predict = _fit_baseline(name, training_groups["text"].to_list(), [""] * training_groups.height, target, Ridge())
-    return np.asarray(predict(groups["text"].to_list(), [""] * groups.height), float)
+    return predict_values(name, training_groups["text"].to_list(), target, groups["text"].to_list())
+
+
+def predict_values(name: str, training_texts: Texts, target: Floats, texts: Texts) -> Floats:
+    """Predict the values of texts by a baseline (`length`, `punctuation`, `words`) fitted to those of others: [n]."""
+    from sklearn.linear_model import Ridge
+
+    predict = _fit_baseline(name, training_texts, [""] * len(training_texts), target, Ridge())
+    return np.asarray(predict(texts, [""] * len(texts)), float)

@@ -1,0 +1,124 @@
+"""Compare two measures of the same texts, next to what the surface and a constant reach.
+
+In: rows of a, b (numbers), text, lang, source and thread. All predictions of b are made from texts of other threads.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pipeline.metrics.calibration import isotonic
+from pipeline.metrics.calibration.isotonic import Map
+from pipeline.metrics.commenting.correlation import correlate
+from pipeline.metrics.impscore.artefacts import BASELINES, WORD, predict_values
+from pipeline.metrics.resample import Floats, Ints, number_units
+
+LEAST_ROWS = 20  # texts with both values
+LEAST_JUDGED = 50  # texts below which no measure is called random
+LEAST_THREADS = 10  # for an interval over them
+CONSTANT = 0.9  # share of one value above which a measure says nothing else
+CORRELATED = ("spearman", "low", "high")
+DECIMALS = 6
+
+
+class Comparison(NamedTuple):
+    """How a stands to b."""
+
+    measures: pl.DataFrame  # by (the name of a, constant, a baseline), n, spearman, low, high, error (RMSE of b)
+    subsets: pl.DataFrame  # subset, n, spearman, low, high, error, constant_error, shift (mean of mapped a less b)
+    curve: pl.DataFrame  # of `isotonic.draw_curve`
+    maps: dict[str, Map]  # of all texts, and of each language
+    mapped: Floats  # a as b, each by a map of other threads
+    faults: list[str]  # a measure that is constant or random
+
+
+def compare(rows: pl.DataFrame, name_a: str = "a", name_b: str = "b") -> Comparison:
+    """Compare two measures of these names.
+
+    Raises:
+        ValueError: fewer than 20 texts.
+    """
+    if rows.height < LEAST_ROWS:
+        raise ValueError(f"a calibration needs at least {LEAST_ROWS} texts with both values, found {rows.height}")
+    a, b = (rows[name].cast(pl.Float64).to_numpy() for name in "ab")
+    units = number_units(rows["thread"], rows.height)
+    mapped, constant = isotonic.cross_map(a, b, units), isotonic.predict_constant(b, units)
+    surface = predict_from_surface(rows, b, units)
+    measured = [_build_row(name_a, a, b, units, mapped)]
+    measured.append(measured[0] | {"by": "constant", **dict.fromkeys(CORRELATED), "error": _measure_error(constant, b)})
+    measured += [_build_row(by, x, b, units, x) for by, x in surface.items()]
+    subsets, maps = [], {}
+    for subset, mask in _list_subsets(rows):
+        row = _build_row(subset, a[mask], b[mask], units[mask], mapped[mask])
+        row |= {"constant_error": _measure_error(constant[mask], b[mask]), "shift": float((mapped - b)[mask].mean())}
+        subsets.append(row)
+        if subset == "all" or subset.startswith("lang "):
+            maps[subset] = isotonic.fit_map(a[mask], b[mask])
+    measures = _build_frame(measured)
+    reverse = [_build_row(by, x, a, units, x) for by, x in predict_from_surface(rows, a, units).items()]
+    faults = _name_faults(name_b, b, measures) + _name_faults(name_a, a, _build_frame([measured[0], *reverse]))
+    frame = _build_frame(subsets).rename({"by": "subset"})
+    return Comparison(measures, frame, isotonic.draw_curve(a, b, units), maps, mapped, faults)
+
+
+def predict_from_surface(rows: pl.DataFrame, target: Floats, units: Ints) -> dict[str, Floats]:
+    """Predict a target from each surface baseline, fitted on other threads; without texts, none."""
+    texts = np.array(rows["text"].fill_null("").to_list(), dtype=object)
+    has_words = rows["text"].fill_null("").str.contains(WORD).sum() > rows.height / 2
+    return {
+        name: isotonic.cross_predict(units, partial(_predict, name, texts, target)).round(9)
+        for name in BASELINES[:3]
+        if has_words
+    }
+
+
+def _predict(name: str, texts: npt.NDArray[np.object_], target: Floats, is_seen: npt.NDArray[np.bool_]) -> Floats:
+    return predict_values(name, [*texts[is_seen]], target[is_seen], [*texts])
+
+
+def _list_subsets(rows: pl.DataFrame) -> list[tuple[str, Ints]]:
+    """List all texts, those of each language and source, and thirds by length, if they are 20 or more."""
+    subsets = [("all", np.arange(rows.height))]
+    lengths = rows["text"].fill_null("").str.len_chars().to_numpy()
+    thirds = np.unique(np.searchsorted(np.quantile(lengths, (1 / 3, 2 / 3)), lengths), return_inverse=True)[1]
+    spans = [f"length {lengths[thirds == n].min()} to {lengths[thirds == n].max()}" for n in range(thirds.max() + 1)]
+    labels = [rows.select(pl.lit(f"{name} ") + pl.col(name)).to_series() for name in ("lang", "source")]
+    labels.append(pl.Series([spans[n] for n in thirds]))
+    for column in labels:
+        values = column.drop_nulls().unique().sort() if column.n_unique() > 1 else ()
+        subsets += [(value, np.flatnonzero((column == value).fill_null(value=False).to_numpy())) for value in values]
+    return [(name, mask) for name, mask in subsets if len(mask) >= LEAST_ROWS]
+
+
+def _build_row(by: str, values: Floats, targets: Floats, units: Ints, predicted: Floats) -> dict[str, object]:
+    rho, _, *edges = correlate(values, targets, units)[:4]
+    if len(np.unique(units)) < LEAST_THREADS:
+        edges = [None, None]
+    error = _measure_error(predicted, targets)
+    return {"by": by, "n": len(values), **dict(zip(CORRELATED, (rho, *edges), strict=True)), "error": error}
+
+
+def _measure_error(predicted: Floats, targets: Floats) -> float:
+    return float(np.sqrt(np.mean((predicted - targets) ** 2)))
+
+
+def _build_frame(rows: list[dict[str, object]]) -> pl.DataFrame:
+    schema: dict[str, pl.DataType | type[pl.DataType]] = {"by": pl.String, "n": pl.Int64}
+    schema |= dict.fromkeys(CORRELATED, pl.Float64)
+    return pl.DataFrame(rows, schema_overrides=schema).with_columns(pl.col(pl.Float64).round(DECIMALS))
+
+
+def _name_faults(name: str, values: Floats, measures: pl.DataFrame) -> list[str]:
+    """Name a measure that nearly always gives one value, or that neither the other measure nor the surface predicts."""
+    distinct, counts = np.unique(values, return_counts=True)
+    share = counts.max() / len(values)
+    if share >= CONSTANT:
+        return [f"{name} is constant: {distinct[counts.argmax()]:g} for {share:.0%} of {len(values)} texts"]
+    edges = measures.filter(pl.col("low").is_not_null())
+    is_related = ((edges["low"] > 0) | ((edges["high"] < 0) & (edges["by"] == measures["by"][0]))).any()
+    if len(values) < LEAST_JUDGED or not edges.height or is_related:
+        return []
+    return [f"{name} looks random: neither the other measure nor length, punctuation or words predict it"]

@@ -1,0 +1,1 @@
+"""Calibration as a task: values of two measures from the tables or a file, and their comparison."""

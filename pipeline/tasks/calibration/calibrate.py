@@ -1,0 +1,138 @@
+"""Calibrate one measure against another: on comments of the tables, into `studies`, or on columns of a file."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from pipeline import warehouse
+from pipeline.errors import BadInput, Missing
+from pipeline.examples.sources.files import read_table
+from pipeline.metrics.calibration import comparison, raters
+from pipeline.metrics.calibration.comparison import Comparison
+from pipeline.metrics.calibration.isotonic import Map
+from pipeline.metrics.calibration.raters import EPSILON, Replacement
+from pipeline.slices import parse_day
+from pipeline.tasks.calibration import sides
+from pipeline.tasks.calibration.sides import COMMENT
+from pipeline.tasks.record import runs
+from pipeline.tasks.studies import rows as studies
+from pipeline.text.language import detect_language
+
+STUDY = "calibration"
+CURVE = ("mean_value", "mean_target", "low", "high", "n")
+
+
+class Calibration(NamedTuple):
+    """A comparison of `a` and `b`, and the test of `a` as a rater."""
+
+    comparison: Comparison
+    replacement: Replacement | None  # without two raters of b on the same texts: None
+    model_id: str | None = None  # of the scorer
+
+
+def compare_columns(
+    path: Path, a: str, b: str, rater_columns: Sequence[str] = (), epsilon: float = EPSILON
+) -> Calibration:
+    """Calibrate a column of a file against another; text, lang, source and thread_id are used if they are columns."""
+    columns = {"a": a, "b": b} | {f"rater {name}": name for name in rater_columns}
+    optional = {name: (name,) for name in ("text", "lang", "source", "thread_id")}
+    rows = read_table([path], {name: (column,) for name, column in columns.items()}, optional)
+    for name, column in columns.items():
+        numbers = rows[name].str.strip_chars().replace("", None).cast(pl.Float64, strict=False).fill_nan(None)
+        wrong = rows.filter(numbers.is_null() & (rows[name].str.strip_chars() != "")).select("line", name)
+        if wrong.height:
+            line, value = wrong.row(0)
+            raise BadInput(f"{path}, line {line}, field {column!r}: expected a number, found {value!r:.40}")
+        rows = rows.with_columns(numbers.alias(name))
+    rows = rows.drop_nulls(["a", "b"]).with_columns(
+        thread=pl.coalesce("thread_id", pl.format("line {}", "line")), lang=pl.coalesce("lang", detect_language())
+    )
+    return _compare(rows, rows.select(pl.col("^rater .*$")).to_numpy(), a, b, epsilon)
+
+
+def compare_sides(a: str, b: str, day: str | None = None, days: int = 1, epsilon: float = EPSILON) -> Calibration:
+    """Calibrate a side of `sides` against another on the comments of all days, or of some, that have both."""
+    if a == b:
+        raise BadInput(f"expected two measures, found {a!r} twice")
+    of_a, of_b = sides.load_side(a), sides.load_side(b)
+    span = (parse_day(day) - timedelta(days=days - 1), parse_day(day)) if day else None
+    joined = sides.average(of_a, "a").join(sides.average(of_b, "b"), on=COMMENT, how="inner")
+    rows = sides.load_comments(joined, span).join(joined, on=COMMENT, how="inner", maintain_order="left")
+    if not rows.height:
+        raise Missing(f"no comment has a value of {a!r} and of {b!r}{f' on {days} days until {day}' if day else ''}")
+    rows = rows.with_columns(thread=pl.concat_str("source", "thread_id", separator="/"))
+    ratings = rows.select(COMMENT).join(of_b, on=COMMENT, how="left", maintain_order="left")
+    ratings = ratings.pivot("rater", index=COMMENT, values="value", aggregate_function="mean").drop(COMMENT)
+    result = _compare(rows, ratings.to_numpy(), a, b, epsilon)
+    models = of_a.join(rows, on=COMMENT, how="semi")["rater"]
+    return result._replace(model_id=models.mode().sort()[0]) if a.startswith("scorer") else result
+
+
+def _compare(rows: pl.DataFrame, ratings: Any, a: str, b: str, epsilon: float) -> Calibration:
+    try:
+        result = comparison.compare(rows, a, b)
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+    return Calibration(result, _check_replacement(result.mapped, ratings, epsilon))
+
+
+def _check_replacement(mapped: Any, ratings: Any, epsilon: float) -> Replacement | None:
+    """Test the mapped measure against the raters that share two texts or more with another one; None without two."""
+    is_shared = (~np.isnan(ratings)).sum(axis=1) > 1
+    ratings = ratings[:, (~np.isnan(ratings[is_shared])).sum(axis=0) > 1]
+    if ratings.shape[1] < 2:
+        return None
+    return raters.check_replacement(raters.choose_levels(mapped, ratings), ratings, epsilon)
+
+
+def write_study(calibration: Calibration, a: str, b: str, day: str, run_id: str = "cli") -> int:
+    """Write a calibration into `studies`, in place of that of the same measures and day; return the number of rows.
+
+    The knots of a map are `map_x` and `map_y`, the points of the curve `curve_x` and `curve`, numbered by `run`.
+    """
+    started = runs.start()
+    study_rows: list[dict[str, Any]] = []
+
+    def add(metric: str, subset: str, value: float | None, count: int, by: str = a, **columns: Any) -> None:
+        setting, model_id = {"a": by, "b": b}, calibration.model_id
+        row = studies.build_row(STUDY, day, metric, subset, value, count, setting=setting, model_id=model_id, **columns)
+        study_rows.append(row)
+
+    result = calibration.comparison
+    for row in (*result.measures[1:].to_dicts(), *result.subsets.to_dicts()):
+        by, subset = row.get("by", a), row.get("subset", "all")
+        add("spearman", subset, row["spearman"], row["n"], by, low=row["low"], high=row["high"])
+        for metric in {"error", "constant_error", "shift"} & row.keys():
+            add(metric, subset, row[metric], row["n"], by)
+    for number, (x, y, low, high, n) in enumerate(result.curve.select(CURVE).iter_rows()):
+        add("curve_x", "all", x, n, run=number)
+        add("curve", "all", y, n, run=number, low=low, high=high)
+    for subset, knots in result.maps.items():
+        for number, (x, y) in enumerate(zip(*knots, strict=True)):
+            add("map_x", subset, x, len(knots.x), run=number)
+            add("map_y", subset, y, len(knots.x), run=number)
+    if test := calibration.replacement:
+        add("winning_rate", "all", test.winning_rate, max(test.n))
+        add("advantage", "all", test.advantage, max(test.n))
+    is_same = pl.col("setting").str.json_path_match("$.b") == b
+    is_same &= pl.col("setting").is_in({row["setting"] for row in study_rows})
+    count = studies.replace_study(STUDY, studies.build_frame(study_rows), day, run_id, is_same)
+    runs.record_step(STUDY, day, f"{a} by {b}", "study", len(study_rows), None, {"a": a, "b": b}, run_id, started)
+    return count
+
+
+def load_map(model_id: str, lang: str, b: str = "judge") -> Map | None:
+    """Load the newest map of a model's scores to a side whose name begins with `b`, of the language if there is one."""
+    is_map = (pl.col("study") == STUDY) & (pl.col("model_id") == model_id) & pl.col("metric").is_in(["map_x", "map_y"])
+    rows = warehouse.scan("studies", is_map).collect()
+    rows = rows.filter(pl.col("setting").str.json_path_match("$.b").str.starts_with(b))
+    rows = rows.filter(pl.col("day") == pl.col("day").max(), pl.col("setting") == pl.col("setting").min())
+    for subset in (f"lang {lang}", "all"):
+        knots = rows.filter(pl.col("subset") == subset).pivot("metric", index="run", values="value").sort("run")
+        if knots.height:
+            return Map(knots["map_x"].to_numpy(), knots["map_y"].to_numpy())
+    return None

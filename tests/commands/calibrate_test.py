@@ -1,0 +1,74 @@
+"""`undertone calibrate` as a script meets it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from pipeline import warehouse
+from tests.support.rows.filled import DAY, filled
+
+Run = Callable[..., Any]
+
+RNG = np.random.default_rng(6)
+TRUTH = RNG.integers(0, 5, 80)
+WORDS = ["rain", "soup", "door", "late", "hat"]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A file with a good measure, two raters, and a judge that always says 2."""
+    texts = [" ".join(RNG.choice(WORDS, RNG.integers(2, 9))) for _ in TRUTH]
+    columns = {"text": texts, "mine": TRUTH + RNG.normal(size=80) / 2, "ana": TRUTH, "ben": np.maximum(TRUTH - 1, 0)}
+    path = tmp_path / "scored.csv"
+    pl.DataFrame(columns).with_columns(two=2).write_csv(path)
+    return path
+
+
+def test_columns_of_a_file(run: Run, table: Path) -> None:
+    """Three tables and the verdict of the test, or one JSON object; exit code 0."""
+    words = ["calibrate", "--file", table, "-c", "mine", "ana", "--rater", "ana", "--rater", "ben"]
+    plain = run(*words)
+    assert plain.code == 0
+    assert [line.split()[0] for line in plain.out.splitlines() if line.split()[0] in {"by", "subset", "from"}] == [
+        "by", "subset", "from",
+    ]  # fmt: skip
+    assert "alternative-annotator test: mine may replace a rater (as good as one on" in plain.err
+    result = json.loads(run(*words, "--json").out)
+    assert [row["by"] for row in result["rows"]] == ["mine", "constant", "length", "punctuation", "words"]
+    assert result["replacement"]["passes"] is True
+    assert result["maps"]["all"]["y"] == sorted(result["maps"]["all"]["y"])
+
+
+def test_a_constant_judge_is_a_failed_check(run: Run, table: Path) -> None:
+    """It is named, and the exit code is 1."""
+    result = run("calibrate", "--file", table, "-c", "mine", "two")
+    assert result.code == 1
+    assert "do not trust this measure: two is constant: 2 for 100% of 80 texts" in result.err
+
+
+@pytest.mark.parametrize(
+    "words", [["scorer"], ["scorer", "judge", "--rater", "x"], ["a", "b", "--file", "x.csv"], ["--file", "x.csv"]]
+)
+def test_a_file_or_two_measures(run: Run, words: list[str]) -> None:
+    """Two measures of the tables, or two columns of a file."""
+    result = run("calibrate", *words)
+    assert result.code == 2
+    assert "name " in result.err
+
+
+def test_sides_of_the_tables(run: Run, tables: Path) -> None:
+    """The figures are in `studies`, of the comments of a day."""
+    keys = [{"comment_id": f"c{n}", "thread_id": f"t{n}"} for n in range(60)]
+    scores = [{**key, "value": float(TRUTH[n]) / 4 + n / 1000} for n, key in enumerate(keys)]
+    judge = {"metric": "implicitness_judged", "model_id": "gpt:scale"}
+    scores += [{**key, **judge, "value": float(TRUTH[n])} for n, key in enumerate(keys[:40])]
+    comments = [{**key, "text": WORDS[n % 5] * (n % 7 + 1)} for n, key in enumerate(keys)]
+    for name, rows in (("comments", comments), ("scores", scores)):
+        warehouse.overwrite(name, warehouse.make_slice(day=DAY.isoformat()), filled(name, *rows), "test")
+    assert run("calibrate", "scorer", "judge", "--day", DAY).code == 0
+    assert warehouse.scan("studies", pl.col("study") == "calibration").collect().height > 20

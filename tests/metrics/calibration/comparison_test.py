@@ -1,0 +1,111 @@
+"""Comparisons of simulated measures: maps, curves, baselines, degenerate measures."""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import optimize
+
+from pipeline.metrics.calibration import isotonic
+from pipeline.metrics.calibration.comparison import compare
+
+SIZE = 200
+RNG = np.random.default_rng(11)
+A = RNG.random(SIZE)
+WORDS = ["rain", "soup", "door", "late", "hat", "coat"]
+TEXTS = [" ".join(RNG.choice(WORDS, RNG.integers(2, 9))) for _ in range(SIZE)]
+JUDGED = np.clip(np.round(4 * A**2 + RNG.normal(size=SIZE) / 2), 0, 4)
+
+
+def frame(a: np.ndarray, b: np.ndarray, texts: list[str] = TEXTS, per_thread: int = 2) -> pl.DataFrame:
+    """Texts with two values, some in a thread, half of them of each language."""
+    threads = [str(number // per_thread) for number in range(SIZE)]
+    langs = ["en", "zh"] * (SIZE // 2)
+    return pl.DataFrame({"a": a, "b": b, "text": texts, "lang": langs, "thread": threads}).with_columns(source=None)
+
+
+def test_the_map_is_pool_adjacent_violators() -> None:
+    """As scipy's isotonic regression has it; between knots it is linear, outside it is level."""
+    order = np.argsort(A)
+    knots = isotonic.fit_map(A, JUDGED)
+    expected = optimize.isotonic_regression(JUDGED[order]).x
+    assert knots.apply(A[order]) == pytest.approx(expected)
+    assert knots.apply(np.array([-1.0, 9.0])) == pytest.approx([expected[0], expected[-1]])
+    middle = isotonic.Map(np.array([0.0, 1]), np.array([0.0, 2])).apply(np.array([0.5]))
+    assert middle == pytest.approx([1])
+
+
+def test_predictions_are_from_other_threads() -> None:
+    """No thread is both learned from and predicted; a constant predictor knows only the other folds' mean."""
+    units = np.arange(SIZE) // 2
+    seen: list[np.ndarray] = []
+
+    def remember(is_seen: np.ndarray) -> np.ndarray:
+        seen.append(is_seen)
+        return np.full(SIZE, len(seen))
+
+    folds = isotonic.cross_predict(units, remember)
+    assert sorted(set(folds)) == [1, 2, 3, 4, 5]
+    assert all(not set(units[is_seen]) & set(units[folds == n]) for n, is_seen in enumerate(seen, 1))
+    constant = isotonic.predict_constant(JUDGED, units)
+    assert constant[folds == 1][0] == pytest.approx(JUDGED[folds != 1].mean())
+
+
+def test_the_curve_has_means_of_equal_bins() -> None:
+    """Ten bins of 20 texts; the mean of a bin is inside its interval, and equal values are one bin."""
+    curve = isotonic.draw_curve(A, JUDGED, np.arange(SIZE) // 2, draws=200)
+    order = np.argsort(A)
+    assert curve["n"].to_list() == [20] * 10
+    assert curve["mean_target"].to_list() == pytest.approx(JUDGED[order].reshape(10, 20).mean(axis=1))
+    assert (
+        curve.select((pl.col("low") <= pl.col("mean_target")) & (pl.col("mean_target") <= pl.col("high")))
+        .to_series()
+        .all()
+    )
+    assert isotonic.draw_curve(np.ones(SIZE), JUDGED, np.arange(SIZE), draws=20)["n"].to_list() == [SIZE]
+
+
+def test_a_related_measure_has_no_fault() -> None:
+    """Its error is below the constant's, its correlation above the surface's; subsets are languages and lengths."""
+    result = compare(frame(A, JUDGED))
+    error = dict(result.measures.select("by", "error").iter_rows())
+    assert list(error) == ["a", "constant", "length", "punctuation", "words"]
+    assert error["a"] < 0.7 * min(value for name, value in error.items() if name != "a")
+    rho = dict(result.measures.select("by", "spearman").iter_rows())
+    assert rho["a"] > 0.7
+    assert rho["constant"] is None
+    subsets = result.subsets["subset"].to_list()
+    assert subsets[:3] == ["all", "lang en", "lang zh"]
+    assert [name.split()[0] for name in subsets[3:]] == ["length"] * 3
+    assert list(result.maps) == ["all", "lang en", "lang zh"]
+    assert result.faults == []
+
+
+@pytest.mark.parametrize(
+    ("judge", "fault"),
+    [
+        (RNG.integers(0, 5, SIZE), "judge looks random: neither the other measure nor length, punctuation or words"),
+        (np.full(SIZE, 2), "judge is constant: 2 for 100% of 200 texts"),
+        (np.where(np.arange(SIZE) < 15, 3, 2), "judge is constant: 2 for 92% of 200 texts"),
+    ],
+)
+def test_a_degenerate_judge_is_named(judge: np.ndarray, fault: str) -> None:
+    """A judge that guesses, or always says 2."""
+    faults = compare(frame(A, judge), "scorer", "judge").faults
+    assert any(line.startswith(fault) for line in faults)
+
+
+def test_a_judge_of_length_is_not_random() -> None:
+    """What the scorer does not predict, the length may."""
+    lengths = np.array([len(text) for text in TEXTS])
+    assert compare(frame(A, lengths), "scorer", "judge").faults == [
+        "scorer looks random: neither the other measure nor length, punctuation or words predict it"
+    ]
+
+
+def test_few_threads_have_no_interval() -> None:
+    """Of eight threads nothing is concluded; fewer than 20 texts are refused; texts may be absent."""
+    result = compare(frame(A, JUDGED, [""] * SIZE, per_thread=25))
+    assert result.measures["by"].to_list() == ["a", "constant"]
+    assert result.measures["low"].null_count() == 2
+    with pytest.raises(ValueError, match="at least 20 texts with both values, found 19"):
+        compare(frame(A, JUDGED)[:19])

@@ -1,0 +1,153 @@
+"""Calibration on comments of the tables and on files: which values are compared, what is stored."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from pipeline import sample, warehouse
+from pipeline.errors import BadInput, Missing
+from pipeline.tables import empty
+from pipeline.tasks.calibration import calibrate, sides
+from tests.support.rows.filled import digest, filled
+
+DAY = sample.DAY
+KEY = ["source", "thread_id", "comment_id"]
+
+
+@pytest.fixture
+def judged(scored: Path) -> pl.DataFrame:
+    """The sample with scores, and 200 comments judged by `gpt` from their score with some noise."""
+    return write_judgements("gpt:scale", 0.7)
+
+
+def write_judgements(judge: str, noise: float) -> pl.DataFrame:
+    """Judge a random sample on a scale from 0 to 4."""
+    comments = warehouse.scan("comments").select(*KEY, "text_hash").collect()
+    rows = warehouse.query("select source, day, thread_id, comment_id, implicitness from comments_scored")
+    rows = rows.join(comments, on=KEY).sort(KEY).sample(200, seed=1)
+    values = rows["implicitness"].to_numpy() * 2 + noise * np.random.default_rng(2).normal(size=200)
+    names = {"metric": "implicitness_judged", "model_id": judge, "signature": "implicitness_judged|test"}
+    scores = rows.with_columns(
+        value=pl.Series(np.clip(np.round(values), 0, 4)), **{k: pl.lit(v) for k, v in names.items()}
+    )
+    partition = {**warehouse.make_slice(day=DAY), "metric": "implicitness_judged", "model_id": judge}
+    warehouse.overwrite("scores", partition, scores.select(empty("scores").columns), "test")
+    return scores
+
+
+def test_a_scorer_is_calibrated_to_a_judge(judged: pl.DataFrame) -> None:
+    """All figures go into `studies`, once; the map of a language is loaded."""
+    result = calibrate.compare_sides("scorer", "judge")
+    assert result.comparison.measures["n"].to_list() == [200] * 5
+    for _ in range(2):
+        calibrate.write_study(result, "scorer", "judge", DAY)
+    studies = warehouse.scan("studies", pl.col("study") == "calibration").collect()
+    assert not studies.select("setting", "metric", "subset", "run").is_duplicated().any()
+    rho = studies.filter(pl.col("setting") == '{"a": "scorer", "b": "judge"}', metric="spearman", subset="all")
+    assert rho.select("value", "low", "high").row(0) == result.comparison.measures.select(
+        "spearman", "low", "high"
+    ).row(0)
+    assert studies["model_id"].unique().to_list() == [result.model_id]
+    for lang, subset in (("zh", "lang zh"), ("ja", "all")):
+        knots = calibrate.load_map(str(result.model_id), lang)
+        assert knots
+        assert knots.x == pytest.approx(result.comparison.maps[subset].x, abs=1e-6)
+        assert knots.y == pytest.approx(result.comparison.maps[subset].y, abs=1e-6)
+    assert calibrate.load_map("0" * 64, "en") is None
+
+
+def test_a_calibration_is_of_some_days_and_judges(judged: pl.DataFrame) -> None:
+    """Of several judges one is named, by the beginning of its name; a day without comments has no values."""
+    write_judgements("llama:pairwise", 0.1)
+    with pytest.raises(
+        BadInput, match="expected one judge, found gpt:scale, llama:pairwise; name it, such as judge:gpt"
+    ):
+        calibrate.compare_sides("scorer", "judge")
+    result = calibrate.compare_sides("scorer", "judge:llama", DAY, 2)
+    assert result.model_id
+    assert calibrate.compare_sides("judge:gpt", "judge:llama").model_id is None
+    with pytest.raises(
+        Missing, match="no comment has a value of 'scorer' and of 'judge:gpt' on 1 days until 2026-01-01"
+    ):
+        calibrate.compare_sides("scorer", "judge:gpt", "2026-01-01")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "error", "message"),
+    [
+        ("scorer", "scorer", BadInput, "expected two measures, found 'scorer' twice"),
+        ("scorer", "oracle", BadInput, "'oracle' is no measure; expected scorer, judge, people, grades"),
+        ("scorer", "grades", Missing, "there are no values of 'grades'; `undertone commenting ratings`"),
+        ("scorer", "people:emotion", BadInput, "labels of 'emotion' are no numbers but Joy"),
+    ],
+)
+def test_what_cannot_be_compared_is_named(scored: Path, a: str, b: str, error: type[Exception], message: str) -> None:
+    """One measure twice, an unknown one, one without values, labels that are words."""
+    write_labels({"r1": ["Joy"]}, "emotion")
+    with pytest.raises(error, match=message):
+        calibrate.compare_sides(a, b)
+
+
+def write_labels(by_rater: dict[str, list[Any]], field: str = "subtext") -> pl.DataFrame:
+    """Label the first comments of the sample, one task each; null is no label."""
+    comments = warehouse.scan("comments").select(*KEY).collect().sort(KEY)[: max(map(len, by_rater.values()))]
+    tasks = [row | {"task_id": digest(n, 32), "row_id": digest(n, 16)} for n, row in enumerate(comments.to_dicts())]
+    labels = [
+        {"task_id": tasks[n]["task_id"], "rater_id": rater, "field": field, "value": str(value)}
+        for rater, values in by_rater.items()
+        for n, value in enumerate(values)
+        if value is not None
+    ]
+    project = warehouse.make_slice(project="csd")
+    warehouse.overwrite("label_tasks", project, filled("label_tasks", *tasks), "test")
+    warehouse.overwrite("labels", project, filled("labels", *labels), "test")
+    return comments
+
+
+def test_people_are_averaged_and_tested(scored: Path) -> None:
+    """The mean of the raters is compared; a measure that answers at random may not replace one of them."""
+    rng = np.random.default_rng(1)
+    truth = rng.integers(-1, 2, 60)
+    by_rater = {
+        name: [int(rng.integers(-1, 2)) if rng.random() < 0.1 else int(value) for value in truth]
+        for name in ("r1", "r2")
+    }
+    by_rater["r3"] = [int(truth[0]), *[None] * 59]  # shares one text: not tested
+    comments = write_labels(by_rater)
+    ratings = sides.load_side("people")
+    assert ratings.height == 121
+    means = sides.average(ratings, "b").join(comments.with_row_index(), on=KEY).sort("index")["b"]
+    assert means[1:].to_list() == np.mean([by_rater["r1"][1:], by_rater["r2"][1:]], axis=0).tolist()
+    result = calibrate.compare_sides("scorer", "people")
+    assert result.replacement
+    assert not result.replacement.passes
+    assert len(result.replacement.n) == 2
+
+
+def test_columns_of_a_file_are_compared(tmp_path: Path) -> None:
+    """Blank cells are left out; a rater's own column is tested; threads, sources and languages are used."""
+    rng = np.random.default_rng(4)
+    truth = rng.integers(0, 5, 60).astype(float)
+    columns: dict[str, Any] = {"mine": truth + 0.3 * rng.random(60), "ana": truth, "ben": truth, "thread_id": range(60)}
+    frame = pl.DataFrame(columns).with_columns(
+        mean="ana", source=pl.lit("x"), lang=pl.lit("en"), text=pl.lit("so it is")
+    )
+    path = tmp_path / "scored.csv"
+    frame.with_columns(mine=pl.when(pl.int_range(pl.len()) > 4).then("mine")).write_csv(path)
+    result = calibrate.compare_columns(path, "mine", "mean", ["ana", "ben"])
+    assert result.comparison.measures["n"][0] == 55
+    assert result.replacement
+    assert result.replacement.passes
+    assert calibrate.compare_columns(path, "mine", "mean").replacement is None
+    for names, message in (
+        (("mine", "absent"), "absent"),
+        (("text", "ana"), "scored.csv, line 2, field 'text': expected a number, found 'so it is'"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            calibrate.compare_columns(path, *names)
+    frame[:19].write_csv(path)
+    with pytest.raises(BadInput, match="at least 20 texts with both values, found 19"):
+        calibrate.compare_columns(path, "mine", "mean")
