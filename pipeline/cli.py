@@ -31,6 +31,9 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
             "implicitness": "measures:score_implicitness", "subtext": "subtext:score", "quality": "quality:score",
             "abstractness": "recam.abstractness:score", "context-shift": "ndd.distance:score_context_shift",
         }),
+        "reference": Family("Corpora among whose scores a score has its percentile.", {
+            "build": "reading:build_reference",
+        }),
         "recover": Command("Write what comments mean, in plain words and in their context.", "recovery:recover"),
         "pairs": Family("Pairs of implicit and explicit sentences: build, check, measure their distance.", {
             "import": "pairs:import_", "replay": "pairs:replay", "ask": "pairs:ask", "build": "pairs:build",
@@ -97,6 +100,8 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
         "down": Command("Stop the Airflow that `up` or `demo` started.", "operate.running:down"),
         "doctor": Command("Check what is installed, and print what to do about each missing part.",
                           "operate.running:doctor"),
+        "selftest": Command("Compare scores of the shipped models with those that they should give.",
+                            "reading:selftest"),
         "health": Command("Print the state of each step of the last days: ok, late, unusual or missing.",
                           "operate.running:health"),
         "heal": Command("Find days that lack tokens or scores, and make them.", "operate.running:heal"),
