@@ -84,14 +84,18 @@ def test_explained_words(run: Run, texts: Path, tmp_path: Path, cues: None) -> N
     assert run("score", "implicitness", texts, "--explain", "--out", tmp_path / "a.txt").code == 2
 
 
-def test_reference_of_a_corpus(run: Run, texts: Path, corpus: Path, home: Path) -> None:
-    """A built reference gives percentiles of its languages alone, with the bands of the sample."""
+def test_reference_of_a_corpus(
+    run: Run, texts: Path, corpus: Path, home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A built reference gives percentiles of its languages alone, and names the others; its bands are the sample's."""
     built = json.loads(run("reference", "build", corpus, "--name", "forum", "--json").out)
     assert [(row["lang"], row["text_count"], row["group_count"]) for row in built["rows"]] == [("en", 100, 139)]
     assert Path(built["path"]) == home / "references" / "forum" / f"{built['model_id']}.json"
     result = run("score", "implicitness", texts, "--reference", "forum", "--json")
     rows = [json.loads(line) for line in result.out.splitlines()]
     assert [row["percentile"] is None for row in rows[:4]] == [False, True, True, False]
+    assert "reference 'forum' lacks languages of fewer than 100 texts: zh 1" in caplog.text
+    assert "reference 'forum' has no texts in zh, so no percentiles there" in caplog.text
     assert run("score", "implicitness", texts, "--reference", "none").code == 4
     with pytest.raises(Missing, match=r"has no reference 'none'; found forum; build it: undertone reference build"):
         references.load_reference(None, "none")

@@ -78,6 +78,7 @@ def test_groups_it_never_saw(lang: str, count: int, expected: dict[str, float]) 
     reference = load_reference(None)
     assert reference
     assert reference.model_id == registry.read(SHIPPED).model_id
+    assert round(reference.scales[lang].agreement or 0, 2) == {"en": 0.62, "zh": 0.57}[lang]
     assert (reference.scales[lang].group_count, reference.scales[lang].kendall_tau) == (count, taus["implicitness"])
     assert taus["implicitness"] > max(tau for name, tau in taus.items() if name not in ("implicitness", "words"))
 

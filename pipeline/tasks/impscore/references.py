@@ -81,9 +81,12 @@ def build_reference(
         for lang, part in sorted(values.items())
         if len(part) >= scales.MIN_TEXTS and lang != "und"
     }
+    counts = ", ".join(f"{lang} {len(part)}" for lang, part in sorted(values.items()) if lang not in references)
     if not references:
-        counts = ", ".join(f"{lang} {len(part)}" for lang, part in sorted(values.items())) or "none"
-        raise BadInput(f"a reference needs {scales.MIN_TEXTS} texts of one language, found {counts}")
+        raise BadInput(f"a reference needs {scales.MIN_TEXTS} texts of one language, found {counts or 'none'}")
+    if counts:
+        text = f"impscore: reference {name!r} lacks languages of fewer than {scales.MIN_TEXTS} texts: {counts}"
+        logs.log_answer(text, text)
     return Reference(name, in_force.choose_model(ref).model_id, source, references)
 
 
@@ -144,8 +147,8 @@ def add_readings(
     scores = scoring.add_scores(rows.drop(*READINGS, strict=False), column, ref, on_progress)
     langs = pl.DataFrame({"text": scores[column]}).select(detect_language()).to_series()
     warn_weak(ref, reference, langs.unique().to_list())
-    empty = (None, None)
-    pairs = [reference.read(*pair) if reference else empty for pair in zip(scores["implicitness"], langs, strict=True)]
+    reference = reference or Reference("", "", "", {})
+    pairs = [reference.read(*pair) for pair in zip(scores["implicitness"], langs, strict=True)]
     readings = pl.DataFrame(pairs, READINGS, orient="row")
     return scores.drop("signature").hstack(readings).hstack([scores["signature"]])
 
@@ -171,28 +174,24 @@ def add_words(
             texts, values = part["text"].to_list(), part["value"].to_list()
             words.update(zip(part["row"], explain.explain(texts, values, cut, score_shorter), strict=True))
             on_progress(part.height)
-    fields = pl.Struct({"position": pl.Int64, "word": pl.String, "change": pl.Float64})
+    fields = {"position": pl.Int64, "word": pl.String, "change": pl.Float64}
     lists = [
-        [dict(zip(("position", "word", "change"), part, strict=True)) for part in words.get(row) or ()] or None
-        for row in range(scores.height)
+        [dict(zip(fields, part, strict=True)) for part in words.get(row) or ()] or None for row in range(scores.height)
     ]
-    return scores.with_columns(words=pl.Series(lists, dtype=pl.List(fields)))
+    return scores.with_columns(words=pl.Series(lists, dtype=pl.List(pl.Struct(fields))))
 
 
 def warn_weak(ref: str | None, reference: Reference | None, langs: Sequence[str] | None = None) -> None:
-    """Log once in which of the languages, by default all, the model is weak, or that it has no reference."""
-    option = f" --model {ref}" if ref else ""
-    text = f"impscore: the model has no reference, so no percentiles; build it: undertone reference build{option}"
-    if reference is not None:
-        taus = {
-            lang: scale.kendall_tau for lang, scale in reference.scales.items() if lang in (langs or reference.scales)
-        }
-        weak = [f"{lang} {tau:.2f}" for lang, tau in taus.items() if tau is not None and tau < scales.WEAK]
-        measure = f"Kendall's tau on graded groups {', '.join(weak)}, expected {scales.WEAK}"
-        text = (
-            f"impscore: the model is weak here ({measure}); read percentile and band, not the value alone"
-            if weak
-            else ""
-        )
-    if text:
+    """Log once in which of the languages, by default all, the model is weak, and where percentiles are missing."""
+    if reference is None:
+        text = "impscore: the model has no reference, so no percentiles; build it: undertone reference build"
+        return logs.log_answer(text, f"{text} --model {ref}" if ref else text)
+    if absent := ", ".join(sorted({*(langs or ())} - {*reference.scales, "und"})):
+        text = f"impscore: reference {reference.name!r} has no texts in {absent}, so no percentiles there"
         logs.log_answer(text, text)
+    scale_of = {lang: reference.scales[lang] for lang in langs or reference.scales if lang in reference.scales}
+    taus = {lang: tau for lang, scale in sorted(scale_of.items()) if (tau := scale.kendall_tau) is not None}
+    if weak := ", ".join(f"{lang} {tau:.2f}" for lang, tau in taus.items() if tau < scales.WEAK):
+        text = f"impscore: the model is weak here (Kendall's tau on graded groups {weak}, expected {scales.WEAK})"
+        logs.log_answer(text, f"{text}; read percentile and band, not the value alone")
+    return None
