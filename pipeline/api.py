@@ -30,6 +30,59 @@ def implicitness(texts: Sequence[str], model: str | None = None) -> "list[float 
     return scored["implicitness"].to_list()
 
 
+def interpret(texts: Sequence[str], model: str | None = None, reference: str | None = None) -> "list[dict[str, Any]]":
+    """Score texts as `implicitness` does, with the percentile and the band of each score.
+
+    The percentile is among the scores of a reference corpus of the same language: the shipped sample, or the name of
+    one of `build_reference`. The band is outright, indirect, hinted or veiled. Both are None without a reference.
+
+    >>> import pipeline
+    >>> pipeline.interpret(["Please be quiet, we have to get up at five."])
+    [{'implicitness': 0.446716, 'percentile': 11.3, 'band': 'outright'}]
+    """
+    import polars as pl
+
+    from pipeline.tasks.impscore import references
+
+    rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
+    scores = references.add_readings(rows, "text", model, references.load_reference(model, reference))
+    return scores.drop("text", "signature").to_dicts()
+
+
+def explain(texts: Sequence[str], model: str | None = None) -> "list[list[tuple[str, float]]]":
+    """Measure which words carry the implicitness of texts: each with the score minus that of the text without it.
+
+    Chinese is split by jieba. A text of one word has none; neighbours in a text of more than 64 words count as one.
+
+    >>> import pipeline
+    >>> pipeline.explain(["Be quiet."])
+    [[('Be', -0.815345), ('quiet', -0.176519), ('.', -0.142278)]]
+    """
+    import polars as pl
+
+    from pipeline.tasks.impscore import references, scoring
+
+    scores = scoring.add_scores(pl.DataFrame({"text": texts}, schema={"text": pl.String}), "text", model)
+    words = references.add_words(scores, "text", model)["words"].to_list()
+    return [[(part["word"], part["change"]) for part in parts or ()] for parts in words]
+
+
+def build_reference(texts: Sequence[str], name: str, model: str | None = None) -> dict[str, int]:
+    """Build a reference of texts, for `interpret` and `score implicitness --reference`; return texts by language.
+
+    A language needs at least 100 texts. It belongs to one model, and is kept in the home.
+
+    >>> import pipeline
+    >>> pipeline.build_reference(["It is late.", "Some of us have an alarm set for five."] * 50, "evening")
+    {'en': 100}
+    """
+    from pipeline.tasks.impscore import references
+
+    reference = references.build_reference(texts, name, model, source=f"{len(texts):,} texts")
+    references.write_reference(reference)
+    return {lang: scale.text_count for lang, scale in reference.scales.items()}
+
+
 def distance(first: Sequence[str], second: Sequence[str], model: str | None = None) -> "list[float | None]":
     """Measure the pragmatic distance of texts row by row: 0 where they mean the same; None where one has no text.
 

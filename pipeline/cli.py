@@ -32,6 +32,9 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
             "abstractness": "recam.abstractness:score", "context-shift": "ndd.distance:score_context_shift",
         }),
         "judge": Command("Judge how implicit texts are: by a language model, or by people.", "judge:judge"),
+        "reference": Family("Corpora among whose scores a score has its percentile.", {
+            "build": "reading:build_reference",
+        }),
         "recover": Command("Write what comments mean, in plain words and in their context.", "recovery:recover"),
         "calibrate": Command("Compare two measures: a scorer, a judge, people, columns of a file.",
                              "calibrate:calibrate"),
@@ -100,6 +103,8 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
         "down": Command("Stop the Airflow that `up` or `demo` started.", "operate.running:down"),
         "doctor": Command("Check what is installed, and print what to do about each missing part.",
                           "operate.running:doctor"),
+        "selftest": Command("Compare scores of the shipped models with those that they should give.",
+                            "reading:selftest"),
         "health": Command("Print the state of each step of the last days: ok, late, unusual or missing.",
                           "operate.running:health"),
         "heal": Command("Find days that lack tokens or scores, and make them.", "operate.running:heal"),

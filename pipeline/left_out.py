@@ -39,7 +39,7 @@ ADVICE = {
     "not_asked": "these fields were not asked for in that round; fill in the sheet of `undertone label adjudicate`",
     "not_rated": "the file of ratings does not hold these words",
     "nothing_to_adjudicate": "the three raters agree or, in round 2, all differ: there is nothing to decide",
-    "outside_window": "written before the first day or after the last; if no time is given, on the day of the collection",
+    "outside_window": "written before the first day or after the last; or collected then, if no time is given",
     "same_options": "two of the options are the same",
     "same_comment": "the same comment is kept once; check that the ids are whole",
     "same_text": "both texts of the pair are the same",

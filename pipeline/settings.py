@@ -182,6 +182,11 @@ def scratch(name: str) -> Path:
     return home() / "scratch" / name
 
 
+def references() -> Path:
+    """Return the folder of reference corpora, `<name>/<model>.json`."""
+    return home() / "references"
+
+
 def encoder_prompt() -> str | None:
     """Return what stands before each text: a text, or the name of a prompt of the encoder; None for its default."""
     return _get("ENCODER_PROMPT") or None

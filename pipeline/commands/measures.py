@@ -9,6 +9,7 @@ import polars as pl
 import typer
 
 from pipeline import left_out, sample
+from pipeline.commands.reading import print_words
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Day, Encoding, Json, Model, check_source, tell, today
 from pipeline.errors import BadInput, Missing
@@ -27,47 +28,71 @@ def score_implicitness(
         Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl, parquet, or txt (the scores alone).")
     ] = None,
     model: Model = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Percentiles among this corpus of `reference build`; by default the sample.")
+    ] = None,
+    is_explained: Annotated[
+        bool, typer.Option("--explain", help="Print the words of each text with the change when it lacks the word.")
+    ] = False,
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
 ) -> None:
     """Score texts for implicitness, 0 (explicit) to 2: of a file, or a day's comments into the table `scores`.
 
-    Adds the columns `implicitness` and `signature` to a file, empty where there is no text. Without --out, prints csv.
+    Adds the columns `implicitness`, `percentile`, `band` and `signature` to a file, empty where there is no text.
+    Without --out, prints csv. The percentile is among a reference corpus of the same language, the band is outright,
+    indirect, hinted or veiled. --explain has a row a word: above 0, its `change` makes the text more implicit.
 
     Examples: `undertone score implicitness reviews.csv --text-column body --out scored.parquet`;
     `undertone score implicitness lines.txt | sort -t, -k2 -n | tail`;
-    `undertone score implicitness --day 2026-11-19`
+    `undertone score implicitness lines.txt --explain`; `undertone score implicitness --day 2026-11-19`
     """
     check_source(file, day)
     if file is None:
-        if model or out or text_column:
-            raise BadInput("--model, --out and --text-column are for a file; a day is scored by the model in force")
+        if model or out or text_column or reference or is_explained:
+            options = "--model, --out, --text-column, --reference and --explain"
+            raise BadInput(f"{options} are for a file; a day is scored by the model in force")
         _score_day(day or today())
         return
-    from pipeline.tasks.impscore import in_force, scoring
+    if is_explained and out and out.suffix.lower() == ".txt":
+        raise BadInput(f"{out}: .txt holds the scores alone; write words as csv, tsv, jsonl or parquet")
+    from pipeline.tasks.impscore import in_force, references
 
     model = model or in_force.load_model().model_id  # one for the whole file
-    blank_count = 0
+    corpus = references.load_reference(model, reference)
+    blank_count, column = 0, ""
 
     def score_chunks() -> Iterator[pl.DataFrame]:
-        nonlocal blank_count
+        nonlocal blank_count, column
         for frame, column in files.texts(file, text_column, encoding):
             with track(f"scoring {file.name}", frame.height) as on_progress:
-                scores = scoring.add_scores(frame, column, model, on_progress)
+                scores = references.add_readings(frame, column, model, corpus, on_progress)
             blank_count += scores["implicitness"].null_count()
+            if is_explained:
+                with track("explaining", frame.height) as on_progress:
+                    scores = references.add_words(scores, column, model, on_progress)
             yield scores
 
-    files.put(score_chunks(), out, as_json=as_json)
+    if is_explained and not out and not as_json:
+        for scores in score_chunks():
+            print_words(scores, column)
+    else:
+        chunks = score_chunks()
+        if is_explained:
+            chunks = (scores.explode("words").unnest("words") for scores in chunks)
+        files.put(chunks, out, as_json=as_json)
     left_out.record_rows("score", {"no_text": blank_count})
 
 
 def _score_day(day: str) -> None:
     from pipeline.tasks.daily import score
+    from pipeline.tasks.impscore import references
 
     with track("scoring") as on_progress:
         count = retry(partial(score.run, day, on_progress))
     if not count:
         raise Missing(f"there are no comments on {day}; `undertone tables` lists the days with comments")
+    references.warn_weak(None, references.load_reference(None))
     console.say(f"{count:,} scores for {day}")
 
 

@@ -134,13 +134,13 @@ def test_sample_to_report_without_airflow(home: Path, tiny_encoder: Path, tmp_pa
     lines = tmp_path / "lines.txt"
     lines.write_text("Close the door, please.\n=1+1 looks like a formula\n", encoding="utf-8")
     printed = undertone("score", "implicitness", str(lines)).splitlines()
-    assert printed[0] == "text,implicitness,signature"
+    assert printed[0] == "text,implicitness,percentile,band,signature"
     assert printed[2].startswith("'=1+1")
     for suffix, reader in ((".parquet", pl.read_parquet), (".jsonl", pl.read_ndjson), (".csv", pl.read_csv)):
         undertone("score", "implicitness", str(lines), "--out", str(out := tmp_path / f"scored{suffix}"))
         scored = reader(out)
         assert scored["implicitness"].is_between(0, 2).all()
-        assert scored.columns == ["text", "implicitness", "signature"]
+        assert scored.columns == ["text", "implicitness", "percentile", "band", "signature"]
     assert not list(tmp_path.glob(".*draft"))
 
 

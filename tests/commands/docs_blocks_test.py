@@ -39,6 +39,7 @@ NOT_RUN = {  # the beginning of a command -> why, and the test that runs it
         ("train subtext", "score subtext", "evaluate subtext"), (TRAINING, "tests/commands/subtext_test.py")
     ),
     **dict.fromkeys(("recover", "evaluate recovery", "train recovery"), (TRAINING, "tests/commands/recovery_test.py")),
+    "reference build": ("a corpus of a hundred texts", "tests/commands/reading_test.py"),
     "study": (TRAINING, "tests/commands/studies_test.py"),
     **dict.fromkeys(("label import", "label adjudicate", "label release", "label withdraw"), (PEOPLE, LABELS)),
     "label page": (PEOPLE, LABELS),
@@ -47,6 +48,7 @@ NOT_RUN = {  # the beginning of a command -> why, and the test that runs it
     **dict.fromkeys(
         ("models show", "models promote", "models rollback"), (TRAINING, "tests/tasks/record/models_test.py")
     ),
+    "judge": ("a language model, or people", "tests/commands/judge_test.py"),
     "label collect": ("a running Label Studio", "tests/label/label_studio_live_test.py"),
     "cloze ratings": (PEOPLE, CLOZE),
     **dict.fromkeys(("groups rate", "groups ratings"), (PEOPLE, "tests/commands/measures_test.py")),

@@ -12,6 +12,7 @@ from pipeline.models.encoder import Encoder, load
 from pipeline.score.implicitness import Head, implicitness, load_heads, measure_distances
 from pipeline.tasks.impscore.in_force import KIND, SHIPPED
 from pipeline.tasks.impscore.rank import choose, rank
+from pipeline.tasks.impscore.references import load_reference
 from pipeline.tasks.impscore.train import PROFILE, read_shipped_groups
 from pipeline.training import registry
 
@@ -74,6 +75,11 @@ def test_groups_it_never_saw(lang: str, count: int, expected: dict[str, float]) 
     assert rows["group_count"].unique().to_list() == [count]
     taus = dict(rows.select("by", "kendall_tau").iter_rows())
     assert {name: round(taus[name], 2) for name in expected} == expected
+    reference = load_reference(None)
+    assert reference
+    assert reference.model_id == registry.read(SHIPPED).model_id
+    assert round(reference.scales[lang].agreement or 0, 2) == {"en": 0.62, "zh": 0.57}[lang]
+    assert (reference.scales[lang].group_count, reference.scales[lang].kendall_tau) == (count, taus["implicitness"])
     assert taus["implicitness"] > max(tau for name, tau in taus.items() if name not in ("implicitness", "words"))
 
 

@@ -37,7 +37,7 @@ _PACKAGES = {
     "rjieba": "optional, a faster jieba: pip install 'undertone[fast]'",
     "celery": "optional, for several workers: pip install 'undertone[distributed]'",
 }
-_NEEDED = {"Python", "sentence encoder", "tables", *_PACKAGES} - {"rjieba", "celery"}
+_NEEDED = {"Python", "sentence encoder", "tables", "selftest", *_PACKAGES} - {"rjieba", "celery"}
 
 
 def examine() -> list[Finding]:
@@ -53,6 +53,7 @@ def examine() -> list[Finding]:
         "tables": _examine_tables,
         "private files": _examine_private,
         "ImpScore model": _examine_model,
+        "selftest": _examine_scores,
         "erased training texts": _examine_erased,
         "language model": _examine_language_model,
         "Airflow": _examine_airflow,
@@ -165,6 +166,13 @@ def _examine_model() -> Result:
         remedy = f"copy its folder to {settings.models()}, or train one: undertone train impscore --promote"
         return False, str(error), remedy
     return True, f"{model_id[:12]}{'' if (settings.models() / model_id).is_dir() else ', shipped'}", ""
+
+
+def _examine_scores() -> Result:
+    from pipeline.tasks.impscore import selftest
+
+    rows = selftest.compare_scores()
+    return bool(rows["is_within"].all()), selftest.summarise(rows), "undertone selftest names the scores and versions"
 
 
 def _examine_erased() -> Result:

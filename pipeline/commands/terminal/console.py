@@ -151,6 +151,17 @@ def table(
     (err if is_message else out).print(grid)
 
 
+def print_changes(head: str, words: Sequence[tuple[str, float]]) -> None:
+    """Print words with their signed changes; in a terminal those above 0 are red, those below blue."""
+    from rich.text import Text
+
+    line = Text(_printable(head))
+    for word, change in words:
+        style = "red" if change >= 0.005 else "blue" if change <= -0.005 else "dim"
+        line.append("  ").append(f"{_printable(word)} {change:+.2f}", style)
+    out.print(line, soft_wrap=not out.is_terminal)
+
+
 def _format_cell(value: Any) -> str:
     if value is None:
         return ""

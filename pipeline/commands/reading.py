@@ -1,0 +1,74 @@
+"""Commands by which a score can be read: references, the words that carry it, and a test of the installation."""
+
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from pipeline.commands.terminal import console, files
+from pipeline.commands.terminal.options import Encoding, Json, Model, tell
+from pipeline.progress import track
+
+
+def build_reference(
+    file: Annotated[
+        Path | None, typer.Argument(help="Texts, as for `score implicitness`; our own sample by default.")
+    ] = None,
+    name: Annotated[str, typer.Option(help="What `score implicitness --reference` calls it.")] = "sample",
+    text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the texts.")] = None,
+    model: Model = None,
+    encoding: Encoding = "utf-8-sig",
+    as_json: Json = False,
+) -> None:
+    """Build a reference: the scores of a corpus of yours, among which `score implicitness` gives percentiles.
+
+    Without a file it is the shipped sample, for a model that has none yet. A language needs at least 100 texts.
+
+    Examples: `undertone reference build comments.csv -c body --name forum`; `undertone reference build --model model/`
+    """
+    from pipeline.tasks.impscore import references
+
+    texts = None
+    if file is not None:
+        texts = [text for frame, column in files.texts(file, text_column, encoding) for text in frame[column]]
+    source = {"source": f"{len(texts or ()):,} texts of {file.name}"} if file else {}
+    with track(f"scoring {file.name if file else 'the sample'}") as on_progress:
+        reference = references.build_reference(texts, name, model, on_progress, **source)
+    path = references.write_reference(reference)
+    rows = [{"lang": lang, **scale._asdict()} for lang, scale in reference.scales.items()]
+    medians = [scale.quantiles[50] for scale in reference.scales.values()]
+    frame = pl.DataFrame(rows).drop("quantiles", "thresholds").insert_column(2, pl.Series("median", medians))
+    tell(frame, {"name": reference.name, "model_id": reference.model_id, "path": path}, as_json)
+    console.say(f"wrote {path}")
+
+
+def selftest(as_json: Json = False) -> None:
+    """Compare scores of the shipped models with those that they should give. Exit code 1 if one is outside.
+
+    Examples: `undertone selftest`; `undertone selftest --json`
+    """
+    from pipeline.tasks.impscore import selftest as work
+
+    rows = work.compare_scores()
+    outside = rows.filter(~pl.col("is_within"))
+    versions = dict(work.list_versions())
+    if as_json:
+        tell(rows, {"is_right": outside.is_empty(), "versions": versions}, as_json)
+    else:
+        console.out.print(work.summarise(rows), markup=False, soft_wrap=True)
+        console.out.print(", ".join(map(" ".join, versions.items())), markup=False, soft_wrap=True)
+        if outside.height:
+            console.table(outside.drop("is_within"))
+            console.say("scores are not as expected: install the versions of constraints.txt")
+    raise typer.Exit(1 if outside.height else 0)
+
+
+def print_words(frame: pl.DataFrame, column: str) -> None:
+    """Print the score, percentile and band of each text, and its words with their changes."""
+    for row in frame.iter_rows(named=True):
+        words = [(part["word"], part["change"]) for part in row["words"] or ()]
+        percentile = "" if row["percentile"] is None else f"percentile {row['percentile']:.0f}"
+        value = "no text" if row["implicitness"] is None else f"{row['implicitness']:.3f}"
+        facts = [value, percentile, row["band"], None if words else row[column]]
+        console.print_changes("  ".join(fact for fact in facts if fact), words)

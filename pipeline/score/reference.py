@@ -1,0 +1,107 @@
+"""Read a score: its percentile among the scores of a reference corpus, and a band in words.
+
+A reference belongs to one model. It has a scale for each language: the quantiles of the scores of its texts, and three
+thresholds between the bands, fitted on graded groups. Of their five levels 1 is outright, 2 indirect, 3 and 4 are
+hinted, whose order readers do not agree on, and 5 is veiled.
+"""
+
+import json
+from bisect import bisect_right
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import BadInput, refuse_damage
+
+BANDS = ("outright", "indirect", "hinted", "veiled")
+LEVELS = np.array([0, 1, 2, 2, 3])  # the band of each level
+MIN_TEXTS = 100  # of a language, for 101 quantiles
+WEAK = 0.6  # a model with a lower Kendall tau on graded groups is weak
+
+Floats = npt.NDArray[np.float64]
+
+
+class Scale(NamedTuple):
+    """The scores of a reference corpus in one language, and what graded groups of the language say of the model."""
+
+    text_count: int
+    quantiles: list[float]  # at 0, 1 … 100 percent
+    thresholds: list[float] | None = None  # where indirect, hinted and veiled begin; None without graded groups
+    agreement: float | None = None  # quadratic-weighted kappa of band and level, on groups of the test split
+    kendall_tau: float | None = None  # of score and level, on the same groups
+    group_count: int = 0
+
+
+class Reference(NamedTuple):
+    """A named reference corpus, as one model scores it."""
+
+    name: str
+    model_id: str
+    source: str  # how it was made
+    scales: dict[str, Scale]
+
+    def read(self, value: float | None, lang: str | None) -> tuple[float | None, str | None]:
+        """Return percentile and band of a score, None without a scale; fewer than two letters count as English."""
+        scale = self.scales.get("en" if lang in ("und", None) else str(lang))
+        if value is None or scale is None:
+            return None, None
+        percentile = round(float(np.interp(value, scale.quantiles, range(101))), 1)
+        return percentile, BANDS[bisect_right(scale.thresholds, value)] if scale.thresholds else None
+
+
+def measure_quantiles(values: Floats) -> list[float]:
+    """Compute the quantiles at 0, 1 … 100 percent, rounded to 6 decimals."""
+    return [round(float(value), 6) for value in np.quantile(values, np.linspace(0, 1, 101))]
+
+
+def fit_thresholds(values: Floats, levels: npt.NDArray[np.int64]) -> list[float]:
+    """Fit the thresholds of the bands: those of the highest agreement of band and level.
+
+    The agreement is Cohen's kappa with quadratic weights. All triples of 39 quantiles of the scores are tried.
+    """
+    cuts = np.quantile(values, np.arange(1, 40) / 40)
+    triples = np.array(list(combinations(range(len(cuts)), 3)))
+    counts = _count_bands(values, levels, cuts[triples])
+    best = int(_measure_kappa(counts).argmax())
+    return [round(float(cut), 6) for cut in cuts[triples[best]]]
+
+
+def measure_agreement(values: Floats, levels: npt.NDArray[np.int64], thresholds: list[float]) -> float:
+    """Measure the quadratic-weighted kappa of band and level."""
+    return round(float(_measure_kappa(_count_bands(values, levels, np.array([thresholds])))[0]), 6)
+
+
+def _count_bands(values: Floats, levels: npt.NDArray[np.int64], cuts: Floats) -> Floats:
+    """Count the texts of each level's band (columns) that each row of cuts gives each band: [rows, given, level]."""
+    expected = LEVELS[levels - 1]
+    below = np.stack([np.searchsorted(np.sort(values[expected == band]), cuts) for band in range(len(BANDS))], axis=-1)
+    totals = np.bincount(expected, minlength=len(BANDS))
+    edges = np.concatenate([np.zeros_like(below[:, :1]), below, np.broadcast_to(totals, below[:, :1].shape)], axis=1)
+    return np.diff(edges, axis=1).astype(np.float64)
+
+
+def _measure_kappa(counts: Floats) -> Floats:
+    """Compute Cohen's kappa with quadratic weights of tables [n, bands, bands]; 0 where chance alone is expected."""
+    weights = np.square(np.subtract.outer(np.arange(len(BANDS)), np.arange(len(BANDS))))
+    chance = counts.sum(axis=2)[:, :, None] * counts.sum(axis=1)[:, None, :] / counts.sum(axis=(1, 2))[:, None, None]
+    expected = (weights * chance).sum(axis=(1, 2))
+    observed = (weights * counts).sum(axis=(1, 2))
+    return np.asarray(1 - np.divide(observed, expected, out=np.ones_like(observed), where=expected > 0), np.float64)
+
+
+def format_reference(reference: Reference) -> str:
+    """Format a reference as JSON."""
+    scales = {lang: scale._asdict() for lang, scale in reference.scales.items()}
+    return json.dumps({**reference._asdict(), "scales": scales}, ensure_ascii=False) + "\n"
+
+
+def parse_reference(text: str, location: str) -> Reference:
+    """Parse the JSON of a reference; BadInput with its location if it is none."""
+    with refuse_damage(location, "build the reference again"):
+        fields = json.loads(text)
+        scales = {lang: Scale(**scale) for lang, scale in fields["scales"].items()}
+        if any(len(scale.quantiles) != 101 for scale in scales.values()):
+            raise BadInput(f"{location}: expected 101 quantiles of each language; build the reference again")
+        return Reference(**{**fields, "scales": scales})

@@ -1,0 +1,197 @@
+"""Build reference corpora, and read scores by them: percentile, band, and the words that carry a score.
+
+The reference `sample` of the shipped model lies in its folder; all others are files in the home, `<name>/<model>.json`.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import polars as pl
+
+from pipeline import logs, sample, settings
+from pipeline.errors import BadInput, Missing
+from pipeline.io.atomic import write_text
+from pipeline.io.lines import read_json_lines
+from pipeline.score import reference as scales
+from pipeline.score.reference import Reference, Scale
+from pipeline.tasks.impscore import in_force, scoring
+from pipeline.text.language import detect_language
+
+OnProgress = Callable[[int], None]
+
+SAMPLE = "sample"
+FILE = "reference.json"  # of the shipped model
+READINGS = {"percentile": pl.Float64, "band": pl.String}
+EXPLAINED = 100  # texts explained at once, each by up to 64 shorter ones
+
+
+def load_reference(ref: str | None, name: str | None = None) -> Reference | None:
+    """Load a reference of the model that answers; without a name that of the sample, or None if there is none.
+
+    Raises:
+        Missing: the model has no reference of this name.
+    """
+    if not re.fullmatch(r"[\w-]{1,60}", name or SAMPLE):
+        raise BadInput(f"reference {name!r}: expected a name of at most 60 letters, digits, - and _")
+    choice = in_force.choose_model(ref)
+    file = settings.references() / (name or SAMPLE) / f"{choice.model_id}.json"
+    if name in (None, SAMPLE) and choice.is_shipped and not file.is_file():
+        file = choice.folder / FILE
+    if file.is_file():
+        return scales.parse_reference(file.read_text(encoding="utf-8"), str(file))
+    if name is None:
+        return None
+    names = sorted(path.parent.name for path in settings.references().glob(f"*/{choice.model_id}.json"))
+    raise Missing(
+        f"model {choice.model_id[:12]} has no reference {name!r}; found {', '.join(names) or 'none'}; "
+        f"build it: undertone reference build FILE --name {name}"
+    )
+
+
+def build_reference(
+    texts: Sequence[str | None] | None = None,
+    name: str = SAMPLE,
+    ref: str | None = None,
+    on_progress: OnProgress = lambda _: None,
+    *,
+    source: str = "texts of the shipped sample, without graded groups of the training split",
+) -> Reference:
+    """Build the reference of some texts, by default of our sample, as the model that answers scores them.
+
+    A language needs at least 100 texts. The bands are those of the model's reference `sample`, if it has one.
+
+    Raises:
+        BadInput: no language has enough texts, or `sample` names other texts than the sample.
+    """
+    if (texts is None) != (name == SAMPLE):
+        raise BadInput(f"the name {SAMPLE!r} is for the shipped sample; give texts and another name, or neither")
+    earlier = load_reference(ref) if texts is not None else None
+    groups = _score_groups(ref, on_progress) if earlier is None else pl.DataFrame()
+    measured = earlier.scales if earlier else _measure_groups(groups)
+    rows = pl.DataFrame({"text": _read_sample() if texts is None else texts}, schema={"text": pl.String})
+    scored = scoring.add_scores(rows, "text", ref, on_progress).select(detect_language().alias("lang"), "implicitness")
+    if texts is None:
+        scored = pl.concat([scored, groups.select("lang", "implicitness")])
+    values = {str(lang): part["implicitness"] for (lang,), part in scored.drop_nulls().group_by("lang")}
+    references = {
+        lang: measured.get(lang, Scale(0, []))._replace(
+            text_count=len(part), quantiles=scales.measure_quantiles(part.to_numpy())
+        )
+        for lang, part in sorted(values.items())
+        if len(part) >= scales.MIN_TEXTS and lang != "und"
+    }
+    counts = ", ".join(f"{lang} {len(part)}" for lang, part in sorted(values.items()) if lang not in references)
+    if not references:
+        raise BadInput(f"a reference needs {scales.MIN_TEXTS} texts of one language, found {counts or 'none'}")
+    if counts:
+        text = f"impscore: reference {name!r} lacks languages of fewer than {scales.MIN_TEXTS} texts: {counts}"
+        logs.log_answer(text, text)
+    return Reference(name, in_force.choose_model(ref).model_id, source, references)
+
+
+def write_reference(reference: Reference) -> str:
+    """Write a reference into the home; return the path."""
+    path = settings.references() / reference.name / f"{reference.model_id}.json"
+    write_text(path, scales.format_reference(reference))
+    return str(path)
+
+
+def _score_groups(ref: str | None, on_progress: OnProgress) -> pl.DataFrame:
+    """Score the shipped graded groups that no shipped model was trained on."""
+    from pipeline.tasks.impscore.train import read_shipped_groups
+
+    groups = pl.concat([read_shipped_groups(lang).with_columns(lang=pl.lit(lang)) for lang in sample.GROUPS])
+    return scoring.add_scores(groups.filter(pl.col("split") != "train"), "text", ref, on_progress, pl.col("lang"))
+
+
+def _measure_groups(groups: pl.DataFrame) -> dict[str, Scale]:
+    """Fit the thresholds on the groups of the validation split, and measure them on those of the test split."""
+    from pipeline.metrics.impscore.ranking import average_correlations
+
+    measured = {}
+    for (lang,), part in groups.with_columns(value="implicitness").group_by("lang"):
+        parts = [part.filter(split=split) for split in ("validation", "test")]
+        fitted, test = ((rows["value"].to_numpy(), rows["level"].to_numpy()) for rows in parts)
+        thresholds = scales.fit_thresholds(*fitted)
+        agreement, correlations = scales.measure_agreement(*test, thresholds), average_correlations(parts[1])
+        measured[str(lang)] = Scale(0, [], thresholds, agreement, correlations.kendall_tau, correlations.group_count)
+    return measured
+
+
+def _read_sample() -> list[str]:
+    """Read the comments of the sample's pages and threads, and its sentences from pairs of similar ones."""
+    from pipeline.collect.importers import read
+
+    paths = [path for site in sample.list_sites() for path in sample.list_pages(site)]
+    batches = [batch for path in paths for batch in read(path, None, {}, None)]
+    batches += read(sample.THREADS, "sample_news", sample.THREAD_COLUMNS, None)
+    similar = [row[side] for _, row in read_json_lines(sample.SIMILAR) for side in ("one", "other")]
+    return similar + [comment.text for batch in batches for comment in batch.page.comments]
+
+
+def add_readings(
+    rows: pl.DataFrame,
+    column: str,
+    ref: str | None,
+    reference: Reference | None,
+    on_progress: OnProgress = lambda _: None,
+) -> pl.DataFrame:
+    """Add `implicitness`, `percentile`, `band` and `signature` of a text column to any frame.
+
+    Percentile and band are null without a reference of the language; a warning names languages in which the model is
+    weak. BadInput if the frame has such a column that comes from no earlier scoring.
+    """
+    if "implicitness" not in rows.columns and (names := [name for name in READINGS if name in rows.columns]):
+        raise BadInput(f"column {names[0]!r}: the scores have a column of this name; rename yours")
+    scores = scoring.add_scores(rows.drop(*READINGS, strict=False), column, ref, on_progress)
+    langs = pl.DataFrame({"text": scores[column]}).select(detect_language()).to_series()
+    warn_weak(ref, reference, langs.unique().to_list())
+    reference = reference or Reference("", "", "", {})
+    pairs = [reference.read(*pair) for pair in zip(scores["implicitness"], langs, strict=True)]
+    readings = pl.DataFrame(pairs, READINGS, orient="row")
+    return scores.drop("signature").hstack(readings).hstack([scores["signature"]])
+
+
+def add_words(
+    scores: pl.DataFrame, column: str, ref: str | None, on_progress: OnProgress = lambda _: None
+) -> pl.DataFrame:
+    """Add `words` to scored rows: position, word and change of each word; null without a score or for one word.
+
+    The change is the score minus that of the text without the word.
+    """
+    from pipeline.score import explain
+
+    def score(texts: list[str], lang: str) -> list[float]:
+        rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
+        return scoring.score_texts(rows.with_columns(text_hash=pl.lit(""), lang=pl.lit(lang)), ref)["value"].to_list()
+
+    rows = scores.select(text=pl.col(column).str.strip_chars(), value="implicitness").with_row_index("row")
+    words: dict[int, list[tuple[int, str, float]]] = {}
+    for (lang,), same in rows.with_columns(lang=detect_language()).drop_nulls().group_by("lang"):
+        cut, score_shorter = explain.choose_cut(str(lang)), partial(score, lang=str(lang))
+        for part in same.iter_slices(EXPLAINED):
+            texts, values = part["text"].to_list(), part["value"].to_list()
+            words.update(zip(part["row"], explain.explain(texts, values, cut, score_shorter), strict=True))
+            on_progress(part.height)
+    fields = {"position": pl.Int64, "word": pl.String, "change": pl.Float64}
+    lists = [
+        [dict(zip(fields, part, strict=True)) for part in words.get(row) or ()] or None for row in range(scores.height)
+    ]
+    return scores.with_columns(words=pl.Series(lists, dtype=pl.List(pl.Struct(fields))))
+
+
+def warn_weak(ref: str | None, reference: Reference | None, langs: Sequence[str] | None = None) -> None:
+    """Log once in which of the languages, by default all, the model is weak, and where percentiles are missing."""
+    if reference is None:
+        text = "impscore: the model has no reference, so no percentiles; build it: undertone reference build"
+        return logs.log_answer(text, f"{text} --model {ref}" if ref else text)
+    if absent := ", ".join(sorted({*(langs or ())} - {*reference.scales, "und"})):
+        text = f"impscore: reference {reference.name!r} has no texts in {absent}, so no percentiles there"
+        logs.log_answer(text, text)
+    scale_of = {lang: reference.scales[lang] for lang in langs or reference.scales if lang in reference.scales}
+    taus = {lang: tau for lang, scale in sorted(scale_of.items()) if (tau := scale.kendall_tau) is not None}
+    if weak := ", ".join(f"{lang} {tau:.2f}" for lang, tau in taus.items() if tau < scales.WEAK):
+        text = f"impscore: the model is weak here (Kendall's tau on graded groups {weak}, expected {scales.WEAK})"
+        logs.log_answer(text, f"{text}; read percentile and band, not the value alone")
+    return None
