@@ -244,8 +244,8 @@ def _build_comment(row: Row, mapping: columns.Columns, thread: str, row_key: str
     comment_id = read_text(row, mapping, "comment_id", place) or row_key
     root = read_text(row, mapping, "root_id", place)
     root = None if root in (comment_id, "0") else root
-    parent = read_text(row, mapping, "parent_id", place) or root
-    parent = None if parent in (comment_id, "0") else parent
+    parent = read_text(row, mapping, "parent_id", place)
+    parent = root if parent in (comment_id, "0", None) else parent
     text = read_text(row, mapping, "text", place) or ""
     return Comment(
         thread_id=thread,

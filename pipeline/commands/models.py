@@ -85,13 +85,13 @@ def end_training(*model_ids: str) -> None:
 
     promotions = {model_id[:12]: models.read_model(model_id)["promotion"] for model_id in model_ids}
     for name, promotion in promotions.items():
-        if promotion["is_worse"]:
+        if promotion.get("is_worse"):
             console.table(_frame(promotion["comparisons"]), "Held-out rows", is_message=True)
         word = "promoted" if promotion["is_promoted"] else "not promoted"
         console.say(f"model {name} is {word}: {promotion['reason']}")
-        if not promotion["is_promoted"] and not promotion["is_barred"]:
+        if not promotion["is_promoted"] and not promotion.get("is_barred"):
             console.say(f"`undertone models promote {name}` promotes it all the same")
-    if any(row["is_worse"] and not row["is_promoted"] for row in promotions.values()):
+    if any(row.get("is_worse") and not row["is_promoted"] for row in promotions.values()):
         raise typer.Exit(1)
 
 
@@ -184,6 +184,8 @@ def changes_of(settings: list[str]) -> dict[str, object]:
         name, equals, value = setting.partition("=")
         if not equals:
             raise BadInput(f"--set {setting}: expected name=value")
+        if name == "profile":
+            raise BadInput("--set profile: expected a number of the profile; choose the profile with --profile")
         try:
             changes[name] = json.loads(value)
         except json.JSONDecodeError:

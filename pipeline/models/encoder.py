@@ -273,6 +273,6 @@ def make_batches(lengths: IndexArray, budget: int) -> list[IndexArray]:
     order = np.lexsort((np.arange(len(lengths)), -lengths))
     batches, start = [], 0
     while start < len(order):
-        batches.append(order[start : start + max(1, budget // int(lengths[order[start]]))])
+        batches.append(order[start : start + max(1, budget // max(1, int(lengths[order[start]])))])
         start += len(batches[-1])
     return batches

@@ -107,6 +107,13 @@ def test_weibo_crawler(tmp_path: Path) -> None:
     assert reply.created_at == datetime(2025, 11, 6, 2, 41, 2, tzinfo=UTC)  # written in Shanghai
 
 
+def test_an_answer_to_no_comment_answers_its_root(tmp_path: Path) -> None:
+    """A parent of 0, which sites write for none, leaves the root as what is answered."""
+    row = {"text": "好", "comment_id": "c2", "thread_id": "t", "parent_id": "0", "root_id": "c1"}
+    (comment,) = one(write_rows(tmp_path / "a.jsonl", row)).page.comments
+    assert (comment.parent_id, comment.root_id) == ("c1", "c1")
+
+
 def test_the_article_commenting_archive(tmp_path: Path) -> None:
     """Each line is an article with its comments and their up-votes, as objects."""
     comments = [{"text": "门：请微笑", "upvotes": 57, "created_at": AT.isoformat()}, {"text": "笑不出来", "upvotes": 0}]

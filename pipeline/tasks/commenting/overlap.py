@@ -65,7 +65,7 @@ class Files(NamedTuple):
             return None
         if self.preset not in {None, *weights.PRESETS}:
             raise BadInput(f"no weights {self.preset!r}; there are {', '.join(weights.PRESETS)}")
-        rows = _read_lists(self.weights, "weights")
+        rows = _read_lists(self.weights, "weights", lambda values: {*map(type, values)} <= {int, float})
         return (weights.normalise(row, self.preset).tolist() for row in rows) if self.preset else rows
 
     def read_groups(self) -> list[str] | None:

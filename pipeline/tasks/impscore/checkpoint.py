@@ -43,6 +43,8 @@ def read_checkpoint(path: Path, changes: Mapping[str, Any] | None = None) -> mod
     matrices = convert_checkpoint(tensors)
     if "transform" not in matrices:
         raise BadInput(f"{path}: expected weight_p, weight_s and weight_t; found {', '.join(sorted(tensors)[:3])}")
+    if changes and not {"profile", "features"}.isdisjoint(changes):
+        raise BadInput("--set profile and --set features: the file decides them")
     recipe = fit.make_recipe("official", **(changes or {}), features=len(matrices["transform"]))
     encoder = load_encoder(normalize=recipe.normalize)
     try:
@@ -55,14 +57,15 @@ def read_checkpoint(path: Path, changes: Mapping[str, Any] | None = None) -> mod
     evaluations = model_registry.complete_evaluations(pl.DataFrame(schema={"metric": pl.String}))
     named_matrices = {f"en.{name}": matrix for name, matrix in matrices.items()}
     trained = train.describe_model(named_matrices, {**facts, "heads": {"en": head}}, evaluations)
-    return replace(trained, doubt="an imported model is promoted by request only")
+    bar = None if recipe.implicitness == "cosine" else train.UNBOUNDED
+    return replace(trained, doubt="an imported model is promoted by request only", bar=bar)
 
 
 def _check_encoder(path: Path, tensors: Mapping[str, Any], encoder: Any) -> None:
     weights = {re.sub(r"^encoder\.0\.(auto_)?model\.", "", name): value for name, value in tensors.items()}
     state = encoder.module[0].model.state_dict() if encoder.module else {}
     for name in weights.keys() & state.keys():
-        if not weights[name].equal(state[name].cpu()):
+        if not weights[name].to(state[name].dtype).equal(state[name].cpu()):
             raise BadInput(
                 f"{path}: was trained with another encoder than {encoder.name}, whose weight {name} differs; set "
                 "UNDERTONE_ENCODER to the paper's all-mpnet-base-v2"

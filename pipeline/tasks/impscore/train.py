@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pipeline.training.registry import Model
 
 PROFILE = "undertone"
+UNBOUNDED = "its scores are not bounded by 2"  # why a model is never promoted
 SHOWN_METRICS = {
     "implicitness_accuracy": "implicit",
     "pragmatics_accuracy": "pragmatic",
@@ -70,7 +71,7 @@ def train(
         return replace(
             trained,
             doubt="a trial: it saw the sample's pairs alone" if is_trial else None,
-            bar=None if is_bounded else "its scores are not bounded by 2",
+            bar=None if is_bounded else UNBOUNDED,
             make_held_out=lambda: make_held_out(rows),
         )
 

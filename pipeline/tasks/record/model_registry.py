@@ -108,24 +108,23 @@ def register(
     warehouse.overwrite("evaluations", {**partition, "model_id": model_id}, evaluations.with_columns(**key), run_id)
     verdict = _judge(trained, model_id, day, promote=promote)
     row = pl.DataFrame([trained.build_row(verdict)], schema_overrides={"completion_models": pl.List(pl.String)})
-    write_row(row.with_columns(**key), day, run_id)
+    write_rows(row.with_columns(**key), day, run_id)
     count = evaluations.height + 1  # the model's own row
     runs.record_step(kind, day, "models", "train", count, None, {"model_id": model_id}, run_id, started)
     return model_id
 
 
-def write_row(row: pl.DataFrame, day: str, run_id: str) -> None:
-    """Write the row of a model for a day; if it is promoted, no other model of its kind is for that day."""
-    kind, model_id, is_promoted = row.select("kind", "model_id", "is_promoted").row(0)
-    row = row.select(empty("models").columns)
+def write_rows(rows: pl.DataFrame, day: str, run_id: str) -> None:
+    """Write rows of one kind for a day in one commit; if one is promoted, no other model is for that day."""
+    rows = rows.select(empty("models").columns)
 
     def with_other_models(current: pl.LazyFrame) -> pl.LazyFrame:
-        other_models = current.filter(pl.col("model_id") != model_id)
-        if is_promoted:
+        other_models = current.filter(~pl.col("model_id").is_in(rows["model_id"].implode()))
+        if rows["is_promoted"].any():
             other_models = other_models.with_columns(is_promoted=pl.lit(value=False))
-        return pl.concat([other_models.select(row.columns), row.lazy()])
+        return pl.concat([other_models.select(rows.columns), rows.lazy()])
 
-    warehouse.replace("models", warehouse.make_slice(kind=kind, day=day), with_other_models, run_id)
+    warehouse.replace("models", warehouse.make_slice(kind=rows["kind"][0], day=day), with_other_models, run_id)
 
 
 def _judge(trained: TrainedModel, model_id: str, day: str, *, promote: bool) -> dict[str, Any]:
@@ -133,11 +132,11 @@ def _judge(trained: TrainedModel, model_id: str, day: str, *, promote: bool) -> 
     from pipeline.training import registry
 
     choice = choose_model(trained.kind, None, day)
-    if choice and choice.model_id == model_id and not choice.is_shipped:  # trained again: its rivals were before it
-        current = warehouse.scan("models", (pl.col("kind") == trained.kind) & (pl.col("model_id") == model_id))
-        for row in current.filter(pl.col("day") == parse_day(day)).collect().iter_rows(named=True):
-            if verdict := read_promotion(row["config"]):
-                return verdict
+    is_same = (pl.col("kind") == trained.kind) & (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day))
+    for row in () if promote else warehouse.scan("models", is_same).collect().iter_rows(named=True):
+        if verdict := read_promotion(row["config"]):  # trained again: its rivals were before it
+            return {**verdict, "is_promoted": row["is_promoted"]}
+    if choice and choice.model_id == model_id and not choice.is_shipped:
         choice = None
     rival, problem = None, ""
     try:

@@ -71,7 +71,9 @@ def promote(ref: str, day: str, run_id: str = "cli") -> dict[str, Any]:
     current = model_choice.select_model_id(row["kind"], day)
     changes = {"is_promoted": True, "is_forced": True, "reason": "promoted by request"}
     changes["replaced"] = current if current != row["model_id"] else row["promotion"].get("replaced")
-    return _write(row, day, run_id, **changes)
+    promoted = _change({**row, "day": parse_day(day)}, **changes)
+    _write([promoted], run_id)
+    return promoted
 
 
 def roll_back(kind: str, run_id: str = "cli") -> dict[str, Any]:
@@ -80,19 +82,23 @@ def roll_back(kind: str, run_id: str = "cli") -> dict[str, Any]:
     if not rows.height:
         kinds = warehouse.scan("models", pl.col("is_promoted")).select(pl.col("kind").unique().sort()).collect()
         raise Missing(f"no model of kind {kind!r} is promoted; kinds with one: {', '.join(kinds['kind']) or 'none'}")
-    row = _parse(rows)
-    rolled_back = _write(row, str(row["day"]), run_id, is_promoted=False, reason="rolled back")
-    is_before = (pl.col("kind") == kind) & (pl.col("model_id") == (row["promotion"].get("replaced") or ""))
-    before = warehouse.scan("models", is_before & (pl.col("day") == row["day"])).collect()
+    rolled_back = _change(_parse(rows), is_promoted=False, reason="rolled back")
+    is_before = (pl.col("kind") == kind) & (pl.col("model_id") == (rolled_back["promotion"].get("replaced") or ""))
+    before = warehouse.scan("models", is_before & (pl.col("day") == rolled_back["day"])).collect()
+    changed = [rolled_back]
     if before.height:  # of the same day: it was demoted
-        _write(_parse(before), str(row["day"]), run_id, is_promoted=True, reason="in force again by a rollback")
+        changed.append(_change(_parse(before), is_promoted=True, reason="in force again by a rollback"))
+    _write(changed, run_id)
     return rolled_back
 
 
-def _write(row: dict[str, Any], day: str, run_id: str, **promotion: Any) -> dict[str, Any]:
-    row = {**row, "promotion": {**row["promotion"], **promotion}, "is_promoted": promotion["is_promoted"]}
-    row["day"] = parse_day(day)
-    config = json.dumps({**row["config"], "promotion": row["promotion"]}, sort_keys=True)
-    columns = {name: [row[name]] for name in empty("models").columns} | {"config": [config]}
-    model_registry.write_row(pl.DataFrame(columns, schema=empty("models").schema), day, run_id)
-    return row
+def _change(row: dict[str, Any], **promotion: Any) -> dict[str, Any]:
+    """Change what a row records of its promotion."""
+    return {**row, "promotion": {**row["promotion"], **promotion}, "is_promoted": promotion["is_promoted"]}
+
+
+def _write(rows: list[dict[str, Any]], run_id: str) -> None:
+    """Write rows of one kind and day in one commit."""
+    configs = [json.dumps({**row["config"], "promotion": row["promotion"]}, sort_keys=True) for row in rows]
+    columns = {name: [row[name] for row in rows] for name in empty("models").columns} | {"config": configs}
+    model_registry.write_rows(pl.DataFrame(columns, schema=empty("models").schema), str(rows[0]["day"]), run_id)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pipeline.errors import UndertoneError
+from pipeline.errors import Retry, UndertoneError
 from pipeline.metrics import resample
 from pipeline.metrics.resample import Floats
 
@@ -85,19 +85,26 @@ def compare(
     problem = ""
     for rows in held_out:
         statistics = rows.answer(model)
-        if len(statistics) >= MIN_ROWS:
+        if _count_units(rows, np.ones(len(statistics), bool)) >= MIN_ROWS:
             comparisons += [_compare_pair(rows, statistics, other, name) for name, other in rows.baselines.items()]
         mask = np.ones(len(statistics), bool) if rows.texts is None else is_unseen(rows.texts).to_numpy()
         if rival is None:
             continue
-        if mask.sum() < MIN_ROWS:
-            problem = f"{mask.sum()} held-out rows are new to it, fewer than {MIN_ROWS}"
+        if (count := _count_units(rows, mask)) < MIN_ROWS:
+            problem = f"{count} held-out rows or articles are new to it, fewer than {MIN_ROWS}"
             continue
         try:
             comparisons.append(_compare_pair(rows, statistics, rows.answer(rival), IN_FORCE, mask))
+        except Retry:
+            raise
         except (UndertoneError, ValueError, KeyError) as error:  # of another schema, or its encoder is absent
             problem = f"{error}"
     return comparisons, problem
+
+
+def _count_units(rows: HeldOut, mask: "np.ndarray[Any, Any]") -> int:
+    """Count the units of the rows in a mask, which are what is drawn."""
+    return int(mask.sum() if rows.units is None else rows.units.filter(pl.Series(mask)).n_unique())
 
 
 def _compare_pair(

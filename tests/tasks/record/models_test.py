@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from pipeline import settings, warehouse
-from pipeline.errors import Missing
+from pipeline.errors import Missing, Retry
 from pipeline.tasks.impscore import in_force
 from pipeline.tasks.record import models
 
@@ -35,6 +35,36 @@ def test_rollbacks_undo_promotions_in_order(tables: object, enlist: Enlist, days
     with pytest.raises(Missing, match="no model of kind 'impscore' is promoted; kinds with one: none"):
         models.roll_back("impscore")
     assert warehouse.scan("models").collect().height == 3
+
+
+def test_a_rollback_is_one_commit(tables: object, enlist: Enlist, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rollback that fails leaves the model in force; it never demotes one without promoting the one before."""
+    first, second = enlist(DAY, 1), enlist(DAY, 2)
+    replace, calls = warehouse.replace, []
+
+    def fail_once(*facts: object) -> int:
+        calls.append(facts)
+        if len(calls) == 1:
+            raise Retry("another writer was faster")
+        return replace(*facts)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(warehouse, "replace", fail_once)
+    with pytest.raises(Retry):
+        models.roll_back("impscore")
+    assert in_force.find_model_id(None) == second
+    models.roll_back("impscore")
+    assert (in_force.find_model_id(None), len(calls)) == (first, 2)
+
+
+def test_training_again_keeps_what_was_decided(tables: object, enlist: Enlist) -> None:
+    """A model that was rolled back, or replaced on its day, is not in force again because its training ran twice."""
+    first = enlist(DAY, 1)
+    models.roll_back("impscore")
+    assert enlist(DAY, 1) == first
+    assert in_force.choose_model().is_shipped
+    second = enlist(DAY, 2)
+    assert enlist(DAY, 1) == first
+    assert in_force.find_model_id(None) == second
 
 
 def test_what_cannot_be_promoted(tables: object, enlist: Enlist) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, Retry
 from pipeline.tasks.record.promotion import IN_FORCE, HeldOut, compare, count_shares, decide
 from pipeline.training.registry import Model
 
@@ -34,18 +34,36 @@ def test_a_comparison_equals_hand_arithmetic() -> None:
 
 
 def test_units_are_drawn_as_a_whole() -> None:
-    """Where all rows are of two units, a sample has both or one twice, so that the interval is wide."""
-    units = pl.Series(["a"] * 36 + ["b"] * 4)
-    rows = HeldOut(metric="accuracy", answer=answer, baselines={"none": count_shares([0.8] * 40)}, units=units)
-    comparison = compare([rows], NEW, None)[0][0]
-    assert (comparison["low"], comparison["high"]) == pytest.approx((-0.8, 30 / 36 - 0.8), abs=1e-6)
+    """The interval is that of ten units of four rows; two units decide nothing, however many rows they have.
+
+    Seven units are right, one in half, two wrong: sd = sqrt(.725 - .75 ** 2) / sqrt(10) = .1275.
+    """
+    baselines = {"none": count_shares([0.8] * 40)}
+    units = pl.Series([str(row // 4) for row in range(40)])
+    (comparison,), _ = compare([HeldOut(metric="accuracy", answer=answer, baselines=baselines, units=units)], NEW, None)
+    expected = (-0.05 - 1.96 * 0.1275, -0.05 + 1.96 * 0.1275)
+    assert (comparison["low"], comparison["high"]) == pytest.approx(expected, abs=0.05)
+    few = HeldOut(metric="accuracy", answer=answer, baselines=baselines, units=pl.Series(["a"] * 36 + ["b"] * 4))
+    assert compare([few], NEW, OLD) == ([], "2 held-out rows or articles are new to it, fewer than 10")
+
+
+def test_a_rival_that_may_answer_later_is_waited_for() -> None:
+    """A fault that passes, such as a hub that is down, stops the comparison: it is no reason to promote."""
+
+    def fail_on_the_rival(model: Model) -> Any:
+        if model is OLD:
+            raise Retry("the hub is down")
+        return answer(model)
+
+    with pytest.raises(Retry):
+        compare([HeldOut(metric="accuracy", answer=fail_on_the_rival)], NEW, OLD)
 
 
 @pytest.mark.parametrize(
     ("rival", "new_count", "problem"),
     [
         (OTHER_SCHEMA, 40, "it knows other labels"),
-        (OLD, 3, "3 held-out rows are new to it, fewer than 10"),
+        (OLD, 3, "3 held-out rows or articles are new to it, fewer than 10"),
         (None, 40, ""),
         (OLD, 12, None),
     ],
