@@ -136,6 +136,8 @@ def test_no_csv_runs_a_formula(sign: str) -> None:
 _SPLICED = {  # where SQL is put together, and of what: never of values that somebody gives
     ("io/formats/databases.py", "_quote(table)"), ("io/formats/databases.py", "columns"),  # its own names, quoted
     ("tasks/daily/report.py", "query"), ("tasks/daily/report.py", "int(count)"),  # ours, with marks for values; a number
+    ("tasks/calibration/sides.py", "sql"),  # ours
+    ("llm/ledger/tables.py", "table"), ("llm/ledger/tables.py", "name"),  # two of ours
 }  # fmt: skip
 
 
