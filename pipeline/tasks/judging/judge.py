@@ -76,6 +76,7 @@ def judge(rows: pl.DataFrame, plan: Plan, options: Options, ask: Ask) -> Judgeme
     number = 0
     while number < round_count and not open_requests:
         listed = [r for session in sessions if number < session.round_count for r in session.list_requests(number)]
+        listed.sort(key=lambda request: request.key)  # a hash, so that a limit on cost leaves a random sample
         answers, is_complete = ask(listed)
         unanswered = [request for request in listed if request.key not in answers]
         open_requests = [] if is_complete else unanswered

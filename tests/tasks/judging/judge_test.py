@@ -121,6 +121,23 @@ def test_a_limit_on_cost_ends_the_rounds(server: Server, tmp_path: Path, monkeyp
     assert result.rows["implicitness_judged"].null_count() < len(TEXTS)
 
 
+def test_a_limit_on_cost_leaves_a_random_sample(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is judged until the limit is no beginning of the alphabet, and has both languages."""
+    prices = tmp_path / "prices.toml"
+    prices.write_text('["judge-1"]\ninput = 1.0\noutput = 1.0\nnoted = 2026-11-01\n', encoding="utf-8")
+    monkeypatch.setenv("UNDERTONE_LLM_PRICES", str(prices))
+    texts = [f"{lang} {number:02}.0" for lang in ("It is", "今天的天气很好") for number in range(30)]
+    server.write, server.usage = answer_two, {"prompt_tokens": 100, "completion_tokens": 100}
+    result = judge(server, Plan(), pl.DataFrame({"text": texts, "context": [None] * 60}), max_cost=0.008, concurrency=1)
+    is_judged = result.rows["implicitness_judged"].is_not_null().to_numpy().reshape(2, 30)
+    assert 15 < is_judged.sum() < 60
+    assert len(result.missing) == 60 - is_judged.sum()
+    assert is_judged.sum(axis=1).min() > 4
+    assert is_judged[:, 15:].sum() > 4
+
+
 def test_people_answer_round_by_round(server: Server, tmp_path: Path) -> None:
     """Questions go to a file and answers come from files, a round at a time; values equal those of a service."""
     path, plan = tmp_path / "answers.jsonl", Plan(mode="pairwise", comparisons=6, rounds=3)
