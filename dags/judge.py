@@ -7,7 +7,8 @@ Mondays. It costs at most the limit on cost a week.
 **Triage.**
 
 - *BadInput: name the language model*: set UNDERTONE_JUDGE, or the parameter of a run by hand.
-- *Refused: the judge is of no use*: its answers do not come from the texts. No score is written. Try another model.
+- *Refused: the judge is of no use*: its answers do not come from the texts of a language. No score of
+  it is written. Try another model.
 - *Retry*: some requests failed temporarily. A retry sends only those.
 - The answers cost money (connection `undertone_llm`) unless the ledger has them.
 """

@@ -108,7 +108,7 @@ def judge(
     _report(judgement, judged, as_json)
     if not is_offline and not batch:
         finish(summary, as_json)
-    if judgement.open_requests or judgement.is_useless or not judged:
+    if judgement.open_requests or judgement.useless_langs or not judged:
         raise typer.Exit(1)
 
 

@@ -49,9 +49,10 @@ class Judgement(NamedTuple):
         return [f"{row['lang']}: {row['fault']}" for row in self.checks.drop_nulls("fault").to_dicts()]
 
     @property
-    def is_useless(self) -> bool:
-        """Whether a fault makes the values worthless."""
-        return reliability.is_useless(self.checks)
+    def useless_langs(self) -> list[str]:
+        """List the languages with a fault that makes their values worthless."""
+        parts = self.checks.partition_by("lang", as_dict=True)
+        return sorted(str(lang) for (lang,), part in parts.items() if reliability.is_useless(part))
 
 
 def choose_params(plan: Plan, params: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -232,25 +233,34 @@ def judge_day(
 ) -> Judgement:
     """Judge comments of `sample_comments` and write their values into `scores`, in place of those of this judge.
 
-    If `needs_all` is set and a round is not complete, nothing is written. A limit on cost ends a run early.
+    If `needs_all` is set and a round is not complete, nothing is written. A limit on cost ends a run early. Signatures
+    end with the number of comments of source and day, so that growth after the judgement is seen.
 
     Raises:
-        Refused: the answers do not come from the texts; no value is written.
+        Refused: the answers do not come from the texts of a language; no value of it is written.
         Retry: some requests failed for now; the answers of the others are kept.
     """
     started = runs.start()
+    is_judged = pl.col("day").is_in(rows["day"].unique().to_list())
+    sizes = warehouse.scan("comments", is_judged).group_by("source", "day").agg(_size=pl.len()).collect()
     judgement = judge(rows, plan, options, ask)
     if judgement.open_requests and needs_all:
         return judgement
     missing = [miss for miss in judgement.missing if not miss.request.attempt]
     asking.record_run(SOURCE, day, options, judgement.requests, missing, started)
-    if judgement.is_useless:
-        raise Refused(f"the judge is of no use, no value is written: {'; '.join(judgement.faults)}")
     maker = {"metric": plan.metric, "model_id": f"{options.model}:{plan.mode}"}
     scores = judgement.rows.with_columns(**{name: pl.lit(value) for name, value in maker.items()}, value=plan.metric)
+    scores = scores.join(sizes, on=["source", "day"], how="left", maintain_order="left")
+    scores = scores.with_columns(signature=pl.format("{}|day:{}", "signature", "_size"))
+    langs = judgement.useless_langs
+    for lang in langs:
+        scores = scores.filter(~pl.col("signature").str.contains(f"|lang:{lang}|", literal=True))
     scores = scores.drop_nulls("value").select(empty("scores").columns)
     for (scored_day,), part in scores.partition_by("day", as_dict=True).items():
         warehouse.overwrite("scores", {**warehouse.make_slice(day=str(scored_day)), **maker}, part, options.run_id)
+    if langs:
+        languages = " and ".join(langs)
+        raise Refused(f"the judge is of no use, no value of {languages} is written: {'; '.join(judgement.faults)}")
     return judgement
 
 

@@ -57,7 +57,7 @@ def test_prompts_name_the_fields(name: str) -> None:
     ],
 )
 def test_scores(response: str, value: int | None, reason: str | None) -> None:
-    """A score is a whole number of the rubric in a JSON object alone, as a text may quote one; all else has a reason."""
+    """A score is a whole number of the rubric in a JSON object and no other words; all else has a reason."""
     parsed = judging.parse_labels(response, SCORE)
     assert (parsed.labels.get("score"), parsed.reason) == (value, reason)
 

@@ -239,6 +239,7 @@ def test_a_sample_goes_into_scores(server: Server, comments: None) -> None:
     assert output == {"model": "judge-1", "comments": 40, "judged": 40, "faults": []}
     scores = warehouse.scan("scores").sort("source", "comment_id").collect()
     assert dict(scores["source"].value_counts().iter_rows()) == {"weibo": 20, "notes": 20}
+    assert scores["signature"].str.extract(r"\|day:(\d+)$").unique().to_list() == ["24"]  # comments of source and day
     assert scores.select("metric", "model_id").unique().rows() == [("implicitness_judged", "judge-1:pairwise")]
     step = warehouse.scan("runs", pl.col("step") == "ask").collect().row(0, named=True)
     assert (step["source"], step["origin"]) == ("judge", "judge-1: judge_implicitness_pair_en")
@@ -286,6 +287,17 @@ def test_a_useless_judge_is_refused(
     with pytest.raises(Refused, match=message):
         run(server, plan)
     assert warehouse.get_snapshot_id("scores") is None
+
+
+def test_a_fault_in_one_language_leaves_the_other(server: Server, comments: None) -> None:
+    """Only the values of the language whose judge is of no use are left out; the run still fails."""
+    rows = warehouse.scan("comments").collect()
+    chinese = pl.when(pl.col("source") == "weibo").then(pl.format("今天的天气很好 {}", "comment_id")).otherwise("text")
+    warehouse.overwrite("comments", warehouse.make_slice(day=DAY), rows.with_columns(text=chinese))
+    server.write = lambda question, n: answer_two(question, n) if "天" in question else write(question, n)
+    with pytest.raises(Refused, match="no use, no value of zh is written: zh: always answers 2"):
+        run(server, Plan())
+    assert set(warehouse.scan("scores").collect()["source"]) == {"notes"}
 
 
 def test_what_cannot_be_judged(server: Server, comments: None, monkeypatch: pytest.MonkeyPatch) -> None:
