@@ -96,9 +96,10 @@ def weigh_score(logprobs: str | None, rubric: Rubric) -> tuple[float, float] | N
     for token, _ in tokens:
         starts.append(len(text))
         text += token
-    *_, match = None, *re.finditer(r'"score"\s*:\s*(\d)', text)  # the last one, after all reasoning
-    if not match:
+    matches = list(re.finditer(r'"score"\s*:\s*(\d)', text))
+    if not matches:
         return None
+    match = matches[-1]  # after all reasoning
     place = max(index for index, start in enumerate(starts) if start <= match.start(1))
     masses = dict.fromkeys(rubric.levels, 0.0)
     for alternative, logprob in tokens[place][1].items():
