@@ -31,6 +31,7 @@ PARAMS = {
     ),
     "days": Param(7, type="integer", minimum=1, title="Days", description="That end with the day of the run"),
     "limit": Param(300, type="integer", minimum=1, title="Comments", description="Of each source at most"),
+    "params": optional_param("object", "Sampling", "Parameters, such as {}. Empty: log probabilities on a scale"),
     "max_cost": Param(
         1.0, type=["null", "number"], minimum=0, title="Cost limit", description="Requests stop at this cost in USD"
     ),
@@ -55,7 +56,8 @@ def judge() -> None:
 
         endpoint = asking.find_endpoint(*service("undertone_llm"))
         options = asking.Options(params["llm"] or "", max_cost=params["max_cost"], endpoint=endpoint, run_id=run_id)
-        return judge.run(day, Plan(params["rubric"], params["mode"]), options, params["days"], params["limit"])
+        plan = Plan(params["rubric"], params["mode"])
+        return judge.run(day, plan, options, params["days"], params["limit"], params["params"])
 
     scores(resolve_day())
 

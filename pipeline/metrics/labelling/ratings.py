@@ -26,7 +26,7 @@ def tabulate(
 
     Returns:
         A row a field, in the order of the rows: field, level, n (tasks), n_two (those with two labels or more, which
-        agreement and krippendorff are over), n_fleiss (those with the most frequent number of labels, at least two, that
+        agreement and krippendorff are over), n_fleiss (those with the most frequent number of labels from two, that
         fleiss is over), raters, labels, classes; the value, _low and _high of agreement (share of pairs of labels that
         are alike), fleiss, cohen (mean over the pairs of raters where it is defined), krippendorff (of the level);
         note: why one is null or over fewer tasks.

@@ -62,6 +62,17 @@ def choose_params(plan: Plan, params: Mapping[str, Any] | None) -> dict[str, Any
     return dict(LOGPROBS) if plan.mode == SCALE and plan.rubric != "subtext" else {}
 
 
+def choose_answered_params(
+    rows: pl.DataFrame, plan: Plan, options: Options, paths: Sequence[Path]
+) -> Mapping[str, Any]:
+    """Choose the parameters of the requests that files answer: none, or the defaults of a service."""
+    keys = {key for path in paths for key in _read_answers(path)}
+    params = choose_params(plan, None)
+    sessions = _start(_list_items(rows), plan, options._replace(params=params))
+    has_answers = any(request.key in keys for session in sessions for request in session.list_requests(0))
+    return params if has_answers else {}
+
+
 def judge(rows: pl.DataFrame, plan: Plan, options: Options, ask: Ask) -> Judgement:
     """Judge rows of text and context, perhaps null; equal ones are judged once, blank ones not at all.
 
@@ -180,7 +191,7 @@ def ask_files(paths: Sequence[Path]) -> Ask:
         if answers and not has_answers:
             names = ", ".join(map(str, paths))
             reason = f"none of the {len(answers):,} answers fits one of {len(requests):,} requests"
-            raise BadInput(f"{names}: {reason}; give the texts, --llm, --mode and --seed of these requests")
+            raise BadInput(f"{names}: {reason}; give the texts, --llm, --mode, --params and --seed of these requests")
         replies = {key: _build_answer(key, answers[key]) for key in keys}
         return replies, len(replies) == len({request.key for request in requests})
 
@@ -264,13 +275,20 @@ def judge_day(
     return judgement
 
 
-def run(day: str, plan: Plan, options: Options, days: int = DAYS, limit: int = SAMPLE) -> dict[str, object]:
+def run(
+    day: str,
+    plan: Plan,
+    options: Options,
+    days: int = DAYS,
+    limit: int = SAMPLE,
+    params: Mapping[str, Any] | None = None,
+) -> dict[str, object]:
     """Judge a sample of the comments of some days by the model of the options, else by that of the settings."""
     model = options.model or settings.judge()
     if not model:
         raise BadInput("name the language model that judges, by the parameter llm or UNDERTONE_JUDGE")
     rows = sample_comments(day, days, limit)
-    options = options._replace(model=model, params=choose_params(plan, None))
+    options = options._replace(model=model, params=choose_params(plan, params))
     judgement = judge_day(rows, day, plan, options, ask_service(options))
     judged = judgement.rows[plan.metric].count()
     return {"model": model, "comments": rows.height, "judged": judged, "faults": judgement.faults}

@@ -86,6 +86,11 @@ def test_the_order_is_recovered(server: Server, plan: Plan) -> None:
     assert any("What does it say?" in request["messages"][-1]["content"] for request in server.requests)
 
 
+def test_one_round_has_all_comparisons(server: Server) -> None:
+    """A single round asks as often as is announced."""
+    assert len(judge(server, PAIRWISE._replace(rounds=1, comparisons=3)).requests) == 72
+
+
 def test_each_round_waits_for_the_one_before(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a failure the round is sent again and no other; no answer is paid for twice, and the result is the same."""
     whole = judge(server, PAIRWISE)
@@ -154,7 +159,9 @@ def test_people_answer_round_by_round(server: Server, tmp_path: Path) -> None:
     assert (result.open_requests, len(result.requests)) == ([], 144)
     columns = ["implicitness_judged", "low", "high", "answers"]
     assert result.rows.select(columns).equals(judge(server, plan).rows.select(columns))
-    with pytest.raises(BadInput, match="none of the 144 answers fits one of 24 requests; give the texts, --llm"):
+    with pytest.raises(
+        BadInput, match="none of the 144 answers fits one of 24 requests; give the texts, --llm, --mode, --params"
+    ):
         work.judge(ROWS, plan, options._replace(model="ben"), work.ask_files([path]))
 
 
@@ -174,8 +181,8 @@ def test_a_cassette_answers(tables: Path, tmp_path: Path) -> None:
         work.ask_files([path])
 
 
-def test_log_probabilities_replace_repeats(server: Server) -> None:
-    """Where the server gives them, a text is asked about once and its value is the mean by probability."""
+def test_log_probabilities_replace_repeats(server: Server, tmp_path: Path) -> None:
+    """Where the server gives them, a text is asked about once, and its value is their mean. Answers fit too."""
     question = json.dumps({"text": "Quite a hat.", "context": None})
     body = chat(question, '{"score": 3}')
     tops = [{"token": "3", "logprob": math.log(0.75)}, {"token": "1", "logprob": math.log(0.25)}]
@@ -190,6 +197,12 @@ def test_log_probabilities_replace_repeats(server: Server) -> None:
     assert server.sent[question] == 1
     assert len(result.requests) == 4
     assert server.requests[0].items() >= LOGPROBS.items()
+    lines = [json.dumps({"id": request.key, "response": '{"score": 3}'}) + "\n" for request in result.requests]
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(lines), encoding="utf-8")
+    options = asking.Options("judge-1")
+    assert work.choose_answered_params(rows, Plan(), options, [path]) == LOGPROBS
+    assert work.choose_answered_params(rows, Plan(), options._replace(model="other"), [path]) == {}
     assert work.choose_params(Plan("subtext"), None) == work.choose_params(PAIRWISE, None) == {}
 
 
