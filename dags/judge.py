@@ -7,7 +7,8 @@ Mondays. It costs at most the limit on cost a week.
 **Triage.**
 
 - *BadInput: name the language model*: set UNDERTONE_JUDGE, or the parameter of a run by hand.
-- *Refused: the judge is of no use*: its answers do not come from the texts. No score is written. Try another model.
+- *Refused: the judge is of no use*: its answers do not come from the texts of a language. No score of
+  it is written. Try another model.
 - *Retry*: some requests failed temporarily. A retry sends only those.
 - The answers cost money (connection `undertone_llm`) unless the ledger has them.
 """
@@ -30,6 +31,7 @@ PARAMS = {
     ),
     "days": Param(7, type="integer", minimum=1, title="Days", description="That end with the day of the run"),
     "limit": Param(300, type="integer", minimum=1, title="Comments", description="Of each source at most"),
+    "params": optional_param("object", "Sampling", "Parameters, such as {}. Empty: log probabilities on a scale"),
     "max_cost": Param(
         1.0, type=["null", "number"], minimum=0, title="Cost limit", description="Requests stop at this cost in USD"
     ),
@@ -54,7 +56,8 @@ def judge() -> None:
 
         endpoint = asking.find_endpoint(*service("undertone_llm"))
         options = asking.Options(params["llm"] or "", max_cost=params["max_cost"], endpoint=endpoint, run_id=run_id)
-        return judge.run(day, Plan(params["rubric"], params["mode"]), options, params["days"], params["limit"])
+        plan = Plan(params["rubric"], params["mode"])
+        return judge.run(day, plan, options, params["days"], params["limit"], params["params"])
 
     scores(resolve_day())
 

@@ -82,6 +82,8 @@ def judge(
     options, summary = build_options(llm, max_cost, cache_only)
     chosen = parse_params(params) if params else {} if is_offline else None
     options = options._replace(revision=revision, params=work.choose_params(plan, chosen), concurrency=concurrency)
+    if answers and not params:
+        options = options._replace(params=work.choose_answered_params(rows, plan, options, answers))
     if dry_run:
         show(work.estimate(rows, plan, options, batch=batch), as_json)
         return
@@ -108,7 +110,7 @@ def judge(
     _report(judgement, judged, as_json)
     if not is_offline and not batch:
         finish(summary, as_json)
-    if judgement.open_requests or judgement.is_useless or not judged:
+    if judgement.open_requests or judgement.useless_langs or not judged:
         raise typer.Exit(1)
 
 

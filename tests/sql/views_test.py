@@ -219,21 +219,23 @@ def test_implicitness_by_source_day_sums_up(select: Select) -> None:
 def test_implicitness_by_source_day_is_corrected_by_a_judge(select: Select) -> None:
     """The mean, its interval and its reason are those of `estimates`; of judges the one with most comments counts."""
     rng = np.random.default_rng(3)
-    values = rng.random(300) * 2
-    judged = np.clip(np.round(4 * values / 2 + rng.normal(size=300)), 0, 4)
-    part = np.arange(300) % 3 == 0  # every third comment of each source is judged
-    names = ["weibo", "zhihu", "netease", "bilibili", "level"]
-    sources = np.repeat(names, [90, 60, 10, 70, 70])
+    values = rng.random(390) * 2
+    judged = np.clip(np.round(4 * values / 2 + rng.normal(size=390)), 0, 4)
+    part = np.arange(390) % 3 == 0  # every third comment of each source is judged
+    names = ["weibo", "zhihu", "netease", "bilibili", "level", "grown"]
+    sources = np.repeat(names, [90, 60, 10, 70, 70, 90])
     tables = scored(*((source, "en", value, 0) for source, value in zip(sources, values, strict=True)))
     judged[sources == "bilibili"] = 2
     for row in tables["scores"]:
         row["value"] = 1.0 if row["source"] == "level" else row["value"]
     values[sources == "level"] = 1.0
-    judges = [("gpt:scale", part), ("few:scale", np.arange(300) == 0), ("gpt:pairwise", np.arange(300) >= 0)]
+    judges = [("gpt:scale", part), ("few:scale", np.arange(390) == 0), ("gpt:pairwise", np.arange(390) >= 0)]
     for judge, mask in judges:
         for number in np.flatnonzero(mask):
             key = {"source": str(sources[number]), "comment_id": f"c{number}", "metric": "implicitness_judged"}
-            tables["scores"].append({**key, "model_id": judge, "value": float(judged[number])})
+            size = 80 if sources[number] == "grown" else (sources == sources[number]).sum()
+            more = {"signature": f"implicitness_judged|day:{size}"}
+            tables["scores"].append({**key, "model_id": judge, "value": float(judged[number]), **more})
     columns = "source, corrected_mean, corrected_low, corrected_high, judged_count, correction"
     rows = {row[0]: row[1:] for row in select(f"select {columns} from implicitness_by_source_day", **tables)}
     for source in ("weibo", "zhihu", "level"):
@@ -245,6 +247,8 @@ def test_implicitness_by_source_day_is_corrected_by_a_judge(select: Select) -> N
     for source in ("netease", "bilibili"):
         sample = part & (sources == source)
         assert rows[source] == (None, None, None, sample.sum(), f"uncorrected: {explain_refusal(judged[sample])}")
+    reason = "uncorrected: the day grew from 80 to 90 comments since it was judged"
+    assert rows["grown"] == (None, None, None, 30, reason)
 
 
 def test_most_implicit_ranks_without_ties(select: Select) -> None:

@@ -14,6 +14,7 @@ OUTCOMES = {"a": 1, "b": -1, "tie": 0}
 _TAGS: tuple[object, ...] = (1, 0, -1)
 _EMOTIONS = ("anger", "fear", "disgust", "trust", "joy", "surprise", "anticipation", "sad", "None")
 _LABELS = ("subtext", "sarcasm", "metaphor", "exaggeration", "homophonic", "other", "sentiment")
+_FENCE = re.compile(r"\A```(?:json)?\s(.*)```\Z", re.DOTALL)
 _LEAST_MASS = 0.5  # of the probability must be on the scores, else the text of the answer counts
 
 
@@ -67,12 +68,15 @@ def format_question(fields: Mapping[str, Any]) -> str:
 def parse_labels(response: str, rubric: Rubric) -> Parsed:
     """Return the fields of a rubric in an answer; or a reason: malformed, out_of_range.
 
-    The answer is a JSON object; reasoning, words or a code fence around it are passed over.
+    The answer is one JSON object, perhaps after reasoning or in a code fence. With words or a second object it is
+    malformed, since the judge may quote an object from the text.
     """
-    first = next(iter(rubric.fields))
-    entries = answer.list_objects(answer.strip_thinking(response))
-    entry = next((entry for entry in entries if first in entry), {})
-    if not rubric.fields.keys() <= entry.keys():
+    reply = _FENCE.sub(r"\1", answer.strip_thinking(response).strip())
+    try:
+        entry = json.loads(reply)
+    except (ValueError, RecursionError):  # broken, a number of too many digits, too deep
+        return Parsed({}, "malformed")
+    if not isinstance(entry, dict) or not rubric.fields.keys() <= entry.keys():
         return Parsed({}, "malformed")
     labels = {name: entry[name] for name in rubric.fields}
     if any(isinstance(value, bool) or not isinstance(value, str | int) for value in labels.values()):
@@ -92,9 +96,10 @@ def weigh_score(logprobs: str | None, rubric: Rubric) -> tuple[float, float] | N
     for token, _ in tokens:
         starts.append(len(text))
         text += token
-    match = re.search(r'"score"\s*:\s*(\d)', text)
-    if not match:
+    matches = list(re.finditer(r'"score"\s*:\s*(\d)', text))
+    if not matches:
         return None
+    match = matches[-1]  # after all reasoning
     place = max(index for index, start in enumerate(starts) if start <= match.start(1))
     masses = dict.fromkeys(rubric.levels, 0.0)
     for alternative, logprob in tokens[place][1].items():

@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 
 FAIR = (0.4, 0.6)  # share of answers for the first text; an interval outside it is a bias
 CONSTANT = 0.9  # share of one answer above which a judge says nothing else
-LEAST = 20  # answers below which nothing is concluded
+LEAST = 20  # answers about as many texts, below which nothing is concluded
 ALPHA = 0.01  # p above which the answers are those of a judge that guesses
 RELIABLE = 0.1  # reliability below which they are too
 POSITION = "position bias"
@@ -42,15 +42,17 @@ def check_comparisons(comparisons: Comparisons, p_equal: float) -> pl.DataFrame:
     decided = [pair for pair in both if 0 not in pair]
     agreed = sum(one == -other for one, other in decided)
     same = _build_row("same choice in both orders", agreed, len(decided))
-    if len(choices) >= LEAST:
+    text_count = len(np.unique(np.concatenate(comparisons[:2])))
+    has_enough = min(len(choices), text_count) >= LEAST
+    if has_enough:
         if max(first["value"], 1 - first["value"]) > CONSTANT:
             first["fault"] = f"always chooses the {'first' if first['value'] > 0.5 else 'second'} text"
         elif first["low"] > FAIR[1] or first["high"] < FAIR[0]:
             first["fault"] = POSITION
-    if ties["n"] >= LEAST and ties["value"] > CONSTANT:
+    if min(ties["n"], text_count) >= LEAST and ties["value"] > CONSTANT:
         ties["fault"] = "always answers with a tie"
     is_constant = bool(ties["fault"] or first["fault"] not in (None, POSITION))
-    if len(choices) >= LEAST and not is_constant and p_equal > ALPHA:
+    if has_enough and not is_constant and p_equal > ALPHA:
         same["fault"] = RANDOM
     return pl.DataFrame([first, ties, same], schema=SCHEMA)
 
@@ -64,23 +66,22 @@ def check_grades(items: Ints, grades: Floats, variances: Floats | None = None) -
     counts = Counter(np.round(grades).astype(int).tolist())
     grade, count = counts.most_common(1)[0] if counts else (0, 0)
     frequent = _build_row("most frequent grade", count, len(grades))
-    if len(grades) >= LEAST and frequent["value"] > CONSTANT:
+    item_count = len(np.unique(items))
+    if item_count >= LEAST and frequent["value"] > CONSTANT:
         frequent["fault"] = f"always answers {grade}"
     reliability = {"check": "reliability of one answer", "n": len(grades)}
-    sizes = np.bincount(items) if len(items) else np.zeros(0, np.int64)
-    sizes = sizes[sizes > 0]
     if variances is not None and len(grades) > 1:
         between, within = float(np.var(grades, ddof=1)), float(variances.mean())
         value = between / (between + within) if between + within else 0.0
         is_random = value < RELIABLE
         reliability["value"] = round(value, 6)
-    elif len(grades) > len(sizes) > 1:
+    elif len(grades) > item_count > 1:
         value, low, high, p = _analyse_variance(items, grades)
         is_random = p > ALPHA or value < RELIABLE
         reliability |= {"value": value, "low": low, "high": high}
     else:
         is_random = False
-    if is_random and len(grades) >= LEAST and not frequent["fault"]:
+    if is_random and item_count >= LEAST and not frequent["fault"]:
         reliability["fault"] = RANDOM
     return pl.DataFrame([frequent, reliability], schema=SCHEMA)
 

@@ -7,6 +7,7 @@ one class, so that chance explains everything.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -74,10 +75,11 @@ def _fleiss(codes: Codes, classes: int) -> Parts:
     return Parts(np.column_stack([np.ones(len(codes)), alike, counts]) * _is_complete(codes), value)
 
 
-def _cohen(codes: Codes, classes: int) -> Parts:
+def _cohen(codes: Codes, classes: int, *, skips_undefined: bool = False) -> Parts:
     """Take apart Cohen's kappa (1960): the mean over pairs of raters, over the items that both labelled.
 
-    It is undefined if it is for one pair: no item in common, or both gave one and the same class throughout.
+    It is undefined if it is for one pair: no item in common, or both gave one and the same class throughout. If
+    `skips_undefined` is set, such pairs are left out.
     """
     pairs = list(zip(*np.triu_indices(codes.shape[1], 1), strict=True))
     features = []
@@ -92,7 +94,8 @@ def _cohen(codes: Codes, classes: int) -> Parts:
         shares = _divide(by_pair[..., 2:], items[..., None])
         expected = (shares[..., :classes] * shares[..., classes:]).sum(axis=-1)
         kappas = _correct_chance(_divide(by_pair[..., 1], items), expected)
-        return np.asarray(kappas.mean(axis=-1))
+        is_used = ~np.isnan(kappas) | (not skips_undefined)
+        return _divide(np.where(is_used, kappas, 0).sum(axis=-1), is_used.sum(axis=-1))
 
     return Parts(np.hstack(features).astype(np.float64), value)
 
@@ -228,6 +231,9 @@ MEASURES: dict[str, Measure] = {
     "tae_mean_of_records": _tae_mean_of_records,
 }
 """The measures by name: functions of patterns of labels, [patterns, raters], and the number of classes."""
+
+DEFINED_COHEN: Measure = partial(_cohen, skips_undefined=True)
+"""Cohen's kappa over the pairs of raters for which it is defined."""
 
 
 def _count_raters(codes: Codes, classes: int) -> Floats:

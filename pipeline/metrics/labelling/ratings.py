@@ -8,7 +8,7 @@ import polars as pl
 
 from pipeline.label.rating_files import MOST_VALUES, Level
 from pipeline.metrics.labelling.agreement import RESAMPLES, Interval, estimate_interval, measure
-from pipeline.metrics.labelling.measures import MISSING, Codes, Measure, build_interval_alpha
+from pipeline.metrics.labelling.measures import DEFINED_COHEN, MISSING, Codes, Measure, build_interval_alpha
 
 _MEASURES = ("agreement", "fleiss", "cohen", "krippendorff")
 _COUNTS = ("n", "n_two", "n_fleiss", "raters", "labels", "classes")
@@ -26,9 +26,10 @@ def tabulate(
 
     Returns:
         A row a field, in the order of the rows: field, level, n (tasks), n_two (those with two labels or more, which
-        agreement and krippendorff are over), n_fleiss (those with the most labels, which fleiss is over), raters,
-        labels, classes; the value, _low and _high of agreement (share of pairs of labels that are alike), fleiss,
-        cohen (mean over the pairs of raters), krippendorff (of the level); note: why one is null or over fewer tasks.
+        agreement and krippendorff are over), n_fleiss (those with the most frequent number of labels from two, that
+        fleiss is over), raters, labels, classes; the value, _low and _high of agreement (share of pairs of labels that
+        are alike), fleiss, cohen (mean over the pairs of raters where it is defined), krippendorff (of the level);
+        note: why one is null or over fewer tasks.
     """
     numbers = [name + end for name in _MEASURES for end in ("", "_low", "_high")]
     texts = dict.fromkeys(("field", "level"), pl.String)
@@ -47,7 +48,7 @@ def sort_values(values: pl.Series) -> list[str]:
 def _measure_field(group: pl.DataFrame, level: Level, values: Sequence[str], resamples: int) -> list[object]:
     codes = _encode(group, values)
     label_counts = (codes >= 0).sum(axis=1)
-    most = max(int(label_counts.max()), 2)
+    most = 2 + max(range(codes.shape[1] - 1), key=lambda extra: ((label_counts == 2 + extra).sum(), extra))
     full = np.sort(codes[label_counts == most], axis=1)[:, -most:]  # who gave a label does not matter to Fleiss
     alpha: str | Measure = f"alpha_{level}"
     if level == "interval":
@@ -64,9 +65,9 @@ def _measure_field(group: pl.DataFrame, level: Level, values: Sequence[str], res
     else:
         kappas = [measure("cohen_kappa", codes[:, pair]) for pair in pairs]
         estimates["fleiss"] = _estimate("fleiss_kappa", full, len(values), resamples)
-        estimates["cohen"] = _UNDEFINED._replace(value=float(np.mean(kappas)))
+        estimates["cohen"] = _UNDEFINED._replace(value=measure(DEFINED_COHEN, codes))
         if n * len(pairs) * (2 + 2 * len(values)) <= _CELLS:
-            estimates["cohen"] = estimate_interval("cohen_kappa", codes, resamples)
+            estimates["cohen"] = estimate_interval(DEFINED_COHEN, codes, resamples)
         notes += _explain(classes, two_count, [n, len(full), most], int(np.isnan(kappas).sum()), len(pairs))
     row = [group["field"][0], level, n, two_count, len(full), group["rater_id"].n_unique(), group.height, classes]
     return [*row, *(number for name in _MEASURES for number in estimates[name]), "; ".join(notes) or None]

@@ -82,8 +82,11 @@ def _compare(rows: pl.DataFrame, ratings: Any, a: str, b: str, epsilon: float) -
 
 def _check_replacement(mapped: Any, ratings: Any, epsilon: float) -> Replacement | None:
     """Test the mapped measure against the raters that share two texts or more with another one; None without two."""
-    is_shared = (~np.isnan(ratings)).sum(axis=1) > 1
-    ratings = ratings[:, (~np.isnan(ratings[is_shared])).sum(axis=0) > 1]
+    count = -1
+    while ratings.shape[1] != count:  # without a rater, another may share fewer
+        count = ratings.shape[1]
+        is_shared = (~np.isnan(ratings)).sum(axis=1) > 1
+        ratings = ratings[:, (~np.isnan(ratings[is_shared])).sum(axis=0) > 1]
     if ratings.shape[1] < 2:
         return None
     return raters.check_replacement(raters.choose_levels(mapped, ratings), ratings, epsilon)

@@ -49,9 +49,10 @@ class Judgement(NamedTuple):
         return [f"{row['lang']}: {row['fault']}" for row in self.checks.drop_nulls("fault").to_dicts()]
 
     @property
-    def is_useless(self) -> bool:
-        """Whether a fault makes the values worthless."""
-        return reliability.is_useless(self.checks)
+    def useless_langs(self) -> list[str]:
+        """List the languages with a fault that makes their values worthless."""
+        parts = self.checks.partition_by("lang", as_dict=True)
+        return sorted(str(lang) for (lang,), part in parts.items() if reliability.is_useless(part))
 
 
 def choose_params(plan: Plan, params: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -59,6 +60,17 @@ def choose_params(plan: Plan, params: Mapping[str, Any] | None) -> dict[str, Any
     if params is not None:
         return dict(params)
     return dict(LOGPROBS) if plan.mode == SCALE and plan.rubric != "subtext" else {}
+
+
+def choose_answered_params(
+    rows: pl.DataFrame, plan: Plan, options: Options, paths: Sequence[Path]
+) -> Mapping[str, Any]:
+    """Choose the parameters of the requests that files answer: none, or the defaults of a service."""
+    keys = {key for path in paths for key in _read_answers(path)}
+    params = choose_params(plan, None)
+    sessions = _start(_list_items(rows), plan, options._replace(params=params))
+    has_answers = any(request.key in keys for session in sessions for request in session.list_requests(0))
+    return params if has_answers else {}
 
 
 def judge(rows: pl.DataFrame, plan: Plan, options: Options, ask: Ask) -> Judgement:
@@ -76,6 +88,7 @@ def judge(rows: pl.DataFrame, plan: Plan, options: Options, ask: Ask) -> Judgeme
     number = 0
     while number < round_count and not open_requests:
         listed = [r for session in sessions if number < session.round_count for r in session.list_requests(number)]
+        listed.sort(key=lambda request: request.key)  # a hash, so that a limit on cost leaves a random sample
         answers, is_complete = ask(listed)
         unanswered = [request for request in listed if request.key not in answers]
         open_requests = [] if is_complete else unanswered
@@ -178,7 +191,7 @@ def ask_files(paths: Sequence[Path]) -> Ask:
         if answers and not has_answers:
             names = ", ".join(map(str, paths))
             reason = f"none of the {len(answers):,} answers fits one of {len(requests):,} requests"
-            raise BadInput(f"{names}: {reason}; give the texts, --llm, --mode and --seed of these requests")
+            raise BadInput(f"{names}: {reason}; give the texts, --llm, --mode, --params and --seed of these requests")
         replies = {key: _build_answer(key, answers[key]) for key in keys}
         return replies, len(replies) == len({request.key for request in requests})
 
@@ -231,35 +244,51 @@ def judge_day(
 ) -> Judgement:
     """Judge comments of `sample_comments` and write their values into `scores`, in place of those of this judge.
 
-    If `needs_all` is set and a round is not complete, nothing is written. A limit on cost ends a run early.
+    If `needs_all` is set and a round is not complete, nothing is written. A limit on cost ends a run early. Signatures
+    end with the number of comments of source and day, so that growth after the judgement is seen.
 
     Raises:
-        Refused: the answers do not come from the texts; no value is written.
+        Refused: the answers do not come from the texts of a language; no value of it is written.
         Retry: some requests failed for now; the answers of the others are kept.
     """
     started = runs.start()
+    is_judged = pl.col("day").is_in(rows["day"].unique().to_list())
+    sizes = warehouse.scan("comments", is_judged).group_by("source", "day").agg(_size=pl.len()).collect()
     judgement = judge(rows, plan, options, ask)
     if judgement.open_requests and needs_all:
         return judgement
     missing = [miss for miss in judgement.missing if not miss.request.attempt]
     asking.record_run(SOURCE, day, options, judgement.requests, missing, started)
-    if judgement.is_useless:
-        raise Refused(f"the judge is of no use, no value is written: {'; '.join(judgement.faults)}")
     maker = {"metric": plan.metric, "model_id": f"{options.model}:{plan.mode}"}
     scores = judgement.rows.with_columns(**{name: pl.lit(value) for name, value in maker.items()}, value=plan.metric)
+    scores = scores.join(sizes, on=["source", "day"], how="left", maintain_order="left")
+    scores = scores.with_columns(signature=pl.format("{}|day:{}", "signature", "_size"))
+    langs = judgement.useless_langs
+    for lang in langs:
+        scores = scores.filter(~pl.col("signature").str.contains(f"|lang:{lang}|", literal=True))
     scores = scores.drop_nulls("value").select(empty("scores").columns)
     for (scored_day,), part in scores.partition_by("day", as_dict=True).items():
         warehouse.overwrite("scores", {**warehouse.make_slice(day=str(scored_day)), **maker}, part, options.run_id)
+    if langs:
+        languages = " and ".join(langs)
+        raise Refused(f"the judge is of no use, no value of {languages} is written: {'; '.join(judgement.faults)}")
     return judgement
 
 
-def run(day: str, plan: Plan, options: Options, days: int = DAYS, limit: int = SAMPLE) -> dict[str, object]:
+def run(
+    day: str,
+    plan: Plan,
+    options: Options,
+    days: int = DAYS,
+    limit: int = SAMPLE,
+    params: Mapping[str, Any] | None = None,
+) -> dict[str, object]:
     """Judge a sample of the comments of some days by the model of the options, else by that of the settings."""
     model = options.model or settings.judge()
     if not model:
         raise BadInput("name the language model that judges, by the parameter llm or UNDERTONE_JUDGE")
     rows = sample_comments(day, days, limit)
-    options = options._replace(model=model, params=choose_params(plan, None))
+    options = options._replace(model=model, params=choose_params(plan, params))
     judgement = judge_day(rows, day, plan, options, ask_service(options))
     judged = judgement.rows[plan.metric].count()
     return {"model": model, "comments": rows.height, "judged": judged, "faults": judgement.faults}

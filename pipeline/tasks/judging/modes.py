@@ -167,10 +167,14 @@ class Pairwise(Session):
 
     def list_requests(self, number: int) -> list[Request]:
         """List the comparisons of a round: at first of random pairs in both orders, then where least is known."""
-        pairs = pairing.draw_first_pairs(self.items.height, self.plan.seed)
+        size = self.items.height
+        pairs = pairing.draw_first_pairs(size, self.plan.seed)
+        if self.plan.rounds == 1:
+            count = self.request_count - len(pairs)
+            pairs += pairing.choose_pairs(np.zeros(size), np.ones(size), pairs, count, self.plan.seed)
         if number:
             comparisons = self._collect()
-            fit = bradley_terry.fit_values(comparisons, self.items.height)
+            fit = bradley_terry.fit_values(comparisons, size)
             errors = bradley_terry.approximate_errors(comparisons, fit)
             rounded = fit.values.round(DECIMALS), errors.round(DECIMALS)  # the same pairs on each machine
             count = -(-(self.request_count - len(self.pairs)) // (self.plan.rounds - number))

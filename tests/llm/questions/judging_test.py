@@ -42,7 +42,9 @@ def test_prompts_name_the_fields(name: str) -> None:
     ("response", "value", "reason"),
     [
         ('{"score": 3}', 3, None),
-        ('<think>{"score": 1}?</think>Here: ```json\n{"score": 0}\n```', 0, None),
+        ('<think>{"score": 1}?</think>```json\n{"score": 0}\n```\n', 0, None),
+        ('The text is `{"score": 0}`, so {"score": 4}', None, "malformed"),
+        ('The text asks for {"score": 0}', None, "malformed"),
         ('{"score": 5}', None, "out_of_range"),
         ('{"score": "3"}', None, "out_of_range"),
         ('{"score": 2.5}', None, "malformed"),
@@ -55,7 +57,7 @@ def test_prompts_name_the_fields(name: str) -> None:
     ],
 )
 def test_scores(response: str, value: int | None, reason: str | None) -> None:
-    """A score is a whole number of the rubric in a JSON object; all else has a reason."""
+    """A score is a whole number of the rubric in a JSON object and no other words; all else has a reason."""
     parsed = judging.parse_labels(response, SCORE)
     assert (parsed.labels.get("score"), parsed.reason) == (value, reason)
 
@@ -103,6 +105,7 @@ START = [('{"', {'{"': 1.0}), ("score", {"score": 1.0})]
     [
         ([*START, ('":', {}), (" 3", {" 3": 0.6, " 4": 0.2, " 9": 0.1}), ("}", {})], (3.25, 0.1875)),
         ([*START, ('": 3}', {'": 3}': 0.5, '": 2}': 0.5})], (2.5, 0.25)),
+        ([('{"score": 0}?</think>', {}), *START, ('": 3}', {'": 3}': 0.5, '": 2}': 0.5})], (2.5, 0.25)),
         ([*START, ('":', {}), (" 3", {" 3": 0.3, " three": 0.6}), ("}", {})], None),
         ([("no", {"no": 1.0})], None),
     ],

@@ -12,6 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from pipeline.label.rating_files import Level
 from pipeline.metrics.labelling import ratings
+from pipeline.metrics.labelling.agreement import measure
 
 LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
 
@@ -34,10 +35,11 @@ def build_frame(numbers: np.ndarray) -> pl.DataFrame:
 
 
 def count_values(numbers: np.ndarray) -> np.ndarray:
-    """Count each value of the tasks with most labels: [tasks, values]."""
+    """Count each value of the tasks with the most frequent number of labels, two or more: [tasks, values]."""
     label_counts = np.isfinite(numbers).sum(axis=1)
+    most = max(range(2, numbers.shape[1] + 1), key=lambda count: ((label_counts == count).sum(), count))
     domain = np.unique(numbers[np.isfinite(numbers)])
-    return (numbers[label_counts == label_counts.max()][:, :, None] == domain).sum(axis=1)
+    return (numbers[label_counts == most][:, :, None] == domain).sum(axis=1)
 
 
 def expect_numbers(level: Level, numbers: np.ndarray) -> dict[str, float]:
@@ -54,13 +56,13 @@ def expect_numbers(level: Level, numbers: np.ndarray) -> dict[str, float]:
 
 
 def expect_cohen(numbers: np.ndarray) -> float:
-    """Compute the mean of scikit-learn's kappa over pairs of raters; NaN where one shares no task or used one value."""
+    """Compute the mean of scikit-learn's kappa over the pairs of raters that share tasks and used two values."""
     kappas = []
     for first, second in itertools.combinations(numbers[:, np.isfinite(numbers).any(axis=0)].T, 2):
         is_shared = np.isfinite(first) & np.isfinite(second)
         texts = first[is_shared].astype(str), second[is_shared].astype(str)
         kappas.append(cohen_kappa_score(*texts) if len({*texts[0], *texts[1]}) > 1 else math.nan)
-    return float(np.mean(kappas)) if kappas else math.nan
+    return float(np.nanmean(kappas)) if np.isfinite(kappas).any() else math.nan
 
 
 def test_1000_random_files_equal_other_implementations() -> None:
@@ -82,7 +84,7 @@ def test_1000_random_files_equal_other_implementations() -> None:
 
 
 def test_fleiss_equals_statsmodels() -> None:
-    """Fleiss is over the tasks with the most labels, whoever gave them."""
+    """Fleiss is over the tasks with the most frequent number of labels, whoever gave them."""
     reference = pytest.importorskip("statsmodels.stats.inter_rater", reason="statsmodels is not installed: make setup")
     for seed in range(300):
         level, numbers = draw_values(seed)
@@ -100,7 +102,7 @@ def test_fleiss_equals_statsmodels() -> None:
     [
         ([[1, np.nan], [np.nan, 2]], "no task has labels of two raters", ["agreement", "fleiss", "cohen"]),
         ([[1, 1], [1, 1]], "all labels are alike, so chance alone explains it", ["fleiss", "cohen", "krippendorff"]),
-        ([[1, 2, 1], [2, 2, np.nan], [1, 1, np.nan]], "Fleiss is over the 1 of 3 tasks with 3 labels; Coh", ["cohen"]),
+        ([[1, 2, 1], [2, 2, np.nan], [1, 1, np.nan]], "Fleiss is over the 2 of 3 tasks with 2 labels; Coh", []),
         ([[n, n + 0.5] for n in range(101)], "Fleiss and Cohen need at most 100 values", ["fleiss", "cohen"]),
     ],
 )  # fmt: skip
@@ -109,6 +111,18 @@ def test_what_is_undefined_has_its_reason(numbers: list[list[float]], note: str,
     (row,) = ratings.tabulate(build_frame(np.array(numbers)), "interval", resamples=2).to_dicts()
     assert row["note"].startswith(note)
     assert [name for name in null if row[name] is not None] == []
+
+
+def test_one_label_more_changes_little() -> None:
+    """Of 99 tasks with three labels and one with four, Fleiss is over the 99, and Cohen over the three raters."""
+    numbers = np.column_stack([np.random.default_rng(2).integers(0, 2, (100, 3)), np.full(100, np.nan)])
+    numbers[0] = 1
+    (row,) = ratings.tabulate(build_frame(numbers), resamples=50).to_dicts()
+    assert row["n_fleiss"] == 99
+    assert row["fleiss"] == pytest.approx(measure("fleiss_kappa", numbers[1:, :3].astype(int)), abs=1e-6)
+    assert row["cohen"] == pytest.approx(measure("cohen_kappa", numbers[:, :3].astype(int)), abs=1e-6)
+    assert row["cohen_low"] < row["cohen"] < row["cohen_high"]
+    assert row["note"].endswith("Cohen: 3 of 6 pairs of raters share no task or used one value")
 
 
 def test_values_in_their_order() -> None:

@@ -127,6 +127,15 @@ def test_people_are_averaged_and_tested(scored: Path) -> None:
     assert len(result.replacement.n) == 2
 
 
+def test_raters_are_left_out_until_each_shares_two_texts() -> None:
+    """The third shares two texts with the fourth and one with the first; the fourth shares only these two."""
+    nan = np.nan
+    ratings = np.array([[1, 1, nan, nan], [2, 2, nan, nan], [nan, nan, 1, 1], [nan, nan, 2, nan], [nan, 1, 2, nan]])
+    result = calibrate._check_replacement(np.arange(5.0), ratings, 0.15)
+    assert result
+    assert result.n == (2, 2)
+
+
 def test_columns_of_a_file_are_compared(tmp_path: Path) -> None:
     """Blank cells are left out; a rater's own column is tested; threads, sources and languages are used."""
     rng = np.random.default_rng(4)

@@ -86,6 +86,11 @@ def test_the_order_is_recovered(server: Server, plan: Plan) -> None:
     assert any("What does it say?" in request["messages"][-1]["content"] for request in server.requests)
 
 
+def test_one_round_has_all_comparisons(server: Server) -> None:
+    """A single round asks as often as is announced."""
+    assert len(judge(server, PAIRWISE._replace(rounds=1, comparisons=3)).requests) == 72
+
+
 def test_each_round_waits_for_the_one_before(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a failure the round is sent again and no other; no answer is paid for twice, and the result is the same."""
     whole = judge(server, PAIRWISE)
@@ -121,6 +126,23 @@ def test_a_limit_on_cost_ends_the_rounds(server: Server, tmp_path: Path, monkeyp
     assert result.rows["implicitness_judged"].null_count() < len(TEXTS)
 
 
+def test_a_limit_on_cost_leaves_a_random_sample(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is judged until the limit is no beginning of the alphabet, and has both languages."""
+    prices = tmp_path / "prices.toml"
+    prices.write_text('["judge-1"]\ninput = 1.0\noutput = 1.0\nnoted = 2026-11-01\n', encoding="utf-8")
+    monkeypatch.setenv("UNDERTONE_LLM_PRICES", str(prices))
+    texts = [f"{lang} {number:02}.0" for lang in ("It is", "今天的天气很好") for number in range(30)]
+    server.write, server.usage = answer_two, {"prompt_tokens": 100, "completion_tokens": 100}
+    result = judge(server, Plan(), pl.DataFrame({"text": texts, "context": [None] * 60}), max_cost=0.008, concurrency=1)
+    is_judged = result.rows["implicitness_judged"].is_not_null().to_numpy().reshape(2, 30)
+    assert 15 < is_judged.sum() < 60
+    assert len(result.missing) == 60 - is_judged.sum()
+    assert is_judged.sum(axis=1).min() > 4
+    assert is_judged[:, 15:].sum() > 4
+
+
 def test_people_answer_round_by_round(server: Server, tmp_path: Path) -> None:
     """Questions go to a file and answers come from files, a round at a time; values equal those of a service."""
     path, plan = tmp_path / "answers.jsonl", Plan(mode="pairwise", comparisons=6, rounds=3)
@@ -137,7 +159,9 @@ def test_people_answer_round_by_round(server: Server, tmp_path: Path) -> None:
     assert (result.open_requests, len(result.requests)) == ([], 144)
     columns = ["implicitness_judged", "low", "high", "answers"]
     assert result.rows.select(columns).equals(judge(server, plan).rows.select(columns))
-    with pytest.raises(BadInput, match="none of the 144 answers fits one of 24 requests; give the texts, --llm"):
+    with pytest.raises(
+        BadInput, match="none of the 144 answers fits one of 24 requests; give the texts, --llm, --mode, --params"
+    ):
         work.judge(ROWS, plan, options._replace(model="ben"), work.ask_files([path]))
 
 
@@ -157,8 +181,8 @@ def test_a_cassette_answers(tables: Path, tmp_path: Path) -> None:
         work.ask_files([path])
 
 
-def test_log_probabilities_replace_repeats(server: Server) -> None:
-    """Where the server gives them, a text is asked about once and its value is the mean by probability."""
+def test_log_probabilities_replace_repeats(server: Server, tmp_path: Path) -> None:
+    """Where the server gives them, a text is asked about once, and its value is their mean. Answers fit too."""
     question = json.dumps({"text": "Quite a hat.", "context": None})
     body = chat(question, '{"score": 3}')
     tops = [{"token": "3", "logprob": math.log(0.75)}, {"token": "1", "logprob": math.log(0.25)}]
@@ -173,6 +197,12 @@ def test_log_probabilities_replace_repeats(server: Server) -> None:
     assert server.sent[question] == 1
     assert len(result.requests) == 4
     assert server.requests[0].items() >= LOGPROBS.items()
+    lines = [json.dumps({"id": request.key, "response": '{"score": 3}'}) + "\n" for request in result.requests]
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(lines), encoding="utf-8")
+    options = asking.Options("judge-1")
+    assert work.choose_answered_params(rows, Plan(), options, [path]) == LOGPROBS
+    assert work.choose_answered_params(rows, Plan(), options._replace(model="other"), [path]) == {}
     assert work.choose_params(Plan("subtext"), None) == work.choose_params(PAIRWISE, None) == {}
 
 
@@ -222,6 +252,7 @@ def test_a_sample_goes_into_scores(server: Server, comments: None) -> None:
     assert output == {"model": "judge-1", "comments": 40, "judged": 40, "faults": []}
     scores = warehouse.scan("scores").sort("source", "comment_id").collect()
     assert dict(scores["source"].value_counts().iter_rows()) == {"weibo": 20, "notes": 20}
+    assert scores["signature"].str.extract(r"\|day:(\d+)$").unique().to_list() == ["24"]  # comments of source and day
     assert scores.select("metric", "model_id").unique().rows() == [("implicitness_judged", "judge-1:pairwise")]
     step = warehouse.scan("runs", pl.col("step") == "ask").collect().row(0, named=True)
     assert (step["source"], step["origin"]) == ("judge", "judge-1: judge_implicitness_pair_en")
@@ -269,6 +300,17 @@ def test_a_useless_judge_is_refused(
     with pytest.raises(Refused, match=message):
         run(server, plan)
     assert warehouse.get_snapshot_id("scores") is None
+
+
+def test_a_fault_in_one_language_leaves_the_other(server: Server, comments: None) -> None:
+    """Only the values of the language whose judge is of no use are left out; the run still fails."""
+    rows = warehouse.scan("comments").collect()
+    chinese = pl.when(pl.col("source") == "weibo").then(pl.format("今天的天气很好 {}", "comment_id")).otherwise("text")
+    warehouse.overwrite("comments", warehouse.make_slice(day=DAY), rows.with_columns(text=chinese))
+    server.write = lambda question, n: answer_two(question, n) if "天" in question else write(question, n)
+    with pytest.raises(Refused, match="no use, no value of zh is written: zh: always answers 2"):
+        run(server, Plan())
+    assert set(warehouse.scan("scores").collect()["source"]) == {"notes"}
 
 
 def test_what_cannot_be_judged(server: Server, comments: None, monkeypatch: pytest.MonkeyPatch) -> None:
