@@ -149,7 +149,7 @@ def _run(mask: int) -> int:
     except SystemExit as error:
         if failures.is_closed(error) or not isinstance(error.code, int) or error.code > 1:
             raise
-        console.say_left_out(as_json="--json" in sys.argv)
+        console.print_left_out(as_json="--json" in sys.argv)
         sys.stdout.flush()
         return error.code
     finally:

@@ -9,6 +9,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pipeline.io.formats.chunk import list_names
+
 log = logging.getLogger(__name__)
 
 LINES = 10  # that are printed; the others are counted
@@ -82,8 +84,9 @@ def record_rows(step: str, counts: Mapping[str, int], *key: str) -> None:
 def record_columns(place: object, columns: Sequence[str]) -> None:
     """Record columns of a file that no field uses."""
     if columns:
-        columns_text = ", ".join(columns[:20]) + (f" and {len(columns) - 20} more" if len(columns) > 20 else "")
-        record_note(f"{place}: ignored columns: {columns_text}")
+        note = f"{place}: ignored columns: {list_names(columns)}"
+        log.info(note)  # for the logs of a DAG
+        record_note(note)
 
 
 def record_note(text: str) -> None:

@@ -20,10 +20,10 @@ from pipeline.collect.sites.markup import extract_text
 from pipeline.collect.sites.record import Article, Comment, Page
 from pipeline.collect.values import IDS, CutIds, Row, count_value, list_value, read_text, time_value, time_zone
 from pipeline.errors import BadInput, Refused, SchemaDrift
-from pipeline.io.formats.chunk import list_names
 from pipeline.io.formats.databases import list_tables
 from pipeline.io.lines import UTF8
 from pipeline.io.rows import Chunk, Source, read_source
+from pipeline.left_out import record_columns
 
 _MARKUP = re.compile(r"<(?:span|img|a|br|p)\b[^<>]*>")
 _PAGE_KEYS = {"url", "body"}
@@ -176,7 +176,8 @@ class _File:
         if table not in self.choices:
             self.choices[table] = columns.choose(self.mapping, names, self._place(table))
             if unread := names - set(self.choices[table][1].values()):
-                self.file.ignore(f"columns of {table!r:.60}: {list_names(unread)}")
+                place = self.file.path.name if table == self.file.path.stem else self._place(table)
+                record_columns(place, sorted(unread))
             if self.file.path.suffix.lower() not in _SPARSE:
                 columns.check_present(self.mapping, names, self._place(table))
         return self.choices[table]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Json, named, show, this_run
+from pipeline.commands.terminal.options import Json, check_name, show, this_run
 from pipeline.errors import BadInput
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def build_options(model: str, max_cost: float | None, cache_only: bool) -> "tupl
 
     summary = Summary(max_cost=max_cost)
     options = asking.Options(
-        named(model),
+        check_name(model),
         mode="cache-only" if cache_only else "live",
         max_cost=max_cost,
         endpoint=asking.find_endpoint(),
@@ -46,7 +46,7 @@ def finish(summary: "Summary", as_json: bool = False) -> None:
     if as_json:
         typer.echo(json.dumps({"asking": summary.as_dict()}, ensure_ascii=False), err=True)
     else:
-        console.say(summary.sentence())
+        console.report(summary.sentence())
     summary.check()
     if summary.exit_code:
         raise typer.Exit(summary.exit_code)
@@ -84,7 +84,7 @@ def status(as_json: Json = False) -> None:
     if entries.height or as_json:
         show(entries, as_json)
     else:
-        console.say("the ledger holds no calls: no language model was asked yet")
+        console.report("the ledger holds no calls: no language model was asked yet")
 
 
 def retry(llm: Llm = None, reason: Reason = None, yes: Yes = False, as_json: Json = False) -> None:
@@ -111,9 +111,11 @@ def _change(effect: str, llm: str | None, reason: str | None, yes: bool, as_json
     if count or as_json:
         show(entries, as_json)
     if not count:
-        console.say("no such request")
+        console.report("no such request")
         return
     if not yes:
         typer.confirm(f"Shall the requests of these {count:,} calls {effect}?", abort=True, err=True)
     changed = asking.forgive(llm, reason, is_clearing=is_clearing)
-    console.say(f"{changed:,} calls {'removed or ' if is_clearing else ''}set aside; their requests can be asked again")
+    console.report(
+        f"{changed:,} calls {'removed or ' if is_clearing else ''}set aside; their requests can be asked again"
+    )

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Json, check_source, show, tell, this_run, today
+from pipeline.commands.terminal.options import Json, check_source, print_result, show, this_run, today
 from pipeline.errors import BadInput
 from pipeline.tasks.record.retry import retry
 
@@ -53,7 +53,7 @@ def calibrate(
         result = work.compare_sides(a, b, day or None, days, epsilon)
         retry(partial(work.write_study, result, a, b, day or today(), this_run()))
     compared, test = result.comparison, result.replacement
-    tell(
+    print_result(
         compared.measures,
         {
             "a": names[0], "b": names[1], "faults": compared.faults,
@@ -71,8 +71,8 @@ def calibrate(
             shares = (
                 f"as good as one on {test.advantage:.0%} of the texts, wins {test.winning_rate:.0%} of {len(test.n)}"
             )
-            console.say(f"alternative-annotator test: {names[0]} {verdict} ({shares} raters)")
+            console.report(f"alternative-annotator test: {names[0]} {verdict} ({shares} raters)")
     for fault in compared.faults:
-        console.say(f"do not trust this measure: {fault}")
+        console.report(f"do not trust this measure: {fault}")
     if compared.faults:
         raise typer.Exit(1)

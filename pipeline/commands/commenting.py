@@ -12,7 +12,17 @@ from pipeline.commands.label import Raters, RatingTool, Tool
 from pipeline.commands.models import changes_of, end_training, read_evaluations
 from pipeline.commands.pairs import table_writer
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Force, Json, Promote, check_promote, show, tell, this_run, today
+from pipeline.commands.terminal.options import (
+    Day,
+    Force,
+    Json,
+    Promote,
+    check_promote,
+    print_result,
+    show,
+    this_run,
+    today,
+)
 from pipeline.errors import BadInput
 from pipeline.tasks.record.retry import retry
 
@@ -60,7 +70,7 @@ def build(
     numbers |= {"first_day": first_day, "last_day": last_day}
     with console.working("tokenizing and dividing"):
         counts = retry(partial(corpus.build, day or today(), corpus.parse_rules(numbers), source, this_run()))
-    console.say(", ".join(f"{name} {count:,}" for name, count in counts.items()))
+    console.report(", ".join(f"{name} {count:,}" for name, count in counts.items()))
     stats(as_json)
 
 
@@ -74,7 +84,7 @@ def stats(as_json: Json = False) -> None:
     statistics = corpus.measure_corpus()
     show(statistics if as_json else corpus.tabulate_statistics(statistics), as_json)
     if not as_json:
-        console.say("numbers in brackets are the paper's")
+        console.report("numbers in brackets are the paper's")
 
 
 def generate(
@@ -119,11 +129,11 @@ def rate(
     name, day = grades.check_kind(kind), day or today()
     if tool == "label_studio":
         count = retry(partial(grades.assign_tasks, name, day, "label_studio", projects.find_studio(), this_run()))
-        console.say(f"{count:,} comments given to Label Studio")
+        console.report(f"{count:,} comments given to Label Studio")
         return
     retry(partial(grades.select, name, day, this_run()))
     folder = out or grades.get_project(name).folder
-    console.say(f"{folder}: {grades.export(name, folder, rater or [], lang):,} comments")
+    console.report(f"{folder}: {grades.export(name, folder, rater or [], lang):,} comments")
 
 
 def ratings(
@@ -144,12 +154,12 @@ def ratings(
     studio = projects.find_studio() if tool == "label_studio" else None
     counts = retry(partial(grades.collect, name, paths or (), tool, studio, this_run()))
     if tool == "simulated":
-        console.say("these grades are simulated: they are no judgement of the comments")
+        console.report("these grades are simulated: they are no judgement of the comments")
     summary = {**counts, **grades.summarize(name)._asdict()}
-    tell(grades.measure_agreement(name), summary, as_json)
+    print_result(grades.measure_agreement(name), summary, as_json)
     if not as_json:
         texts = {key: round(value, 3) if isinstance(value, float) else value for key, value in summary.items()}
-        console.say(", ".join(f"{key} {value}" for key, value in texts.items() if value is not None))
+        console.report(", ".join(f"{key} {value}" for key, value in texts.items() if value is not None))
 
 
 def grades(
@@ -165,7 +175,7 @@ def grades(
     from pipeline.tasks.commenting import grades
 
     warehouse.create()
-    console.say(f"{retry(partial(grades.import_grades, path, project, this_run())):,} graded comments")
+    console.report(f"{retry(partial(grades.import_grades, path, project, this_run())):,} graded comments")
 
 
 def measure(preset: Preset = "s/5", day: Day = "", as_json: Json = False) -> None:
@@ -243,10 +253,10 @@ def overlap_(
         with writer:
             writer.write(overlap.score_files(files, names, options, grades))
     headline = dict(scores.select("metric", "difference" if against else "score").iter_rows())
-    tell(scores if as_json else scores.drop("signature"), headline, as_json)
+    print_result(scores if as_json else scores.drop("signature"), headline, as_json)
     if not as_json:
         for signature in scores["signature"]:
-            console.say(signature)
+            console.report(signature)
 
 
 def nest_options(settings: list[str]) -> dict[str, dict[str, object]]:
@@ -281,12 +291,12 @@ def correlate(
     else:
         retry(partial(correlations.write_correlations, day or today(), this_run()))
         table = correlations.read_correlations(day or today())
-        console.say(f"weights of references: {correlations.find_preset()}")
+        console.report(f"weights of references: {correlations.find_preset()}")
     show(table if as_json else correlations.format_table_4(table), as_json)
     if not table["value"].count():
-        console.say("no correlations: they need at least three rows, and scores and grades that vary")
+        console.report("no correlations: they need at least three rows, and scores and grades that vary")
     elif not table["low"].count():
-        console.say(f"no intervals: they need at least {correlations.MIN_ARTICLES} articles")
+        console.report(f"no intervals: they need at least {correlations.MIN_ARTICLES} articles")
 
 
 def train(
@@ -331,8 +341,8 @@ def train(
             model = retry(partial(commenters.train, day or today(), system, **options))
             history = read_evaluations(model, day or today()).sort("epoch")
     names = ("epoch", "metric", "split", "value", "baseline", "baseline_name", "train_loss", "validation_loss")
-    tell(history.select(name for name in names if name in history.columns), {"model": model}, as_json)
-    console.say(f"model {model}")
+    print_result(history.select(name for name in names if name in history.columns), {"model": model}, as_json)
+    console.report(f"model {model}")
     if not data:
         end_training(model)
 
@@ -377,4 +387,4 @@ def comment(
         for text in comments["comment"].drop_nulls():
             typer.echo(text)
         if comments["comment"].null_count():
-            console.say("no comment: no training article shares a word with this one")
+            console.report("no comment: no training article shares a word with this one")

@@ -34,10 +34,10 @@ def init() -> None:
     """
     columns, created = warehouse.widen(), warehouse.create()
     if count := private.tighten(settings.home()):
-        console.say(f"{count:,} files and folders of {settings.home()} could be read by others; now by you alone")
+        console.report(f"{count:,} files and folders of {settings.home()} could be read by others; now by you alone")
     if columns:
-        console.say(f"added the columns {', '.join(columns)}")
-    console.say(f"created {', '.join(created)}" if created else "all tables exist")
+        console.report(f"added the columns {', '.join(columns)}")
+    console.report(f"created {', '.join(created)}" if created else "all tables exist")
 
 
 def import_(
@@ -73,7 +73,7 @@ def import_(
     ignored = [name for part in inputs for name in part.left_out]
     if len(files) > 1 or ignored:
         more = f" and {len(files) - 20:,} more" if len(files) > 20 else ""
-        console.say(f"reading {', '.join(file.name for file in files[:20])}{more}")
+        console.report(f"reading {', '.join(file.name for file in files[:20])}{more}")
     name = origin or (collect.name_origin(str(paths[0])) if len(paths) == 1 else None)
     options: dict[str, Any] = {"mapping": columns.parse(mapping), "origin": name, "ignored": ignored}
     options["selection"] = {"keep_duplicates": keep_duplicates, "first_day": first_day, "last_day": last_day}
@@ -117,7 +117,7 @@ def collect(
         for name in work.list_sources(source, path):
             collected += retry(partial(run, name))
     if not collected:
-        console.say(f"nothing found for {day}")
+        console.report(f"nothing found for {day}")
     _print(collected)
 
 
@@ -126,7 +126,7 @@ def _print(collected: "Sequence[Collected]") -> None:
         console.table(pl.DataFrame(collected, schema=["source", "articles", "read", "kept", "dropped"]))
     for source in collected:
         if source["stopped"]:
-            console.say(f"{source['source']} stopped before its end: {source['stopped']}")
+            console.report(f"{source['source']} stopped before its end: {source['stopped']}")
 
 
 def tokenize(
@@ -145,13 +145,13 @@ def tokenize(
     if compare:
         texts = warehouse.scan("comments", pl.col("lang") == "zh").select(pl.col("text").unique()).collect()["text"]
         differing_count, examples = count_disagreements(texts.to_list())
-        console.say(f"{differing_count:,} of {len(texts):,} texts are cut otherwise")
+        console.report(f"{differing_count:,} of {len(texts):,} texts are cut otherwise")
         rows = [(text, " ".join(jieba), " ".join(rjieba)) for text, jieba, rjieba in examples]
         console.table(pl.DataFrame(rows, schema=["text", "jieba", "rjieba"], orient="row"))
         return
     with track("cutting") as on_progress:
         row_count = retry(partial(work.run, day or today(), chinese, english, on_progress))
-    console.say(f"{row_count:,} rows of tokens for {day or today()}")
+    console.report(f"{row_count:,} rows of tokens for {day or today()}")
 
 
 def tables(as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False) -> None:

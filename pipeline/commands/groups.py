@@ -11,7 +11,7 @@ from pipeline import warehouse
 from pipeline.commands.label import Folder, Raters, RatingTool, Tool
 from pipeline.commands.measures import read_default_groups
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Json, Model, tell, this_run, today
+from pipeline.commands.terminal.options import Day, Json, Model, print_result, this_run, today
 from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
 
@@ -47,9 +47,9 @@ def rate(
     warehouse.create()
     retry(partial(user_study.select, kind, rows, day or today(), limit, this_run()))
     if tool == "label_studio":
-        console.say(f"{user_study.push(kind, rows, projects.find_studio()):,} tasks given to Label Studio")
+        console.report(f"{user_study.push(kind, rows, projects.find_studio()):,} tasks given to Label Studio")
         return
-    console.say(f"{folder}: {user_study.export(kind, rows, folder, rater or ()):,} tasks")
+    console.report(f"{folder}: {user_study.export(kind, rows, folder, rater or ()):,} tasks")
 
 
 def ratings(
@@ -73,9 +73,9 @@ def ratings(
     with track("measuring") as on_progress:
         numbers = user_study.measure(kind, rows, model, this_run(), on_progress)
     if "simulated_1" in numbers["by"]:
-        console.say("these answers are simulated: they are no judgement of the items or the model")
+        console.report("these answers are simulated: they are no judgement of the items or the model")
     paper = user_study.tabulate_paper(kind)
-    tell(numbers, {"paper": paper.to_dicts()}, as_json)
+    print_result(numbers, {"paper": paper.to_dicts()}, as_json)
     if not as_json:
         console.table(paper, "In the paper (table 5)")
 

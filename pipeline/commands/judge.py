@@ -12,7 +12,7 @@ from pipeline import warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, parse_params
 from pipeline.commands.pairs import table_writer
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Json, check_source, named, show, today
+from pipeline.commands.terminal.options import Day, Json, check_name, check_source, show, today
 from pipeline.errors import BadInput
 from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def judge(
-    llm: Annotated[str, typer.Option("--llm", help="Who judges: a language model, or a name.", callback=named)],
+    llm: Annotated[str, typer.Option("--llm", help="Who judges: a language model, or a name.", callback=check_name)],
     file: Annotated[
         Path | None, typer.Argument(help="Texts: columns text, perhaps context; a sample of a day's by default.")
     ] = None,
@@ -80,8 +80,10 @@ def judge(
     else:
         rows = work.sample_comments(day or today(), days, limit or work.SAMPLE)
     options, summary = build_options(llm, max_cost, cache_only)
-    chosen = parse_params(params) if params else {} if is_offline else None
-    options = options._replace(revision=revision, params=work.choose_params(plan, chosen), concurrency=concurrency)
+    given_params = parse_params(params) if params else {} if is_offline else None
+    options = options._replace(
+        revision=revision, params=work.choose_params(plan, given_params), concurrency=concurrency
+    )
     if answers and not params:
         options = options._replace(params=work.choose_answered_params(rows, plan, options, answers))
     if dry_run:
@@ -122,10 +124,10 @@ def _hand_over(judgement: "Judgement", path: Path | None, batches: list[pl.DataF
     if path:
         with table_writer(path) as writer:
             writer.write(work.describe_requests(judgement))
-        console.say(f"{name} written to {path}; fill in `response` and give all answers so far by --answers")
+        console.report(f"{name} written to {path}; fill in `response` and give all answers so far by --answers")
     else:
         show(pl.concat(batches), as_json)
-        console.say(f"{name} are open; run the same command again to collect their answers")
+        console.report(f"{name} are open; run the same command again to collect their answers")
 
 
 def _report(judgement: "Judgement", judged: int, as_json: bool) -> None:
@@ -136,11 +138,11 @@ def _report(judgement: "Judgement", judged: int, as_json: bool) -> None:
         fields = {**numbers, "no_answer": reasons, "checks": judgement.checks.to_dicts()}
         typer.echo(json.dumps({"judge": fields}, ensure_ascii=False), err=True)
         return
-    console.say(f"{judged:,} of {judgement.rows.height:,} texts judged by {len(judgement.requests):,} requests")
+    console.report(f"{judged:,} of {judgement.rows.height:,} texts judged by {len(judgement.requests):,} requests")
     for reason, count in reasons.items():
-        console.say(f"{reason}: {count / len(judgement.requests):.1%} of the requests ({count:,})")
+        console.report(f"{reason}: {count / len(judgement.requests):.1%} of the requests ({count:,})")
     for lang, check, value, low, high, count, _ in judgement.checks.drop_nulls("value").iter_rows():
         interval = "" if low is None else f" ({low:.2f} to {high:.2f})"
-        console.say(f"{lang}, {check}: {value:.2f}{interval} of {count:,}")
+        console.report(f"{lang}, {check}: {value:.2f}{interval} of {count:,}")
     for fault in judgement.faults:
-        console.say(f"do not trust this judge: {fault}")
+        console.report(f"do not trust this judge: {fault}")

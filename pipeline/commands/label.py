@@ -9,7 +9,7 @@ import typer
 
 from pipeline import settings, warehouse
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
+from pipeline.commands.terminal.options import Day, Json, print_result, show, this_run, today
 from pipeline.errors import BadInput, Missing
 from pipeline.io.atomic import write_text
 from pipeline.tasks.record.retry import retry
@@ -110,7 +110,7 @@ def adjudicate(
             csd.export(folder, tasks, labels, (adjudicator if step[1] == 2 else rater) or ())
             rows.append((*step, tasks.height, int(tasks["fields"].list.len().sum()), str(folder)))
     if not rows:
-        console.say("nothing waits for an adjudicator or a second round")
+        console.report("nothing waits for an adjudicator or a second round")
     show(pl.DataFrame(rows, schema=["round", "stage", "tasks", "fields", "folder"], orient="row"), as_json)
 
 
@@ -168,7 +168,7 @@ def agreement(
         table = csd.measure_agreement(csd.decide(project))
     show(table if as_json else table.select(~cs.ends_with("_low", "_high", "note")), as_json)
     for line in csd.explain_agreement(table):
-        console.say(line)
+        console.report(line)
 
 
 def _split(names: str) -> tuple[str, ...]:
@@ -194,7 +194,9 @@ def release(
     fields = required or release.REQUIRED
     folder = retry(lambda: release.release(project, name, fields, licence, day or today(), this_run()))
     count = pl.scan_parquet(folder / "data.parquet").select(pl.len()).collect().item()
-    tell(pl.DataFrame({"rows": [count], "folder": [str(folder)]}), {"folder": str(folder), "row_count": count}, as_json)
+    print_result(
+        pl.DataFrame({"rows": [count], "folder": [str(folder)]}), {"folder": str(folder), "row_count": count}, as_json
+    )
 
 
 def withdraw(

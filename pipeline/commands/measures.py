@@ -11,7 +11,7 @@ import typer
 from pipeline import left_out, sample
 from pipeline.commands.reading import print_words
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Day, Encoding, Json, Model, check_source, tell, today
+from pipeline.commands.terminal.options import Day, Encoding, Json, Model, check_source, print_result, today
 from pipeline.errors import BadInput, Missing
 from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
@@ -80,7 +80,7 @@ def score_implicitness(
         chunks = score_chunks()
         if is_explained:
             chunks = (scores.explode("words").unnest("words") for scores in chunks)
-        files.put(chunks, out, as_json=as_json)
+        files.write_frames(chunks, out, as_json=as_json)
     left_out.record_rows("score", {"no_text": blank_count})
 
 
@@ -93,7 +93,7 @@ def _score_day(day: str) -> None:
     if not count:
         raise Missing(f"there are no comments on {day}; `undertone tables` lists the days with comments")
     references.warn_weak(None, references.load_reference(None))
-    console.say(f"{count:,} scores for {day}")
+    console.report(f"{count:,} scores for {day}")
 
 
 def rank(
@@ -115,7 +115,7 @@ def rank(
     sentences, training_groups = (read(groups), None) if groups else read_default_groups()
     with track("ranking", sentences.height) as on_progress:
         correlations = work.rank(sentences, model, on_progress, training_groups)
-    tell(correlations, correlations.drop("by").row(0, named=True), as_json)
+    print_result(correlations, correlations.drop("by").row(0, named=True), as_json)
 
 
 def agree(
@@ -149,7 +149,7 @@ def agree(
             raise BadInput("--figure draws the orders of a file; give them with --ratings")
         svg = model_figures.draw_matrix(kendall["by"].to_list(), kendall.drop("by").to_numpy(), "Kendall's tau")
         figure.write_text(svg, encoding="utf-8")
-    tell(kendall, {"spearman": spearman.to_dicts(), "concordance": concordance.to_dicts()}, as_json)
+    print_result(kendall, {"spearman": spearman.to_dicts(), "concordance": concordance.to_dicts()}, as_json)
     if not as_json:
         console.table(spearman, "Spearman's rho")
         console.table(concordance, "Kendall's W")
@@ -179,7 +179,7 @@ def choose(
         with files.Writer(out) as writer:
             writer.write(answered)
     accuracy = work.measure_accuracy(answered)
-    tell(accuracy, accuracy.drop("by").row(0, named=True), as_json)
+    print_result(accuracy, accuracy.drop("by").row(0, named=True), as_json)
 
 
 def distance(
@@ -209,7 +209,7 @@ def distance(
                 distances = work.add_distances(frame, first, second, model, on_progress)
             yield distances
 
-    files.put(measure_chunks(), out, as_json=as_json)
+    files.write_frames(measure_chunks(), out, as_json=as_json)
 
 
 def _choose_columns(path: Path, frame: pl.DataFrame, columns: str | None) -> list[str]:

@@ -11,7 +11,7 @@ import typer
 from pipeline import warehouse
 from pipeline.commands import pairs
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Force, Json, Model, Promote, show, tell, this_run, today
+from pipeline.commands.terminal.options import Day, Force, Json, Model, Promote, print_result, show, this_run, today
 from pipeline.errors import BadInput
 from pipeline.progress import track
 from pipeline.slices import parse_day
@@ -88,9 +88,9 @@ def end_training(*model_ids: str) -> None:
         if promotion.get("is_worse"):
             console.table(_frame(promotion["comparisons"]), "Held-out rows", is_message=True)
         word = "promoted" if promotion["is_promoted"] else "not promoted"
-        console.say(f"model {name} is {word}: {promotion['reason']}")
+        console.report(f"model {name} is {word}: {promotion['reason']}")
         if not promotion["is_promoted"] and not promotion.get("is_barred"):
-            console.say(f"`undertone models promote {name}` promotes it all the same")
+            console.report(f"`undertone models promote {name}` promotes it all the same")
     if any(row.get("is_worse") and not row["is_promoted"] for row in promotions.values()):
         raise typer.Exit(1)
 
@@ -123,7 +123,7 @@ def list_(as_json: Json = False) -> None:
         rows = rows.rename({"is_promoted": "promoted", "is_in_force": "in force"})
     show(rows, as_json)
     if not rows.height:
-        console.say("no model is in the tables; `undertone train --help` lists what trains one")
+        console.report("no model is in the tables; `undertone train --help` lists what trains one")
 
 
 def show_model(
@@ -161,7 +161,7 @@ def promote(ref: Annotated[str, typer.Argument(metavar="ID", help="Id, or its be
     from pipeline.tasks.record import models
 
     row = retry(partial(models.promote, ref, day or today(), this_run()))
-    console.say(f"model {row['model_id'][:12]} of kind {row['kind']} is in force from {row['day']} on")
+    console.report(f"model {row['model_id'][:12]} of kind {row['kind']} is in force from {row['day']} on")
 
 
 def rollback(kind: Annotated[str, typer.Argument(help="Kind of model, such as impscore.")]) -> None:
@@ -172,9 +172,9 @@ def rollback(kind: Annotated[str, typer.Argument(help="Kind of model, such as im
     from pipeline.tasks.record import model_choice, models
 
     row = retry(partial(models.roll_back, kind, this_run()))
-    console.say(f"model {row['model_id'][:12]} of kind {kind} is no longer promoted")
+    console.report(f"model {row['model_id'][:12]} of kind {kind} is no longer promoted")
     choice = model_choice.choose_model(kind)
-    console.say(f"model {choice.model_id[:12]} answers now, {choice.reason}" if choice else f"no {kind} is in force")
+    console.report(f"model {choice.model_id[:12]} answers now, {choice.reason}" if choice else f"no {kind} is in force")
 
 
 def changes_of(settings: list[str]) -> dict[str, object]:
@@ -203,7 +203,7 @@ def _train_in_tables(
     if use_sample:
         for source in retry(partial(work.replay_cassette, day)):
             count = retry(partial(work.build, source, day, train.choose_split(profile), None))
-            console.say(f"{source}: {count} pairs")
+            console.report(f"{source}: {count} pairs")
     with track("encoding") as on_progress:
         fit = partial(train.train, day, profile=profile, changes=changes, promote=promote, on_progress=on_progress)
         model_id = retry(fit)
@@ -228,7 +228,7 @@ def evaluate_impscore(
     with track("encoding") as on_progress:
         numbers = train.evaluate(rows, model, on_progress)
     facts = {**train.select_headline(numbers), "numbers": numbers.to_dicts()}
-    tell(train.summarize_evaluations(numbers), facts, as_json)
+    print_result(train.summarize_evaluations(numbers), facts, as_json)
 
 
 def import_model(

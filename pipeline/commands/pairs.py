@@ -10,7 +10,7 @@ import typer
 from pipeline import warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, parse_params
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Day, Json, named, show, today
+from pipeline.commands.terminal.options import Day, Json, check_name, show, today
 from pipeline.errors import BadInput, Missing
 from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
@@ -63,7 +63,7 @@ def import_(
     paper = (
         "" if is_own else f", {implicit:,} of them implicit; expected {SOURCES[source].table6:,} (the paper's table 6)"
     )
-    console.say(f"{source}: {count:,} sentences{paper}")
+    console.report(f"{source}: {count:,} sentences{paper}")
 
 
 def replay(
@@ -80,11 +80,11 @@ def replay(
 
     warehouse.create()
     sources = retry(lambda: work.replay_cassette(day or today(), str(cassette) if cassette else None))
-    console.say(f"answers about {', '.join(sources)}")
+    console.report(f"answers about {', '.join(sources)}")
 
 
 def ask(
-    llm: Annotated[str, typer.Option("--llm", help="Language model to ask.", callback=named)],
+    llm: Annotated[str, typer.Option("--llm", help="Language model to ask.", callback=check_name)],
     source: Sources = None,
     revision: Annotated[str | None, typer.Option(help="Revision of the model, where its server names one.")] = None,
     params: Annotated[str, typer.Option(help="Sampling parameters as JSON.")] = "{}",
@@ -118,7 +118,9 @@ def ask(
         batches = asking.run_batch(sources, options, limit)
         show(batches, as_json)
         if unanswered := int(batches["open"].sum()):
-            console.say(f"{unanswered:,} requests of batches that have ended have no answer; they can be asked again")
+            console.report(
+                f"{unanswered:,} requests of batches that have ended have no answer; they can be asked again"
+            )
             raise typer.Exit(1 if batches["answered"].sum() else 3)
         return
     rows = []
@@ -157,7 +159,7 @@ def build(
     writer = table_writer(out) if out else None
     for name in source or sources:
         count = retry(partial(work.build, name, day or today(), split, seed))
-        console.say(f"{name}: {count:,} pairs")
+        console.report(f"{name}: {count:,} pairs")
     if writer:
         with writer:
             writer.write(work.load_pairs(source or sources))
@@ -182,8 +184,8 @@ def sources(as_json: Json = False) -> None:
 
     show(work.compare_with_table_6(), as_json)
     if not as_json:
-        console.say("r3 is read by its labels: table 6 lists it as original, but speaks of prompting")
-        console.say("ludwig has labels too; a model is asked only with `undertone pairs ask --source ludwig`")
+        console.report("r3 is read by its labels: table 6 lists it as original, but speaks of prompting")
+        console.report("ludwig has labels too; a model is asked only with `undertone pairs ask --source ludwig`")
 
 
 def audit(

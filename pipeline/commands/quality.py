@@ -18,7 +18,7 @@ from pipeline.commands.terminal.options import (
     Promote,
     check_promote,
     check_source,
-    tell,
+    print_result,
     this_run,
     today,
 )
@@ -61,10 +61,10 @@ def train(
             options: dict[str, Any] = {"profile": profile, "changes": numbers, "promote": promote, "run_id": this_run()}
             model = retry(partial(scorer.train, day or today(), target, **options))
             evaluations = read_evaluations(model, day or today())
-    tell(scorer.summarize(evaluations), {"model": model}, as_json)
+    print_result(scorer.summarize(evaluations), {"model": model}, as_json)
     if not evaluations.height:
-        console.say("not measured: there are too few articles for a test part")
-    console.say(f"model {model}")
+        console.report("not measured: there are too few articles for a test part")
+    console.report(f"model {model}")
     if not data:
         end_training(model)
 
@@ -82,7 +82,7 @@ def evaluate(
     from pipeline.tasks.commenting import scorer
 
     evaluations = scorer.evaluate(scorer.read(data, target), target, model)
-    tell(scorer.summarize(evaluations), {"numbers": evaluations.to_dicts()}, as_json)
+    print_result(scorer.summarize(evaluations), {"numbers": evaluations.to_dicts()}, as_json)
 
 
 def score(
@@ -106,7 +106,9 @@ def score(
     if file is None:
         warehouse.create()
         count = retry(partial(scorer.score_day, day or today(), target, model, this_run()))
-        console.say(f"{count:,} comments scored")
+        console.report(f"{count:,} comments scored")
         return
     frames = files.texts(file, text_column, encoding)
-    files.put((scorer.score_frame(frame, target, model, column) for frame, column in frames), out, as_json=as_json)
+    files.write_frames(
+        (scorer.score_frame(frame, target, model, column) for frame, column in frames), out, as_json=as_json
+    )

@@ -7,7 +7,7 @@ import polars as pl
 import typer
 
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Encoding, Json, Model, tell
+from pipeline.commands.terminal.options import Encoding, Json, Model, print_result
 from pipeline.progress import track
 
 
@@ -39,8 +39,8 @@ def build_reference(
     rows = [{"lang": lang, **scale._asdict()} for lang, scale in reference.scales.items()]
     medians = [scale.quantiles[50] for scale in reference.scales.values()]
     frame = pl.DataFrame(rows).drop("quantiles", "thresholds").insert_column(2, pl.Series("median", medians))
-    tell(frame, {"name": reference.name, "model_id": reference.model_id, "path": path}, as_json)
-    console.say(f"wrote {path}")
+    print_result(frame, {"name": reference.name, "model_id": reference.model_id, "path": path}, as_json)
+    console.report(f"wrote {path}")
 
 
 def selftest(as_json: Json = False) -> None:
@@ -54,13 +54,13 @@ def selftest(as_json: Json = False) -> None:
     outside = rows.filter(~pl.col("is_within"))
     versions = dict(work.list_versions())
     if as_json:
-        tell(rows, {"is_right": outside.is_empty(), "versions": versions}, as_json)
+        print_result(rows, {"is_right": outside.is_empty(), "versions": versions}, as_json)
     else:
         console.out.print(work.summarise(rows), markup=False, soft_wrap=True)
         console.out.print(", ".join(map(" ".join, versions.items())), markup=False, soft_wrap=True)
         if outside.height:
             console.table(outside.drop("is_within"))
-            console.say("scores are not as expected: install the versions of constraints.txt")
+            console.report("scores are not as expected: install the versions of constraints.txt")
     raise typer.Exit(1 if outside.height else 0)
 
 

@@ -10,7 +10,7 @@ from pipeline import warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, stop_if_unanswered
 from pipeline.commands.pairs import table_writer
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Json, show, tell
+from pipeline.commands.terminal.options import Json, print_result, show
 from pipeline.errors import BadInput
 from pipeline.progress import track
 
@@ -43,7 +43,7 @@ def recover(
     meanings, summary = _recover(rows, llm, model, max_cost, cache_only)
     stop_if_unanswered(summary, as_json)
     for reason, count in meanings.drop_nulls("reason")["reason"].value_counts(sort=True).iter_rows():
-        console.say(f"{count} comments have no meaning: {reason}")
+        console.report(f"{count} comments have no meaning: {reason}")
     if writer:
         with writer:
             writer.write(meanings)
@@ -115,7 +115,7 @@ def evaluate(
     if summary:
         stop_if_unanswered(summary, as_json)
     table = compare_overlap(rows) if references else compare_choices(rows, picks)
-    tell(table, table.row(0, named=True) if summary else {}, as_json)
+    print_result(table, table.row(0, named=True) if summary else {}, as_json)
     if llm and summary:
         finish(summary, as_json)
 

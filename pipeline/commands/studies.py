@@ -82,7 +82,9 @@ def data_sets(
         retry(partial(studies.publish, study, staged, day))
     show(studies.load_spreads(day), as_json)
     if not as_json:
-        console.say("in the paper, ishate (Adversarial) is the most implicit of six data sets, and davidson very low")
+        console.report(
+            "in the paper, ishate (Adversarial) is the most implicit of six data sets, and davidson very low"
+        )
 
 
 def detection(
@@ -171,9 +173,9 @@ def ask_groups(
         draft = out.with_name(f".{out.name}.draft")
         draft.write_text("\n".join(lines) + "\n", encoding="utf-8")
         draft.replace(out)
-    console.say(f"{complete.height} groups in {out}" if lines else f"no group; {out} is left as it is")
+    console.report(f"{complete.height} groups in {out}" if lines else f"no group; {out} is left as it is")
     for reason, count in groups.drop_nulls("reason")["reason"].value_counts().iter_rows():
-        console.say(f"{count} intents gave none: {reason}")
+        console.report(f"{count} intents gave none: {reason}")
     if lines:
         _check(out)
     finish(summary)
@@ -199,5 +201,5 @@ def _check(path: Path, as_json: bool = False) -> bool:
     result = balance(graded.read(path))
     show(result.checks, as_json)
     for fault in result.faults:
-        console.say(f"not balanced: {fault}")
+        console.report(f"not balanced: {fault}")
     return not result.faults

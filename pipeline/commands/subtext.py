@@ -17,8 +17,8 @@ from pipeline.commands.terminal.options import (
     Promote,
     check_promote,
     check_source,
+    print_result,
     show,
-    tell,
     this_run,
     today,
 )
@@ -73,7 +73,7 @@ def train(
         with console.working("training"):
             model = retry(partial(train_release, promote=promote, run_id=this_run()))
         evaluations = read_evaluations(model, day or today())
-    tell(recogniser.summarize(evaluations), {"model": model}, as_json)
+    print_result(recogniser.summarize(evaluations), {"model": model}, as_json)
     if not data:
         end_training(model)
 
@@ -93,7 +93,7 @@ def evaluate(
 
     rows = recogniser.read(data, data_format, by_topic=by_topic) if data else recogniser.read_released()
     evaluations = recogniser.evaluate(rows, model)
-    tell(recogniser.summarize(evaluations), {"numbers": evaluations.to_dicts()}, as_json)
+    print_result(recogniser.summarize(evaluations), {"numbers": evaluations.to_dicts()}, as_json)
 
 
 def score(
@@ -114,7 +114,7 @@ def score(
     if file is None:
         warehouse.create()
         count = retry(partial(recogniser.score_day, day or today(), model, this_run()))
-        console.say(f"{count:,} comments scored")
+        console.report(f"{count:,} comments scored")
         return
     writer = table_writer(out) if out else None
     scored = recogniser.score_frame(recovery.read_comments(file), model)

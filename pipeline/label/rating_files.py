@@ -52,8 +52,8 @@ def read(path: Path, reading: Reading) -> pl.DataFrame:
             that allow no measure at all.
     """
     chunks = list(read_chunks(path))
-    if others := sorted({chunk.table for chunk in chunks} - {chunks[0].table}):
-        left_out.record_note(f"{path}: read {chunks[0].table} alone, not {', '.join(others)}")
+    if other_tables := sorted({chunk.table for chunk in chunks} - {chunks[0].table}):
+        left_out.record_note(f"{path}: read {chunks[0].table} alone, not {', '.join(other_tables)}")
     chunks = [chunk for chunk in chunks if chunk.table == chunks[0].table]
     rows = [(f"row {n}", row) for chunk in chunks for n, row in enumerate(chunk.rows, chunk.first)]
     names = list(dict.fromkeys(name for _, row in rows for name in row))
@@ -87,7 +87,7 @@ def _split_rows(
     column = {role: reading.mapping.get(role, role) for role in ROLES}
     if absent := [name for name in (*reading.mapping.values(), *reading.columns) if name not in names]:
         raise BadInput(f"{path}: no column {', '.join(map(repr, absent))}; there are {list_names(names)}")
-    others = [name for name in names if name not in {*column.values(), *OTHER_COLUMNS}]
+    other_columns = [name for name in names if name not in {*column.values(), *OTHER_COLUMNS}]
     is_sheet = column["rater_id"] in names
     is_long = is_sheet and column["value"] in names and not reading.columns
     if "value" in reading.mapping and not is_sheet:
@@ -99,7 +99,7 @@ def _split_rows(
             f"{path}: no column {column['task_id']}; there are {list_names(names)}; name it by --map task_id=COLUMN, "
             "or the columns of raters by --columns"
         )
-    label_columns = [column["value"]] if is_long else [*reading.columns] or others
+    label_columns = [column["value"]] if is_long else [*reading.columns] or other_columns
     field_name = column["value"] if is_long else "label"
     for place, row in rows:
         task = row.get(column["task_id"], place)

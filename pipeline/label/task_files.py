@@ -162,8 +162,11 @@ def _build_sheet(tasks: pl.DataFrame, rater_id: str, labels: pl.DataFrame | None
         row |= {name: escape_invisible(task[name] or "") for name in ("text", "context")}
         if stage == 2:
             row["labels"] = escape_invisible(format_labels(task, lang, form))
-        asked = {*task["fields"], *(note for note in form.notes if form.notes_of.get(note) in (None, *task["fields"]))}
-        rows.append(row | {name: NOT_ASKED for name in (*fields, *form.notes) if name not in asked})
+        asked_names = {
+            *task["fields"],
+            *(note for note in form.notes if form.notes_of.get(note) in (None, *task["fields"])),
+        }
+        rows.append(row | {name: NOT_ASKED for name in (*fields, *form.notes) if name not in asked_names})
     return _Sheet(columns, rows, stage, form, lang)
 
 

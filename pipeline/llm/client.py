@@ -195,7 +195,7 @@ class _Run:
         recorded = [_mark(call, "unread") if mark else call for call, mark in zip(settled, is_unread, strict=True)]
         ledger.record(self.engine, recorded, self.owner, self.budget.run_id)
         for before, call in zip(calls, settled, strict=True):
-            self._settle(call, is_marked=call is not before)
+            self._record_call(call, is_marked=call is not before)
 
     def _bill(self, future: Future[Reply]) -> Call:
         """Return the call of a future with its cost; one that raised may have been paid."""
@@ -211,16 +211,16 @@ class _Run:
             self._stop(f"the service does not keep to its limits, so neither can the cost: {call.guess}")
         return call
 
-    def _settle(self, call: Call, *, is_marked: bool) -> None:
+    def _record_call(self, call: Call, *, is_marked: bool) -> None:
         key, reply = call.key, call.reply
         self.outcome.add_call(call)
         self.failure_count = self.failure_count + 1 if reply.outcome == "failed" else 0
         if reply.outcome == "answered":
-            self._settle_answer(call)
+            self._record_answer(call)
         elif reply.outcome == "malformed":
-            self._settle_malformed(call)
+            self._record_malformed(call)
         elif reply.outcome == "rejected":
-            self._settle_rejected(call, is_marked=is_marked)
+            self._record_rejected(call, is_marked=is_marked)
         elif reply.outcome == "failed" and reply.is_doubtful and self.resends[key] < self.most_resends:
             self.resends[key] += 1
             self.pauses[key] = limits.PAUSE * self.resends[key] if reply.status else 0.0
@@ -232,7 +232,7 @@ class _Run:
         elif self.failure_count >= max(2 * self.concurrency, 4):
             self._stop(f"{self.failure_count} requests in a row failed, the last with {reply.detail}")
 
-    def _settle_answer(self, call: Call) -> None:
+    def _record_answer(self, call: Call) -> None:
         for outcome, keys in (("malformed", self.malformed), ("rejected", self.rejected)):
             if keys:  # the address is right, so these answers were the requests' own
                 ledger.reclassify(self.engine, keys, self.budget.run_id, "unread", outcome)
@@ -242,7 +242,7 @@ class _Run:
         self.outcome.answers[call.key] = Answer(call.key, call.reply.response or "", call.mode, **fields)
         self.on_progress(1)
 
-    def _settle_malformed(self, call: Call) -> None:
+    def _record_malformed(self, call: Call) -> None:
         """Send the request again, a few times; if answers come and none can be read, stop: the address may be wrong."""
         self.tries[call.key] += 1
         self.malformed.append(call.key)
@@ -257,7 +257,7 @@ class _Run:
             message = f"{answers} of the language model's service cannot be read, is UNDERTONE_LLM_URL right?"
             self._stop(Refused(f"{message} The last is {call.reply.detail}"))
 
-    def _settle_rejected(self, call: Call, *, is_marked: bool) -> None:
+    def _record_rejected(self, call: Call, *, is_marked: bool) -> None:
         """Give the request up; stop after many in a row without an answer, so that a later run sends them again."""
         self._miss(call.request, f"rejected: {call.reply.detail}", is_open=False)
         if is_marked or not self.has_answered:

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 import xlsxwriter
 
-from pipeline.collect.importers import Batch, LeftOut, read
+from pipeline import left_out
+from pipeline.collect.importers import Batch, read
 from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.record import Article, Comment
 from pipeline.errors import BadInput, SchemaDrift
@@ -118,10 +119,10 @@ def test_the_article_commenting_archive(tmp_path: Path) -> None:
     """Each line is an article with its comments and their up-votes, as objects."""
     comments = [{"text": "门：请微笑", "upvotes": 57, "created_at": AT.isoformat()}, {"text": "笑不出来", "upvotes": 0}]
     row = {"title": "门禁", "content": "刷脸。", "category": "society", "comments": comments, "date": "2017-04-01"}
-    left_out = LeftOut()
-    (batch,) = read(write_rows(tmp_path / "Archive 1.jsonl", row), None, {}, KEY, left_out=left_out)
+    left_out.clear()
+    batch = one(write_rows(tmp_path / "Archive 1.jsonl", row))
     assert batch.source == "tencent_news"
-    assert left_out.ignored == ["columns of 'Archive 1': date"]
+    assert left_out.list_lines() == ["Archive 1.jsonl: ignored columns: date"]
     assert [comment.created_at for comment in batch.page.comments] == [AT, None]
     thread = "Archive 1.jsonl-1"
     assert batch.page.articles == [Article(thread_id=thread, title="门禁", text="刷脸。", category="society")]

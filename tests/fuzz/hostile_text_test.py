@@ -113,7 +113,7 @@ def test_the_terminal_obeys_nothing(capsys: pytest.CaptureFixture[str], monkeypa
     """Escape sequences, overrides and markup of the terminal's library in comments and messages are shown as text."""
     text = "\x1b]0;pwned\x07\x1b[2J\u202eabc[bold]x[/bold]\r\u200b"
     console.table(pl.DataFrame({"text": [text], "\x1bname": [1]}))
-    console.say(text)
+    console.report(text)
     said = "".join(capsys.readouterr())
     assert not set(said) & set("\x1b\x07\u202e\u200b\r")
     assert said.count("⟨U+001B⟩]0;pwned⟨U+0007⟩") == 2

@@ -180,7 +180,7 @@ def test_a_query_only_reads_tables_and_views(tables: Path, tmp_path: Path, sql: 
     """A query writes nothing, reads no file, address, variable or environment, and changes no setting."""
     local_frame = pl.DataFrame({"secret": ["canary"]})
     for suffix in (".csv", ".jsonl", ".parquet"):
-        files.put([local_frame], (tmp_path / "private").with_suffix(suffix))
+        files.write_frames([local_frame], (tmp_path / "private").with_suffix(suffix))
     files_before = sorted(tmp_path.glob("*"))
     with pytest.raises(BadInput, match=r"the query (failed|has|is)") as error:
         warehouse.query(sql.format(folder=tmp_path) + " -- of comments")

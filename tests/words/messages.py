@@ -18,7 +18,7 @@ OLD = re.compile(
     re.IGNORECASE,
 )
 CALLS = {
-    "say",
+    "report",
     "echo",
     "print",
     "working",

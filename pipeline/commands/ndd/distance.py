@@ -21,8 +21,8 @@ from pipeline.commands.terminal.options import (
     Promote,
     check_promote,
     check_source,
+    print_result,
     show,
-    tell,
     today,
 )
 from pipeline.errors import BadInput, Missing
@@ -89,11 +89,11 @@ def ndd(
     warn_of_counts(lm.model.signature)
     vocabulary = getattr(lm.model, "number", {*first, *second})  # of counts
     if rows["place"].min() == -1:
-        console.say("the sentences share no word: what stands before and behind them is compared")
+        console.report("the sentences share no word: what stands before and behind them is compared")
     elif unknown := sorted(({*first} ^ {*second}) - {*vocabulary}):
-        console.say(f"these counts do not know {', '.join(unknown)}: as good as any other such word")
+        console.report(f"these counts do not know {', '.join(unknown)}: as good as any other such word")
     if as_json:
-        tell(rows if explain else rows.clear(), numbers, as_json=True)
+        print_result(rows if explain else rows.clear(), numbers, as_json=True)
         return
     if explain:
         console.table(rows.with_columns(pl.col("divergence", "weight", "share").round(4)))
@@ -123,7 +123,9 @@ def _detect_model_lang(text: str) -> str:
 def warn_of_counts(*signatures: str | None) -> None:
     """Warn if the signature names a model of counts."""
     if any(part.startswith("count:") for signature in signatures for part in (signature or "").split("|")):
-        console.say("by counts of two neighbours: the mechanics, no result; --model takes a real masked language model")
+        console.report(
+            "by counts of two neighbours: the mechanics, no result; --model takes a real masked language model"
+        )
 
 
 def compress(
@@ -180,7 +182,7 @@ def compress(
             chunks = (chunk.drop("after") for chunk in chunks)
         elif not has_lists:
             chunks = (chunk.with_columns(pl.col("after").list.join(" | ")) for chunk in chunks)
-        files.put(chunks, out, as_json=as_json)
+        files.write_frames(chunks, out, as_json=as_json)
         return
     if out or text_column or _looks_like_a_file(what):
         raise BadInput(f"there is no file {what[:60]!r}; expected a text, or a file of texts")
@@ -251,10 +253,10 @@ def score_context_shift(
             rows = retry(partial(work.score_day, day, model, on_progress=on_progress, **options))
         if not rows:
             raise Missing(f"there are no comments on {day}; `undertone tables` counts the days there are")
-        console.say(f"{rows:,} scores for {day}")
+        console.report(f"{rows:,} scores for {day}")
         return
     add_shift = partial(work.add_context_shift, ref=model, **options)  # type: ignore[arg-type]
-    files.put(_score_file(file, text_column, context_column, encoding, add_shift), out, as_json=as_json)
+    files.write_frames(_score_file(file, text_column, context_column, encoding, add_shift), out, as_json=as_json)
 
 
 def _score_file(

@@ -9,7 +9,7 @@ import typer
 from pipeline import warehouse
 from pipeline.commands.label import Raters
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Json, tell, this_run, today
+from pipeline.commands.terminal.options import Day, Json, print_result, this_run, today
 from pipeline.tasks.record.retry import retry
 
 Source = Annotated[str, typer.Option(help="Name that the compressions are filed under.")]
@@ -43,7 +43,7 @@ def rate(
     grades.check_sheets(folder, rater or ())  # before anything is given out
     retry(partial(grades.select_tasks, source, day, system or (), limit, this_run()))
     count = grades.export(source, day, folder, rater or (), lang, limit, system or ())
-    console.say(f"{folder}: {count:,} compressions")
+    console.report(f"{folder}: {count:,} compressions")
 
 
 def ratings(
@@ -68,11 +68,11 @@ def ratings(
     counts = retry(partial(grades.collect, source, day, paths or (), tool, this_run()))
     agreement, means = grades.load_agreement(source, day), grades.load_means(source, day)
     if "simulated" in means["by"]:
-        console.say("these grades are simulated: they are no judgement of the systems")
+        console.report("these grades are simulated: they are no judgement of the systems")
     if as_json:
-        tell(means, {**counts, "agreement": agreement.to_dicts()}, as_json=True)
+        print_result(means, {**counts, "agreement": agreement.to_dicts()}, as_json=True)
         return
     console.table(grades.summarize_grades(source, day))
     console.table(agreement.drop("by"))
-    console.say(", ".join(f"{name} {number:,}" for name, number in counts.items()))
-    console.say("…_paper: the paper's means, of 100 of Google's sentences and its own systems")
+    console.report(", ".join(f"{name} {number:,}" for name, number in counts.items()))
+    console.report("…_paper: the paper's means, of 100 of Google's sentences and its own systems")

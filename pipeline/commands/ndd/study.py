@@ -82,7 +82,7 @@ def compress_data(
         retry(partial(work.publish_thresholds, rows, source, day))
     for lang, numbers in systems.split_languages(work.load_measures(source, day)):
         if not as_json:
-            console.say(f"{source}, {lang.replace(':common', ', the sentences that all systems compressed')}")
+            console.report(f"{source}, {lang.replace(':common', ', the sentences that all systems compressed')}")
         show(numbers if as_json else datasets.summarize_measures(numbers), as_json)
 
 
@@ -120,7 +120,7 @@ def measure_distance(
         show(pl.concat(rows_by_study.values()), as_json=True)
         return
     for study, rows in rows_by_study.items():
-        console.say(study)
+        console.report(study)
         console.table(work.summarize_tests(rows))
 
 

@@ -6,7 +6,8 @@ from typing import Any
 from pipeline import sample, warehouse
 from pipeline.commands.operate import stack
 from pipeline.commands.operate.airflow_api import Rest
-from pipeline.commands.terminal.console import out, say, table, working
+from pipeline.commands.terminal import console
+from pipeline.commands.terminal.console import out, table, working
 from pipeline.errors import UndertoneError
 from pipeline.tasks.daily import report
 from pipeline.tasks.labelling import release
@@ -40,7 +41,7 @@ def demo() -> None:
     """Run the sample through the pipeline and show the results. Run again, it changes no row."""
     timer = time.monotonic()
     running = up()
-    say(f"{time.monotonic() - timer:5.0f} s  Airflow is up")
+    console.report(f"{time.monotonic() - timer:5.0f} s  Airflow is up")
     with Rest(running["url"]) as rest:
         rest.unpause(*CHAIN, "impscore", "csd")
         earlier = {dag: {run["dag_run_id"] for run in rest.runs(dag)} for dag in ALL}
@@ -58,7 +59,7 @@ def demo() -> None:
 def _await(rest: Rest, dag: str, earlier: dict[str, set[str]], timer: float, *, approves: bool = False) -> None:
     with working(f"{dag} is running" + (", by simulated raters, and approved as it asks" if approves else "")):
         run = rest.wait_run(dag, sample.DAY, earlier[dag], approves=approves)
-    say(f"{time.monotonic() - timer:5.0f} s  {dag}: {run['state']}")
+    console.report(f"{time.monotonic() - timer:5.0f} s  {dag}: {run['state']}")
     if run["state"] != "success":
         failed = ", ".join(rest.failures(dag, run["dag_run_id"]))
         raise UndertoneError(f"{dag} failed in {failed}; its log is in the UI")

@@ -61,7 +61,7 @@ def forget(
         if dry_run and as_json:
             typer.echo(json.dumps({"is_dry_run": True, "stores": preview.to_dicts()}))
         else:
-            console.table(preview) if preview.height else console.say("nothing of it is here")
+            console.table(preview) if preview.height else console.report("nothing of it is here")
         if dry_run:
             return
         typer.confirm("Erase all of this for good?", abort=True, err=True)
@@ -77,34 +77,34 @@ def forget(
         typer.echo(json.dumps({**summary, **files, "is_verified": verify}))
         raise typer.Exit(int(bool(outcome.problems)))
     for path in outcome.unreadable_paths:
-        console.say(f"encrypted, damaged, or too large unpacked; check it by hand: {path}")
+        console.report(f"encrypted, damaged, or too large unpacked; check it by hand: {path}")
     if not stores.height:
-        console.say("nothing of it was here")
+        console.report("nothing of it was here")
         return
     console.table(stores)
     for path in outcome.removed_paths:
-        console.say(f"removed {path}")
+        console.report(f"removed {path}")
     for day in outcome.report_days:
-        console.say(f"its report was removed; write it again: undertone report --day {day}")
+        console.report(f"its report was removed; write it again: undertone report --day {day}")
     for model in models:
-        _say_of_model(model)
-    console.say(f"receipt {erasure_id}" + (", nothing is left" if verify else ", not verified"))
+        _print_model(model)
+    console.report(f"receipt {erasure_id}" + (", nothing is left" if verify else ", not verified"))
     raise typer.Exit(int(bool(outcome.problems)))
 
 
-def _say_of_model(model: Mapping[str, Any]) -> None:
+def _print_model(model: Mapping[str, Any]) -> None:
     """Print what became of a model, which model replaces it, and how it is trained again."""
     name = f"{model['kind']} {model['model_id'][:20]}"
     share = f"{model['erased_ratio']:.2%} of its texts" if model["training_count"] else "its texts were not recorded"
     if model["action"] == "absent":
-        console.say(f"{name} learnt from it ({share}); its files are not here: remove them where they are")
+        console.report(f"{name} learnt from it ({share}); its files are not here: remove them where they are")
     elif model["action"] == "flagged":
-        console.say(f"{name} learnt from it ({share}); it stays, as it holds numbers alone")
+        console.report(f"{name} learnt from it ({share}); it stays, as it holds numbers alone")
     else:
         replacement = f"; in force now: {model['in_force']}" if model["in_force"] else ""
-        console.say(f"removed {name}, which holds words ({share}){replacement}")
+        console.report(f"removed {name}, which holds words ({share}){replacement}")
     if model["replaced_by"]:
-        console.say(f"  trained again: {model['replaced_by'][:12]}")
+        console.report(f"  trained again: {model['replaced_by'][:12]}")
     elif model["train_again"]:
         advice = f"not trained again: {model['problem']}; later" if model["problem"] else "train it again"
-        console.say(f"  {advice}: {model['train_again']}")
+        console.report(f"  {advice}: {model['train_again']}")

@@ -54,7 +54,7 @@ def query(
         connections.append(con)
         frames = warehouse.read(con, sql, unsafe=unsafe)
         if as_json or format_ != "table" or out:
-            files.put(frames, out, as_json=as_json or format_ == "json")
+            files.write_frames(frames, out, as_json=as_json or format_ == "json")
         else:
             _show(frames)
         con.close()
@@ -79,7 +79,7 @@ def _show(frames: Iterator[pl.DataFrame]) -> None:
             break
     console.table(rows.head(SHOWN))
     if rows.height > SHOWN:
-        console.say(f"these are the first {SHOWN:,} rows; --format csv, --json or -o FILE gives all")
+        console.report(f"these are the first {SHOWN:,} rows; --format csv, --json or -o FILE gives all")
 
 
 def _run_limited(

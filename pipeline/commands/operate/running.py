@@ -41,7 +41,7 @@ def heal(dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the 
 
     holes = work.find_holes()
     for name, days in holes.items():
-        console.say(f"days without {name}: {', '.join(days) or 'none'}")
+        console.report(f"days without {name}: {', '.join(days) or 'none'}")
     if any(holes.values()) and not dry_run:
         with console.working("making what is missing"):
             retry(lambda: work.heal(holes))
@@ -70,9 +70,9 @@ def backfill(
     days = work.list_days(first, last, backwards=backwards)
     with track("days", len(days)) as on_progress:
         failures = work.run_all(days, step or work.STEPS, source, on_progress)
-    console.say(f"{len(days) - len(failures)} of {len(days)} days are done, {days[0]} to {days[-1]}")
+    console.report(f"{len(days) - len(failures)} of {len(days)} days are done, {days[0]} to {days[-1]}")
     for day, error in failures.items():
-        console.say(f"{day} failed: {error}")
+        console.report(f"{day} failed: {error}")
     if failures:
         raise typer.Exit(max(error.exit_code for error in failures.values()))
 
@@ -95,10 +95,10 @@ def down() -> None:
     from pipeline.commands.operate import stack
 
     if stack.state() is None:
-        console.say("Airflow is not running")
+        console.report("Airflow is not running")
         return
     killed_count = stack.stop()
-    console.say("Airflow is stopped" + (f" ({killed_count} busy processes were ended)" if killed_count else ""))
+    console.report("Airflow is stopped" + (f" ({killed_count} busy processes were ended)" if killed_count else ""))
 
 
 def demo() -> None:
@@ -109,7 +109,7 @@ def demo() -> None:
     from pipeline import sample
     from pipeline.commands.operate import demo as work
 
-    console.say(f"the sample of {len(sample.list_sites())} sites, filed under {sample.DAY}")
+    console.report(f"the sample of {len(sample.list_sites())} sites, filed under {sample.DAY}")
     work.demo()
 
 

@@ -80,9 +80,9 @@ def check(
         for line in damaged:
             console.out.print(f"DAMAGED  {line}", markup=False, soft_wrap=True)
         if unrecorded_count:
-            console.say(f"{unrecorded_count} files have no checksum yet; `undertone maintain` records them")
+            console.report(f"{unrecorded_count} files have no checksum yet; `undertone maintain` records them")
         if damaged or not unrecorded_count:
-            console.say(f"{len(damaged)} files are damaged" if damaged else "every file is as it was written")
+            console.report(f"{len(damaged)} files are damaged" if damaged else "every file is as it was written")
         raise typer.Exit(1 if damaged else 0)
     is_failed = False
     for name in warehouse.list_checks():
@@ -129,5 +129,5 @@ def recover_catalog(
         console.out.print(message, markup=False, soft_wrap=True)
     lost = [row.table for row in recovered if row.action == "lost"]
     changed_count = sum(row.action in ("registered", "replaced") for row in recovered)
-    console.say(f"{changed_count} tables {'would be' if dry_run else 'were'} registered, {len(lost)} lost")
+    console.report(f"{changed_count} tables {'would be' if dry_run else 'were'} registered, {len(lost)} lost")
     raise typer.Exit(1 if lost else 0)

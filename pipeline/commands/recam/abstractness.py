@@ -10,7 +10,17 @@ from pipeline import warehouse
 from pipeline.commands.models import changes_of, end_training
 from pipeline.commands.recam import Changes, Scorer, Vectors
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Force, Json, Promote, check_promote, show, tell, this_run, today
+from pipeline.commands.terminal.options import (
+    Day,
+    Force,
+    Json,
+    Promote,
+    check_promote,
+    print_result,
+    show,
+    this_run,
+    today,
+)
 from pipeline.errors import BadInput
 from pipeline.tasks.record.retry import retry
 
@@ -47,18 +57,18 @@ def train(
         with console.working("training"):
             fit = partial(abstractness.train, day or today(), words, vectors, this_run(), promote=promote)
             model_id = retry(fit)
-        console.say(f"model {model_id}: {words.rows.height:,} words, {words.signature}")
+        console.report(f"model {model_id}: {words.rows.height:,} words, {words.signature}")
         end_training(model_id)
         return
     with console.working("training"):
         rows = abstractness.train_file(out, words, vectors, profile, changes_of(changes or []), splits, force=force)
     facts = {"model": str(out), "ratings": words.signature, "word_count": words.rows.height}
     if rows.height:
-        tell(abstractness.summarize(rows), {**facts, "splits": rows.to_dicts()}, as_json)
+        print_result(abstractness.summarize(rows), {**facts, "splits": rows.to_dicts()}, as_json)
     elif as_json:
-        tell(rows, facts, as_json)
+        print_result(rows, facts, as_json)
     else:
-        console.say(f"{out}: {words.rows.height:,} words, {words.signature}")
+        console.report(f"{out}: {words.rows.height:,} words, {words.signature}")
 
 
 def score(

@@ -11,7 +11,7 @@ from pipeline.commands.label import Raters, RatingTool, Tool
 from pipeline.commands.models import changes_of
 from pipeline.commands.recam import OneSubtask, Scorer, Subtask, Vectors
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Json, show, tell, this_run, today
+from pipeline.commands.terminal.options import Day, Json, print_result, show, this_run, today
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.recam.building import SUBTASKS
 from pipeline.progress import track
@@ -93,7 +93,7 @@ def stats(
     )
     if not counts.height and not funnel.height:
         raise Missing("the tables hold no cloze items; make some: `undertone cloze build`, or give a file of items")
-    tell(counts, {"items": counts.to_dicts(), "funnel": funnel.to_dicts()}, as_json)
+    print_result(counts, {"items": counts.to_dicts(), "funnel": funnel.to_dicts()}, as_json)
     if not as_json and funnel.height:
         console.table(funnel.pivot("subtask", index="reason", values="row_count"), "\nTokens of summaries, by reason")
 
@@ -112,7 +112,7 @@ def export(
 
     rows = readers.read_items(targets.check_subtask(subtask), *([split] if split else []))
     cloze.write(out, rows)
-    console.say(f"{out}: {rows.height:,} items")
+    console.report(f"{out}: {rows.height:,} items")
 
 
 def audit(file: Items, as_json: Json = False) -> None:
@@ -165,10 +165,10 @@ def rate(
     name = targets.check_subtask(subtask)
     retry(partial(ratings.select, name, day or today(), limit, this_run()))
     if tool == "label_studio":
-        console.say(f"{ratings.push(name, projects.find_studio()):,} tasks given to Label Studio")
+        console.report(f"{ratings.push(name, projects.find_studio()):,} tasks given to Label Studio")
         return
     folder = out or ratings.get_project(name).folder
-    console.say(f"{folder}: {ratings.export(name, folder, rater or []):,} tasks")
+    console.report(f"{folder}: {ratings.export(name, folder, rater or []):,} tasks")
 
 
 def ratings(
@@ -193,10 +193,10 @@ def ratings(
         retry(partial(ratings.collect, name, files or [], tool, studio, this_run()))
     items, selection = retry(partial(ratings.flag, name, this_run()))
     if tool == "simulated":
-        console.say("these answers are simulated: the flags are no judgement of the items")
+        console.report("these answers are simulated: the flags are no judgement of the items")
     columns = {"unanswerable": "is_unanswerable", "ambiguous": "is_ambiguous", "answers": "n"}
     counts = {"items": items.height, **{count: items[column].sum() for count, column in columns.items()}}
     counts |= dict(selection.dropped.group_by("reason").len().sort("reason").iter_rows())
-    tell(selection.raters, {**counts, "raters": selection.raters.to_dicts()}, as_json)
+    print_result(selection.raters, {**counts, "raters": selection.raters.to_dicts()}, as_json)
     if not as_json:
-        console.say(", ".join(f"{name} {count}" for name, count in counts.items()))
+        console.report(", ".join(f"{name} {count}" for name, count in counts.items()))

@@ -11,7 +11,17 @@ from pipeline import left_out, warehouse
 from pipeline.commands.models import changes_of, end_training, read_evaluations
 from pipeline.commands.recam import Changes, Subtask
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Encoding, Force, Json, Promote, check_promote, tell, this_run, today
+from pipeline.commands.terminal.options import (
+    Day,
+    Encoding,
+    Force,
+    Json,
+    Promote,
+    check_promote,
+    print_result,
+    this_run,
+    today,
+)
 from pipeline.errors import BadInput
 from pipeline.examples.recam.building import SUBTASKS
 from pipeline.tasks.record.retry import retry
@@ -77,7 +87,7 @@ def _show_evaluations(evaluations: pl.DataFrame, facts: dict[str, object], as_js
     is_tested = (evaluations["split"] == "test").any()
     epochs = evaluations.select("epoch", "baseline", n="pair_count", accuracy="value", by="baseline_name")
     summary = readers.summarize(evaluations) if is_tested else epochs
-    tell(summary, facts, as_json)
+    print_result(summary, facts, as_json)
 
 
 def evaluate(
@@ -107,7 +117,7 @@ def evaluate(
     facts: dict[str, object] = {"model_id": reader.model_id, "numbers": evaluations.to_dicts()}
     if against:
         facts["compared"] = readers.compare(rows, reader, readers.load_model(against, name))
-    tell(readers.summarize(evaluations), facts, as_json)
+    print_result(readers.summarize(evaluations), facts, as_json)
     if against and not as_json:
         console.table(pl.DataFrame([facts["compared"]]), f"\nHow much more often right than {against}")
 
@@ -135,4 +145,4 @@ def train_masked_lm(
     texts = [text for frame, name in files.texts(file, column, encoding) for text in frame[name].drop_nulls()]
     with console.working("training"):
         epochs = masked_lm.train(texts, out, profile, changes_of(changes or []), start)
-    tell(epochs, {"model": str(out)}, as_json)
+    print_result(epochs, {"model": str(out)}, as_json)

@@ -64,7 +64,7 @@ def report_failure(error: BaseException, *, is_debug: bool) -> int:
         traceback.print_exception(error)
     with suppress(OSError):  # standard error has no reader any more
         if message:
-            say(f"undertone: {message}")
+            report(f"undertone: {message}")
     return code
 
 
@@ -77,16 +77,16 @@ def take_left_out() -> dict[str, object]:
     return facts
 
 
-def say_left_out(*, as_json: bool) -> None:
+def print_left_out(*, as_json: bool) -> None:
     """Print what the command left out, by reason, as lines; with `as_json` also as a last JSON object."""
     facts = take_left_out() if as_json else {}
     for line in left_out.list_lines():
-        say(line)
+        report(line)
     if facts:
         out.file.write(json.dumps(facts, ensure_ascii=False) + "\n")
 
 
-def say(text: str) -> None:
+def report(text: str) -> None:
     """Print a line for people on standard error, so that standard output stays data."""
     lines = "\n".join(_printable(line) for line in text.split("\n"))
     err.print(escape(lines), soft_wrap=not err.is_terminal)
@@ -99,7 +99,7 @@ def show_progress(name: str, total: int | None = None) -> Iterator[OnProgress]:
     The bar of work inside other work is a row below it; all rows go away at the end.
     """
     if not err.is_terminal:
-        with show_lines(name, total, say) as advance:
+        with show_lines(name, total, report) as advance:
             yield advance
         return
     with ExitStack() as stack:
@@ -132,7 +132,7 @@ def working(name: str) -> Iterator[None]:
         with show_progress(name):
             yield
     else:
-        say(f"{name} …")
+        report(f"{name} …")
         yield
 
 

@@ -117,7 +117,7 @@ class Writer:
         self.draft.unlink(missing_ok=True)
 
 
-def put(frames: Iterable[pl.DataFrame], out: Path | None, *, as_json: bool = False) -> None:
+def write_frames(frames: Iterable[pl.DataFrame], out: Path | None, *, as_json: bool = False) -> None:
     """Write frames one after another to a file; without one print them as csv, or as JSON Lines."""
     if out is None:
         for number, frame in enumerate(frames):
@@ -126,7 +126,7 @@ def put(frames: Iterable[pl.DataFrame], out: Path | None, *, as_json: bool = Fal
     with Writer(out) as writer:
         for frame in frames:
             writer.write(frame)
-    console.say(f"wrote {out}")
+    console.report(f"wrote {out}")
 
 
 def as_text(frame: pl.DataFrame, suffix: str, *, header: bool) -> str:

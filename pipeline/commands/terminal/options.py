@@ -50,7 +50,7 @@ def check_promote(folder: object, promote: bool) -> None:
         raise BadInput("--promote is about the tables; with --out nothing is written there")
 
 
-def named(value: str) -> str:
+def check_name(value: str) -> str:
     """Refuse a blank name of a model."""
     if not value.strip():
         raise BadInput("the model to ask should have a name")
@@ -69,7 +69,7 @@ def show(frame: "pl.DataFrame", as_json: bool) -> None:
     files.to_stdout(frame, ".jsonl") if as_json else console.table(frame)
 
 
-def tell(frame: "pl.DataFrame", first: dict[str, object], as_json: bool) -> None:
+def print_result(frame: "pl.DataFrame", first: dict[str, object], as_json: bool) -> None:
     """Print a table for people, or one JSON object: the numbers in `first` and the table's rows."""
     from pipeline.commands.terminal import console
 

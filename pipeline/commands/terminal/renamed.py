@@ -89,4 +89,4 @@ def _warn(changes: Mapping[str, str]) -> None:
     from pipeline.commands.terminal import console
 
     names = "; ".join(f"`{old}` is now `{new}`" for old, new in changes.items())
-    console.say(f"{names}. The old name stops working in the next release.")
+    console.report(f"{names}. The old name stops working in the next release.")

@@ -47,9 +47,11 @@ def compare(rows: pl.DataFrame, name_a: str = "a", name_b: str = "b") -> Compari
     units = number_units(rows["thread"], rows.height)
     mapped, constant = isotonic.cross_map(a, b, units), isotonic.predict_constant(b, units)
     surface = predict_from_surface(rows, b, units)
-    measured = [_build_row(name_a, a, b, units, mapped)]
-    measured.append(measured[0] | {"by": "constant", **dict.fromkeys(CORRELATED), "error": _measure_error(constant, b)})
-    measured += [_build_row(by, x, b, units, x) for by, x in surface.items()]
+    measure_rows = [_build_row(name_a, a, b, units, mapped)]
+    measure_rows.append(
+        measure_rows[0] | {"by": "constant", **dict.fromkeys(CORRELATED), "error": _measure_error(constant, b)}
+    )
+    measure_rows += [_build_row(name, x, b, units, x) for name, x in surface.items()]
     subsets, maps = [], {}
     for subset, mask in _list_subsets(rows):
         row = _build_row(subset, a[mask], b[mask], units[mask], mapped[mask])
@@ -57,9 +59,9 @@ def compare(rows: pl.DataFrame, name_a: str = "a", name_b: str = "b") -> Compari
         subsets.append(row)
         if subset == "all" or subset.startswith("lang "):
             maps[subset] = isotonic.fit_map(a[mask], b[mask])
-    measures = _build_frame(measured)
-    reverse = [_build_row(by, x, a, units, x) for by, x in predict_from_surface(rows, a, units).items()]
-    faults = _name_faults(name_b, b, measures) + _name_faults(name_a, a, _build_frame([measured[0], *reverse]))
+    measures = _build_frame(measure_rows)
+    reverse = [_build_row(name, x, a, units, x) for name, x in predict_from_surface(rows, a, units).items()]
+    faults = _name_faults(name_b, b, measures) + _name_faults(name_a, a, _build_frame([measure_rows[0], *reverse]))
     frame = _build_frame(subsets).rename({"by": "subset"})
     return Comparison(measures, frame, isotonic.draw_curve(a, b, units), maps, mapped, faults)
 
@@ -93,12 +95,12 @@ def _list_subsets(rows: pl.DataFrame) -> list[tuple[str, Ints]]:
     return [(name, mask) for name, mask in subsets if len(mask) >= LEAST_ROWS]
 
 
-def _build_row(by: str, values: Floats, targets: Floats, units: Ints, predicted: Floats) -> dict[str, object]:
+def _build_row(name: str, values: Floats, targets: Floats, units: Ints, predicted: Floats) -> dict[str, object]:
     rho, _, *edges = correlate(values, targets, units)[:4]
     if len(np.unique(units)) < LEAST_THREADS:
         edges = [None, None]
     error = _measure_error(predicted, targets)
-    return {"by": by, "n": len(values), **dict(zip(CORRELATED, (rho, *edges), strict=True)), "error": error}
+    return {"by": name, "n": len(values), **dict(zip(CORRELATED, (rho, *edges), strict=True)), "error": error}
 
 
 def _measure_error(predicted: Floats, targets: Floats) -> float:

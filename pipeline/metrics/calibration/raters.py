@@ -41,12 +41,12 @@ def check_replacement(measure: Floats, ratings: Floats, epsilon: float = EPSILON
         raise ValueError("the alternative-annotator test needs at least two raters")
     p_values, shares, counts = [], [], []
     for rater in range(ratings.shape[1]):
-        others = np.delete(ratings, rater, axis=1)
-        is_shared = ~np.isnan(ratings[:, rater]) & ~np.isnan(others).all(axis=1)
+        other_ratings = np.delete(ratings, rater, axis=1)
+        is_shared = ~np.isnan(ratings[:, rater]) & ~np.isnan(other_ratings).all(axis=1)
         if is_shared.sum() < 2:
             raise ValueError(f"rater {rater + 1} has {is_shared.sum()} texts that another one rated; expected 2")
         near, rated = (
-            np.sqrt(np.nanmean((column[is_shared, None] - others[is_shared]) ** 2, axis=1))
+            np.sqrt(np.nanmean((column[is_shared, None] - other_ratings[is_shared]) ** 2, axis=1))
             for column in (measure, ratings[:, rater])
         )
         measure_wins, rater_wins = near <= rated + 1e-12, rated <= near + 1e-12
@@ -73,5 +73,5 @@ def choose_levels(predicted: Floats, ratings: Floats) -> Floats:
     levels: npt.NDArray[np.float64] = np.unique(ratings[~np.isnan(ratings)])
     if len(levels) > MOST_LEVELS:
         return predicted
-    chosen: Floats = levels[np.abs(predicted[:, None] - levels).argmin(axis=1)]
-    return chosen
+    nearest: Floats = levels[np.abs(predicted[:, None] - levels).argmin(axis=1)]
+    return nearest

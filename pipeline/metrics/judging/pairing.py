@@ -34,8 +34,8 @@ def choose_pairs(values: Floats, errors: Floats, compared: Iterable[Pair], count
     for a, b in used:
         lead[a] += 1
         lead[b] -= 1
-    chosen: list[Pair] = []
-    while len(chosen) < count:
+    new_pairs: list[Pair] = []
+    while len(new_pairs) < count:
         order = np.argsort(values + errors * rng.standard_normal(len(values)), kind="stable").tolist()
         matched = _match(order, used, is_strict=True) or _match(order, used, is_strict=False)
         if not matched:
@@ -46,8 +46,8 @@ def choose_pairs(values: Floats, errors: Floats, compared: Iterable[Pair], count
             used.add(pair)
             lead[pair[0]] += 1
             lead[pair[1]] -= 1
-            chosen.append(pair)
-    return chosen[:count]
+            new_pairs.append(pair)
+    return new_pairs[:count]
 
 
 def _match(order: list[int], used: set[Pair], *, is_strict: bool) -> list[Pair]:

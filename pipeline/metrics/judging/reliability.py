@@ -38,9 +38,9 @@ def check_comparisons(comparisons: Comparisons, p_equal: float) -> pl.DataFrame:
     first = _build_row("first text chosen", int((choices == 1).sum()), len(choices))
     ties = _build_row("ties", len(comparisons.outcome) - len(choices), len(comparisons.outcome))
     outcomes = dict(zip(zip(*comparisons[:2], strict=True), comparisons.outcome.tolist(), strict=True))
-    both = [(outcome, outcomes[b, a]) for (a, b), outcome in outcomes.items() if a < b and (b, a) in outcomes]
-    decided = [pair for pair in both if 0 not in pair]
-    agreed = sum(one == -other for one, other in decided)
+    pairs = [(outcome, outcomes[b, a]) for (a, b), outcome in outcomes.items() if a < b and (b, a) in outcomes]
+    decided = [pair for pair in pairs if 0 not in pair]
+    agreed = sum(outcome == -reverse for outcome, reverse in decided)
     same = _build_row("same choice in both orders", agreed, len(decided))
     text_count = len(np.unique(np.concatenate(comparisons[:2])))
     has_enough = min(len(choices), text_count) >= LEAST

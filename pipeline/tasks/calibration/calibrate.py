@@ -8,12 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.sources.files import read_table
 from pipeline.metrics.calibration import comparison, raters
 from pipeline.metrics.calibration.comparison import Comparison
-from pipeline.metrics.calibration.isotonic import Map
 from pipeline.metrics.calibration.raters import EPSILON, Replacement
 from pipeline.slices import parse_day
 from pipeline.tasks.calibration import sides
@@ -60,8 +58,8 @@ def compare_sides(a: str, b: str, day: str | None = None, days: int = 1, epsilon
         raise BadInput(f"expected two measures, found {a!r} twice")
     of_a, of_b = sides.load_side(a), sides.load_side(b)
     span = (parse_day(day) - timedelta(days=days - 1), parse_day(day)) if day else None
-    joined = sides.average(of_a, "a").join(sides.average(of_b, "b"), on=COMMENT, how="inner")
-    rows = sides.load_comments(joined, span).join(joined, on=COMMENT, how="inner", maintain_order="left")
+    values = sides.average(of_a, "a").join(sides.average(of_b, "b"), on=COMMENT, how="inner")
+    rows = sides.load_comments(values, span).join(values, on=COMMENT, how="inner", maintain_order="left")
     if not rows.height:
         raise Missing(f"no comment has a value of {a!r} and of {b!r}{f' on {days} days until {day}' if day else ''}")
     rows = rows.with_columns(thread=pl.concat_str("source", "thread_id", separator="/"))
@@ -100,17 +98,17 @@ def write_study(calibration: Calibration, a: str, b: str, day: str, run_id: str 
     started = runs.start()
     study_rows: list[dict[str, Any]] = []
 
-    def add(metric: str, subset: str, value: float | None, count: int, by: str = a, **columns: Any) -> None:
-        setting, model_id = {"a": by, "b": b}, calibration.model_id
+    def add(metric: str, subset: str, value: float | None, count: int, measure: str = a, **columns: Any) -> None:
+        setting, model_id = {"a": measure, "b": b}, calibration.model_id
         row = studies.build_row(STUDY, day, metric, subset, value, count, setting=setting, model_id=model_id, **columns)
         study_rows.append(row)
 
     result = calibration.comparison
     for row in (*result.measures[1:].to_dicts(), *result.subsets.to_dicts()):
-        by, subset = row.get("by", a), row.get("subset", "all")
-        add("spearman", subset, row["spearman"], row["n"], by, low=row["low"], high=row["high"])
+        measure, subset = row.get("by", a), row.get("subset", "all")
+        add("spearman", subset, row["spearman"], row["n"], measure, low=row["low"], high=row["high"])
         for metric in {"error", "constant_error", "shift"} & row.keys():
-            add(metric, subset, row[metric], row["n"], by)
+            add(metric, subset, row[metric], row["n"], measure)
     for number, (x, y, low, high, n) in enumerate(result.curve.select(CURVE).iter_rows()):
         add("curve_x", "all", x, n, run=number)
         add("curve", "all", y, n, run=number, low=low, high=high)
@@ -126,16 +124,3 @@ def write_study(calibration: Calibration, a: str, b: str, day: str, run_id: str 
     count = studies.replace_study(STUDY, studies.build_frame(study_rows), day, run_id, is_same)
     runs.record_step(STUDY, day, f"{a} by {b}", "study", len(study_rows), None, {"a": a, "b": b}, run_id, started)
     return count
-
-
-def load_map(model_id: str, lang: str, b: str = "judge") -> Map | None:
-    """Load the newest map of a model's scores to a side whose name begins with `b`, of the language if there is one."""
-    is_map = (pl.col("study") == STUDY) & (pl.col("model_id") == model_id) & pl.col("metric").is_in(["map_x", "map_y"])
-    rows = warehouse.scan("studies", is_map).collect()
-    rows = rows.filter(pl.col("setting").str.json_path_match("$.b").str.starts_with(b))
-    rows = rows.filter(pl.col("day") == pl.col("day").max(), pl.col("setting") == pl.col("setting").min())
-    for subset in (f"lang {lang}", "all"):
-        knots = rows.filter(pl.col("subset") == subset).pivot("metric", index="run", values="value").sort("run")
-        if knots.height:
-            return Map(knots["map_x"].to_numpy(), knots["map_y"].to_numpy())
-    return None

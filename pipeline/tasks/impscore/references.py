@@ -68,14 +68,14 @@ def build_reference(
         raise BadInput(f"the name {SAMPLE!r} is for the shipped sample; give texts and another name, or neither")
     earlier = load_reference(ref) if texts is not None else None
     groups = _score_groups(ref, on_progress) if earlier is None else pl.DataFrame()
-    measured = earlier.scales if earlier else _measure_groups(groups)
+    group_scales = earlier.scales if earlier else _measure_groups(groups)
     rows = pl.DataFrame({"text": _read_sample() if texts is None else texts}, schema={"text": pl.String})
     scored = scoring.add_scores(rows, "text", ref, on_progress).select(detect_language().alias("lang"), "implicitness")
     if texts is None:
         scored = pl.concat([scored, groups.select("lang", "implicitness")])
     values = {str(lang): part["implicitness"] for (lang,), part in scored.drop_nulls().group_by("lang")}
     references = {
-        lang: measured.get(lang, Scale(0, []))._replace(
+        lang: group_scales.get(lang, Scale(0, []))._replace(
             text_count=len(part), quantiles=scales.measure_quantiles(part.to_numpy())
         )
         for lang, part in sorted(values.items())
@@ -109,14 +109,16 @@ def _measure_groups(groups: pl.DataFrame) -> dict[str, Scale]:
     """Fit the thresholds on the groups of the validation split, and measure them on those of the test split."""
     from pipeline.metrics.impscore.ranking import average_correlations
 
-    measured = {}
+    group_scales = {}
     for (lang,), part in groups.with_columns(value="implicitness").group_by("lang"):
         parts = [part.filter(split=split) for split in ("validation", "test")]
-        fitted, test = ((rows["value"].to_numpy(), rows["level"].to_numpy()) for rows in parts)
-        thresholds = scales.fit_thresholds(*fitted)
+        validation, test = ((rows["value"].to_numpy(), rows["level"].to_numpy()) for rows in parts)
+        thresholds = scales.fit_thresholds(*validation)
         agreement, correlations = scales.measure_agreement(*test, thresholds), average_correlations(parts[1])
-        measured[str(lang)] = Scale(0, [], thresholds, agreement, correlations.kendall_tau, correlations.group_count)
-    return measured
+        group_scales[str(lang)] = Scale(
+            0, [], thresholds, agreement, correlations.kendall_tau, correlations.group_count
+        )
+    return group_scales
 
 
 def _read_sample() -> list[str]:

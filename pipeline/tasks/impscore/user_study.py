@@ -129,12 +129,12 @@ def measure(
     key = answers.select("set", "item_id", "grade").unique(maintain_order=True)
     if kind == CHOICE:
         questions = items.with_columns(item_id=pl.format("question_{}", pl.int_range(1, pl.len() + 1)))
-        asked = questions.join(key, on="item_id", how="semi", maintain_order="left")
-        chosen = rank.choose(asked, model, on_progress).select("item_id", value=pl.col("chosen") + 1.0)
-        by_model = key.join(chosen, on="item_id")
+        answered = questions.join(key, on="item_id", how="semi", maintain_order="left")
+        choices = rank.choose(answered, model, on_progress).select("item_id", value=pl.col("chosen") + 1.0)
+        by_model = key.join(choices, on="item_id")
     else:
-        asked = items.join(key, left_on="group", right_on="item_id", how="semi")
-        scored = rank.score_groups(asked, model, on_progress).rename({"group": "item_id", "level": "grade"})
+        answered = items.join(key, left_on="group", right_on="item_id", how="semi")
+        scored = rank.score_groups(answered, model, on_progress).rename({"group": "item_id", "level": "grade"})
         by_model = key.join(scored, on=["item_id", "grade"]).with_columns(value=pl.col("implicitness").cast(pl.Float64))
     by_model = by_model.with_columns(rater=pl.lit("model")).select(answers.columns)
     parts = pl.concat([answers, by_model]).partition_by("set", "rater", as_dict=True, maintain_order=True)

@@ -87,15 +87,17 @@ def judge(rows: pl.DataFrame, plan: Plan, options: Options, ask: Ask) -> Judgeme
     open_requests: list[Request] = []
     number = 0
     while number < round_count and not open_requests:
-        listed = [r for session in sessions if number < session.round_count for r in session.list_requests(number)]
-        listed.sort(key=lambda request: request.key)  # a hash, so that a limit on cost leaves a random sample
-        answers, is_complete = ask(listed)
-        unanswered = [request for request in listed if request.key not in answers]
+        round_requests = [
+            r for session in sessions if number < session.round_count for r in session.list_requests(number)
+        ]
+        round_requests.sort(key=lambda request: request.key)  # a hash, so that a limit on cost leaves a random sample
+        answers, is_complete = ask(round_requests)
+        unanswered = [request for request in round_requests if request.key not in answers]
         open_requests = [] if is_complete else unanswered
         missing += [Miss(request, "no answer", is_open=False) for request in unanswered]
         for session in sessions:
             session.add_answers(answers)
-        requests += listed
+        requests += round_requests
         number += 1
     reasons = {key: reason for session in sessions for key, reason in session.reasons.items()}
     missing += [Miss(r, reasons[r.key], is_open=False) for r in requests if r.key in reasons]

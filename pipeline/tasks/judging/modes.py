@@ -124,7 +124,7 @@ class Scale(Session):
         Where the server gave log probabilities, it is the mean weighted by them, and the interval that of one answer.
         Further fields of the rubric become columns, with the most frequent label.
         """
-        first, *others = self.rubric.fields
+        first, *other_fields = self.rubric.fields
         grades = {item: np.array([labels[first] for labels in rows], float) for item, rows in self.labels.items()}
         degrees = sum(len(values) - 1 for values in grades.values())
         spread = sum(values.var() * len(values) for values in grades.values()) / degrees if degrees else None
@@ -135,9 +135,9 @@ class Scale(Session):
             levels = self.rubric.levels
             edges = (None, None) if half is None else (max(mean - half, levels[0]), min(mean + half, levels[-1]))
             signature = self.sign(f"answers:{'weighted' if item in self.weighed else len(values)}")
-            counts = [Counter(str(labels[name]) for labels in self.labels[item]) for name in others]
+            counts = [Counter(str(labels[name]) for labels in self.labels[item]) for name in other_fields]
             rows.append((item, mean, *edges, len(values), signature, *(count.most_common(1)[0][0] for count in counts)))
-        return pl.DataFrame(rows, schema={**SCHEMA, **dict.fromkeys(others, pl.String)}, orient="row")
+        return pl.DataFrame(rows, schema={**SCHEMA, **dict.fromkeys(other_fields, pl.String)}, orient="row")
 
     def check(self) -> pl.DataFrame:
         """Check that the answers come from the texts."""

@@ -148,8 +148,8 @@ def _judge(trained: TrainedModel, model_id: str, day: str, *, promote: bool) -> 
     def is_unseen(texts: pl.Series) -> pl.Series:
         if rival is None or rival.config.get("data_hash") == data_hash:
             return texts.is_not_null()
-        seen = warehouse.scan("training_texts", pl.col("model_id") == rival.model_id).select("text_hash").collect()
-        return ~hash_text(texts).is_in(seen["text_hash"].implode())
+        hashes = warehouse.scan("training_texts", pl.col("model_id") == rival.model_id).select("text_hash").collect()
+        return ~hash_text(texts).is_in(hashes["text_hash"].implode())
 
     model = registry.read(settings.models() / model_id)
     with logs.hide_answers():

@@ -110,19 +110,19 @@ def _count_units(rows: HeldOut, mask: "np.ndarray[Any, Any]") -> int:
 def _compare_pair(
     rows: HeldOut, new: Floats, other: Floats, name: str, mask: "np.ndarray[Any, Any] | None" = None
 ) -> dict[str, Any]:
-    both = np.hstack([new, other])
+    statistics = np.hstack([new, other])
     units = rows.units
     if mask is not None:
-        both, units = both[mask], None if units is None else units.filter(pl.Series(mask))
-    count = len(both)
+        statistics, units = statistics[mask], None if units is None else units.filter(pl.Series(mask))
+    count = len(statistics)
     if units is not None:
-        both = resample.sum_units(both, resample.number_units(units, count))
-    distinct, copies = np.unique(both, axis=0, return_counts=True)  # rows that are alike are drawn as one
+        statistics = resample.sum_units(statistics, resample.number_units(units, count))
+    distinct, copies = np.unique(statistics, axis=0, return_counts=True)  # rows that are alike are drawn as one
     samples = resample.sum_samples(distinct, resample.draw_counts(copies, DRAWS, SEED))
     width = new.shape[1]
     differences = rows.measure(samples[:, :width]) - rows.measure(samples[:, width:])
     low, high = resample.bounds(differences)
-    values = [float(rows.measure(part.sum(axis=0))) for part in (both[:, :width], both[:, width:])]
+    values = [float(rows.measure(part.sum(axis=0))) for part in (statistics[:, :width], statistics[:, width:])]
     numbers = (*values, values[0] - values[1], low, high)
     rounded = (round(number, 6) + 0.0 for number in numbers)
     return dict(zip(SCHEMA, (rows.metric, name, *rounded, count), strict=True))
