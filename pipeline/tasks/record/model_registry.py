@@ -138,11 +138,11 @@ def _judge(trained: TrainedModel, model_id: str, day: str, *, promote: bool) -> 
             return {**verdict, "is_promoted": row["is_promoted"]}
     if choice and choice.model_id == model_id and not choice.is_shipped:
         choice = None
-    rival, problem = None, ""
+    rival, problems = None, {}
     try:
         rival = choice.load() if choice else None
     except (Missing, BadInput) as error:
-        problem = str(error)
+        problems = {promotion.IN_FORCE: str(error)}
     data_hash = trained.config.get("data_hash")
 
     def is_unseen(texts: pl.Series) -> pl.Series:
@@ -153,10 +153,11 @@ def _judge(trained: TrainedModel, model_id: str, day: str, *, promote: bool) -> 
 
     model = registry.read(settings.models() / model_id)
     with logs.hide_answers():
-        comparisons, reason = promotion.compare(() if trained.bar else trained.make_held_out(), model, rival, is_unseen)
+        rows = () if trained.bar else trained.make_held_out()
+        comparisons, other_problems = promotion.compare(rows, model, rival, is_unseen)
     is_promoted, is_worse, why = promotion.decide(comparisons, trained.doubt, trained.bar, is_forced=promote)
-    if problem or reason:
-        why += f"; not compared with the model in force: {problem or reason}"
+    for name, problem in (other_problems | problems).items():
+        why += f"; {name}: not compared, {problem}"
     log.info("model %s of kind %s: %s%s", model_id[:12], trained.kind, why, promotion.format_lines(comparisons))
     return {
         "is_promoted": is_promoted,

@@ -76,30 +76,34 @@ def compare(
     model: "Model",
     rival: "Model | None",
     is_unseen: Callable[[pl.Series], pl.Series] = lambda texts: texts.is_not_null(),
-) -> tuple[list[dict[str, Any]], str]:
-    """Compare a model with the baselines and with its rival; return the comparisons and why the rival has none.
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """Compare a model with the baselines and with its rival; return the comparisons, and why which rivals have none.
 
     `is_unseen` tells by texts on which rows the rival can be compared.
     """
     comparisons: list[dict[str, Any]] = []
-    problem = ""
+    problems: dict[str, str] = {}
     for rows in held_out:
         statistics = rows.answer(model)
-        if _count_units(rows, np.ones(len(statistics), bool)) >= MIN_ROWS:
+        mask = np.ones(len(statistics), bool)
+        if (count := _count_units(rows, mask)) >= MIN_ROWS:
             comparisons += [_compare_pair(rows, statistics, other, name) for name, other in rows.baselines.items()]
-        mask = np.ones(len(statistics), bool) if rows.texts is None else is_unseen(rows.texts).to_numpy()
+        else:
+            problems |= dict.fromkeys(rows.baselines, f"{count} held-out rows or articles, fewer than {MIN_ROWS}")
         if rival is None:
             continue
+        if rows.texts is not None:
+            mask = is_unseen(rows.texts).to_numpy()
         if (count := _count_units(rows, mask)) < MIN_ROWS:
-            problem = f"{count} held-out rows or articles are new to it, fewer than {MIN_ROWS}"
+            problems[IN_FORCE] = f"{count} held-out rows or articles are new to it, fewer than {MIN_ROWS}"
             continue
         try:
             comparisons.append(_compare_pair(rows, statistics, rows.answer(rival), IN_FORCE, mask))
         except Retry:
             raise
         except (UndertoneError, ValueError, KeyError) as error:  # of another schema, or its encoder is absent
-            problem = f"{error}"
-    return comparisons, problem
+            problems[IN_FORCE] = f"{error}"
+    return comparisons, problems
 
 
 def _count_units(rows: HeldOut, mask: "np.ndarray[Any, Any]") -> int:

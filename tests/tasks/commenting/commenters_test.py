@@ -10,7 +10,7 @@ from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.models.decoding import Decoding
 from pipeline.tasks.commenting import commenters, corpus, generated
-from pipeline.tasks.record import model_choice, models
+from pipeline.tasks.record import model_choice, models, promotion
 
 DAY = sample.DAY
 RETRIEVAL = {"hidden": 8, "embedding": 8, "epochs": 1, "judged": 20, "foreign": 5}
@@ -23,11 +23,14 @@ def changes(system: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("system", ["ir_tc", "att"])
-def test_a_commenter_comments_on_the_test_articles(sample_corpus: Path, system: str) -> None:
+def test_a_commenter_comments_on_the_test_articles(
+    sample_corpus: Path, system: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Promoted by request it comments on each test article, with its model; again the same.
 
     The request is needed if its held-out comments say so: it is compared with chance or with the words' frequencies.
     """
+    monkeypatch.setattr(promotion, "MIN_ROWS", 6)  # articles of the sample's test split
     model_id = commenters.train(DAY, system, changes=changes(system), promote=True)
     (comparison,) = models.read_model(model_id)["promotion"]["comparisons"]
     expected = ("mrr", "chance") if system == "ir_tc" else ("log_probability", "word frequencies")

@@ -77,7 +77,9 @@ def test_upvotes_are_another_target(graded: Path, tmp_path: Path) -> None:
         scorer.score_frame(rows, "quality", str(tmp_path / "scorer"))
 
 
-def test_a_day_is_scored_by_what_people_graded(sample_corpus: Path, tmp_path: Path) -> None:
+def test_a_day_is_scored_by_what_people_graded(
+    sample_corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Grades in the tables make a scorer in force, which scores every comment of a day; again the same rows."""
     path = tmp_path / "grades.csv"
     rows = ["thread_id,comment_id,grade"]
@@ -86,6 +88,7 @@ def test_a_day_is_scored_by_what_people_graded(sample_corpus: Path, tmp_path: Pa
         rows += [f"{article['article_id']},{c['comment_id']},{c['grades'][0]}" for c in article["comments"]]
     path.write_text("\n".join(rows), encoding="utf-8")
     grades.import_grades(path, "sample")
+    monkeypatch.setattr(promotion, "MIN_ROWS", 1)  # the only article that is held out
     model_id = scorer.train(DAY, "quality", changes=SMALL)
     assert scorer.score_day(DAY) == 692
     before = warehouse.scan("scores").collect().sort("comment_id")

@@ -30,7 +30,7 @@ def test_a_comparison_equals_hand_arithmetic() -> None:
     assert (by_old["rival"], by_old["new"], by_old["other"], by_old["rows"]) == (IN_FORCE, 0.75, 0.9, 40)
     assert by_old["low"] == pytest.approx(-0.15 - 1.96 * 0.056, abs=0.02)
     assert by_old["high"] == pytest.approx(-0.15 + 1.96 * 0.056, abs=0.02)
-    assert (by_majority["rival"], by_majority["difference"], problem) == ("majority", 0.25, "")
+    assert (by_majority["rival"], by_majority["difference"], problem) == ("majority", 0.25, {})
 
 
 def test_units_are_drawn_as_a_whole() -> None:
@@ -44,7 +44,11 @@ def test_units_are_drawn_as_a_whole() -> None:
     expected = (-0.05 - 1.96 * 0.1275, -0.05 + 1.96 * 0.1275)
     assert (comparison["low"], comparison["high"]) == pytest.approx(expected, abs=0.05)
     few = HeldOut(metric="accuracy", answer=answer, baselines=baselines, units=pl.Series(["a"] * 36 + ["b"] * 4))
-    assert compare([few], NEW, OLD) == ([], "2 held-out rows or articles are new to it, fewer than 10")
+    problems = {
+        "none": "2 held-out rows or articles, fewer than 10",
+        IN_FORCE: "2 held-out rows or articles are new to it, fewer than 10",
+    }
+    assert compare([few], NEW, OLD) == ([], problems)
 
 
 def test_a_rival_that_may_answer_later_is_waited_for() -> None:
@@ -64,17 +68,16 @@ def test_a_rival_that_may_answer_later_is_waited_for() -> None:
     [
         (OTHER_SCHEMA, 40, "it knows other labels"),
         (OLD, 3, "3 held-out rows or articles are new to it, fewer than 10"),
-        (None, 40, ""),
+        (None, 40, None),
         (OLD, 12, None),
     ],
 )
 def test_a_rival_that_cannot_be_asked(rival: Model | None, new_count: int, problem: str | None) -> None:
     """A model of other labels, or one that learned from the rows, is not compared; the reason is returned."""
     rows = HeldOut(metric="accuracy", answer=answer, texts=pl.Series(map(str, range(40))))
-    comparisons, reason = compare([rows], NEW, rival, lambda texts: texts.is_in([str(n) for n in range(new_count)]))
-    assert (reason, [row["rows"] for row in comparisons]) == (
-        (problem, []) if problem is not None else ("", [new_count])
-    )
+    comparisons, problems = compare([rows], NEW, rival, lambda texts: texts.is_in([str(n) for n in range(new_count)]))
+    assert problems == ({IN_FORCE: problem} if problem else {})
+    assert [row["rows"] for row in comparisons] == ([] if rival is None or problem else [new_count])
 
 
 WORSE, EQUAL = ({"rival": "words", "metric": "accuracy", "high": high} for high in (-0.01, 0.0))
