@@ -1,8 +1,9 @@
-"""Have a sample of the week's comments judged by a language model.
+"""Have a sample of the week's comments judged by a language model, and train the scorer on all judged comments.
 
 The DAG reads `comments` of the seven days that end with its day, and draws some of each source at random. It asks the
 model and writes `scores` with the metric `implicitness_judged`. It is off until you unpause it, and then runs on
-Mondays. It costs at most the limit on cost a week.
+Mondays. It costs at most the limit on cost a week. With *Distil* it then trains the scorer on all comments that this
+judge has rated, and promotes it if it agrees with the judge at least as well as its rivals.
 
 **Triage.**
 
@@ -17,7 +18,7 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from dag_defaults import COMMENTS, DAY, DEFAULTS, Tag, optional_param, partition_cron, resolve_day, service
+from dag_defaults import COMMENTS, DAY, DEFAULTS, MODELS, Tag, optional_param, partition_cron, resolve_day, service
 
 PARAMS = {
     "day": DAY,
@@ -32,6 +33,7 @@ PARAMS = {
     "days": Param(7, type="integer", minimum=1, title="Days", description="That end with the day of the run"),
     "limit": Param(300, type="integer", minimum=1, title="Comments", description="Of each source at most"),
     "params": optional_param("object", "Sampling", "Parameters, such as {}. Empty: log probabilities on a scale"),
+    "distil": Param(False, type="boolean", title="Distil", description="Train the scorer on the judged comments"),
     "max_cost": Param(
         1.0, type=["null", "number"], minimum=0, title="Cost limit", description="Requests stop at this cost in USD"
     ),
@@ -59,7 +61,25 @@ def judge() -> None:
         plan = Plan(params["rubric"], params["mode"])
         return judge.run(day, plan, options, params["days"], params["limit"], params["params"])
 
-    scores(resolve_day())
+    @task(queue="gpu", pool="gpu", outlets=[MODELS])
+    def model(judged: Any, day: str, params: Any = None, run_id: Any = None, outlet_events: Any = None) -> str:
+        from airflow.sdk.exceptions import AirflowSkipException
+
+        from pipeline.errors import Missing
+        from pipeline.tasks.calibration import distillation
+
+        if not params["distil"] or params["rubric"] != "implicitness":
+            raise AirflowSkipException("the parameter distil is off, or the rubric is not implicitness")
+        try:
+            rows = distillation.load_judged(f"{judged['model']}:{params['mode']}")
+        except Missing as error:
+            raise AirflowSkipException(str(error)) from error
+        model_id = distillation.train(rows, day, run_id=run_id)
+        outlet_events[MODELS].add_partitions([day])
+        return model_id
+
+    day = resolve_day()
+    model(scores(day), day)
 
 
 judge()

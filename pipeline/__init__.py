@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import Any
 
 __all__ = [
-    "agreement", "build_reference", "compress", "distance", "explain", "implicitness", "interpret", "judge", "ndd",
-    "overlap", "query", "rank", "scan", "tokenize",
+    "agreement", "build_reference", "compress", "distance", "distil", "explain", "implicitness", "interpret", "judge",
+    "ndd", "overlap", "query", "rank", "scan", "tokenize",
 ]  # fmt: skip
 
 

@@ -166,6 +166,29 @@ def judge(
     return work.judge(rows, plan, options, ask).rows[plan.metric].to_list()
 
 
+def distil(texts: Sequence[str], values: Sequence[float | None], out: str) -> dict[str, float]:
+    """Train the scorer on judged texts into the folder `out`, and return how far it agrees with the judge.
+
+    `values` are those of `judge`, one for each text. At least 50 texts of a language are needed. The result has, for
+    each language, Spearman's correlation on texts that the model did not see. Other functions take `out` as `model`.
+
+    >>> import pipeline
+    >>> pipeline.distil(texts, pipeline.judge(texts, "gpt-4o-mini"), "mine")  # doctest: +SKIP
+    {'en': 0.58}
+    """
+    from pathlib import Path
+
+    from pipeline import warehouse
+    from pipeline.tasks.calibration import distillation
+
+    if len(values) != len(texts):
+        raise BadInput(f"values: expected {len(texts)}, as many as texts, found {len(values)}")
+    warehouse.create()
+    rows = distillation.select_judged(distillation.build_rows(texts, values), "texts")
+    distillation.train_file(rows, Path(out))
+    return dict(distillation.measure_model(rows, out).select("lang", "spearman").iter_rows())
+
+
 def overlap(
     candidates: Sequence[str],
     references: Sequence[Sequence[str]],

@@ -36,6 +36,8 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
             "build": "reading:build_reference",
         }),
         "recover": Command("Write what comments mean, in plain words and in their context.", "recovery:recover"),
+        "distil": Command("Train the scorer on judged texts, so that it scores others like the judge.",
+                          "distil:distil"),
         "calibrate": Command("Compare two measures: a scorer, a judge, people, columns of a file.",
                              "calibrate:calibrate"),
         "pairs": Family("Pairs of implicit and explicit sentences: build, check, measure their distance.", {

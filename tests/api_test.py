@@ -1,6 +1,7 @@
 """The public functions: what their docstrings show, and what `import pipeline` costs."""
 
 import doctest
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,8 @@ def test_lists_that_do_not_fit_are_named() -> None:
     """Lists of other lengths are BadInput that says which and how long; labels may be of any kind."""
     with pytest.raises(BadInput, match="second: expected 2 texts, as many as first, found 1"):
         pipeline.distance(["a", "b"], ["c"])
+    with pytest.raises(BadInput, match="values: expected 2, as many as texts, found 1"):
+        pipeline.distil(["a", "b"], [1.0], "model")
     with pytest.raises(BadInput, match=r"labels\[1\]: expected 2 labels, None where one is missing, found 1"):
         pipeline.agreement([[1, "x"], [1]])
     with pytest.raises(BadInput, match="hellinger, kl, kl_reversed"):
@@ -51,5 +54,8 @@ def test_unknown_name() -> None:
 
 
 def test_types_are_published() -> None:
-    """The package says that it has types."""
-    assert (Path(pipeline.__file__).parent / "py.typed").is_file()
+    """The package says that it has types, and type checkers see every public function."""
+    folder = Path(pipeline.__file__).parent
+    assert (folder / "py.typed").is_file()
+    names = re.findall(r"^from pipeline.api import (\w+) as \1$", (folder / "__init__.pyi").read_text(), re.MULTILINE)
+    assert names == pipeline.__all__

@@ -13,7 +13,6 @@ from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import NAMES, draw_uniform
 from pipeline.io.rows import read_chunks
-from pipeline.metrics.resample import Floats
 from pipeline.score import signature
 from pipeline.tables import TABLES
 from pipeline.tasks.commenting import corpus, grades
@@ -128,10 +127,7 @@ def fit(
 
 
 def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
-    """Hold out comments, by the rank correlation of which scorers are compared, also with the baselines.
-
-    Spearman's rho is Pearson's r of the ranks, which are those among all held-out comments; it is 0 of a constant.
-    """
+    """Hold out comments, by the rank correlation of which scorers are compared, also with the baselines."""
     from pipeline.metrics.commenting import grading
     from pipeline.models.commenting import quality
 
@@ -139,15 +135,7 @@ def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
     if not test.height:
         return []
 
-    def rank(values: Any) -> Floats:
-        return np.asarray(pl.Series(values, dtype=pl.Float64).rank().to_numpy() / test.height - 0.5)
-
-    target = rank(test["target"])
-
-    def count(scores: Any) -> Floats:
-        return promotion.count_products(rank(scores), target)
-
-    baselines = {}
+    count, baselines = promotion.rank_against(test["target"]), {}
     if train_rows.height:
         baselines = {name: count(scores) for name, scores in grading.predict_baselines(train_rows, test).items()}
     articles = test.select(pl.coalesce("article_id", pl.format("\0{}", pl.int_range(pl.len())))).to_series()

@@ -43,6 +43,20 @@ def count_products(values: Floats, gold: Floats) -> Floats:
     return np.column_stack((np.ones(len(values)), values, gold, values**2, gold**2, values * gold))
 
 
+def rank_against(target: Any) -> Callable[[Any], Floats]:
+    """Make what computes the statistics of Spearman's rho of values with a target: [n] -> [n, 6].
+
+    Rho is Pearson's r of the ranks, which are those among all n; it is 0 of a constant.
+    """
+
+    def rank(values: Any) -> Floats:
+        numbers = pl.Series(values, dtype=pl.Float64)
+        return np.asarray(numbers.rank().to_numpy() / len(numbers) - 0.5)
+
+    ranks = rank(target)
+    return lambda values: count_products(rank(values), ranks)
+
+
 def compute_correlation(sums: Floats) -> Floats:
     """Compute Pearson's r of summed products; 0 of a constant: [..., 6] -> [...]."""
     n, first, second, first_square, second_square, product = np.moveaxis(sums, -1, 0)

@@ -1,0 +1,68 @@
+"""The command that trains the scorer on judged texts."""
+
+from pathlib import Path
+from typing import Annotated
+
+import polars as pl
+import typer
+
+from pipeline import warehouse
+from pipeline.commands.models import changes_of, end_training
+from pipeline.commands.terminal.options import Day, Force, Json, Promote, print_result, this_run, today
+from pipeline.errors import BadInput
+from pipeline.tasks.record.retry import retry
+
+
+def distil(
+    file: Annotated[
+        Path | None, typer.Argument(help="Judged texts of `undertone judge -o`; those in the tables by default.")
+    ] = None,
+    column: Annotated[
+        str, typer.Option("--column", "-c", help="Column of the judge's values.")
+    ] = "implicitness_judged",
+    judge: Annotated[str, typer.Option(help="Which judge of the tables, where there are several.")] = "",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder to write the model to, instead of the registry.")
+    ] = None,
+    curve: Annotated[
+        bool, typer.Option("--curve", help="Train on 100, 300, 1,000 and 3,000 texts too, which takes as long each.")
+    ] = False,
+    price: Annotated[float | None, typer.Option(min=0, help="USD for a judged text, for the costs of --curve.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="A number of the recipe, as name=value; repeat it.")
+    ] = None,
+    promote: Promote = False,
+    force: Force = False,
+    day: Day = "",
+    as_json: Json = False,
+) -> None:
+    """Train the scorer on judged texts, so that it scores any number of others like the judge.
+
+    It learns from the shipped graded groups and the pairs of the tables too. Prints how far it agrees with the judge on
+    texts that it did not see, next to the model that answers now and to length, punctuation and words. Exit code 1 if
+    one of them agrees better.
+
+    Examples: `undertone distil`; `undertone distil judged.csv --curve --price 0.0004`;
+    `undertone distil judged.csv --out model/`
+    """
+    from pipeline.tasks.calibration import distillation as work
+
+    if out and (promote or day):
+        raise BadInput("--promote and --day are about the tables; with --out nothing is written there")
+    changes = changes_of(set_ or [])
+    warehouse.create()
+    rows = work.read_judged(file, column) if file else work.load_judged(judge)
+    frames = [work.measure_rivals(rows)]
+    if curve:
+        frames.append(work.measure_curve(rows, changes=changes, price=price))
+    if out:
+        work.train_file(rows, out, changes, force=force)
+        ref = str(out)
+    else:
+        ref = retry(lambda: work.train(rows, day or today(), changes=changes, promote=promote, run_id=this_run()))
+    agreement = pl.concat([*frames, work.measure_model(rows, ref, price)]).sort("lang", maintain_order=True)
+    print_result(agreement, {"model": ref}, as_json)
+    if not as_json:
+        typer.echo(ref)
+    if not out:
+        end_training(ref)

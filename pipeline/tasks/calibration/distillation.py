@@ -1,0 +1,260 @@
+"""Distil a judge: the scorer learns the order of judged texts, so that it scores any number of others like the judge.
+
+The texts of a language are put into groups of rising value, from which the head learns as from graded groups. It learns
+from the shipped graded groups and the pairs of the tables too.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from pipeline import sample, settings
+from pipeline.errors import BadInput, Missing
+from pipeline.examples.impscore import groups as graded
+from pipeline.examples.sources.files import read_table
+from pipeline.examples.splits import SEED, draw_uniform
+from pipeline.metrics.resample import Floats
+from pipeline.tasks.calibration import sides
+from pipeline.tasks.calibration.sides import COMMENT
+from pipeline.tasks.impscore import scoring
+from pipeline.tasks.impscore.pairs import load_all_pairs
+from pipeline.tasks.impscore.train import PROFILE, fit_model, read_shipped_groups
+from pipeline.tasks.record import model_registry, promotion
+from pipeline.tasks.record.model_registry import TrainedModel
+from pipeline.tasks.record.promotion import HeldOut
+from pipeline.text.language import detect_language
+
+if TYPE_CHECKING:
+    from pipeline.training.registry import Model
+
+log = logging.getLogger(__name__)
+
+COLUMN = "implicitness_judged"
+SIZES = (100, 300, 1_000, 3_000)  # judged texts of a language to learn from
+GRADES = 5  # values of a group at most
+LEAST = 50  # judged texts of a language
+BASELINES = ("length", "punctuation", "words")
+SCHEMA = {
+    "lang": pl.String, "by": pl.String, "texts": pl.Int64, "spearman": pl.Float64, "low": pl.Float64,
+    "high": pl.Float64, "n": pl.Int64, "cost": pl.Float64,
+}  # fmt: skip
+
+
+def read_judged(path: Path, column: str = COLUMN) -> pl.DataFrame:
+    """Read the judged texts of a file: text, value, lang, split; rows without a value are left out.
+
+    Texts with the same `thread_id`, where there is that column, are in one split.
+    """
+    rows = read_table([path], {"text": ("text",)}, {"value": (column,), "thread": ("thread_id",)})
+    if rows["value"].null_count() == rows.height:
+        raise BadInput(f"{path}: expected the column {column!r} of `undertone judge`; name another by --column")
+    numbers = pl.col("value").str.strip_chars().replace("", None).cast(pl.Float64, strict=False).fill_nan(None)
+    wrong = rows.filter(numbers.is_null() & (pl.col("value").str.strip_chars() != "")).select("line", "value")
+    if wrong.height:
+        line, value = wrong.row(0)
+        raise BadInput(f"{path}, line {line}, field {column!r}: expected a number, found {value!r:.40}")
+    rows = build_rows(rows["text"], rows.select(numbers).to_series(), rows["thread"])
+    return select_judged(rows, str(path))
+
+
+def build_rows(texts: Any, values: Any, threads: Any = None) -> pl.DataFrame:
+    """Build judged rows: text, value, thread (perhaps null), lang."""
+    columns = {"text": texts, "value": values, "thread": [None] * len(texts) if threads is None else threads}
+    rows = pl.DataFrame(columns, schema={"text": pl.String, "value": pl.Float64, "thread": pl.String})
+    return rows.with_columns(lang=detect_language())
+
+
+def load_judged(judge: str = "") -> pl.DataFrame:
+    """Load the judged comments of the tables: text, value, lang, split; comments of a thread are in one split."""
+    values = sides.average(sides.load_side(f"judge:{judge}"), "value")
+    rows = sides.load_comments(values).join(values, on=COMMENT, how="inner", maintain_order="left")
+    rows = rows.select("text", "value", "lang", thread=pl.concat_str("source", "thread_id", separator="/"))
+    return select_judged(rows, "scores")
+
+
+def select_judged(rows: pl.DataFrame, source: str) -> pl.DataFrame:
+    """Select each text once, of the languages with enough texts, from text, value, lang and thread (null: the text).
+
+    The split is by thread: text, value, lang, split.
+    """
+    rows = rows.drop_nulls(["text", "value"]).with_columns(pl.col("text").str.strip_chars())
+    rows = rows.filter(pl.col("text") != "").with_columns(group=pl.coalesce("thread", "text"))
+    rows = graded.add_split(rows).group_by("text", maintain_order=True).agg(
+        pl.col("lang", "split").first(), pl.col("value").mean()
+    )  # fmt: skip
+    lang = pl.when(pl.col("lang") == "zh").then(pl.lit("zh")).otherwise(pl.lit("en"))
+    rows = rows.with_columns(lang=lang).sort("text")
+    is_enough = (pl.len().over("lang") >= LEAST) & (pl.col("value").n_unique().over("lang") > 1)
+    if not (selected := rows.filter(is_enough)).height:
+        raise Missing(
+            f"{source}: expected {LEAST} judged texts of a language or more, with different values, found "
+            f"{rows.height} of all languages; see `undertone judge --help`"
+        )
+    if few := rows.height - selected.height:
+        log.info("%d judged texts are left out: fewer than %d of their language, or all of one value", few, LEAST)
+    return selected
+
+
+def build_groups(rows: pl.DataFrame, seed: int = SEED) -> pl.DataFrame:
+    """Put texts of one language into groups of different grades: group, level, text, split, is_judged.
+
+    The range of values is cut into five equal grades. A group has a text of each; those of rarer grades are in several
+    groups, so that each text is in one at least and rare grades weigh as much as frequent ones.
+    """
+    low, high = (float(rows["value"].quantile(share) or 0.0) for share in (0.01, 0.99))
+    if high <= low:
+        low, high = float(rows["value"].min() or 0.0), float(rows["value"].max() or 0.0)  # type: ignore[arg-type]
+    grade = ((pl.col("value") - low) / max(high - low, 1e-9) * GRADES).floor().clip(0, GRADES - 1).cast(pl.Int64)
+    parts = []
+    generator = np.random.default_rng(seed)
+    for part in (
+        rows.with_columns(grade=grade).sort("split", "grade", "text").partition_by("split", maintain_order=True)
+    ):
+        grades = part.partition_by("grade", maintain_order=True)
+        count = max(len(texts) for texts in grades) if len(grades) > 1 else 0
+        for level, texts in enumerate(grades, 1):
+            picks = texts[np.resize(generator.permutation(len(texts)), count)]
+            group = pl.format("judged {} {}", "split", pl.int_range(pl.len()))
+            parts.append(picks.select("text", "split", group=group, level=pl.lit(level, pl.Int64)))
+    return pl.concat(parts).select("group", "level", "text", "split", is_judged=pl.lit(value=True))
+
+
+def fit(rows: pl.DataFrame, changes: Mapping[str, Any] | None = None) -> TrainedModel:
+    """Fit the scorer on judged texts, on the shipped graded groups and on the pairs of the tables."""
+    by_lang = {lang: read_shipped_groups(lang).with_columns(is_judged=pl.lit(value=False)) for lang in sample.GROUPS}
+    for (lang,), part in rows.partition_by("lang", as_dict=True).items():
+        by_lang[str(lang)] = pl.concat([by_lang[str(lang)], build_groups(part)])
+    trained = fit_model(load_all_pairs(), by_lang, PROFILE, changes)
+    return replace(
+        trained,
+        texts=pl.concat([trained.texts, rows["text"]]) if trained.texts is not None else rows["text"],
+        make_held_out=lambda: make_held_out(rows),
+    )
+
+
+def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
+    """Hold out the judged texts of the test split, by the rank correlation with which models are compared."""
+    from pipeline.metrics.impscore import artefacts
+
+    held_out = []
+    for (lang,), part in rows.partition_by("lang", as_dict=True, maintain_order=True).items():
+        test, seen = promotion.select_held_out(part), part.filter(pl.col("split") == "train")
+        if test.height < 3 or not seen.height:
+            continue
+        count = promotion.rank_against(test["value"])
+        examples = seen["text"].to_list(), seen["value"].to_numpy(), test["text"].to_list()
+        predictions = {name: artefacts.predict_values(name, *examples) for name in BASELINES}
+
+        def answer(model: "Model", test: pl.DataFrame = test, count: Any = count) -> Floats:
+            statistics: Floats = count(score(test, model.model_id))
+            return statistics
+
+        held_out.append(
+            HeldOut(
+                metric=f"judge_spearman_{lang}",
+                answer=answer,
+                baselines={name: count(values) for name, values in predictions.items()},
+                measure=promotion.compute_correlation,
+            )
+        )
+    return held_out
+
+
+def score(rows: pl.DataFrame, model: str | None) -> pl.Series:
+    """Score texts (text, lang) by a model: implicitness."""
+    return scoring.score_texts(rows.select("text", "lang", text_hash=pl.lit("")), model)["value"]
+
+
+def measure_rivals(rows: pl.DataFrame) -> pl.DataFrame:
+    """Measure how far the model that answers now and the surface agree with the judge on held-out texts: SCHEMA."""
+    from pipeline.metrics.impscore import artefacts
+
+    agreements = []
+    for part in rows.partition_by("lang", maintain_order=True):
+        test, seen = promotion.select_held_out(part), part.filter(pl.col("split") == "train")
+        examples = seen["text"].to_list(), seen["value"].to_numpy(), test["text"].to_list()
+        values: dict[str, Any] = {"model that answers now": score(test, None)}
+        values |= {name: artefacts.predict_values(name, *examples) for name in BASELINES}
+        agreements += [_measure_agreement(test, column, name) for name, column in values.items()]
+    return pl.DataFrame(agreements, schema=SCHEMA)
+
+
+def measure_model(rows: pl.DataFrame, model: str, price: float | None = None) -> pl.DataFrame:
+    """Measure how far a model distilled from the rows agrees with the judge on those held out: SCHEMA."""
+    agreements = []
+    for part in rows.partition_by("lang", maintain_order=True):
+        test, count = promotion.select_held_out(part), part.filter(pl.col("split") == "train").height
+        cost = None if price is None else count * price
+        agreement = _measure_agreement(test, score(test, model), "distilled")
+        agreements.append({**agreement, "texts": count, "cost": cost})
+    return pl.DataFrame(agreements, schema=SCHEMA)
+
+
+def measure_curve(
+    rows: pl.DataFrame,
+    sizes: Sequence[int] = SIZES,
+    changes: Mapping[str, Any] | None = None,
+    price: float | None = None,
+) -> pl.DataFrame:
+    """Measure the agreement by the number of judged texts to learn from, below that of all: SCHEMA.
+
+    A larger number adds texts to a smaller one. `price` is what a judged text costs in USD.
+    """
+    from pipeline.training import registry
+
+    is_train = rows["split"] == "train"
+    seen = rows.filter(is_train).with_columns(draw_uniform(rows.filter(is_train)["text"]).alias("draw"))
+    rank = pl.col("draw").rank("ordinal").over("lang")
+    frames = [pl.DataFrame(schema=SCHEMA)]
+    for size in sizes:
+        langs = seen["lang"].value_counts().filter(pl.col("count") > size)["lang"]
+        smaller = pl.concat([seen.filter(rank <= size).drop("draw"), rows.filter(~is_train)])
+        smaller = smaller.filter(pl.col("lang").is_in(langs.implode()))
+        if not smaller.height:
+            break
+        with TemporaryDirectory(dir=settings.scratch("training")) as folder:
+            trained = fit(smaller, changes=changes)
+            registry.write(Path(folder) / "model", trained.tensors, trained.config)
+            frames.append(measure_model(smaller, str(Path(folder) / "model"), price))
+    return pl.concat(frames)
+
+
+def _measure_agreement(rows: pl.DataFrame, values: Any, by: str) -> dict[str, Any]:
+    """Measure the rank correlation of values with those of the judge."""
+    from pipeline.metrics.commenting.correlation import correlate
+
+    rho, _, low, high = correlate(pl.Series(values), rows["value"])[:4]
+    numbers = {"spearman": rho, "low": low, "high": high, "n": rows.height}
+    return {"lang": rows["lang"][0], "by": by, "texts": None, **numbers, "cost": None}
+
+
+def train(
+    rows: pl.DataFrame,
+    day: str,
+    *,
+    changes: Mapping[str, Any] | None = None,
+    promote: bool = False,
+    run_id: str = "cli",
+) -> str:
+    """Train on judged texts into the registry; return the model's id.
+
+    The model is promoted from that day on if on held-out texts it agrees with the judge as well as its rivals do.
+    """
+    return model_registry.train(day, lambda: fit(rows, changes=changes), run_id, promote=promote)
+
+
+def train_file(
+    rows: pl.DataFrame,
+    out: Path,
+    changes: Mapping[str, Any] | None = None,
+    *,
+    force: bool = False,
+) -> str:
+    """Train on judged texts into a folder; return the model's id."""
+    return model_registry.train_into(out, lambda: fit(rows, changes=changes), force=force)[0]
