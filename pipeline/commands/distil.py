@@ -7,7 +7,7 @@ import polars as pl
 import typer
 
 from pipeline import warehouse
-from pipeline.commands.models import changes_of, end_training
+from pipeline.commands.models import end_training
 from pipeline.commands.terminal.options import Day, Force, Json, Promote, print_result, this_run, today
 from pipeline.errors import BadInput
 from pipeline.tasks.record.retry import retry
@@ -24,13 +24,8 @@ def distil(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder to write the model to, instead of the registry.")
     ] = None,
-    curve: Annotated[
-        bool, typer.Option("--curve", help="Train on 100, 300, 1,000 and 3,000 texts too, which takes as long each.")
-    ] = False,
+    curve: Annotated[bool, typer.Option("--curve", help="Measure after 100, 300, 1,000 and 3,000 texts too.")] = False,
     price: Annotated[float | None, typer.Option(min=0, help="USD for a judged text, for the costs of --curve.")] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="A number of the recipe, as name=value; repeat it.")
-    ] = None,
     promote: Promote = False,
     force: Force = False,
     day: Day = "",
@@ -38,9 +33,9 @@ def distil(
 ) -> None:
     """Train the scorer on judged texts, so that it scores any number of others like the judge.
 
-    It learns from the shipped graded groups and the pairs of the tables too. Prints how far it agrees with the judge on
-    texts that it did not see, next to the model that answers now and to length, punctuation and words. Exit code 1 if
-    one of them agrees better.
+    The model that answers now gets a new readout; its distances stay. Prints how far the new model agrees with the
+    judge on texts that it did not see, next to the old one and to length, punctuation and words. Exit code 1 if one of
+    them agrees better.
 
     Examples: `undertone distil`; `undertone distil judged.csv --curve --price 0.0004`;
     `undertone distil judged.csv --out model/`
@@ -49,17 +44,16 @@ def distil(
 
     if out and (promote or day):
         raise BadInput("--promote and --day are about the tables; with --out nothing is written there")
-    changes = changes_of(set_ or [])
     warehouse.create()
     rows = work.read_judged(file, column) if file else work.load_judged(judge)
     frames = [work.measure_rivals(rows)]
     if curve:
-        frames.append(work.measure_curve(rows, changes=changes, price=price))
+        frames.append(work.measure_curve(rows, price=price))
     if out:
-        work.train_file(rows, out, changes, force=force)
+        work.train_file(rows, out, force=force)
         ref = str(out)
     else:
-        ref = retry(lambda: work.train(rows, day or today(), changes=changes, promote=promote, run_id=this_run()))
+        ref = retry(lambda: work.train(rows, day or today(), promote=promote, run_id=this_run()))
     agreement = pl.concat([*frames, work.measure_model(rows, ref, price)]).sort("lang", maintain_order=True)
     print_result(agreement, {"model": ref}, as_json)
     if not as_json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import polars as pl
 import typer
 
-from pipeline import warehouse
+from pipeline import sample, warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, parse_params
 from pipeline.commands.pairs import table_writer
 from pipeline.commands.terminal import console
@@ -42,7 +42,7 @@ def judge(
         Path | None, typer.Option(help="Send nothing; write the open questions of the next round as .jsonl.")
     ] = None,
     answers: Annotated[
-        list[Path] | None, typer.Option(help="Take answers from this .jsonl or cassette; repeat it.")
+        list[Path] | None, typer.Option(help="Take answers from this .jsonl or cassette, or those of the sample; repeat it.")
     ] = None,
     revision: Annotated[str | None, typer.Option(help="Revision of the model, where its server names one.")] = None,
     params: Annotated[
@@ -70,6 +70,7 @@ def judge(
 
     check_source(file, day)
     is_offline = bool(requests or answers)
+    answers = [sample.JUDGEMENTS if path == Path("sample") else path for path in answers or ()]
     if is_offline + batch + cache_only + dry_run > 1:
         raise BadInput("give only one of --requests or --answers, --batch, --cache-only and --dry-run")
     writer = table_writer(out) if out else None

@@ -5,6 +5,8 @@ the Chinese head that is shipped looks at n-grams of one to three characters (wi
 that stand in at least five sentences of the training part of the shipped graded groups. An n-gram counts once a text,
 with the weight ln((1 + n) / (1 + df)) + 1, and a text has length 1 (TF-IDF). For a Chinese or multilingual encoder, set
 UNDERTONE_ENCODER.
+
+Lists of earlier versions stay, since models were trained on them; the newest is that of new models.
 """
 
 from collections.abc import Sequence
@@ -17,7 +19,7 @@ import numpy.typing as npt
 from pipeline.io.hashes import hash_file
 
 NAME = "characters"
-LIST = Path(__file__).with_name("characters_zh.tsv")
+LISTS = [Path(__file__).with_name(f"characters_zh_{number}.tsv") for number in (1, 2)]  # the newest last
 LONGEST = 3
 
 
@@ -27,23 +29,24 @@ def list_ngrams(text: str) -> set[str]:
     return {marked[i : i + n] for n in range(1, LONGEST + 1) for i in range(len(marked) - n + 1)}
 
 
-@lru_cache(maxsize=1)
-def read_list() -> tuple[dict[str, int], npt.NDArray[np.float32]]:
-    """Read the list: the column of each n-gram, and the inverse document frequencies."""
-    lines = [line.split("\t") for line in LIST.read_text(encoding="utf-8").splitlines()]
+@lru_cache
+def read_list(revision: str) -> tuple[dict[str, int], npt.NDArray[np.float32]]:
+    """Read the list with a hash: the column of each n-gram, and the inverse document frequencies."""
+    path = next(path for path in LISTS if hash_file(path) == revision)
+    lines = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
     column_of = {gram: column for column, (gram, _) in enumerate(lines)}
     return column_of, np.array([idf for _, idf in lines], np.float64).astype(np.float32)
 
 
 @lru_cache(maxsize=1)
-def hash_list() -> str:
-    """Return the SHA-256 of the list."""
-    return hash_file(LIST)
+def hash_lists() -> list[str]:
+    """Return the SHA-256 of each list; the last is that of the newest."""
+    return [hash_file(path) for path in LISTS]
 
 
-def encode(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+def encode(texts: Sequence[str], revision: str) -> npt.NDArray[np.float32]:
     """Compute TF-IDF vectors, float32 [texts, n-grams in the list], of length 1, or 0 if no n-gram is in the list."""
-    column_of, idf = read_list()
+    column_of, idf = read_list(revision)
     out = np.zeros((len(texts), len(column_of)), np.float32)
     for row, text in enumerate(texts):
         columns = [column_of[gram] for gram in list_ngrams(text) if gram in column_of]

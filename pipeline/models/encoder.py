@@ -98,7 +98,7 @@ def load(
     """Load an encoder: `embedded`, `characters`, a folder, or a hub name with a pinned revision.
 
     The paper's is `sentence-transformers/all-mpnet-base-v2@<commit>` (section 5.1). The revision of an encoder is the
-    hash of its files.
+    hash of its files; `characters@<hash>` is an earlier list.
 
     Args:
         name: of the encoder.
@@ -111,9 +111,12 @@ def load(
         normalize: whether embeddings have length 1: as its makers set it, `on`, or `off` (errata E2).
         prompt: text before each text, or the name of one of the encoder's prompts; by default its own default.
     """
-    if name == characters.NAME:
-        grams, _ = characters.read_list()
-        return Encoder(name, characters.hash_list(), precision, len(grams), None, "cpu", 1)
+    if name.partition("@")[0] == characters.NAME:
+        revision = name.partition("@")[2] or characters.hash_lists()[-1]
+        if revision not in characters.hash_lists():
+            raise BadInput(f"{name}: no list of n-grams has this hash; the model is of a later version of Undertone")
+        grams, _ = characters.read_list(revision)
+        return Encoder(characters.NAME, revision, precision, len(grams), None, "cpu", 1)
     for option, value, choices in (
         ("pooling", pooling, POOLINGS),
         ("precision", precision, PRECISIONS),
@@ -203,7 +206,7 @@ def encode(
         return np.empty((0, encoder.dim), np.float32)
     if encoder.open_module is None:
         on_progress(len(texts))
-        return characters.encode(texts)
+        return characters.encode(texts, encoder.revision)
     distinct, inverse, counts = np.unique(np.asarray(texts, dtype=object), return_inverse=True, return_counts=True)
     lengths, make_features = _tokenize(encoder, [str(text) for text in distinct])
     batches = make_batches(lengths, tokens or (GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS))

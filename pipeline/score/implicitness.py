@@ -22,11 +22,23 @@ DECIMALS = 6  # float32 sums move with the batch by some 1e-7
 LoadEncoder = Callable[[dict[str, Any]], Encoder]  # from a head's configuration
 
 
+class Readout(NamedTuple):
+    """A linear map of embeddings to a judge's values, 0 to 4; a distilled head has it for its implicitness."""
+
+    weight: torch.Tensor  # [dim]
+    bias: torch.Tensor  # []
+
+    def __call__(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Compute implicitness of embeddings [n, dim]: [n] in [0, 2], half the judge's scale."""
+        return (vectors @ self.weight + self.bias).clamp(0, 4) / 2
+
+
 class Head(NamedTuple):
     """An encoder and what was fitted on it."""
 
     encoder: Encoder
     model: ImpScore
+    readout: Readout | None = None
 
 
 def load_heads(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: LoadEncoder) -> dict[str, Head]:
@@ -54,15 +66,17 @@ def load_heads(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: L
             )
         head_tensors = _select_tensors(tensors, f"{name}.")
         weights = _select_tensors(head_tensors, "encoder.")
+        readout = _select_tensors(head_tensors, "readout.")
         design = Design(**{key: recipe[key] for key in Design._fields if key in recipe})
         hidden = recipe.get("hidden", 0)
         model = ImpScore(encoder.dim, recipe["features"], design=design, hidden=hidden, last=encoder.last)
         try:
-            head_weights = {key: value.float() for key, value in head_tensors.items() if not key.startswith("encoder.")}
-            model.load_state_dict(head_weights)
+            model_tensors = {k: v for k, v in head_tensors.items() if not k.startswith(("encoder.", "readout."))}
+            model.load_state_dict({key: value.float() for key, value in model_tensors.items()})
         except RuntimeError as error:
             raise BadInput(f"the weights of head {name!r} do not fit its configuration: {error}") from error
-        heads[name] = Head(load_adapter(encoder, weights) if weights else encoder, model.eval())
+        encoder = load_adapter(encoder, weights) if weights else encoder
+        heads[name] = Head(encoder, model.eval(), Readout(**readout) if readout else None)
     return heads
 
 
@@ -76,8 +90,9 @@ def compute_meanings(texts: Sequence[str], head: Head, on_progress: OnProgress =
     with torch.inference_mode():
         rows = limit_rows(head.encoder.dim)
         for start in range(0, max(len(texts), 1), rows):
-            vectors = encode(head.encoder, texts[start : start + rows], on_progress)
-            parts.append(head.model(torch.from_numpy(vectors)))
+            vectors = torch.from_numpy(encode(head.encoder, texts[start : start + rows], on_progress))
+            meaning = head.model(vectors)
+            parts.append(meaning._replace(implicitness=head.readout(vectors)) if head.readout else meaning)
         return Meaning(*(torch.cat(field) for field in zip(*parts, strict=True)))
 
 

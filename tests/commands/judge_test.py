@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from pipeline import sample
 from tests.commands.conftest import Run
 from tests.faults.asking_test import wait
 from tests.support.servers.llm_server import Faults, Server
@@ -100,3 +101,16 @@ def test_what_is_refused(run: Run, lines: Path, words: tuple[str, ...], code: in
     """What cannot be done exits with its code and gives the reason in one line."""
     result = run("judge", *(lines if word == "FILE" else word for word in words))
     assert (result.code, message in result.err) == (code, True), result.err
+
+
+def test_the_sample_offline(run: Run, tables: Path) -> None:
+    """Judged by the shipped answers, calibrated and distilled: a user sees real figures without a service."""
+    for path in sorted((sample.FOLDER / "pages").glob("*.jsonl")):
+        assert run("import", path, "--source", path.stem, "--day", sample.DAY).code == 0
+    words = ("--day", sample.DAY, "--llm", "undertone-reader", "--repeats", "1", "--limit", "1000")
+    result = run("judge", *words, "--answers", "sample")
+    assert (result.code, "301 of 301 texts judged by 301 requests" in result.err) == (0, True), result.err
+    assert run("score", "implicitness", "--day", sample.DAY).code == 0
+    assert json.loads(run("calibrate", "scorer", "judge", "--json").out)["rows"][0]["n"] == 301
+    distilled = json.loads(run("distil", "--curve", "--json").out)
+    assert {"distilled", "length", "words"} <= {row["by"] for row in distilled["rows"] if row["lang"] == "zh"}

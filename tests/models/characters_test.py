@@ -18,8 +18,10 @@ from pipeline.models.encoder import Encoder, encode, load
 from pipeline.models.impscore import ImpScore
 from pipeline.score.implicitness import Head, implicitness, measure_distances
 from pipeline.tasks.impscore.train import read_shipped_groups
+from pipeline.tasks.record.encoders import load_encoder
 from pipeline.training.impscore.embedding import Tuned
 
+NEWEST = characters.hash_lists()[-1]
 TEXTS = ["你可真准时。", "今天又没洗碗。", "某人今天又没洗碗呢[doge]", "请把门关上。"]
 
 
@@ -47,52 +49,64 @@ def test_the_shipped_list_is_that_of_the_training_groups() -> None:
     """The list is made of the training part of the shipped Chinese groups and of nothing held out, to the byte."""
     groups = read_shipped_groups("zh")
     texts = groups.filter(groups["split"] == "train")["text"]
-    assert format_list(texts) == characters.LIST.read_text(encoding="utf-8")
+    assert format_list(texts) == characters.LISTS[-1].read_text(encoding="utf-8")
 
 
 def test_vectors_by_hand() -> None:
     """An n-gram that a text holds weighs its rarity, once, and the whole is divided by its length."""
-    place, idf = characters.read_list()
+    place, idf = characters.read_list(NEWEST)
     text = "我我我不"
     columns = [place[gram] for gram in characters.list_ngrams(text) if gram in place]
     assert len(columns) > 4
     expected = np.zeros(len(place))
     expected[columns] = idf[columns]
     expected /= math.sqrt(sum(float(idf[column]) ** 2 for column in columns))
-    assert characters.encode([text])[0] == pytest.approx(expected, abs=1e-6)
+    assert characters.encode([text], NEWEST)[0] == pytest.approx(expected, abs=1e-6)
     assert (idf >= 1).all()
 
 
 @given(st.lists(st.text(max_size=20), max_size=5))
 def test_unit_length(texts: list[str]) -> None:
     """Every text's vector has length 1: its beginning and end are known, whatever stands between."""
-    vectors = characters.encode(texts)
-    assert (vectors.dtype, vectors.shape) == (np.float32, (len(texts), len(characters.read_list()[0])))
+    vectors = characters.encode(texts, NEWEST)
+    assert (vectors.dtype, vectors.shape) == (np.float32, (len(texts), len(characters.read_list(NEWEST)[0])))
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(texts)), abs=1e-5)
 
 
 def test_nothing_known_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no n-gram is known, marks included, the vector is zero, and nothing is divided by zero."""
-    monkeypatch.setattr(characters, "read_list", lambda: ({"好": 0, "的": 1}, np.array([1.5, 2.0], np.float32)))
-    assert characters.encode(["xyz", "", "好"]).tolist() == [[0, 0], [0, 0], [1, 0]]
+    monkeypatch.setattr(characters, "read_list", lambda _: ({"好": 0, "的": 1}, np.array([1.5, 2.0], np.float32)))
+    assert characters.encode(["xyz", "", "好"], NEWEST).tolist() == [[0, 0], [0, 0], [1, 0]]
 
 
 def test_unknown_characters_add_nothing() -> None:
     """Texts of unknown characters alone are all alike: only their ends are known."""
-    greek, other_greek, chinese = characters.encode(["ζζζ", "ωωω", "我不去"])
+    greek, other_greek, chinese = characters.encode(["ζζζ", "ωωω", "我不去"], NEWEST)
     assert np.array_equal(greek, other_greek)
     assert not np.array_equal(greek, chinese)
 
 
 def test_as_an_encoder(encoder: Encoder) -> None:
     """It loads by its name, with the list's hash as its revision; vectors come in order, repeats included."""
-    assert encoder.revision == hashlib.sha256(characters.LIST.read_bytes()).hexdigest()
-    assert encoder.dim == encoder.last == len(characters.read_list()[0])
+    assert encoder.revision == hashlib.sha256(characters.LISTS[-1].read_bytes()).hexdigest()
+    assert encoder.dim == encoder.last == len(characters.read_list(NEWEST)[0])
     assert (encoder.name, encoder.precision) == ("characters", "float32")
     counts: list[int] = []
-    assert np.array_equal(encode(encoder, [*TEXTS, TEXTS[0]], counts.append), characters.encode([*TEXTS, TEXTS[0]]))
+    assert np.array_equal(
+        encode(encoder, [*TEXTS, TEXTS[0]], counts.append), characters.encode([*TEXTS, TEXTS[0]], NEWEST)
+    )
     assert sum(counts) == 5
     assert encode(encoder, []).shape == (0, encoder.dim)
+
+
+def test_models_of_earlier_lists_score() -> None:
+    """An encoder of an earlier list is found by the list's hash, so that the models trained on it still load."""
+    revision = "292dddf6e8d3ec85f942649d682c335fbefb541fb336996c825fb21e6ca80924"  # of version 0.1
+    encoder = load_encoder({"encoder": "characters", "encoder_revision": revision})
+    assert (encoder.name, encoder.revision, encoder.dim) == ("characters", revision, 2534)
+    assert encode(encoder, TEXTS).shape == (len(TEXTS), 2534)
+    with pytest.raises(BadInput, match="later version"):
+        load("characters@0")
 
 
 def test_last_layer(tiny_folder: object) -> None:

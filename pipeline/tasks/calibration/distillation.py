@@ -1,30 +1,27 @@
-"""Distil a judge: the scorer learns the order of judged texts, so that it scores any number of others like the judge.
+"""Distil a judge: the scorer learns the values of judged texts, so that it scores any number of others like the judge.
 
-The texts of a language are put into groups of rising value, from which the head learns as from graded groups. It learns
-from the shipped graded groups and the pairs of the tables too.
+The heads of the model that answers get a readout: a linear map of their embeddings to the judge's values. Their
+distances stay. A training takes seconds, so that what more judged texts would give can be measured.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 
-from pipeline import sample, settings
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.impscore import groups as graded
 from pipeline.examples.sources.files import read_table
-from pipeline.examples.splits import SEED, draw_uniform
+from pipeline.examples.splits import draw_uniform
 from pipeline.metrics.resample import Floats
 from pipeline.tasks.calibration import sides
 from pipeline.tasks.calibration.sides import COMMENT
-from pipeline.tasks.impscore import scoring
-from pipeline.tasks.impscore.pairs import load_all_pairs
-from pipeline.tasks.impscore.train import PROFILE, fit_model, read_shipped_groups
+from pipeline.tasks.impscore import in_force, scoring
+from pipeline.tasks.impscore.train import describe_model, hash_in_order
 from pipeline.tasks.record import model_registry, promotion
 from pipeline.tasks.record.model_registry import TrainedModel
 from pipeline.tasks.record.promotion import HeldOut
@@ -37,8 +34,8 @@ log = logging.getLogger(__name__)
 
 COLUMN = "implicitness_judged"
 SIZES = (100, 300, 1_000, 3_000)  # judged texts of a language to learn from
-GRADES = 5  # values of a group at most
 LEAST = 50  # judged texts of a language
+HIGHEST = 4  # of the judge's scale
 BASELINES = ("length", "punctuation", "words")
 SCHEMA = {
     "lang": pl.String, "by": pl.String, "texts": pl.Int64, "spearman": pl.Float64, "low": pl.Float64,
@@ -81,7 +78,7 @@ def load_judged(judge: str = "") -> pl.DataFrame:
 def select_judged(rows: pl.DataFrame, source: str) -> pl.DataFrame:
     """Select each text once, of the languages with enough texts, from text, value, lang and thread (null: the text).
 
-    The split is by thread: text, value, lang, split.
+    The split is by thread: text, value, lang, split. Values outside of 0 to 4 are stretched to that range.
     """
     rows = rows.drop_nulls(["text", "value"]).with_columns(pl.col("text").str.strip_chars())
     rows = rows.filter(pl.col("text") != "").with_columns(group=pl.coalesce("thread", "text"))
@@ -98,42 +95,56 @@ def select_judged(rows: pl.DataFrame, source: str) -> pl.DataFrame:
         )
     if few := rows.height - selected.height:
         log.info("%d judged texts are left out: fewer than %d of their language, or all of one value", few, LEAST)
-    return selected
+    low, high = (pl.col("value").quantile(share).over("lang") for share in (0.01, 0.99))
+    is_scale = pl.col("value").is_between(0, HIGHEST).all().over("lang")
+    stretched = ((pl.col("value") - low) / (high - low) * HIGHEST).clip(0, HIGHEST)  # log-odds of comparisons
+    return selected.with_columns(value=pl.when(is_scale).then("value").otherwise(stretched))
 
 
-def build_groups(rows: pl.DataFrame, seed: int = SEED) -> pl.DataFrame:
-    """Put texts of one language into groups of different grades: group, level, text, split, is_judged.
+def fit(rows: pl.DataFrame, day: str | None = None) -> TrainedModel:
+    """Fit a readout for each language on the model that answers for a day, of which all else stays.
 
-    The range of values is cut into five equal grades. A group has a text of each; those of rarer grades are in several
-    groups, so that each text is in one at least and rare grades weigh as much as frequent ones.
+    Raises:
+        BadInput: that model does not fit its encoder, or a language has no text to learn from.
     """
-    low, high = (float(rows["value"].quantile(share) or 0.0) for share in (0.01, 0.99))
-    if high <= low:
-        low, high = float(rows["value"].min() or 0.0), float(rows["value"].max() or 0.0)  # type: ignore[arg-type]
-    grade = ((pl.col("value") - low) / max(high - low, 1e-9) * GRADES).floor().clip(0, GRADES - 1).cast(pl.Int64)
-    parts = []
-    generator = np.random.default_rng(seed)
-    for part in (
-        rows.with_columns(grade=grade).sort("split", "grade", "text").partition_by("split", maintain_order=True)
-    ):
-        grades = part.partition_by("grade", maintain_order=True)
-        count = max(len(texts) for texts in grades) if len(grades) > 1 else 0
-        for level, texts in enumerate(grades, 1):
-            picks = texts[np.resize(generator.permutation(len(texts)), count)]
-            group = pl.format("judged {} {}", "split", pl.int_range(pl.len()))
-            parts.append(picks.select("text", "split", group=group, level=pl.lit(level, pl.Int64)))
-    return pl.concat(parts).select("group", "level", "text", "split", is_judged=pl.lit(value=True))
+    import torch
 
+    from pipeline.metrics.commenting.correlation import correlate
+    from pipeline.models.encoder import encode
+    from pipeline.score.signature import choose_head
+    from pipeline.training.impscore import evaluation
+    from pipeline.training.impscore.readout import fit_readout
 
-def fit(rows: pl.DataFrame, changes: Mapping[str, Any] | None = None) -> TrainedModel:
-    """Fit the scorer on judged texts, on the shipped graded groups and on the pairs of the tables."""
-    by_lang = {lang: read_shipped_groups(lang).with_columns(is_judged=pl.lit(value=False)) for lang in sample.GROUPS}
-    for (lang,), part in rows.partition_by("lang", as_dict=True).items():
-        by_lang[str(lang)] = pl.concat([by_lang[str(lang)], build_groups(part)])
-    trained = fit_model(load_all_pairs(), by_lang, PROFILE, changes)
+    base = in_force.load_model(None, day)
+    heads, config = scoring.load_heads(base.model_id).heads, base.config
+    tensors = {name: tensor for name, tensor in base.tensors().items() if ".readout." not in name}
+    evaluations = []
+    for (lang,), part in rows.partition_by("lang", as_dict=True, maintain_order=True).items():
+        base_name, name = choose_head(str(lang), list(heads)), str(lang)
+        vectors = encode(heads[base_name].encoder, part["text"].to_list())
+        values = part["value"].to_numpy()
+        masks = [(part["split"] == split).to_numpy() for split in ("train", "validation")]
+        if not masks[0].any():
+            raise BadInput(f"none of the {part.height} judged texts of {lang} is in the split train; judge more")
+        readout, alpha = fit_readout(*(side[mask] for mask in masks for side in (vectors, values)))
+        if name != base_name:  # a head of its own
+            prefix = f"{base_name}."
+            tensors |= {name + key[len(base_name) :]: value for key, value in tensors.items() if key.startswith(prefix)}
+        tensors |= {f"{name}.readout.{field}": value for field, value in readout._asdict().items()}
+        facts = {"alpha": alpha, "texts": int(masks[0].sum())}
+        config = {**config, "heads": {**config["heads"], name: {**config["heads"][base_name], "readout": facts}}}
+        for split in ("validation", "test"):
+            mask = (part["split"] == split).to_numpy()
+            predicted = readout(torch.from_numpy(vectors[mask])).numpy()
+            evaluations.append((name, split, correlate(predicted, values[mask]).spearman, int(mask.sum())))
+    columns = {"metric": pl.lit("judge_spearman"), "epoch": pl.lit(0, pl.Int64), "baseline": pl.lit(None, pl.Float64)}
+    schema = {"subset": pl.String, "split": pl.String, "value": pl.Float64, "pair_count": pl.Int64}
+    numbers = pl.DataFrame(evaluations, schema, orient="row").drop_nulls("value").with_columns(**columns)
+    numbers = numbers.with_columns(baseline_name=pl.lit(None, pl.String)).select(list(evaluation.COLUMNS))
+    config |= {"base": base.model_id, "data_hash": hash_in_order(rows)}
     return replace(
-        trained,
-        texts=pl.concat([trained.texts, rows["text"]]) if trained.texts is not None else rows["text"],
+        describe_model(tensors, config, numbers, rows["text"]),
+        summary={name: head.get("readout", {}) for name, head in config["heads"].items()} | {"base": base.model_id},
         make_held_out=lambda: make_held_out(rows),
     )
 
@@ -197,10 +208,7 @@ def measure_model(rows: pl.DataFrame, model: str, price: float | None = None) ->
 
 
 def measure_curve(
-    rows: pl.DataFrame,
-    sizes: Sequence[int] = SIZES,
-    changes: Mapping[str, Any] | None = None,
-    price: float | None = None,
+    rows: pl.DataFrame, sizes: Sequence[int] = SIZES, price: float | None = None, day: str | None = None
 ) -> pl.DataFrame:
     """Measure the agreement by the number of judged texts to learn from, below that of all: SCHEMA.
 
@@ -218,8 +226,8 @@ def measure_curve(
         smaller = smaller.filter(pl.col("lang").is_in(langs.implode()))
         if not smaller.height:
             break
-        with TemporaryDirectory(dir=settings.scratch("training")) as folder:
-            trained = fit(smaller, changes=changes)
+        with TemporaryDirectory() as folder:
+            trained = fit(smaller, day)
             registry.write(Path(folder) / "model", trained.tensors, trained.config)
             frames.append(measure_model(smaller, str(Path(folder) / "model"), price))
     return pl.concat(frames)
@@ -234,27 +242,14 @@ def _measure_agreement(rows: pl.DataFrame, values: Any, by: str) -> dict[str, An
     return {"lang": rows["lang"][0], "by": by, "texts": None, **numbers, "cost": None}
 
 
-def train(
-    rows: pl.DataFrame,
-    day: str,
-    *,
-    changes: Mapping[str, Any] | None = None,
-    promote: bool = False,
-    run_id: str = "cli",
-) -> str:
+def train(rows: pl.DataFrame, day: str, *, promote: bool = False, run_id: str = "cli") -> str:
     """Train on judged texts into the registry; return the model's id.
 
     The model is promoted from that day on if on held-out texts it agrees with the judge as well as its rivals do.
     """
-    return model_registry.train(day, lambda: fit(rows, changes=changes), run_id, promote=promote)
+    return model_registry.train(day, lambda: fit(rows, day), run_id, promote=promote)
 
 
-def train_file(
-    rows: pl.DataFrame,
-    out: Path,
-    changes: Mapping[str, Any] | None = None,
-    *,
-    force: bool = False,
-) -> str:
+def train_file(rows: pl.DataFrame, out: Path, *, force: bool = False) -> str:
     """Train on judged texts into a folder; return the model's id."""
-    return model_registry.train_into(out, lambda: fit(rows, changes=changes), force=force)[0]
+    return model_registry.train_into(out, lambda: fit(rows), force=force)[0]

@@ -46,7 +46,7 @@ def find_encoder(name: str, revision: str) -> str:
 
     setting = settings.encoder()
     if name == characters.NAME:
-        return name
+        return f"{name}@{revision}"
     if len(revision) == 40 and not Path(name).exists():
         return f"{name}@{revision}"
     refs = [name, setting] if name == EMBEDDED else [setting, name]
@@ -68,7 +68,7 @@ def hash_encoder(ref: str) -> str | None:
     from pipeline.models import characters, encoder, pinned
 
     if ref == characters.NAME:
-        return characters.hash_list()
+        return characters.hash_lists()[-1]
     with suppress(BadInput, Missing):  # no folder any more
         return pinned.hash_model_folder(encoder.locate_folder(ref))
     return None

@@ -17,18 +17,16 @@ class Corpus:
     texts: list[str]
     pairs: pl.DataFrame  # rows of `pairs`
     triples: Tensor  # [pairs, 3]: rows of implicit, explicit, negative
-    groups: pl.DataFrame  # group, level, text, split, is_judged: of several intents, in the order of a judge
+    groups: pl.DataFrame  # group, level, text, split
     graded: Tensor  # [sentences of groups]: their rows
 
     def select_triples(self, split: str) -> Tensor:
         """Select the triples of a split: [n, 3]."""
         return self.triples[torch.from_numpy((self.pairs["split"] == split).to_numpy())]
 
-    def select_groups(self, split: str, *, is_judged: bool | None = None) -> list[Tensor]:
+    def select_groups(self, split: str) -> list[Tensor]:
         """Select the rows of each group of a split, from its most explicit sentence to its most implicit."""
         numbered = self.groups.with_columns(row=pl.Series(self.graded.numpy())).filter(split=split)
-        if is_judged is not None:
-            numbered = numbered.filter(is_judged=is_judged)
         rows_of_groups = numbered.sort("group", "level").group_by("group", maintain_order=True).agg("row")["row"]
         return [torch.from_numpy(rows.to_numpy().copy()) for rows in rows_of_groups]
 
@@ -41,11 +39,9 @@ class Corpus:
 
 
 def make_corpus(pairs: pl.DataFrame, groups: pl.DataFrame | None = None) -> Corpus:
-    """Number the distinct texts of rows of `pairs` and, if there are any, of groups; without is_judged none is."""
+    """Number the distinct texts of rows of `pairs` and, if there are any, of groups: group, level, text, split."""
     if groups is None:
         groups = pl.DataFrame(schema={"group": pl.String, "level": pl.Int64, "text": pl.String, "split": pl.String})
-    if "is_judged" not in groups.columns:
-        groups = groups.with_columns(is_judged=pl.lit(value=False))
     texts = pl.concat([pairs[side].rename("text") for side in SIDES] + [groups["text"]])
     distinct, rows = np.unique(texts.to_numpy().astype(object), return_inverse=True)
     triples, graded = rows[: 3 * pairs.height].reshape(3, -1).T, rows[3 * pairs.height :]

@@ -115,8 +115,7 @@ def evaluate_heads(pairs: pl.DataFrame, heads: Sequence[tuple[str, Head]], seed:
     parts = [evaluate(pairs, pl.concat([head.triples for _, head in heads]), seed)]
     for name, head in heads:
         parts.append(list_epochs(head.history, "all" if len(heads) == 1 else f"head:{name}"))
-        graded = head.graded.filter(~pl.col("is_judged"))
-        if graded.height:
+        if head.graded.height:
             metric = head.config["recipe"]["pragmatics"]
-            parts.append(evaluate_groups(graded, f"groups:{name}", seed, metric))
+            parts.append(evaluate_groups(head.graded, f"groups:{name}", seed, metric))
     return pl.concat(parts)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import polars as pl
 import torch
@@ -63,9 +63,9 @@ PROFILES = {
     "undertone": Recipe(
         pooling="layers",
         hidden=128,
-        dropout=0.5,
+        dropout=0.8,
         learning_rate=1e-3,
-        epochs=60,
+        epochs=40,
         alpha=0.3,
         group_sharpness=8.0,
         batch=128,
@@ -138,14 +138,7 @@ def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None
     return TrainingResult(model.eval(), outcome.weights, facts, outcome.history)
 
 
-class Groups(NamedTuple):
-    """The rows of each graded group of a step, and whether its sentences have one intent."""
-
-    rows: list[Tensor]
-    has_one_intent: bool
-
-
-Step = Tensor | Groups  # or triples [n, 3]
+Step = Tensor | list[Tensor]  # triples [n, 3], or the rows of graded groups
 
 
 def _draw_steps(corpus: Corpus, recipe: Recipe, generator: torch.Generator) -> Iterator[Step]:
@@ -154,12 +147,10 @@ def _draw_steps(corpus: Corpus, recipe: Recipe, generator: torch.Generator) -> I
     triples = corpus.select_triples("train")
     steps: list[Step] = list(torch.split(triples[_shuffle(len(triples), generator)], size)) if len(triples) else []
     if recipe.group_sharpness:
+        groups = corpus.select_groups("train")
         size = recipe.group_batch if recipe.tune == "none" else recipe.tune_batch
-        for is_judged in (False, True):
-            groups = corpus.select_groups("train", is_judged=is_judged)
-            order = _shuffle(len(groups), generator).tolist() if groups else []
-            parts = [[groups[i] for i in order[start : start + size]] for start in range(0, len(order), size)]
-            steps += [Groups(part, has_one_intent=not is_judged) for part in parts]
+        order = _shuffle(len(groups), generator).tolist()
+        steps += [[groups[i] for i in order[start : start + size]] for start in range(0, len(order), size)]
         steps = [steps[i] for i in _shuffle(len(steps), generator).tolist()]
     yield from steps
 
@@ -170,20 +161,19 @@ def _shuffle(count: int, generator: torch.Generator) -> Tensor:
 
 def _compute_loss(step: Step, model: ImpScore, embedding: Embedding, recipe: Recipe) -> Tensor:
     """Compute the loss of a step; each of its distinct sentences is embedded and projected once."""
-    rows = torch.cat(step.rows) if isinstance(step, Groups) else step
+    rows = torch.cat(step) if isinstance(step, list) else step
     distinct, positions = torch.unique(rows, return_inverse=True)
     meanings: Meaning = model(embedding(distinct))
     positions = positions.to(meanings.implicitness.device)
-    if isinstance(step, Groups):
-        sizes = [len(group) for group in step.rows]
-        return _compute_group_loss(meanings.select(positions), sizes, recipe, has_one_intent=step.has_one_intent)
+    if isinstance(step, list):
+        return _compute_group_loss(meanings.select(positions), [len(group) for group in step], recipe)
     s1, s2, s3 = (meanings.select(positions[:, side]) for side in range(3))
     weights = (recipe.gamma_implicitness, recipe.gamma_pragmatics, recipe.alpha)
     return impscore.loss(s1, s2, s3, *weights, pragmatics=recipe.pragmatics, reduction=recipe.reduction)
 
 
-def _compute_group_loss(meanings: Meaning, sizes: list[int], recipe: Recipe, *, has_one_intent: bool) -> Tensor:
-    """Compute the loss of groups: their order, and smaller distances within one intent than to the next group."""
+def _compute_group_loss(meanings: Meaning, sizes: list[int], recipe: Recipe) -> Tensor:
+    """Compute the loss of groups: their order, and smaller distances within them than to the next group."""
     comparisons, near_rows, far_rows, start = [], [], [], 0
     for number, size in enumerate(sizes):
         after = (start + size) % sum(sizes)
@@ -193,7 +183,7 @@ def _compute_group_loss(meanings: Meaning, sizes: list[int], recipe: Recipe, *, 
         start += size
     higher, lower, steps = torch.tensor(comparisons, device=meanings.implicitness.device).T
     total = impscore.ranking_loss(meanings.implicitness, higher, lower, steps, recipe.group_sharpness)
-    if has_one_intent and len(sizes) > 1:
+    if len(sizes) > 1:
         near, far = (
             pragmatic_distance(meanings, meanings.select(torch.tensor(rows)), recipe.pragmatics)
             for rows in (near_rows, far_rows)

@@ -30,7 +30,7 @@ class Head(NamedTuple):
     config: dict[str, Any]
     history: pl.DataFrame  # epoch, value, count
     triples: pl.DataFrame  # pair_id, source, split, i1, i2, i3, near, far: a row a pair
-    graded: pl.DataFrame  # group, level, text, split, is_judged, value, and pragmatic: its features
+    graded: pl.DataFrame  # group, level, text, split, value, and pragmatic: its features
 
 
 def fit(
@@ -42,7 +42,7 @@ def fit(
     state: Path | None = None,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Head:
-    """Fit one head on rows of `pairs` and, if there is a training on groups, on groups: see `Corpus`.
+    """Fit one head on rows of `pairs` and, if there is a training on groups, on groups: group, level, text, split.
 
     The encoder has the recipe's pooling; `embeddings` is the folder of embedding files. An interrupted training resumes
     from the file `state`. `on_progress` gets the number of sentences of each encoded batch.

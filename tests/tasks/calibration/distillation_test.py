@@ -1,7 +1,5 @@
-"""A judge is distilled into the scorer: groups of judged texts, training, and the comparison on held-out texts."""
+"""A judge is distilled into the scorer: judged texts, training, and the comparison on held-out texts."""
 
-from functools import partial
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -12,24 +10,12 @@ import pipeline
 from pipeline import sample
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.calibration import distillation
-from pipeline.tasks.impscore.train import read_shipped_groups
+from pipeline.tasks.impscore.in_force import SHIPPED
 from pipeline.tasks.record import model_choice, models
 
 DAY = sample.DAY
-CHANGES = {"epochs": 25}
 CUES = "吗呢吧啊"
 """Characters that a simulated judge likes, the last most."""
-
-
-@pytest.fixture
-def few_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenth of the shipped groups, so that a training takes seconds."""
-
-    def read(lang: str) -> pl.DataFrame:
-        rows = read_shipped_groups(lang)
-        return rows.filter(pl.col("group").is_in(rows["group"].unique().sort()[::10].implode()))
-
-    monkeypatch.setattr(distillation, "read_shipped_groups", read)
 
 
 def write_judged(path: Path, size: int = 240) -> Path:
@@ -42,49 +28,55 @@ def write_judged(path: Path, size: int = 240) -> Path:
     return path
 
 
-def test_groups_hold_a_text_of_each_grade(tmp_path: Path) -> None:
-    """Every text is in a group of its split; within a group values rise; rare grades fill as many groups."""
-    rows = distillation.read_judged(write_judged(tmp_path / "judged.csv"))
-    rare = rows.filter((pl.col("value") < 4) | (pl.col("text").hash() % 5 == 0))
-    groups = distillation.build_groups(rare)
-    assert set(groups.select("text", "split").iter_rows()) == set(rare.select("text", "split").iter_rows())
-    joined = groups.join(rare.select("text", "value"), on="text").sort("group", "level")
-    for _, group in joined.group_by("group"):
-        assert group["split"].n_unique() == 1
-        assert all(low < high for low, high in pairwise(group["value"]))
-    sizes = joined.filter(split="train").group_by("value").len()["len"]
-    assert sizes.n_unique() == 1
-    assert groups.equals(distillation.build_groups(rare.reverse()))
-
-
-def test_what_the_judge_likes_is_learnt(tables: Path, tmp_path: Path, few_groups: None) -> None:
+def test_what_the_judge_likes_is_learnt(tables: Path, tmp_path: Path) -> None:
     """On held-out texts the new model agrees with the judge where the shipped one does not, so it is promoted.
 
-    More texts agree better. A second training on the same texts is the same model.
+    More texts agree better. A second training on the same texts is the same model. Its values are half the judge's, and
+    its distances and other languages are those of the shipped model.
     """
     rows = distillation.read_judged(write_judged(tmp_path / "judged.csv"))
     rivals = distillation.measure_rivals(rows)
     assert abs(rivals.filter(by="model that answers now")["spearman"][0]) < 0.5
-    model_id = distillation.train(rows, DAY, changes=CHANGES)
+    model_id = distillation.train(rows, DAY)
     (agreement,) = distillation.measure_model(rows, model_id, price=0.01).to_dicts()
     assert agreement["spearman"] > 0.8
     assert agreement["cost"] == pytest.approx(agreement["texts"] * 0.01)
     promotion = models.read_model(model_id)["promotion"]
     assert promotion["is_promoted"]
     assert {row["metric"] for row in promotion["comparisons"]} == {"judge_spearman_zh"}
-    assert model_choice.select_model_id("impscore", DAY) == model_id == distillation.train(rows, DAY, changes=CHANGES)
-    curve = distillation.measure_curve(rows, (60, 10_000), CHANGES)
+    evaluations = models.read_evaluations(models.read_model(model_id)).filter(split="test")
+    assert evaluations.select("metric", "subset", "value").row(0) == (
+        "judge_spearman", "zh", pytest.approx(agreement["spearman"], abs=1e-6),
+    )  # fmt: skip
+    assert model_choice.select_model_id("impscore", DAY) == model_id
+    curve = distillation.measure_curve(rows, (60, 10_000))
     assert curve["texts"].to_list() == [60]
     assert curve["spearman"][0] < agreement["spearman"]
+    test = rows.filter(split="test")
+    error = np.abs(np.array(pipeline.implicitness(test["text"].to_list())) * 2 - test["value"].to_numpy()).mean()
+    assert error < 0.8
+    texts = ["雨停了", "It is late."], ["外面没有下雨", "Please be quiet."]
+    assert pipeline.distance(*texts) == pipeline.distance(*texts, model=str(SHIPPED))
+    assert pipeline.implicitness(texts[0])[1] == pipeline.implicitness(texts[0], str(SHIPPED))[1]
+    assert distillation.train(rows, "2026-11-20", promote=True) != model_id  # on top of another model
 
 
-def test_distil_in_python(home: Path, tmp_path: Path, few_groups: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comparisons_are_stretched(tmp_path: Path) -> None:
+    """Log-odds of comparisons become values from 0 to 4 in the same order."""
+    path = write_judged(tmp_path / "judged.csv")
+    judged = pl.read_csv(path).with_columns(pl.col("implicitness_judged") * 1.5 - 3)
+    judged.write_csv(path)
+    values = judged.join(distillation.read_judged(path), on="text")
+    assert (values["value"].min(), values["value"].max()) == (0, 4)
+    assert values.select(pl.corr("value", "implicitness_judged", method="spearman")).item() == pytest.approx(1)
+
+
+def test_distil_in_python(home: Path, tmp_path: Path) -> None:
     """It gives the correlation with the judge by language, and a folder that scores."""
     rows = pl.read_csv(write_judged(tmp_path / "judged.csv"))
-    monkeypatch.setattr(distillation, "fit", partial(distillation.fit, changes={"epochs": 1}))
     folder = str(tmp_path / "model")
     agreement = pipeline.distil(rows["text"].to_list(), rows["implicitness_judged"].to_list(), folder)
-    assert agreement.keys() == {"zh"}
+    assert agreement["zh"] > 0.8
     assert pipeline.implicitness(["雨停了"], folder) != pipeline.implicitness(["雨停了"])
 
 

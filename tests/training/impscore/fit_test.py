@@ -246,8 +246,8 @@ def test_groups_and_pairs_in_one_model(groups: pl.DataFrame, pairs: pl.DataFrame
     corpus = make_corpus(pairs, split_groups)
     recipe = replace(SMALL, group_sharpness=8.0, group_batch=4, epochs=3)
     steps = list(impscore._draw_steps(corpus, recipe, torch.Generator().manual_seed(1)))
-    assert sorted(len(step.rows) for step in steps if isinstance(step, impscore.Groups)) == [3, 4]
-    assert sorted(len(step) for step in steps if not isinstance(step, impscore.Groups)) == [4, 10, 10]
+    assert sorted(len(step) for step in steps if isinstance(step, list)) == [3, 4]
+    assert sorted(len(step) for step in steps if not isinstance(step, list)) == [4, 10, 10]
     result, meanings = train(corpus, frozen, recipe)
     assert result.history["count"].to_list() == [7, 7, 7]  # four triples and three groups
     values = meanings.implicitness
@@ -318,17 +318,14 @@ def test_loss_of_groups_by_hand() -> None:
 
     Each sentence's neighbour in its group is 1 away; of the other group the sentence of its level is 4 away, and .7 - 3
     is below zero. With the other group only .5 away, .7 - (.5 - 1) = 1.2 of each is added.
-    In groups of several intents, as a judge orders them, distances do not count.
     """
     recipe = Recipe(group_sharpness=8.0)
     ranking = (math.log1p(math.exp(0.8)) + math.log1p(math.exp(-1.6))) / 2
     values = torch.tensor([0.6, 0.5, 0.3, 0.5])
     for place, apart in ((4.0, 0.0), (0.5, 1.2)):
         features = torch.tensor([[0.0], [1.0], [place], [place + 1]])
-        for has_one_intent, expected in ((True, ranking + apart), (False, ranking)):
-            meanings = Meaning(values, features, features)
-            loss = impscore._compute_group_loss(meanings, [2, 2], recipe, has_one_intent=has_one_intent)
-            assert loss.item() == pytest.approx(expected, abs=1e-6)
+        loss = impscore._compute_group_loss(Meaning(values, features, features), [2, 2], recipe)
+        assert loss.item() == pytest.approx(ranking + apart, abs=1e-6)
 
 
 @pytest.mark.parametrize("deep", [{}, {"hidden": 8, "dropout": 0.5}], ids=["paper", "deep"])
