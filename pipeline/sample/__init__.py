@@ -2,10 +2,10 @@
 
 `pages/` holds raw pages in each site's JSON shape, `completions.jsonl` a cassette of (implicit, explicit) rewritings
 under the model name `undertone-sample`, `devices.csv` what each comment was written to show,
-`groups/` graded groups: one intent said in five ways, `summaries.jsonl` articles with a summary, `threads.jsonl`
-articles with comments, upvotes and grades from 1 to 5 by the writer, who posed as two raters, `compressions.jsonl`
-sentences with the words that a shorter one keeps, `trees.conllu` trees of some of them, `similar.jsonl` pairs with how
-similar they are, from 0 to 5.
+`groups/` graded groups: one intent said in five ways, `obvious/` pairs that a person orders without thought,
+`summaries.jsonl` articles with a summary, `threads.jsonl` articles with comments, upvotes and grades from 1 to 5 by the
+writer, who posed as two raters, `compressions.jsonl` sentences with the words that a shorter one keeps, `trees.conllu`
+trees of some of them, `similar.jsonl` pairs with how similar they are, from 0 to 5.
 """
 
 from pathlib import Path
@@ -15,6 +15,7 @@ from pipeline.errors import BadInput
 FOLDER = Path(__file__).parent
 COMPLETIONS = FOLDER / "completions.jsonl"
 GROUPS = {lang: FOLDER / "groups" / f"{lang}.jsonl" for lang in ("en", "zh")}
+OBVIOUS = {lang: FOLDER / "obvious" / f"{lang}.jsonl" for lang in GROUPS}
 SUMMARIES = FOLDER / "summaries.jsonl"
 THREADS = FOLDER / "threads.jsonl"
 COMPRESSIONS = FOLDER / "compressions.jsonl"
