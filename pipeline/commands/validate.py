@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
 import typer
@@ -38,7 +38,6 @@ def validate(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Add the rows to this csv; the rows of other scorers stay.")
     ] = None,
-    page: Annotated[bool, typer.Option("--page", help="Also write the page of studies.")] = False,
     day: Day = "",
     as_json: Json = False,
 ) -> None:
@@ -46,45 +45,51 @@ def validate(
 
     Scorers are the model in force, the shipped one, those of --model, judges of the tables, and --values. Sets are the
     shipped graded groups and obvious pairs, the pairs of the tables, and your files. Intervals are of 95 %. The numbers
-    go into `studies`.
+    go into `studies`; `undertone study page` draws them.
 
     Examples: `undertone validate`; `undertone validate --labelled irony.csv -c tweet is_ironic --out benchmark.csv`;
     `undertone validate --texts texts.csv && undertone judge texts.csv --llm gpt-4o-mini -o gpt.csv && undertone
-    validate --values gpt.csv --page`
+    validate --values gpt.csv`
     """
     from pipeline.tasks.studies import validation as work
 
     if out and out.suffix.lower() != ".csv":
         raise BadInput(f"{out}: a table of benchmarks is a .csv file")
+    earlier_rows = _read_table(out)
     warehouse.create()
-    sets = work.Files(groups or (), pairs or (), labelled or (), columns)
+    sets: dict[str, Any] = {
+        "groups": groups or (),
+        "pair_files": pairs or (),
+        "labelled": labelled or (),
+        "columns": columns,
+    }
     if texts:
-        distinct = pl.concat([benchmark.rows.select("text") for benchmark in work.list_benchmarks(sets)[0]]).unique(
-            maintain_order=True
-        )
-        files.write_frames([distinct], texts)
+        frame = pl.concat([benchmark.rows.select("text") for benchmark in work.list_benchmarks(**sets)[0]])
+        files.write_frames([frame.unique(maintain_order=True)], texts)
         return
-    day = day or today()
     with track("scoring") as on_progress:
-        numbers, missing = retry(partial(work.run, day, model or (), sets, values or (), this_run(), on_progress))
+        numbers, missing = work.measure(day or today(), model or (), values or (), on_progress, **sets)
+    retry(partial(work.write_study, numbers, missing, day or today(), this_run()))
     print_result(numbers if as_json else numbers.drop("data", "signature", "version"), {"missing": missing}, as_json)
     for name, advice in missing.items():
         console.report(f"not at hand: {name}; {advice}")
     if out:
-        files.write_frames([_add_rows(out, numbers)], out)
-    if page:
-        from pipeline.tasks.studies import page as study_page
-
-        with console.working("drawing"):
-            console.report(f"wrote {study_page.write(day)}")
+        rival_rows = earlier_rows.join(
+            numbers, on=["set", "lang", "by", "data", "version"], how="anti", nulls_equal=True
+        )
+        files.write_frames([pl.concat([rival_rows, numbers])], out)
 
 
-def _add_rows(path: Path, numbers: pl.DataFrame) -> pl.DataFrame:
-    """Add the rows to those of a file, in place of those of the same set, scorer and version."""
-    if not path.is_file():
-        return numbers
-    rows = pl.read_csv(path, schema_overrides=numbers.schema)
-    if rows.columns != numbers.columns:
-        raise BadInput(f"{path}: expected the columns {', '.join(numbers.columns)}; found {', '.join(rows.columns)}")
-    keys = ["set", "lang", "by", "data", "version"]
-    return pl.concat([rows.join(numbers, on=keys, how="anti", nulls_equal=True), numbers])
+def _read_table(path: Path | None) -> pl.DataFrame:
+    """Read the rows that a table of benchmarks has; BadInput for another file."""
+    from pipeline.tasks.studies.validation import SCHEMA
+
+    rows = pl.DataFrame(schema=SCHEMA)
+    if path and path.is_file():
+        try:
+            rows = pl.read_csv(path, schema_overrides=SCHEMA)
+        except pl.exceptions.PolarsError as error:
+            raise BadInput(f"{path}: cannot be read as a table of benchmarks: {error}") from error
+    if rows.columns != [*SCHEMA]:
+        raise BadInput(f"{path}: expected the columns {', '.join(SCHEMA)}; found {', '.join(rows.columns)}")
+    return rows

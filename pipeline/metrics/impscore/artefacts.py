@@ -100,9 +100,13 @@ def _split_pairs(pairs: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFra
     if "split" in pairs.columns and (pairs["split"] == "test").any() and (pairs["split"] == "train").any():
         yield pairs.filter(pl.col("split") == "train"), pairs.filter(pl.col("split") == "test")
         return
-    fold = _draw_folds(pairs["cluster_id" if "cluster_id" in pairs.columns else "implicit"])
+    yield from _split_crosswise(pairs, "cluster_id" if "cluster_id" in pairs.columns else "implicit")
+
+
+def _split_crosswise(rows: pl.DataFrame, column: str) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    fold = _draw_folds(rows[column])
     for part in range(FOLDS):
-        train, test = pairs.filter(fold != part), pairs.filter(fold == part)
+        train, test = rows.filter(fold != part), rows.filter(fold == part)
         if train.height and test.height:
             yield train, test
 
@@ -139,11 +143,9 @@ def predict_levels(name: str, rows: pl.DataFrame, training_rows: pl.DataFrame | 
     """
     if training_rows is not None and training_rows.height:
         return _predict_levels(name, training_rows, rows)
-    values, fold = np.zeros(rows.height), _draw_folds(rows["group"])
-    parts = np.unique(fold)
-    for part in parts if len(parts) > 1 else ():
-        test_rows = np.flatnonzero(fold == part)
-        values[test_rows] = _predict_levels(name, rows.filter(fold != part), rows[test_rows])
+    values = np.zeros(rows.height)
+    for train, test in _split_crosswise(rows.with_row_index("row"), "group"):
+        values[test["row"]] = _predict_levels(name, train, test)
     return values
 
 

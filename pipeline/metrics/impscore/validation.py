@@ -14,11 +14,13 @@ import polars as pl
 from pipeline.metrics.impscore.artefacts import BASELINES, predict_levels
 from pipeline.metrics.impscore.ranking import kendall_tau
 from pipeline.metrics.ndd.predicates import auc
-from pipeline.metrics.resample import Floats, bounds, draw_counts, iterate_counts, number_units, sum_samples, sum_units
+from pipeline.metrics.resample import bounds, draw_counts, iterate_counts, number_units, sum_samples, sum_units
 
 TAU, SHARE, AUC = "kendall_tau", "pairs_in_order", "auc"
 CHANCE: Mapping[str, float] = {TAU: 0.0, SHARE: 0.5, AUC: 0.5}
 SURFACE = BASELINES[:3]
+TRANSFER = "shipped words"  # words, fitted on the shipped groups as the shipped model is
+OTHERS = (*SURFACE, TRANSFER, "chance")
 LEAST = 10  # groups for an interval
 DRAWS = 1000
 SEED = 42
@@ -36,30 +38,23 @@ def measure(rows: pl.DataFrame, values: pl.Series, metric: str) -> dict[str, Any
     has_value = pl.col("value").is_not_null()
     scored = rows.with_columns(value=values.cast(pl.Float64))
     scored = scored.filter(has_value if metric == AUC else has_value.all().over("item"))
-    if not scored.height or scored["level"].n_unique() < 2:
+    if scored["level"].n_unique() < 2:
         return None
-    value, samples, n = (_sample_areas if metric == AUC else _sample_means)(scored, metric)
+    if metric == AUC:
+        units, is_implicit = number_units(scored["group"], scored.height), (scored["level"] > 0).to_numpy()
+        ranks, counts = scored["value"].rank("dense").to_numpy(), iterate_counts(int(units.max()) + 1, DRAWS, SEED)
+        value, *areas = (auc(ranks, is_implicit, count[units]) for count in counts)
+        n, samples = scored.height, np.array(areas)
+    else:
+        items = scored.group_by("item", maintain_order=True).agg("level", "value", pl.col("group").first())
+        numbers = np.array([kendall_tau(*lists) for lists in items.select("level", "value").iter_rows()])
+        numbers = (numbers + 1) / 2 if metric == SHARE else numbers
+        n, value = items.height, float(numbers.mean())
+        sums = sum_units(np.column_stack([numbers, np.ones(n)]), number_units(items["group"], n))
+        totals, sizes = sum_samples(sums, draw_counts(len(sums), DRAWS, SEED)).T
+        samples = totals / sizes
     low, high = bounds(samples) if scored["group"].n_unique() >= LEAST else (None, None)
     return {"metric": metric, "value": value, "low": low, "high": high, "n": n}
-
-
-def _sample_means(rows: pl.DataFrame, metric: str) -> tuple[float, Floats, int]:
-    """Compute the mean of all items and those of the samples."""
-    items = rows.group_by("item", maintain_order=True).agg("level", "value", pl.col("group").first())
-    numbers = np.array([kendall_tau(*lists) for lists in items.select("level", "value").iter_rows()])
-    numbers = (numbers + 1) / 2 if metric == SHARE else numbers
-    sums = np.column_stack([numbers, np.ones(items.height)])
-    sums = sum_units(sums, number_units(items["group"], items.height))
-    totals, counts = sum_samples(sums, draw_counts(len(sums), DRAWS, SEED)).T
-    return float(numbers.mean()), totals / counts, items.height
-
-
-def _sample_areas(rows: pl.DataFrame, _: str) -> tuple[float, Floats, int]:
-    """Compute the area under the curve of all texts and those of the samples."""
-    units, is_implicit = number_units(rows["group"], rows.height), (rows["level"] > 0).to_numpy()
-    values = rows["value"].rank("dense").to_numpy()
-    value, *samples = (auc(values, is_implicit, c[units]) for c in iterate_counts(units.max() + 1, DRAWS, SEED))
-    return value, np.array(samples), rows.height
 
 
 def predict_surface(rows: pl.DataFrame, training_rows: pl.DataFrame | None = None) -> dict[str, pl.Series]:

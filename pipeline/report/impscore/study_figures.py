@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.metrics.impscore.detection import LABELS
-from pipeline.metrics.impscore.validation import CHANCE, SURFACE
+from pipeline.metrics.impscore.validation import CHANCE, OTHERS
 from pipeline.papers.impscore import METRICS, SPACES, TABLE_2
 from pipeline.report import figures as plot
 from pipeline.report.impscore.study_rows import IMPLICIT, average_runs, pivot_metrics
@@ -177,7 +177,8 @@ def draw_validation(studies: pl.DataFrame) -> str:
     numbers = average_runs(studies, "validation").drop_nulls("value").sort("subset", "lang")
     numbers = numbers.with_columns(panel=pl.format("{} ({})", "subset", "lang"), mark=pl.lit("scorer"))
     metrics = dict(numbers.select("panel", "metric").unique(maintain_order=True).iter_rows())
-    names = [*order_names({*numbers["by"]} - {*SURFACE, "chance"}, ()), *SURFACE]
+    scorers = order_names({*numbers["by"]} - {*OTHERS}, ())
+    names = [*scorers, *(name for name in OTHERS[:-1] if name in numbers["by"])]
     return plot.draw_dots(
         index_rows(numbers, "panel", "by", "mark"),
         {panel: f"{plot.wrap_name(panel)}\n{plot.wrap_name(metric)}" for panel, metric in metrics.items()},

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from pipeline.metrics.impscore.validation import SURFACE
+from pipeline.metrics.impscore.validation import OTHERS, SURFACE
 from pipeline.papers.impscore import SPACES, TABLE_2
 from pipeline.report.impscore import study_figures
 from pipeline.report.impscore.study_rows import IMPLICIT, average_runs, find_paper_count, format_cells, pivot_metrics
@@ -121,8 +121,8 @@ def _build_detection(studies: pl.DataFrame) -> Section:
 def _build_validation(studies: pl.DataFrame) -> Section:
     rows = average_runs(studies, "validation").filter(pl.col("by") != "chance")
     missing = rows.filter(pl.col("value").is_null())["subset"].unique().sort()
-    numbers = rows.drop_nulls("value").sort("subset", "lang", pl.col("by").is_in(SURFACE), "by")
-    scorers = numbers.filter(~pl.col("by").is_in(SURFACE))
+    numbers = rows.drop_nulls("value").sort("subset", "lang", pl.col("by").is_in(OTHERS), "by")
+    scorers = numbers.filter(~pl.col("by").is_in(OTHERS))
     surface = numbers.filter(pl.col("by").is_in(SURFACE)).group_by("subset", "lang").agg(best=pl.col("value").max())
     beaten = scorers.join(surface, on=("subset", "lang")).filter(pl.col("value") > pl.col("best"))
     counts = [
@@ -133,8 +133,8 @@ def _build_validation(studies: pl.DataFrame) -> Section:
     sentence += f" Not at hand: {', '.join(missing)}." if len(missing) else ""
     return Section(
         "Scorers on graded, paired and labelled sets",
-        f"{sentence} Surface baselines learn from the training part of a set, else from other rows of the set. The "
-        "paper ranks graded groups (section 6.2) and has no such baselines.",
+        f"{sentence} Surface baselines learn from the training part of a set, else from other rows of the set; "
+        "shipped words learn from the shipped groups. The paper ranks graded groups (section 6.2) without baselines.",
         study_figures.draw_validation(studies),
         ("set", "language", "by", "metric", "value", "95 % from", "to", "n"),
         format_cells(numbers.select("subset", "lang", "by", "metric", "value", "low", "high", "row_count")),

@@ -18,8 +18,9 @@ from pipeline.examples.impscore import groups as graded
 from pipeline.examples.impscore import pairs as paired
 from pipeline.examples.impscore.clusters import cluster_near_duplicates
 from pipeline.examples.sources.files import read_table
+from pipeline.examples.sources.layout import parse_numbers
 from pipeline.metrics.impscore import validation
-from pipeline.metrics.impscore.validation import AUC, SHARE, TAU
+from pipeline.metrics.impscore.validation import AUC, SHARE, TAU, TRANSFER
 from pipeline.progress import OnProgress
 from pipeline.tasks.impscore import in_force, pairs, scoring
 from pipeline.tasks.impscore.train import read_shipped_groups
@@ -28,6 +29,7 @@ from pipeline.tasks.studies import rows as studies
 from pipeline.text.language import detect_language
 
 STUDY = "validation"
+SHIPPED, OWN = "shipped groups", "shipped model"
 MISSING = "missing"  # the metric of a set that is not at hand
 SCHEMA = {
     **dict.fromkeys(("set", "lang", "by", "metric"), pl.String), **dict.fromkeys(("value", "low", "high"), pl.Float64),
@@ -35,15 +37,6 @@ SCHEMA = {
 }  # fmt: skip
 LABELS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
 VALUES = ("implicitness_judged", "value", "score", "implicitness")  # names of the column of a file of values
-
-
-class Files(NamedTuple):
-    """Files with sets of a user."""
-
-    groups: Sequence[Path] = ()
-    pairs: Sequence[Path] = ()
-    labelled: Sequence[Path] = ()
-    columns: tuple[str, str] = ("text", "label")  # of labelled texts
 
 
 class Benchmark(NamedTuple):
@@ -54,76 +47,73 @@ class Benchmark(NamedTuple):
     metric: str
     rows: pl.DataFrame  # group, item, level, text: of `metrics.impscore.validation`
     training_rows: pl.DataFrame | None = None
-
-    @property
-    def data(self) -> str:
-        """The beginning of a hash of the texts and their levels."""
-        lines = self.rows.select(pl.concat_str("item", "level", "text", separator="\t")).to_series().sort()
-        return hashlib.blake2b("\n".join(lines).encode(), digest_size=6).hexdigest()
+    training: str = "crosswise"  # what these rows are
 
 
-def run(
+def measure(
     day: str,
     models: Sequence[str] = (),
-    files: Files | None = None,
     values: Sequence[Path] = (),
-    run_id: str = "cli",
     on_progress: OnProgress = lambda _: None,
+    **files: Any,
 ) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Measure every scorer on every set, and write the numbers into `studies`.
+    """Measure every scorer on every set of `list_benchmarks`.
 
     Returns rows of SCHEMA, and how to get what is not at hand, by its name.
     """
-    started = runs.start()
-    benchmarks, missing = list_benchmarks(files or Files())
+    benchmarks, missing = list_benchmarks(**files)
     refs, tables = list_models(models, day), [_load_judged(), *map(read_values, values)]
-    names = [*refs, *validation.SURFACE, *(name for table in tables for name in table["by"].unique())]
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise BadInput(f"two scorers have the name {repeated[0]!r}; rename the file of --values or the model's folder")
+    _refuse_repeats([*refs, *validation.OTHERS, *(name for t in tables for name in t["by"].unique())], "scorers")
     rows = [row for benchmark in benchmarks for row in _measure(benchmark, refs, tables, on_progress)]
     numbers = pl.DataFrame(rows, schema=SCHEMA).with_columns(pl.col(pl.Float64).round(studies.DECIMALS))
-    if numbers["by"].is_in([*refs, *validation.SURFACE, "chance"]).all():
+    if numbers["by"].is_in([*refs, *validation.OTHERS]).all():
         missing["judged values"] = "`undertone validate --texts`, `undertone judge`, then --values FILE"
-    _write_study(numbers, missing, day, run_id)
-    runs.record_step(STUDY, day, "sets", "study", numbers.height, None, {"models": [*refs.values()]}, run_id, started)
     return numbers, missing
 
 
-def list_benchmarks(files: Files) -> tuple[list[Benchmark], dict[str, str]]:
-    """List the sets at hand, and how to get the others, by name."""
+def list_benchmarks(
+    groups: Sequence[Path] = (),
+    pair_files: Sequence[Path] = (),
+    labelled: Sequence[Path] = (),
+    columns: tuple[str, str] = ("text", "label"),
+) -> tuple[list[Benchmark], dict[str, str]]:
+    """List the sets at hand, and how to get the others, by name. The columns are those of labelled texts."""
+    read_groups = ((path.stem, graded.read(path).with_columns(item="group")) for path in groups)
+    own_groups = (Benchmark(name, _find_language(rows), TAU, rows) for name, rows in read_groups)
+    own_pairs = (part for path in pair_files for part in _list_pairs(paired.read_rows(path), path.stem))
     kinds: dict[str, tuple[Iterable[Benchmark], str]] = {
-        "shipped sets": (_list_shipped(), "install Undertone again"),
         "pairs of the tables": (_list_pairs(pairs.load_all_pairs(), "pairs"), "`undertone pairs import`"),
-        "graded groups of yours": (map(_read_groups, files.groups), "--groups FILE"),
-        "pairs of yours": (_read_pairs(files.pairs), "--pairs FILE"),
-        "labelled texts": ((_read_labelled(path, files.columns) for path in files.labelled), "--labelled FILE"),
+        "graded groups of yours": (own_groups, "--groups FILE"),
+        "pairs of yours": (own_pairs, "--pairs FILE"),
+        "labelled texts": ((_read_labelled(path, columns) for path in labelled), "--labelled FILE"),
     }
-    benchmarks, missing = [], {}
+    benchmarks = list(_list_shipped())
+    missing = {f"obvious_{lang}": "install Undertone again" for lang, p in sample.OBVIOUS.items() if not p.is_file()}
     for kind, (sets, advice) in kinds.items():
         if not (part := list(sets)):
             missing[kind] = advice
         benchmarks += part
-    names = [(benchmark.name, benchmark.lang) for benchmark in benchmarks]
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise BadInput(f"two sets have the name {repeated[0][0]!r}; rename one of the files")
-    for name in (f"{kind}_{lang}" for kind in ("groups", "obvious") for lang in sample.GROUPS):
-        if name not in dict(names):
-            missing[name] = "install Undertone again"
+    _refuse_repeats([f"{benchmark.name} ({benchmark.lang})" for benchmark in benchmarks], "sets")
     return benchmarks, missing
+
+
+def _refuse_repeats(names: Sequence[str], kind: str) -> None:
+    if repeated := next((name for name in names if names.count(name) > 1), ""):
+        raise BadInput(f"two {kind} have the name {repeated!r}; rename a file or folder")
 
 
 def _list_shipped() -> Iterator[Benchmark]:
     for lang, path in sample.OBVIOUS.items():
-        groups = read_shipped_groups(lang).with_columns(item="group")
-        training_rows = groups.filter(pl.col("split") != "test")
-        yield Benchmark(f"groups_{lang}", lang, TAU, groups.filter(pl.col("split") == "test"), training_rows)
+        training_rows = _load_groups(lang, is_test=False)
+        yield Benchmark(f"groups_{lang}", lang, TAU, _load_groups(lang), training_rows, SHIPPED)
         if path.is_file():
-            yield Benchmark(f"obvious_{lang}", lang, SHARE, _list_sides(paired.read_rows(path)), training_rows)
+            sides = _list_sides(paired.read_rows(path))
+            yield Benchmark(f"obvious_{lang}", lang, SHARE, sides, training_rows, SHIPPED)
 
 
-def _read_pairs(paths: Sequence[Path]) -> Iterator[Benchmark]:
-    for path in paths:
-        yield from _list_pairs(paired.read_rows(path), path.stem)
+def _load_groups(lang: str, *, is_test: bool = True) -> pl.DataFrame:
+    """Load the shipped groups for tests, or the others."""
+    return read_shipped_groups(lang).filter((pl.col("split") == "test") == is_test).with_columns(item="group")
 
 
 def _list_pairs(rows: pl.DataFrame, name: str) -> Iterator[Benchmark]:
@@ -131,8 +121,9 @@ def _list_pairs(rows: pl.DataFrame, name: str) -> Iterator[Benchmark]:
     for (source, lang), part in rows.partition_by("source", "lang", as_dict=True, maintain_order=True).items():
         held_out = promotion.select_held_out(part)
         training = part.filter(pl.col("split") == "train").join(held_out, on="cluster_id", how="anti")
-        held_out, training = (held_out, training) if held_out.height else (part, part.clear())
-        sides = _list_sides(held_out), _list_sides(training)
+        sides = (
+            (_list_sides(held_out), _list_sides(training), "training part") if held_out.height else (_list_sides(part),)
+        )
         yield Benchmark(name if source == "own" else f"{name}:{source}", str(lang), SHARE, *sides)
 
 
@@ -142,21 +133,15 @@ def _list_sides(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([rows.select(**columns, level=pl.lit(n, pl.Int64), text=side) for n, side in sides])
 
 
-def _read_groups(path: Path) -> Benchmark:
-    rows = graded.read(path).with_columns(item="group")
-    return Benchmark(path.stem, _find_language(rows), TAU, rows)
-
-
 def _read_labelled(path: Path, columns: tuple[str, str]) -> Benchmark:
     """Read texts labelled 1 (ironic, figurative, …) or 0; near duplicates are drawn together."""
     text, label = columns
     cells = []
     for number, row in paired.number_rows(path):
-        value = str(row.get(label)).strip().lower()
-        if text not in row or value not in LABELS:
-            name, expected = (label, "0 or 1") if text in row else (text, "a text")
-            raise BadInput(f"{path}, row {number}, field {name!r}: expected {expected}, found {row.get(name)!r:.40}")
-        cells.append((str(row[text] or "").strip(), LABELS[value]))
+        if text not in row or (level := LABELS.get(str(row.get(label)).strip().lower())) is None:
+            expected = f"{text!r} with a text and {label!r} with 0 or 1"
+            raise BadInput(f"{path}, row {number}: expected the fields {expected}, found {row!s:.80}; see --columns")
+        cells.append((str(row[text] or "").strip(), level))
     rows = pl.DataFrame(cells, schema={"text": pl.String, "level": pl.Int64}, orient="row")
     left_out.record_rows("validate", {"no_text": rows.filter(pl.col("text") == "").height}, path.name)
     rows = rows.filter(pl.col("text") != "")
@@ -175,31 +160,22 @@ def list_models(models: Sequence[str], day: str | None = None) -> dict[str, str]
     """List the models at hand by name: the one in force, the shipped one, and those that are named, each once."""
     from pipeline.training import registry
 
-    choices = [
-        ("model in force", None, in_force.choose_model(None, day)),
-        ("shipped model", None, in_force.choose_model(registry.read(in_force.SHIPPED).model_id)),
-        *((f"model {Path(ref).name:.12}", ref, in_force.choose_model(ref)) for ref in models),
-    ]
+    named_refs = {"model in force": in_force.find_model_id(day), OWN: registry.read(in_force.SHIPPED).model_id}
+    named_refs |= {f"model {Path(ref).name:.24}": ref for ref in models}
+    _refuse_repeats([Path(ref).name for ref in {*models}], "models")
     refs: dict[str, str] = {}
-    ids = set()
-    for name, ref, choice in choices:
-        label = "shipped model" if choice.is_shipped else f"model {choice.model_id[:12]}" if name in refs else name
-        if choice.model_id not in ids:
-            refs[label] = ref or choice.model_id
-        ids.add(choice.model_id)
-    return refs
+    for name, ref in named_refs.items():
+        choice = in_force.choose_model(ref)
+        refs.setdefault(choice.model_id, OWN if choice.is_shipped else name)
+    return {name: named_refs[name] for name in refs.values()}
 
 
 def read_values(path: Path) -> pl.DataFrame:
     """Read values of texts by a judge or another scorer, which has the name of the file: by, text_hash, value."""
     rows = read_table([path], {"text": ("text",), "value": VALUES}, {"signature": ("signature",)})
-    numbers = rows["value"].replace("", None).cast(pl.Float64, strict=False).fill_nan(None)
-    wrong = rows.filter(numbers.is_null() & (rows["value"] != "")).select("line", "value")
-    if wrong.height:
-        line, value = wrong.row(0)
-        raise BadInput(f"{path}, line {line}: expected a number, found {value!r:.40}")
-    rows = rows.with_columns(value=numbers, text_hash=hash_text(rows["text"].fill_null("").str.strip_chars()))
-    return _average(rows.with_columns(by=pl.lit(path.stem), signature=pl.col("signature").fill_null(path.stem)))
+    hashes = hash_text(rows["text"].fill_null("").str.strip_chars())
+    signature = pl.col("signature").fill_null(path.stem)
+    return _average(parse_numbers(rows, "value").select("value", signature, by=pl.lit(path.stem), text_hash=hashes))
 
 
 def _load_judged() -> pl.DataFrame:
@@ -217,37 +193,37 @@ def _measure(
     benchmark: Benchmark, refs: Mapping[str, str], tables: Sequence[pl.DataFrame], on_progress: OnProgress
 ) -> Iterator[dict[str, Any]]:
     """Measure all scorers on a set: rows of SCHEMA."""
-    columns = {"set": benchmark.name, "lang": benchmark.lang, "version": __version__, "data": benchmark.data}
-    for name, values, signature in _score(benchmark, refs, tables, on_progress):
+    rows = benchmark.rows.with_columns(lang=pl.lit(benchmark.lang), text_hash=hash_text(benchmark.rows["text"]))
+    scores: dict[str, tuple[pl.Series, str]] = {}  # by scorer: values and signature
+    for name, ref in refs.items():
+        scored = scoring.add_scores(rows, "text", ref, on_progress, pl.col("lang"))
+        scores[name] = scored["implicitness"], scored["signature"].drop_nulls()[0]
+    for part in (part for table in tables for part in table.partition_by("by")):
+        values = rows.join(part, on="text_hash", how="left", maintain_order="left")["value"]
+        scores[part["by"][0]] = values, part["signature"].sort()[0]
+    surface = validation.predict_surface(rows, benchmark.training_rows)
+    if benchmark.training != SHIPPED and benchmark.lang in sample.GROUPS:
+        surface[TRANSFER] = validation.predict_surface(rows, _load_groups(benchmark.lang, is_test=False))["words"]
+    for name, values in surface.items():
+        fit = SHIPPED if name == TRANSFER else benchmark.training
+        scores[name] = values, f"{name}|fitted:{fit}|undertone:{__version__}"
+    lines = rows.select(pl.concat_str("item", "level", "text", separator="\t")).to_series().sort()
+    data = hashlib.blake2b("\n".join(lines).encode(), digest_size=6).hexdigest()
+    columns = {"set": benchmark.name, "lang": benchmark.lang, "version": __version__, "data": data}
+    for name, (values, signature) in scores.items():
         if numbers := validation.measure(benchmark.rows, values, benchmark.metric):
             yield {**columns, "by": name, "signature": signature, **numbers}
 
 
-def _score(
-    benchmark: Benchmark, refs: Mapping[str, str], tables: Sequence[pl.DataFrame], on_progress: OnProgress
-) -> Iterator[tuple[str, pl.Series, str]]:
-    """Score the texts of a set by all scorers: name, values and signature."""
-    rows = benchmark.rows.with_columns(lang=pl.lit(benchmark.lang), text_hash=hash_text(benchmark.rows["text"]))
-    for name, ref in refs.items():
-        scored = scoring.add_scores(rows, "text", ref, on_progress, pl.col("lang"))
-        yield name, scored["implicitness"], scored["signature"].drop_nulls()[0]
-    for table in tables:
-        for part in table.partition_by("by"):
-            values = rows.join(part, on="text_hash", how="left", maintain_order="left")
-            yield part["by"][0], values["value"], part["signature"].sort()[0]
-    has_training = benchmark.training_rows is not None and benchmark.training_rows.height
-    fit = f"fitted:{'training part' if has_training else 'crosswise'}|undertone:{__version__}"
-    for name, predictions in validation.predict_surface(benchmark.rows, benchmark.training_rows).items():
-        yield name, predictions, f"{name}|{fit}"
-
-
-def _write_study(numbers: pl.DataFrame, missing: Mapping[str, str], day: str, run_id: str) -> int:
+def write_study(numbers: pl.DataFrame, missing: Mapping[str, str], day: str, run_id: str = "cli") -> int:
     """Write rows into `studies`, in place of those of the same sets and day, and of what was not at hand."""
-    study_rows = []
+    started, study_rows = runs.start(), []
     for row in numbers.to_dicts():
         setting = {name: row[name] for name in ("by", "lang", "data", "signature")}
         study_rows += studies.build_rows(STUDY, day, row["set"], setting, [row])
     for name, advice in missing.items():
         study_rows.append(studies.build_row(STUDY, day, MISSING, name, None, 0, setting={"by": advice}))
     is_same = pl.col("subset").is_in([row["subset"] for row in study_rows]) | (pl.col("metric") == MISSING)
-    return studies.replace_study(STUDY, studies.build_frame(study_rows), day, run_id, is_same)
+    count = studies.replace_study(STUDY, studies.build_frame(study_rows), day, run_id, is_same)
+    runs.record_step(STUDY, day, "sets", "study", len(study_rows), None, {}, run_id, started)
+    return count
