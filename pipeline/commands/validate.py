@@ -15,33 +15,22 @@ from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
 
 Paths = list[Path] | None
+Columns = tuple[str, str]
 
 
 def validate(
-    model: Annotated[
-        list[str] | None, typer.Option("--model", "-m", help="One more model, a folder or an id; repeat it.")
-    ] = None,
+    model: Annotated[list[str] | None, typer.Option("--model", "-m", help="One more model; repeat it.")] = None,
     groups: Annotated[Paths, typer.Option(help="Graded groups as .jsonl; repeat it.")] = None,
     pairs: Annotated[Paths, typer.Option(help="Pairs, as for `evaluate impscore --pairs`; repeat it.")] = None,
-    labelled: Annotated[
-        Paths, typer.Option(help="Texts with a label: 1 is ironic, figurative, …, 0 is not; repeat it.")
-    ] = None,
-    columns: Annotated[
-        tuple[str, str], typer.Option("--columns", "-c", help="Columns of --labelled: of the text and of the label.")
-    ] = ("text", "label"),
-    values: Annotated[
-        Paths, typer.Option(help="Values of texts by a judge or another scorer: columns text and value; repeat it.")
-    ] = None,
-    texts: Annotated[
-        Path | None, typer.Option(help="Only write the texts of all sets to this file, for `undertone judge`.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Add the rows to this csv; the rows of other scorers stay.")
-    ] = None,
+    labelled: Annotated[Paths, typer.Option(help="Texts labelled 1 (ironic, figurative) or 0; repeat it.")] = None,
+    columns: Annotated[Columns, typer.Option("--columns", "-c", help="Text and label.")] = ("text", "label"),
+    values: Annotated[Paths, typer.Option(help="Text and value, by a judge or another scorer; repeat it.")] = None,
+    texts: Annotated[Path | None, typer.Option(help="Only write the texts of all sets here, to judge them.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Csv to add rows to; others' stay.")] = None,
     day: Day = "",
     as_json: Json = False,
 ) -> None:
-    """Measure every scorer at hand on every graded, paired or labelled set at hand, next to surface and chance.
+    """Measure every scorer on every graded, paired and labelled set at hand, next to surface and chance.
 
     Scorers are the model in force, the shipped one, those of --model, judges of the tables, and --values. Sets are the
     shipped graded groups and obvious pairs, the pairs of the tables, and your files. Intervals are of 95 %. The numbers
@@ -55,41 +44,19 @@ def validate(
 
     if out and out.suffix.lower() != ".csv":
         raise BadInput(f"{out}: a table of benchmarks is a .csv file")
-    earlier_rows = _read_table(out)
+    earlier_rows = work.read_numbers(out) if out and out.is_file() else pl.DataFrame(schema=work.SCHEMA)
     warehouse.create()
-    sets: dict[str, Any] = {
-        "groups": groups or (),
-        "pair_files": pairs or (),
-        "labelled": labelled or (),
-        "columns": columns,
-    }
+    sets: dict[str, Any] = {"groups": groups, "pair_files": pairs, "labelled": labelled, "columns": columns}
     if texts:
         frame = pl.concat([benchmark.rows.select("text") for benchmark in work.list_benchmarks(**sets)[0]])
         files.write_frames([frame.unique(maintain_order=True)], texts)
         return
     with track("scoring") as on_progress:
-        numbers, missing = work.measure(day or today(), model or (), values or (), on_progress, **sets)
+        numbers, missing = work.measure(day or today(), model or (), values, on_progress, **sets)
     retry(partial(work.write_study, numbers, missing, day or today(), this_run()))
     print_result(numbers if as_json else numbers.drop("data", "signature", "version"), {"missing": missing}, as_json)
     for name, advice in missing.items():
         console.report(f"not at hand: {name}; {advice}")
     if out:
-        rival_rows = earlier_rows.join(
-            numbers, on=["set", "lang", "by", "data", "version"], how="anti", nulls_equal=True
-        )
+        rival_rows = earlier_rows.join(numbers, on=["set", "lang", "by", "data", "version"], how="anti")
         files.write_frames([pl.concat([rival_rows, numbers])], out)
-
-
-def _read_table(path: Path | None) -> pl.DataFrame:
-    """Read the rows that a table of benchmarks has; BadInput for another file."""
-    from pipeline.tasks.studies.validation import SCHEMA
-
-    rows = pl.DataFrame(schema=SCHEMA)
-    if path and path.is_file():
-        try:
-            rows = pl.read_csv(path, schema_overrides=SCHEMA)
-        except pl.exceptions.PolarsError as error:
-            raise BadInput(f"{path}: cannot be read as a table of benchmarks: {error}") from error
-    if rows.columns != [*SCHEMA]:
-        raise BadInput(f"{path}: expected the columns {', '.join(SCHEMA)}; found {', '.join(rows.columns)}")
-    return rows

@@ -241,8 +241,9 @@ def test_validate(run: Run, tables: Path, few_groups: None, tmp_path: Path, monk
     others = rows.with_columns(by=pl.lit("theirs"), value=0.9).head(1)
     pl.concat([rows, others]).write_csv(out)
     facts = json.loads(run(*words, "--out", out, "--json").out)
-    assert facts["missing"]["pairs of the tables"] == "`undertone pairs import`"
+    kinds = ["pairs of the tables", "graded groups of yours", "pairs of yours", "judged values"]
+    assert list(facts["missing"]) == ["obvious_en", *kinds]
     assert len(facts["rows"]) == rows.height
     assert pl.read_csv(out).sort("set", "by").equals(pl.concat([rows, others]).sort("set", "by"))
-    out.write_text("set,value\n")
-    assert "expected the columns set, lang, by, metric" in run(*words, "--out", out).err
+    out.write_text("set,value\nmine,1\n")
+    assert "expected the column 'lang', 'by', 'metric'" in run(*words, "--out", out).err

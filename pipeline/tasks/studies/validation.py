@@ -37,6 +37,7 @@ SCHEMA = {
 }  # fmt: skip
 LABELS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
 VALUES = ("implicitness_judged", "value", "score", "implicitness")  # names of the column of a file of values
+Paths = Sequence[Path] | None
 
 
 class Benchmark(NamedTuple):
@@ -51,18 +52,11 @@ class Benchmark(NamedTuple):
 
 
 def measure(
-    day: str,
-    models: Sequence[str] = (),
-    values: Sequence[Path] = (),
-    on_progress: OnProgress = lambda _: None,
-    **files: Any,
+    day: str, models: Sequence[str] = (), values: Paths = None, on_progress: OnProgress = lambda _: None, **files: Any
 ) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Measure every scorer on every set of `list_benchmarks`.
-
-    Returns rows of SCHEMA, and how to get what is not at hand, by its name.
-    """
+    """Measure every scorer on every set of `list_benchmarks`: rows of SCHEMA, and how to get what is not at hand."""
     benchmarks, missing = list_benchmarks(**files)
-    refs, tables = list_models(models, day), [_load_judged(), *map(read_values, values)]
+    refs, tables = list_models(models, day), [_load_judged(), *map(read_values, values or ())]
     _refuse_repeats([*refs, *validation.OTHERS, *(name for t in tables for name in t["by"].unique())], "scorers")
     rows = [row for benchmark in benchmarks for row in _measure(benchmark, refs, tables, on_progress)]
     numbers = pl.DataFrame(rows, schema=SCHEMA).with_columns(pl.col(pl.Float64).round(studies.DECIMALS))
@@ -72,20 +66,17 @@ def measure(
 
 
 def list_benchmarks(
-    groups: Sequence[Path] = (),
-    pair_files: Sequence[Path] = (),
-    labelled: Sequence[Path] = (),
-    columns: tuple[str, str] = ("text", "label"),
+    groups: Paths = None, pair_files: Paths = None, labelled: Paths = None, columns: tuple[str, str] = ("text", "label")
 ) -> tuple[list[Benchmark], dict[str, str]]:
     """List the sets at hand, and how to get the others, by name. The columns are those of labelled texts."""
-    read_groups = ((path.stem, graded.read(path).with_columns(item="group")) for path in groups)
+    read_groups = ((path.stem, graded.read(path).with_columns(item="group")) for path in groups or ())
     own_groups = (Benchmark(name, _find_language(rows), TAU, rows) for name, rows in read_groups)
-    own_pairs = (part for path in pair_files for part in _list_pairs(paired.read_rows(path), path.stem))
+    own_pairs = (part for path in pair_files or () for part in _list_pairs(paired.read_rows(path), path.stem))
     kinds: dict[str, tuple[Iterable[Benchmark], str]] = {
         "pairs of the tables": (_list_pairs(pairs.load_all_pairs(), "pairs"), "`undertone pairs import`"),
         "graded groups of yours": (own_groups, "--groups FILE"),
         "pairs of yours": (own_pairs, "--pairs FILE"),
-        "labelled texts": ((_read_labelled(path, columns) for path in labelled), "--labelled FILE"),
+        "labelled texts": ((_read_labelled(path, columns) for path in labelled or ()), "--labelled FILE"),
     }
     benchmarks = list(_list_shipped())
     missing = {f"obvious_{lang}": "install Undertone again" for lang, p in sample.OBVIOUS.items() if not p.is_file()}
@@ -120,11 +111,11 @@ def _list_pairs(rows: pl.DataFrame, name: str) -> Iterator[Benchmark]:
     """List the pairs of each source: those held out, without any all; the others of the source are learned from."""
     for (source, lang), part in rows.partition_by("source", "lang", as_dict=True, maintain_order=True).items():
         held_out = promotion.select_held_out(part)
+        held_out = held_out if held_out.height else part
         training = part.filter(pl.col("split") == "train").join(held_out, on="cluster_id", how="anti")
-        sides = (
-            (_list_sides(held_out), _list_sides(training), "training part") if held_out.height else (_list_sides(part),)
-        )
-        yield Benchmark(name if source == "own" else f"{name}:{source}", str(lang), SHARE, *sides)
+        rest = (_list_sides(training), "training part") if training.height else ()
+        set_name = name if source == "own" else f"{name}:{source}"
+        yield Benchmark(set_name, str(lang), SHARE, _list_sides(held_out), *rest)
 
 
 def _list_sides(rows: pl.DataFrame) -> pl.DataFrame:
@@ -168,6 +159,14 @@ def list_models(models: Sequence[str], day: str | None = None) -> dict[str, str]
         choice = in_force.choose_model(ref)
         refs.setdefault(choice.model_id, OWN if choice.is_shipped else name)
     return {name: named_refs[name] for name in refs.values()}
+
+
+def read_numbers(path: Path) -> pl.DataFrame:
+    """Read a table of benchmarks that an earlier run or others wrote: rows of SCHEMA."""
+    rows = read_table([path], {name: (name,) for name in SCHEMA})
+    for name in ("value", "low", "high", "n"):
+        rows = parse_numbers(rows, name)
+    return rows.select(*SCHEMA).cast(SCHEMA)  # type: ignore[arg-type]
 
 
 def read_values(path: Path) -> pl.DataFrame:

@@ -1,5 +1,7 @@
 """Scorers on sets: numbers by hand, beside scikit-learn, and what the surface reaches."""
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
@@ -12,6 +14,11 @@ def build_rows(count: int, levels: int, text: str = "{g} {n}") -> pl.DataFrame:
     """Items of some levels, each a group of its own; {n} is as many words as the level."""
     rows = [(g, g, level, text.format(g=g, n="very " * level)) for g in range(count) for level in range(levels)]
     return pl.DataFrame(rows, schema=["group", "item", "level", "text"], orient="row")
+
+
+def measure_all(rows: pl.DataFrame, values: pl.Series, metric: str) -> dict[str, Any]:
+    """Measure values of which there are some."""
+    return measure(rows, values, metric) or {}
 
 
 @pytest.mark.parametrize(
@@ -27,8 +34,7 @@ def build_rows(count: int, levels: int, text: str = "{g} {n}") -> pl.DataFrame:
 )
 def test_a_metric_by_hand(metric: str, levels: int, values: list[float], expected: float) -> None:
     """Items that are all alike have the value of one, and an interval of that alone."""
-    numbers = measure(build_rows(12, levels), pl.Series(values * 12), metric)
-    assert numbers is not None
+    numbers = measure_all(build_rows(12, levels), pl.Series(values * 12), metric)
     assert [numbers[name] for name in ("value", "low", "high")] == pytest.approx([expected] * 3)
     assert numbers["n"] == (24 if metric == AUC else 12)
 
@@ -38,23 +44,18 @@ def test_intervals_cover_and_are_of_whole_groups() -> None:
     generator = np.random.default_rng(3)
     rows = build_rows(60, 1).with_columns(level=pl.Series(generator.integers(0, 2, 60)), item=0)
     values = pl.Series(rows["level"].to_numpy() + generator.normal(size=60))
-    numbers = measure(rows, values, AUC)
-    assert numbers is not None
+    numbers = measure_all(rows, values, AUC)
     assert numbers["low"] < numbers["value"] < numbers["high"]
     assert numbers["value"] == pytest.approx(roc_auc_score(rows["level"], values))
-    copies = measure(pl.concat([rows] * 4), pl.concat([values] * 4), AUC)
-    assert copies is not None
-    assert copies == {**numbers, "n": 240}
+    assert measure(pl.concat([rows] * 4), pl.concat([values] * 4), AUC) == {**numbers, "n": 240}
 
 
 @pytest.mark.parametrize(("metric", "expected"), [(TAU, 11), (SHARE, 11), (AUC, 23)])
 def test_texts_without_a_value(metric: str, expected: int) -> None:
     """Their item is left out, of labelled texts the text alone; fewer than ten groups have no interval."""
     rows, values = build_rows(12, 2), pl.Series([None, 1.0, *[1.0, 2.0] * 11])
-    numbers, few = measure(rows, values, metric), measure(rows.head(10), values.head(10), metric)
-    assert numbers is not None
-    assert few is not None
-    assert numbers["n"] == expected
+    few = measure_all(rows.head(10), values.head(10), metric)
+    assert measure_all(rows, values, metric)["n"] == expected
     assert (few["low"], few["high"]) == (None, None)
     assert measure(rows, pl.Series([None] * 24, dtype=pl.Float64), metric) is None
 
@@ -66,9 +67,7 @@ def test_surface_and_chance(metric: str) -> None:
     rows = rows.with_columns(item=0) if metric == AUC else rows
     for training_rows in (None, build_rows(30, 2)):
         surface = predict_surface(rows, training_rows)
-        numbers = {name: measure(rows, values, metric) for name, values in surface.items()}
-        assert list(numbers) == ["length", "punctuation", "words", "chance"]
-        assert numbers["length"] is not None
-        assert numbers["length"]["value"] > 0.9
-        for name in ("punctuation", "chance"):
-            assert (numbers[name] or {})["value"] == CHANCE[metric]
+        shares = {name: measure_all(rows, values, metric)["value"] for name, values in surface.items()}
+        assert list(shares) == ["length", "punctuation", "words", "chance"]
+        assert shares["length"] > 0.9
+        assert shares["punctuation"] == shares["chance"] == CHANCE[metric]

@@ -11,16 +11,7 @@ import pytest
 from pipeline.metrics.impscore.detection import LABELS
 from pipeline.report.impscore.page import Contents, render
 from tests.report.impscore import samples
-from tests.report.impscore.samples import (
-    ABLATION,
-    AUDIT,
-    DATA_SETS,
-    DETECTION,
-    DIVERSITY,
-    SENSITIVITY,
-    TRIPLES,
-    VALIDATION,
-)
+from tests.report.impscore.samples import ABLATION, AUDIT, DATA_SETS, DETECTION, DIVERSITY, SENSITIVITY, TRIPLES
 from tests.support.pages import HOSTILE, Page, check_names, check_sections, texts
 
 EVALUATIONS = pl.DataFrame(
@@ -33,7 +24,7 @@ PARTS: dict[str, Any] = {
     "triples": TRIPLES,
     "audit": AUDIT.with_columns(model=pl.lit(0.95)),
     "evaluations": EVALUATIONS,
-    "studies": pl.concat([ABLATION, SENSITIVITY, DATA_SETS, DIVERSITY, DETECTION, VALIDATION]),
+    "studies": pl.concat([ABLATION, SENSITIVITY, DATA_SETS, DIVERSITY, DETECTION, samples.VALIDATION]),
     "spaces": {"points": [np.eye(4, 2), np.ones((4, 2))], "groups": ["rent", "rent", "dog", "dog"],
                "silhouettes": (0.51, 0.12)},
     "agreement": {"names": ["Human 1", "Human 2", "ImpScore"], "measure": "Kendall τ",

@@ -14,17 +14,7 @@ from pipeline.report.figures import pick_look, wrap_name
 from pipeline.report.impscore import model_figures, study_figures
 from pipeline.report.impscore.study_rows import average_runs, pivot_metrics
 from tests.report.impscore import samples
-from tests.report.impscore.samples import (
-    ABLATION,
-    AUDIT,
-    DATA_SETS,
-    DETECTION,
-    DIVERSITY,
-    SENSITIVITY,
-    VALIDATION,
-    frame,
-    row,
-)
+from tests.report.impscore.samples import ABLATION, AUDIT, DATA_SETS, DETECTION, DIVERSITY, SENSITIVITY, frame, row
 from tests.support.pages import check_figure, elements, words
 
 FIGURES: list[tuple[Callable[[pl.DataFrame], str], pl.DataFrame]] = [
@@ -33,7 +23,7 @@ FIGURES: list[tuple[Callable[[pl.DataFrame], str], pl.DataFrame]] = [
     (study_figures.draw_data_sets, DATA_SETS),
     (study_figures.draw_diversity, DIVERSITY),
     (study_figures.draw_detection, DETECTION),
-    (study_figures.draw_validation, VALIDATION),
+    (study_figures.draw_validation, samples.VALIDATION),
     (model_figures.draw_violins, samples.TRIPLES),
     (model_figures.draw_audit, AUDIT.with_columns(model=pl.Series([0.95, 0.95, None, None]))),
 ]
@@ -50,7 +40,7 @@ def test_same_rows_same_bytes(draw: Callable[[pl.DataFrame], str], rows: pl.Data
 @pytest.mark.parametrize(("draw", "rows"), FIGURES[:6])
 def test_other_studies_are_not_drawn(draw: Callable[[pl.DataFrame], str], rows: pl.DataFrame) -> None:
     """Of the frame of all studies a figure takes its own."""
-    assert draw(pl.concat([ABLATION, SENSITIVITY, DATA_SETS, DIVERSITY, DETECTION, VALIDATION])) == draw(rows)
+    assert draw(pl.concat([ABLATION, SENSITIVITY, DATA_SETS, DIVERSITY, DETECTION, samples.VALIDATION])) == draw(rows)
 
 
 def test_over_runs_by_hand() -> None:

@@ -25,10 +25,8 @@ OTHERS = ["length", "punctuation", "words", "chance"]
 @pytest.fixture
 def small(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of small files; of the shipped sets there are 15 English groups and 15 obvious pairs, none Chinese."""
-    groups = validation.read_shipped_groups("en").sort("split", "group", "level").with_columns(
-        rank=pl.col("group").rank("dense").over("split")
-    )  # fmt: skip
-    groups = groups.filter(pl.col("rank") <= 15).drop("rank")
+    groups = validation.read_shipped_groups("en")
+    groups = groups.filter(pl.col("group").rank("dense").over("split") <= 15)
     chosen = groups.filter(pl.col("split") == "test", pl.col("level").is_in([1, 5]))
     chosen = chosen.pivot("level", index="group", values="text").rename({"1": "explicit", "5": "implicit"})
     chosen.write_ndjson(tmp_path / "obvious.jsonl")
@@ -83,16 +81,6 @@ def test_every_scorer_on_every_set(small: Path, enlist: Enlist) -> None:
     assert "Not at hand: obvious_zh." in page
 
 
-def test_what_is_not_at_hand(small: Path) -> None:
-    """Without files, tables and values each kind is named, with the way to get it; a model in force is one of all."""
-    numbers, missing = validation.measure(DAY)
-    assert list(missing) == [
-        "obvious_zh", "pairs of the tables", "graded groups of yours", "pairs of yours", "labelled texts",
-        "judged values",
-    ]  # fmt: skip
-    assert numbers["by"].unique().sort().to_list() == sorted(["shipped model", *OTHERS])
-
-
 def test_held_out_pairs_are_measured(small: Path) -> None:
     """Of a file with splits the test rows count, and what is nearly the same in `train` is not learned from."""
     rows = pl.read_csv(small / "mine.csv").with_columns(split=pl.Series(["train"] * 10 + ["test"] * 5))
@@ -105,30 +93,23 @@ def test_held_out_pairs_are_measured(small: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        ("text,label\na,1\nb,yes\n", r"row 3: expected the fields 'text' with a text and 'label' with 0 or 1, found"),
-        ("tweet,label\na,1\n", "row 2: expected the fields 'text'"),
-        ("text,label\na,1\n,0\n", "expected texts labelled 0 and texts labelled 1, found one kind"),
-    ],
-)
-def test_faults_of_labelled_texts(small: Path, lines: str, message: str) -> None:
-    """A fault is named with file and row."""
-    path = small / "bad.csv"
-    path.write_text(lines)
-    with pytest.raises(BadInput, match=f"bad.csv.*{message}"):
-        validation.list_benchmarks(labelled=[path])
-
-
-@pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"labelled": ["yes.csv"]}, r"row 3: expected the fields 'text' with a text and 'label' with 0 or 1, found"),
+        ({"labelled": ["tweet.csv"]}, "row 2: expected the fields 'text'"),
+        ({"labelled": ["blank.csv"]}, "expected texts labelled 0 and texts labelled 1, found one kind"),
         ({"pair_files": ["mine.csv", "mine.csv"]}, r"two sets have the name 'mine \(en\)'"),
         ({"values": ["oracle.csv", "oracle.csv"]}, "two scorers have the name 'oracle'"),
         ({"values": ["irony.csv"]}, "expected the column 'implicitness_judged' or 'value'"),
     ],
 )
-def test_names_are_of_one_thing(small: Path, arguments: dict[str, Any], message: str) -> None:
-    """Two sets or scorers of one name are refused before anything is scored."""
+def test_faults(small: Path, arguments: dict[str, Any], message: str) -> None:
+    """A fault is named with its file before anything is scored; so are two sets or scorers of one name."""
+    for name, lines in {
+        "yes": "text,label\na,1\nb,yes",
+        "tweet": "tweet,label\na,1",
+        "blank": "text,label\na,1\n,0",
+    }.items():
+        (small / f"{name}.csv").write_text(lines)
     with pytest.raises(BadInput, match=message):
         validation.measure(DAY, **{kind: [small / name for name in names] for kind, names in arguments.items()})
