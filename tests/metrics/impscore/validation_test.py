@@ -27,7 +27,6 @@ def measure_all(rows: pl.DataFrame, values: pl.Series, metric: str) -> dict[str,
         (TAU, 3, [1, 2, 3], 1.0),
         (TAU, 3, [1, 3, 2], 1 / 3),  # two of three pairs rise, one falls
         (TAU, 3, [1, 1, 2], 2 / 3),  # a tie is neither
-        (SHARE, 2, [1, 2], 1.0),
         (SHARE, 2, [2, 2], 0.5),  # a tie is half
         (AUC, 2, [2, 1], 0.0),
     ],
