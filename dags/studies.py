@@ -1,8 +1,9 @@
-"""Run studies of ImpScore by hand: ablation, sensitivity, data sets, detection, and a page of the results.
+"""Run studies of ImpScore by hand: ablation, sensitivity, data sets, detection, validation, and a page of the results.
 
 The DAG reads `pairs`, `sentences` and the model in force. The ablation and the sensitivity study train on all pairs
-with the profile of the paper. The studies of data sets and detection use the sentences and the model. The DAG writes
-`studies` and `<home>/reports/studies-<day>.html`. If a study runs again, it replaces its rows of the day.
+with the profile of the paper. The studies of data sets and detection use the sentences and the model; validation uses
+the shipped sets and the pairs. The DAG writes `studies` and `<home>/reports/studies-<day>.html`. If a study runs again,
+it replaces its rows of the day.
 
 **Triage.**
 
@@ -24,7 +25,7 @@ PARAMS = {
     "studies": Param(
         ["ablation", "data_sets"],
         type="array",
-        items={"type": "string", "enum": ["ablation", "sensitivity", "data_sets", "detection"]},
+        items={"type": "string", "enum": ["ablation", "sensitivity", "data_sets", "detection", "validation"]},
         title="Studies",
         description="sensitivity trains 360 times; detection sends requests to a language model",
     ),
@@ -119,6 +120,15 @@ def studies() -> None:
 
         return rows.publish_all([*(trainings or []), *(descriptions or []), *(detections or [])], day, run_id)
 
+    @task(queue="gpu", pool="gpu")
+    def validate(day: str, params: Any = None, run_id: Any = None) -> int:
+        from pipeline.tasks.studies import validation
+
+        if "validation" not in params["studies"]:
+            return 0
+        models = [params["model_id"]] if params["model_id"] else []
+        return validation.write_study(*validation.measure(day, models), day, run_id)
+
     @task(queue="gpu", pool="gpu")  # it embeds the sentences that it shows
     def page(row_count: Any, day: str) -> str:
         from pipeline.tasks.studies import page
@@ -132,7 +142,8 @@ def studies() -> None:
     trained = train.partial(day=day).expand(part=parts)
     described = describe.partial(day=day).expand(source=described_sources)
     sources = ask.partial(day=day).expand(source=detected_sources)
-    page(publish(trained, described, detected.partial(day=day).expand(source=sources), day), day)
+    row_count = publish(trained, described, detected.partial(day=day).expand(source=sources), day)
+    validate(day) >> page(row_count, day)
 
 
 studies()

@@ -40,6 +40,8 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
                           "distil:distil"),
         "calibrate": Command("Compare two measures: a scorer, a judge, people, columns of a file.",
                              "calibrate:calibrate"),
+        "validate": Command("Measure every scorer on every graded, paired and labelled set at hand.",
+                            "validate:validate"),
         "pairs": Family("Pairs of implicit and explicit sentences: build, check, measure their distance.", {
             "import": "pairs:import_", "replay": "pairs:replay", "ask": "pairs:ask", "build": "pairs:build",
             "distance": "measures:distance", "stats": "pairs:stats", "audit": "pairs:audit",

@@ -42,7 +42,8 @@ def judge(
         Path | None, typer.Option(help="Send nothing; write the open questions of the next round as .jsonl.")
     ] = None,
     answers: Annotated[
-        list[Path] | None, typer.Option(help="Take answers from this .jsonl or cassette, or those of the sample; repeat it.")
+        list[Path] | None,
+        typer.Option(help="Take answers from this .jsonl or cassette, or those of the sample; repeat it."),
     ] = None,
     revision: Annotated[str | None, typer.Option(help="Revision of the model, where its server names one.")] = None,
     params: Annotated[

@@ -18,6 +18,7 @@ FOLDER = Path(__file__).parent
 COMPLETIONS = FOLDER / "completions.jsonl"
 GROUPS = {lang: FOLDER / "groups" / f"{lang}.jsonl" for lang in ("en", "zh")}
 JUDGEMENTS = FOLDER / "judgements.jsonl"
+OBVIOUS = {lang: FOLDER / "obvious" / f"{lang}.jsonl" for lang in GROUPS}
 SUMMARIES = FOLDER / "summaries.jsonl"
 THREADS = FOLDER / "threads.jsonl"
 COMPRESSIONS = FOLDER / "compressions.jsonl"

@@ -10,6 +10,7 @@ import pytest
 
 from pipeline import sample, warehouse
 from pipeline.tasks.impscore import pairs, train
+from pipeline.tasks.studies import validation
 from tests.support.servers.llm_server import Server
 
 Run = Callable[..., Any]
@@ -221,3 +222,28 @@ def test_groups_whose_length_tells(run: Run, tmp_path: Path) -> None:
     bad = run("groups", "check", tmp_path / "nowhere.jsonl")
     assert bad.code == 2
     assert "nowhere.jsonl" in bad.err
+
+
+def test_validate(run: Run, tables: Path, few_groups: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table, what is not at hand, and a csv in which the rows of others stay; --texts writes all texts."""
+    monkeypatch.setattr(validation, "read_shipped_groups", train.read_shipped_groups)
+    monkeypatch.setattr(sample, "OBVIOUS", {"en": tmp_path / "none.jsonl"})
+    labelled, out, texts = (tmp_path / name for name in ("mine.csv", "benchmark.csv", "texts.csv"))
+    labelled.write_text("tweet,ironic\n" + "".join(f"what a day {n},{n % 2}\n" for n in range(4)))
+    words = ["validate", "--labelled", labelled, "-c", "tweet", "ironic"]
+    assert run(*words, "--texts", texts).code == 0
+    assert pl.read_csv(texts)["text"].to_list()[-4:] == [f"what a day {n}" for n in range(4)]
+    result = run(*words, "--out", out)
+    assert result.code == 0, result.err
+    assert "not at hand: obvious_en; install Undertone again" in result.err
+    rows = pl.read_csv(out)
+    assert {*rows["set"]} == {"groups_en", "mine"}
+    others = rows.with_columns(by=pl.lit("theirs"), value=0.9).head(1)
+    pl.concat([rows, others]).write_csv(out)
+    facts = json.loads(run(*words, "--out", out, "--json").out)
+    kinds = ["pairs of the tables", "graded groups of yours", "pairs of yours", "judged values"]
+    assert list(facts["missing"]) == ["obvious_en", *kinds]
+    assert len(facts["rows"]) == rows.height
+    assert pl.read_csv(out).sort("set", "by").equals(pl.concat([rows, others]).sort("set", "by"))
+    out.write_text("set,value\nmine,1\n")
+    assert "expected the column 'lang', 'by', 'metric'" in run(*words, "--out", out).err

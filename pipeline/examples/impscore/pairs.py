@@ -175,15 +175,10 @@ def read(path: Path, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:
     rows or none; default by `profile`). Texts are stripped; of a repeated pair the first row counts. BadInput with
     file, row and field for a fault.
     """
-    parsed = [_parse_row(row, f"{path}, row {number}") | {"_number": number} for number, row in number_rows(path)]
-    schema = PAIR | dict.fromkeys(("negative", "split"), _TEXT) | {"_number": pl.Int64()}
-    rows = pl.DataFrame(parsed, schema=schema).unique("pair_id", keep="first", maintain_order=True)
-    script = pl.when(detect_language("implicit") == "zh").then(pl.lit("zh")).otherwise(pl.lit("en"))
-    rows = rows.with_columns(lang=pl.coalesce("lang", script))
+    rows = read_rows(path)
     is_split = rows["split"].null_count() < len(rows)
     if is_split:
         _require(path, rows, "split", "is absent, though other rows have one")
-    rows = add_clusters(rows)
     unsplit = rows.drop("negative", "split")
     if not is_split:
         rows = rows.drop("split").join(add_split(unsplit, profile, seed).select("pair_id", "split"), on="pair_id")
@@ -194,6 +189,15 @@ def read(path: Path, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:
     rows = rows.with_columns(negative=pl.coalesce("negative", "_negative"))
     _require(path, rows, "negative", "is absent, and its source has no other explicit sentence to draw")
     return rows.sort("pair_id").select(TABLES["pairs"].schema.column_names())
+
+
+def read_rows(path: Path) -> pl.DataFrame:
+    """Read the pairs of a file as `read` does, with clusters: negative and split are null where the file has none."""
+    parsed = [_parse_row(row, f"{path}, row {number}") | {"_number": number} for number, row in number_rows(path)]
+    schema = PAIR | dict.fromkeys(("negative", "split"), _TEXT) | {"_number": pl.Int64()}
+    rows = pl.DataFrame(parsed, schema=schema).unique("pair_id", keep="first", maintain_order=True)
+    script = pl.when(detect_language("implicit") == "zh").then(pl.lit("zh")).otherwise(pl.lit("en"))
+    return add_clusters(rows.with_columns(lang=pl.coalesce("lang", script)))
 
 
 def _parse_row(row: dict[str, Any], location: str) -> dict[str, str | None]:

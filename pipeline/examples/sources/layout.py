@@ -1,5 +1,6 @@
 """The result of every reader of a data set, and the steps that they share: clean the texts, drop with a reason."""
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -39,17 +40,20 @@ def is_filled(column: str) -> pl.Expr:
     return (pl.col(column).str.strip_chars().str.len_chars() > 0).fill_null(value=False)
 
 
-def refuse(rows: pl.DataFrame, bad: pl.Expr, field: str, expected: str) -> None:
-    """Raise BadInput with file, line and field of the first bad row, if there is one."""
+def refuse(rows: pl.DataFrame, bad: pl.Expr, field: str, expected: str, name: str = "") -> None:
+    """Raise BadInput with file, line and field, or its name in the file, of the first bad row, if there is one."""
     for file, line, value in rows.filter(bad).select("file", "line", field).head(1).iter_rows():
-        raise BadInput(f"{file}, line {line}: field {field!r} should be {expected} but is {value!r:.60}")
+        raise BadInput(f"{file}, line {line}: field {name or field!r} should be {expected} but is {value!r:.60}")
 
 
-def parse_numbers(rows: pl.DataFrame, column: str, low: float, high: float) -> pl.DataFrame:
+def parse_numbers(
+    rows: pl.DataFrame, column: str, low: float = -math.inf, high: float = math.inf, name: str = ""
+) -> pl.DataFrame:
     """Parse a column as numbers, null where blank; BadInput for a value that is no number from `low` to `high`."""
     value = pl.col(column).str.strip_chars().cast(pl.Float64, strict=False)
     is_in_range = value.is_between(low, high).fill_null(value=False)
-    refuse(rows, is_filled(column) & ~is_in_range, column, f"a number from {low:g} to {high:g}")
+    expected = f"a number from {low:g} to {high:g}" if math.isfinite(low) else "a number"
+    refuse(rows, is_filled(column) & ~is_in_range, column, expected, name)
     return rows.with_columns(value.alias(column))
 
 

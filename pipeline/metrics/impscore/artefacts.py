@@ -100,9 +100,13 @@ def _split_pairs(pairs: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFra
     if "split" in pairs.columns and (pairs["split"] == "test").any() and (pairs["split"] == "train").any():
         yield pairs.filter(pl.col("split") == "train"), pairs.filter(pl.col("split") == "test")
         return
-    fold = _draw_folds(pairs["cluster_id" if "cluster_id" in pairs.columns else "implicit"])
+    yield from _split_crosswise(pairs, "cluster_id" if "cluster_id" in pairs.columns else "implicit")
+
+
+def _split_crosswise(rows: pl.DataFrame, column: str) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    fold = _draw_folds(rows[column])
     for part in range(FOLDS):
-        train, test = pairs.filter(fold != part), pairs.filter(fold == part)
+        train, test = rows.filter(fold != part), rows.filter(fold == part)
         if train.height and test.height:
             yield train, test
 
@@ -124,24 +128,32 @@ def audit_groups(groups: pl.DataFrame, training_groups: pl.DataFrame | None = No
     for name in ("longer", *BASELINES[:3]):
         if name == "longer":
             value = groups["text"].str.len_chars().to_numpy().astype(float)
-        elif training_groups is not None and training_groups.height:
-            value = _score_groups(name, training_groups, groups)
         else:
-            value, fold = np.zeros(groups.height), _draw_folds(groups["group"])
-            parts = np.unique(fold)
-            for part in parts if len(parts) > 1 else ():
-                test_rows = np.flatnonzero(fold == part)
-                value[test_rows] = _score_groups(name, groups.filter(fold != part), groups[test_rows])
+            value = predict_levels(name, groups, training_groups)
         rows.append((name, *average_correlations(groups.with_columns(value=pl.Series(np.round(value, 9))))))
     schema = {"baseline": pl.String, "kendall_tau": pl.Float64, "spearman_rho": pl.Float64, "group_count": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _score_groups(name: str, training_groups: pl.DataFrame, groups: pl.DataFrame) -> Floats:
-    """Score the sentences of groups with a baseline fitted to the levels of other groups."""
-    level = pl.col("level") - pl.col("level").mean().over("group")
-    target = training_groups.select(level.cast(pl.Float64)).to_series().to_numpy()
-    return predict_values(name, training_groups["text"].to_list(), target, groups["text"].to_list())
+def predict_levels(name: str, rows: pl.DataFrame, training_rows: pl.DataFrame | None = None) -> Floats:
+    """Predict the levels of texts by a baseline fitted to those of training rows; without any, crosswise: [n].
+
+    Rows have group, level and text. A group is in one part of the crosswise fit. A level counts as its difference from
+    the mean of its group, or of its `item` where there is that column.
+    """
+    if training_rows is not None and training_rows.height:
+        return _predict_levels(name, training_rows, rows)
+    values = np.zeros(rows.height)
+    for train, test in _split_crosswise(rows.with_row_index("row"), "group"):
+        values[test["row"]] = _predict_levels(name, train, test)
+    return values
+
+
+def _predict_levels(name: str, training_rows: pl.DataFrame, rows: pl.DataFrame) -> Floats:
+    unit = "item" if "item" in training_rows.columns else "group"
+    level = pl.col("level") - pl.col("level").mean().over(unit)
+    target = training_rows.select(level.cast(pl.Float64)).to_series().to_numpy()
+    return predict_values(name, training_rows["text"].to_list(), target, rows["text"].to_list())
 
 
 def predict_values(name: str, training_texts: Texts, target: Floats, texts: Texts) -> Floats:

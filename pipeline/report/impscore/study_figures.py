@@ -14,9 +14,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.metrics.impscore.detection import LABELS
+from pipeline.metrics.impscore.validation import CHANCE, OTHERS
 from pipeline.papers.impscore import METRICS, SPACES, TABLE_2
 from pipeline.report import figures as plot
 from pipeline.report.impscore.study_rows import IMPLICIT, average_runs, pivot_metrics
+from pipeline.report.sections import index_rows, order_names
 
 SYMBOLS = dict(zip(plot.MARKERS, "●■◆▲▼✚", strict=True))
 BLUES = LinearSegmentedColormap.from_list("blues", ["#f4f7f9", "#a9c8da", plot.ACCENT, "#123c56"])
@@ -168,6 +170,22 @@ def draw_diversity(studies: pl.DataFrame) -> str:
         legend = "bar: quartiles and median; thick line: 5 to 95 %; thin line: all; n: pairs"
         axis.set_xlabel(f"pragmatic distance ΔP of random pairs\n{legend}")
         return plot.render_svg(figure)
+
+
+def draw_validation(studies: pl.DataFrame) -> str:
+    """Draw what each scorer and the surface reach on each set, with intervals, a panel a set; dashed: chance."""
+    numbers = average_runs(studies, "validation").drop_nulls("value").sort("subset", "lang")
+    numbers = numbers.with_columns(panel=pl.format("{} ({})", "subset", "lang"), mark=pl.lit("scorer"))
+    metrics = dict(numbers.select("panel", "metric").unique(maintain_order=True).iter_rows())
+    scorers = order_names({*numbers["by"]} - {*OTHERS}, ())
+    names = [*scorers, *(name for name in OTHERS[:-1] if name in numbers["by"])]
+    return plot.draw_dots(
+        index_rows(numbers, "panel", "by", "mark"),
+        {panel: f"{plot.wrap_name(panel)}\n{plot.wrap_name(metric)}" for panel, metric in metrics.items()},
+        {name: name for name in names},
+        {"scorer": "value and 95 % interval; dashed: chance"},
+        chance={panel: CHANCE[metric] for panel, metric in metrics.items()},
+    )
 
 
 def draw_detection(studies: pl.DataFrame) -> str:

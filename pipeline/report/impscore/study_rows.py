@@ -13,6 +13,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "ablation": dict.fromkeys(("implicitness", "pragmatics", "space"), pl.String),
     "sensitivity": dict.fromkeys(("gamma_implicitness", "gamma_pragmatics", "alpha"), pl.Float64),
     "detection": {"by": pl.String, "source": pl.String},
+    "validation": {"by": pl.String, "lang": pl.String},
 }
 
 

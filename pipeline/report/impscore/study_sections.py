@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import polars as pl
 
+from pipeline.metrics.impscore.validation import OTHERS, SURFACE
 from pipeline.papers.impscore import SPACES, TABLE_2
 from pipeline.report.impscore import study_figures
 from pipeline.report.impscore.study_rows import IMPLICIT, average_runs, find_paper_count, format_cells, pivot_metrics
@@ -117,10 +118,35 @@ def _build_detection(studies: pl.DataFrame) -> Section:
     )
 
 
+def _build_validation(studies: pl.DataFrame) -> Section:
+    rows = average_runs(studies, "validation").filter(pl.col("by") != "chance")
+    missing = rows.filter(pl.col("value").is_null())["subset"].unique().sort()
+    numbers = rows.drop_nulls("value").sort("subset", "lang", pl.col("by").is_in(OTHERS), "by")
+    scorers = numbers.filter(~pl.col("by").is_in(OTHERS))
+    surface = numbers.filter(pl.col("by").is_in(SURFACE)).group_by("subset", "lang").agg(best=pl.col("value").max())
+    beaten = scorers.join(surface, on=("subset", "lang")).filter(pl.col("value") > pl.col("best"))
+    counts = [
+        f"{by} on {beaten.filter(by=by).height} of {count} sets"
+        for by, count in scorers.group_by("by", maintain_order=True).len().iter_rows()
+    ]
+    sentence = f"Better than the best of {', '.join(SURFACE)}: {'; '.join(counts)}." if counts else ""
+    sentence += f" Not at hand: {', '.join(missing)}." if len(missing) else ""
+    return Section(
+        "Scorers on graded, paired and labelled sets",
+        f"{sentence} Surface baselines learn from the training part of a set, else from other rows of the set; "
+        "shipped words learn from the shipped groups. The paper ranks graded groups (section 6.2) without baselines.",
+        study_figures.draw_validation(studies),
+        ("set", "language", "by", "metric", "value", "95 % from", "to", "n"),
+        format_cells(numbers.select("subset", "lang", "by", "metric", "value", "low", "high", "row_count")),
+        text_count=4,
+    )
+
+
 STUDIES: dict[str, Callable[[pl.DataFrame], Section]] = {
     "ablation": _build_ablation,
     "sensitivity": _build_sensitivity,
     "data_sets": _build_data_sets,
     "diversity": _build_diversity,
     "detection": _build_detection,
+    "validation": _build_validation,
 }

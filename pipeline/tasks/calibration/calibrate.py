@@ -10,6 +10,7 @@ import polars as pl
 
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.sources.files import read_table
+from pipeline.examples.sources.layout import parse_numbers
 from pipeline.metrics.calibration import comparison, raters
 from pipeline.metrics.calibration.comparison import Comparison
 from pipeline.metrics.calibration.raters import EPSILON, Replacement
@@ -40,12 +41,7 @@ def compare_columns(
     optional = {name: (name,) for name in ("text", "lang", "source", "thread_id")}
     rows = read_table([path], {name: (column,) for name, column in columns.items()}, optional)
     for name, column in columns.items():
-        numbers = rows[name].str.strip_chars().replace("", None).cast(pl.Float64, strict=False).fill_nan(None)
-        wrong = rows.filter(numbers.is_null() & (rows[name].str.strip_chars() != "")).select("line", name)
-        if wrong.height:
-            line, value = wrong.row(0)
-            raise BadInput(f"{path}, line {line}, field {column!r}: expected a number, found {value!r:.40}")
-        rows = rows.with_columns(numbers.alias(name))
+        rows = parse_numbers(rows, name, name=column)
     rows = rows.drop_nulls(["a", "b"]).with_columns(
         thread=pl.coalesce("thread_id", pl.format("line {}", "line")), lang=pl.coalesce("lang", detect_language())
     )

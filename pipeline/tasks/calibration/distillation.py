@@ -16,6 +16,7 @@ import polars as pl
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.impscore import groups as graded
 from pipeline.examples.sources.files import read_table
+from pipeline.examples.sources.layout import parse_numbers
 from pipeline.examples.splits import draw_uniform
 from pipeline.metrics.resample import Floats
 from pipeline.tasks.calibration import sides
@@ -51,13 +52,8 @@ def read_judged(path: Path, column: str = COLUMN) -> pl.DataFrame:
     rows = read_table([path], {"text": ("text",)}, {"value": (column,), "thread": ("thread_id",)})
     if rows["value"].null_count() == rows.height:
         raise BadInput(f"{path}: expected the column {column!r} of `undertone judge`; name another by --column")
-    numbers = pl.col("value").str.strip_chars().replace("", None).cast(pl.Float64, strict=False).fill_nan(None)
-    wrong = rows.filter(numbers.is_null() & (pl.col("value").str.strip_chars() != "")).select("line", "value")
-    if wrong.height:
-        line, value = wrong.row(0)
-        raise BadInput(f"{path}, line {line}, field {column!r}: expected a number, found {value!r:.40}")
-    rows = build_rows(rows["text"], rows.select(numbers).to_series(), rows["thread"])
-    return select_judged(rows, str(path))
+    rows = parse_numbers(rows, "value", name=column)
+    return select_judged(build_rows(rows["text"], rows["value"], rows["thread"]), str(path))
 
 
 def build_rows(texts: Any, values: Any, threads: Any = None) -> pl.DataFrame:

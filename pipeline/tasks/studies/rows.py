@@ -131,7 +131,7 @@ def load_spreads(day: str) -> pl.DataFrame:
 
 def check_params(params: Mapping[str, Any]) -> None:
     """Raise BadInput or Missing for a model or data sets of studies that there are not."""
-    if params["model_id"] and {"data_sets", "detection"} & {*params["studies"]}:
+    if params["model_id"] and {"data_sets", "detection", "validation"} & {*params["studies"]}:
         in_force.load_model(params["model_id"])
     if "detection" in params["studies"]:
         unknown = {*list_detection_sources(params["ask"], params["detect"])} - {*list_sources()}

@@ -63,6 +63,15 @@ DETECTION = frame(
         for rater in ("gpt", "llama") for i, label in enumerate(LABELS) if (rater, i) != ("llama", 7)
     )
 )  # fmt: skip
+VALIDATION = frame(
+    *(
+        row("validation", metric, value, subset, by=by, lang="en", low=value - 0.05, high=value + 0.05)
+        for subset, metric, values in (("groups_en", "kendall_tau", (0.6, 0.1, 0.5, 0.0)),
+                                       ("irony", "auc", (0.4, 0.7, 0.6, 0.5)))
+        for by, value in zip(("shipped model", "length", "words", "chance"), values, strict=True)
+    ),
+    row("validation", "missing", None, "pairs of yours", by="--pairs FILE"),
+)  # fmt: skip
 TRIPLES = pl.DataFrame(
     {"i1": [1.5, 1.0, 0.5], "i2": [0.5, 0.4, 0.3], "i3": [0.7, 0.1, 0.2], "near": [0.3, 0.2, 0.4],
      "far": [1.0, 2.0, 0.9], "split": ["test", "test", "train"]}

@@ -152,7 +152,7 @@ def test_columns_of_a_file_are_compared(tmp_path: Path) -> None:
     assert calibrate.compare_columns(path, "mine", "mean").replacement is None
     for names, message in (
         (("mine", "absent"), "absent"),
-        (("text", "ana"), "scored.csv, line 2, field 'text': expected a number, found 'so it is'"),
+        (("text", "ana"), "scored.csv, line 2: field 'text' should be a number but is 'so it is'"),
     ):
         with pytest.raises(BadInput, match=message):
             calibrate.compare_columns(path, *names)

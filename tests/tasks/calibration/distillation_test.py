@@ -84,7 +84,7 @@ def test_distil_in_python(home: Path, tmp_path: Path) -> None:
     ("text", "error", "message"),
     [
         ("text,value\na,1\n", BadInput, "expected the column 'implicitness_judged'"),
-        ("text,implicitness_judged\na,1\nb,much\n", BadInput, "line 3, field 'implicitness_judged': expected a number"),
+        ("text,implicitness_judged\na,1\nb,much\n", BadInput, "line 3: field 'implicitness_judged' should be a number"),
         ("text,implicitness_judged\na,1\nb,\n", Missing, "expected 50 judged texts of a language or more"),
         ("text,implicitness_judged\n" + "".join(f"a{n},2\n" for n in range(60)), Missing, "with different values"),
     ],
