@@ -34,6 +34,10 @@ def score_implicitness(
     is_explained: Annotated[
         bool, typer.Option("--explain", help="Print the words of each text with the change when it lacks the word.")
     ] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Of a day, explain so many comments of each end of a source.", show_default="20"),
+    ] = None,
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
 ) -> None:
@@ -41,18 +45,21 @@ def score_implicitness(
 
     Adds the columns `implicitness`, `percentile`, `band` and `signature` to a file, empty where there is no text.
     Without --out, prints csv. The percentile is among a reference corpus of the same language, the band is outright,
-    indirect, hinted or veiled. --explain has a row a word: above 0, its `change` makes the text more implicit.
+    indirect, hinted or veiled. --explain has a row a word: above 0, its `change` makes the text more implicit. Of a day
+    it writes the words of the highest and the lowest scores into `scores_explained`.
 
     Examples: `undertone score implicitness reviews.csv --text-column body --out scored.parquet`;
     `undertone score implicitness lines.txt | sort -t, -k2 -n | tail`;
-    `undertone score implicitness lines.txt --explain`; `undertone score implicitness --day 2026-11-19`
+    `undertone score implicitness lines.txt --explain`; `undertone score implicitness --day 2026-11-19 --explain`
     """
     check_source(file, day)
+    if limit and (file or not is_explained):
+        raise BadInput("--limit is for --explain of a day")
     if file is None:
-        if model or out or text_column or reference or is_explained:
-            options = "--model, --out, --text-column, --reference and --explain"
+        if model or out or text_column or reference:
+            options = "--model, --out, --text-column and --reference"
             raise BadInput(f"{options} are for a file; a day is scored by the model in force")
-        _score_day(day or today())
+        _score_day(day or today(), is_explained, limit)
         return
     if is_explained and out and out.suffix.lower() == ".txt":
         raise BadInput(f"{out}: .txt holds the scores alone; write words as csv, tsv, jsonl or parquet")
@@ -84,16 +91,18 @@ def score_implicitness(
     left_out.record_rows("score", {"no_text": blank_count})
 
 
-def _score_day(day: str) -> None:
-    from pipeline.tasks.daily import score
+def _score_day(day: str, is_explained: bool, limit: int | None) -> None:
+    from pipeline.tasks.daily import explanations, score
     from pipeline.tasks.impscore import references
 
+    explained = (limit or explanations.LIMIT) if is_explained else 0
     with track("scoring") as on_progress:
-        count = retry(partial(score.run, day, on_progress))
+        count = retry(partial(score.run, day, on_progress, explained))
     if not count:
         raise Missing(f"there are no comments on {day}; `undertone tables` lists the days with comments")
     references.warn_weak(None, references.load_reference(None))
-    console.report(f"{count:,} scores for {day}")
+    table = "; words of the highest and lowest are in scores_explained" if explained else ""
+    console.report(f"{count:,} scores for {day}{table}")
 
 
 def rank(

@@ -82,6 +82,7 @@ def test_explained_words(run: Run, texts: Path, tmp_path: Path, cues: None) -> N
     ]  # fmt: skip
     assert rows.filter(pl.col("word").is_null())["text"].to_list() == ["", "ok"]
     assert run("score", "implicitness", texts, "--explain", "--out", tmp_path / "a.txt").code == 2
+    assert run("score", "implicitness", texts, "--explain", "--limit", "2").code == 2
 
 
 def test_reference_of_a_corpus(
