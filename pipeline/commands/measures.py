@@ -119,12 +119,15 @@ def rank(
     Examples: `undertone groups rank`; `undertone groups rank --groups mine.jsonl --model model/ --json`
     """
     from pipeline.examples.impscore.groups import read
+    from pipeline.score.reference import WEAK, describe_weakness
     from pipeline.tasks.impscore import rank as work
 
     sentences, training_groups = (read(groups), None) if groups else read_default_groups()
     with track("ranking", sentences.height) as on_progress:
         correlations = work.rank(sentences, model, on_progress, training_groups)
     print_result(correlations, correlations.drop("by").row(0, named=True), as_json)
+    if (tau := correlations["kendall_tau"][0]) < WEAK:
+        console.report(describe_weakness({"": tau}))
 
 
 def agree(

@@ -67,7 +67,7 @@ def _await(rest: Rest, dag: str, earlier: dict[str, set[str]], timer: float, *, 
 
 def _show(running: stack.State) -> None:
     table(count_rows(), "\nTables")
-    columns = ("implicitness", "source", "text")
+    columns = ("implicitness", "percentile", "source", "text")
     for title, comments in zip(("Most", "Least"), report.select_extremes(sample.DAY), strict=True):
         table(comments.select(columns), f"\n{title} implicit")
     out.print(f"\nReport   {report.locate_page(sample.DAY)}", soft_wrap=True)
