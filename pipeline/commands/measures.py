@@ -31,6 +31,10 @@ def score_implicitness(
     reference: Annotated[
         str | None, typer.Option(help="Percentiles among this corpus of `reference build`; by default the sample.")
     ] = None,
+    calibrated: Annotated[
+        str | None,
+        typer.Option(help="Add what this measure would be, with an interval: judge, judge:NAME, people or grades."),
+    ] = None,
     is_explained: Annotated[
         bool, typer.Option("--explain", help="Print the words of each text with the change when it lacks the word.")
     ] = False,
@@ -46,7 +50,8 @@ def score_implicitness(
     Adds the columns `implicitness`, `percentile`, `band` and `signature` to a file, empty where there is no text.
     Without --out, prints csv. The percentile is among a reference corpus of the same language, the band is outright,
     indirect, hinted or veiled. --explain has a row a word: above 0, its `change` makes the text more implicit. Of a day
-    it writes the words of the highest and the lowest scores into `scores_explained`.
+    it writes the words of the highest and the lowest scores into `scores_explained`. --calibrated reads each value by
+    the newest `undertone calibrate scorer`: columns `judged_like`, `low` and `high` (95 %).
 
     Examples: `undertone score implicitness reviews.csv --text-column body --out scored.parquet`;
     `undertone score implicitness lines.txt | sort -t, -k2 -n | tail`;
@@ -56,17 +61,19 @@ def score_implicitness(
     if limit and (file or not is_explained):
         raise BadInput("--limit is for --explain of a day")
     if file is None:
-        if model or out or text_column or reference:
-            options = "--model, --out, --text-column and --reference"
+        if model or out or text_column or reference or calibrated:
+            options = "--model, --out, --text-column, --reference and --calibrated"
             raise BadInput(f"{options} are for a file; a day is scored by the model in force")
         _score_day(day or today(), is_explained, limit)
         return
-    if is_explained and out and out.suffix.lower() == ".txt":
-        raise BadInput(f"{out}: .txt holds the scores alone; write words as csv, tsv, jsonl or parquet")
+    if (is_explained or calibrated) and out and out.suffix.lower() == ".txt":
+        raise BadInput(f"{out}: .txt holds the scores alone; write words and intervals as csv, tsv, jsonl or parquet")
+    from pipeline.tasks.calibration import calibrate
     from pipeline.tasks.impscore import in_force, references
 
     model = model or in_force.load_model().model_id  # one for the whole file
     corpus = references.load_reference(model, reference)
+    maps = calibrate.load_maps(calibrated, in_force.choose_model(model).model_id) if calibrated else {}
     blank_count, column = 0, ""
 
     def score_chunks() -> Iterator[pl.DataFrame]:
@@ -75,6 +82,7 @@ def score_implicitness(
             with track(f"scoring {file.name}", frame.height) as on_progress:
                 scores = references.add_readings(frame, column, model, corpus, on_progress)
             blank_count += scores["implicitness"].null_count()
+            scores = calibrate.add_intervals(scores, column, maps) if maps else scores
             if is_explained:
                 with track("explaining", frame.height) as on_progress:
                     scores = references.add_words(scores, column, model, on_progress)

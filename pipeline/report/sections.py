@@ -143,7 +143,7 @@ def format_number(value: Any, digits: int = 3, style: str = "") -> str:
     return text.removeprefix("-") if not text.strip("-0.") else text.replace("-", "−")
 
 
-def format_percentile(value: float | None) -> str:
+def format_percentile(value: Any) -> str:
     """Format a percentile, from 0 to 100."""
     return format_number(value, 0)
 

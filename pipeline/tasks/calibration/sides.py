@@ -27,11 +27,15 @@ def load_side(name: str) -> pl.DataFrame:
     kind, _, detail = name.partition(":")
     if kind not in _SIDES:
         raise BadInput(f"{name!r} is no measure; expected {', '.join(_SIDES)}, or columns of --file by -c")
-    load, advice = _SIDES[kind]
-    ratings = load(detail)
+    ratings = _SIDES[kind][0](detail)
     if not ratings.height:
-        raise Missing(f"there are no values of {name!r}; {advice}")
+        raise Missing(f"there are no values of {name!r}; {get_advice(kind)}")
     return ratings.select(pl.col(name).cast(kind) for name, kind in _COLUMNS.items())
+
+
+def get_advice(kind: str) -> str:
+    """Return the command that makes values of a kind of side."""
+    return _SIDES[kind][1] if kind in _SIDES else f"{kind!r} is no measure; expected {', '.join(_SIDES)}"
 
 
 def load_comments(ratings: pl.DataFrame, days: tuple[date, date] | None = None) -> pl.DataFrame:

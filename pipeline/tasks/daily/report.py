@@ -31,8 +31,8 @@ def select_extremes(day: str | None, count: int = EXAMPLES) -> tuple[pl.DataFram
     query = f"select * from most_implicit {condition} order by rank"  # noqa: S608
     most = warehouse.query(f"{query} limit {int(count)}", values)
     least = warehouse.query(f"{query} desc limit {int(count)}", values)
-    words = warehouse.scan("scores_explained", pl.col("day") == parse_day(day) if day else None)
-    words = words.sort("position").group_by(_EXPLAINED).agg(words=pl.struct("word", "change")).collect()
+    explained = warehouse.scan("scores_explained", pl.col("day") == parse_day(day) if day else None)
+    words = explained.sort("position").group_by(_EXPLAINED).agg(words=pl.struct("word", "change")).collect()
     return _add_readings(most, words), _add_readings(least, words)
 
 

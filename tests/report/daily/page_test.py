@@ -88,7 +88,7 @@ def test_warnings(contents: Any) -> None:
     contents["model"] = contents["model"] | {"completion_models": ["someone", "undertone-sample"]}
     assert "learned from the sample that ships with Undertone. Its scores are a demonstration" in render(contents)
     assert render(contents).count('class="warn"') == 3
-    contents["scores"] = contents["scores"].with_columns(lang=pl.lit("en"))
+    contents |= {"scores": contents["scores"].with_columns(lang=pl.lit("en")), "weakness": ""}
     contents["model"] = contents["model"] | {"completion_models": ["someone"]}
     assert 'class="warn"' not in render(contents)
 
