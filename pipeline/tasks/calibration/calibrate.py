@@ -144,6 +144,7 @@ def load_maps(target: str, model_id: str) -> dict[str, Map]:
         Missing: there is none.
         BadInput: several of the newest day fit.
     """
+    advice = sides.get_advice(target)
     is_ours = (pl.col("study") == STUDY) & (pl.col("model_id") == model_id) & pl.col("metric").str.starts_with("map_")
     rows = warehouse.scan("studies", is_ours).with_columns(b=pl.col("setting").str.json_path_match("$.b")).collect()
     names = rows["b"].unique().sort().to_list()
@@ -155,10 +156,9 @@ def load_maps(target: str, model_id: str) -> dict[str, Map]:
         raise BadInput(f"expected one calibration by {target!r} of {rows['day'][0]}, found {targets}; name one")
     rows = rows.filter(pl.col("setting") == pl.col("setting").max())  # the scorer may have two names
     if not rows.filter(metric="map_error").height:
-        kind = target.partition(":")[0]
         raise Missing(
             f"model {model_id[:12]} has no calibration by {target!r}; found {', '.join(names) or 'none'}; run "
-            f"`undertone calibrate scorer {target}`, which needs both on 20 comments: {sides.get_advice(kind)}"
+            f"`undertone calibrate scorer {target}`, which needs both on 20 comments: {advice}"
         )
     maps = {}
     for (subset,), part in rows.sort("run").partition_by("subset", as_dict=True).items():
@@ -184,8 +184,10 @@ def add_intervals(scores: pl.DataFrame, column: str, maps: Mapping[str, Map]) ->
     for lang, knots in maps.items():
         mask = (langs == lang).fill_null(value=False).to_numpy()
         readings[:, mask] = knots.predict(values[mask])
-    if absent := ", ".join(sorted({*langs.drop_nulls()} - {*maps})):
-        logs.log_answer(f"calibration: {absent}", f"calibration: has no texts in {absent}, so no intervals there")
+    without = {*langs.drop_nulls()} - {lang for lang, knots in maps.items() if np.isfinite(knots.error)}
+    if names := ", ".join(sorted(without)):
+        text = f"calibration: too few texts or threads in {names}, so no intervals there"
+        logs.log_answer(text, text)
     return scores.with_columns(
         pl.Series(name, numbers.round(3)).fill_nan(None) for name, numbers in zip(READINGS, readings, strict=True)
     )

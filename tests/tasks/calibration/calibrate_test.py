@@ -72,6 +72,8 @@ def test_scores_are_read_as_a_judge_would(judged: pl.DataFrame) -> None:
         assert sorted(maps) == ["all", "en", "zh"]
     with pytest.raises(Missing, match=r"no calibration by 'people'; found judge:gpt; .*: `undertone label import`"):
         calibrate.load_maps("people", model_id)
+    with pytest.raises(BadInput, match="'oracle' is no measure; expected scorer, judge, people, grades"):
+        calibrate.load_maps("oracle", model_id)
     texts = ["Nice hat, sir.", "今天真冷。", "!", "ん、そうですね。", None]
     scores = pl.DataFrame({"said": texts, "implicitness": [0.9, 1.1, 0.9, 1.0, None]})
     scores = calibrate.add_intervals(scores, "said", maps)
