@@ -1,7 +1,8 @@
 """Score the comments of the day for implicitness.
 
 The DAG reads `comments` and the model of the day, and writes `scores`. The DAG `report` then starts automatically.
-ImpScore is a measure for English: the signature marks scores of other languages as an extension.
+ImpScore is a measure for English: the signature marks scores of other languages as an extension. With *Explain* it also
+writes `scores_explained`: the words that carry the highest and the lowest scores, which the report colours.
 
 **Triage.**
 
@@ -28,6 +29,9 @@ PARAMS = {
         title="Texts per shard",
         description="One mapped task for each shard; the import of torch takes four seconds per task",
     ),
+    "explain": Param(
+        0, type="integer", minimum=0, title="Explain", description="Comments of each end of a source; 0 for none"
+    ),
 }
 
 
@@ -51,17 +55,30 @@ def score() -> None:
 
         return dict(score.score_shard(shard, pinned["model_id"]))
 
-    @task(inlets=[COMMENTS, MODELS], outlets=[SCORES], trigger_rule=TriggerRule.NONE_FAILED)
-    def publish(staged: Any, day: str, pinned: Any, run_id: Any = None, outlet_events: Any = None) -> int:
+    @task(queue="gpu", pool="gpu", trigger_rule=TriggerRule.NONE_FAILED)
+    def words(staged: Any, day: str, pinned: Any, params: Any = None) -> dict[str, Any]:
+        from airflow.sdk.exceptions import AirflowSkipException
+
         from pipeline.tasks.daily import score
 
-        rows = score.publish(list(staged or []), day, pinned, run_id)
+        if not params["explain"]:
+            raise AirflowSkipException("the parameter explain is 0")
+        return dict(score.stage_words(list(staged or []), day, pinned, params["explain"]))
+
+    @task(inlets=[COMMENTS, MODELS], outlets=[SCORES], trigger_rule=TriggerRule.NONE_FAILED)
+    def publish(
+        staged: Any, explained: Any, day: str, pinned: Any, run_id: Any = None, outlet_events: Any = None
+    ) -> int:
+        from pipeline.tasks.daily import score
+
+        rows = score.publish(list(staged or []), day, pinned, run_id, explained)
         outlet_events[SCORES].add_partitions([day])
         return rows
 
     day = resolve_day()
     pinned = pin(day)
-    publish(implicitness.partial(pinned=pinned).expand(shard=shards(day, pinned)), day, pinned)
+    staged = implicitness.partial(pinned=pinned).expand(shard=shards(day, pinned))
+    publish(staged, words(staged, day, pinned), day, pinned)
 
 
 score()

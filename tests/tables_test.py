@@ -65,6 +65,8 @@ BREAKS: list[tuple[str, dict[str, Any], str]] = [
     ("studies", {"effective_count": -1}, "effective_count|min"),
     ("scores", {"value": 2.5}, "implicitness_in_range"),
     ("scores", {"metric": "sarcasm", "value": float("nan")}, "value|nan"),
+    ("scores_explained", {"position": 0}, "position|min"),
+    ("scores_explained", {"word": ""}, "word|min_length"),
     ("training_texts", {"row_count": 0}, "row_count|min"),
     ("training_texts", {"text_hash": "x"}, "text_hash|regex"),
     ("erasures", {"erasure_id": "e1"}, "erasure_id|regex"),

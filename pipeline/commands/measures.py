@@ -31,9 +31,17 @@ def score_implicitness(
     reference: Annotated[
         str | None, typer.Option(help="Percentiles among this corpus of `reference build`; by default the sample.")
     ] = None,
+    calibrated: Annotated[
+        str | None,
+        typer.Option(help="Add what this measure would be, with an interval: judge, judge:NAME, people or grades."),
+    ] = None,
     is_explained: Annotated[
         bool, typer.Option("--explain", help="Print the words of each text with the change when it lacks the word.")
     ] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="Of a day, explain so many comments of each end of a source.", show_default="20"),
+    ] = None,
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
 ) -> None:
@@ -41,25 +49,31 @@ def score_implicitness(
 
     Adds the columns `implicitness`, `percentile`, `band` and `signature` to a file, empty where there is no text.
     Without --out, prints csv. The percentile is among a reference corpus of the same language, the band is outright,
-    indirect, hinted or veiled. --explain has a row a word: above 0, its `change` makes the text more implicit.
+    indirect, hinted or veiled. --explain has a row a word: above 0, its `change` makes the text more implicit. Of a day
+    it writes the words of the highest and the lowest scores into `scores_explained`. --calibrated reads each value by
+    the newest `undertone calibrate scorer`: columns `judged_like`, `low` and `high` (95 %).
 
     Examples: `undertone score implicitness reviews.csv --text-column body --out scored.parquet`;
     `undertone score implicitness lines.txt | sort -t, -k2 -n | tail`;
-    `undertone score implicitness lines.txt --explain`; `undertone score implicitness --day 2026-11-19`
+    `undertone score implicitness lines.txt --explain`; `undertone score implicitness --day 2026-11-19 --explain`
     """
     check_source(file, day)
+    if limit and (file or not is_explained):
+        raise BadInput("--limit is for --explain of a day")
     if file is None:
-        if model or out or text_column or reference or is_explained:
-            options = "--model, --out, --text-column, --reference and --explain"
+        if model or out or text_column or reference or calibrated:
+            options = "--model, --out, --text-column, --reference and --calibrated"
             raise BadInput(f"{options} are for a file; a day is scored by the model in force")
-        _score_day(day or today())
+        _score_day(day or today(), is_explained, limit)
         return
-    if is_explained and out and out.suffix.lower() == ".txt":
-        raise BadInput(f"{out}: .txt holds the scores alone; write words as csv, tsv, jsonl or parquet")
+    if (is_explained or calibrated) and out and out.suffix.lower() == ".txt":
+        raise BadInput(f"{out}: .txt holds the scores alone; write words and intervals as csv, tsv, jsonl or parquet")
+    from pipeline.tasks.calibration import calibrate
     from pipeline.tasks.impscore import in_force, references
 
     model = model or in_force.load_model().model_id  # one for the whole file
     corpus = references.load_reference(model, reference)
+    maps = calibrate.load_maps(calibrated, in_force.choose_model(model).model_id) if calibrated else {}
     blank_count, column = 0, ""
 
     def score_chunks() -> Iterator[pl.DataFrame]:
@@ -68,6 +82,7 @@ def score_implicitness(
             with track(f"scoring {file.name}", frame.height) as on_progress:
                 scores = references.add_readings(frame, column, model, corpus, on_progress)
             blank_count += scores["implicitness"].null_count()
+            scores = calibrate.add_intervals(scores, column, maps) if maps else scores
             if is_explained:
                 with track("explaining", frame.height) as on_progress:
                     scores = references.add_words(scores, column, model, on_progress)
@@ -84,16 +99,18 @@ def score_implicitness(
     left_out.record_rows("score", {"no_text": blank_count})
 
 
-def _score_day(day: str) -> None:
-    from pipeline.tasks.daily import score
+def _score_day(day: str, is_explained: bool, limit: int | None) -> None:
+    from pipeline.tasks.daily import explanations, score
     from pipeline.tasks.impscore import references
 
+    explained = (limit or explanations.LIMIT) if is_explained else 0
     with track("scoring") as on_progress:
-        count = retry(partial(score.run, day, on_progress))
+        count = retry(partial(score.run, day, on_progress, explained))
     if not count:
         raise Missing(f"there are no comments on {day}; `undertone tables` lists the days with comments")
     references.warn_weak(None, references.load_reference(None))
-    console.report(f"{count:,} scores for {day}")
+    table = "; words of the highest and lowest are in scores_explained" if explained else ""
+    console.report(f"{count:,} scores for {day}{table}")
 
 
 def rank(
@@ -110,12 +127,15 @@ def rank(
     Examples: `undertone groups rank`; `undertone groups rank --groups mine.jsonl --model model/ --json`
     """
     from pipeline.examples.impscore.groups import read
+    from pipeline.score.reference import WEAK, describe_weakness
     from pipeline.tasks.impscore import rank as work
 
     sentences, training_groups = (read(groups), None) if groups else read_default_groups()
     with track("ranking", sentences.height) as on_progress:
         correlations = work.rank(sentences, model, on_progress, training_groups)
     print_result(correlations, correlations.drop("by").row(0, named=True), as_json)
+    if (tau := correlations["kendall_tau"][0]) < WEAK:
+        console.report(describe_weakness({"": tau}))
 
 
 def agree(

@@ -70,5 +70,8 @@ def print_words(frame: pl.DataFrame, column: str) -> None:
         words = [(part["word"], part["change"]) for part in row["words"] or ()]
         percentile = "" if row["percentile"] is None else f"percentile {row['percentile']:.0f}"
         value = "no text" if row["implicitness"] is None else f"{row['implicitness']:.3f}"
-        facts = [value, percentile, row["band"], None if words else row[column]]
+        like = row.get("judged_like")
+        judged = "" if like is None else f"judged like {like:.1f}"
+        judged += f" ({row['low']:.1f} to {row['high']:.1f})" if judged and row["low"] is not None else ""
+        facts = [value, percentile, row["band"], judged, None if words else row[column]]
         console.print_changes("  ".join(fact for fact in facts if fact), words)

@@ -56,6 +56,8 @@ def create_environment() -> Environment:
         finalize=lambda value: escape_invisible(value) if type(value) is str else value,
     )
     environment.filters["number"] = format_number
+    environment.filters["percentile"] = format_percentile
+    environment.filters["signed"] = format_signed
     return environment
 
 
@@ -139,6 +141,11 @@ def format_number(value: Any, digits: int = 3, style: str = "") -> str:
         return "–"
     text = f"{value:{style}.{digits}f}"
     return text.removeprefix("-") if not text.strip("-0.") else text.replace("-", "−")
+
+
+def format_percentile(value: Any) -> str:
+    """Format a percentile, from 0 to 100."""
+    return format_number(value, 0)
 
 
 def format_signed(value: float | None, digits: int = 3) -> str:

@@ -7,6 +7,7 @@ hinted, whose order readers do not agree on, and 5 is veiled.
 
 import json
 from bisect import bisect_right
+from collections.abc import Collection, Mapping
 from itertools import combinations
 from typing import NamedTuple
 
@@ -44,11 +45,32 @@ class Reference(NamedTuple):
 
     def read(self, value: float | None, lang: str | None) -> tuple[float | None, str | None]:
         """Return percentile and band of a score, None without a scale; fewer than two letters count as English."""
-        scale = self.scales.get("en" if lang in ("und", None) else str(lang))
+        scale = self._get_scale(lang)
         if value is None or scale is None:
             return None, None
-        percentile = round(float(np.interp(value, scale.quantiles, range(101))), 1)
+        percentile = float(self.measure_percentiles(np.array(value), lang))
         return percentile, BANDS[bisect_right(scale.thresholds, value)] if scale.thresholds else None
+
+    def measure_percentiles(self, values: Floats, lang: str | None) -> Floats:
+        """Measure the percentiles of scores of one language; NaN without a scale."""
+        scale = self._get_scale(lang)
+        return np.interp(values, scale.quantiles, range(101)).round(1) if scale else np.full_like(values, np.nan)
+
+    def _get_scale(self, lang: str | None) -> Scale | None:
+        return self.scales.get("en" if lang in ("und", None) else str(lang))
+
+    def list_weak(self, langs: Collection[str] | None = None) -> dict[str, float]:
+        """List Kendall's tau of the languages, by default all, in which the model is weak."""
+        taus = {
+            lang: scale.kendall_tau for lang, scale in sorted(self.scales.items()) if langs is None or lang in langs
+        }
+        return {lang: tau for lang, tau in taus.items() if tau is not None and tau < WEAK}
+
+
+def describe_weakness(taus: Mapping[str, float]) -> str:
+    """Describe in one line where a model is weak, from Kendall's tau by language; empty if it is nowhere."""
+    weak = ", ".join(f"{lang} {tau:.2f}".strip() for lang, tau in taus.items())
+    return weak and f"the model is weak here (Kendall's tau on graded groups {weak}, expected {WEAK})"
 
 
 def measure_quantiles(values: Floats) -> list[float]:

@@ -98,3 +98,18 @@ class Scores(dy.Schema):
     signature = dy.String(min_length=8, description="Metric, model, encoder and its revision, code version")
 
     implicitness_in_range = rule((pl.col("metric") != "implicitness") | pl.col("value").is_between(0.0, 2.0))
+
+
+class ScoresExplained(dy.Schema):
+    """Words of the most and the least implicit comments of a source and day, and how each changes the score."""
+
+    source = source_column()
+    day = dy.Date(description="Day of the comments")
+    thread_id = dy.String(min_length=1, description="comments.thread_id")
+    comment_id = dy.String(min_length=1, description="comments.comment_id")
+    text_hash = dy.String(regex="^[0-9a-f]{32}$", description="comments.text_hash of the explained text")
+    model_id = dy.String(min_length=1, description="models.model_id")
+    position = dy.Int64(min=1, description="Place of the word in the text, from 1")
+    word = dy.String(min_length=1, description="The word; neighbours count as one in a text of more than 64 words")
+    change = dy.Float64(description="Score minus that of the text without the word; above 0 it adds implicitness")
+    signature = dy.String(min_length=8, description="scores.signature of the score")

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 import pipeline
 from pipeline import sample
 from pipeline.errors import BadInput, Missing
+from pipeline.tasks.calibration import calibrate
 from pipeline.tasks.impscore import references, scoring, selftest
 from pipeline.tasks.impscore.in_force import SHIPPED
 
@@ -82,6 +84,26 @@ def test_explained_words(run: Run, texts: Path, tmp_path: Path, cues: None) -> N
     ]  # fmt: skip
     assert rows.filter(pl.col("word").is_null())["text"].to_list() == ["", "ok"]
     assert run("score", "implicitness", texts, "--explain", "--out", tmp_path / "a.txt").code == 2
+    assert run("score", "implicitness", texts, "--explain", "--limit", "2").code == 2
+
+
+def test_calibrated_scores(run: Run, texts: Path, tables: Path) -> None:
+    """`--calibrated judge` adds what a judge would give, with its interval; without a calibration it is Missing."""
+    command = ("score", "implicitness", texts, "--calibrated", "judge")
+    failure = run(*command)
+    assert failure.code == 4
+    assert "has no calibration by 'judge'; found none; run `undertone calibrate scorer judge`" in failure.err
+    rng = np.random.default_rng(3)
+    rows = pl.DataFrame({"a": rng.random(60), "thread": map(str, range(60)), "lang": "en", "text": "so", "source": "x"})
+    result = calibrate._compare(rows.with_columns(b=4 * pl.col("a")), np.empty((60, 0)), "scorer", "judge", 0.15)
+    model_id = references.in_force.choose_model().model_id
+    calibrate.write_study(result._replace(model_id=model_id), "scorer", "judge", sample.DAY)
+    first, chinese, *_ = [json.loads(line) for line in run(*command, "--json").out.splitlines()]
+    assert 0 <= first["low"] <= first["judged_like"] <= first["high"] <= 4
+    assert chinese["low"] is None
+    printed = run(*command, "--explain").out.splitlines()
+    assert f"judged like {first['judged_like']:.1f} ({first['low']:.1f} to" in printed[0]
+    assert run(*command, "--out", "a.txt").code == 2
 
 
 def test_reference_of_a_corpus(

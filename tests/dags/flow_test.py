@@ -132,9 +132,11 @@ def test_bad_file_fails_at_once_and_writes_nothing(run: Run, tmp_path: Path) -> 
 
 
 def test_score_without_a_model_of_ones_own(run: Run) -> None:
-    """Before any training a day is scored by the shipped model."""
+    """Before any training a day is scored by the shipped model; if asked to, the DAG explains both ends."""
     run("collect", day=DAY, path="sample", source="zhihu")
-    run_well(run, "score", day=DAY)
+    assert states(run_well(run, "score", day=DAY))["words"] == "skipped"
+    run_well(run, "score", day=DAY, explain=1)
+    assert warehouse.scan("scores_explained").collect()["comment_id"].n_unique() == 2
     rows = warehouse.scan("scores").collect()
     assert rows["model_id"].unique().to_list() == [in_force.load_model(None).model_id]
     assert rows.height == warehouse.scan("comments").collect().height

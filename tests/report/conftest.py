@@ -13,16 +13,18 @@ def contents() -> dict[str, Any]:
     """What a report of four comments from two sources shows."""
     scores = pl.DataFrame(
         {"source": ["weibo", "weibo", "zhihu", "zhihu"], "lang": ["zh", "zh", "en", "zh"],
-         "implicitness": [0.25, 1.75, 2.0, 0.0]}
+         "implicitness": [0.25, 1.75, 2.0, 0.0], "percentile": [10.0, 90.0, None, 2.0]}
     )  # fmt: skip
     comments = pl.DataFrame(
         {"implicitness": [2.0, 1.75], "source": ["zhihu", "weibo"], "title": ["A hat", None],
-         "text": ["Nice hat.", "你可真准时。"], "like_count": [3, None]},
+         "text": ["Nice hat.", "你可真准时。"], "like_count": [3, None], "percentile": [99.0, None],
+         "words": [[{"word": "Nice", "change": 0.25}, {"word": "hat", "change": -0.1}], None]},
         schema_overrides={"like_count": pl.Int64, "title": pl.String},
     )  # fmt: skip
     by_source = pl.DataFrame(
         {"source": ["weibo", "zhihu"], "lang": ["zh", "en"], "comment_count": [2, 1], "implicitness_mean": [1.0, 2.0],
-         "implicitness_sd": [1.06066, None], "implicitness_median": [1.0, 2.0]}
+         "implicitness_sd": [1.06066, None], "implicitness_median": [1.0, 2.0], "mean_percentile": [54.4, None],
+         "median_percentile": [55.6, None]}
     )  # fmt: skip
     funnel = pl.DataFrame(
         {"source": ["weibo", "weibo", "zhihu"], "origin": ["sample"] * 3, "step": ["collect"] * 3,
@@ -41,4 +43,5 @@ def contents() -> dict[str, Any]:
     return {
         "day": DAY, "scores": scores, "by_source": by_source, "most": comments, "least": comments.reverse(),
         "funnel": funnel, "model": model, "evaluations": evaluations, "signatures": ["implicitness|model:abab|lang:en"],
+        "reference": "sample", "weakness": "",
     }  # fmt: skip

@@ -27,6 +27,11 @@ def clean() -> dict[str, pl.DataFrame]:
         "comments": comments,
         "tokens": filled("tokens", *({"text_hash": h} for h in first["text_hash"])),
         "scores": filled("scores", *({"comment_id": c, "model_id": m} for c in first["comment_id"] for m in "ab")),
+        "scores_explained": filled(
+            "scores_explained",
+            {"comment_id": "c1", "text": "cold today"},
+            {"comment_id": "c1", "text": "cold today", "position": 2},
+        ),
         "dropped": filled("dropped", {}, {"day": NEXT}, {"step": "pairs"}),
         "runs": filled(
             "runs",
@@ -90,6 +95,8 @@ PLANTED: list[tuple[str, str, dict[str, Any], tuple[Any, ...]]] = [
      ("weibo", DAY, "t1", "c1", "implicitness", "a", 2)),
     ("scores_have_comments", "scores", {"comment_id": "gone"}, ("weibo", DAY, "gone", "implicitness")),
     ("scores_have_comments", "scores", {"comment_id": "c1", "thread_id": "t2"}, ("weibo", DAY, "c1", "implicitness")),
+    ("explanations_have_comments", "scores_explained", {"comment_id": "gone"}, ("weibo", DAY, "gone", digest(1))),
+    ("explanations_have_comments", "scores_explained", {"comment_id": "c2"}, ("weibo", DAY, "c2", digest(1))),
     ("labels_have_tasks", "labels", {"task_id": digest("gone", 32)}, ("csd", digest("gone", 32), 1)),
     ("released_rows_are_settled", "annotations", {"task_id": TASK, "state": "open"}, ("csd", ROW)),
     *(("private_particulars_are_gone", "comments", {"comment_id": "p", "text": text}, ("weibo", DAY, "p"))

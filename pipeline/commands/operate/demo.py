@@ -3,6 +3,8 @@
 import time
 from typing import Any
 
+import polars as pl
+
 from pipeline import sample, warehouse
 from pipeline.commands.operate import stack
 from pipeline.commands.operate.airflow_api import Rest
@@ -10,6 +12,7 @@ from pipeline.commands.terminal import console
 from pipeline.commands.terminal.console import out, table, working
 from pipeline.errors import UndertoneError
 from pipeline.tasks.daily import report
+from pipeline.tasks.impscore import references
 from pipeline.tasks.labelling import release
 from pipeline.tasks.record.table_counts import count_rows
 
@@ -67,9 +70,10 @@ def _await(rest: Rest, dag: str, earlier: dict[str, set[str]], timer: float, *, 
 
 def _show(running: stack.State) -> None:
     table(count_rows(), "\nTables")
-    columns = ("implicitness", "source", "text")
+    columns = ("implicitness", pl.col("percentile").round().cast(pl.Int64), "source", "text")
     for title, comments in zip(("Most", "Least"), report.select_extremes(sample.DAY), strict=True):
         table(comments.select(columns), f"\n{title} implicit")
+    references.warn_weak(None, references.load_reference(None))
     out.print(f"\nReport   {report.locate_page(sample.DAY)}", soft_wrap=True)
     out.print(f"Labels   {release.get_page_path(PROJECT)} (raters are simulated)", soft_wrap=True)
     out.print(f"Airflow  {running['url']} (still running)", soft_wrap=True)

@@ -11,14 +11,13 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.metrics.calibration import isotonic
-from pipeline.metrics.calibration.isotonic import Map
+from pipeline.metrics.calibration.isotonic import LEAST_THREADS, Map
 from pipeline.metrics.commenting.correlation import correlate
 from pipeline.metrics.impscore.artefacts import BASELINES, WORD, predict_values
 from pipeline.metrics.resample import Floats, Ints, number_units
 
 LEAST_ROWS = 20  # texts with both values
 LEAST_JUDGED = 50  # texts below which no measure is called random
-LEAST_THREADS = 10  # for an interval over them
 CONSTANT = 0.9  # share of one value above which a measure says nothing else
 CORRELATED = ("spearman", "low", "high")
 DECIMALS = 6
@@ -58,7 +57,9 @@ def compare(rows: pl.DataFrame, name_a: str = "a", name_b: str = "b") -> Compari
         row |= {"constant_error": _measure_error(constant[mask], b[mask]), "shift": float((mapped - b)[mask].mean())}
         subsets.append(row)
         if subset == "all" or subset.startswith("lang "):
-            maps[subset] = isotonic.fit_map(a[mask], b[mask])
+            maps[subset] = isotonic.fit_interval(a[mask], b[mask], units[mask])
+    if rows["lang"].n_unique() == 1:  # no subset of its own
+        maps[f"lang {rows['lang'][0]}"] = maps["all"]
     measures = _build_frame(measure_rows)
     reverse = [_build_row(name, x, a, units, x) for name, x in predict_from_surface(rows, a, units).items()]
     faults = _name_faults(name_b, b, measures) + _name_faults(name_a, a, _build_frame([measure_rows[0], *reverse]))

@@ -1,20 +1,23 @@
 """The HTML page of a day. Comments are hostile data: everything but our own figures is escaped."""
 
+from collections.abc import Mapping
 from typing import Any, TypedDict
 
 import polars as pl
 
 from pipeline.report import figures
-from pipeline.report.sections import render_template
+from pipeline.report.sections import format_percentile, render_template
 
 
 class Contents(TypedDict):
     """The contents of a report: frames of the views and rows of the tables."""
 
     day: str
-    scores: pl.DataFrame  # source, lang, implicitness
-    by_source: pl.DataFrame
-    most: pl.DataFrame
+    scores: pl.DataFrame  # source, lang, implicitness, percentile
+    reference: str | None  # name of the corpus of the percentiles
+    weakness: str  # of the model, in the languages of the day
+    by_source: pl.DataFrame  # view implicitness_by_source_day, mean_percentile, median_percentile
+    most: pl.DataFrame  # view most_implicit, percentile, words (word and change of each, or null)
     least: pl.DataFrame
     funnel: pl.DataFrame  # view funnel, of collection
     model: dict[str, Any] | None
@@ -30,9 +33,11 @@ def render(contents: Contents) -> str:
         ("comments scored", f"{scores.height:,}"),
         ("sources", str(scores["source"].n_unique())),
         ("mean implicitness", f"{scores['implicitness'].to_numpy().mean():.3f}"),
+        ("mean percentile", format_percentile(scores["percentile"].mean())),
         ("rows read", f"{collected['read_count'].sum():,}"),
         ("rows dropped, each with a reason", f"{collected['dropped_count'].sum():,}"),
     ]
+    ends = [("Most implicit", contents["most"]), ("Least implicit", contents["least"])]
     return render_template(
         "daily/page.html",
         title=contents["day"],
@@ -41,13 +46,27 @@ def render(contents: Contents) -> str:
         facts=facts,
         distributions=figures.draw_distributions(scores),
         by_source=contents["by_source"].to_dicts(),
-        examples=[("Most implicit", contents["most"].to_dicts()), ("Least implicit", contents["least"].to_dicts())],
+        reference=contents["reference"],
+        examples=[(title, [row | {"pieces": _mark_words(row)} for row in rows.to_dicts()]) for title, rows in ends],
+        is_explained=any(rows["words"].count() for _, rows in ends),
         funnel=figures.draw_funnel(_build_shares(funnel)) if funnel.height else "",
         funnel_rows=_build_funnel_rows(funnel),
         model=contents["model"],
         evaluations=contents["evaluations"].to_dicts(),
         signatures=contents["signatures"],
     )
+
+
+def _mark_words(row: Mapping[str, Any]) -> list[tuple[str, float | None]]:
+    """Cut a text into its words, with their changes, and what is between them; into one piece without words."""
+    text, pieces, end = row["text"], [], 0
+    for part in row["words"] or ():
+        start = text.find(part["word"], end)
+        if start < 0:  # not the words of this text
+            return [(text, None)]
+        pieces += [(text[end:start], None), (part["word"], part["change"])]
+        end = start + len(part["word"])
+    return [(piece, change) for piece, change in [*pieces, (text[end:], None)] if piece]
 
 
 def _list_warnings(contents: Contents) -> list[str]:
@@ -57,6 +76,9 @@ def _list_warnings(contents: Contents) -> list[str]:
             "The model learned from the sample that ships with Undertone. Its scores are a demonstration, not a result."
         )
         warnings.append(text)
+    if weakness := contents["weakness"]:
+        advice = "Read percentiles over many comments, and do not decide by one value."
+        warnings.append(f"{weakness[0].upper()}{weakness[1:]}. {advice}")
     if other_langs := sorted(set(contents["scores"]["lang"].unique()) - {"en"}):
         scores = f"Scores in {', '.join(other_langs)}"
         warnings.append(f"ImpScore is a measure for English. {scores} are an extension; their signatures mark them.")

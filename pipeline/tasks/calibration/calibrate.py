@@ -1,6 +1,9 @@
-"""Calibrate one measure against another: on comments of the tables, into `studies`, or on columns of a file."""
+"""Calibrate one measure against another: on comments of the tables, into `studies`, or on columns of a file.
 
-from collections.abc import Sequence
+A calibration of the scorer that is in `studies` reads new scores as the other measure would be, with an interval.
+"""
+
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,11 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from pipeline import logs, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.sources.files import read_table
 from pipeline.examples.sources.layout import parse_numbers
 from pipeline.metrics.calibration import comparison, raters
 from pipeline.metrics.calibration.comparison import Comparison
+from pipeline.metrics.calibration.isotonic import Map
 from pipeline.metrics.calibration.raters import EPSILON, Replacement
 from pipeline.slices import parse_day
 from pipeline.tasks.calibration import sides
@@ -22,6 +27,8 @@ from pipeline.tasks.studies import rows as studies
 from pipeline.text.language import detect_language
 
 STUDY = "calibration"
+READINGS = ("judged_like", "low", "high")
+SCALARS = ("error", "least", "most")  # of a map
 CURVE = ("mean_value", "mean_target", "low", "high", "n")
 
 
@@ -89,7 +96,8 @@ def _check_replacement(mapped: Any, ratings: Any, epsilon: float) -> Replacement
 def write_study(calibration: Calibration, a: str, b: str, day: str, run_id: str = "cli") -> int:
     """Write a calibration into `studies`, in place of that of the same measures and day; return the number of rows.
 
-    The knots of a map are `map_x` and `map_y`, the points of the curve `curve_x` and `curve`, numbered by `run`.
+    The knots of a map are `map_x` and `map_y`, the points of the curve `curve_x` and `curve`, numbered by `run`. The
+    other fields of a map are `map_error`, null without an interval, `map_least` and `map_most`.
     """
     started = runs.start()
     study_rows: list[dict[str, Any]] = []
@@ -109,9 +117,12 @@ def write_study(calibration: Calibration, a: str, b: str, day: str, run_id: str 
         add("curve_x", "all", x, n, run=number)
         add("curve", "all", y, n, run=number, low=low, high=high)
     for subset, knots in result.maps.items():
-        for number, (x, y) in enumerate(zip(*knots, strict=True)):
+        for number, (x, y) in enumerate(zip(knots.x, knots.y, strict=True)):
             add("map_x", subset, x, len(knots.x), run=number)
             add("map_y", subset, y, len(knots.x), run=number)
+        for name in SCALARS:
+            value = getattr(knots, name)
+            add(f"map_{name}", subset, value if np.isfinite(value) else None, len(knots.x))
     if test := calibration.replacement:
         add("winning_rate", "all", test.winning_rate, max(test.n))
         add("advantage", "all", test.advantage, max(test.n))
@@ -120,3 +131,59 @@ def write_study(calibration: Calibration, a: str, b: str, day: str, run_id: str 
     count = studies.replace_study(STUDY, studies.build_frame(study_rows), day, run_id, is_same)
     runs.record_step(STUDY, day, f"{a} by {b}", "study", len(study_rows), None, {"a": a, "b": b}, run_id, started)
     return count
+
+
+def load_maps(target: str, model_id: str) -> dict[str, Map]:
+    """Load the maps of the newest calibration of a model by a measure, such as `judge` or `judge:gpt-4o`, by language.
+
+    Raises:
+        Missing: there is none.
+        BadInput: several of the newest day fit.
+    """
+    advice = sides.get_advice(target)
+    is_ours = (pl.col("study") == STUDY) & (pl.col("model_id") == model_id) & pl.col("metric").str.starts_with("map_")
+    rows = warehouse.scan("studies", is_ours).with_columns(b=pl.col("setting").str.json_path_match("$.b")).collect()
+    names = rows["b"].unique().sort().to_list()
+    rows = rows.filter((pl.col("b") == target) | pl.col("b").str.starts_with(f"{target}:"))
+    rows = rows.filter(pl.col("day") == pl.col("day").max())
+    rows = exact if (exact := rows.filter(b=target)).height else rows
+    if rows["b"].n_unique() > 1:
+        targets = ", ".join(rows["b"].unique().sort())
+        raise BadInput(f"expected one calibration by {target!r} of {rows['day'][0]}, found {targets}; name one")
+    rows = rows.filter(pl.col("setting") == pl.col("setting").max())  # the scorer may have two names
+    if not rows.filter(metric="map_error").height:
+        raise Missing(
+            f"model {model_id[:12]} has no calibration by {target!r}; found {', '.join(names) or 'none'}; run "
+            f"`undertone calibrate scorer {target}`, which needs both on 20 comments: {advice}"
+        )
+    maps = {}
+    for (subset,), part in rows.sort("run").partition_by("subset", as_dict=True).items():
+        x, y = (part.filter(metric=f"map_{name}")["value"].to_numpy() for name in "xy")
+        scalars = {name: part.filter(metric=f"map_{name}")["value"][0] for name in SCALARS}
+        maps[str(subset).removeprefix("lang ")] = Map(
+            x, y, **{k: np.nan if v is None else v for k, v in scalars.items()}
+        )
+    return maps
+
+
+def add_intervals(scores: pl.DataFrame, column: str, maps: Mapping[str, Map]) -> pl.DataFrame:
+    """Add `judged_like`, `low` and `high` to scored texts: what the other measure would be, and its 95 % interval.
+
+    Each language has its map; texts of fewer than two letters have that of all. Null without a score or a map.
+    """
+    taken = [name for name in READINGS if name in scores.columns]
+    if 0 < len(taken) < len(READINGS):  # all come from an earlier scoring
+        raise BadInput(f"column {taken[0]!r}: the interval has a column of this name; rename yours")
+    langs = pl.DataFrame({"text": scores[column]}).select(detect_language()).to_series().replace("und", "all")
+    values = scores["implicitness"].cast(pl.Float64).to_numpy()
+    readings = np.full((len(READINGS), scores.height), np.nan)
+    for lang, knots in maps.items():
+        mask = (langs == lang).fill_null(value=False).to_numpy()
+        readings[:, mask] = knots.predict(values[mask])
+    without = {*langs.drop_nulls()} - {lang for lang, knots in maps.items() if np.isfinite(knots.error)}
+    if names := ", ".join(sorted(without)):
+        text = f"calibration: too few texts or threads in {names}, so no intervals there"
+        logs.log_answer(text, text)
+    return scores.with_columns(
+        pl.Series(name, numbers.round(3)).fill_nan(None) for name, numbers in zip(READINGS, readings, strict=True)
+    )

@@ -24,14 +24,19 @@ def load_side(name: str) -> pl.DataFrame:
         BadInput: no such side, several judges or models that fit, or a field whose values are no numbers.
         Missing: there are none.
     """
+    advice = get_advice(name)
     kind, _, detail = name.partition(":")
-    if kind not in _SIDES:
-        raise BadInput(f"{name!r} is no measure; expected {', '.join(_SIDES)}, or columns of --file by -c")
-    load, advice = _SIDES[kind]
-    ratings = load(detail)
+    ratings = _SIDES[kind][0](detail)
     if not ratings.height:
         raise Missing(f"there are no values of {name!r}; {advice}")
     return ratings.select(pl.col(name).cast(kind) for name, kind in _COLUMNS.items())
+
+
+def get_advice(name: str) -> str:
+    """Return the command that makes values of a side; BadInput if there is no such side."""
+    if (kind := name.partition(":")[0]) in _SIDES:
+        return _SIDES[kind][1]
+    raise BadInput(f"{name!r} is no measure; expected {', '.join(_SIDES)}, or columns of --file by -c")
 
 
 def load_comments(ratings: pl.DataFrame, days: tuple[date, date] | None = None) -> pl.DataFrame:

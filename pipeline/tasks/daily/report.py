@@ -7,10 +7,13 @@ import polars as pl
 
 from pipeline import __version__, settings, warehouse
 from pipeline.errors import BadInput, Missing
+from pipeline.score.reference import describe_weakness
 from pipeline.slices import parse_day
+from pipeline.tasks.impscore import references
 from pipeline.tasks.record import pages
 
 EXAMPLES = 10
+_EXPLAINED = ["source", "day", "thread_id", "comment_id", "model_id"]
 
 
 def check(name: str, day: str) -> None:
@@ -20,12 +23,27 @@ def check(name: str, day: str) -> None:
 
 
 def select_extremes(day: str | None, count: int = EXAMPLES) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Select the most and the least implicit comments of a day, or of all days; the most extreme come first."""
+    """Select the most and the least implicit comments of a day, or of all days; the most extreme come first.
+
+    They have their percentile and, if they were explained, `words`: word and change of each word in order.
+    """
     condition, values = ("where day = ?", [parse_day(day)]) if day else ("", [])
     query = f"select * from most_implicit {condition} order by rank"  # noqa: S608
     most = warehouse.query(f"{query} limit {int(count)}", values)
     least = warehouse.query(f"{query} desc limit {int(count)}", values)
-    return most, least
+    explained = warehouse.scan("scores_explained", pl.col("day") == parse_day(day) if day else None)
+    words = explained.sort("position").group_by(_EXPLAINED).agg(words=pl.struct("word", "change")).collect()
+    return _add_readings(most, words), _add_readings(least, words)
+
+
+def _add_readings(comments: pl.DataFrame, words: pl.DataFrame) -> pl.DataFrame:
+    reference_of = {model_id: references.load_reference(model_id) for model_id in comments["model_id"].unique()}
+    percentiles = [
+        reference.read(value, lang)[0] if (reference := reference_of[model_id]) else None
+        for value, lang, model_id in comments.select("implicitness", "lang", "model_id").iter_rows()
+    ]
+    comments = comments.with_columns(percentile=pl.Series(percentiles, dtype=pl.Float64))
+    return comments.join(words, on=_EXPLAINED, how="left", maintain_order="left")
 
 
 def locate_page(day: str) -> Path:
@@ -74,11 +92,17 @@ def _collect_contents(day: str) -> Any:
     is_final = (pl.col("model_id") == model_id) & (pl.col("epoch") == 0)
     is_first_day = pl.col("day") == models["day"].min() if models.height else pl.lit(value=False)
     evaluations = warehouse.scan("evaluations", is_final).filter(is_first_day).sort("metric", "split", "subset")
-    by_source = "select * from implicitness_by_source_day where day = ? order by source, lang"
+    by_source = warehouse.query("select * from implicitness_by_source_day where day = ? order by source, lang", values)
+    reference = references.load_reference(model_id)
+    for name in ("mean", "median"):
+        by_source = references.add_percentiles(by_source, reference, f"implicitness_{name}", f"{name}_percentile")
+    weakness = describe_weakness(reference.list_weak(scores["lang"].unique().to_list())) if reference else ""
     return {
         "day": day,
-        "scores": scores,
-        "by_source": warehouse.query(by_source, values),
+        "scores": references.add_percentiles(scores, reference),
+        "reference": reference.name if reference else None,
+        "weakness": weakness,
+        "by_source": by_source,
         "most": most,
         "least": least,
         "funnel": warehouse.query("select * from funnel where day = ? and step = 'collect' order by all", values),

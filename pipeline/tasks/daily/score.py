@@ -1,4 +1,7 @@
-"""Score: score the distinct texts of a day with a model, in shards; then write the day's scores in one commit."""
+"""Score: score the distinct texts of a day with a model, in shards; then write the day's scores in one commit.
+
+If asked to, the words that carry the highest and the lowest scores are written too (`explanations`).
+"""
 
 from collections.abc import Callable, Sequence
 from typing import TypedDict
@@ -11,6 +14,7 @@ from pipeline.score import signature
 from pipeline.score.signature import IMPLICITNESS as METRIC
 from pipeline.slices import Shard, Staged, parse_day
 from pipeline.tables import empty
+from pipeline.tasks.daily import explanations
 from pipeline.tasks.impscore import in_force, scoring
 from pipeline.tasks.record import day_texts, runs
 from pipeline.tasks.record.replace import replace_day
@@ -73,35 +77,53 @@ def _scan_unscored(day: str, model_id: str, snapshots: dict[str, int | None]) ->
     return day_texts.scan_texts(day, snapshots["comments"]).join(scored, on="text_hash", how="anti")
 
 
-def publish(staged: Sequence[Staged], day: str, pins: Pins, run_id: str = "cli") -> int:
-    """Write the score of its text for every comment of the day; return the count.
+def stage_words(
+    staged: Sequence[Staged], day: str, pins: Pins, limit: int, on_progress: Callable[[int], None] = lambda _: None
+) -> Staged:
+    """Explain the comments with the highest and the lowest scores of each source, and stage their words."""
+    rows = _join_scores(staged, day, pins, "text", "like_count")
+    return warehouse.stage(
+        explanations.TABLE, explanations.explain_extremes(rows, pins["model_id"], limit, on_progress)
+    )
 
-    Scores by other models stay if the day still has their comment.
-    """
-    started = runs.start(staged)
+
+def _join_scores(staged: Sequence[Staged], day: str, pins: Pins, *columns: str) -> pl.DataFrame:
+    """Join the comments of the day with the scores of their texts, staged and earlier; Retry if some are missing."""
     model_id = pins["model_id"]
-    comments = day_texts.scan_comments(day, pins["snapshots"]["comments"], *_COLUMNS).collect()
+    comments = day_texts.scan_comments(day, pins["snapshots"]["comments"], *_COLUMNS, *columns).collect()
     staged_scores = [warehouse.scan_staged("scores", staged)] if staged else []
     scores = pl.concat([_scan_scores(model_id, pins["snapshots"]), *staged_scores]).unique("text_hash", keep="any")
     scores = scores.join(comments.lazy().select("text_hash").unique(), on="text_hash", how="semi")
     rows = comments.join(scores.collect(), on="text_hash", how="inner", maintain_order="left")
     if rows.height != comments.height:
         raise Retry(f"scores of {comments.height - rows.height} comments are missing: run the shards again")
-    rows = rows.with_columns(metric=pl.lit(METRIC), model_id=pl.lit(model_id)).select(empty("scores").columns)
+    return rows.with_columns(metric=pl.lit(METRIC), model_id=pl.lit(model_id))
+
+
+def publish(staged: Sequence[Staged], day: str, pins: Pins, run_id: str = "cli", words: Staged | None = None) -> int:
+    """Write the score of its text for every comment of the day, and the staged words of some; return the count.
+
+    Scores by other models stay if the day still has their comment.
+    """
+    started = runs.start(staged)
+    model_id = pins["model_id"]
+    rows = _join_scores(staged, day, pins).select(empty("scores").columns)
     makers = pl.DataFrame({"metric": [METRIC], "model_id": [model_id]})
 
     def list_comments() -> pl.LazyFrame:
         return day_texts.scan_comments(day, warehouse.get_snapshot_id("comments"), *_COLUMNS)
 
     replace_day("scores", day, rows, makers, list_comments, _COMMENT, [*_COMMENT, "text_hash"], run_id)
+    explanations.publish(words, day, model_id, run_id)
     published = warehouse.scan("scores", (pl.col("day") == parse_day(day)) & _is_by(model_id)).select("source")
     runs.record_scores(published.collect(), day, "score", METRIC, [model_id], run_id, started)
     return rows.height
 
 
-def run(day: str, on_progress: Callable[[int], None] = lambda _: None) -> int:
-    """Score a day in this process, for the command line; return the count of comments."""
+def run(day: str, on_progress: Callable[[int], None] = lambda _: None, explained: int = 0) -> int:
+    """Score a day in this process, and explain so many comments of each end; return the count of comments."""
     parse_day(day)
     pins = pin(day)
     staged = [score_shard(shard, pins["model_id"], on_progress) for shard in plan_shards(day, pins)]
-    return publish(staged, day, pins)
+    words = stage_words(staged, day, pins, explained, on_progress) if explained else None
+    return publish(staged, day, pins, words=words)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import numpy as np
 import polars as pl
 
 from pipeline import logs, sample, settings
@@ -155,6 +156,17 @@ def add_readings(
     return scores.drop("signature").hstack(readings).hstack([scores["signature"]])
 
 
+def add_percentiles(
+    rows: pl.DataFrame, reference: Reference | None, value: str = "implicitness", name: str = "percentile"
+) -> pl.DataFrame:
+    """Add the percentiles of a column of scores, each in its `lang`; null without a reference of the language."""
+    percentiles, values = np.full(rows.height, np.nan), rows[value].cast(pl.Float64).to_numpy()
+    for lang in rows["lang"].unique() if reference else ():
+        is_lang = (rows["lang"] == lang).to_numpy()
+        percentiles[is_lang] = reference.measure_percentiles(values[is_lang], lang) if reference else np.nan
+    return rows.with_columns(pl.Series(name, percentiles).fill_nan(None))
+
+
 def add_words(
     scores: pl.DataFrame, column: str, ref: str | None, on_progress: OnProgress = lambda _: None
 ) -> pl.DataFrame:
@@ -191,9 +203,6 @@ def warn_weak(ref: str | None, reference: Reference | None, langs: Sequence[str]
     if absent := ", ".join(sorted({*(langs or ())} - {*reference.scales, "und"})):
         text = f"impscore: reference {reference.name!r} has no texts in {absent}, so no percentiles there"
         logs.log_answer(text, text)
-    scale_of = {lang: reference.scales[lang] for lang in langs or reference.scales if lang in reference.scales}
-    taus = {lang: tau for lang, scale in sorted(scale_of.items()) if (tau := scale.kendall_tau) is not None}
-    if weak := ", ".join(f"{lang} {tau:.2f}" for lang, tau in taus.items() if tau < scales.WEAK):
-        text = f"impscore: the model is weak here (Kendall's tau on graded groups {weak}, expected {scales.WEAK})"
-        logs.log_answer(text, f"{text}; read percentile and band, not the value alone")
+    if weakness := scales.describe_weakness(reference.list_weak(langs)):
+        logs.log_answer(weakness, f"impscore: {weakness}; read percentile and band, not the value alone")
     return None

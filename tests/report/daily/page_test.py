@@ -23,14 +23,34 @@ def test_same_rows_same_bytes(contents: Any) -> None:
 @pytest.mark.parametrize("column", ["text", "title"])
 def test_comments_and_titles_stay_text(contents: Any, column: str, text: str) -> None:
     """A hostile comment or title adds no element and no handler: it is read as the text it is."""
+    no_words = contents["most"].with_columns(words=pl.lit(None, contents["most"].schema["words"]))
+    contents["most"] = contents["least"] = no_words
     plain = Page(render(contents))
-    contents["most"] = contents["most"].with_columns(pl.lit(text).alias(column))
+    contents["most"] = no_words.with_columns(pl.lit(text).alias(column))
     html = render(contents)
     page = Page(html)
     assert [tag for tag, _ in page.elements] == [tag for tag, _ in plain.elements]
     assert not [name for _, attrs in page.elements for name in attrs if name.startswith("on")]
     assert text in page.texts
     assert text not in html or not set(text) & set("<>&\"'")
+
+
+@pytest.mark.parametrize("text", ["Nice hat.", *HOSTILE])
+def test_words_are_coloured_by_their_change(contents: Any, text: str) -> None:
+    """Red above 0, blue below, with the change as a title; hostile words are text; words of another text are none."""
+    parts = [text[:5], text[5:8], text[8:]]
+    words = [{"word": word, "change": change} for word, change in zip(parts, (0.25, -0.1, 0.0), strict=True) if word]
+    rows = pl.DataFrame({"words": [words, [{"word": "absent", "change": 1.0}]]})
+    contents["most"] = contents["most"].with_columns(text=pl.Series([text, "plain"]), words=rows["words"])
+    contents["least"] = contents["least"].clear()
+    page = Page(render(contents))
+    marks = [attrs for tag, attrs in page.elements if tag == "mark"][2:]  # after the legend
+    assert [(mark.get("class"), mark["style"], mark["title"]) for mark in marks] == [
+        (None, "--share: 50%", "+0.250"), ("less", "--share: 20%", "−0.100"),
+    ]  # fmt: skip
+    assert text in "".join(page.texts)
+    assert "plain" in page.texts
+    assert page.tags.isdisjoint({"script", "img", "iframe"})
 
 
 @pytest.mark.parametrize("field", ["encoder", "config", "code_version"])
@@ -50,8 +70,10 @@ def test_numbers_are_shown(contents: Any) -> None:
         "7 rows read", "3 rows dropped, each with a reason",  # 5 + 2 and 3 + 0, each run once
         "clean: 1 empty; deduplicate: 2 exact duplicate",
         "implicitness_accuracy test all 0.952 0.844 longer_is_implicit 26",
-        "weibo zh 2 1.000 1.061 1.000", "zhihu en 1 2.000 – 2.000",
-        "1.750 你可真准时。", "implicitness|model:abab|lang:en",
+        "weibo zh 2 1.000 54 1.061 1.000 56", "zhihu en 1 2.000 – – 2.000 –", "34 mean percentile",  # of 10, 90, 2
+        "1.750 – 你可真准时。", "2.000 99 Nice hat .",
+        "the reference corpus sample in the same language",
+        "implicitness|model:abab|lang:en",
     ):  # fmt: skip
         assert part in texts
 
@@ -60,10 +82,13 @@ def test_warnings(contents: Any) -> None:
     """A model trained on the sample and languages other than English are each warned of; else there is no warning."""
     assert "Scores in zh are an extension" in render(contents)
     assert render(contents).count('class="warn"') == 1
+    contents |= {"weakness": "the model is weak here (zh 0.48)", "reference": None}
+    assert '<p class="warn">The model is weak here (zh 0.48). Read percentiles' in render(contents)
+    assert "undertone reference build" in render(contents)
     contents["model"] = contents["model"] | {"completion_models": ["someone", "undertone-sample"]}
     assert "learned from the sample that ships with Undertone. Its scores are a demonstration" in render(contents)
-    assert render(contents).count('class="warn"') == 2
-    contents["scores"] = contents["scores"].with_columns(lang=pl.lit("en"))
+    assert render(contents).count('class="warn"') == 3
+    contents |= {"scores": contents["scores"].with_columns(lang=pl.lit("en")), "weakness": ""}
     contents["model"] = contents["model"] | {"completion_models": ["someone"]}
     assert 'class="warn"' not in render(contents)
 

@@ -58,6 +58,39 @@ def test_a_scorer_is_calibrated_to_a_judge(judged: pl.DataFrame) -> None:
         assert rows["map_y"].to_list() == pytest.approx([*knots.y], abs=1e-6)
 
 
+def test_scores_are_read_as_a_judge_would(judged: pl.DataFrame) -> None:
+    """The newest map of the model that fits the name gives value and interval by language; else it is named."""
+    model_id = calibrate.sides.load_side("scorer")["rater"][0]
+    with pytest.raises(
+        Missing, match=f"model {model_id[:12]} has no calibration by 'judge'; found none; run `undertone"
+    ):
+        calibrate.load_maps("judge", model_id)
+    result = calibrate.compare_sides("scorer", "judge:gpt")
+    calibrate.write_study(result, "scorer", "judge:gpt", DAY)
+    for name in ("judge", "judge:gpt"):
+        maps = calibrate.load_maps(name, model_id)
+        assert sorted(maps) == ["all", "en", "zh"]
+    with pytest.raises(Missing, match=r"no calibration by 'people'; found judge:gpt; .*: `undertone label import`"):
+        calibrate.load_maps("people", model_id)
+    with pytest.raises(BadInput, match="'oracle' is no measure; expected scorer, judge, people, grades"):
+        calibrate.load_maps("oracle", model_id)
+    texts = ["Nice hat, sir.", "今天真冷。", "!", "ん、そうですね。", None]
+    scores = pl.DataFrame({"said": texts, "implicitness": [0.9, 1.1, 0.9, 1.0, None]})
+    scores = calibrate.add_intervals(scores, "said", maps)
+    rows = calibrate.add_intervals(scores, "said", maps).select(calibrate.READINGS).fill_null(np.nan).rows()
+    for row, name, value in zip(rows, ("lang en", "lang zh", "all"), (0.9, 1.1, 0.9), strict=False):
+        expected = result.comparison.maps[name].predict(np.array(value))
+        assert row == pytest.approx([*map(float, expected)], abs=1e-3, nan_ok=True)
+    assert np.isnan(rows[0][1:]).all()  # of fewer than ten threads
+    assert 0 <= rows[1][1] < rows[1][0] < rows[1][2] <= 4
+    assert np.isnan(rows[3:]).all()
+    calibrate.write_study(result, "scorer", "judge:llama", DAY)
+    with pytest.raises(BadInput, match=f"by 'judge' of {DAY}, found judge:gpt, judge:llama; name one"):
+        calibrate.load_maps("judge", model_id)
+    with pytest.raises(BadInput, match="column 'low': the interval has a column of this name"):
+        calibrate.add_intervals(scores.select("said", "implicitness", "low"), "said", maps)
+
+
 def test_a_calibration_is_of_some_days_and_judges(judged: pl.DataFrame) -> None:
     """Of several judges one is named, by the beginning of its name; a day without comments has no values."""
     write_judgements("llama:pairwise", 0.1)

@@ -12,7 +12,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.report.daily import page
 from pipeline.tables import empty
 from pipeline.tasks.daily import report, score
-from pipeline.tasks.impscore import in_force, train
+from pipeline.tasks.impscore import in_force, references, train
 
 Bring = Callable[[str, dict[str, str]], None]
 
@@ -43,18 +43,20 @@ def test_page_shows_the_day(imported: object, tiny_encoder: Path) -> None:
     most, least = report.select_extremes(DAY)
     assert model_id in html
     assert html.count('<p class="warn">') == 2  # trained on the sample; Chinese is an extension
+    assert "The model has no reference corpus" in html
     assert f"{most['implicitness'][0]:.3f}" in html
     assert f"{least['implicitness'][0]:.3f}" in html
     assert "implicitness_accuracy" in html
 
 
 def test_page_of_the_shipped_model(scored: object) -> None:
-    """The shipped model has no row in `models`: its facts are read from its folder; the page warns of Chinese only."""
+    """The shipped model's facts are read from its folder, not `models`; the page warns where it is weak."""
     shipped = in_force.load_model(None)
     assert shipped.model_id not in warehouse.scan("models").collect()["model_id"]
     html = read_page()
     assert f"model:{shipped.model_id[:12]}" in html
-    assert html.count('<p class="warn">') == 1
+    assert html.count('<p class="warn">') == 2
+    assert "The model is weak here (Kendall&#39;s tau on graded groups en 0.57, zh 0.48, expected 0.6)" in html
     assert "The table models has no row" not in html
     heads = shipped.config["heads"]
     for fact in (shipped.model_id, shipped.config["data_hash"], *(heads[lang]["encoder_revision"] for lang in heads)):
@@ -73,13 +75,22 @@ def test_a_model_of_which_nothing_is_known(scored: object) -> None:
 
 
 def test_extremes(scored: object) -> None:
-    """The most implicit come from the top down, the least from the bottom up, ten each unless asked otherwise."""
+    """The most implicit come from the top down, the least from the bottom up, ten each, with percentile and words."""
     most, least = report.select_extremes(DAY)
     rows = warehouse.scan("scores").collect()["value"].sort(descending=True).to_list()
     assert most["implicitness"].to_list() == rows[:10]
     assert least["implicitness"].to_list() == rows[:-11:-1]
     assert report.select_extremes(None, 3)[0].equals(most.head(3))
     assert report.select_extremes(NEXT)[0].height == 0
+    reference = references.load_reference(None)
+    assert reference
+    assert most["percentile"].to_list() == [
+        reference.read(*pair)[0] for pair in most["implicitness", "lang"].iter_rows()
+    ]
+    assert most["words"].null_count() == 10
+    score.run(DAY, explained=1)
+    most = report.select_extremes(DAY, 1)[0]
+    assert "".join(part["word"] for part in most["words"][0]) == most["text"][0].replace(" ", "")
 
 
 def test_hostile_comment_is_text(imported: object, bring: Bring) -> None:

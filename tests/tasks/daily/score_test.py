@@ -118,6 +118,31 @@ def test_empty_day_empties_stale_rows(imported: object, bring: Bring) -> None:
     assert runs.select(pl.col("day").cast(pl.String), "source", "read_count").rows() == [("2026-11-18", "notes", 1)]
 
 
+def test_words_of_both_ends(imported: object, bring: Bring) -> None:
+    """The words of the highest and the lowest score are written; they stay until another run or their comment goes."""
+    texts = {"1": "Nice hat, sir.", "2": "It is raining.", "3": "今天真冷。", "4": "Sure, take your time, why not."}
+    bring(NEXT, texts)
+
+    def load_words() -> dict[str, list[str]]:
+        rows = warehouse.scan("scores_explained").sort("position").collect()
+        assert not rows["change"].has_nulls()
+        return {str(key): part["word"].to_list() for (key,), part in rows.group_by("comment_id")}
+
+    score.run(NEXT, explained=1)
+    ends = scores().sort("value")["comment_id"].gather([0, -1]).to_list()
+    words = load_words()
+    assert sorted(words) == sorted(ends)
+    assert all("".join(parts) == texts[name].replace(" ", "") for name, parts in words.items())
+    score.run(NEXT)
+    assert load_words() == words
+    bring(NEXT, texts | {ends[0]: "Other words."})
+    assert warehouse.run_check("explanations_have_comments", NEXT)
+    score.run(NEXT)
+    assert load_words() == {ends[1]: words[ends[1]]}
+    score.run(NEXT, explained=5)
+    assert sorted(load_words()) == sorted(texts)
+
+
 def test_new_model_adds_rows_and_rewrites_none(imported: object, bring: Bring, enlist: Enlist) -> None:
     """A second model's scores stand beside the first one's."""
     bring(NEXT, {"1": "Nice hat, sir."})

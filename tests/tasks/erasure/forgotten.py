@@ -109,6 +109,11 @@ WORLD: dict[str, Rows] = {
         [_score(*item) for item in (("9001", ERASED), ("9005", SHARED), ("9006", SHORT))],
         [_score(*item) for item in (("9002", "a reply that stays"), ("9003", "deeper"), ("9004", SHARED))],
     ),
+    "scores_explained": Rows(
+        [_score(*item) | {"word": word, "position": place} for item in (("9001", ERASED), ("9005", SHARED))
+         for place, word in enumerate((MARK, "said"), 1)],
+        [_score(*item) for item in (("9002", "a reply that stays"), ("9004", SHARED))],
+    ),
     "raw_pages": Rows(
         [], *([{"url": PAGE, "body": body, "page_id": _page_id(body)}] for body in (FULL, CUT))
     ),
