@@ -134,6 +134,7 @@ def fit(rows: pl.DataFrame, changes: Mapping[str, Any] | None = None) -> Trained
     return replace(
         trained,
         texts=pl.concat([trained.texts, rows["text"]]) if trained.texts is not None else rows["text"],
+        labelled=None,
         make_held_out=lambda: make_held_out(rows),
     )
 
