@@ -81,7 +81,12 @@ def test_overlap_of_files(run: Run, tmp_path: Path) -> None:
     weighted = run("commenting", "overlap", *files, "--weights", weights, "--tokenize", "none", "--json")
     # the, is and late count half; bus is in the other reference, whose weight is 1
     assert json.loads(weighted.out)["bleu_1"] == pytest.approx((3 * 0.5 + 1) / 4)
-    assert "rouge_l" in run("commenting", "overlap", *files).out
+    result = run("commenting", "overlap", *files)
+    assert "rouge_l" in result.out
+    assert "CIDEr is 0: it weighs words by how few candidates' references have them" in result.err
+    documents = tmp_path / "d.jsonl"
+    documents.write_text('["the bus is late"]\n["no bus"]\n', encoding="utf-8")
+    assert "CIDEr is 0" not in run("commenting", "overlap", *files, "--documents", documents).err
     weights.write_text("[0.5]\n", encoding="utf-8")
     failure = run("commenting", "overlap", *files, "--weights", weights)
     assert failure.code == 2

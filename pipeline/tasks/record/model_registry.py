@@ -103,7 +103,9 @@ def register(
     kind, model_id = trained.kind, registry.add(settings.models(), trained.tensors, trained.config)
     evaluations = trained.collect_evaluations(settings.models() / model_id)
     if trained.texts is not None:
-        record_texts(kind, model_id, trained.texts, run_id, trained.labelled)  # first: no model is in force without them
+        record_texts(
+            kind, model_id, trained.texts, run_id, trained.labelled
+        )  # first: no model is in force without them
     partition = warehouse.make_slice(kind=kind, day=day)
     key = {"kind": pl.lit(kind), "day": pl.lit(parse_day(day)), "model_id": pl.lit(model_id)}
     warehouse.overwrite("evaluations", {**partition, "model_id": model_id}, evaluations.with_columns(**key), run_id)
@@ -189,9 +191,13 @@ def record_texts(
     """Write the hashes of the training texts of a model to `training_texts`: an erasure finds the model by them."""
     texts = texts.drop_nulls().rename("text")
     counts = texts.filter(texts != "").value_counts(name="row_count")
-    facts = {"kind": pl.lit(kind), "model_id": pl.lit(model_id), "text_hash": hash_text(counts["text"])}
-    is_labelled = counts["text"].is_in((texts if labelled is None else labelled).implode())
-    rows = counts.lazy().select(**facts, row_count=pl.col("row_count").cast(pl.Int64), is_labelled=is_labelled)
+    keys = {"kind": pl.lit(kind), "model_id": pl.lit(model_id)}
+    rows = counts.lazy().select(
+        **keys,
+        text_hash=hash_text(counts["text"]),
+        row_count=pl.col("row_count").cast(pl.Int64),
+        is_labelled=counts["text"].is_in((texts if labelled is None else labelled).implode()),
+    )
 
     def with_other_models(current: pl.LazyFrame) -> pl.LazyFrame:
         is_own = pl.col("model_id") == model_id
