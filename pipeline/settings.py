@@ -178,7 +178,7 @@ def import_limits() -> tuple[int, int]:
 
 
 def scratch(name: str) -> Path:
-    """Return a folder of files that can be made again: `embeddings`, `training` or `duckdb`; they are swept by age."""
+    """Return a folder of files that can be made again, such as `embeddings`; some are swept by age."""
     return home() / "scratch" / name
 
 

@@ -10,6 +10,8 @@ from pipeline.commands.terminal.options import Json, check_name, show, this_run
 from pipeline.errors import BadInput
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from pipeline.llm.outcome import Summary
     from pipeline.tasks.asking import Options
 
@@ -50,6 +52,15 @@ def finish(summary: "Summary", as_json: bool = False) -> None:
     summary.check()
     if summary.exit_code:
         raise typer.Exit(summary.exit_code)
+
+
+def show_estimate(estimate: "pl.DataFrame", model: str, as_json: bool) -> None:
+    """Show what requests would cost; if their model has no price, print how to give one."""
+    from pipeline.llm.ledger import cost
+
+    show(estimate, as_json)
+    if estimate["cost_usd"].null_count():
+        console.report(cost.describe_missing_price(model, "the cost is unknown"))
 
 
 def parse_params(text: str) -> dict[str, Any]:

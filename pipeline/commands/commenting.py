@@ -257,6 +257,11 @@ def overlap_(
     if not as_json:
         for signature in scores["signature"]:
             console.report(signature)
+    if scores["signature"].str.contains("|documents:1@", literal=True).any():
+        console.report(
+            "CIDEr is 0: it weighs words by how few candidates' references have them, and there is one candidate; "
+            "give more references to count in by --documents"
+        )
 
 
 def nest_options(settings: list[str]) -> dict[str, dict[str, object]]:

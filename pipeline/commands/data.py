@@ -14,6 +14,7 @@ from pipeline.commands.terminal.options import (
     Day,
     Encoding,
     FirstDay,
+    Json,
     KeepDuplicates,
     LastDay,
     SkipBadRows,
@@ -57,6 +58,7 @@ def import_(
     keep_duplicates: KeepDuplicates = False,
     first_day: FirstDay = None,
     last_day: LastDay = None,
+    as_json: Json = False,
 ) -> None:
     """Import comments from files. Importing a file again replaces its rows.
 
@@ -80,7 +82,7 @@ def import_(
     with track("importing") as on_progress:
         options |= {"encoding": encoding, "skip_bad_rows": skip_bad_rows, "on_progress": on_progress}
         collected = retry(partial(collect.import_bounded, files, source, day or today(), **options))
-    _print(collected)
+    _print(collected, as_json)
 
 
 def collect(
@@ -97,6 +99,7 @@ def collect(
     keep_duplicates: KeepDuplicates = False,
     first_day: FirstDay = None,
     last_day: LastDay = None,
+    as_json: Json = False,
 ) -> None:
     """Collect a day: from the inbox, the sample, a path, or a site, as the DAG does for the day before it runs.
 
@@ -118,12 +121,12 @@ def collect(
             collected += retry(partial(run, name))
     if not collected:
         console.report(f"nothing found for {day}")
-    _print(collected)
+    _print(collected, as_json)
 
 
-def _print(collected: "Sequence[Collected]") -> None:
+def _print(collected: "Sequence[Collected]", as_json: bool) -> None:
     if collected:
-        console.table(pl.DataFrame(collected, schema=["source", "articles", "read", "kept", "dropped"]))
+        show(pl.DataFrame(collected, schema=["source", "articles", "read", "kept", "dropped"]), as_json)
     for source in collected:
         if source["stopped"]:
             console.report(f"{source['source']} stopped before its end: {source['stopped']}")

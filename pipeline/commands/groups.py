@@ -15,7 +15,7 @@ from pipeline.commands.terminal.options import Day, Json, Model, print_result, t
 from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
 
-Kind = Annotated[str, typer.Argument(help="ranking or choice.")]
+Kind = Annotated[str, typer.Argument(help="ranking, choice or meaning.")]
 Items = Annotated[
     Path | None, typer.Option(help="Graded groups, or choice questions, as .jsonl; by default of the shipped groups.")
 ]
@@ -30,7 +30,7 @@ def rate(
     tool: RatingTool = "files",
     day: Day = "",
 ) -> None:
-    """Have people rank graded groups, or choose the sentence that means the same (ImpScore, section 6.2).
+    """Have people rank graded groups, number their meanings, or choose the sentence that means the same (ImpScore).
 
     Writes tasks, guidelines, rules for whom to recruit (appendix A.5), and a sheet for each person. Ten people get two
     sets, each half of the items.
@@ -77,7 +77,7 @@ def ratings(
     paper = user_study.tabulate_paper(kind)
     print_result(numbers, {"paper": paper.to_dicts()}, as_json)
     if not as_json:
-        console.table(paper, "In the paper (table 5)")
+        console.table(paper, f"In the paper (table {11 if kind == 'meaning' else 5})")
 
 
 def _read_items(kind: str, path: Path | None) -> pl.DataFrame:
@@ -85,6 +85,6 @@ def _read_items(kind: str, path: Path | None) -> pl.DataFrame:
     from pipeline.examples.impscore import groups, questions
     from pipeline.tasks.impscore.user_study import check_kind
 
-    if check_kind(kind) == "ranking":
+    if check_kind(kind) != "choice":
         return groups.read(path) if path else read_default_groups()[0]
     return questions.read(path) if path else questions.build_questions(read_default_groups()[0]).drop("group")

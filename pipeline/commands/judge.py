@@ -9,10 +9,10 @@ import polars as pl
 import typer
 
 from pipeline import sample, warehouse
-from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, parse_params
+from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, parse_params, show_estimate
 from pipeline.commands.pairs import table_writer
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Json, check_name, check_source, show, today
+from pipeline.commands.terminal.options import Day, Json, TextColumn, check_name, check_source, show, today
 from pipeline.errors import BadInput
 from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 def judge(
     llm: Annotated[str, typer.Option("--llm", help="Who judges: a language model, or a name.", callback=check_name)],
     file: Annotated[
-        Path | None, typer.Argument(help="Texts: columns text, perhaps context; a sample of a day's by default.")
+        Path | None, typer.Argument(help="Texts, perhaps with a column context; a sample of a day's by default.")
     ] = None,
+    text_column: TextColumn = None,
     day: Day = "",
     days: Annotated[int, typer.Option(min=1, help="Days that end with --day.")] = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="Texts at most; of a day, of each source.")] = None,
@@ -43,7 +44,7 @@ def judge(
     ] = None,
     answers: Annotated[
         list[Path] | None,
-        typer.Option(help="Take answers from this .jsonl or cassette, or those of the sample; repeat it."),
+        typer.Option(help="Take answers from this .jsonl, cassette or `sample`; repeat it."),
     ] = None,
     revision: Annotated[str | None, typer.Option(help="Revision of the model, where its server names one.")] = None,
     params: Annotated[
@@ -70,6 +71,8 @@ def judge(
     from pipeline.tasks.subtext import recovery
 
     check_source(file, day)
+    if text_column and not file:
+        raise BadInput("--text-column is about a file; the texts of a day are comments")
     is_offline = bool(requests or answers)
     answers = [sample.JUDGEMENTS if path == Path("sample") else path for path in answers or ()]
     if is_offline + batch + cache_only + dry_run > 1:
@@ -78,7 +81,7 @@ def judge(
     warehouse.create()
     plan = Plan(rubric, mode, repeats, comparisons, rounds, seed)
     if file:
-        rows = recovery.read_comments(file)[:limit]
+        rows = recovery.read_comments(file, text_column)[:limit]
     else:
         rows = work.sample_comments(day or today(), days, limit or work.SAMPLE)
     options, summary = build_options(llm, max_cost, cache_only)
@@ -89,7 +92,7 @@ def judge(
     if answers and not params:
         options = options._replace(params=work.choose_answered_params(rows, plan, options, answers))
     if dry_run:
-        show(work.estimate(rows, plan, options, batch=batch), as_json)
+        show_estimate(work.estimate(rows, plan, options, batch=batch), llm, as_json)
         return
     batches: list[pl.DataFrame] = []
     with track("judging") as on_progress:

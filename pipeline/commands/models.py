@@ -53,6 +53,7 @@ def train_impscore(
     `undertone train impscore --set gamma_implicitness=0.7 --set features=32`
     """
     from pipeline.tasks.impscore import train
+    from pipeline.tasks.record import models
 
     options = {"epochs": epochs, "seed": seed, "tune": tune}
     changes = {**changes_of(set_ or []), **{name: value for name, value in options.items() if value is not None}}
@@ -67,12 +68,13 @@ def train_impscore(
             raise BadInput("with --pairs or --groups, give the folder of the model: --out DIR")
         model_id, numbers = _train_in_tables(day or today(), profile, changes, use_sample=use_sample, promote=promote)
     ref = str(out) if out else model_id
-    final = numbers.filter(pl.col("epoch") == 0).drop("epoch")
+    final, history = numbers.filter(pl.col("epoch") == 0).drop("epoch"), models.tabulate_epochs(numbers)
     if as_json:
         facts = {"model": ref, "model_id": model_id, **train.select_headline(final)}
-        facts["rows"] = train.summarize_evaluations(final).to_dicts()
+        facts |= {"rows": train.summarize_evaluations(final).to_dicts(), "epochs": history.to_dicts()}
         typer.echo(json.dumps(facts, ensure_ascii=False))
     else:
+        console.table(history, "Epochs of the training", is_message=True)
         console.table(train.summarize_evaluations(final), wide=("subset",))
         typer.echo(ref)
     if not out:
@@ -129,7 +131,7 @@ def list_(as_json: Json = False) -> None:
 def show_model(
     ref: Annotated[str, typer.Argument(metavar="ID", help="Id, or its beginning.")], as_json: Json = False
 ) -> None:
-    """Show a model: its hyperparameters, its evaluations, and how it compares with its rivals.
+    """Show a model: its hyperparameters, its evaluations, its epochs, and how it compares with its rivals.
 
     Example: `undertone models show 3f2a91`
     """
@@ -137,6 +139,7 @@ def show_model(
 
     row = models.read_model(ref)
     evaluations = models.read_evaluations(row)
+    epochs, finals = models.tabulate_epochs(evaluations), evaluations.filter(pl.col("epoch") == 0)
     if as_json:
         typer.echo(json.dumps({**row, "evaluations": evaluations.to_dicts()}, ensure_ascii=False, default=str))
         return
@@ -149,8 +152,11 @@ def show_model(
     console.table(pl.DataFrame({"field": list(facts), "value": list(map(str, facts.values()))}), wide=("value",))
     if comparisons := promotion.get("comparisons"):
         console.table(_frame(comparisons), "\nComparison on held-out rows")
-    shown = evaluations.filter(pl.col("split") == evaluations["split"].first()) if evaluations.height else evaluations
-    console.table(shown.drop("epoch"), "\nEvaluations (--json has those of all splits)", wide=("metric", "subset"))
+    if finals.height:
+        shown = finals.filter(pl.col("split") == finals["split"].first()).drop("epoch")
+        console.table(shown, "\nEvaluations (--json has those of all splits)", wide=("metric", "subset"))
+    if epochs.height:
+        console.table(epochs, "\nEpochs of the training")
 
 
 def promote(ref: Annotated[str, typer.Argument(metavar="ID", help="Id, or its beginning.")], day: Day = "") -> None:

@@ -8,7 +8,7 @@ import polars as pl
 import typer
 
 from pipeline import warehouse
-from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, parse_params
+from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, parse_params, show_estimate
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Day, Json, check_name, show, today
 from pipeline.errors import BadInput, Missing
@@ -112,7 +112,8 @@ def ask(
     options = options._replace(revision=revision, params=parse_params(params), concurrency=concurrency, prompts=prompts)
     sources = asking.list_sources(source or (), prompts)
     if dry_run:
-        show(pl.DataFrame([asking.estimate(sources, options, limit, batch=batch)._asdict()]), as_json)
+        estimate = asking.estimate(sources, options, limit, batch=batch)
+        show_estimate(pl.DataFrame([estimate._asdict()]), llm, as_json)
         return
     if batch:
         batches = asking.run_batch(sources, options, limit)
@@ -142,7 +143,7 @@ def build(
     day: Day = "",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Also write them: csv, tsv, jsonl, parquet.")] = None,
 ) -> None:
-    """Build pairs and their negatives from `sentences` and `completions`.
+    """Build pairs and their negatives from `sentences` and `completions`; exit code 1 if there are none.
 
     Examples: `undertone pairs build`; `undertone pairs build --source latent_hatred --split grouped -o pairs.parquet`
     """
@@ -157,9 +158,15 @@ def build(
     if not sources:
         raise Missing("no sentences or completions yet; `undertone pairs import` or `undertone pairs replay`")
     writer = table_writer(out) if out else None
-    for name in source or sources:
-        count = retry(partial(work.build, name, day or today(), split, seed))
+    counts = [(name, retry(partial(work.build, name, day or today(), split, seed))) for name in source or sources]
+    for name, count in counts:
         console.report(f"{name}: {count:,} pairs")
+    if not any(count for _, count in counts):
+        console.report(
+            "no pairs: a pair needs an implicit sentence with an explicit form, from the data set or by `undertone "
+            "pairs ask`, and a source at least two different explicit forms"
+        )
+        raise typer.Exit(1)
     if writer:
         with writer:
             writer.write(work.load_pairs(source or sources))

@@ -10,7 +10,7 @@ from pipeline import warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, stop_if_unanswered
 from pipeline.commands.pairs import table_writer
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Json, print_result, show
+from pipeline.commands.terminal.options import Json, TextColumn, print_result, show
 from pipeline.errors import BadInput
 from pipeline.progress import track
 
@@ -25,6 +25,7 @@ def recover(
     file: Annotated[Path, typer.Argument(help="Comments: columns text, perhaps context; csv, tsv, jsonl.")],
     llm: Llm = None,
     model: Folder = None,
+    text_column: TextColumn = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write them: csv, tsv, jsonl, parquet.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Comments at most.")] = None,
     max_cost: MaxCost = None,
@@ -38,7 +39,7 @@ def recover(
     """
     from pipeline.tasks.subtext import recovery
 
-    rows = recovery.read_comments(file)[:limit]
+    rows = recovery.read_comments(file, text_column)[:limit]
     writer = table_writer(out) if out else None
     meanings, summary = _recover(rows, llm, model, max_cost, cache_only)
     stop_if_unanswered(summary, as_json)

@@ -15,6 +15,7 @@ from pipeline.commands.terminal.options import (
     Force,
     Json,
     Promote,
+    TextColumn,
     check_promote,
     check_source,
     print_result,
@@ -98,6 +99,7 @@ def evaluate(
 
 def score(
     file: Annotated[Path | None, typer.Argument(help="Comments with text and context; a day's by default.")] = None,
+    text_column: TextColumn = None,
     day: Day = "",
     model: Folder = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
@@ -117,7 +119,7 @@ def score(
         console.report(f"{count:,} comments scored")
         return
     writer = table_writer(out) if out else None
-    scored = recogniser.score_frame(recovery.read_comments(file), model)
+    scored = recogniser.score_frame(recovery.read_comments(file, text_column), model)
     if writer:
         with writer:
             writer.write(scored)

@@ -1,7 +1,8 @@
 """What people are asked of graded groups and of choice questions (ImpScore, section 6.2 and appendix A.5; IMP-38).
 
 Ranking: a group's sentences stand under letters in random order, and each gets a place, 1 for the most explicit. Equal
-places are ties. Choice: a sentence and numbered options, of which one is chosen that means the same.
+places are ties. Choice: a sentence and numbered options, of which one is chosen that means the same. Meaning: a group's
+sentences under letters, and equal numbers for those that mean the same.
 """
 
 import string
@@ -14,8 +15,8 @@ from pipeline.errors import BadInput
 from pipeline.label import grading
 from pipeline.label.schema import Field, Form
 
-KINDS = ("ranking", "choice")
-CHOICE = "choice"
+CHOICE, MEANING = "choice", "meaning"
+KINDS = ("ranking", CHOICE, MEANING)
 SEED = 42
 
 
@@ -26,14 +27,17 @@ def make_form(kind: str, size: int) -> Form:
         names = tuple((value, f"option {value}") for value in values)
         fields = [Field(CHOICE, values, "哪一句和它意思相同？", "Which option means the same?", names)]
         headers = {"text": ("选项", "Options"), "context": ("句子", "Sentence")}
-    else:
-        ends = {"1": ("最直白", "the most explicit"), values[-1]: ("最隐晦", "the most implicit")}
-        names = tuple(ends.get(value, (value, f"place {value}")) for value in values)
-        fields = [
-            Field(f"place_{letter.lower()}", values, f"{letter} 排第几？", f"Which place has {letter}?", names)
-            for letter in string.ascii_uppercase[:size]
-        ]
-        headers = {"text": ("句子", "Sentences"), "context": ("情境", "Situation")}
+        return Form({field.name: field for field in fields}, notes={}, spans={}, headers=headers)
+    ends, name = {}, MEANING
+    if kind != MEANING:
+        ends, name = {"1": ("最直白", "the most explicit"), values[-1]: ("最隐晦", "the most implicit")}, "place"
+    names = tuple(ends.get(value, (value, f"{name} {value}")) for value in values)
+    chinese = "{} 是哪个意思？" if kind == MEANING else "{} 排第几？"
+    fields = [
+        Field(f"{name}_{letter.lower()}", values, chinese.format(letter), f"Which {name} has {letter}?", names)
+        for letter in string.ascii_uppercase[:size]
+    ]
+    headers = {"text": ("句子", "Sentences"), "context": ("情境", "Situation")}
     return Form({field.name: field for field in fields}, notes={}, spans={}, headers=headers)
 
 
@@ -41,12 +45,12 @@ def build_tasks(kind: str, items: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFr
     """Build tasks, the key that raters must not see, and the form.
 
     Args:
-        kind: ranking or choice.
-        items: of a ranking group, level and text; of choices reference, options and answer (index of the right one).
+        kind: one of `KINDS`.
+        items: of choices reference, options and answer (index of the right one); else group, level and text.
 
     Returns:
         A row an item in order, as `task_files.build_rows` takes them, with item_id; the key: task_id, field, item_id,
-        grade (the level of the sentence under a letter, or the number of the right option); the form.
+        grade (the level of the sentence under a letter, 1 for a meaning, or the number of the right option); the form.
 
     Raises:
         BadInput: items of several sizes.
@@ -74,7 +78,7 @@ def build_tasks(kind: str, items: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFr
         text = "\n".join(f"{marks[place]}. {' '.join(texts[index].split())}" for place, index in enumerate(order))
         task_id = grading.make_task_id(kind, item_id, context, text)
         tasks.append((task_id, item_id, text, context))
-        levels = [grades + 1] if kind == CHOICE else [grades[index] for index in order]
+        levels = [grades + 1] if kind == CHOICE else [1 if kind == MEANING else grades[index] for index in order]
         key += [(task_id, field, item_id, level) for field, level in zip(form.fields, levels, strict=True)]
     schema = {**dict.fromkeys(("task_id", "field", "item_id"), pl.String), "grade": pl.Int64}
     return grading.build_tasks(tasks, "en", form), pl.DataFrame(key, schema=schema, orient="row"), form

@@ -19,6 +19,9 @@ TABLE_5 = {
 }  # fmt: skip
 """Five people, then ImpScore, by set of five groups and five questions, against the given order (IMP-34)."""
 
+TABLE_11 = {"groups": 10, "pragmatics": 4, "implicitness": 6}
+"""The ratings that a linguist gave to each group, 0 to 4 and 0 to 6 (appendix A.5; IMP-37)."""
+
 RECRUITING = {"people": 10, "people_per_set": 5, "sets": 2, "items_per_set": 5, "pilots": 2, "surveys": 10}
 """Whom to recruit: native or proficient speakers with a bachelor's degree, more than `surveys` surveys and all
 of their work approved; `pilots` try it out first (appendix A.5; IMP-38)."""

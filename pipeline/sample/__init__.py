@@ -2,12 +2,12 @@
 
 `pages/` holds raw pages in each site's JSON shape, `completions.jsonl` a cassette of (implicit, explicit) rewritings
 under the model name `undertone-sample`, `devices.csv` what each comment was written to show,
-`groups/` graded groups: one intent said in five ways, `obvious/` pairs whose more implicit side is plain to everybody,
+`groups/` graded groups: one intent said in five ways, `obvious/` pairs that a person orders without thought,
 `judgements.jsonl` a cassette of how implicit a language model that read them blind (`undertone-reader`) judged the
-comments of `pages/` and the sentences of 150 held-out groups, `summaries.jsonl` articles with a summary, `threads.jsonl`
-articles with comments, upvotes and grades from 1 to 5 by the writer, who posed as two raters, `compressions.jsonl`
-sentences with the words that a shorter one keeps, `trees.conllu` trees of some of them, `similar.jsonl` pairs with how
-similar they are, from 0 to 5.
+comments of `pages/` and the sentences of 150 held-out groups, `summaries.jsonl` articles with a summary,
+`threads.jsonl` articles with comments, upvotes and grades from 1 to 5 by the writer, who posed as two raters,
+`compressions.jsonl` sentences with the words that a shorter one keeps, `trees.conllu` trees of some of them,
+`similar.jsonl` pairs with how similar they are, from 0 to 5.
 """
 
 from pathlib import Path

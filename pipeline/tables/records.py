@@ -58,6 +58,9 @@ class TrainingTexts(dy.Schema):
     model_id = dy.String(min_length=1, description="models.model_id, or the folder of an adapted encoder")
     text_hash = dy.String(regex="^([0-9a-f]{32}|erased)$", description="128-bit BLAKE2 of the text, or `erased`")
     row_count = dy.Int64(min=1, description="Number of training rows with the text")
+    is_labelled = dy.Bool(
+        nullable=True, description="Whether the model learned from a label of the text; null: not recorded"
+    )
 
 
 class Erasures(dy.Schema):

@@ -186,7 +186,8 @@ def test_importing_twice_and_two_files(tables: Path, tmp_path: Path) -> None:
     other.write_text("body,likes\nthird,3\n", encoding="utf-8")
     mapping = ("--map", "text=body,like_count=likes", "--source", "forum", "--day", DAY)
     for file, total in ((one, 2), (one, 2), (other, 3), (one, 3)):
-        undertone("import", str(file), *mapping)
+        counts = json.loads(undertone("import", str(file), *mapping, "--json").splitlines()[0])
+        assert (counts["source"], counts["read"]) == ("forum", 1 if file == other else 2)
         assert json.loads(undertone("query", "select count(*) as n from comments", "--json"))["n"] == total
 
 

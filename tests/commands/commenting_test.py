@@ -69,6 +69,19 @@ def test_a_commenter_of_a_file(run: Run, tmp_path: Path) -> None:
     assert read_lines(out.read_text(encoding="utf-8"))[0]["comment"]
 
 
+def test_headlines_are_written(run: Run, tmp_path: Path) -> None:
+    """A commenter of articles whose one comment is the headline writes headlines (AAC-34)."""
+    news, model = tmp_path / "news.jsonl", tmp_path / "m"
+    rows = ({"id": str(n), "body": f"the bus {n} is late", "headline": f"bus {n} late"} for n in range(30))
+    news.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    mapping = "thread_id=id,comment_id=id,article_text=body,text=headline"
+    small = set_numbers(hidden=8, embedding=8, epochs=1, vocabulary=100)
+    result = run("train", "commenter", "--system", "att", "--data", news, "-o", model, "--map", mapping, *small)
+    assert result.code == 0, result.err
+    words = run("commenting", "comment", "-m", model, "--title", "", "--content", "the bus 3 is late").out.split()
+    assert set(words) <= {"bus", "late", *map(str, range(30))}
+
+
 def test_overlap_of_files(run: Run, tmp_path: Path) -> None:
     """Metrics by name on standard output, as a table or as JSON; a bad line ends with exit code 2 and its place."""
     candidates, references, weights = (tmp_path / name for name in ("c.txt", "r.jsonl", "w.jsonl"))
@@ -81,7 +94,12 @@ def test_overlap_of_files(run: Run, tmp_path: Path) -> None:
     weighted = run("commenting", "overlap", *files, "--weights", weights, "--tokenize", "none", "--json")
     # the, is and late count half; bus is in the other reference, whose weight is 1
     assert json.loads(weighted.out)["bleu_1"] == pytest.approx((3 * 0.5 + 1) / 4)
-    assert "rouge_l" in run("commenting", "overlap", *files).out
+    result = run("commenting", "overlap", *files)
+    assert "rouge_l" in result.out
+    assert "CIDEr is 0: it weighs words by how few candidates' references have them" in result.err
+    documents = tmp_path / "d.jsonl"
+    documents.write_text('["the bus is late"]\n["no bus"]\n', encoding="utf-8")
+    assert "CIDEr is 0" not in run("commenting", "overlap", *files, "--documents", documents).err
     weights.write_text("[0.5]\n", encoding="utf-8")
     failure = run("commenting", "overlap", *files, "--weights", weights)
     assert failure.code == 2

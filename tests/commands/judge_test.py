@@ -42,7 +42,10 @@ def test_a_service_judges_a_file(run: Run, lines: Path, tmp_path: Path, monkeypa
         server.write = answer_a
         result = run(*words[:3], "other", *words[4:])
         assert (result.code, "do not trust this judge: en: always chooses the first text" in result.err) == (1, True)
-        estimate = json.loads(run("judge", lines, "--llm", "new", "--dry-run", "--json").out)
+        pl.read_csv(lines).rename({"text": "body"}).write_csv(bodies := tmp_path / "bodies.csv")
+        planned = run("judge", bodies, "-c", "body", "--llm", "new", "--dry-run", "--json")
+        assert "there is no price for the model 'new'" in planned.err
+        estimate = json.loads(planned.out)
         assert (estimate["to_send"], estimate["requests_of_all_rounds"]) == (24, 72)
         assert server.sent.total() == 480
 

@@ -34,6 +34,8 @@ def test_training_as_json(run: Run, tiny_encoder: Path, pairs_file: Path, model_
     assert told["model_id"] == registry.read(model_dir).model_id
     assert told["rows"][0]["implicit"] == told["accuracy"]
     assert told["rows"][0]["by"] in ("length", "punctuation", "words", "source")
+    assert [row["epoch"] for row in told["epochs"]] == [1, 2]
+    assert 0 <= told["epochs"][0]["implicitness_accuracy, validation"] <= 1
     assert len(done.out) < 3_000
 
 
@@ -204,4 +206,6 @@ def test_a_bad_model_is_not_promoted(run: Run, tables: Path, tiny_encoder: Path)
     model_id = done.out.splitlines()[-1]
     promotion = json.loads(run("models", "show", model_id[:12], "--json").out)["promotion"]
     assert {row["rival"] for row in promotion["comparisons"] if row["high"] < 0} >= {"words", "model in force"}
+    shown = run("models", "show", model_id).out
+    assert "implicitness_accuracy, validation" in shown.partition("Epochs of the training")[2]
     assert [model_id[:12], "2026-11-19", "implicitness_accuracy"] == run("models", "list").out.split()[-4:-1]

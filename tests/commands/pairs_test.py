@@ -40,6 +40,15 @@ def test_sentences_to_pairs(run: Run, tables: Path, own_file: Path, tmp_path: Pa
     assert seen[0].columns == warehouse.scan("pairs").collect_schema().names()
 
 
+def test_nothing_to_pair(run: Run, tables: Path, tmp_path: Path) -> None:
+    """Sentences without explicit forms make no pair: exit code 1, and why."""
+    path = tmp_path / "mine.csv"
+    path.write_text("text\nBrr.\nSo what.\n", encoding="utf-8")
+    run("pairs", "import", "mine", path, "--own")
+    result = run("pairs", "build")
+    assert (result.code, "no pairs: a pair needs an implicit sentence with an explicit form" in result.err) == (1, True)
+
+
 def test_counts_beside_the_papers(run: Run, tables: Path, data: Path) -> None:
     """A published data set is counted beside the pairs that the paper made of it: 150 of R3 (table 6)."""
     done = run("pairs", "import", "r3", data / "r3_sarcasm_en")
@@ -157,7 +166,9 @@ def test_asking(run: Run, tables: Path, own_file: Path, monkeypatch: pytest.Monk
     with Server() as server:
         monkeypatch.setenv("UNDERTONE_LLM_URL", server.url)
         words = ("pairs", "ask", "--llm", "small-model", "--json")
-        told = json.loads(run(*words, "--dry-run").out)
+        planned = run(*words, "--dry-run")
+        told = json.loads(planned.out)
+        assert "there is no price for the model 'small-model', so the cost is unknown. Write it into" in planned.err
         assert (told["requests"], told["to_send"], server.sent.total()) == (3, 3, 0)
         assert json.loads(run(*words, "--limit", 2).out)["calls_sent"] == 2
         assert json.loads(run(*words).out)["calls_sent"] == 1

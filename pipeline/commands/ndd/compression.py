@@ -17,7 +17,9 @@ def evaluate(
     split: Annotated[str | None, typer.Option(help="Part of the data, such as test; all by default.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure compressions: F1, ROUGE, BLEU and ratio, with baselines that read no word (NDD, tables 3 and 5).
+    """Measure compressions: F1, ROUGE, BLEU, ratio and length, with people's and baselines that read no word (NDD).
+
+    `ratio` is of all words together, `ratio_macro` the mean over sentences; `length` is the mean number of words.
 
     Our own format has a sentence a line: {"words": [...], "kept": [true, ...]} or {"text": "...", "compressed": "..."}.
 

@@ -99,6 +99,9 @@ def evaluate(
         str | None, typer.Option(help="Folder or id of another reader, compared on the same items.")
     ] = None,
     subtask: Subtask = None,
+    submissions: Annotated[
+        bool, typer.Option("--submissions", help="Rank it among the paper's submissions (tables 6 and 7).")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Measure a reader: accuracy with its interval, by part of speech and length, and answering without reading.
@@ -117,9 +120,14 @@ def evaluate(
     facts: dict[str, object] = {"model_id": reader.model_id, "numbers": evaluations.to_dicts()}
     if against:
         facts["compared"] = readers.compare(rows, reader, readers.load_model(against, name))
+    if submissions:
+        ranked = readers.rank_among_submissions(evaluations["value"][0], name, reader.model_id)
+        facts["submissions"] = ranked.to_dicts()
     print_result(readers.summarize(evaluations), facts, as_json)
     if against and not as_json:
         console.table(pl.DataFrame([facts["compared"]]), f"\nHow much more often right than {against}")
+    if submissions and not as_json:
+        console.table(ranked, f"\nAmong the submissions on the paper's test items of {name}, which are not public")
 
 
 def train_masked_lm(

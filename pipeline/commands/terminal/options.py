@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 Day = Annotated[str, typer.Option("--day", help="UTC day, YYYY-MM-DD.", show_default="today")]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of a table: one object a line.")]
+TextColumn = Annotated[
+    str | None, typer.Option("--text-column", "-c", help="Column with the texts; text or comment by default.")
+]
 Model = Annotated[
     str | None,
     typer.Option("--model", "-m", help="Folder of a model, or its id; by default that in force, else the shipped one."),

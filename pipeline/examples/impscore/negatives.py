@@ -23,7 +23,7 @@ def add_negatives(
 
     If the source has other sentences, it is also no meaning of the same implicit sentence in another pair, nor that
     sentence itself. All allowed rows are equally likely; the order of the pairs does not matter. Pairs of a source with
-    one explicit text are dropped as `no_negative`.
+    one explicit text are dropped as `no_negative`. Texts that differ in capitals alone are one text.
 
     With `vectors`, float32 [n, d] embeddings of the explicit sentences, which may be mapped from a file, negatives are
     hard: of 32 drawn sentences the one nearest to the pair's explicit sentence with a cosine below 0.95, or the
@@ -35,10 +35,13 @@ def add_negatives(
     parts, dropped = [], []
     ordered = pairs.with_row_index("_row").sort("source", "pair_id")
     for source in ordered.partition_by("source", maintain_order=True):
-        if source["explicit"].n_unique() < 2:
+        texts = pl.concat([source["implicit"], source["explicit"]])
+        key = texts.str.to_lowercase()
+        if key[source.height :].n_unique() < 2:
             dropped.append(source.select("source", reason=pl.lit("no_negative"), row_key="pair_id"))
             continue
-        numbers = pl.concat([source["implicit"], source["explicit"]]).rank("dense").cast(pl.Int64).to_numpy() - 1
+        ranks = pl.select(rank=texts.rank("dense").cast(pl.Int64), key=key)
+        numbers = ranks.select(pl.col("rank").min().over("key") - 1).to_series().to_numpy()
         implicit, explicit = np.split(numbers, 2)
         if vectors is None:
             picks = _draw_allowed(implicit, explicit, rng)

@@ -212,7 +212,7 @@ def _parse_row(row: dict[str, Any], location: str) -> dict[str, str | None]:
             raise BadInput(f"{location}: field {name!r} is {'empty' if name in row else 'absent'}")
     if explicit == implicit:
         raise BadInput(f"{location}: field 'explicit' should differ from 'implicit'")
-    if texts["negative"] in (explicit, implicit):
+    if texts["negative"].lower() in (explicit.lower(), implicit.lower()):
         raise BadInput(f"{location}: field 'negative' should differ from 'implicit' and 'explicit'")
     if not re.fullmatch(SOURCE, source):
         raise BadInput(f"{location}: field 'source' should be a name in small letters, digits and _, found {source!r}")

@@ -91,11 +91,7 @@ class Budget:
         limits.check_params(request)
         price = self.prices.get(request.model)
         if price is None and self.max_cost is not None:
-            raise BadInput(
-                f"there is no price for the model {request.model!r}, so a limit on cost cannot be kept. Write it into "
-                f'a file that UNDERTONE_LLM_PRICES names: ["{request.model}"] input = 0.5, output = 1.5 (USD per '
-                f"million tokens), noted = {dt.datetime.now(dt.UTC).date()}, each on a line of its own"
-            )
+            raise BadInput(describe_missing_price(request.model, "a limit on cost cannot be kept"))
         return price.cost(*limits.bound_tokens(request, self.output_tokens), is_batch=is_batch) if price else 0.0
 
     def bill(self, key: str, request: Request, reply: Reply, mode: str = "live") -> Call:
@@ -121,6 +117,15 @@ class Budget:
         reply = reply._replace(input_tokens=tokens[0], output_tokens=tokens[1])
         guess = "; ".join(filter(None, [*guesses, *excess])) or None
         return Call(key, request, reply, cost_usd, mode, guess, bool(excess))
+
+
+def describe_missing_price(model: str, effect: str) -> str:
+    """Describe what it means that a model has no price, and where to write one."""
+    return (
+        f"there is no price for the model {model!r}, so {effect}. Write it into a file that UNDERTONE_LLM_PRICES "
+        f'names: ["{model}"] input = 0.5, output = 1.5 (USD per million tokens), '
+        f"noted = {dt.datetime.now(dt.UTC).date()}, each on a line of its own"
+    )
 
 
 def format_usd(amount: float | None) -> str:

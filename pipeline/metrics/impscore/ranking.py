@@ -23,6 +23,13 @@ def kendall_tau(gold: Sequence[float], scores: Sequence[float]) -> float:
     return float(np.triu(agreement, 1).sum() / (len(gold) * (len(gold) - 1) / 2))
 
 
+def count_concordant(gold: Sequence[float], scores: Sequence[float]) -> int:
+    """Count the pairs of items that both order alike: a linguist's rating of implicitness (appendix A.5; IMP-37)."""
+    return int(
+        (np.triu(np.sign(np.subtract.outer(gold, gold)) * np.sign(np.subtract.outer(scores, scores)), 1) > 0).sum()
+    )
+
+
 def spearman_rho(gold: Sequence[float], scores: Sequence[float]) -> float:
     """Compute Spearman's rank correlation in [-1, 1], tied ranks averaged; 0 where one side is constant."""
     if len(set(gold)) < 2 or len(set(scores)) < 2:

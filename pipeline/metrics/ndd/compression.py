@@ -54,6 +54,7 @@ def evaluate(predictions: Masks, items: pl.DataFrame, *, draws: int = DRAWS, see
       are of either kind: 0.68 of Colloquial-SC is that of sums (the mean is 0.72), 0.44 of Google's sentences is the
       mean (the other is 0.40).
     - ratio_delta, ratio_delta_macro: the ratio minus that of the gold (NDD-30).
+    - length: the words that are kept, the mean over sentences (table 9).
     - rouge_1, rouge_2, rouge_l, and the same with _recall: F and recall, the mean over sentences, of words of letters
       or digits, capitals or not, as ROUGE-1.5.5 reads them but for Chinese, which it drops. Before that whole words are
       cut off the end of a prediction until its bytes in UTF-8, with blanks between words where the language has them,
@@ -183,6 +184,7 @@ def _measure_sentences(predictions: Masks, items: pl.DataFrame) -> Mapping[str, 
     for (micro, macro), (part, total) in sums.items():
         measures[macro] = _Measure(add_count(part / total), exact)
         measures[micro] = _Measure(np.column_stack([part, total]), exact)
+    measures["length"] = _Measure(add_count(kept_counts), exact)
     members = np.array([*map(_score_members, kept_words, gold_words)])
     measures["f1_member_macro"] = _Measure(add_count(members), exact)
     rouge = _score_rouge(kept_words, gold_words, items["lang"].to_list())

@@ -139,7 +139,9 @@ def fit(rows: pl.DataFrame, day: str | None = None) -> TrainedModel:
     numbers = numbers.with_columns(baseline_name=pl.lit(None, pl.String)).select(list(evaluation.COLUMNS))
     config |= {"base": base.model_id, "data_hash": hash_in_order(rows)}
     return replace(
-        describe_model(tensors, config, numbers, rows["text"]),
+        describe_model(tensors, config, numbers),
+        texts=rows["text"],
+        labelled=rows.filter(pl.col("split") != "test")["text"],
         summary={name: head.get("readout", {}) for name, head in config["heads"].items()} | {"base": base.model_id},
         make_held_out=lambda: make_held_out(rows),
     )

@@ -61,7 +61,8 @@ def _update_pages(targets: Targets, is_erased: pl.Expr) -> tuple[pl.Expr, Update
 def _count_erased(is_erased: pl.Expr, rows: pl.LazyFrame) -> pl.LazyFrame:
     hashes = pl.when(is_erased).then(pl.lit(ERASED)).otherwise("text_hash")
     counts = rows.with_columns(text_hash=hashes).group_by("kind", "model_id", "text_hash")
-    return counts.agg(pl.col("row_count").sum()).select(TABLES["training_texts"].schema.column_names())
+    sums = counts.agg(pl.col("row_count").sum(), pl.col("is_labelled").max())
+    return sums.select(TABLES["training_texts"].schema.column_names())
 
 
 def recount(targets: Targets, run_id: str) -> None:

@@ -252,14 +252,16 @@ def fit_model(
     }
     tensors = {f"{name}.{key}": value for name, head in trained_heads.items() for key, value in head.tensors.items()}
     evaluations = evaluation.evaluate_heads(pairs, list(trained_heads.items()), recipe.seed)
-    texts = pl.concat([pairs[name].alias("text") for name in ("implicit", "explicit", "negative")])
-    return describe_model(tensors, config, evaluations, texts)
+    trained = describe_model(tensors, config, evaluations)
+    return replace(trained, texts=_list_texts(pairs), labelled=_list_texts(pairs.filter(pl.col("split") != "test")))
 
 
-def describe_model(
-    tensors: dict[str, Any], config: dict[str, Any], evaluations: pl.DataFrame, texts: pl.Series | None = None
-) -> TrainedModel:
-    """Describe a model for the tables: its encoders and the recipe of each head."""
+def _list_texts(pairs: pl.DataFrame) -> pl.Series:
+    return pl.concat([pairs[name].alias("text") for name in ("implicit", "explicit", "negative")])
+
+
+def describe_model(tensors: dict[str, Any], config: dict[str, Any], evaluations: pl.DataFrame) -> TrainedModel:
+    """Describe a model for the tables: its encoders and the recipe of each head; without its training texts."""
     heads = config["heads"]
     names = ("encoder", "encoder_revision")
     encoders: dict[str, Any] = {name: ", ".join(sorted({head[name] for head in heads.values()})) for name in names}
@@ -268,7 +270,7 @@ def describe_model(
         tensors=tensors,
         config=config,
         evaluations=evaluations,
-        texts=texts,
+        texts=None,
         summary={name: head["recipe"] for name, head in heads.items()},
         completion_models=config["completion_models"],
         **encoders,

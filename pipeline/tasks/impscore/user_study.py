@@ -10,10 +10,10 @@ import polars as pl
 
 from pipeline.errors import BadInput, Missing
 from pipeline.label import grading, simulated, user_study
-from pipeline.label.user_study import CHOICE, KINDS
-from pipeline.metrics.impscore.ranking import average_correlations
+from pipeline.label.user_study import CHOICE, KINDS, MEANING
+from pipeline.metrics.impscore.ranking import average_correlations, count_concordant
 from pipeline.metrics.resample import wilson
-from pipeline.papers.impscore import RECRUITING, TABLE_5
+from pipeline.papers.impscore import RECRUITING, TABLE_5, TABLE_11
 from pipeline.progress import OnProgress
 from pipeline.tasks.impscore import rank
 from pipeline.tasks.labelling import projects
@@ -29,7 +29,7 @@ COUNT = RECRUITING["sets"] * RECRUITING["items_per_set"]
 def check_kind(kind: str) -> str:
     """Check the name of a task for people and return it."""
     if kind not in KINDS:
-        raise BadInput(f"no task {kind!r} for people; there are {' and '.join(KINDS)}")
+        raise BadInput(f"no task {kind!r} for people; there are {', '.join(KINDS)}")
     return kind
 
 
@@ -123,11 +123,15 @@ def measure(
 ) -> pl.DataFrame:
     """Measure each person and the model against the given order or the right option, by set (table 5).
 
-    Returns set, by, n and kendall_tau with spearman_rho, or accuracy with its 95 % interval of Wilson.
+    Returns set, by, n and kendall_tau with spearman_rho and implicitness_rating, the mean number of pairs in the given
+    order (0 to 6 of four sentences); or accuracy with its 95 % interval of Wilson; or, of people alone,
+    pragmatics_rating, the mean number of sentences of a group that mean the same, 0 if no two do (table 11; IMP-37).
     """
     answers = load_answers(kind, items, run_id)
     key = answers.select("set", "item_id", "grade").unique(maintain_order=True)
-    if kind == CHOICE:
+    if kind == MEANING:
+        by_model = answers.clear().drop("rater")
+    elif kind == CHOICE:
         questions = items.with_columns(item_id=pl.format("question_{}", pl.int_range(1, pl.len() + 1)))
         answered = questions.join(key, on="item_id", how="semi", maintain_order="left")
         choices = rank.choose(answered, model, on_progress).select("item_id", value=pl.col("chosen") + 1.0)
@@ -138,14 +142,21 @@ def measure(
         by_model = key.join(scored, on=["item_id", "grade"]).with_columns(value=pl.col("implicitness").cast(pl.Float64))
     by_model = by_model.with_columns(rater=pl.lit("model")).select(answers.columns)
     parts = pl.concat([answers, by_model]).partition_by("set", "rater", as_dict=True, maintain_order=True)
-    measure_part = _measure_choices if kind == CHOICE else _measure_orders
+    measure_part = {CHOICE: _measure_choices, MEANING: _measure_meanings}.get(kind, _measure_orders)
     rows = [{"set": number, "by": rater, **measure_part(part)} for (number, rater), part in parts.items()]
     return pl.DataFrame(rows).sort("set", maintain_order=True)
 
 
 def _measure_orders(answers: pl.DataFrame) -> dict[str, float]:
     correlations = average_correlations(answers.rename({"item_id": "group", "grade": "level"}))._asdict()
-    return {"n": correlations.pop("group_count"), **correlations}
+    groups = answers.sort("item_id", "grade").group_by("item_id").agg("grade", "value")
+    rating = sum(count_concordant(*pair) for pair in groups.select("grade", "value").iter_rows()) / groups.height
+    return {"n": correlations.pop("group_count"), **correlations, "implicitness_rating": rating}
+
+
+def _measure_meanings(answers: pl.DataFrame) -> dict[str, float]:
+    sizes = answers.group_by("item_id", "value").len().group_by("item_id").agg(pl.col("len").max())["len"]
+    return {"n": len(sizes), "pragmatics_rating": float(sizes.replace(1, 0).mean())}  # type: ignore[arg-type]
 
 
 def _measure_choices(answers: pl.DataFrame) -> dict[str, float]:
@@ -156,7 +167,11 @@ def _measure_choices(answers: pl.DataFrame) -> dict[str, float]:
 
 
 def tabulate_paper(kind: str) -> pl.DataFrame:
-    """Tabulate the paper's table 5 for a kind: by set, five people and ImpScore (IMP-34)."""
+    """Tabulate the paper's table 5 for a kind: by set, five people and ImpScore (IMP-34); of meanings table 11."""
+    if kind == MEANING:
+        return pl.DataFrame(
+            {"by": ["linguist"], "n": [TABLE_11["groups"]], "pragmatics_rating": [TABLE_11["pragmatics"]]}
+        )
     metrics = ("accuracy",) if kind == CHOICE else ("kendall_tau", "spearman_rho")
     names = [*(f"human {number}" for number in range(1, 6)), "ImpScore"]
     columns = {number: {metric: numbers[metric] for metric in metrics} for number, numbers in TABLE_5.items()}

@@ -219,9 +219,9 @@ def measure(source: str, day: str) -> pl.DataFrame:
             predictions = system_rows.select("item_id", predicted=_is_kept())
             predictions = predictions.join(gold, on="item_id", maintain_order="left")
             rows += _measure_positions(predictions, str(system), subset, day)
+            numbers = measures.evaluate(predictions["predicted"], predictions)
+            rows += study_rows.build_rows("compression", day, subset, {"system": system}, numbers)
             if system != GOLD:
-                numbers = measures.evaluate(predictions["predicted"], predictions)
-                rows += study_rows.build_rows("compression", day, subset, {"system": system}, numbers)
                 by_system[str(system)] = predictions
         rows += _compare_systems(by_system, subset, day) + _measure_common(by_system, subset, day)
     return study_rows.build_frame(rows)

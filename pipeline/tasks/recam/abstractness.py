@@ -181,8 +181,8 @@ def ensure_default_scorer(vectors: Path | None) -> Path:
     source = _hash_vectors(vectors) or [hash_encoder(settings.encoder()), settings.encoder_prompt()]
     facts = [ratings.revision, asdict(make_recipe(PROFILE)), source, settings.precision(), __version__]
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-    folder = settings.resources() / f"abstractness-{key[:16]}"
-    if not folder.is_dir():
+    folder = settings.scratch("abstractness") / key[:16]
+    if not (folder / "config.json").is_file():  # an erasure removes the files of scratch folders
         train_file(folder, ratings, vectors)
     return folder
 

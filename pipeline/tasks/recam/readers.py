@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +15,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.examples.recam import building
 from pipeline.examples.recam import items as cloze
 from pipeline.models.pinned import strip_path
+from pipeline.papers.recam import LEADERBOARDS
 from pipeline.slices import parse_day
 from pipeline.tasks.record import model_choice, model_registry, promotion, runs
 from pipeline.tasks.record.encoders import hash_encoder, load_encoder
@@ -271,6 +273,23 @@ def measure(items: pl.DataFrame, model: "Model", subset: str = HOME) -> pl.DataF
     rows[0] |= {"baseline": blind["accuracy"], "baseline_name": blind["baseline"]}
     frame = pl.DataFrame(rows, infer_schema_length=None)
     return model_registry.complete_evaluations(frame.with_columns(split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)))
+
+
+def rank_among_submissions(accuracy: float, tested_on: str, model_id: str = "") -> pl.DataFrame:
+    """Rank a reader among the submissions of tables 6 or 7 (REC-29): rank, reader, accuracy, away.
+
+    `away` is the accuracy of readers that were trained on the other subtask, as the tables may say of this one.
+    """
+    kinds: list[str] = []
+    with suppress(Missing):  # without tables it is a reader of a folder
+        kinds = warehouse.scan("models", pl.col("model_id") == model_id).collect()["kind"].to_list()
+    column = "away" if kinds and get_kind(tested_on) not in kinds else "accuracy"
+    rows = [(team, *(value and round(value / 100, 3) for value in pair)) for team, *pair in LEADERBOARDS[tested_on]]
+    table = pl.DataFrame([*rows, ("this reader", None, None)], schema=["reader", "accuracy", "away"], orient="row")
+    is_own = pl.col("reader") == "this reader"
+    table = table.with_columns(pl.when(is_own).then(round(accuracy, 3)).otherwise(column).alias(column))
+    table = table.drop_nulls(column).sort(column, is_own, descending=[True, False])
+    return table.select(pl.col(column).rank("min", descending=True).cast(pl.Int64).alias("rank"), pl.all())
 
 
 def compare(items: pl.DataFrame, model: "Model", other: "Model") -> dict[str, Any]:

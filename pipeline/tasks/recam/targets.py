@@ -134,7 +134,8 @@ def find_targets(articles: pl.DataFrame, rules: Rules = RULES) -> Iterator[pl.Da
     """Find the targets of any articles (thread_id, text, summary); yield the frames of `building.find_targets`."""
     # stanza if its models are among the resources, else trained on the treebank, else WordNet's counts
     resources = settings.resources()
-    analyse = tagging.load_tagger(resources / "stanza", parse_path(rules.conllu), resources / "taggers").analyse
+    conllu = parse_path(rules.conllu)
+    analyse = tagging.load_tagger(resources / "stanza", conllu, settings.scratch("tagging")).analyse
     path = parse_path(rules.scorer)
     ratings = path if path and path.is_file() else None
     if ratings:  # as the official items: all gold words of the dev file that Brysbaert's list has are under 2.4 of 5

@@ -40,6 +40,7 @@ class TrainedModel:
     config: dict[str, Any]  # of its folder
     evaluations: pl.DataFrame  # rows of the table without kind, day and model_id
     texts: pl.Series | None  # training texts, one for each row; None for texts of no person, such as rated words
+    labelled: pl.Series | None = None  # those among them that it learned from with their label; by default all
     summary: Mapping[str, Any]  # the part of the configuration in `models`
     data_hash: str | None = None  # if the configuration has none
     encoder: str = "none"  # if the configuration names none
@@ -85,7 +86,7 @@ def train_into(out: Path, fit: Callable[[], TrainedModel], *, force: bool = Fals
     trained = fit()
     model_id = registry.write(out, trained.tensors, trained.config, force=force)
     if trained.texts is not None:
-        record_texts_of_folder(trained.kind, out, trained.texts)
+        record_texts_of_folder(trained.kind, out, trained.texts, trained.labelled)
     return model_id, trained.collect_evaluations(out)
 
 
@@ -102,7 +103,9 @@ def register(
     kind, model_id = trained.kind, registry.add(settings.models(), trained.tensors, trained.config)
     evaluations = trained.collect_evaluations(settings.models() / model_id)
     if trained.texts is not None:
-        record_texts(kind, model_id, trained.texts, run_id)  # first: no model is in force without them
+        record_texts(
+            kind, model_id, trained.texts, run_id, trained.labelled
+        )  # first: no model is in force without them
     partition = warehouse.make_slice(kind=kind, day=day)
     key = {"kind": pl.lit(kind), "day": pl.lit(parse_day(day)), "model_id": pl.lit(model_id)}
     warehouse.overwrite("evaluations", {**partition, "model_id": model_id}, evaluations.with_columns(**key), run_id)
@@ -148,8 +151,9 @@ def _judge(trained: TrainedModel, model_id: str, day: str, *, promote: bool) -> 
     def is_unseen(texts: pl.Series) -> pl.Series:
         if rival is None or rival.config.get("data_hash") == data_hash:
             return texts.is_not_null()
-        hashes = warehouse.scan("training_texts", pl.col("model_id") == rival.model_id).select("text_hash").collect()
-        return ~hash_text(texts).is_in(hashes["text_hash"].implode())
+        rows = warehouse.scan("training_texts", pl.col("model_id") == rival.model_id).collect()
+        hashes = rows.filter(pl.col("is_labelled").fill_null(value=True))["text_hash"]
+        return ~hash_text(texts).is_in(hashes.implode())
 
     model = registry.read(settings.models() / model_id)
     with logs.hide_answers():
@@ -181,13 +185,18 @@ def locate_state(*facts: object) -> Path:
     return settings.scratch("training") / f"{key.hexdigest()}.safetensors"
 
 
-def record_texts(kind: str, model_id: str, texts: pl.Series, run_id: str = "cli") -> None:
+def record_texts(
+    kind: str, model_id: str, texts: pl.Series, run_id: str = "cli", labelled: pl.Series | None = None
+) -> None:
     """Write the hashes of the training texts of a model to `training_texts`: an erasure finds the model by them."""
     texts = texts.drop_nulls().rename("text")
     counts = texts.filter(texts != "").value_counts(name="row_count")
-    row_count = pl.col("row_count").cast(pl.Int64)
+    keys = {"kind": pl.lit(kind), "model_id": pl.lit(model_id)}
     rows = counts.lazy().select(
-        kind=pl.lit(kind), model_id=pl.lit(model_id), text_hash=hash_text(counts["text"]), row_count=row_count
+        **keys,
+        text_hash=hash_text(counts["text"]),
+        row_count=pl.col("row_count").cast(pl.Int64),
+        is_labelled=counts["text"].is_in((texts if labelled is None else labelled).implode()),
     )
 
     def with_other_models(current: pl.LazyFrame) -> pl.LazyFrame:
@@ -199,13 +208,13 @@ def record_texts(kind: str, model_id: str, texts: pl.Series, run_id: str = "cli"
     warehouse.replace("training_texts", warehouse.make_slice(kind=kind), with_other_models, run_id)
 
 
-def record_texts_of_folder(kind: str, folder: Path, texts: pl.Series) -> None:
+def record_texts_of_folder(kind: str, folder: Path, texts: pl.Series, labelled: pl.Series | None = None) -> None:
     """Record the texts of a model outside the registry if an erasure searches its folder: below the home."""
     from pipeline.training import registry
 
     if any(folder.resolve().is_relative_to(root) for root in (settings.home(), settings.models())):
         with suppress(Missing):  # without tables there is nothing to erase
-            record_texts(kind, registry.read(folder).model_id, texts)
+            record_texts(kind, registry.read(folder).model_id, texts, labelled=labelled)
 
 
 def list_flagged() -> pl.DataFrame:

@@ -52,13 +52,18 @@ def _parse(rows: pl.DataFrame) -> dict[str, Any]:
 
 
 def read_evaluations(row: dict[str, Any]) -> pl.DataFrame:
-    """Read the evaluations of a model from its newest day, without those of the epochs."""
+    """Read the evaluations of a model from its newest day; those with an epoch above 0 are of its training."""
     is_of_model = (pl.col("kind") == row["kind"]) & (pl.col("model_id") == row["model_id"])
     rows = warehouse.scan("evaluations", is_of_model).collect()
     rows = rows.filter(pl.col("day") == pl.col("day").max())
-    finals = rows.filter(pl.col("epoch") == 0)
-    rows = finals if finals.height else rows
     return rows.drop("kind", "day", "model_id").sort("split", "subset", "epoch", "metric")
+
+
+def tabulate_epochs(evaluations: pl.DataFrame) -> pl.DataFrame:
+    """Tabulate the numbers of a training: a row for each epoch, a column for each metric, split and head."""
+    part = pl.when(pl.col("subset").is_in(["all", "epochs"])).then(pl.lit("")).otherwise(", " + pl.col("subset"))
+    rows = evaluations.filter(pl.col("epoch") > 0).with_columns(on=pl.format("{}, {}{}", "metric", "split", part))
+    return rows.sort("on", "epoch").pivot("on", index="epoch", values="value").sort("epoch")
 
 
 def promote(ref: str, day: str, run_id: str = "cli") -> dict[str, Any]:

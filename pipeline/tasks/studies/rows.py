@@ -190,7 +190,10 @@ def stage_detection(
 
 def _load_problematic(source: str, limit: int | None = None) -> pl.DataFrame:
     """Load the first of a data set's distinct problematic sentences."""
-    return _load_sentences(source).filter(pl.col("label") != "neither")[:limit]
+    rows = _load_sentences(source)
+    is_problematic = rows["label"] != "neither"
+    left_out.record_rows("study", {"not_problematic": rows.height - int(is_problematic.sum())}, source, "label")
+    return rows.filter(is_problematic)[:limit]
 
 
 def measure_by_bin(scored: pl.DataFrame) -> pl.DataFrame:
@@ -236,7 +239,9 @@ def _load_sentences(source: str) -> pl.DataFrame:
     rows = warehouse.scan("sentences", pl.col("source") == source).sort("item_id").select("text", "label").collect()
     if not rows.height:
         raise Missing(f"no sentences of {source}; `undertone pairs import {source} PATH`")
-    return rows.unique("text", keep="first", maintain_order=True)
+    distinct = rows.unique("text", keep="first", maintain_order=True)
+    left_out.record_rows("study", {"repeated_text": rows.height - distinct.height}, source, "text")
+    return distinct
 
 
 def _summarize_values(study: str, day: str, subset: str, values: pl.Series, model_id: str) -> list[dict[str, Any]]:

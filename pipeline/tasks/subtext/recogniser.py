@@ -117,11 +117,14 @@ def fit(
     config = {**result.config, "kind": KIND, "profile": profile, "data_hash": data_hash}
     epochs = model_registry.build_epoch_rows(result.history, {"value": ("macro_f1", "validation")})
     evaluations = pl.concat([epochs, measure(rows, recogniser.load(result.tensors, config, encoder))])
+    is_seen = rows["split"] != "test"  # labels of the test split decide nothing
+    labelled = pl.concat([rows["text"], rows["context"].alias("text")]).filter(pl.concat([is_seen, is_seen]))
     texts = [rows["text"], rows["context"].alias("text")]
-    if not encoder:  # word vectors read all
+    if not encoder:  # word vectors read all, without labels
         texts.append(pl.Series("text", extra_texts, dtype=pl.String))
     facts: dict[str, Any] = {"encoder": "word vectors", "encoder_revision": "of the model"}
-    facts |= {"summary": {name: config[name] for name in ("profile", *Recipe.__slots__)}, "texts": pl.concat(texts)}
+    facts |= {"summary": {name: config[name] for name in ("profile", *Recipe.__slots__)}}
+    facts |= {"texts": pl.concat(texts), "labelled": labelled}
     return TrainedModel(kind=KIND, tensors=result.tensors, config=config, evaluations=evaluations, **facts)
 
 

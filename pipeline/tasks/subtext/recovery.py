@@ -61,9 +61,9 @@ def _ask(name: str, langs: Sequence[str], questions: Sequence[str], options: Opt
     return [None if answer is None or answer.is_cut else answer.response for answer in answers]
 
 
-def read_comments(path: Path) -> pl.DataFrame:
-    """Read the comments of a file: text, and context where there is any."""
-    rows = read_table([path], {"text": ("text", "comment")}, {"context": ("context",)})
+def read_comments(path: Path, column: str | None = None) -> pl.DataFrame:
+    """Read the comments of a file: text (by default of the column text or comment), and context if there is any."""
+    rows = read_table([path], {"text": (column,) if column else ("text", "comment")}, {"context": ("context",)})
     return rows.select("text", pl.col("context").str.strip_chars().replace("", None))
 
 

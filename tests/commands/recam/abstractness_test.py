@@ -1,6 +1,7 @@
 """The commands about abstractness, run as scripts run them."""
 
 import json
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from pipeline.models import word_vectors
 from pipeline.models.word_vectors import WordVectors
-from pipeline.tasks.recam import targets
+from pipeline.tasks.recam import abstractness, targets
 from pipeline.tasks.record import models
 from tests.commands.conftest import Run
 
@@ -56,6 +57,21 @@ def test_train_and_score(run: Run, vectors: Path, ratings: Path, tmp_path: Path)
     assert "drawn.csv@" in low["signature"]
     rules = targets.RULES._replace(scorer=str(out), vectors=str(vectors))
     assert targets._score_concreteness(["w1", "strange"], rules) == {"w1": pytest.approx(low["concreteness"], abs=1e-6)}
+
+
+def test_the_default_scorer_is_a_file_of_the_home(
+    run: Run, vectors: Path, ratings: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It can be trained again, as after an erasure, so it is in a scratch folder and not among the resources."""
+    words = abstractness.read_ratings(ratings)
+    monkeypatch.setattr(abstractness, "read_ratings", lambda: words)
+    monkeypatch.setattr(abstractness, "train_file", partial(abstractness.train_file, changes={"epochs": 1}))
+    for _ in range(2):
+        assert run("score", "abstractness", "w1", "--vectors", vectors).code == 0
+        (folder,) = (home / "scratch" / "abstractness").iterdir()
+        for path in folder.iterdir():
+            path.unlink()
+    assert not (home / "resources").exists()
 
 
 def test_a_scorer_of_the_tables_is_compared(run: Run, tables: Path, tmp_path: Path) -> None:

@@ -46,6 +46,11 @@ def test_items_of_the_tables(run: Run, tmp_path: Path) -> None:
     assert sum(row["item_count"] for row in stats["items"]) == warehouse.scan("cloze_items").collect().height > 20
     target_count = sum(row["row_count"] for row in stats["funnel"] if row["reason"] == "target")
     assert target_count == warehouse.scan("cloze_targets", pl.col("reason").is_null()).collect().height
+    result = run("cloze", "page", "--day", sample.DAY)
+    assert (result.code, "no accuracy of a reader of nonspecificity: no reader of" in result.err) == (0, True), (
+        result.err
+    )
+    assert "Baselines without the passage" in Path(result.out.strip()).read_text(encoding="utf-8")
     run_well(run, "train", "reader", "--promote", "--day", sample.DAY, *SMALL)
     numbers = json.loads(run_well(run, "evaluate", "reader", "--subtask", "nonspecificity", "--json"))["numbers"]
     assert {row["metric"] for row in numbers} == {"accuracy", "accuracy_low", "accuracy_high"}
@@ -74,7 +79,7 @@ def test_items_of_a_file_to_a_reader(run: Run, tmp_path: Path) -> None:
     command = ("evaluate", "reader", "-m", tmp_path / "gated", "--items", test)
     compared = json.loads(run_well(run, *command, "--against", tmp_path / "attentive", "--json"))["compared"]
     assert compared["low"] <= compared["difference"] <= compared["high"]
-    run_well(run, *command)
+    assert "PINGAN-Omini-Sinitic" in run_well(run, *command, "--submissions")
 
 
 def test_a_pretrained_reader_of_an_adapted_encoder(run: Run, tiny_encoder: Path, tmp_path: Path) -> None:

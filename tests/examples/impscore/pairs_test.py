@@ -21,7 +21,9 @@ from pipeline.sample import COMPLETIONS
 from pipeline.tables import TABLES, empty
 from tests.examples.sources.writing import jsonl, text
 
-meanings = st.sampled_from(["Close the door.", "I am tired.", "It is cold.", "You are late.", "The food is bad."])
+meanings = st.sampled_from(
+    ["Close the door.", "close the Door.", "I am tired.", "It is cold.", "You are late.", "The food is bad."]
+)
 hints = st.sampled_from(["Brr.", "Is there a draught?", "Well, well.", "It is cold."])
 drawn_rows = st.lists(st.tuples(st.sampled_from(["one", "two"]), hints, meanings), max_size=30, unique=True)
 seeds = st.integers(0, 2**32 - 1)
@@ -152,13 +154,14 @@ def test_negatives_are_foreign_and_of_the_same_source(rows: list[tuple[str, str,
     assert result.height + dropped.height == pairs.height
     assert result.drop("negative").sort("pair_id").equals(pairs.join(result, on="pair_id", how="semi"))  # IMP-02
     for row in result.to_dicts():
-        same_source = pairs.filter(source=row["source"])
-        foreign = set(same_source["explicit"]) - {row["explicit"]}
-        meanings = {*same_source.filter(implicit=row["implicit"])["explicit"], row["implicit"]}
-        assert row["negative"] in (foreign - meanings or foreign)
+        same_source = pairs.with_columns(pl.col("implicit", "explicit").str.to_lowercase()).filter(source=row["source"])
+        implicit = row["implicit"].lower()
+        foreign = set(same_source["explicit"]) - {row["explicit"].lower()}
+        meanings = {*same_source.filter(implicit=implicit)["explicit"], implicit}
+        assert row["negative"].lower() in (foreign - meanings or foreign)
     for source, reason, _ in dropped.iter_rows():
         assert reason == "no_negative"
-        assert pairs.filter(source=source)["explicit"].n_unique() == 1
+        assert pairs.filter(source=source)["explicit"].str.to_lowercase().n_unique() == 1
 
 
 @settings(deadline=None)
@@ -191,7 +194,8 @@ def test_negatives_are_equally_likely() -> None:
 
 def test_source_of_one_text_has_no_negative() -> None:
     """A source whose pairs all say the same, or that has one pair, is dropped as `no_negative`, the others stay."""
-    same, different = [("same", "I am tired.")] * 2, [("fine", "You are late."), ("fine", "The food is bad.")]
+    same = [("same", "I am tired."), ("same", "i am TIRED.")]
+    different = [("fine", "You are late."), ("fine", "The food is bad.")]
     rows = positives([("alone", "It is cold."), *same, *different])
     result, dropped = examples.add_negatives(rows)
     assert result.select("source", "explicit", "negative").rows() == [

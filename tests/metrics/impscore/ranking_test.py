@@ -11,6 +11,7 @@ from scipy import stats
 from pipeline.metrics.impscore.ranking import (
     agreement_matrix,
     average_correlations,
+    count_concordant,
     kendall_tau,
     kendall_w,
     spearman_rho,
@@ -49,6 +50,7 @@ def test_a_tie_counts_for_nothing() -> None:
     """Three items of which two tie: two concordant pairs of three."""
     assert kendall_tau((1, 2, 3), (0.1, 0.1, 0.9)) == pytest.approx(2 / 3)
     assert spearman_rho((1, 2, 3), (0.5, 0.5, 0.5)) == 0
+    assert count_concordant((1, 2, 3), (0.1, 0.1, 0.9)) == 2
 
 
 @given(scores_of_five)
@@ -57,6 +59,7 @@ def test_equals_scipy_without_ties_and_is_odd(scores: list[float]) -> None:
     gold = list(range(5))
     assert kendall_tau(gold, scores) == pytest.approx(stats.kendalltau(gold, scores).statistic)
     assert kendall_tau(gold, [-s for s in scores]) == pytest.approx(-kendall_tau(gold, scores))
+    assert count_concordant(gold, scores) == pytest.approx((kendall_tau(gold, scores) + 1) / 2 * 10)
 
 
 @given(arrays(np.int64, (3, 1, 4), elements=st.integers(1, 4)))

@@ -52,6 +52,7 @@ def test_measures_by_hand() -> None:
         "ratio_macro": (5 / 7 + 1) / 2,
         "ratio_delta": 2 / 9,
         "ratio_delta_macro": (1 / 7 + 1 / 2) / 2,
+        "length": (5 + 2) / 2,
     })  # fmt: skip
 
 
@@ -126,7 +127,8 @@ def test_measures_are_shares(drawn_rows: Rows, lang: str) -> None:
         assert gold_values[name] == pytest.approx(1)
     assert gold_values["ratio_delta"] == gold_values["ratio_delta_macro"] == 0
     assert 0 < gold_values["ratio"] <= 1
-    assert all(0 <= value <= 1 + 1e-9 for name, value in predicted_values.items() if "delta" not in name)
+    shares = {name: value for name, value in predicted_values.items() if "delta" not in name and name != "length"}
+    assert all(0 <= value <= 1 + 1e-9 for value in shares.values())
     assert predicted_values["f1_place_macro"] <= predicted_values["f1_macro"] + 1e-9
     assert all_words["f1_macro"] == pytest.approx(np.mean([2 * sum(k) / (len(k) + sum(k)) for k in gold]))
     assert all_words["ratio"] == all_words["ratio_macro"] == 1

@@ -7,9 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from pipeline import warehouse
 from pipeline.metrics.recam.reading import accuracy, bin_lengths, compare, compare_subtasks, measure_groups
 from pipeline.metrics.resample import wilson
-from pipeline.papers.recam import TABLES_6_7
+from pipeline.papers.recam import LEADERBOARDS, TABLES_6_7
+from pipeline.tasks.recam import readers
+from tests.support.rows.filled import digest, filled
 
 # tables 6 and 7: team, accuracy at home, trained on the other subtask, and the drop as it is printed, in percent
 TABLE_6 = [
@@ -59,6 +62,21 @@ def test_the_published_numbers_are_the_tables(subtask: str) -> None:
     assert actual[1:3] == pytest.approx(rows[:, :2].max(axis=0))
     assert actual.drops == pytest.approx((rows[:, 2].min(), rows[:, 2].max()))
     assert actual.gated == {"imperceptibility": 0.251, "nonspecificity": 0.243}[subtask]
+    (_, gated, _), *teams = LEADERBOARDS[subtask]
+    assert (gated / 100, len(teams)) == (actual.gated, {"imperceptibility": 23, "nonspecificity": 28}[subtask])
+    assert [row for row in teams if row[2]] == [row[:3] for row in TABLES[subtask]]
+    assert teams == sorted(teams, key=lambda row: -row[1])
+
+
+def test_a_reader_is_ranked_among_the_submissions(tables: object) -> None:
+    """It is behind those as good and before those worse; one of the other subtask is ranked among such (REC-29)."""
+    ranked = readers.rank_among_submissions(0.4200, "imperceptibility")
+    assert ranked.filter(reader="this reader").row(0) == (21, "this reader", 0.42, None)
+    assert ranked["reader"].to_list()[20:22] == ["UoR", "this reader"]
+    model = filled("models", {"model_id": digest("m"), "kind": "reader_nonspecificity"})
+    warehouse.overwrite("models", warehouse.make_slice(kind="reader_nonspecificity"), model)
+    ranked = readers.rank_among_submissions(0.5, "imperceptibility", digest("m"))
+    assert (ranked.height, ranked.filter(reader="this reader").row(0)) == (15, (13, "this reader", None, 0.5))
 
 
 def test_cross_by_hand() -> None:

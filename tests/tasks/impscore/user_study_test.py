@@ -66,6 +66,8 @@ def test_two_sets_of_five_people(items: pl.DataFrame, model: str, tmp_path: Path
     assert numbers.group_by("set").len().sort("set").rows() == [(1, 6), (2, 6)]
     taus = {row["by"]: row["kendall_tau"] for row in numbers.to_dicts() if row["by"] != "model"}
     assert taus == {**dict.fromkeys(PEOPLE, 1.0), "p2": -1.0}
+    ratings = {row["by"]: row["implicitness_rating"] for row in numbers.to_dicts()}
+    assert (ratings["p1"], ratings["p2"]) == (10, 0)  # pairs of five sentences (IMP-37)
     assert set(numbers["n"]) == {5}
     agreement = rank.measure_agreement(items, user_study.load_orders(items), model)
     # set 1: four orders and their opposite; W = ((5 - 1) r + 1) / 5 with the mean Spearman r = (6 - 4) / 10
@@ -73,6 +75,20 @@ def test_two_sets_of_five_people(items: pl.DataFrame, model: str, tmp_path: Path
     assert set(agreement["kendall"]["set"]) == {1, 2}
     run = warehouse.scan("runs", pl.col("step") == user_study.STEP).collect()
     assert run.select("kept_count", "dropped_count").rows() == [(250, 0)]
+
+
+@pytest.mark.parametrize(("meanings", "rating"), [("11111", 5), ("12111", 4), ("12345", 0)])
+def test_meanings_are_counted(items: pl.DataFrame, model: str, tmp_path: Path, meanings: str, rating: int) -> None:
+    """The rating of pragmatics is how many sentences of a group mean the same, 0 if none do (appendix A.5; IMP-37)."""
+    user_study.select("meaning", items, sample.DAY, 2)
+    user_study.export("meaning", items, tmp_path, ["anna", "ben"])
+    tasks, _, project = user_study.read_tasks("meaning", items)
+    assert project.form.fields["meaning_b"].values == ("1", "2", "3", "4", "5")
+    answers = {name: pl.lit(value) for name, value in zip(project.form.fields, meanings, strict=True)}
+    tasks.select("task_id", rater_id=pl.lit("anna"), **answers).write_csv(tmp_path / "anna.csv")
+    collect("meaning", items, [tmp_path / "anna.csv"])
+    rows = user_study.measure("meaning", items, model, "cli").to_dicts()
+    assert rows == [{"set": 1, "by": "anna", "n": 2, "pragmatics_rating": rating}]
 
 
 def test_choices_have_an_interval(items: pl.DataFrame, model: str) -> None:
@@ -86,5 +102,5 @@ def test_choices_have_an_interval(items: pl.DataFrame, model: str) -> None:
     assert all(row["low"] < row["accuracy"] < row["high"] for row in numbers[:5].to_dicts())
     expected = rank.choose(rows.head(20), model)["is_right"].mean()
     assert numbers["accuracy"][-1] == expected
-    with pytest.raises(BadInput, match="no task 'grading' for people; there are ranking and choice"):
+    with pytest.raises(BadInput, match="no task 'grading' for people; there are ranking, choice, meaning"):
         user_study.check_kind("grading")

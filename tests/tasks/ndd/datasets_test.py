@@ -21,7 +21,7 @@ def write_rows(path: Path, rows: list[dict[str, object]]) -> Path:
 
 
 def test_compressions_are_measured_beside_baselines(tmp_path: Path) -> None:
-    """Keeping what people keep has F1 1 and no difference in ratio; the baselines follow."""
+    """Keeping what people keep has F1 1 and no difference in ratio; people's own and the baselines follow."""
     data = write_rows(tmp_path / "data.jsonl", ROWS)
     rows = datasets.read(data).rows
     numbers = datasets.measure(rows, datasets.read_predictions(data, rows))
@@ -29,8 +29,10 @@ def test_compressions_are_measured_beside_baselines(tmp_path: Path) -> None:
     assert values["answers", "f1_macro"] == 1
     assert values["answers", "ratio_delta"] == 0
     assert values["unedited", "ratio"] == 1
+    assert (values["gold", "length"], values["unedited", "length"]) == (3, 4)  # words: 4 and 2; 5 and 3
+    assert values["gold", "ratio_macro"] == pytest.approx((4 / 5 + 2 / 3) / 2)
     assert values["unedited", "f1_macro"] == pytest.approx((8 / 9 + 4 / 5) / 2)
-    names = ["answers", "unedited", "drop_head", "drop_tail", "random"]
+    names = ["answers", "gold", "unedited", "drop_head", "drop_tail", "random"]
     summary = datasets.summarize_measures(numbers)
     assert summary["by"].to_list() == names
     assert summary.columns[:3] == ["by", "f1_macro", "ratio"]  # no F1 without its CR, and copying next to it (NDD-26)

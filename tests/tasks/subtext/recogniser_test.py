@@ -9,6 +9,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from pipeline import sample, warehouse
+from pipeline.collect.clean import hash_text
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.record import model_choice, models, promotion
 from pipeline.tasks.subtext import recogniser
@@ -19,12 +20,25 @@ SMALL: dict[str, Any] = {"epochs": 2, "members": 1, "hidden": 8, "meaning": 4, "
 TEXTS = {"1": "你可真准时啊真准时", "0": "今天的会三点开始"}
 
 
-def labelled(count: int = 24) -> list[dict[str, Any]]:
+def labelled(count: int = 24, start: int = 0) -> list[dict[str, Any]]:
     """Comments of two kinds, each in a context of its own."""
     return [
         {"text": f"{TEXTS[label]}{n}", "context": f"第{n}个话题", "label": label}
-        for n, label in enumerate(["1", "0"] * (count // 2))
+        for n, label in enumerate(["1", "0"] * (count // 2), start)
     ]
+
+
+def release(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Publish labelled comments; return the rows."""
+    published = [
+        {"release": name, "row_id": digest(row["text"], 16), "text": row["text"], "context": row["context"],
+         "is_subtext": row["label"] and row["label"] == "1"}
+        for row in rows
+    ]  # fmt: skip
+    warehouse.overwrite(
+        "annotated_comments", warehouse.make_slice(release=name), filled("annotated_comments", *published)
+    )
+    return rows
 
 
 @pytest.fixture
@@ -38,14 +52,7 @@ def labelled_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def published(tables: Path) -> None:
     """The same as a release, two comments that raters were unsure about among them."""
-    rows = [
-        {"row_id": digest(n, 16), "text": row["text"], "context": row["context"], "is_subtext": row["label"] == "1"}
-        for n, row in enumerate(labelled())
-    ]
-    unsure = [{"row_id": digest(n, 16), "text": f"嗯{n}", "context": "标题", "is_subtext": None} for n in (90, 91)]
-    warehouse.overwrite(
-        "annotated_comments", warehouse.make_slice(release="csd"), filled("annotated_comments", *rows, *unsure)
-    )
+    release("csd", [*labelled(), *({"text": f"嗯{n}", "context": "标题", "label": None} for n in (90, 91))])
     comments = filled("comments", {"text": TEXTS["1"], "context": "标题"}, {"text": TEXTS["0"], "context": None})
     warehouse.overwrite("comments", warehouse.make_slice(day=DAY), comments)
 
@@ -69,6 +76,31 @@ def test_a_release_becomes_a_model_in_force(published: None, monkeypatch: pytest
     promoted = models.read_model(recogniser.train(DAY, changes={**SMALL, "seed": 7}))["promotion"]
     assert [row["rival"] for row in promoted["comparisons"]] == ["majority", "svm", promotion.IN_FORCE]
     assert promoted["replaced"] == first
+
+
+def test_a_rival_is_compared_on_texts_that_it_read_without_their_labels(
+    tables: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Vectors read every comment, which an erasure knows; the rival is compared on those whose labels it never saw."""
+    rows = release("first", labelled(24))
+    later_rows = labelled(24, start=24)
+    comments = [
+        {"comment_id": f"c{n}", "text": row["text"], "context": row["context"]}
+        for n, row in enumerate(rows + later_rows)
+    ]
+    warehouse.overwrite("comments", warehouse.make_slice(day=DAY), filled("comments", *comments))
+    first = recogniser.train(DAY, changes=SMALL)
+    read = warehouse.scan("training_texts", pl.col("model_id") == first).collect()
+    hashes = hash_text(pl.Series([row["text"] for row in later_rows]))
+    assert read.filter(pl.col("text_hash").is_in(hashes.implode()))["is_labelled"].to_list() == [False] * 24
+    assert set(read["is_labelled"]) == {True, False}
+    release("second", later_rows)
+    monkeypatch.setattr(promotion, "MIN_ROWS", 1)
+    promoted = models.read_model(recogniser.train(DAY, changes=SMALL))["promotion"]
+    compared = {row["rival"]: row["rows"] for row in promoted["comparisons"]}
+    held_out = recogniser.read_released().filter(split="test")
+    seen = recogniser.read_released("first").filter(pl.col("split") != "test")["text"]
+    assert compared[promotion.IN_FORCE] == held_out.filter(~pl.col("text").is_in(seen.implode())).height > 0
 
 
 def test_days_are_scored_in_their_contexts(published: None) -> None:
@@ -135,7 +167,9 @@ def test_the_context_alone_decides(tmp_path: Path) -> None:
 
 def test_made_up_labels_make_no_model_in_force(published: None) -> None:
     """What simulated raters labelled is learnt from only where it is named, and scores no day by itself."""
-    tasks = [{"project": "csd", "task_id": digest(n, 32), "row_id": digest(n, 16)} for n in range(24)]
+    tasks = [
+        {"project": "csd", "task_id": digest(row["text"], 32), "row_id": digest(row["text"], 16)} for row in labelled()
+    ]
     warehouse.overwrite("label_tasks", warehouse.make_slice(project="csd"), filled("label_tasks", *tasks))
     made_up = [{"task_id": task["task_id"], "tool": "simulated", "value": "1"} for task in tasks]
     warehouse.overwrite("labels", warehouse.make_slice(project="csd"), filled("labels", *made_up))
