@@ -63,9 +63,9 @@ PROFILES = {
     "undertone": Recipe(
         pooling="layers",
         hidden=128,
-        dropout=0.8,
+        dropout=0.5,
         learning_rate=1e-3,
-        epochs=40,
+        epochs=60,
         alpha=0.3,
         group_sharpness=8.0,
         batch=128,
