@@ -1,6 +1,6 @@
 """Commands that apply a model: score, rank, choose, distance."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -68,12 +68,11 @@ def score_implicitness(
         return
     if (is_explained or calibrated) and out and out.suffix.lower() == ".txt":
         raise BadInput(f"{out}: .txt holds the scores alone; write words and intervals as csv, tsv, jsonl or parquet")
-    from pipeline.tasks.calibration import calibrate
     from pipeline.tasks.impscore import in_force, references
 
     model = model or in_force.load_model().model_id  # one for the whole file
     corpus = references.load_reference(model, reference)
-    maps = calibrate.load_maps(calibrated, in_force.choose_model(model).model_id) if calibrated else {}
+    add_intervals = _load_intervals(calibrated, in_force.choose_model(model).model_id) if calibrated else None
     blank_count, column = 0, ""
 
     def score_chunks() -> Iterator[pl.DataFrame]:
@@ -82,7 +81,7 @@ def score_implicitness(
             with track(f"scoring {file.name}", frame.height) as on_progress:
                 scores = references.add_readings(frame, column, model, corpus, on_progress)
             blank_count += scores["implicitness"].null_count()
-            scores = calibrate.add_intervals(scores, column, maps) if maps else scores
+            scores = add_intervals(scores, column) if add_intervals else scores
             if is_explained:
                 with track("explaining", frame.height) as on_progress:
                     scores = references.add_words(scores, column, model, on_progress)
@@ -97,6 +96,12 @@ def score_implicitness(
             chunks = (scores.explode("words").unnest("words") for scores in chunks)
         files.write_frames(chunks, out, as_json=as_json)
     left_out.record_rows("score", {"no_text": blank_count})
+
+
+def _load_intervals(measure: str, model_id: str) -> Callable[[pl.DataFrame, str], pl.DataFrame]:
+    from pipeline.tasks.calibration import calibrate
+
+    return partial(calibrate.add_intervals, maps=calibrate.load_maps(measure, model_id))
 
 
 def _score_day(day: str, is_explained: bool, limit: int | None) -> None:
