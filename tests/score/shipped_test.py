@@ -32,8 +32,8 @@ def heads() -> dict[str, Head]:
 
 
 def test_it_is_small() -> None:
-    """What is shipped stays under 5 MB."""
-    assert sum(path.stat().st_size for path in SHIPPED.rglob("*")) < 5_000_000
+    """What is shipped stays under 6 MB."""
+    assert sum(path.stat().st_size for path in SHIPPED.rglob("*")) < 6_000_000
 
 
 def test_its_configuration_names_open_sources_only() -> None:
@@ -64,8 +64,8 @@ def held_out() -> pl.DataFrame:
 
 
 @pytest.mark.parametrize(("lang", "count", "expected"), [
-    ("en", 139, {"implicitness": 0.57, "words": 0.49, "longer": 0.03}),
-    ("zh", 91, {"implicitness": 0.48, "words": 0.51}),
+    ("en", 260, {"implicitness": 0.56, "words": 0.50, "longer": 0.01}),
+    ("zh", 212, {"implicitness": 0.51, "words": 0.54}),
 ])  # fmt: skip
 def test_groups_it_never_saw(lang: str, count: int, expected: dict[str, float]) -> None:
     """Held-out groups are ranked with the tau that README and docs/implicitness.md print, as are the baselines."""
@@ -78,7 +78,7 @@ def test_groups_it_never_saw(lang: str, count: int, expected: dict[str, float]) 
     reference = load_reference(None)
     assert reference
     assert reference.model_id == registry.read(SHIPPED).model_id
-    assert round(reference.scales[lang].agreement or 0, 2) == {"en": 0.62, "zh": 0.57}[lang]
+    assert round(reference.scales[lang].agreement or 0, 2) == {"en": 0.64, "zh": 0.58}[lang]
     assert (reference.scales[lang].group_count, reference.scales[lang].kendall_tau) == (count, taus["implicitness"])
     assert taus["implicitness"] > max(tau for name, tau in taus.items() if name not in ("implicitness", "words"))
 
