@@ -138,13 +138,14 @@ def test_detection(run: Run, source: str, writer: Server, model_dir: Path, name:
     words = ("study", "detection", "--llm", name, "--source", source, "--day", DAY, "--model", model_dir, "--json")
     result = run(*words)
     assert result.code == 0, result.err
-    rows = lines(result.out)
+    *rows, left_out = lines(result.out)
+    assert [(row["reason"], row["row_count"]) for row in left_out["dropped"]] == [("not_problematic", 1)]
     assert len(rows) == 8
     assert sum(row["other_answers"] for row in rows) == (0 if name.startswith("moderation:") else 1)
     assert {json.loads(row["setting"])["by"] for row in rows} == {name}
     assert sum(row["row_count"] for row in rows) == writer.sent.total() == 2
     assert sum(row["accuracy"] * row["row_count"] for row in rows if row["row_count"]) == pytest.approx(1, abs=1e-5)
-    assert lines(run(*words, "--cache-only").out) == rows
+    assert lines(run(*words, "--cache-only").out) == [*rows, left_out]
     assert writer.sent.total() == 2
 
 

@@ -65,7 +65,6 @@ def test_the_published_numbers_are_the_tables(subtask: str) -> None:
     (_, gated, _), *teams = LEADERBOARDS[subtask]
     assert (gated / 100, len(teams)) == (actual.gated, {"imperceptibility": 23, "nonspecificity": 28}[subtask])
     assert [row for row in teams if row[2]] == [row[:3] for row in TABLES[subtask]]
-    assert teams == sorted(teams, key=lambda row: -row[1])
 
 
 def test_a_reader_is_ranked_among_the_submissions(tables: object) -> None:

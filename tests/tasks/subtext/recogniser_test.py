@@ -93,7 +93,6 @@ def test_a_rival_is_compared_on_texts_that_it_read_without_their_labels(
     read = warehouse.scan("training_texts", pl.col("model_id") == first).collect()
     hashes = hash_text(pl.Series([row["text"] for row in later_rows]))
     assert read.filter(pl.col("text_hash").is_in(hashes.implode()))["is_labelled"].to_list() == [False] * 24
-    assert set(read["is_labelled"]) == {True, False}
     release("second", later_rows)
     monkeypatch.setattr(promotion, "MIN_ROWS", 1)
     promoted = models.read_model(recogniser.train(DAY, changes=SMALL))["promotion"]
