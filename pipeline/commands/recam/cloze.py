@@ -17,6 +17,7 @@ from pipeline.examples.recam.building import SUBTASKS
 from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
 
+NO_ITEMS = "the tables hold no cloze items; make some: `undertone cloze build`"
 Items = Annotated[Path, typer.Argument(help="Items, a JSON object a line: article, question, option_0 …, label.")]
 
 
@@ -92,7 +93,7 @@ def stats(
         "group by subtask, reason order by subtask, reason = 'target', row_count desc"
     )
     if not counts.height and not funnel.height:
-        raise Missing("the tables hold no cloze items; make some: `undertone cloze build`, or give a file of items")
+        raise Missing(f"{NO_ITEMS}, or give a file of items")
     print_result(counts, {"items": counts.to_dicts(), "funnel": funnel.to_dicts()}, as_json)
     if not as_json and funnel.height:
         console.table(funnel.pivot("subtask", index="reason", values="row_count"), "\nTokens of summaries, by reason")
@@ -136,8 +137,10 @@ def page(day: Day = "") -> None:
 
     Example: `undertone cloze page --day 2026-11-19`
     """
-    from pipeline.tasks.recam import page, readers
+    from pipeline.tasks.recam import options, page, readers
 
+    if not options.count_items().height:
+        raise Missing(NO_ITEMS)
     day = day or today()
     for trained_on in SUBTASKS:
         try:

@@ -110,6 +110,7 @@ def test_a_pretrained_reader_of_an_adapted_encoder(run: Run, tiny_encoder: Path,
         (("train", "reader", "--items", "a.jsonl"), 2, "--items needs --out"),
         (("train", "reader", "--out", "m"), 2, "give items by --items"),
         (("cloze", "stats"), 4, "the tables hold no cloze items; make some: `undertone cloze build`"),
+        (("cloze", "page"), 4, "the tables hold no cloze items; make some: `undertone cloze build`"),
         (
             ("cloze", "rate", "imperceptibility"),
             4,

@@ -83,7 +83,6 @@ def test_meanings_are_counted(items: pl.DataFrame, model: str, tmp_path: Path, m
     user_study.select("meaning", items, sample.DAY, 2)
     user_study.export("meaning", items, tmp_path, ["anna", "ben"])
     tasks, _, project = user_study.read_tasks("meaning", items)
-    assert project.form.fields["meaning_b"].values == ("1", "2", "3", "4", "5")
     answers = {name: pl.lit(value) for name, value in zip(project.form.fields, meanings, strict=True)}
     tasks.select("task_id", rater_id=pl.lit("anna"), **answers).write_csv(tmp_path / "anna.csv")
     collect("meaning", items, [tmp_path / "anna.csv"])
