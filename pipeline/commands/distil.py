@@ -31,7 +31,7 @@ def distil(
     day: Day = "",
     as_json: Json = False,
 ) -> None:
-    """Train the scorer on judged texts, so that it scores any number of others like the judge.
+    """Train the scorer on judged texts, so that it scores others like the judge.
 
     The model that answers now gets a new readout; its distances stay. Prints how far the new model agrees with the
     judge on texts that it did not see, next to the old one and to length, punctuation and words. Exit code 1 if one of

@@ -53,6 +53,17 @@ class Meaning(NamedTuple):
         return Meaning(*(field[rows] for field in self))
 
 
+class Readout(NamedTuple):
+    """A linear map of embeddings to a judge's values, 0 to 4; a distilled head has it for its implicitness."""
+
+    weight: Tensor  # [dim]
+    bias: Tensor  # []
+
+    def __call__(self, vectors: Tensor) -> Tensor:
+        """Compute implicitness of embeddings [n, dim]: [n] in [0, 2], half the judge's scale."""
+        return (vectors @ self.weight + self.bias).clamp(0, 4) / 2
+
+
 class ImpScore(nn.Module):
     """The trained part of ImpScore: three matrices over embeddings, four where both meanings go to a third space."""
 

@@ -14,23 +14,12 @@ import torch
 from pipeline.errors import BadInput
 from pipeline.models.adapter import load_adapter
 from pipeline.models.encoder import Encoder, encode, limit_rows
-from pipeline.models.impscore import Design, ImpScore, Meaning, pragmatic_distance
+from pipeline.models.impscore import Design, ImpScore, Meaning, Readout, pragmatic_distance
 from pipeline.progress import OnProgress
 
 DECIMALS = 6  # float32 sums move with the batch by some 1e-7
 
 LoadEncoder = Callable[[dict[str, Any]], Encoder]  # from a head's configuration
-
-
-class Readout(NamedTuple):
-    """A linear map of embeddings to a judge's values, 0 to 4; a distilled head has it for its implicitness."""
-
-    weight: torch.Tensor  # [dim]
-    bias: torch.Tensor  # []
-
-    def __call__(self, vectors: torch.Tensor) -> torch.Tensor:
-        """Compute implicitness of embeddings [n, dim]: [n] in [0, 2], half the judge's scale."""
-        return (vectors @ self.weight + self.bias).clamp(0, 4) / 2
 
 
 class Head(NamedTuple):

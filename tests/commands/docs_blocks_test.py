@@ -44,6 +44,8 @@ NOT_RUN = {  # the beginning of a command -> why, and the test that runs it
     **dict.fromkeys(("label import", "label adjudicate", "label release", "label withdraw"), (PEOPLE, LABELS)),
     "label page": (PEOPLE, LABELS),
     "calibrate": ("judgements first", "tests/commands/calibrate_test.py"),
+    "distil": ("judgements first", "tests/commands/judge_test.py"),
+    "validate --values": ("judgements first", "tests/tasks/studies/validation_test.py"),
     "models import": ("the authors' checkpoint", "tests/tasks/impscore/checkpoint_test.py"),
     **dict.fromkeys(
         ("models show", "models promote", "models rollback"), (TRAINING, "tests/tasks/record/models_test.py")
@@ -71,10 +73,10 @@ ITEM |= {f"option_{n}": word for n, word in enumerate(("bridge", "hope", "idea",
 def write_files(folder: Path) -> None:
     """Write the files that the pages name."""
     reviews = [
-        "The soup was cold and the waiter was rude.",
+        "I really did not like the soup.",
         "We came back.",
         "The menu is long.",
-        "Delivery took two hours.",
+        "The driver and I have grown old together.",
     ]
     rows = {
         "reviews.csv": ["id,body", *(f"{n},{text}" for n, text in enumerate(reviews, 1))],
@@ -89,6 +91,8 @@ def write_files(folder: Path) -> None:
         "xsum.jsonl": [json.dumps(BRIDGE)],
         "Task_1_dev.jsonl": [json.dumps(ITEM)],
         "pairs.csv": ["implicit,explicit", *(f"It is {n} o'clock.,Go home {n} times." for n in range(40))],
+        "mine.csv": ["implicit,explicit", *(f"It is {n} o'clock.,Go home {n} times." for n in range(40))],
+        "irony.csv": ["tweet,is_ironic", *(f"It rains on day {n}.,{n % 2}" for n in range(40))],
         "g.jsonl": [json.dumps(GROUP)],
         "ratings.jsonl": [json.dumps({"rater": who, "group": "noise", "ranks": [1, 2, 3]}) for who in ("anna", "ben")],
         "ratings.csv": ["item,rater_id,field,value",

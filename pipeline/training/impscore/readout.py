@@ -5,7 +5,7 @@ import numpy.typing as npt
 import torch
 
 from pipeline.metrics.resample import Floats
-from pipeline.score.implicitness import Readout
+from pipeline.models.impscore import Readout
 
 ALPHAS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """Penalties of the squared weights, of which that with the least error on validation texts is taken."""
