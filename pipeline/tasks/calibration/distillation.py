@@ -142,6 +142,7 @@ def fit(rows: pl.DataFrame, day: str | None = None) -> TrainedModel:
         describe_model(tensors, config, numbers),
         texts=rows["text"],
         labelled=rows.filter(pl.col("split") != "test")["text"],
+        base=base.model_id,
         summary={name: head.get("readout", {}) for name, head in config["heads"].items()} | {"base": base.model_id},
         make_held_out=lambda: make_held_out(rows),
     )

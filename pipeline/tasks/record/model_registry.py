@@ -41,6 +41,7 @@ class TrainedModel:
     evaluations: pl.DataFrame  # rows of the table without kind, day and model_id
     texts: pl.Series | None  # training texts, one for each row; None for texts of no person, such as rated words
     labelled: pl.Series | None = None  # those among them that it learned from with their label; by default all
+    base: str | None = None  # the model that it was fitted on, whose texts shaped it too
     summary: Mapping[str, Any]  # the part of the configuration in `models`
     data_hash: str | None = None  # if the configuration has none
     encoder: str = "none"  # if the configuration names none
@@ -102,10 +103,8 @@ def register(
 
     kind, model_id = trained.kind, registry.add(settings.models(), trained.tensors, trained.config)
     evaluations = trained.collect_evaluations(settings.models() / model_id)
-    if trained.texts is not None:
-        record_texts(
-            kind, model_id, trained.texts, run_id, trained.labelled
-        )  # first: no model is in force without them
+    if trained.texts is not None:  # first: no model is in force without them
+        record_texts(kind, model_id, trained.texts, run_id, trained.labelled, trained.base)
     partition = warehouse.make_slice(kind=kind, day=day)
     key = {"kind": pl.lit(kind), "day": pl.lit(parse_day(day)), "model_id": pl.lit(model_id)}
     warehouse.overwrite("evaluations", {**partition, "model_id": model_id}, evaluations.with_columns(**key), run_id)
@@ -186,9 +185,17 @@ def locate_state(*facts: object) -> Path:
 
 
 def record_texts(
-    kind: str, model_id: str, texts: pl.Series, run_id: str = "cli", labelled: pl.Series | None = None
+    kind: str,
+    model_id: str,
+    texts: pl.Series,
+    run_id: str = "cli",
+    labelled: pl.Series | None = None,
+    base: str | None = None,
 ) -> None:
-    """Write the hashes of the training texts of a model to `training_texts`: an erasure finds the model by them."""
+    """Write the hashes of the training texts of a model, and of its base, to `training_texts`.
+
+    An erasure finds the model by them.
+    """
     texts = texts.drop_nulls().rename("text")
     counts = texts.filter(texts != "").value_counts(name="row_count")
     keys = {"kind": pl.lit(kind), "model_id": pl.lit(model_id)}
@@ -203,7 +210,11 @@ def record_texts(
         is_own = pl.col("model_id") == model_id
         has_erased = current.filter(is_own, text_hash=ERASED).head(1).collect().height
         # the same model of the same texts: an erased text keeps no hash
-        return current if has_erased else pl.concat([current.filter(~is_own), rows])
+        if has_erased:
+            return current
+        of_both = pl.concat([rows, current.filter(pl.col("model_id") == pl.lit(base)).with_columns(**keys)])
+        counts = of_both.group_by(*keys, "text_hash").agg(pl.col("row_count").sum(), pl.col("is_labelled").max())
+        return pl.concat([current.filter(~is_own), counts.select(current.collect_schema().names())])
 
     warehouse.replace("training_texts", warehouse.make_slice(kind=kind), with_other_models, run_id)
 

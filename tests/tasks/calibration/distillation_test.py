@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import pipeline
-from pipeline import sample
+from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.calibration import distillation
 from pipeline.tasks.impscore.in_force import SHIPPED
@@ -58,7 +58,9 @@ def test_what_the_judge_likes_is_learnt(tables: Path, tmp_path: Path) -> None:
     texts = ["雨停了", "It is late."], ["外面没有下雨", "Please be quiet."]
     assert pipeline.distance(*texts) == pipeline.distance(*texts, model=str(SHIPPED))
     assert pipeline.implicitness(texts[0])[1] == pipeline.implicitness(texts[0], str(SHIPPED))[1]
-    assert distillation.train(rows, "2026-11-20", promote=True) != model_id  # on top of another model
+    other_id = distillation.train(rows, "2026-11-20", promote=True)  # on top of the first, whose texts shaped it too
+    counts = warehouse.scan("training_texts").group_by("model_id").agg(pl.col("row_count").sum()).collect()
+    assert dict(counts.iter_rows()) == {model_id: rows.height, other_id: 2 * rows.height}
 
 
 def test_comparisons_are_stretched(tmp_path: Path) -> None:
