@@ -17,7 +17,7 @@ from pipeline.metrics.impscore.detection import LABELS
 from pipeline.metrics.impscore.validation import CHANCE, OTHERS
 from pipeline.papers.impscore import METRICS, SPACES, TABLE_2
 from pipeline.report import figures as plot
-from pipeline.report.impscore.study_rows import IMPLICIT, average_runs, pivot_metrics
+from pipeline.report.impscore.study_rows import IMPLICIT, average_runs, pivot_metrics, read_calibrations
 from pipeline.report.sections import index_rows, order_names
 
 SYMBOLS = dict(zip(plot.MARKERS, "●■◆▲▼✚", strict=True))
@@ -186,6 +186,24 @@ def draw_validation(studies: pl.DataFrame) -> str:
         {"scorer": "value and 95 % interval; dashed: chance"},
         chance={panel: CHANCE[metric] for panel, metric in metrics.items()},
     )
+
+
+def draw_calibration(studies: pl.DataFrame) -> str:
+    """Draw the calibration curve of each pair of measures with intervals, and the rising map from one to the other."""
+    rows = read_calibrations(studies)
+    pairs = rows.filter(metric="curve").select("a", "b").unique().sort("a", "b").rows()
+    with plot.use_style():
+        figure, axes = plot.create_panels(len(pairs), 2, (3.2, 0.5), sharey=False)
+        for axis, (a, b) in zip(axes, pairs, strict=True):
+            part = rows.filter(a=a, b=b, subset="all").sort("run")
+            x, knots_x, knots_y = (part.filter(metric=name)["value"] for name in ("curve_x", "map_x", "map_y"))
+            curve = part.filter(metric="curve")
+            axis.plot(knots_x, knots_y, color=plot.FAINT, linewidth=1.4, drawstyle="steps-post")
+            axis.vlines(x, curve["low"], curve["high"], color=plot.ACCENT, linewidth=1.4)
+            axis.plot(x, curve["value"], "o", color=plot.ACCENT, markersize=6, markeredgecolor="white")
+            axis.set_xlabel(plot.wrap_name(a, 44))
+            axis.set_ylabel(plot.wrap_name(b, 34))
+        return plot.render_svg(figure)
 
 
 def draw_detection(studies: pl.DataFrame) -> str:

@@ -36,6 +36,12 @@ def average_runs(studies: pl.DataFrame, study: str) -> pl.DataFrame:
     return averages.sort(keys)
 
 
+def read_calibrations(studies: pl.DataFrame) -> pl.DataFrame:
+    """Read the rows of the study `calibration`, with the names of both measures as `a` and `b`."""
+    rows = studies.filter(pl.col("study") == "calibration")
+    return rows.with_columns(pl.col("setting").str.json_path_match(f"$.{name}").alias(name) for name in "ab")
+
+
 def pivot_metrics(studies: pl.DataFrame, study: str) -> pl.DataFrame:
     """Return a row for each subset: subset, row_count and its metrics as columns."""
     return average_runs(studies, study).pivot("metric", index=["subset", "row_count"], values="value").sort("subset")

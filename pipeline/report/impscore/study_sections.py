@@ -7,10 +7,18 @@ import polars as pl
 from pipeline.metrics.impscore.validation import OTHERS, SURFACE
 from pipeline.papers.impscore import SPACES, TABLE_2
 from pipeline.report.impscore import study_figures
-from pipeline.report.impscore.study_rows import IMPLICIT, average_runs, find_paper_count, format_cells, pivot_metrics
+from pipeline.report.impscore.study_rows import (
+    IMPLICIT,
+    average_runs,
+    find_paper_count,
+    format_cells,
+    pivot_metrics,
+    read_calibrations,
+)
 from pipeline.report.sections import Section, format_count, format_number
 
 _SPREAD = ("mean", "sd", "q05", "q25", "q50", "q75", "q95")
+_CALIBRATION = ("spearman", "error", "constant_error")
 SPREAD_NAMES = ("mean", "s.d.", "5 %", "25 %", "median", "75 %", "95 %")
 
 
@@ -142,6 +150,27 @@ def _build_validation(studies: pl.DataFrame) -> Section:
     )
 
 
+def _build_calibration(studies: pl.DataFrame) -> Section:
+    rows = read_calibrations(studies)
+    index = ["a", "b", "subset", "row_count"]
+    columns = {name: pl.lit(None, pl.Float64) for name in _CALIBRATION}
+    numbers = rows.filter(pl.col("metric").is_in(_CALIBRATION)).pivot("metric", index=index, values="value")
+    numbers = numbers.with_columns(column.alias(name) for name, column in columns.items() if name not in numbers)
+    edges = rows.filter(metric="spearman").select(*index, "low", "high")
+    numbers = numbers.join(edges, on=index, how="left").sort("b", "subset", "a")
+    useful = numbers.filter((pl.col("subset") == "all") & (pl.col("error") < pl.col("constant_error")))
+    names = ", ".join(f"{a} by {b}" for a, b in useful.select("a", "b").iter_rows())
+    return Section(
+        "Calibration of one measure by another",
+        f"Nearer to the second measure than a constant: {names or 'none'}. Points are means of ten bins with intervals "
+        "of 95 % over threads. The line is the rising map with the least error. The paper compares no measures.",
+        study_figures.draw_calibration(studies),
+        ("measure", "by", "texts", "Spearman", "95 % from", "to", "error", "of a constant", "n"),
+        format_cells(numbers.select(*index[:3], "spearman", "low", "high", "error", "constant_error", "row_count")),
+        text_count=3,
+    )
+
+
 STUDIES: dict[str, Callable[[pl.DataFrame], Section]] = {
     "ablation": _build_ablation,
     "sensitivity": _build_sensitivity,
@@ -149,4 +178,5 @@ STUDIES: dict[str, Callable[[pl.DataFrame], Section]] = {
     "diversity": _build_diversity,
     "detection": _build_detection,
     "validation": _build_validation,
+    "calibration": _build_calibration,
 }

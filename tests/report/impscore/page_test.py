@@ -24,7 +24,8 @@ PARTS: dict[str, Any] = {
     "triples": TRIPLES,
     "audit": AUDIT.with_columns(model=pl.lit(0.95)),
     "evaluations": EVALUATIONS,
-    "studies": pl.concat([ABLATION, SENSITIVITY, DATA_SETS, DIVERSITY, DETECTION, samples.VALIDATION]),
+    "studies": pl.concat([ABLATION, SENSITIVITY, DATA_SETS, DIVERSITY, DETECTION,
+                          samples.VALIDATION, samples.CALIBRATION]),
     "spaces": {"points": [np.eye(4, 2), np.ones((4, 2))], "groups": ["rent", "rent", "dog", "dog"],
                "silhouettes": (0.51, 0.12)},
     "agreement": {"names": ["Human 1", "Human 2", "ImpScore"], "measure": "Kendall τ",
@@ -42,6 +43,7 @@ TITLES = {
     "diversity": "Diversity within data sets",
     "detection": "Detection accuracy by implicitness",
     "validation": "Scorers on graded, paired and labelled sets",
+    "calibration": "Calibration of one measure by another",
 }
 
 
@@ -77,7 +79,7 @@ def test_a_part_alone(part: str) -> None:
     assert headings(render(contents(**{part: PARTS[part]}))) == [TITLES[part]]
 
 
-@pytest.mark.parametrize("study", ["ablation", "sensitivity", "data_sets", "diversity", "detection", "validation"])
+@pytest.mark.parametrize("study", [*TITLES][5:])
 def test_a_study_alone(study: str) -> None:
     """Of the studies those are shown that have rows."""
     rows = PARTS["studies"].filter(pl.col("study") == study)

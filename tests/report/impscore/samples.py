@@ -72,6 +72,14 @@ VALIDATION = frame(
     ),
     row("validation", "missing", None, "pairs of yours", by="--pairs FILE"),
 )  # fmt: skip
+CALIBRATION = frame(
+    *(row("calibration", metric, value, a=a, b="judge", low=value - 0.1, high=value + 0.1)
+      for a, metric, value in (("scorer", "spearman", 0.5), ("scorer", "error", 0.8), ("length", "spearman", 0.2),
+                               ("constant", "error", 1.1), ("scorer", "constant_error", 1.1))),
+    *(row("calibration", metric, value, run=run, a="scorer", b="judge", low=value - 0.2, high=value + 0.2)
+      for run in range(3) for metric, value in (("curve_x", 0.4 * run), ("curve", 0.9 * run), ("map_x", 0.5 * run),
+                                                ("map_y", run))),
+)  # fmt: skip
 TRIPLES = pl.DataFrame(
     {"i1": [1.5, 1.0, 0.5], "i2": [0.5, 0.4, 0.3], "i3": [0.7, 0.1, 0.2], "near": [0.3, 0.2, 0.4],
      "far": [1.0, 2.0, 0.9], "split": ["test", "test", "train"]}

@@ -24,6 +24,7 @@ FIGURES: list[tuple[Callable[[pl.DataFrame], str], pl.DataFrame]] = [
     (study_figures.draw_diversity, DIVERSITY),
     (study_figures.draw_detection, DETECTION),
     (study_figures.draw_validation, samples.VALIDATION),
+    (study_figures.draw_calibration, samples.CALIBRATION),
     (model_figures.draw_violins, samples.TRIPLES),
     (model_figures.draw_audit, AUDIT.with_columns(model=pl.Series([0.95, 0.95, None, None]))),
 ]
@@ -37,10 +38,10 @@ def test_same_rows_same_bytes(draw: Callable[[pl.DataFrame], str], rows: pl.Data
     assert draw(rows.with_columns(pl.col(column) / 2)) != svg
 
 
-@pytest.mark.parametrize(("draw", "rows"), FIGURES[:6])
+@pytest.mark.parametrize(("draw", "rows"), FIGURES[:7])
 def test_other_studies_are_not_drawn(draw: Callable[[pl.DataFrame], str], rows: pl.DataFrame) -> None:
     """Of the frame of all studies a figure takes its own."""
-    assert draw(pl.concat([ABLATION, SENSITIVITY, DATA_SETS, DIVERSITY, DETECTION, samples.VALIDATION])) == draw(rows)
+    assert draw(pl.concat([studies for _, studies in FIGURES[:7]])) == draw(rows)
 
 
 def test_over_runs_by_hand() -> None:
