@@ -56,7 +56,7 @@ def test_page_of_the_shipped_model(scored: object) -> None:
     html = read_page()
     assert f"model:{shipped.model_id[:12]}" in html
     assert html.count('<p class="warn">') == 2
-    assert "The model is weak here (Kendall&#39;s tau on graded groups en 0.57, zh 0.48, expected 0.6)" in html
+    assert "The model is weak here (Kendall&#39;s tau on graded groups en 0.56, zh 0.51, expected 0.6)" in html
     assert "The table models has no row" not in html
     heads = shipped.config["heads"]
     for fact in (shipped.model_id, shipped.config["data_hash"], *(heads[lang]["encoder_revision"] for lang in heads)):
