@@ -60,9 +60,9 @@ def import_(
     count = retry(lambda: work.import_sentences(source, str(path), day or today(), is_own=is_own))
     rows = warehouse.scan("sentences", pl.col("source") == source)
     implicit = int(rows.select((pl.col("label") == "implicit").sum()).collect().item())
-    paper = (
-        "" if is_own else f", {implicit:,} of them implicit; expected {SOURCES[source].table6:,} (the paper's table 6)"
-    )
+    paper = ""
+    if not is_own and source in SOURCES:  # davidson has no implicit ones
+        paper = f", {implicit:,} of them implicit; expected {SOURCES[source].table6:,} (the paper's table 6)"
     console.report(f"{source}: {count:,} sentences{paper}")
 
 

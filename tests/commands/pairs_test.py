@@ -49,10 +49,13 @@ def test_nothing_to_pair(run: Run, tables: Path, tmp_path: Path) -> None:
     assert (result.code, "no pairs: a pair needs an implicit sentence with an explicit form" in result.err) == (1, True)
 
 
-def test_counts_beside_the_papers(run: Run, tables: Path, data: Path) -> None:
-    """A published data set is counted beside the pairs that the paper made of it: 150 of R3 (table 6)."""
+def test_counts_beside_the_papers(run: Run, tables: Path, data: Path, tmp_path: Path) -> None:
+    """A published data set is counted beside the paper's pairs: 150 of R3 (table 6), none of Davidson."""
     done = run("pairs", "import", "r3", data / "r3_sarcasm_en")
     assert "150 of them implicit; expected 150 (the paper's table 6)" in done.err
+    (tmp_path / "labeled_data.csv").write_text("class,tweet\n2,Owls.\n", encoding="utf-8")
+    done = run("pairs", "import", "davidson", tmp_path)
+    assert (done.code, done.err.strip()) == (0, "davidson: 1 sentences")
 
 
 def test_the_sample_is_played(run: Run, tables: Path) -> None:

@@ -137,7 +137,7 @@ def go_through(cluster: Cluster, steps: planning.Steps) -> dict[str, int]:
     return ended(cluster, [*steps.meanwhile, *steps.after, planning.UPKEEP])
 
 
-EMPTY = {"sentences", "erasures", "model_erasures"}  # what no step writes
+EMPTY = {"sentences", "erasures", "model_erasures", "scores_explained"}  # what no step writes
 
 
 def list_instances(cluster: Cluster) -> list[dict[str, Any]]:
