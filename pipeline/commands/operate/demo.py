@@ -19,7 +19,7 @@ from pipeline.tasks.record.table_counts import count_rows
 CHAIN = ("collect", "tokenize", "score", "report")  # each starts the next by its asset
 ALL = (*CHAIN, "impscore", "csd", "recam", "commenting", "ndd", "studies", "heal", "maintain", "forget")
 PROJECT = "simulated"  # what the demo's labels are, so that they are taken for nothing else
-TRAINING: dict[str, Any] = {"cassette": "sample", "epochs": 5}  # of `impscore`: a trial, never promoted
+TRAINING: dict[str, Any] = {"cassette": "sample", "profile": "paper"}  # of `impscore`: a trial of seconds
 GPU_SLOTS = 2  # tasks that may use torch at once
 
 

@@ -80,13 +80,10 @@ print([*sys.modules.keys() & {{"nltk", "sentence_transformers"}}], [name for nam
 
 @pytest.mark.slow
 @pytest.mark.alone
-def test_demo_then_backfill_then_down(
-    airflow: Any, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_demo_then_backfill_then_down(airflow: Any, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The demo works, Airflow is started once and tells its secret once; a backfilled day equals one run by hand; no
     process stays. That DAGs run again change no row is tested without a scheduler (tests/dags/flow_test.py).
     """
-    monkeypatch.setitem(demo.TRAINING, "epochs", 20)  # a third of them
     demo.demo()
     output = capsys.readouterr().out
     secret = stack.password()[0]
