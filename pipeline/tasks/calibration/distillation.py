@@ -4,7 +4,6 @@ The heads of the model that answers get a readout: a linear map of their embeddi
 distances stay. A training takes seconds, so that what more judged texts would give can be measured.
 """
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pipeline import left_out
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.impscore import groups as graded
 from pipeline.examples.sources.files import read_table
@@ -30,8 +30,6 @@ from pipeline.text.language import detect_language
 
 if TYPE_CHECKING:
     from pipeline.training.registry import Model
-
-log = logging.getLogger(__name__)
 
 COLUMN = "implicitness_judged"
 SIZES = (100, 300, 1_000, 3_000)  # judged texts of a language to learn from
@@ -76,25 +74,26 @@ def select_judged(rows: pl.DataFrame, source: str) -> pl.DataFrame:
 
     The split is by thread: text, value, lang, split. Values outside of 0 to 4 are stretched to that range.
     """
-    rows = rows.drop_nulls(["text", "value"]).with_columns(pl.col("text").str.strip_chars())
-    rows = rows.filter(pl.col("text") != "").with_columns(group=pl.coalesce("thread", "text"))
-    rows = graded.add_split(rows).group_by("text", maintain_order=True).agg(
-        pl.col("lang", "split").first(), pl.col("value").mean()
-    )  # fmt: skip
-    lang = pl.when(pl.col("lang") == "zh").then(pl.lit("zh")).otherwise(pl.lit("en"))
-    rows = rows.with_columns(lang=lang).sort("text")
+    judged = rows.with_columns(pl.col("text").fill_null("").str.strip_chars())
+    judged = judged.filter(pl.col("text") != "", pl.col("value").is_not_null())
+    judged = judged.with_columns(group=pl.coalesce("thread", "text"))
+    facts = (pl.col("lang", "split").first(), pl.col("value").mean())
+    texts = graded.add_split(judged).group_by("text", maintain_order=True).agg(facts).sort("text")
+    texts = texts.with_columns(lang=pl.when(pl.col("lang") == "zh").then(pl.lit("zh")).otherwise(pl.lit("en")))
     is_enough = (pl.len().over("lang") >= LEAST) & (pl.col("value").n_unique().over("lang") > 1)
-    if not (selected := rows.filter(is_enough)).height:
+    enough_texts = texts.filter(is_enough)
+    if not enough_texts.height:
         raise Missing(
             f"{source}: expected {LEAST} judged texts of a language or more, with different values, found "
-            f"{rows.height} of all languages; see `undertone judge --help`"
+            f"{texts.height} of all languages; see `undertone judge --help`"
         )
-    if few := rows.height - selected.height:
-        log.info("%d judged texts are left out: fewer than %d of their language, or all of one value", few, LEAST)
+    counts = {"no_text_or_value": rows.height - judged.height, "repeated": judged.height - texts.height}
+    left_out.record_rows("distil", counts | {"few_of_language": texts.height - enough_texts.height}, source)
     low, high = (pl.col("value").quantile(share).over("lang") for share in (0.01, 0.99))
     is_scale = pl.col("value").is_between(0, HIGHEST).all().over("lang")
-    stretched = ((pl.col("value") - low) / (high - low) * HIGHEST).clip(0, HIGHEST)  # log-odds of comparisons
-    return selected.with_columns(value=pl.when(is_scale).then("value").otherwise(stretched))
+    share = (pl.col("value") - low) / pl.max_horizontal(high - low, 1e-9)  # of log-odds of comparisons
+    value = pl.when(is_scale).then("value").otherwise((share * HIGHEST).clip(0, HIGHEST))
+    return enough_texts.with_columns(value=value)
 
 
 def fit(rows: pl.DataFrame, day: str | None = None) -> TrainedModel:
@@ -154,11 +153,11 @@ def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
 
     held_out = []
     for (lang,), part in rows.partition_by("lang", as_dict=True, maintain_order=True).items():
-        test, seen = promotion.select_held_out(part), part.filter(pl.col("split") == "train")
-        if test.height < 3 or not seen.height:
+        test, train_rows = promotion.select_held_out(part), part.filter(pl.col("split") == "train")
+        if test.height < 3 or not train_rows.height:
             continue
         count = promotion.rank_against(test["value"])
-        examples = seen["text"].to_list(), seen["value"].to_numpy(), test["text"].to_list()
+        examples = train_rows["text"].to_list(), train_rows["value"].to_numpy(), test["text"].to_list()
         predictions = {name: artefacts.predict_values(name, *examples) for name in BASELINES}
 
         def answer(model: "Model", test: pl.DataFrame = test, count: Any = count) -> Floats:
@@ -187,8 +186,8 @@ def measure_rivals(rows: pl.DataFrame) -> pl.DataFrame:
 
     agreements = []
     for part in rows.partition_by("lang", maintain_order=True):
-        test, seen = promotion.select_held_out(part), part.filter(pl.col("split") == "train")
-        examples = seen["text"].to_list(), seen["value"].to_numpy(), test["text"].to_list()
+        test, train_rows = promotion.select_held_out(part), part.filter(pl.col("split") == "train")
+        examples = train_rows["text"].to_list(), train_rows["value"].to_numpy(), test["text"].to_list()
         values: dict[str, Any] = {"model that answers now": score(test, None)}
         values |= {name: artefacts.predict_values(name, *examples) for name in BASELINES}
         agreements += [_measure_agreement(test, column, name) for name, column in values.items()]
@@ -216,12 +215,13 @@ def measure_curve(
     from pipeline.training import registry
 
     is_train = rows["split"] == "train"
-    seen = rows.filter(is_train).with_columns(draw_uniform(rows.filter(is_train)["text"]).alias("draw"))
+    train_rows = rows.filter(is_train)
+    train_rows = train_rows.with_columns(draw_uniform(train_rows["text"]).alias("draw"))
     rank = pl.col("draw").rank("ordinal").over("lang")
     frames = [pl.DataFrame(schema=SCHEMA)]
     for size in sizes:
-        langs = seen["lang"].value_counts().filter(pl.col("count") > size)["lang"]
-        smaller = pl.concat([seen.filter(rank <= size).drop("draw"), rows.filter(~is_train)])
+        langs = train_rows["lang"].value_counts().filter(pl.col("count") > size)["lang"]
+        smaller = pl.concat([train_rows.filter(rank <= size).drop("draw"), rows.filter(~is_train)])
         smaller = smaller.filter(pl.col("lang").is_in(langs.implode()))
         if not smaller.height:
             break

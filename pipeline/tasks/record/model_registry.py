@@ -87,7 +87,7 @@ def train_into(out: Path, fit: Callable[[], TrainedModel], *, force: bool = Fals
     trained = fit()
     model_id = registry.write(out, trained.tensors, trained.config, force=force)
     if trained.texts is not None:
-        record_texts_of_folder(trained.kind, out, trained.texts, trained.labelled)
+        record_texts_of_folder(trained.kind, out, trained.texts, trained.labelled, trained.base)
     return model_id, trained.collect_evaluations(out)
 
 
@@ -219,13 +219,15 @@ def record_texts(
     warehouse.replace("training_texts", warehouse.make_slice(kind=kind), with_other_models, run_id)
 
 
-def record_texts_of_folder(kind: str, folder: Path, texts: pl.Series, labelled: pl.Series | None = None) -> None:
+def record_texts_of_folder(
+    kind: str, folder: Path, texts: pl.Series, labelled: pl.Series | None = None, base: str | None = None
+) -> None:
     """Record the texts of a model outside the registry if an erasure searches its folder: below the home."""
     from pipeline.training import registry
 
     if any(folder.resolve().is_relative_to(root) for root in (settings.home(), settings.models())):
         with suppress(Missing):  # without tables there is nothing to erase
-            record_texts(kind, registry.read(folder).model_id, texts, labelled=labelled)
+            record_texts(kind, registry.read(folder).model_id, texts, labelled=labelled, base=base)
 
 
 def list_flagged() -> pl.DataFrame:

@@ -91,7 +91,7 @@ def compare(
     rival: "Model | None",
     is_unseen: Callable[[pl.Series], pl.Series] = lambda texts: texts.is_not_null(),
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Compare a model with the baselines and with its rival; return the comparisons, and why which rivals have none.
+    """Compare a model with the baselines and with its rival; return the comparisons, and why rivals have none.
 
     `is_unseen` tells by texts on which rows the rival can be compared.
     """

@@ -18,16 +18,14 @@ def fit_readout(
 ) -> tuple[Readout, float]:
     """Fit the readout to embeddings [n, dim] and values [n]; return it with its penalty.
 
-    Without validation texts the middle penalty is taken.
+    Without validation texts the penalty is 10.
     """
     from sklearn.linear_model import Ridge
 
-    if not len(validation_values):
-        models = [Ridge(ALPHAS[len(ALPHAS) // 2]).fit(vectors, values)]
-        best = 0
-    else:
-        models = [Ridge(alpha).fit(vectors, values) for alpha in ALPHAS]
-        errors = [np.mean((model.predict(validation_vectors) - validation_values) ** 2) for model in models]
-        best = int(np.argmin(errors))
-    weight, bias = (torch.tensor(part, dtype=torch.float32) for part in (models[best].coef_, models[best].intercept_))
-    return Readout(weight, bias), float(models[best].alpha)
+    has_validation = len(validation_values) > 0
+    models = [Ridge(alpha).fit(vectors, values) for alpha in (ALPHAS if has_validation else ALPHAS[2:3])]
+    best = models[0]
+    if has_validation:
+        best = min(models, key=lambda m: float(np.mean((m.predict(validation_vectors) - validation_values) ** 2)))
+    weight, bias = (torch.tensor(part, dtype=torch.float32) for part in (best.coef_, best.intercept_))
+    return Readout(weight, bias), float(best.alpha)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import pipeline
-from pipeline import sample, warehouse
+from pipeline import left_out, sample, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.calibration import distillation
 from pipeline.tasks.impscore.in_force import SHIPPED
@@ -71,6 +71,18 @@ def test_comparisons_are_stretched(tmp_path: Path) -> None:
     values = judged.join(distillation.read_judged(path), on="text")
     assert (values["value"].min(), values["value"].max()) == (0, 4)
     assert values.select(pl.corr("value", "implicitness_judged", method="spearman")).item() == pytest.approx(1)
+
+
+def test_what_is_not_learnt_is_counted(tmp_path: Path) -> None:
+    """Texts without a value, repeated texts, and those of a language with too few are left out with a count."""
+    path = write_judged(tmp_path / "judged.csv")
+    with path.open("a", encoding="utf-8") as file:
+        file.write("雨停了,\n雨停了,1\n雨停了,3\nIt is late.,2\n")
+    left_out.clear()
+    rows = distillation.read_judged(path)
+    assert rows.filter(text="雨停了")["value"].to_list() == [2]
+    counts = {row.reason: row.row_count for row in left_out.list_rows() if row.step == "distil"}
+    assert counts == {"no_text_or_value": 1, "repeated": 1, "few_of_language": 1}
 
 
 def test_distil_in_python(home: Path, tmp_path: Path) -> None:
