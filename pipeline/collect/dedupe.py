@@ -32,13 +32,14 @@ def deduplicate(
     only a comment met twice, by its id, is dropped. Returns the kept rows in their order, and a frame of (reason,
     row_key).
     """
-    rows = comments.with_row_index("_row")
+    columns = [*_SAME, "parent_id", "text", "like_count", "is_hot"]  # all others are taken by row, at the end
+    rows = comments.select(columns).with_row_index("_row")
     distinct = rows.group_by(_SAME, maintain_order=True).agg(
-        pl.exclude("like_count", "is_hot").first(), pl.col("like_count").max(), pl.col("is_hot").any()
+        pl.first("_row", "parent_id", "text"), pl.max("like_count"), pl.col("is_hot").any()
     )
-    repeated = rows.join(distinct, on="_row", how="anti").select(reason=pl.lit("same_comment"), row_key="row_key")
+    repeated = _list_dropped(comments, rows.join(distinct, on="_row", how="anti"), pl.lit("same_comment"))
     if keep_copies:
-        return distinct.select(*comments.columns, duplicate_count=pl.lit(0, pl.Int64)), repeated
+        return _take(comments, distinct.with_columns(duplicate_count=pl.lit(0, pl.Int64))), repeated
     parents = distinct.select("thread_id", comment_id="parent_id").drop_nulls().unique()
     distinct = distinct.join(parents.with_columns(_answered=True), on=_SAME, how="left", maintain_order="left")
 
@@ -47,15 +48,26 @@ def deduplicate(
     exact = distinct.with_columns(_of=leader.first().over("thread_id", "parent_id", words))
     near = _find_near(exact.filter((pl.col("_of") == pl.col("_row")) | pl.col("_answered")), threshold)
     is_near = pl.col("_row").is_in(list(near))
-    exact = exact.with_columns(_of=pl.when("_answered").then("_row").otherwise("_of")).with_columns(
-        _of=pl.col("_of").replace(near),
+    exact = exact.drop("thread_id", "comment_id", "parent_id", "text").with_columns(
+        _of=pl.when("_answered").then("_row").otherwise("_of").replace(near),
         _reason=pl.when(is_near).then(pl.lit("near_duplicate")).otherwise(pl.lit("exact_duplicate")),
     )
     is_copy = pl.col("_of") != pl.col("_row")
-    copies = exact.filter(is_copy).select(reason="_reason", row_key="row_key")
     counts = exact.group_by("_of").agg(duplicate_count=pl.len().cast(pl.Int64) - 1, _likes=pl.col("like_count").max())
     unique = exact.filter(~is_copy).join(counts, on="_of", how="left").with_columns(like_count="_likes").sort("_row")
-    return unique.select(*comments.columns, "duplicate_count"), pl.concat([repeated, copies])
+    copies = _list_dropped(comments, exact.filter(is_copy), pl.col("_reason"))
+    return _take(comments, unique), pl.concat([repeated, copies])
+
+
+def _take(comments: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """Take the comments of these rows, with the counts of the rows."""
+    return comments[rows["_row"]].with_columns(rows["like_count"], rows["is_hot"], rows["duplicate_count"])
+
+
+def _list_dropped(comments: pl.DataFrame, rows: pl.DataFrame, reason: pl.Expr) -> pl.DataFrame:
+    """List why each of these rows is dropped."""
+    row_keys = comments["row_key"].gather(rows["_row"])
+    return rows.with_columns(row_keys, reason=reason).select("reason", "row_key")
 
 
 def _find_near(rows: pl.DataFrame, threshold: float) -> dict[int, int]:

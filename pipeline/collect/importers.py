@@ -242,25 +242,27 @@ def _build_records(row: Row, mapping: columns.Columns, row_key: str, place: str)
 
 
 def _build_comment(row: Row, mapping: columns.Columns, thread: str, row_key: str, place: str) -> Comment:
-    comment_id = read_text(row, mapping, "comment_id", place) or row_key
-    root = read_text(row, mapping, "root_id", place)
-    root = None if root in (comment_id, "0") else root
-    parent = read_text(row, mapping, "parent_id", place)
-    parent = root if parent in (comment_id, "0", None) else parent
     text = read_text(row, mapping, "text", place) or ""
-    return Comment(
+    comment = Comment(
         thread_id=thread,
-        comment_id=comment_id,
-        text=extract_text(text) if _MARKUP.search(text) else text,  # weibo-crawler leaves the HTML in
-        parent_id=parent,
-        root_id=root or parent,
-        context=read_text(row, mapping, "context", place),
-        like_count=count_value(row, mapping, "like_count", place),
-        reply_count=count_value(row, mapping, "reply_count", place),
-        created_at=time_value(row, mapping, "created_at", place, time_zone(mapping)),
-        user=read_text(row, mapping, "user", place),
+        comment_id=row_key,
+        text=extract_text(text) if "<" in text and _MARKUP.search(text) else text,  # weibo-crawler leaves the HTML in
         row_key=row_key,
     )
+    if len(mapping) == 1:  # a file of texts, a million a file
+        return comment
+    comment.comment_id = read_text(row, mapping, "comment_id", place) or row_key
+    root = read_text(row, mapping, "root_id", place)
+    root = None if root in (comment.comment_id, "0") else root
+    parent = read_text(row, mapping, "parent_id", place)
+    comment.parent_id = root if parent in (comment.comment_id, "0", None) else parent
+    comment.root_id = root or comment.parent_id
+    comment.context = read_text(row, mapping, "context", place)
+    comment.like_count = count_value(row, mapping, "like_count", place)
+    comment.reply_count = count_value(row, mapping, "reply_count", place)
+    comment.created_at = time_value(row, mapping, "created_at", place, time_zone(mapping))
+    comment.user = read_text(row, mapping, "user", place)
+    return comment
 
 
 def _slug(stem: str) -> str:

@@ -14,13 +14,14 @@ from typing import NamedTuple, TypedDict
 
 import polars as pl
 
-from pipeline import left_out, warehouse
+from pipeline import left_out, settings, warehouse
 from pipeline.collect.clean import clean, normalise
 from pipeline.collect.dedupe import deduplicate
 from pipeline.collect.importers import Batch, hash_page
 from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.record import frame_articles, frame_comments
 from pipeline.collect.threads import add_context, add_roots, refuse_circles
+from pipeline.errors import BadInput
 from pipeline.private import make_folder
 from pipeline.slices import parse_day, parse_window
 from pipeline.tables import TABLES
@@ -28,6 +29,7 @@ from pipeline.tasks.record import runs
 from pipeline.text.language import detect_language
 
 BUCKET_ROWS = 50_000  # comments of whole threads deduplicated at a time: what bounds the memory of an import
+_THREAD_ROWS = 800  # comments of one thread for each megabyte that an import may take: a thread is compared in memory
 _KEY = ["thread_id", "comment_id"]
 _ID_COLUMNS = ("comment_id", "parent_id", "root_id", "row_key", "thread_id")
 _PAGE_SCHEMA = {"url": pl.String(), "fetched_at": pl.Datetime("us", "UTC"), "body": pl.String()}
@@ -98,6 +100,7 @@ class _Intake:
         self.window, self.keep_duplicates = window, keep_duplicates
         self.read_count = self.batch_count = 0
         self.scrubbed: Counter[str] = Counter()
+        self.thread_sizes: Counter[str] = Counter()
         self.stamp = {"source": pl.lit(source), "day": pl.lit(parse_day(day)), "origin": pl.lit(origin)}
         if "://" not in folder:
             make_folder(Path(folder))
@@ -109,6 +112,7 @@ class _Intake:
         if not batch.hashed:
             comments = comments.with_columns(anonymise.hash_users(comments["user"], self.source, key))
         comments, unclean = clean(self._scrub_ids(comments, key), self.scrubbed)
+        self._check_threads(comments["thread_id"])
         skipped = pl.DataFrame(page.skipped, schema={"reason": pl.String, "row_key": pl.String}, orient="row")
         dropped = pl.concat([_add_step("parse", self._scrub_ids(skipped, key)), _add_step("clean", unclean)])
         articles = frame_articles(page.articles)
@@ -126,6 +130,18 @@ class _Intake:
         self._stage("dropped", number, dropped)
         self.read_count += len(page.comments) + len(page.skipped)
         self.batch_count += 1
+
+    def _check_threads(self, threads: pl.Series) -> None:
+        """Refuse a thread that will not fit in memory before the rest of it is read."""
+        sizes = dict(threads.value_counts().iter_rows())
+        self.thread_sizes.update(sizes)
+        limit = _THREAD_ROWS * settings.import_memory()
+        if large := next((thread for thread in sizes if self.thread_sizes[thread] > limit), None):
+            raise BadInput(
+                f"the thread {large!r:.60} has more than {limit:,} comments, which are compared in memory; name the "
+                "column of threads (--map thread_id=COLUMN), cut the file into parts, or set "
+                f"UNDERTONE_IMPORT_MEMORY={2 * settings.import_memory()} (megabytes)"
+            )
 
     def _scrub_ids(self, rows: pl.DataFrame, key: bytes | None) -> pl.DataFrame:
         names = [name for name in _ID_COLUMNS if name in rows.columns]

@@ -144,6 +144,18 @@ def test_a_circle_of_answers_is_refused(tables: Path, tmp_path: Path) -> None:
     assert warehouse.get_snapshot_id("comments") is None
 
 
+def test_a_thread_that_will_not_fit_in_memory_is_refused_early(
+    tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """800 comments of one thread for each megabyte are read; one more is refused, with what to do."""
+    monkeypatch.setenv("UNDERTONE_IMPORT_MEMORY", "1")
+    texts = "\n".join(f"line {number}" for number in range(801))
+    with pytest.raises(BadInput, match=r"thread 'a\.csv' has more than 800 comments.*--map thread_id"):
+        collect.import_files(write(tmp_path, a=texts), "mine", DAY)
+    assert warehouse.get_snapshot_id("comments") is None
+    assert collect.import_files(write(tmp_path, a=texts.rpartition("\n")[0]), "mine", DAY)[0]["read"] == 800
+
+
 def test_a_refusal_keeps_what_came_before(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages fetched before a refusal are settled and the refusal is told; refused at once, Refused is raised."""
     second = "/api/v1/resource/comments/R_SO_4_186000?limit=20&offset=20"
