@@ -19,7 +19,8 @@ from typing import Any
 
 from airflow.sdk import Param, TriggerRule, dag, task
 
-from dag_defaults import COMMENTS, DAY, Tag, build_daily, optional_param, partition_cron, resolve_day, secret
+from dag_assets import tables
+from dag_defaults import DAY, Tag, build, optional_param, resolve_day, secret
 
 PARAMS = {
     "day": DAY,
@@ -71,7 +72,7 @@ PARAMS = {
 }
 
 
-@dag("collect", schedule=partition_cron("0 0 * * *"), params=PARAMS, **build_daily(Tag.COLLECT, __doc__))
+@dag(**build("collect", Tag.COLLECT, __doc__, PARAMS, is_daily=True))
 def collect() -> None:
     @task
     def sources(day: str, params: Any = None) -> list[str | None]:
@@ -95,8 +96,8 @@ def collect() -> None:
             raise AirflowSkipException(str(error)) from error
         return [{**part, "bad_rows": []} for part in collected]  # these have texts, which Airflow must not keep
 
-    @task(outlets=[COMMENTS], trigger_rule=TriggerRule.NONE_FAILED)
-    def publish(collected: list[Any], day: str, outlet_events: Any = None) -> dict[str, int]:
+    @task(outlets=tables("raw_pages articles comments dropped runs"), trigger_rule=TriggerRule.NONE_FAILED)
+    def publish(collected: list[Any], day: str) -> dict[str, int]:
         from airflow.sdk.exceptions import AirflowSkipException
 
         from pipeline.tasks.daily import collect
@@ -104,7 +105,6 @@ def collect() -> None:
         total = collect.sum_counts(collected)
         if not total["read"]:
             raise AirflowSkipException(f"no comments were collected for {day}")
-        outlet_events[COMMENTS].add_partitions([day])
         return total
 
     day = resolve_day()

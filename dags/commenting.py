@@ -21,6 +21,8 @@ A waiting task occupies no worker.
 
 **Triage.**
 
+- The task *due* skips a run that nobody asked for if too few days have passed or too few rows are new; its log has the
+  reason.
 - *BadInput* in `check` names the commenter or the hyperparameter. Nothing was computed.
 - *Missing* in `plan`: no article has comments. *Missing* in `corpus`: some days with comments have no tokens.
 - No test article: by default, a test article needs 30 long comments and over 200 upvotes. You can lower both numbers in
@@ -34,7 +36,8 @@ from typing import Any
 
 from airflow.sdk import Param, PokeReturnValue, dag, task, task_group
 
-from dag_defaults import DAY, DEFAULTS, Tag, optional_param, resolve_day, service
+from dag_assets import MODELS, PAGES, tables
+from dag_defaults import DAY, GPU, Tag, build, check_due, optional_param, resolve_day, service
 
 SYSTEMS = ["ir_t", "ir_tc", "seq2seq", "att", "att_tc"]
 PRESETS = ["s/5", "(s-1)/4", "s/max"]
@@ -100,7 +103,7 @@ PARAMS = {
 def people(kind: str, day: str) -> None:
     """Let people grade the comments of a kind."""
 
-    @task(trigger_rule="none_failed")
+    @task(trigger_rule="none_failed", outlets=tables("label_tasks runs"))
     def give(kind: str, day: str, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks.commenting import grades
         from pipeline.tasks.labelling import projects
@@ -108,7 +111,12 @@ def people(kind: str, day: str) -> None:
         studio = projects.find_studio(*service("undertone_label_studio", ""))
         return grades.assign_tasks(grades.check_kind(kind), day, params["tool"], studio, run_id)
 
-    @task.sensor(mode="reschedule", poke_interval=60, timeout=90 * 24 * 3600)
+    @task.sensor(
+        mode="reschedule",
+        poke_interval=60,
+        timeout=90 * 24 * 3600,
+        outlets=tables("labels comment_grades dropped runs"),
+    )
     def grades(kind: str, params: Any = None, run_id: Any = None) -> PokeReturnValue:
         from pipeline.tasks.commenting import grades
         from pipeline.tasks.labelling import projects
@@ -120,7 +128,7 @@ def people(kind: str, day: str) -> None:
     give(kind, day) >> grades(kind)
 
 
-@task(queue="gpu", pool="gpu")  # the recipes are in modules that import torch
+@task(**GPU)  # the recipes are in modules that import torch
 def check(params: Any = None) -> None:
     """Check the commenters and their hyperparameters before anything is computed."""
     from pipeline.tasks.commenting import commenters
@@ -128,7 +136,7 @@ def check(params: Any = None) -> None:
     commenters.check_params(params)
 
 
-@dag(dag_id="commenting", schedule=None, params=PARAMS, tags=[Tag.TRAIN], doc_md=__doc__, **DEFAULTS)
+@dag(**build("commenting", Tag.TRAIN, __doc__, PARAMS))
 def commenting() -> None:
     @task
     def plan(day: str, params: Any = None) -> list[Any]:
@@ -142,7 +150,7 @@ def commenting() -> None:
 
         return dict(corpus.stage_words(part))
 
-    @task
+    @task(inlets=tables("articles comments tokens"), outlets=tables("threads reference_comments dropped runs"))
     def corpus(staged: Any, day: str, params: Any = None, run_id: Any = None) -> dict[str, int]:
         from pipeline.tasks.commenting import corpus
 
@@ -152,44 +160,52 @@ def commenting() -> None:
     def systems(corpus_counts: Any, params: Any = None) -> list[str]:
         return list(params["systems"])
 
-    @task(queue="gpu", pool="gpu", map_index_template="{{ system }}")
+    @task(**GPU, map_index_template="{{ system }}", inlets=tables("threads"), outlets=MODELS)
     def train(system: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, str]:
         from pipeline.tasks.commenting import commenters
 
         changes = params["numbers"].get(system, {})
         return {"system": system, "model_id": commenters.train(day, system, changes=changes, run_id=run_id)}
 
-    @task(queue="gpu", pool="gpu", map_index_template="{{ trained.system }}")
+    @task(
+        **GPU,
+        map_index_template="{{ trained.system }}",
+        inlets=tables("threads models"),
+        outlets=tables("generated_comments runs"),
+    )
     def generate(trained: Any, day: str, run_id: Any = None) -> int:
         from pipeline.tasks.commenting import generated
 
         return generated.generate(day, trained["system"], ref=trained["model_id"], run_id=run_id)
 
-    @task
+    @task(inlets=tables("reference_comments"), outlets=tables("generated_comments runs"))
     def real(corpus_counts: Any, day: str, run_id: Any = None) -> int:
         from pipeline.tasks.commenting import generated
 
         return generated.generate(day, generated.HUMAN, run_id=run_id)
 
-    @task(queue="gpu", pool="gpu")
+    @task(**GPU, inlets=tables("comment_grades"), outlets=MODELS)
     def scorer(day: str, params: Any = None, run_id: Any = None) -> str | None:
         from pipeline.tasks.commenting import scorer
 
         return scorer.train_if_graded(day, run_id) if params["train_quality"] else None
 
-    @task
+    @task(
+        inlets=tables("generated_comments reference_comments comment_grades"),
+        outlets=tables("metric_scores dropped runs"),
+    )
     def measure(day: str, params: Any = None, run_id: Any = None) -> dict[str, int]:
         from pipeline.tasks.commenting import overlap
 
         return overlap.measure(day, params["preset"], run_id=run_id)
 
-    @task
+    @task(inlets=tables("metric_scores comment_grades"), outlets=tables("studies runs"))
     def correlate(day: str, run_id: Any = None) -> int:
         from pipeline.tasks.commenting import correlations
 
         return correlations.write_correlations(day, run_id)
 
-    @task
+    @task(inlets=tables("metric_scores studies evaluations"), outlets=[PAGES["commenting"]])
     def page(day: str) -> str:
         from pipeline.tasks.commenting import page
 
@@ -197,7 +213,9 @@ def commenting() -> None:
 
     day = resolve_day()
     check() >> day
-    corpus_counts = corpus(cut.expand(part=plan(day)), day)
+    parts = plan(day)
+    check_due(day) >> parts
+    corpus_counts = corpus(cut.expand(part=parts), day)
     comment_counts = generate.partial(day=day).expand(
         trained=train.partial(day=day).expand(system=systems(corpus_counts))
     )

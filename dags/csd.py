@@ -33,7 +33,8 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param, PokeReturnValue, chain, dag, task, task_group
 from airflow.sdk.exceptions import AirflowSkipException
 
-from dag_defaults import DAY, DEFAULTS, LABELS, Tag, resolve_day, service
+from dag_assets import MODELS, PAGES, tables
+from dag_defaults import DAY, GPU, Tag, build, check_due, resolve_day, service
 
 NAME = "^[a-z][a-z0-9_]{0,39}$"
 TOOLS = ["files", "label_studio", "simulated"]
@@ -62,9 +63,9 @@ PARAMS = {
 STEPS = {"raters": [1, 1], "adjudicator": [1, 2], "raters_again": [2, 1], "adjudicator_again": [2, 2]}
 
 
-@dag(dag_id="csd", schedule=None, params=PARAMS, tags=[Tag.LABEL], doc_md=__doc__, **DEFAULTS)
+@dag(**build("csd", Tag.LABEL, __doc__, PARAMS))
 def csd() -> None:
-    @task
+    @task(inlets=tables("comments"), outlets=tables("label_tasks dropped runs"))
     def select(day: str, params: Any = None, run_id: Any = None) -> int:
         from pipeline.label.schema import check_fields
         from pipeline.tasks.labelling import csd
@@ -80,7 +81,9 @@ def csd() -> None:
         studio = projects.find_studio(*service("undertone_label_studio", ""))
         return csd.push(params["project"], tuple(step), params["tool"], studio)
 
-    @task.sensor(mode="reschedule", poke_interval=60, timeout=90 * 24 * 3600)
+    @task.sensor(
+        mode="reschedule", poke_interval=60, timeout=90 * 24 * 3600, outlets=tables("labels annotations dropped runs")
+    )
     def collect(step: list[int], params: Any = None, run_id: Any = None) -> PokeReturnValue:
         from pipeline.tasks.labelling import csd, projects
 
@@ -88,26 +91,23 @@ def csd() -> None:
         status = csd.collect(params["project"], tuple(step), params["tool"], studio, run_id)
         return PokeReturnValue(is_done=status["waiting"] == 0, xcom_value=status)
 
-    @task
+    @task(inlets=tables("annotations"), outlets=[PAGES["labels"]])
     def summary(day: str, params: Any = None) -> str:
         from pipeline.tasks.labelling import release
 
         release.write_page(params["project"], day)
         return release.render_card(params["project"], day, params["required"], params["licence"])
 
-    @task(outlets=[LABELS])
-    def publish(
-        day: str, approved_summary: str, params: Any = None, run_id: Any = None, outlet_events: Any = None
-    ) -> str:
+    @task(outlets=tables("annotated_comments runs"))
+    def publish(day: str, approved_summary: str, params: Any = None, run_id: Any = None) -> str:
         from pipeline.tasks.labelling import release
 
         folder = release.release(
             params["project"], None, params["required"], params["licence"], day, run_id, approved_summary
         )
-        outlet_events[LABELS].add_partitions(day)
         return str(folder)
 
-    @task(queue="gpu", pool="gpu")
+    @task(**GPU, inlets=tables("annotated_comments"), outlets=MODELS)
     def train(day: str, params: Any = None, run_id: Any = None) -> str:
         from pipeline.tasks.subtext import recogniser
 
@@ -115,7 +115,7 @@ def csd() -> None:
             raise AirflowSkipException("no model was requested")
         return recogniser.train(day, params["project"], run_id=run_id)
 
-    @task(queue="gpu", pool="gpu")
+    @task(**GPU, inlets=tables("comments models"), outlets=tables("scores runs"))
     def score(day: str, run_id: Any = None) -> int:
         from pipeline.errors import Missing
         from pipeline.tasks.subtext import recogniser
@@ -127,7 +127,7 @@ def csd() -> None:
         return recogniser.score_day(day, None, run_id)
 
     day = resolve_day()
-    steps = [select(day)]
+    steps = [check_due(day), select(day)]
     for name, step in STEPS.items():
 
         @task_group(group_id=name)

@@ -1,12 +1,12 @@
-"""Defaults of all DAGs: assets, tags, default arguments, alerts, and the task that resolves the day."""
+"""Defaults of all DAGs: schedules, tags, default arguments, alerts, and the tasks that all begin with."""
 
 import datetime as dt
 import os
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
 from airflow.sdk import (
-    Asset,
     AsyncCallback,
     CronPartitionTimetable,
     CronTriggerTimetable,
@@ -14,17 +14,14 @@ from airflow.sdk import (
     DeadlineReference,
     ExceptionRetryPolicy,
     Param,
+    PartitionedAssetTimetable,
     RetryAction,
     RetryRule,
     task,
 )
 
+from dag_assets import TABLES, announce
 from pipeline import private, settings
-
-COMMENTS, TOKENS, MODELS, SCORES, LABELS = (
-    Asset(name=name, uri=f"iceberg://undertone/{name}")
-    for name in ("comments", "tokens", "models", "scores", "annotated_comments")
-)
 
 
 class Tag(StrEnum):
@@ -68,6 +65,15 @@ def deadline() -> DeadlineAlert | None:
     )
 
 
+def prepare(context: Any) -> None:
+    """Record the attempt, and look for the GPU that the task is meant for."""
+    mark_attempt(context)
+    if context["task"].queue == GPU["queue"]:
+        from pipeline.tasks.record import devices
+
+        devices.check_gpu()
+
+
 def mark_attempt(context: Any) -> None:
     """Record the attempt: one that lost its worker, and still runs, must not overwrite its retry."""
     ti = context["ti"]
@@ -83,7 +89,8 @@ DEFAULTS: dict[str, Any] = {
     "default_args": {
         "owner": "undertone",
         "retries": 3,
-        "pre_execute": mark_attempt,
+        "pre_execute": prepare,
+        "post_execute": announce,
         "retry_delay": dt.timedelta(seconds=5),
         "on_failure_callback": alert_failure,
         "retry_policy": ExceptionRetryPolicy(
@@ -91,11 +98,6 @@ DEFAULTS: dict[str, Any] = {
         ),
     },
 }
-
-
-def build_daily(tag: Tag, doc: str | None) -> dict[str, Any]:
-    """Build the arguments of a DAG of the daily chain."""
-    return {**DEFAULTS, "tags": [tag], "doc_md": doc, "deadline": deadline()}
 
 
 def optional_param(kind: str, title: str, description: str, **schema: Any) -> Param:
@@ -110,6 +112,9 @@ DAY = optional_param(
     format="date",
 )
 
+GPU = {"queue": "gpu", "pool": "gpu"}  # of tasks that import torch: they wait as scheduled, and never starve
+_UNFOLDED = 3  # parameters of a form
+
 # Airflow treats False, its default, as None: a DAG that is unpaused within a tenth of the interval after a tick,
 # such as a weekly one on Monday afternoon, would run at once.
 _NEVER_AT_ONCE = dt.timedelta(0)
@@ -121,9 +126,35 @@ def partition_cron(cron: str) -> CronPartitionTimetable:
     return CronPartitionTimetable(cron, timezone="UTC", **options)
 
 
-def plain_cron(cron: str) -> CronTriggerTimetable:
-    """Build a schedule of runs without a day."""
-    return CronTriggerTimetable(cron, timezone="UTC", run_immediately=_NEVER_AT_ONCE)
+def schedule(dag_id: str, *, has_day: bool) -> Any:
+    """Build the schedule of a DAG from the settings; a DAG without a day has runs without a partition key."""
+    value = settings.schedule(dag_id)
+    if value == "off":
+        return None
+    if value in TABLES:
+        return PartitionedAssetTimetable(assets=TABLES[value])
+    if has_day:
+        return partition_cron(value)
+    return CronTriggerTimetable(value, timezone="UTC", run_immediately=_NEVER_AT_ONCE)
+
+
+def build(
+    dag_id: str, tag: Tag, doc: str | None, params: Mapping[str, Param] | None = None, *, is_daily: bool = False
+) -> dict[str, Any]:
+    """Build the arguments of a DAG; of the daily chain it has a deadline. The form folds all but three parameters."""
+    params = params or {}
+    for param in list(params.values())[_UNFOLDED:]:
+        param.schema["section"] = "More"
+    return {
+        **DEFAULTS,
+        "dag_id": dag_id,
+        "schedule": schedule(dag_id, has_day="day" in params),
+        "params": params,
+        "tags": [tag],
+        "description": (doc or "").partition("\n")[0],
+        "doc_md": doc,
+        "deadline": deadline() if is_daily else None,
+    }
 
 
 @task(task_id="day")
@@ -133,6 +164,14 @@ def resolve_day(dag_run: Any = None, params: Any = None, dag: Any = None) -> str
 
     slices.check_params(dag_run.conf, dag.params)
     return slices.resolve(dag_run.partition_key, params["day"], dag_run.run_after)
+
+
+@task.short_circuit(task_id="due", ignore_downstream_trigger_rules=True)
+def check_due(day: str, dag: Any = None, dag_run: Any = None) -> bool:
+    """Skip the rest of a run that nobody asked for, unless enough rows are new; the log has the reason."""
+    from pipeline.tasks.record import due
+
+    return dag_run.run_type == "manual" or due.is_due(dag.dag_id, day)
 
 
 def _get_connection(connection: str) -> Any:

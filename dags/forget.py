@@ -25,7 +25,8 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from dag_defaults import DEFAULTS, Tag, secret
+from dag_assets import tables
+from dag_defaults import GPU, Tag, build, secret
 
 PARAMS = {
     "path": Param(None, type=["null", "string"], title="File of ids",
@@ -40,10 +41,9 @@ PARAMS = {
 }  # fmt: skip
 
 
-@dag(dag_id="forget", schedule=None, params=PARAMS, tags=[Tag.UPKEEP], doc_md=__doc__,
-     **{**DEFAULTS, "max_active_runs": 1})  # fmt: skip
+@dag(**build("forget", Tag.UPKEEP, __doc__, PARAMS), max_active_runs=1)
 def forget() -> None:
-    @task(queue="gpu", pool="gpu")  # it reads models with torch, and may train them again
+    @task(**GPU, outlets=tables("erasures model_erasures"))  # it reads models with torch, and may train them again
     def erase(params: Any = None, dag_run: Any = None, dag: Any = None, run_id: Any = None) -> dict[str, Any]:
         from pipeline import slices
         from pipeline.tasks.erasure import run

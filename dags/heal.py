@@ -11,10 +11,11 @@ from typing import Any
 
 from airflow.sdk import dag, task
 
-from dag_defaults import COMMENTS, DEFAULTS, TOKENS, Tag, plain_cron
+from dag_assets import TABLES
+from dag_defaults import Tag, build
 
 
-@dag(dag_id="heal", schedule=plain_cron("0 6 * * *"), tags=[Tag.UPKEEP], doc_md=__doc__, **DEFAULTS)
+@dag(**build("heal", Tag.UPKEEP, __doc__))
 def heal() -> None:
     @task
     def holes() -> dict[str, list[str]]:
@@ -22,7 +23,7 @@ def heal() -> None:
 
         return heal.find_holes()
 
-    @task(outlets=[COMMENTS, TOKENS])
+    @task(outlets=[TABLES["comments"], TABLES["tokens"]])
     def announce(missing_days: dict[str, list[str]], outlet_events: Any = None) -> dict[str, list[str]]:
         from airflow.sdk.exceptions import AirflowSkipException
 
@@ -32,7 +33,7 @@ def heal() -> None:
         unscored = [
             day for day in missing_days["scores"] if day not in untokenized
         ]  # tokenize announces the others itself
-        for asset, days in ((COMMENTS, untokenized), (TOKENS, unscored)):
+        for asset, days in ((TABLES["comments"], untokenized), (TABLES["tokens"], unscored)):
             if days:
                 outlet_events[asset].add_partitions(days)
         return missing_days

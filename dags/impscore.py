@@ -23,7 +23,8 @@ from typing import Any
 
 from airflow.sdk import Param, TriggerRule, dag, task
 
-from dag_defaults import DAY, DEFAULTS, MODELS, Tag, optional_param, partition_cron, resolve_day, service
+from dag_assets import MODELS, tables
+from dag_defaults import DAY, GPU, Tag, build, optional_param, resolve_day, service
 
 PARAMS = {
     "day": DAY,
@@ -63,9 +64,7 @@ PARAMS = {
 }
 
 
-@dag(
-    dag_id="impscore", schedule=partition_cron("0 2 * * 1"), params=PARAMS, tags=[Tag.TRAIN], doc_md=__doc__, **DEFAULTS
-)
+@dag(**build("impscore", Tag.TRAIN, __doc__, PARAMS))
 def impscore() -> None:
     @task
     def data_sets(params: Any = None) -> list[list[str]]:
@@ -74,7 +73,7 @@ def impscore() -> None:
         pairs.check_cassette(params["cassette"])
         return [list(item) for item in pairs.find_data_sets(params["data"]).items()] if params["data"] else []
 
-    @task
+    @task(outlets=tables("sentences runs"))
     def sentences(data_set: Any, day: str, run_id: Any = None) -> int:
         from pipeline.tasks.impscore import pairs
 
@@ -89,7 +88,7 @@ def impscore() -> None:
             pairs.replay_cassette(day, params["cassette"], run_id)
         return asking.list_sources((), params["prompts"]) if params["model"] else []
 
-    @task(map_index_template="{{ source }}")
+    @task(map_index_template="{{ source }}", inlets=tables("sentences"), outlets=tables("completions runs"))
     def answers(source: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
         from pipeline.tasks import asking
 
@@ -109,21 +108,22 @@ def impscore() -> None:
 
         return pairs.list_sources()
 
-    @task(map_index_template="{{ source }}")
+    @task(
+        map_index_template="{{ source }}", inlets=tables("sentences completions"), outlets=tables("pairs dropped runs")
+    )
     def pairs(source: str, day: str, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks.impscore import pairs, train
 
         return pairs.build(source, day, train.choose_split(params["profile"]), params["seed"], run_id)
 
-    @task(queue="gpu", pool="gpu", outlets=[MODELS])  # skipped where there is nothing to build pairs of
-    def train(pair_counts: Any, day: str, params: Any = None, run_id: Any = None, outlet_events: Any = None) -> str:
+    # skipped where there is nothing to build pairs of
+    @task(**GPU, inlets=tables("pairs"), outlets=MODELS)
+    def train(pair_counts: Any, day: str, params: Any = None, run_id: Any = None) -> str:
         from pipeline.tasks.impscore import train
 
         changes = {"epochs": params["epochs"], "seed": params["seed"]}
         options = {"profile": params["profile"], "changes": changes, "promote": params["promote"]}
-        model_id = train.train(day, **options, run_id=run_id)
-        outlet_events[MODELS].add_partitions([day])
-        return model_id
+        return train.train(day, **options, run_id=run_id)
 
     day = resolve_day()
     sentence_counts = sentences.partial(day=day).expand(data_set=data_sets())

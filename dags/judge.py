@@ -18,7 +18,8 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from dag_defaults import COMMENTS, DAY, DEFAULTS, MODELS, Tag, optional_param, partition_cron, resolve_day, service
+from dag_assets import MODELS, tables
+from dag_defaults import DAY, GPU, Tag, build, optional_param, resolve_day, service
 
 PARAMS = {
     "day": DAY,
@@ -40,17 +41,9 @@ PARAMS = {
 }
 
 
-@dag(
-    dag_id="judge",
-    schedule=partition_cron("0 4 * * 1"),
-    params=PARAMS,
-    tags=[Tag.SCORE],
-    doc_md=__doc__,
-    is_paused_upon_creation=True,
-    **DEFAULTS,
-)
+@dag(**build("judge", Tag.SCORE, __doc__, PARAMS), is_paused_upon_creation=True)
 def judge() -> None:
-    @task(inlets=[COMMENTS])
+    @task(inlets=tables("comments"), outlets=tables("scores completions dropped runs"))
     def scores(day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
         from pipeline.tasks import asking
         from pipeline.tasks.judging import judge
@@ -61,8 +54,8 @@ def judge() -> None:
         plan = Plan(params["rubric"], params["mode"])
         return judge.run(day, plan, options, params["days"], params["limit"], params["params"])
 
-    @task(queue="gpu", pool="gpu", outlets=[MODELS])
-    def model(judged: Any, day: str, params: Any = None, run_id: Any = None, outlet_events: Any = None) -> str:
+    @task(**GPU, outlets=MODELS)
+    def model(judged: Any, day: str, params: Any = None, run_id: Any = None) -> str:
         from airflow.sdk.exceptions import AirflowSkipException
 
         from pipeline.errors import Missing
@@ -74,9 +67,7 @@ def judge() -> None:
             rows = distillation.load_judged(f"{judged['model']}:{params['mode']}")
         except Missing as error:
             raise AirflowSkipException(str(error)) from error
-        model_id = distillation.train(rows, day, run_id=run_id)
-        outlet_events[MODELS].add_partitions([day])
-        return model_id
+        return distillation.train(rows, day, run_id=run_id)
 
     day = resolve_day()
     model(scores(day), day)

@@ -19,7 +19,7 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from dag_defaults import DEFAULTS, Tag, plain_cron
+from dag_defaults import Tag, build
 
 PARAMS = {
     "tables": Param([], type="array", items={"type": "string"}, title="Tables", description="Empty: all"),
@@ -43,8 +43,7 @@ PARAMS = {
 }  # fmt: skip
 
 
-@dag(dag_id="maintain", schedule=plain_cron("0 4 * * 0"), params=PARAMS, tags=[Tag.UPKEEP], doc_md=__doc__,
-     **{**DEFAULTS, "max_active_runs": 1})  # fmt: skip
+@dag(**build("maintain", Tag.UPKEEP, __doc__, PARAMS), max_active_runs=1)
 def maintain() -> None:
     @task
     def tables(params: Any = None, dag_run: Any = None, dag: Any = None) -> list[str]:

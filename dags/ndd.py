@@ -12,6 +12,8 @@ sample.
 
 **Triage.**
 
+- The task *due* skips a run that nobody asked for if too few days have passed or too few rows are new; its log has the
+  reason.
 - *BadInput* in `check` names the parameter, or the row and the field of the file. Nothing was computed.
 - *Missing* in `check`: a hub model was not fetched; set HF_HUB_OFFLINE=0 once.
 - A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
@@ -22,7 +24,8 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from dag_defaults import DAY, DEFAULTS, Tag, resolve_day
+from dag_assets import MODELS, PAGES, tables
+from dag_defaults import DAY, GPU, Tag, build, check_due, resolve_day
 
 _TEXT: dict[str, Any] = {"default": None, "type": ["null", "string"]}
 _SYSTEMS = ["ndd", "ndd_sc", "fast_ndd", "fast_ndd_sc", "ppl_deleter", "ppl_deleter_sc", "cosine", "bertscore"]
@@ -77,46 +80,46 @@ def check(params: Any = None) -> None:
     distance.check_params(params)
 
 
-@dag(dag_id="ndd", schedule=None, params=PARAMS, tags=[Tag.SCORE], doc_md=__doc__, **DEFAULTS)
+@dag(**build("ndd", Tag.SCORE, __doc__, PARAMS))
 def ndd() -> None:
-    @task(queue="gpu", pool="gpu")
+    @task(**GPU, inlets=tables("comments articles"), outlets=MODELS)
     def count(day: str, ref: str | None, run_id: Any = None) -> list[str | None]:
         from pipeline.tasks.ndd import masked_lm
 
         return masked_lm.count_all(day, ref, run_id)
 
-    @task(queue="gpu", pool="gpu")
+    @task(**GPU, outlets=MODELS)
     def model(day: str, params: Any = None) -> str | None:
         from pipeline.tasks.ndd import masked_lm
 
         return masked_lm.adapt(day, profile=params["adapt"]) if params["adapt"] else params["model"]
 
-    @task(queue="gpu", pool="gpu")
+    @task(**GPU, inlets=tables("comments"), outlets=tables("scores runs"))
     def context_shift(day: str, ref: str | None, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks.ndd import context_shift
 
         options = {"divergence": params["divergence"] or "hellinger", "weights": params["pair_weights"]}
         return context_shift.score_day(day, ref, run_id, **options)
 
-    @task(queue="gpu", pool="gpu")
+    @task(**GPU, inlets=tables("comments scores"), outlets=tables("studies runs"))
     def relate(day: str, ref: str | None, run_id: Any = None) -> int:
         from pipeline.tasks.ndd import compressions, context_shift
 
         return compressions.replace_study("context_shift", context_shift.correlate_day(day, ref), day, run_id)
 
-    @task(queue="gpu", pool="gpu")
+    @task(**GPU)
     def systems(ref: str | None, params: Any = None) -> list[str]:
         from pipeline.tasks.ndd import compressions
 
         return compressions.list_systems(params["systems"], ref)
 
-    @task(queue="gpu", pool="gpu", map_index_template="{{ system }}")
+    @task(**GPU, map_index_template="{{ system }}")
     def compress(system: str, day: str, ref: str | None, params: Any = None) -> dict[str, Any]:
         from pipeline.tasks.ndd import compressions
 
         return dict(compressions.stage(system, compressions.make_job(params, day, ref)))
 
-    @task
+    @task(outlets=tables("compressions studies dropped runs"))
     def publish(staged: Any, day: str, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks.ndd import compressions, grades
 
@@ -124,13 +127,13 @@ def ndd() -> None:
         grades.publish(params["source"], day, run_id)  # grades that people gave of what is still there
         return count
 
-    @task
+    @task(inlets=tables("compressions"), outlets=tables("studies runs"))
     def measure(day: str, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks.ndd import compressions
 
         return compressions.publish_measures(params["source"], day, run_id)
 
-    @task(queue="gpu", pool="gpu")
+    @task(**GPU, outlets=tables("studies runs"))
     def thresholds(day: str, ref: str | None, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks.ndd import compressions
 
@@ -138,7 +141,7 @@ def ndd() -> None:
         rows = compressions.try_thresholds(compressions.load_items(job.data, job.format, job.split), job)
         return compressions.publish_thresholds(rows, job.source, day, run_id)
 
-    @task(queue="gpu", pool="gpu", map_index_template="{{ study }}")
+    @task(**GPU, map_index_template="{{ study }}", outlets=tables("studies runs"))
     def test(study: str, day: str, ref: str | None, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks.ndd import compressions, distance
 
@@ -146,7 +149,7 @@ def ndd() -> None:
         rows = distance.run_study(study, day, ref, *(params[name] for name in names))
         return compressions.replace_study(study, rows, day, run_id)
 
-    @task(queue="gpu", pool="gpu", trigger_rule="none_failed")
+    @task(**GPU, inlets=tables("compressions studies"), outlets=[PAGES["ndd"]], trigger_rule="none_failed")
     def page(day: str, ref: str | None) -> str:
         from pipeline.tasks.ndd import page
 
@@ -157,12 +160,11 @@ def ndd() -> None:
     ref = model(day)
     word_counts, system_names = count(day, ref), systems(ref)
     shift_count, measure_count = relate(day, ref), measure(day)
-    word_counts >> system_names
     word_counts >> context_shift(day, ref) >> shift_count
     publish(compress.partial(day=day, ref=ref).expand(system=system_names), day) >> measure_count
     test_counts = test.partial(day=day, ref=ref).expand(study=["similarity", "pruning", "predicates"])
     threshold_count = thresholds(day, ref)
-    word_counts >> [test_counts, threshold_count]
+    word_counts >> check_due(day) >> [system_names, test_counts, threshold_count]
     [shift_count, measure_count, test_counts, threshold_count] >> page(day, ref)
 
 

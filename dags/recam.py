@@ -9,6 +9,8 @@ The DAG reads English `articles` that have a `summary`; import some with the DAG
 
 **Triage.**
 
+- The task *due* skips a run that nobody asked for if too few days have passed or too few rows are new; its log has the
+  reason.
 - *BadInput* in `rules` names the parameter or the file. Nothing was computed.
 - *Missing* in `plan`: no article has a summary.
 - *Missing: WordNet* in `find`: run `make wordnet`, or install nltk's `wordnet` on every worker.
@@ -21,13 +23,8 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from dag_defaults import DAY, DEFAULTS, Tag, resolve_day
-
-
-def optional(kind: str, title: str, description: str, **limits: int) -> Param:
-    """Make a parameter that may be empty."""
-    return Param(None, type=["null", kind], title=title, description=description, **limits)
-
+from dag_assets import MODELS, PAGES, tables
+from dag_defaults import DAY, GPU, Tag, build, check_due, optional_param, resolve_day
 
 RATINGS = "Rated words, such as MRC's, to train a scorer of abstractness; empty: the scorer in force"
 SCORER = "Id of a scorer, or a file of ratings to use unchanged; empty: the scorer in force"
@@ -39,11 +36,11 @@ START = "Word vectors in GloVe's format, or the folder of an encoder; empty: the
 PROFILES = ["gated", "attentive", "gloss", "official", "filled", "masked", "strong"]
 PARAMS = {
     "day": DAY,
-    "source": optional("string", "Source", "Source of the articles; empty: all"),
-    "ratings": optional("string", "Ratings", RATINGS),
-    "scorer": optional("string", "Scorer", SCORER),
-    "vectors": optional("string", "Vectors", "GloVe-format file for filters and options; empty: the encoder"),
-    "conllu": optional("string", "Treebank", "CoNLL-U file to train a tagger, without stanza"),
+    "source": optional_param("string", "Source", "Source of the articles; empty: all"),
+    "ratings": optional_param("string", "Ratings", RATINGS),
+    "scorer": optional_param("string", "Scorer", SCORER),
+    "vectors": optional_param("string", "Vectors", "GloVe-format file for filters and options; empty: the encoder"),
+    "conllu": optional_param("string", "Treebank", "CoNLL-U file to train a tagger, without stanza"),
     "similar": Param(
         0.85,
         type="number",
@@ -65,16 +62,16 @@ PARAMS = {
     "is_small": Param(False, type="boolean", title="Small", description=SMALL),
     "numbers": Param({}, type="object", title="Hyperparameters", description=NUMBERS),
     "profile": Param("gated", enum=PROFILES, title="Reader", description="Profile of the reader to train and test"),
-    "start": optional("string", "Begin with", START),
-    "epochs": optional("integer", "Epochs", "Empty: the number of the profile", minimum=1),
-    "seed": optional("integer", "Seed", "Empty: the number of the profile"),
+    "start": optional_param("string", "Begin with", START),
+    "epochs": optional_param("integer", "Epochs", "Empty: the number of the profile", minimum=1),
+    "seed": optional_param("integer", "Seed", "Empty: the number of the profile"),
 }
 SUBTASKS = ("imperceptibility", "nonspecificity")
 
 
-@dag(dag_id="recam", schedule=None, params=PARAMS, tags=[Tag.TRAIN], doc_md=__doc__, **DEFAULTS)
+@dag(**build("recam", Tag.TRAIN, __doc__, PARAMS))
 def recam() -> None:
-    @task(queue="gpu", pool="gpu")  # trains a scorer, if there are ratings
+    @task(**GPU, outlets=MODELS)  # trains a scorer, if there are ratings
     def rules(day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
         from pipeline.tasks.recam import options, targets
 
@@ -87,13 +84,13 @@ def recam() -> None:
 
         return list(targets.plan(params["rows_per_shard"], params["source"]))
 
-    @task(queue="gpu", pool="gpu")  # embeds words, to leave out what is too similar
+    @task(**GPU)  # embeds words, to leave out what is too similar
     def find(part: Any, rule_values: Any) -> dict[str, Any]:
         from pipeline.tasks.recam import targets
 
         return dict(targets.stage_targets(part, targets.parse_rules(rule_values)))
 
-    @task
+    @task(inlets=tables("articles"), outlets=tables("cloze_targets dropped runs"))
     def targets(staged: Any, day: str, rule_values: Any, run_id: Any = None) -> dict[str, int]:
         from pipeline.tasks.recam import targets
 
@@ -105,13 +102,18 @@ def recam() -> None:
 
         return list(options.list_jobs())
 
-    @task(queue="gpu", pool="gpu", map_index_template="{{ job.subtask }} {{ job.reader }} {{ job.fold }}")
+    @task(**GPU, map_index_template="{{ job.subtask }} {{ job.reader }} {{ job.fold }}")
     def propose(job: Any, params: Any = None) -> dict[str, Any]:
         from pipeline.tasks.recam import options
 
         return dict(options.stage_proposals(job, options.parse_choosing(params)))
 
-    @task(queue="gpu", pool="gpu", map_index_template="{{ subtask }}")  # embeds options as `find` does words
+    @task(
+        **GPU,  # embeds options as `find` does words
+        map_index_template="{{ subtask }}",
+        inlets=tables("cloze_targets"),
+        outlets=tables("cloze_items evaluations dropped runs"),
+    )
     def items(subtask: str, proposals: Any, day: str, rule_values: Any, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks.recam import options, targets
 
@@ -119,7 +121,7 @@ def recam() -> None:
             subtask, list(proposals), day, options.parse_choosing(params), targets.parse_rules(rule_values), run_id
         )
 
-    @task(queue="gpu", pool="gpu", map_index_template="{{ subtask }}")
+    @task(**GPU, map_index_template="{{ subtask }}", inlets=tables("cloze_items"), outlets=MODELS)
     def train(subtask: str, item_counts: Any, day: str, params: Any = None, run_id: Any = None) -> dict[str, str]:
         from pipeline.tasks.recam import readers, targets
 
@@ -128,13 +130,18 @@ def recam() -> None:
         model_id = readers.train(day, subtask, profile=params["profile"], changes=changes, path=start, run_id=run_id)
         return {"trained_on": subtask, "model_id": model_id}
 
-    @task(queue="gpu", pool="gpu", map_index_template="{{ trained.trained_on }} on {{ tested_on }}")
+    @task(
+        **GPU,
+        map_index_template="{{ trained.trained_on }} on {{ tested_on }}",
+        inlets=tables("cloze_items models"),
+        outlets=tables("evaluations runs"),
+    )
     def test(trained: Any, tested_on: str, day: str, run_id: Any = None) -> int:
         from pipeline.tasks.recam import readers
 
         return readers.evaluate_crossed(day, trained["trained_on"], tested_on, trained["model_id"], run_id)
 
-    @task
+    @task(inlets=tables("cloze_items evaluations"), outlets=[PAGES["cloze"]])
     def page(test_counts: Any, day: str) -> str:
         from pipeline.tasks.recam import page
 
@@ -142,6 +149,7 @@ def recam() -> None:
 
     day = resolve_day()
     rule_values = rules(day)
+    check_due(day) >> rule_values
     staged = find.partial(rule_values=rule_values).expand(part=plan(rule_values))
     proposals = propose.expand(job=jobs(targets(staged, day, rule_values)))
     item_counts = items.partial(proposals=proposals, day=day, rule_values=rule_values).expand(subtask=SUBTASKS)

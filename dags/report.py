@@ -8,14 +8,13 @@ writes the page of the steps of recent days (`health-<day>.html`), even if a che
 cause is a paused `tokenize` or `score`: run `heal`.
 """
 
-from airflow.sdk import PartitionedAssetTimetable, TriggerRule, dag, task
+from airflow.sdk import TriggerRule, dag, task
 
-from dag_defaults import DAY, SCORES, Tag, build_daily, resolve_day
+from dag_assets import PAGES, tables
+from dag_defaults import DAY, Tag, build, resolve_day
 
 
-@dag(
-    "report", schedule=PartitionedAssetTimetable(assets=SCORES), params={"day": DAY}, **build_daily(Tag.REPORT, __doc__)
-)
+@dag(**build("report", Tag.REPORT, __doc__, {"day": DAY}, is_daily=True))
 def report() -> None:
     @task
     def checks(day: str) -> list[str]:
@@ -29,13 +28,17 @@ def report() -> None:
 
         report.check(name, day)
 
-    @task(inlets=[SCORES], trigger_rule=TriggerRule.NONE_FAILED)
+    @task(
+        inlets=tables("scores scores_explained comments"),
+        outlets=[PAGES["report"]],
+        trigger_rule=TriggerRule.NONE_FAILED,
+    )
     def page(day: str) -> str:
         from pipeline.tasks.daily import report
 
         return report.write(day)
 
-    @task
+    @task(inlets=tables("runs dropped"), outlets=[PAGES["health"]])
     def health(day: str) -> str:
         from pipeline.tasks.daily import health
 

@@ -13,9 +13,10 @@ writes `scores_explained`: the words that carry the highest and the lowest score
 
 from typing import Any
 
-from airflow.sdk import Param, PartitionedAssetTimetable, TriggerRule, dag, task
+from airflow.sdk import Param, TriggerRule, dag, task
 
-from dag_defaults import COMMENTS, DAY, MODELS, SCORES, TOKENS, Tag, build_daily, optional_param, resolve_day
+from dag_assets import tables
+from dag_defaults import DAY, GPU, Tag, build, optional_param, resolve_day
 
 PARAMS = {
     "day": DAY,
@@ -35,7 +36,7 @@ PARAMS = {
 }
 
 
-@dag("score", schedule=PartitionedAssetTimetable(assets=TOKENS), params=PARAMS, **build_daily(Tag.SCORE, __doc__))
+@dag(**build("score", Tag.SCORE, __doc__, PARAMS, is_daily=True))
 def score() -> None:
     @task
     def pin(day: str, params: Any = None) -> dict[str, Any]:
@@ -49,13 +50,13 @@ def score() -> None:
 
         return list(score.plan_shards(day, pinned, params["rows_per_shard"]))
 
-    @task(queue="gpu", pool="gpu")
+    @task(**GPU)
     def implicitness(shard: Any, pinned: Any) -> dict[str, Any]:
         from pipeline.tasks.daily import score
 
         return dict(score.score_shard(shard, pinned["model_id"]))
 
-    @task(queue="gpu", pool="gpu", trigger_rule=TriggerRule.NONE_FAILED)
+    @task(**GPU, trigger_rule=TriggerRule.NONE_FAILED)
     def words(staged: Any, day: str, pinned: Any, params: Any = None) -> dict[str, Any]:
         from airflow.sdk.exceptions import AirflowSkipException
 
@@ -65,15 +66,15 @@ def score() -> None:
             raise AirflowSkipException("the parameter explain is 0")
         return dict(score.stage_words(list(staged or []), day, pinned, params["explain"]))
 
-    @task(inlets=[COMMENTS, MODELS], outlets=[SCORES], trigger_rule=TriggerRule.NONE_FAILED)
-    def publish(
-        staged: Any, explained: Any, day: str, pinned: Any, run_id: Any = None, outlet_events: Any = None
-    ) -> int:
+    @task(
+        inlets=tables("comments models"),
+        outlets=tables("scores scores_explained runs"),
+        trigger_rule=TriggerRule.NONE_FAILED,
+    )
+    def publish(staged: Any, explained: Any, day: str, pinned: Any, run_id: Any = None) -> int:
         from pipeline.tasks.daily import score
 
-        rows = score.publish(list(staged or []), day, pinned, run_id, explained)
-        outlet_events[SCORES].add_partitions([day])
-        return rows
+        return score.publish(list(staged or []), day, pinned, run_id, explained)
 
     day = resolve_day()
     pinned = pin(day)

@@ -11,9 +11,10 @@ tokenize.py, because that name would hide the standard module of Python.)
 
 from typing import Any
 
-from airflow.sdk import Param, PartitionedAssetTimetable, TriggerRule, dag, task
+from airflow.sdk import Param, TriggerRule, dag, task
 
-from dag_defaults import COMMENTS, DAY, TOKENS, Tag, build_daily, resolve_day
+from dag_assets import tables
+from dag_defaults import DAY, Tag, build, resolve_day
 
 PARAMS = {
     "day": DAY,
@@ -27,7 +28,7 @@ PARAMS = {
 }
 
 
-@dag("tokenize", schedule=PartitionedAssetTimetable(assets=COMMENTS), params=PARAMS, **build_daily(Tag.TEXT, __doc__))
+@dag(**build("tokenize", Tag.TEXT, __doc__, PARAMS, is_daily=True))
 def tokenize() -> None:
     @task
     def pins(day: str) -> dict[str, int | None]:
@@ -47,15 +48,11 @@ def tokenize() -> None:
 
         return dict(tokenize.tokenize_shard(shard, params["chinese"], params["english"]))
 
-    @task(inlets=[COMMENTS], outlets=[TOKENS], trigger_rule=TriggerRule.NONE_FAILED)
-    def publish(
-        staged: Any, day: str, pinned: Any, params: Any = None, run_id: Any = None, outlet_events: Any = None
-    ) -> int:
+    @task(inlets=tables("comments"), outlets=tables("tokens runs"), trigger_rule=TriggerRule.NONE_FAILED)
+    def publish(staged: Any, day: str, pinned: Any, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks.daily import tokenize
 
-        rows = tokenize.publish(list(staged or []), day, pinned, params["chinese"], params["english"], run_id)
-        outlet_events[TOKENS].add_partitions([day])
-        return rows
+        return tokenize.publish(list(staged or []), day, pinned, params["chinese"], params["english"], run_id)
 
     day = resolve_day()
     pinned = pins(day)

@@ -1,4 +1,6 @@
-"""Run studies of ImpScore by hand: ablation, sensitivity, data sets, detection, validation, and a page of the results.
+"""Run studies of ImpScore, by hand or weekly if a model is new, and write a page of the results.
+
+The studies are ablation, sensitivity, data sets, detection and validation.
 
 The DAG reads `pairs`, `sentences` and the model in force. The ablation and the sensitivity study train on all pairs
 with the profile of the paper. The studies of data sets and detection use the sentences and the model; validation uses
@@ -7,6 +9,8 @@ it replaces its rows of the day.
 
 **Triage.**
 
+- The task *due* skips a run that nobody asked for if too few days have passed or too few rows are new; its log has the
+  reason.
 - *BadInput* in `check` names the model or the data set. Nothing was trained.
 - *Missing*: there are no pairs or sentences yet. Run `impscore` first.
 - *Retry* in `ask`: some requests failed temporarily. A retry sends only those.
@@ -18,7 +22,8 @@ from typing import Any
 
 from airflow.sdk import Param, TriggerRule, dag, task
 
-from dag_defaults import DAY, DEFAULTS, Tag, resolve_day, service
+from dag_assets import PAGES, tables
+from dag_defaults import DAY, GPU, Tag, build, check_due, resolve_day, service
 
 PARAMS = {
     "day": DAY,
@@ -62,7 +67,7 @@ def check(params: Any = None) -> None:
     rows.check_params(params)
 
 
-@dag(dag_id="studies", schedule=None, params=PARAMS, tags=[Tag.REPORT], doc_md=__doc__, **DEFAULTS)
+@dag(**build("studies", Tag.REPORT, __doc__, PARAMS))
 def studies() -> None:
     @task
     def trainings(params: Any = None) -> list[Any]:
@@ -72,7 +77,7 @@ def studies() -> None:
         plans = {study: rows.plan(study, params["runs"], params["cells_per_task"]) for study in names}
         return [{"study": study, "cells": part} for study, plan in plans.items() for part in plan]
 
-    @task(queue="gpu", pool="gpu", map_index_template="{{ part['study'] }}")
+    @task(**GPU, map_index_template="{{ part['study'] }}")
     def train(part: Any, day: str, params: Any = None) -> dict[str, Any]:
         from pipeline.tasks.studies import rows
 
@@ -84,7 +89,7 @@ def studies() -> None:
 
         return rows.list_sources() if "data_sets" in params["studies"] else []
 
-    @task(queue="gpu", pool="gpu", map_index_template="{{ source }}")
+    @task(**GPU, map_index_template="{{ source }}")
     def describe(source: str, day: str, params: Any = None) -> dict[str, Any]:
         from pipeline.tasks.studies import rows
 
@@ -96,7 +101,7 @@ def studies() -> None:
 
         return rows.list_detection_sources(params["ask"], params["detect"]) if "detection" in params["studies"] else []
 
-    @task(map_index_template="{{ source }}")
+    @task(map_index_template="{{ source }}", outlets=tables("completions runs"))
     def ask(source: str, day: str, params: Any = None, run_id: Any = None) -> str:
         from pipeline.tasks import asking
         from pipeline.tasks.studies import rows
@@ -106,7 +111,7 @@ def studies() -> None:
         rows.ask(source, options, params["limit"], day)
         return source
 
-    @task(queue="gpu", pool="gpu", map_index_template="{{ source }}")
+    @task(**GPU, map_index_template="{{ source }}")
     def detected(source: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
         from pipeline.tasks import asking
         from pipeline.tasks.studies import rows
@@ -114,13 +119,13 @@ def studies() -> None:
         options = asking.Options(params["ask"], mode="cache-only", run_id=run_id)
         return {"study": "detection", **rows.stage_detection(source, day, options, params["model_id"], params["limit"])}
 
-    @task(trigger_rule=TriggerRule.NONE_FAILED)
+    @task(inlets=tables("pairs sentences"), outlets=tables("studies runs"), trigger_rule=TriggerRule.NONE_FAILED)
     def publish(trainings: Any, descriptions: Any, detections: Any, day: str, run_id: Any = None) -> int:
         from pipeline.tasks.studies import rows
 
         return rows.publish_all([*(trainings or []), *(descriptions or []), *(detections or [])], day, run_id)
 
-    @task(queue="gpu", pool="gpu")
+    @task(**GPU, outlets=tables("studies runs"))
     def validate(day: str, params: Any = None, run_id: Any = None) -> int:
         from pipeline.tasks.studies import validation
 
@@ -129,21 +134,22 @@ def studies() -> None:
         models = [params["model_id"]] if params["model_id"] else []
         return validation.write_study(*validation.measure(day, models), day, run_id)
 
-    @task(queue="gpu", pool="gpu")  # it embeds the sentences that it shows
+    @task(**GPU, inlets=tables("studies"), outlets=[PAGES["studies"]])  # it embeds the sentences that it shows
     def page(row_count: Any, day: str) -> str:
         from pipeline.tasks.studies import page
 
         return page.write(day)
 
-    day, checked = resolve_day(), check()
-    checked >> day
+    day = resolve_day()
+    is_due = check_due(day)
+    check() >> day
     parts, described_sources, detected_sources = trainings(), data_sets(), detectors()
-    checked >> [parts, described_sources, detected_sources]
+    is_due >> [parts, described_sources, detected_sources]
     trained = train.partial(day=day).expand(part=parts)
     described = describe.partial(day=day).expand(source=described_sources)
     sources = ask.partial(day=day).expand(source=detected_sources)
     row_count = publish(trained, described, detected.partial(day=day).expand(source=sources), day)
-    validate(day) >> page(row_count, day)
+    is_due >> validate(day) >> page(row_count, day)
 
 
 studies()

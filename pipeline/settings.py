@@ -16,6 +16,22 @@ from pipeline.errors import BadInput
 # polars plans Iceberg scans with pyiceberg here; if that is set, it does not warn at every scan
 os.environ.setdefault("POLARS_ICEBERG_PLANNER", "pyiceberg")
 
+SCHEDULES = {  # of the DAGs: a cron expression (UTC), `off`, or the table whose new days start it
+    "collect": "0 0 * * *",
+    "tokenize": "comments",
+    "score": "tokens",
+    "report": "scores",
+    "recam": "articles",
+    "commenting": "tokens",
+    "ndd": "comments",
+    "impscore": "0 2 * * 1",
+    "judge": "0 4 * * 1",
+    "studies": "0 8 * * 1",
+    "csd": "off",
+    "heal": "0 6 * * *",
+    "maintain": "0 4 * * 0",
+    "forget": "off",
+}
 CONTACT = "https://example.org/undertone-bot"  # replaced by UNDERTONE_CONTACT before a live crawl
 
 
@@ -96,6 +112,19 @@ spool_uri = partial(_database, "SPOOL", "spool.db")  # of the fetcher, where a p
 llm_ledger = partial(_database, "LLM_LEDGER", "ledger.db")  # answers of language models, each paid for once
 
 
+def schedule(dag_id: str) -> str:
+    """Return the schedule of a DAG; UNDERTONE_SCHEDULES, such as `studies=off; csd=30 5 * * 2`, changes some."""
+    changes = {}
+    for part in filter(str.strip, _get("SCHEDULES").split(";")):
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        if name not in SCHEDULES or not value:
+            raise BadInput(
+                f"UNDERTONE_SCHEDULES: expected DAG=SCHEDULE with a DAG of {', '.join(SCHEDULES)}, found {part[:60]!r}"
+            )
+        changes[name] = value
+    return changes.get(dag_id, SCHEDULES[dag_id])
+
+
 def has_catalog() -> bool:
     """Return whether there may be tables: the catalog is a file that exists, or a database."""
     uri = catalog_uri()
@@ -108,10 +137,14 @@ alert_url = partial(_secret, "ALERT_URL")  # webhook for missed deadlines and fa
 
 encoder = partial(_get, "ENCODER", "embedded")  # sentence encoder: `embedded`, a folder, or a hub name with @revision
 precision = partial(_get, "PRECISION", "float32")  # of encoders; or bfloat16 where the hardware is fast at it
+gpu = partial(_get, "GPU", "optional")  # whether tasks of the queue gpu may run on a CPU: optional or required
 contact = partial(_get, "CONTACT", CONTACT)  # page or mail address in the crawler's User-Agent
 
 import_memory = partial(_count, "IMPORT_MEMORY", 900)  # megabytes that an import may take for more than milliseconds
 import_seconds = partial(_count, "IMPORT_SECONDS", 10)  # CPU seconds for a file, and one more for each 100 kB
+
+least_new_rows = partial(_count, "LEAST_NEW_ROWS", 100)  # since the last training or study, before a scheduled one
+least_days = partial(_count, "LEAST_DAYS", 7)  # from one scheduled training or study to the next
 
 llm_prices = partial(_optional_path, "LLM_PRICES")  # a price table that goes before the shipped one
 llm_prompts = partial(_optional_path, "LLM_PROMPTS")  # a folder of prompt files that go before the shipped ones

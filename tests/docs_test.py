@@ -13,7 +13,7 @@ from pipeline.cli import app
 from pipeline.commands.terminal.lazy import load
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("README*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 _INTERNAL = {"ATTEMPT"}  # a task passes it to its child processes
 _CALL = re.compile(r'\bundertone ((?:"[^"\n]*"|[^"#;&|\n])+)')
 _LINK = re.compile(r"\]\((?!https?://)([^)#]+)?(?:#([^)]+))?\)")
@@ -83,3 +83,14 @@ def test_files_and_names_that_pages_mention_exist() -> None:
 def test_readme_is_short() -> None:
     """README stays under 8,000 characters."""
     assert len((ROOT / "README.md").read_text(encoding="utf-8")) < 8_000
+
+
+def test_chinese_readme_is_built_like_the_english_one() -> None:
+    """Both have the same commands, outputs, links, numbers of headings, list items and rows of tables."""
+    parts = []
+    for name, other in (("README.md", "README.zh.md"), ("README.zh.md", "README.md")):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        blocks = re.findall(r"```.*?```", text, re.DOTALL)
+        links = sorted(link for link in _LINK.findall(text) if link[0] != other)
+        parts.append((blocks, links, re.findall(r"^(#+ |- |\|)", text, re.MULTILINE)))
+    assert parts[0] == parts[1]

@@ -22,7 +22,7 @@ from pipeline.warehouse.search import Place, list_spellings, search
 from pipeline.warehouse.upkeep.maintain import maintain
 from pipeline.warehouse.upkeep.recovery import Recovered, back_up, find_damage, recover
 from pipeline.warehouse.upkeep.sweep import sweep
-from pipeline.warehouse.write import count_bytes_written, make_slice, overwrite, replace, scan_staged
+from pipeline.warehouse.write import count_bytes_written, describe_writes, make_slice, overwrite, replace, scan_staged
 
 __all__ = [
     "STORE",
@@ -34,6 +34,7 @@ __all__ = [
     "count_bytes_written",
     "create",
     "create_attempt",
+    "describe_writes",
     "discard",
     "erase",
     "filter_exactly",

@@ -212,6 +212,14 @@ def record_write(
     logs.log_event(log, f"{name}: {rows} rows in {columns}", **fields)
 
 
+def describe_writes(name: str) -> dict[str, int | str | None]:
+    """Sum the rows of a table that this task of Airflow has written; and the table's snapshot, as text."""
+    task = settings.airflow_task()
+    rows = [int(str(write["rows"])) for write in WRITTEN if write["table"] == name and task.items() <= write.items()]
+    snapshot = catalog.get_snapshot_id(name)
+    return {"rows": sum(rows) if rows else None, "snapshot": snapshot and str(snapshot)}
+
+
 def count_bytes_written() -> int:
     """Bytes of the files that this thread has written into tables so far."""
     return _BYTES.get()

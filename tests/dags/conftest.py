@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pipeline.warehouse.write import WRITTEN
 from tests.support.dag_run import DAGS, dag_run, prepared
 
 
@@ -30,9 +31,16 @@ def dag_files(airflow_db: None) -> dict[str, Path]:
 
 @pytest.fixture
 def run(dag_files: dict[str, Path], tables: Path) -> Callable[..., Any]:
-    """`run("score", day=…)`: the DAG run when its tasks have ended, on fresh tables."""
+    """`run("score", day=…)`: the DAG run when its tasks have ended, on fresh tables. What it wrote, it announces."""
 
     def once(dag_id: str, *, logical_date: Any = None, **conf: Any) -> Any:
-        return dag_run(dag_files[dag_id], conf, logical_date)
+        WRITTEN.clear()
+        ended_run = dag_run(dag_files[dag_id], conf, logical_date)
+        outlets = [asset for task in ended_run.dag.tasks for asset in task.outlets]
+        names = {
+            asset["name"] if isinstance(asset, dict) else asset.name for asset in outlets
+        }  # of mapped tasks: dicts
+        assert {write["table"] for write in WRITTEN if write.get("dag") == dag_id} <= names
+        return ended_run
 
     return once

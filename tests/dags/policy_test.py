@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,8 @@ from typing import Any, get_args
 
 import pytest
 
+from pipeline import settings, tables
+from pipeline.errors import BadInput
 from tests.dags.conftest import load
 from tests.support.dag_run import DAGS
 
@@ -57,7 +60,7 @@ def test_name_hides_nothing(file: Any) -> None:
     assert file.stem not in sys.stdlib_module_names
 
 
-@pytest.mark.parametrize("file", [f for f in FILES if f.stem != "dag_defaults"], ids=lambda path: path.stem)
+@pytest.mark.parametrize("file", [f for f in FILES if f.stem in {*IDS, "segment"}], ids=lambda path: path.stem)
 def test_holds_no_logic(file: Any) -> None:
     """A DAG file wires: no while loops, no classes, no task longer than 20 lines."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
@@ -103,8 +106,40 @@ def test_unpausing_starts_nothing_at_once(bag: Any, monkeypatch: pytest.MonkeyPa
         )
         assert run.run_after > now, dag.dag_id
         names.append(dag.dag_id)
-    assert set(names) == {"collect", "impscore", "heal", "maintain", "judge"}
+    assert set(names) == {"collect", "impscore", "heal", "maintain", "judge", "studies"}
     assert bag.dags["judge"].is_paused_upon_creation  # it costs money
+
+
+def test_assets_are_the_tables(bag: Any) -> None:
+    """Every table is an asset, described as in its DDL, and every table that a DAG's text names is an asset of it."""
+    from dag_assets import PAGES, TABLES
+
+    described = {name: asset.extra["description"] for name, asset in TABLES.items()}
+    assert set(described) == set(tables.TABLES)
+    for name, description in described.items():
+        first_line = (DAGS.parent / "sql" / "tables" / f"{name}.sql").read_text(encoding="utf-8").partition("\n")[0]
+        assert first_line.startswith(f"-- {description}"), name
+    for dag in bag.dags.values():
+        linked = {asset.name for task in dag.tasks for asset in [*task.inlets, *task.outlets]}
+        named = set(re.findall("`([a-z_]+)`", dag.doc_md)) & set(described)
+        assert dag.dag_id in ("heal", "maintain") or named <= linked, dag.dag_id
+    pages = {asset.name for dag in bag.dags.values() for task in dag.tasks for asset in task.outlets} - set(described)
+    assert pages == {page.name for page in PAGES.values()}
+
+
+def test_schedules_are_settings(airflow_db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting turns a schedule off or changes it; every DAG has one."""
+    from dag_defaults import schedule
+
+    assert set(settings.SCHEDULES) == IDS
+    assert schedule("csd", has_day=True) is None
+    assert schedule("score", has_day=True).asset_condition.name == "tokens"
+    monkeypatch.setenv("UNDERTONE_SCHEDULES", "score=off; csd = 30 5 * * 2;")
+    assert schedule("score", has_day=True) is None
+    assert schedule("csd", has_day=True).expression == "30 5 * * 2"
+    monkeypatch.setenv("UNDERTONE_SCHEDULES", "scores=off")
+    with pytest.raises(BadInput, match=r"UNDERTONE_SCHEDULES: expected DAG=SCHEDULE .* found 'scores=off'"):
+        schedule("score", has_day=True)
 
 
 def test_gpu_tasks_wait_in_the_pool(bag: Any) -> None:
@@ -116,6 +151,9 @@ def test_gpu_tasks_wait_in_the_pool(bag: Any) -> None:
     assert gpu >= {("ndd", task) for task in task_ids}
     assert not [name for name in gpu if name[1] in ("publish", "pairs", "sentences", "answers", "questions", "ask")]
     assert all(bag.dags[d].get_task(t).pool == "gpu" for d, t in gpu)
+    page = (DAGS.parent / "docs" / "dags.md").read_text(encoding="utf-8")
+    rows = re.findall(r"`([a-z]+)`: ((?:`[a-z_]+`(?:, )?)+)", page.partition("| tasks | GPU |")[2])
+    assert {(dag_id, name) for dag_id, names in rows for name in re.findall("[a-z_]+", names)} == gpu
 
 
 def test_reducers_run_on_empty_days(bag: Any) -> None:

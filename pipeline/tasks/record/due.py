@@ -1,0 +1,54 @@
+"""Whether a training or a study that nobody asked for is due: enough days have passed, and enough rows are new."""
+
+import logging
+from datetime import timedelta
+from typing import NamedTuple
+
+import polars as pl
+
+from pipeline import settings, warehouse
+from pipeline.slices import parse_day
+
+log = logging.getLogger(__name__)
+
+
+class Rule(NamedTuple):
+    """What a DAG works on, and what it made last."""
+
+    source: str  # table whose new rows count
+    is_used: pl.Expr  # which of them
+    result: str  # table with a day for each earlier run
+    is_result: pl.Expr  # which of its rows
+    least_rows: int | None = None  # by default UNDERTONE_LEAST_NEW_ROWS
+
+
+_ALL = pl.lit(value=True)
+RULES = {
+    "recam": Rule("articles", pl.col("summary").is_not_null(), "models", pl.col("kind").str.starts_with("reader_")),
+    "commenting": Rule("comments", _ALL, "models", pl.col("kind").str.starts_with("commenter_")),
+    "ndd": Rule("comments", _ALL, "studies", pl.col("study") == "similarity"),
+    "studies": Rule("models", pl.col("kind") == "impscore", "studies", pl.col("study") == "ablation", least_rows=1),
+    "csd": Rule("comments", _ALL, "label_tasks", _ALL),
+}
+
+
+def is_due(dag_id: str, day: str) -> bool:
+    """Return whether a DAG of `RULES` has enough to do on a day; log why not."""
+    rule, today = RULES[dag_id], parse_day(day)
+    results = _scan(rule.result, pl.col("day") <= today, rule.is_result)
+    last = results.select(pl.col("day").max()).collect().item()
+    next_day = last and last + timedelta(days=settings.least_days())
+    if next_day and today < next_day:
+        log.info("not due: the last run is of %s, the next is due on %s (UNDERTONE_LEAST_DAYS)", last, next_day)
+        return False
+    is_new = pl.col("day") <= today if last is None else pl.col("day").is_between(last, today, closed="right")
+    count = int(_scan(rule.source, is_new, rule.is_used).select(pl.len()).collect().item())
+    least = rule.least_rows or settings.least_new_rows()
+    if count < least:
+        since = f"since {last}" if last else "so far"
+        log.info("not due: %d new rows of %s %s, below %d (UNDERTONE_LEAST_NEW_ROWS)", count, rule.source, since, least)
+    return count >= least
+
+
+def _scan(table: str, *conditions: pl.Expr) -> pl.LazyFrame:
+    return warehouse.scan(table, pl.all_horizontal(conditions))

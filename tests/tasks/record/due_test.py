@@ -1,0 +1,51 @@
+"""When a scheduled training or study is due."""
+
+import logging
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from pipeline import warehouse
+from pipeline.tasks.record.due import is_due
+from tests.support.rows.filled import filled
+
+DAY = date(2026, 11, 2)
+
+
+def write(table: str, day: date, count: int = 1, **values: object) -> None:
+    """Write rows of a day that differ in their thread."""
+    rows = [{"day": day, "thread_id": str(number), **values} for number in range(count)]
+    warehouse.overwrite(table, warehouse.make_slice(day=day), filled(table, *rows))
+
+
+def test_a_training_is_due_a_week_after_the_last_if_enough_rows_are_new(
+    tables: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without a model all rows are new; then only those after it; articles without a summary never count."""
+    caplog.set_level(logging.INFO)
+    monkeypatch.setenv("UNDERTONE_LEAST_NEW_ROWS", "3")
+    write("articles", DAY, 2, summary="a summary")
+    write("articles", DAY - timedelta(days=1), 5, summary=None)
+    assert not is_due("recam", DAY.isoformat())
+    assert "2 new rows of articles so far, below 3" in caplog.text
+    write("articles", DAY, 3, summary="a summary")
+    assert is_due("recam", DAY.isoformat())
+    warehouse.overwrite(
+        "models", warehouse.make_slice(day=DAY), filled("models", {"kind": "reader_imperceptibility", "day": DAY})
+    )
+    write("articles", DAY + timedelta(days=1), 3, summary="a summary")
+    assert not is_due("recam", (DAY + timedelta(days=6)).isoformat())
+    assert f"the last run is of {DAY}, the next is due on {DAY + timedelta(days=7)}" in caplog.text
+    assert is_due("recam", (DAY + timedelta(days=7)).isoformat())
+    assert is_due("recam", DAY.isoformat()) is False  # a backfilled day is judged by what was there
+
+
+def test_studies_are_due_after_a_new_model(tables: Path) -> None:
+    """One new model of implicitness is enough; the study of its day does not count it again."""
+    day = DAY.isoformat()
+    assert not is_due("studies", day)
+    warehouse.overwrite("models", warehouse.make_slice(day=DAY), filled("models", {"kind": "impscore", "day": DAY}))
+    assert is_due("studies", day)
+    warehouse.overwrite("studies", warehouse.make_slice(day=DAY), filled("studies", {"study": "ablation", "day": DAY}))
+    assert not is_due("studies", (DAY + timedelta(days=30)).isoformat())
