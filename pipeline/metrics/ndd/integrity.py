@@ -10,15 +10,13 @@ from pipeline.errors import BadInput
 from pipeline.label import quality
 from pipeline.label.compression import FIELDS
 from pipeline.metrics.labelling.agreement import estimate_interval
-from pipeline.metrics.resample import bounds, draw_counts, sum_samples
+from pipeline.metrics.resample import DRAWS, SEED, bounds, draw_counts, sum_samples
 
-DRAWS = 1000
-SEED = 42
 AGREEMENT = ("weighted_kappa_linear", "weighted_kappa_quadratic", "alpha_ordinal")
 _NUMBERS = {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
 
 
-def summarize(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
+def summarize(grades: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     """Compute mean grades of each system over its compressions: item_id, system, field, grade (or null).
 
     Returns:
@@ -33,12 +31,12 @@ def summarize(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> 
     rows = []
     for (system, field), part in graded.group_by("system", "field", maintain_order=True):
         value, count = part["grade"].to_numpy(), part.height
-        samples = sum_samples(value, draw_counts(count, draws, seed)) / count
+        samples = sum_samples(value, draw_counts(count, draws, SEED)) / count
         rows.append((system, field, float(value.mean()), *bounds(samples), count))
     return pl.DataFrame(rows, {"system": pl.String, "field": pl.String, **_NUMBERS}, orient="row")
 
 
-def measure_agreement(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
+def measure_agreement(grades: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     """Measure how far raters agree on each field: weighted kappa, linear and quadratic, and ordinal alpha.
 
     Grades have task_id, field, grades, raters. A compression that systems share counts once. The interval takes
@@ -54,5 +52,5 @@ def measure_agreement(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = S
         # codes of grades from 1, which these are not
         shifted = regraded.sort("task_id").with_columns(pl.col("grades").list.eval(pl.element() + 1))
         codes = quality.encode_grades(shifted)
-        rows += [(field, name, *estimate_interval(name, codes, draws, seed=seed)[:3], len(codes)) for name in AGREEMENT]
+        rows += [(field, name, *estimate_interval(name, codes, draws)[:3], len(codes)) for name in AGREEMENT]
     return pl.DataFrame(rows, {"field": pl.String, "metric": pl.String, **_NUMBERS}, orient="row").fill_nan(None)
