@@ -79,6 +79,12 @@ def sum_samples(values: Numbers, blocks: Iterator[Ints]) -> Numbers:
     return np.concatenate(sums)
 
 
+def sum_all_samples(stats: Sequence[Floats], blocks: Iterator[Ints]) -> list[Floats]:
+    """Sum the statistics of several measures over the same samples: [units, k] each -> [draws, k] each."""
+    ends = np.cumsum([part.shape[1] for part in stats])
+    return np.split(sum_samples(np.concatenate(stats, axis=1), blocks), ends[:-1], axis=1)
+
+
 def iterate_counts(units: int, draws: int, seed: int) -> Iterator[Floats]:
     """Yield the counts of all units once, then of each sample of `draw_counts`: [units] each."""
     yield np.ones(units)

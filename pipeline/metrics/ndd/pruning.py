@@ -37,9 +37,7 @@ SEED = 42
 _SCHEMA = {"metric": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
 
 
-def evaluate(
-    heads: Sequence[Heads], spans: Spans, *, subtree: Subtree = "one", draws: int = DRAWS, seed: int = SEED
-) -> pl.DataFrame:
+def evaluate(heads: Sequence[Heads], spans: Spans, *, subtree: Subtree = "one", draws: int = DRAWS) -> pl.DataFrame:
     """Measure Depth-n and Subtree-k, with percentile bootstrap intervals of 95 % over sentences.
 
     - depth_1 to depth_4_or_more: the share of dropped words that stand so deep; 1 is the root. Fewer at the top are
@@ -68,7 +66,7 @@ def evaluate(
     rows: list[tuple[object, ...]] = []
     for name, pairs in zip(DEPTHS + SUBTREES, rights, strict=True):
         sentences, is_right = zip(*pairs, strict=True) if pairs else ((), ())
-        interval = reading.accuracy(is_right, sentences, draws=draws, seed=seed) if pairs else (None, None, None, 0)
+        interval = reading.accuracy(is_right, sentences, draws=draws) if pairs else (None, None, None, 0)
         rows.append((name, *interval))
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.commenting.correlation import DRAWS, SEED, Correlation, correlate
-from pipeline.metrics.resample import wilson
+from pipeline.metrics.commenting.correlation import Correlation, correlate
+from pipeline.metrics.resample import DRAWS, wilson
 
 ENSEMBLE = 0.0025  # parts of the cosine to one of the distance (section 3)
 THRESHOLDS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # of figure 3
@@ -30,7 +30,6 @@ def correlate_measures(
     *,
     group: str | None = None,
     draws: int = DRAWS,
-    seed: int = SEED,
 ) -> pl.DataFrame:
     """Measure how far each measure agrees with a target: a column of table 1.
 
@@ -51,20 +50,14 @@ def correlate_measures(
     rows = []
     for name, direction in measures.items():
         values = direction * complete[name].cast(pl.Float64)
-        correlation = correlate(values, targets, groups, draws=draws, seed=seed)._asdict()
+        correlation = correlate(values, targets, groups, draws=draws)._asdict()
         rows.append({"measure": name, **correlation, "left_out": len(pairs) - len(complete)})
     kinds = dict.fromkeys(Correlation._fields[:-1], pl.Float64)
     return pl.DataFrame(rows, {"measure": pl.String, **kinds, "n": pl.Int64, "left_out": pl.Int64})
 
 
 def correlate_by_overlap(
-    pairs: pl.DataFrame,
-    measures: Measures,
-    target: str = "similarity",
-    *,
-    thresholds: Sequence[float] = THRESHOLDS,
-    draws: int = DRAWS,
-    seed: int = SEED,
+    pairs: pl.DataFrame, measures: Measures, *, thresholds: Sequence[float] = THRESHOLDS, draws: int = DRAWS
 ) -> pl.DataFrame:
     """Run `correlate_measures` on pairs that overlap by more than a threshold (figure 3).
 
@@ -79,7 +72,7 @@ def correlate_by_overlap(
     share = pl.col("overlap")
     subsets = {"=0": share == 0, **{f">{least:g}": share > least for least in thresholds}, "=1": share == 1}
     return pl.concat(
-        correlate_measures(pairs.filter(is_in_subset), measures, target, draws=draws, seed=seed).select(
+        correlate_measures(pairs.filter(is_in_subset), measures, draws=draws).select(
             pl.lit(subset).alias("subset"), pl.all()
         )
         for subset, is_in_subset in subsets.items()

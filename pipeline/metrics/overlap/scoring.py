@@ -15,12 +15,14 @@ from pipeline.errors import BadInput
 from pipeline.metrics.overlap.metric import Floats, Metric
 from pipeline.metrics.overlap.segments import SIZE, Tokens, read_batches
 from pipeline.metrics.resample import (
+    DRAWS,
+    SEED,
     Names,
     bounds,
     draw_picks,
     number_units,
     p_value,
-    sum_samples,
+    sum_all_samples,
     sum_units,
     tail_shares,
 )
@@ -29,9 +31,6 @@ Candidates = Iterable[Tokens]
 References = Iterable[Sequence[Tokens]]
 Weights = Iterable[Sequence[float]]
 Streams = tuple[Candidates, References, Weights | None]
-
-DRAWS = 1000
-SEED = 42
 
 
 def measure(
@@ -144,9 +143,7 @@ def _collect_stats(metrics: Sequence[Metric], size: int, *systems: Streams) -> l
 
 def _sample_stats(stats: list[Floats], groups: Names | None, draws: int, seed: int) -> list[Floats]:
     """Sum statistics over the same samples, each [draws, k]."""
-    all_stats = np.concatenate(stats, axis=1)
-    ends = np.cumsum([metric_stats.shape[1] for metric_stats in stats])
     if groups is not None:
-        all_stats = sum_units(all_stats, number_units(groups, len(all_stats), "candidates"))
-    samples = sum_samples(all_stats, draw_picks(len(all_stats), draws, seed))
-    return np.split(samples, ends[:-1], axis=1)
+        units = number_units(groups, len(stats[0]), "candidates")
+        stats = [sum_units(metric_stats, units) for metric_stats in stats]
+    return sum_all_samples(stats, draw_picks(len(stats[0]), draws, seed))
