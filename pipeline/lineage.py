@@ -63,10 +63,7 @@ class Tables:
         # a task that did not import a module wrote nothing by it, and need not import it
         writes, runs = (
             [row for row in getattr(sys.modules.get(module), name, []) if task.items() <= row.items()]
-            for module, name in (
-                ("pipeline.warehouse.write", "WRITTEN"),
-                ("pipeline.tasks.record.runs", "RECENT_ROWS"),
-            )
+            for module, name in (("pipeline.warehouse.write", "WRITTEN"), ("pipeline.tasks.record.runs", "RECENT_ROWS"))
         )
         return self._describe(writes, runs)
 

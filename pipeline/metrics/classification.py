@@ -11,12 +11,10 @@ import numpy.typing as npt
 import polars as pl
 from scipy import stats
 
-from pipeline.metrics.resample import Names, bounds, draw_counts, number_units, p_value, sum_samples, tail_shares
+from pipeline.metrics.resample import SEED, Floats, Names, bounds, draw_counts, number_units, p_value, sum_samples
 
 Labels = npt.NDArray[np.integer]
-Floats = npt.NDArray[np.float64]
 Metric = Literal["accuracy", "precision", "recall", "f1"]
-_SHARES = tail_shares(0.95)
 
 
 class Interval(NamedTuple):
@@ -60,22 +58,16 @@ def compute_metric(tables: npt.NDArray[np.integer], metric: Metric) -> Floats:
 
 
 def estimate_interval(
-    truth: Labels,
-    predicted: Labels,
-    metric: Metric = "f1",
-    *,
-    groups: Names | None = None,
-    draws: int = 2000,
-    seed: int = 42,
+    truth: Labels, predicted: Labels, metric: Metric = "f1", *, groups: Names | None = None, draws: int = 2000
 ) -> Interval:
     """Compute a metric, macro averaged but for accuracy, with its percentile bootstrap interval of 95 %.
 
     Truth and prediction are class numbers from 0, [n]. Groups are names [n] of what rows depend on, such as topics:
     whole groups are drawn, by default single rows.
     """
-    (tables,) = _sample_tables(truth, [predicted], groups, draws, seed)
+    (tables,) = _sample_tables(truth, [predicted], groups, draws)
     value = float(compute_metric(confusion(truth, predicted), metric))
-    return Interval(value, *bounds(compute_metric(tables, metric), _SHARES))
+    return Interval(value, *bounds(compute_metric(tables, metric)))
 
 
 def compare(
@@ -86,16 +78,15 @@ def compare(
     *,
     groups: Names | None = None,
     draws: int = 2000,
-    seed: int = 42,
 ) -> Comparison:
     """Measure how much better `first` is than `second` by a paired bootstrap; arguments as of `estimate_interval`.
 
     p is that of `resample.p_value`.
     """
-    tables = _sample_tables(truth, [first, second], groups, draws, seed)
+    tables = _sample_tables(truth, [first, second], groups, draws)
     differences = compute_metric(tables[0], metric) - compute_metric(tables[1], metric)
     values = [float(compute_metric(confusion(truth, predicted), metric)) for predicted in (first, second)]
-    return Comparison(values[0] - values[1], *bounds(differences, _SHARES), p_value(differences))
+    return Comparison(values[0] - values[1], *bounds(differences), p_value(differences))
 
 
 def mcnemar(truth: Labels, first: Labels, second: Labels) -> float:
@@ -120,7 +111,7 @@ def calibration_error(truth: Labels, probabilities: Floats, bins: int = 10) -> f
 
 
 def _sample_tables(
-    truth: Labels, predictions: list[Labels], groups: Names | None, draws: int, seed: int
+    truth: Labels, predictions: list[Labels], groups: Names | None, draws: int
 ) -> list[npt.NDArray[np.int64]]:
     """Compute the confusion tables of the same samples for each predictor, each [draws, classes, classes].
 
@@ -142,7 +133,7 @@ def _sample_tables(
         tables = np.stack([np.bincount(row, minlength=len(copies) * size**2) for row in cell_index])
     tables = tables.reshape(len(cells), len(copies), size**2)
     unit_rows: npt.NDArray[np.int64] = np.hstack([*tables])
-    samples = sum_samples(unit_rows, draw_counts(copies, draws, seed))
+    samples = sum_samples(unit_rows, draw_counts(copies, draws, SEED))
     return [sums.reshape(draws, size, size) for sums in np.split(samples, len(cells), axis=1)]
 
 

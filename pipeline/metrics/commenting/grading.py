@@ -10,23 +10,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.metrics.resample import bounds, iterate_counts
+from pipeline.metrics.resample import DRAWS, SEED, Floats, bounds, iterate_counts
+from pipeline.metrics.resample import Ints as IndexArray
 
-DRAWS = 1000
-SEED = 42
 NEAR = 1.1  # times as long the longer of two comments may be that count as of one length
 SCHEMA = {"metric": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
 
 _MARKS = "?？!！…,，.。;；:：\"“”'‘’()（）\n"
 _WORD = r"[\u4e00-\u9fff]|\w+"  # a Chinese character, or a word of letters
 _BLOCK = 1 << 22  # comparisons held at a time
-
-Floats = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.int64]
 
 
 def count_pairs(
@@ -55,7 +50,7 @@ def count_pairs(
     return right, total
 
 
-def report(rows: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
+def report(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     """Measure a scorer, with percentile bootstrap intervals of 95 % over articles.
 
     Spearman and Pearson over all comments; the mean absolute error, which means something only if the score is in the
@@ -88,7 +83,7 @@ def report(rows: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.Da
         sums = [(float(times @ right), float(times @ total)) for right, total in ((error, sizes), *pairs.values())]
         return correlations + [total / count if count else math.nan for total, count in sums]
 
-    values = np.array([*map(measure, iterate_counts(int(groups.max()) + 1, draws, seed))])
+    values = np.array([*map(measure, iterate_counts(int(groups.max()) + 1, draws, SEED))])
     counts = [len(target)] * 3 + [int(total.sum()) for _, total in pairs.values()]
     names = ("spearman", "pearson", "mae", *pairs)
     metric_rows = [

@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pipeline.metrics.impscore.ranking import average_correlations
+from pipeline.metrics.resample import Floats, Ints
 
-Floats = npt.NDArray[np.float64]
 Texts = Sequence[str]
 
 MARKS = "?？!！…,，.。;；:：\"“”'‘’()（）-—~～"
@@ -111,7 +110,7 @@ def _split_crosswise(rows: pl.DataFrame, column: str) -> Iterator[tuple[pl.DataF
             yield train, test
 
 
-def _draw_folds(groups: pl.Series) -> npt.NDArray[np.int64]:
+def _draw_folds(groups: pl.Series) -> Ints:
     """Draw a fold for each row, the same for equal values; row order does not matter."""
     _, inverse = np.unique(groups.fill_null("").to_numpy().astype(str), return_inverse=True)
     fold_numbers = np.random.default_rng(SEED).permutation(inverse.max(initial=-1) + 1) % FOLDS

@@ -7,15 +7,11 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from scipy import stats
 
 from pipeline.metrics.judging.bradley_terry import Comparisons
-from pipeline.metrics.resample import wilson
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from pipeline.metrics.resample import Floats, Ints, wilson
 
 FAIR = (0.4, 0.6)  # share of answers for the first text; an interval outside it is a bias
 CONSTANT = 0.9  # share of one answer above which a judge says nothing else

@@ -10,18 +10,10 @@ import numpy as np
 import polars as pl
 
 from pipeline.label.schema import FIELDS
-from pipeline.metrics.labelling.measures import (
-    MEASURES,
-    MISSING,
-    Codes,
-    Measure,
-    combine_ratios,
-    count_patterns,
-)
-from pipeline.metrics.resample import bounds, draw_counts, sum_samples, tail_shares
+from pipeline.metrics.labelling.measures import MEASURES, MISSING, Codes, Measure, combine_ratios, count_patterns
+from pipeline.metrics.resample import DRAWS as RESAMPLES
+from pipeline.metrics.resample import SEED, bounds, draw_counts, sum_samples
 
-RESAMPLES = 1000
-SEED = 42
 RATERS = ("a", "b", "c")
 LAST = ("last_a", "last_b", "last_c")
 FOUR = (*LAST, "fourth")
@@ -71,7 +63,7 @@ def estimate_interval(name: str | Measure, codes: Codes, resamples: int = RESAMP
     patterns, counts, classes = count_patterns(codes)
     parts = (MEASURES[name] if isinstance(name, str) else name)(patterns, classes)
     samples = parts.value(sum_samples(parts.features, draw_counts(counts, resamples, seed)))
-    return Interval(value, *bounds(samples, tail_shares(0.95)))
+    return Interval(value, *bounds(samples))
 
 
 def find_least_tae(raters: int, classes: int) -> float:

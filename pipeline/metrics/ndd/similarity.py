@@ -24,12 +24,7 @@ Measures = Mapping[str, int]
 
 
 def correlate_measures(
-    pairs: pl.DataFrame,
-    measures: Measures,
-    target: str = "similarity",
-    *,
-    group: str | None = None,
-    draws: int = DRAWS,
+    pairs: pl.DataFrame, measures: Measures, target: str = "similarity", *, group: str | None = None, draws: int = DRAWS
 ) -> pl.DataFrame:
     """Measure how far each measure agrees with a target: a column of table 1.
 

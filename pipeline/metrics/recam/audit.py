@@ -19,10 +19,9 @@ import polars as pl
 
 from pipeline.examples.recam.choices import assign_folds
 from pipeline.examples.recam.items import PLACEHOLDER, normalise, select_right_option
+from pipeline.metrics.resample import Floats, Ints
 
 FOLDS = 5
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Masks = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.str_]
 

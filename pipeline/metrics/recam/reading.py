@@ -38,14 +38,14 @@ class Comparison(NamedTuple):
     n: int
 
 
-def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = 2000, seed: int = 42) -> Interval:
+def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = 2000) -> Interval:
     """Compute the share of right answers with its percentile bootstrap interval of 95 %; whole groups are drawn.
 
     ValueError for no items, one without an answer (null), or not as many groups as items.
     """
     right = _check_answers(is_right)
     truth = np.ones_like(right)
-    interval = classification.estimate_interval(truth, right, "accuracy", groups=groups, draws=draws, seed=seed)
+    interval = classification.estimate_interval(truth, right, "accuracy", groups=groups, draws=draws)
     return Interval(*interval, len(right))
 
 

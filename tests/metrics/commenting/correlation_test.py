@@ -52,7 +52,9 @@ def test_a_sample_is_what_its_articles_give(items: list[tuple[float, int, int]],
     """The coefficients of each bootstrap sample are scipy's of all comments of the articles drawn, ties and all."""
     scores, grades, groups = (np.array(column, float) for column in zip(*items, strict=True))
     unit = np.unique(groups, return_inverse=True)[1]
-    actual = correlation._resample([scores], grades, unit, 8, seed)[:, 0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(correlation, "SEED", seed)
+        actual = correlation._resample([scores], grades, unit, 8)[:, 0]
     picked = np.random.default_rng(seed).integers(unit.max() + 1, size=(8, unit.max() + 1))
     for coefficients, units in zip(actual, picked, strict=True):
         rows = np.concatenate([np.flatnonzero(unit == number) for number in units])
@@ -162,7 +164,6 @@ def test_split_half_is_the_same_each_time() -> None:
     rows = ratings(grades)
     actual = split_half(rows, draws=30)
     assert split_half(rows.sample(fraction=1, shuffle=True, seed=1), draws=30) == actual
-    assert split_half(rows, draws=30, seed=7) != actual
 
 
 def test_items_with_one_grade_are_counted() -> None:

@@ -181,8 +181,7 @@ def test_progress_counts_every_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    "numbers",
-    [{"ratio": 0.0}, {"ratio": 1.5}, {"rounds": 0}, {"longest": 0}, {"threshold": float("nan")}],
+    "numbers", [{"ratio": 0.0}, {"ratio": 1.5}, {"rounds": 0}, {"longest": 0}, {"threshold": float("nan")}]
 )
 def test_numbers_that_cannot_be_are_refused(numbers: dict[str, float]) -> None:
     """A ratio is in (0, 1], rounds and spans have at least one, a threshold is a number."""
