@@ -77,10 +77,8 @@ class Tables:
         inputs = [InputDataset(NAMESPACE, name) for name in _list_tables(self.operator.inlets)]
         outputs = []
         for name, total in sums.items():
-            facet = statistics.OutputStatisticsOutputDatasetFacet(*total)
-            outputs.append(
-                OutputDataset(NAMESPACE, name, outputFacets={"outputStatistics": facet} if any(total) else {})
-            )
+            facets = {"outputStatistics": statistics.OutputStatisticsOutputDatasetFacet(*total)} if any(total) else {}
+            outputs.append(OutputDataset(NAMESPACE, name, outputFacets=facets))
         return Lineage(inputs, outputs, {"undertone_runs": RunsFacet(runs)} if runs else {}, {})
 
 

@@ -11,18 +11,20 @@ import numpy.typing as npt
 import polars as pl
 from scipy import stats
 
-from pipeline.metrics.resample import SEED, Floats, Names, bounds, draw_counts, number_units, p_value, sum_samples
+from pipeline.metrics.resample import (
+    SEED,
+    Floats,
+    Interval,
+    Names,
+    bounds,
+    draw_counts,
+    number_units,
+    p_value,
+    sum_samples,
+)
 
 Labels = npt.NDArray[np.integer]
 Metric = Literal["accuracy", "precision", "recall", "f1"]
-
-
-class Interval(NamedTuple):
-    """A number and its confidence bounds."""
-
-    value: float
-    low: float
-    high: float
 
 
 class Comparison(NamedTuple):

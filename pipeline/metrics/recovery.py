@@ -10,17 +10,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pipeline.metrics.overlap import lcs
 from pipeline.metrics.overlap.bleu import bleu
 from pipeline.metrics.overlap.metric import divide
 from pipeline.metrics.overlap.segments import list_starts, read_batches
-from pipeline.metrics.resample import wilson
+from pipeline.metrics.resample import Floats, wilson
 from pipeline.text.segment import UNIT
 
-Floats = npt.NDArray[np.float64]
 METRICS = ("rouge_l", "bleu", "chrf")
 BLEU_ORDERS, CHRF_ORDERS, CHRF_BETA = 4, 6, 2.0  # sacrebleu's defaults
 

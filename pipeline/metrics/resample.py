@@ -7,7 +7,7 @@ not add up (ranks) uses the counts as weights.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,14 @@ Names = npt.NDArray[np.generic] | pl.Series | Sequence[object] | range
 DRAWS, SEED = 1000, 42  # samples of an interval, and of which generator
 MIDDLE = (0.025, 0.975)
 _CELLS = 1 << 20  # counts held at a time
+
+
+class Interval(NamedTuple):
+    """A number with the ends of its 95 % interval; NaN where it is undefined."""
+
+    value: float
+    low: float
+    high: float
 
 
 def number_units(names: Names, count: int, items: str = "items") -> Ints:

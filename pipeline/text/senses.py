@@ -27,10 +27,7 @@ from pipeline.text.glosses import MAX_LENGTH, list_words
 
 Ints = npt.NDArray[np.integer]
 
-RELATIONS = (
-    "hypernyms", "instance_hypernyms", "hyponyms", "instance_hyponyms", "member_meronyms", "part_meronyms",
-    "substance_meronyms", "member_holonyms", "part_holonyms", "substance_holonyms", "also_sees", "similar_tos",
-)  # fmt: skip
+RELATIONS = [name for names in glosses.RELATIONS for name in names if name != "attributes"]
 
 
 class Candidates(NamedTuple):
@@ -138,11 +135,11 @@ def _build_signatures(synsets: Sequence[Any], row: dict[Any, int]) -> tuple[list
         own_words += [(i, vocabulary.setdefault(word, len(vocabulary))) for word in list_words(text)]
         neighbours += [(i, i), *((i, row[other]) for name in RELATIONS for other in getattr(synset, name)())]
 
-    def matrix(pairs: list[tuple[int, int]], columns: int) -> Any:
+    def build_matrix(pairs: list[tuple[int, int]], columns: int) -> Any:
         flags = np.ones(len(pairs), bool)  # adding booleans is "or": no count overflows
         return csr_array((flags, np.array(pairs, np.int32).reshape(-1, 2).T), shape=(len(synsets), columns))
 
-    signatures = matrix(neighbours, len(synsets)) @ matrix(own_words, len(vocabulary))
+    signatures = build_matrix(neighbours, len(synsets)) @ build_matrix(own_words, len(vocabulary))
     signatures.sort_indices()
     return list(vocabulary), signatures
 
@@ -172,7 +169,7 @@ def load(folder: Path) -> Store:
         words,
         lemmas,
         _Memo(lambda token: [words[word] for word in list_words(token) if word in words], 1 << 17),
-        _Memo(lambda target: _find_candidates(target[0], target[1], lemmas, arrays), 1 << 14),
+        _Memo(lambda target: _find_candidates(*target, lemmas, arrays), 1 << 14),
         *(arrays[name] for name in _ARRAYS[2:]),
     )
 

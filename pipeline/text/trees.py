@@ -20,6 +20,7 @@ from pipeline.text.stanza_models import load_pipeline
 IndexArray = npt.NDArray[np.int64]
 Heads = Sequence[int] | IndexArray
 
+_HEAD = re.compile(r"[0-9]{1,9}")
 PROCESSORS = "tokenize,pos,lemma,depparse"
 CHUNK = 512  # sentences that stanza has at a time: it sorts them by length into batches of 5,000 words
 
@@ -47,12 +48,8 @@ def read(path: Path) -> Iterator[Tree]:
     """
     for words, comments in conllu.read(path):
         _, forms, lemmas, upos, features, _, relations = zip(*words, strict=True)
-        heads = _parse_heads(words, path)
         names = comments.get("sent_id", ""), comments.get("text", "")
-        yield Tree(forms, heads, relations, upos, lemmas, features, *names)
-
-
-_HEAD = re.compile(r"[0-9]{1,9}")
+        yield Tree(forms, _parse_heads(words, path), relations, upos, lemmas, features, *names)
 
 
 def _parse_heads(words: Sequence[conllu.Word], path: Path) -> tuple[int, ...]:

@@ -1,6 +1,5 @@
 """Lists of concreteness ratings: read, scaled, refused with file and line; what is an imperceptible word."""
 
-import math
 import re
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.examples.recam import items as cloze
-from pipeline.text.concreteness import LIST, is_content_word, is_imperceptible, load_embedded, read
+from pipeline.text.concreteness import LIST, is_content_word, load_embedded, read
 
 # in the layout of MRC's lists; the ratings are ours, the least and the greatest those of section 3.2
 MRC = "WORD,FAM,CONC,IMAG\nhence,5,1.58,2\nlamp,5,6.7,\nrule,,3.372,\nodd,4,,3\n"
@@ -123,15 +122,6 @@ def test_the_shipped_list() -> None:
 def test_content_words(upos: str) -> None:
     """Nouns, verbs, adjectives and adverbs; neither names nor auxiliaries (REC-07)."""
     assert is_content_word(upos) == (upos in {"NOUN", "VERB", "ADJ", "ADV"})
-    assert is_imperceptible(0.1, upos) == is_content_word(upos)
-
-
-def test_the_threshold_is_strict() -> None:
-    """0.35 itself is not under 0.35, and what has no score is not imperceptible (REC-07)."""
-    assert is_imperceptible(math.nextafter(0.35, 0), "NOUN")
-    assert not is_imperceptible(0.35, "NOUN")
-    assert not is_imperceptible(math.nan, "NOUN")
-    assert is_imperceptible(0.35, "NOUN", threshold=0.36)
 
 
 def test_the_real_lists(data: Path) -> None:

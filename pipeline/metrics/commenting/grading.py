@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.metrics.impscore.artefacts import WORD
 from pipeline.metrics.resample import DRAWS, SEED, Floats, bounds, iterate_counts
 from pipeline.metrics.resample import Ints as IndexArray
 
@@ -20,7 +21,6 @@ NEAR = 1.1  # times as long the longer of two comments may be that count as of o
 SCHEMA = {"metric": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
 
 _MARKS = "?？!！…,，.。;；:：\"“”'‘’()（）\n"
-_WORD = r"[\u4e00-\u9fff]|\w+"  # a Chinese character, or a word of letters
 _BLOCK = 1 << 22  # comparisons held at a time
 
 
@@ -54,11 +54,11 @@ def report(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     """Measure a scorer, with percentile bootstrap intervals of 95 % over articles.
 
     Spearman and Pearson over all comments; the mean absolute error, which means something only if the score is in the
-    unit of the target; the share of pairs of comments of one article with different grades that are ordered rightly, a
-    tie of scores half, over all pairs; the same of pairs of about the same length, where there is a text.
+    unit of the target; the share of pairs of `count_pairs` that are ordered rightly, over all pairs; the same of pairs
+    of about the same length, where there is a text.
 
-    Rows have article_id, target, score, and text for pairs of one length. A null article_id is a separate article.
-    Without draws the intervals are null.
+    Rows have article_id, target, score, maybe text. A null article_id is a separate article. Without draws the
+    intervals are null.
 
     Returns:
         metric, value, low, high, n (comments or pairs that it is of); value null where nothing is measured: a
@@ -137,12 +137,10 @@ def report_baselines(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
         BadInput: as of `report`, or one of the two parts is empty.
     """
     train, test = _split_rows(rows)
-    reports = [
-        report(test.with_columns(score=pl.Series(predictions)), draws=draws).select(
-            pl.lit(name).alias("baseline"), *SCHEMA
-        )
-        for name, predictions in predict_baselines(train, test).items()
-    ]
+    reports = []
+    for name, predictions in predict_baselines(train, test).items():
+        numbers = report(test.with_columns(score=pl.Series(predictions)), draws=draws)
+        reports.append(numbers.select(pl.lit(name).alias("baseline"), *SCHEMA))
     return pl.concat(reports)
 
 
@@ -167,32 +165,28 @@ def predict_baselines(train: pl.DataFrame, test: pl.DataFrame) -> dict[str, Floa
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-    words = TfidfVectorizer(token_pattern=_WORD, sublinear_tf=True, max_features=50_000)
+    def measure_length(texts: Sequence[str]) -> Floats:
+        return np.array([[len(text)] for text in texts], np.float64).reshape(-1, 1)
+
+    def measure_log_length(texts: Sequence[str]) -> Floats:
+        return np.log1p(measure_length(texts))
+
+    def measure_surface(texts: Sequence[str]) -> Floats:
+        """Compute length, its logarithm, and log counts of words, digits, capitals and marks: [n, d]."""
+        counts = [
+            [text.count(" "), sum(map(str.isdigit, text)), sum(map(str.isupper, text)), *map(text.count, _MARKS)]
+            for text in texts
+        ]
+        log_counts = np.log1p(np.array(counts, np.float64).reshape(len(texts), -1))
+        return np.hstack([measure_length(texts), measure_log_length(texts), log_counts])
+
+    words = TfidfVectorizer(token_pattern=WORD, sublinear_tf=True, max_features=50_000)
     models: dict[str, Any] = {
-        "mean": make_pipeline(FunctionTransformer(_measure_length), DummyRegressor()),
-        "length": make_pipeline(FunctionTransformer(_measure_length), StandardScaler(), Ridge(1e-6)),
-        "log_length": make_pipeline(FunctionTransformer(_measure_log_length), StandardScaler(), Ridge(1e-6)),
-        "surface": make_pipeline(FunctionTransformer(_measure_surface), StandardScaler(), Ridge()),
+        "mean": make_pipeline(FunctionTransformer(measure_length), DummyRegressor()),
+        "length": make_pipeline(FunctionTransformer(measure_length), StandardScaler(), Ridge(1e-6)),
+        "log_length": make_pipeline(FunctionTransformer(measure_log_length), StandardScaler(), Ridge(1e-6)),
+        "surface": make_pipeline(FunctionTransformer(measure_surface), StandardScaler(), Ridge()),
         "words": make_pipeline(words, Ridge(solver="sparse_cg")),
     }
     texts, target, test_texts = train["text"].to_list(), train["target"].to_numpy(), test["text"].to_list()
     return {name: np.asarray(model.fit(texts, target).predict(test_texts)) for name, model in models.items()}
-
-
-def _measure_length(texts: Sequence[str]) -> Floats:
-    """Count characters: [n, 1]."""
-    return np.array([[len(text)] for text in texts], np.float64).reshape(-1, 1)
-
-
-def _measure_log_length(texts: Sequence[str]) -> Floats:
-    return np.log1p(_measure_length(texts))
-
-
-def _measure_surface(texts: Sequence[str]) -> Floats:
-    """Compute length, its logarithm, and log counts of words, digits, capitals and marks: [n, d]."""
-    counts = [
-        [text.count(" "), sum(map(str.isdigit, text)), sum(map(str.isupper, text)), *map(text.count, _MARKS)]
-        for text in texts
-    ]
-    log_counts = np.log1p(np.array(counts, np.float64).reshape(len(texts), -1))
-    return np.hstack([_measure_length(texts), _measure_log_length(texts), log_counts])

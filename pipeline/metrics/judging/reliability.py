@@ -20,8 +20,9 @@ ALPHA = 0.01  # p above which the answers are those of a judge that guesses
 RELIABLE = 0.1  # reliability below which they are too
 POSITION = "position bias"
 RANDOM = "random: the answers do not depend on the texts"
-_NUMBERS: Any = dict.fromkeys(("value", "low", "high"), pl.Float64)
-SCHEMA = {"check": pl.String, **_NUMBERS, "n": pl.Int64, "fault": pl.String}
+SCHEMA = pl.Schema(
+    {"check": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64, "fault": pl.String}
+)
 
 
 def check_comparisons(comparisons: Comparisons, p_equal: float) -> pl.DataFrame:

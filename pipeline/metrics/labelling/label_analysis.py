@@ -43,8 +43,7 @@ def overlaps(labels: pl.DataFrame) -> pl.DataFrame:
     """
     instances = {field: _is_instance(field, codes) for field, codes in _encode_fields(labels).items()}
     rows = [
-        (a, b, int((first & second).sum()), int(first.sum()), int(second.sum()))
-        for a, b, first, second in _pair_fields(instances)
+        (a, b, (first & second).sum(), first.sum(), second.sum()) for a, b, first, second in _pair_fields(instances)
     ]
     shared_count, a_count, b_count = (pl.col(name) for name in ("both_count", "a_count", "b_count"))
     return pl.DataFrame(rows, schema=["a", "b", "both_count", "a_count", "b_count"], orient="row").with_columns(
@@ -73,7 +72,6 @@ def correlations(labels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _encode_fields(labels: pl.DataFrame) -> dict[str, pl.Series]:
-    """Encode the fields of a frame as positions among their values, in the schema's order."""
     return {field: encode_values(field, labels[field]) for field in FIELDS if field in labels.columns}
 
 

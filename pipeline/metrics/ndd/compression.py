@@ -16,9 +16,9 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.metrics.overlap import lcs
 from pipeline.metrics.overlap.bleu import bleu
-from pipeline.metrics.overlap.metric import Floats, add_count, mean, signature
+from pipeline.metrics.overlap.metric import add_count, mean, signature
 from pipeline.metrics.overlap.segments import Batch, read_batches
-from pipeline.metrics.resample import DRAWS, SEED, bounds, draw_counts, p_value, sum_all_samples
+from pipeline.metrics.resample import DRAWS, SEED, Floats, bounds, draw_counts, p_value, sum_all_samples
 
 Masks = Sequence[Sequence[bool]] | pl.Series
 

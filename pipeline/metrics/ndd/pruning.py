@@ -9,9 +9,9 @@ Marks are words here, as they are in UD. The paper's treebank is PTB-3, with hea
 words on content words), so numbers on UD are compared with random spans on UD, not with table 7.
 
 What the paper calls a subtree is open. Its random spans of 1, 2 and 3 to 5 words are subtrees in 55, 31 and 27 % of
-cases. Were a subtree one word with all its descendants, a tree of more than 10 words would need more than it has:
-.55 n + .31 (n - 1) + .27 (n - 4) > n. So the paper may also count several of them side by side, or draw otherwise. On
-UD English EWT's test part 66, 8 and 5 % of random spans are one (ratio .8, up to five words), 66, 38 and 27 % several.
+cases, more than a tree has of words with all their descendants. So the paper may also count several of them side by
+side, or draw otherwise. On UD English EWT's test part 66, 8 and 5 % of random spans are one (ratio .8, up to five
+words), 66, 38 and 27 % several.
 """
 
 from collections.abc import Sequence
@@ -23,6 +23,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.metrics.recam import reading
+from pipeline.metrics.resample import SEED
 from pipeline.text.trees import Heads, find_subtrees, measure_depths
 
 Span = tuple[int, int]
@@ -32,7 +33,6 @@ Subtree = Literal["one", "several"]
 DEPTHS = ("depth_1", "depth_2", "depth_3", "depth_4_or_more")
 SUBTREES = ("subtree_1", "subtree_2", "subtree_3_or_more")
 DRAWS = 2000
-SEED = 42
 
 _SCHEMA = {"metric": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
 

@@ -7,7 +7,7 @@ always agrees with people.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -45,10 +45,8 @@ def correlate_measures(
     rows = []
     for name, direction in measures.items():
         values = direction * complete[name].cast(pl.Float64)
-        correlation = correlate(values, targets, groups, draws=draws)._asdict()
-        rows.append({"measure": name, **correlation, "left_out": len(pairs) - len(complete)})
-    kinds = dict.fromkeys(Correlation._fields[:-1], pl.Float64)
-    return pl.DataFrame(rows, {"measure": pl.String, **kinds, "n": pl.Int64, "left_out": pl.Int64})
+        rows.append((name, *correlate(values, targets, groups, draws=draws), len(pairs) - len(complete)))
+    return _build_frame(rows, *Correlation._fields[:-1])
 
 
 def correlate_by_overlap(
@@ -120,7 +118,7 @@ def measure_separation(pairs: pl.DataFrame, measures: Measures) -> pl.DataFrame:
         raise ValueError("expected one positive and one negative pair of a sentence: give one test at a time")
     positive, negative = (pairs.filter(pl.col("is_positive") == label) for label in (True, False))
     pairs_by_sentence = positive.join(negative, on="sentence_id", suffix="_negative")
-    rows: list[tuple[str | float | None, ...]] = []
+    rows = []
     for name, direction in measures.items():
         complete = pairs_by_sentence.filter(_is_finite(name), _is_finite(f"{name}_negative"))
         count = len(complete)
@@ -130,8 +128,7 @@ def measure_separation(pairs: pl.DataFrame, measures: Measures) -> pl.DataFrame:
             share = np.array([(farther + 1).mean() / 2])
             numbers = [float(number[0]) for number in (share, *wilson(share, np.array([count])))]
         rows.append((name, *numbers, count, pairs["sentence_id"].n_unique() - count))
-    kinds = dict.fromkeys(("share", "low", "high"), pl.Float64)
-    return pl.DataFrame(rows, {"measure": pl.String, **kinds, "n": pl.Int64, "left_out": pl.Int64}, orient="row")
+    return _build_frame(rows, "share", "low", "high")
 
 
 class Case(NamedTuple):
@@ -152,6 +149,11 @@ CASES = [Case(words, edits) for words, *edits in (map(str.split, sentences) for 
 """Our own sentences, with the orders that the paper finds in its one (appendix B; NDD-39): a near word, one of another
 aspect, an opposite or implausible one; and another tense, another person, a broken agreement. A measure has the order
 where `ranking.kendall_tau(range(3), distances)` is 1. Only a masked model of quality can be held to it."""
+
+
+def _build_frame(rows: Sequence[Any], *numbers: str) -> pl.DataFrame:
+    schema = {"measure": pl.String, **dict.fromkeys(numbers, pl.Float64), "n": pl.Int64, "left_out": pl.Int64}
+    return pl.DataFrame(rows, schema, orient="row")
 
 
 def _check_directions(measures: Measures) -> None:

@@ -12,9 +12,10 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from pipeline.metrics.overlap.metric import Floats, Metric, divide, signature
+from pipeline.metrics.overlap.metric import Metric, check_choice, divide, signature
 from pipeline.metrics.overlap.ngrams import Grams, find_matches
-from pipeline.metrics.overlap.segments import Batch, Ints, list_starts
+from pipeline.metrics.overlap.segments import Batch, list_starts
+from pipeline.metrics.resample import Floats, Ints
 
 Smoothing = Literal["none", "floor", "add_k", "exp"]
 Length = Literal["closest", "shortest", "average"]
@@ -87,9 +88,8 @@ def _check_options(
 ) -> "_Options":
     if order < 1:
         raise ValueError(f"order should be at least 1, not {order}")
-    for name, choice, kind in (("smoothing", smoothing, Smoothing), ("length", length, Length)):
-        if choice not in get_args(kind):
-            raise ValueError(f"{name} should be one of {', '.join(get_args(kind))}, not {choice!r}")
+    check_choice("smoothing", smoothing, get_args(Smoothing))
+    check_choice("length", length, get_args(Length))
     if smoothing not in VALUES and value is not None:
         raise ValueError(f"smoothing {smoothing} accepts no value, found {value}")
     if value is not None and not 0 < value < np.inf:
@@ -110,8 +110,8 @@ class _Options(NamedTuple):
     def describe(self) -> dict[str, str | float]:
         """Name the options for the signature."""
         smoothing = f"{self.smoothing}[{self.smooth_value:g}]" if self.smoothing in VALUES else self.smoothing
-        texts = {"smoothing": smoothing, "length": self.length}
-        return {"order": self.order, "effective_order": self.effective_order, **texts}
+        options = {"order": self.order, "effective_order": self.effective_order, "length": self.length}
+        return {**options, "smoothing": smoothing}
 
     def measure(self, count_ngrams: CountNgrams, counts_zero: bool, batch: Batch) -> Floats:
         """Compute the statistics of a batch."""

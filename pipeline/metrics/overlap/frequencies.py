@@ -17,8 +17,8 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.metrics.overlap import segments
-from pipeline.metrics.overlap.metric import Floats
-from pipeline.metrics.overlap.segments import Batch, Ints, Tokens, count_remaining, list_owners
+from pipeline.metrics.overlap.segments import Batch, Tokens, count_remaining, list_owners
+from pipeline.metrics.resample import Floats, Ints
 
 Hashes = npt.NDArray[np.uint64]
 References = Iterable[Sequence[Tokens]] | Callable[[], Iterable[Sequence[Tokens]]]

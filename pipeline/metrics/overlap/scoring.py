@@ -12,11 +12,12 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.metrics.overlap.metric import Floats, Metric
+from pipeline.metrics.overlap.metric import Metric
 from pipeline.metrics.overlap.segments import SIZE, Tokens, read_batches
 from pipeline.metrics.resample import (
     DRAWS,
     SEED,
+    Floats,
     Names,
     bounds,
     draw_picks,

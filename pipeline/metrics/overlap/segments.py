@@ -12,11 +12,10 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.errors import BadInput
+from pipeline.metrics.resample import Floats, Ints
 
-Ints = npt.NDArray[np.int64]
 Tokens = Sequence[str]
 
 SIZE = 512  # segments of a batch
@@ -31,7 +30,7 @@ class Batch:
     ref_words: Ints  # [R]
     ref_ends: Ints  # [m + 1] from 0 to R
     owner: Ints  # [m] the candidate of each reference, non-decreasing; every candidate owns at least one
-    weights: npt.NDArray[np.float64]  # [m] s_j
+    weights: Floats  # [m] s_j
     types: list[str]  # the token of each number
     grams: list[Any] = field(default_factory=list, init=False)  # a cache of `ngrams.find_matches`
 

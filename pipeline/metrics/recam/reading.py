@@ -18,7 +18,7 @@ from pipeline.metrics.resample import Names, number_units, wilson
 Rights = npt.NDArray[np.bool_] | pl.Series | Sequence[bool]
 
 
-class Interval(NamedTuple):
+class Share(NamedTuple):
     """A share of right answers, its 95 % interval, and of how many items."""
 
     value: float
@@ -38,7 +38,7 @@ class Comparison(NamedTuple):
     n: int
 
 
-def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = 2000) -> Interval:
+def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = 2000) -> Share:
     """Compute the share of right answers with its percentile bootstrap interval of 95 %; whole groups are drawn.
 
     ValueError for no items, one without an answer (null), or not as many groups as items.
@@ -46,7 +46,7 @@ def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = 2000
     right = _check_answers(is_right)
     truth = np.ones_like(right)
     interval = classification.estimate_interval(truth, right, "accuracy", groups=groups, draws=draws)
-    return Interval(*interval, len(right))
+    return Share(*interval, len(right))
 
 
 def measure_groups(is_right: Rights, values: pl.Series, articles: Names) -> pl.DataFrame:
