@@ -80,9 +80,8 @@ def correlate_shift(frame: pl.DataFrame, columns: Sequence[str], *, draws: int =
     A row is a comment: context_shift, word_count, thread_id (the bootstrap draws whole threads) and the columns, of
     which the length itself has no partial correlation. Rows with a null or NaN in what is compared are left out of n.
 
-    Returns:
-        A row a column: metric, spearman, low, high, partial, partial_low, partial_high, n. Null where fewer than three
-        comments remain or one side is constant.
+    Returns a row a column: metric, spearman, low, high, partial, partial_low, partial_high, n. Null where fewer than
+    three comments remain or one side is constant.
     """
     metric_rows = []
     for name in columns:

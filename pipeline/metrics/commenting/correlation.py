@@ -62,10 +62,7 @@ def correlate(scores: Numbers, grades: Numbers, groups: Names | None = None, *, 
     """Compute Spearman's and Pearson's correlation of scores [n] with grades [n].
 
     `groups` are the articles of the items, [n], which are drawn whole; by default items are drawn. p is scipy's and
-    assumes independent items; the interval does not.
-
-    Raises:
-        ValueError: lengths that differ, or a value that is not finite.
+    assumes independent items; the interval does not. ValueError for lengths that differ, or a value that is not finite.
     """
     (values,), grade_values, units = _check_inputs([scores], grades, groups)
     return _build_correlation(values, grade_values, _resample([values], grade_values, units, draws)[:, 0])
@@ -95,10 +92,7 @@ def split_half(ratings: pl.DataFrame, *, draws: int = DRAWS) -> SplitHalf:
     The grades of each item (item_id, rater_id, grade) are randomly divided into two halves, of which one has a grade
     more where they are odd; the halves' means are correlated over items, and the coefficients averaged over draws. With
     two grades an item it is one against the other in random order. The paper divides once, it seems, and gives .7803
-    and .7804.
-
-    Raises:
-        ValueError: a null, or a rater who graded an item twice.
+    and .7804. ValueError for a null, or a rater who graded an item twice.
     """
     rows = ratings.select("item_id", "rater_id", pl.col("grade").cast(pl.Float64))
     if rows.null_count().sum_horizontal().item() or not rows["grade"].is_finite().all():
@@ -117,10 +111,8 @@ def split_half(ratings: pl.DataFrame, *, draws: int = DRAWS) -> SplitHalf:
 def normalise_scores(scores: Numbers, grades: Numbers) -> Floats:
     """Scale scores to the mean and variance of the grades, then clip them to 1 to 5 (tables 5 and 6; AAC-29): [n].
 
-    Constant scores all become the mean. Only what is normalised against the same grades may be compared.
-
-    Raises:
-        ValueError: nothing at all, lengths that differ, or a value that is not finite.
+    Constant scores all become the mean. Only what is normalised against the same grades may be compared. ValueError for
+    nothing at all, lengths that differ, or a value that is not finite.
     """
     (score,), grade_values, _ = _check_inputs([scores], grades, None)
     if not len(score):
@@ -136,11 +128,8 @@ def tabulate(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     Rows have item_id, group (the article), grade, metric and value; each item has one for each metric. The samples of
     the bootstrap are the same for all metrics.
 
-    Returns:
-        metric and the fields of `Correlation`, in the order in which metrics first come.
-
-    Raises:
-        ValueError: a null, an item without a value of some metric or with several, with two grades or two groups.
+    Returns metric and the fields of `Correlation`, in the order in which metrics first come. ValueError for a null, an
+    item without a value of some metric or with several, with two grades or two groups.
     """
     names = ["item_id", "group", "grade", "metric", "value"]
     if nulls := [name for name in names if rows[name].null_count()]:

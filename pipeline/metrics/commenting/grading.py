@@ -32,8 +32,7 @@ def count_pairs(
     `groups` are the numbers of the articles, from 0, `target` the grades, [n] each. With lengths, [n], only pairs count
     whose lengths are the same but for a factor `NEAR`.
 
-    Returns:
-        Pairs in the order of the grades, a tie of scores half, and all pairs: [articles] each.
+    Returns pairs in the order of the grades, a tie of scores half, and all pairs: [articles] each.
     """
     parts = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1]) if len(groups) else []
     right, total = np.zeros(len(parts)), np.zeros(len(parts), np.int64)
@@ -60,12 +59,9 @@ def report(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     Rows have article_id, target, score, maybe text. A null article_id is a separate article. Without draws the
     intervals are null.
 
-    Returns:
-        metric, value, low, high, n (comments or pairs that it is of); value null where nothing is measured: a
-        correlation with what is constant, or no pairs.
-
-    Raises:
-        BadInput: a column is missing, there are no rows, or a target or score is no number.
+    Returns metric, value, low, high, n (comments or pairs that it is of); value null where nothing is measured: a
+    correlation with what is constant, or no pairs. BadInput if a column is missing, there are no rows, or a target or
+    score is no number.
     """
     groups, target, score = _read_columns(rows)
     levels = [np.unique(values, return_inverse=True)[1] for values in (target, score)]
@@ -130,11 +126,7 @@ def report_baselines(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
 
     Each is a ridge regression on the split `train`, measured on `test`. Rows have text, article_id, target, split.
 
-    Returns:
-        baseline, and the columns of `report`.
-
-    Raises:
-        BadInput: as of `report`, or one of the two parts is empty.
+    Returns baseline, and the columns of `report`. BadInput as of `report`, or one of the two parts is empty.
     """
     train, test = _split_rows(rows)
     reports = []

@@ -13,8 +13,7 @@ from scipy import stats
 def kendall_tau(gold: Sequence[float], scores: Sequence[float]) -> float:
     """Compute (concordant - discordant) / all pairs (equation 11), in [-1, 1]; a tie is neither.
 
-    Raises:
-        ValueError: fewer than two items, or lengths that differ.
+    ValueError for fewer than two items, or lengths that differ.
     """
     if len(gold) != len(scores) or len(gold) < 2:
         sizes = f"{len(gold)} and {len(scores)}"

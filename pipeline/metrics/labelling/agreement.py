@@ -83,11 +83,10 @@ def tabulate(labels: pl.DataFrame, resamples: int = RESAMPLES) -> pl.DataFrame:
     `labels` has task_id, field, the labels of the first round (a, b, c) and of the round that decided or is to decide
     (last_a, last_b, last_c), fourth, is_waiting: a row for a task and field, schema values, null where missing.
 
-    Returns:
-        A row for each field there is, in the schema's order: field, n (tasks), n_three (all three labelled in the first
-        round), n_four (all three in the last round, and the fourth), n_waiting, classes; the value, _low and _high of
-        each of `_TABLE_MEASURES`, where the fourth is one of four; tae_min, the least TAE that so many classes allow.
-        Null where undefined, such as kappa of a single class.
+    Returns a row for each field there is, in the schema's order: field, n (tasks), n_three (all three labelled in the
+    first round), n_four (all three in the last round, and the fourth), n_waiting, classes; the value, _low and _high of
+    each of `_TABLE_MEASURES`, where the fourth is one of four; tae_min, the least TAE that so many classes allow. Null
+    where undefined, such as kappa of a single class.
     """
     fields = set(labels["field"])
     rows = [_measure_field(name, labels.filter(field=name), resamples) for name in FIELDS if name in fields]

@@ -33,8 +33,7 @@ Measure = Callable[[Codes, int], Parts]
 def count_patterns(codes: Codes) -> tuple[Codes, Ints, int]:
     """Return the distinct rows of labels in a fixed order, their counts, and the number of classes.
 
-    Raises:
-        ValueError: labels are not whole numbers from -1 of two raters or more.
+    ValueError if labels are not whole numbers from -1 of two raters or more.
     """
     codes = np.asarray(codes)
     if codes.ndim != 2 or codes.shape[1] < 2 or not np.issubdtype(codes.dtype, np.integer):

@@ -37,10 +37,8 @@ def svm_f1(tokens: Sequence[Sequence[str]], labels: Sequence[str]) -> Predictabi
     A class with fewer members than folds cannot be in every fold; its rows are left out, and counted. Word weights
     are learnt on the training folds alone.
 
-    `tokens` are the words of each text, already segmented (jieba for Chinese), and `labels` its class.
-
-    Raises:
-        BadInput: the texts have no words.
+    `tokens` are the words of each text, already segmented (jieba for Chinese), and `labels` its class. BadInput if the
+    texts have no words.
     """
     from sklearn.dummy import DummyClassifier
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -79,8 +77,7 @@ def measure_fields(tokens: Sequence[Sequence[str]], labels: pl.DataFrame) -> pl.
 
     `labels` has a row a comment in the order of `tokens`, a column a field of the schema, null where there is no label.
 
-    Returns:
-        field and the columns of `Predictability`, in the schema's order.
+    Returns field and the columns of `Predictability`, in the schema's order.
     """
     rows = []
     for field in FIELDS:
@@ -101,8 +98,7 @@ def predict_baselines(
     The SVM sees TF-IDF of characters and their neighbours, one to three, which needs no tokenizer and in short Chinese
     texts holds the words; classes weigh the same.
 
-    Returns:
-        majority and svm: a class for each test text.
+    Returns majority and svm: a class for each test text.
     """
     from sklearn.dummy import DummyClassifier
     from sklearn.feature_extraction.text import TfidfVectorizer

@@ -25,12 +25,11 @@ def tabulate(
     `ratings` has task_id, rater_id, field, value: a row a label, each once; the values are numbers if the level is
     interval. `values` has all values in their order; by default numbers come first, then other texts.
 
-    Returns:
-        A row a field, in the order of the rows: field, level, n (tasks), n_two (with two labels or more, which
-        agreement and krippendorff are over), n_fleiss (with the most frequent number of labels from two, that fleiss is
-        over), raters, labels, classes; the value, _low and _high of agreement (share of pairs of labels that are
-        alike), fleiss, cohen (mean over the pairs of raters where it is defined), krippendorff (of the level); note:
-        why one is null or over fewer tasks.
+    Returns a row a field, in the order of the rows: field, level, n (tasks), n_two (with two labels or more, which
+    agreement and krippendorff are over), n_fleiss (with the most frequent number of labels from two, that fleiss is
+    over), raters, labels, classes; the value, _low and _high of agreement (share of pairs of labels that are alike),
+    fleiss, cohen (mean over the pairs of raters where it is defined), krippendorff (of the level); note: why one is
+    null or over fewer tasks.
     """
     numbers = [name + end for name in _MEASURES for end in ("", "_low", "_high")]
     texts = dict.fromkeys(("field", "level"), pl.String)

@@ -62,12 +62,9 @@ def evaluate(predictions: Masks, items: pl.DataFrame, *, draws: int = DRAWS) -> 
     Predictions say which words of each item are kept, maybe none; items, at least one, have words [n], kept [n], of
     which at least one is true, and lang.
 
-    Returns:
-        A row a measure: metric, value, low, high, n (sentences), signature (what must be the same to compare).
-
-    Raises:
-        BadInput: naming row and field, from 1, for a list that is not as long as the words or not of booleans.
-        ValueError: draws below 1.
+    Returns a row a measure: metric, value, low, high, n (sentences), signature (what must be the same to compare).
+    BadInput, naming row and field, from 1, for a list that is not as long as the words or not of booleans. ValueError
+    for draws below 1.
     """
     rows = [
         (name, score.value, *bounds(score.samples), len(items), score.signature)
@@ -81,8 +78,7 @@ def compare(first: Masks, second: Masks, items: pl.DataFrame, *, draws: int = DR
 
     p is that of `resample.p_value`. Arguments and errors are as of `evaluate`.
 
-    Returns:
-        A row a measure: metric, one, other, difference (one - other), low, high, p, n, signature.
+    Returns a row a measure: metric, one, other, difference (one - other), low, high, p, n, signature.
     """
     first_scores, second_scores = (_sample_scores(masks, items, draws) for masks in (first, second))
     rows = []

@@ -135,9 +135,8 @@ def explain(
 ) -> pl.DataFrame:
     """Split the NDD of two sentences into its parts.
 
-    Returns:
-        A row a neighbour: word, place and place_other from 0 (-1 and n before and behind a sentence, where no word is
-        shared), divergence, weight, share (their product; shares add up to the distance).
+    Returns a row a neighbour: word, place and place_other from 0 (-1 and n before and behind a sentence, where no word
+    is shared), divergence, weight, share (their product; shares add up to the distance).
     """
     words = _compare(model, [first], [second], divergence, weights, mu)
     labels = [CLS if place < 0 else SEP if place == len(first) else first[place] for place in words.places[:, 0]]

@@ -19,8 +19,7 @@ _NUMBERS = {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.
 def summarize(grades: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     """Compute mean grades of each system over its compressions: item_id, system, field, grade (or null).
 
-    Returns:
-        A row a system and field, in order of system: system, field, value, low, high, n (sentences).
+    Returns a row a system and field, in order of system: system, field, value, low, high, n (sentences).
     """
     if (duplicates := grades.filter(pl.struct("item_id", "system", "field").is_duplicated())).height:
         item, system, field = duplicates.select("item_id", "system", "field").row(0)
@@ -42,9 +41,8 @@ def measure_agreement(grades: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFra
     Grades have task_id, field, grades, raters. A compression that systems share counts once. The interval takes
     compressions for independent, which those of one sentence are not, and so is rather narrow.
 
-    Returns:
-        A row a field and measure: field, metric, value, low, high, n (compressions with two grades or more); null where
-        there is nothing to measure.
+    Returns a row a field and measure: field, metric, value, low, high, n (compressions with two grades or more); null
+    where there is nothing to measure.
     """
     rows = []
     for field in FIELDS:

@@ -54,11 +54,8 @@ def score_words(
     comparable; the edited place counts nothing, as its word is not in both. The model is asked n times for a sentence
     of n words, and n (n - 1) times for its edits. The paper goes on with KL here (footnote 8).
 
-    Returns:
-        Of each sentence [words], at least 0; higher is more of a predicate. The only word of a sentence has 0.
-
-    Raises:
-        BadInput: no such edit.
+    Returns for each sentence [words], at least 0; higher is more of a predicate. The only word of a sentence has 0.
+    BadInput for no such edit.
     """
     word = _choose_word(edit, stop_word, mask_word)
     word_scores = []
@@ -94,9 +91,8 @@ def score_perplexity(
     PPL is the mean of -log p over the model's units, in nats, as section 2.1 has it (NDD-01), and so over the mask word
     or stop word, too. Arguments and errors are as of `score_words`.
 
-    Returns:
-        Of each sentence [words]; below 0 where the edit reads better. The only word of a sentence has 0 if deleted, as
-        nothing is left.
+    Returns for each sentence [words]; below 0 where the edit reads better. The only word of a sentence has 0 if deleted,
+    as nothing is left.
     """
     word = _choose_word(edit, stop_word, mask_word)
     word_scores = []
@@ -170,13 +166,9 @@ def evaluate(scores: Sequence[Floats], is_predicate: Sequence[Sequence[bool]], *
 
     What a scorer has to beat is what constant scores have. Without draws there is no interval.
 
-    Returns:
-        A row a measure, null where there is nothing to measure: metric, value, low, high, n (sentences), words,
-        no_predicate and too_long (sentences that do not count).
-
-    Raises:
-        BadInput: naming sentence and word, from 1, where there are not as many scores as words, or one is no number; or
-            no sentence remains.
+    Returns a row a measure, null where there is nothing to measure: metric, value, low, high, n (sentences), words,
+    no_predicate and too_long (sentences that do not count). BadInput, naming sentence and word, from 1, where there are
+    not as many scores as words, or one is no number; or no sentence remains.
     """
     indices, dropped = select_sentences(is_predicate)
     _check_scores(scores, is_predicate)

@@ -48,12 +48,8 @@ def evaluate(heads: Sequence[Heads], spans: Spans, *, subtree: Subtree = "one", 
     Heads are of the words of each sentence, -1 for the root. A subtree, `one`, is a word with all its descendants;
     `several` are one or more of these, so that no other word hangs on a word of the span.
 
-    Returns:
-        A row a measure: metric, value, low, high, n: of how many words, or spans of that length. The three are null
-        where n is 0.
-
-    Raises:
-        BadInput: naming the sentence, from 1, for a span outside of it, twice there, or that crosses another.
+    Returns a row a measure: metric, value, low, high, n: of how many words, or spans of that length. The three are null
+    where n is 0. BadInput, naming the sentence, from 1, for a span outside of it, twice there, or that crosses another.
     """
     _check_spans([*map(len, heads)], spans)
     word_rows, span_rows = [], []  # sentence, depth; sentence, length, whether it is a subtree

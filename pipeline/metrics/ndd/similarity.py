@@ -32,12 +32,8 @@ def correlate_measures(
     target is a column without nulls, a number (`similarity`) or true and false (`is_positive`). The bootstrap draws by
     the values of `group`, as sentence_id where a sentence has two edits; by default it draws single pairs.
 
-    Returns:
-        measure, the fields of `correlation.Correlation` (of which the paper has Pearson's), left_out (pairs that lack a
-        measure).
-
-    Raises:
-        ValueError: a direction that is neither -1 nor 1, or a target that is not finite.
+    Returns measure, the fields of `correlation.Correlation` (of which the paper has Pearson's), left_out (pairs that
+    lack a measure). ValueError for a direction that is neither -1 nor 1, or a target that is not finite.
     """
     _check_directions(measures)
     complete = pairs.filter(pl.all_horizontal(_is_finite(name) for name in measures))
@@ -59,8 +55,7 @@ def correlate_by_overlap(
 
     Pairs have `overlap` as well (`examples.ndd.similar.add_overlap`); thresholds are shares of the shorter sentence.
 
-    Returns:
-        subset ("=0", ">0", ">0.1", …, "=1") and the columns of `correlate_measures`; null for too few pairs.
+    Returns subset ("=0", ">0", ">0.1", …, "=1") and the columns of `correlate_measures`; null for too few pairs.
     """
     share = pl.col("overlap")
     subsets = {"=0": share == 0, **{f">{least:g}": share > least for least in thresholds}, "=1": share == 1}
@@ -87,9 +82,8 @@ def list_quantiles(pairs: pl.DataFrame, measure: str) -> pl.DataFrame:
 
     Pairs have `is_positive` and the measure; those without a finite value are left out of n.
 
-    Returns:
-        is_positive, quantile (0, 5, …, 100 %), value (interpolated), n (pairs); false first, nothing of a label that
-        no pair has.
+    Returns is_positive, quantile (0, 5, …, 100 %), value (interpolated), n (pairs); false first, nothing of a label
+    that no pair has.
     """
     complete, rows = pairs.filter(_is_finite(measure)), []
     for label in (False, True):
@@ -106,12 +100,9 @@ def measure_separation(pairs: pl.DataFrame, measures: Measures) -> pl.DataFrame:
 
     Pairs have sentence_id, is_positive and the measures; a sentence has one pair of each label at most (one test).
 
-    Returns:
-        measure, share (a tie counts one half), low, high (Wilson's interval of 95 %), n (sentences with two finite
-        values), left_out (the others). Share and bounds are null where there are no sentences.
-
-    Raises:
-        ValueError: a direction that is neither -1 nor 1, or a sentence with two pairs of a label.
+    Returns measure, share (a tie counts one half), low, high (Wilson's interval of 95 %), n (sentences with two finite
+    values), left_out (the others). Share and bounds are null where there are no sentences. ValueError for a direction
+    that is neither -1 nor 1, or a sentence with two pairs of a label.
     """
     _check_directions(measures)
     if pairs.select("sentence_id", "is_positive").is_duplicated().any():

@@ -48,11 +48,8 @@ def bleu(
             as it is, hence yes (AAC-12); where all weights are 0 every reference counts either way.
         effective_order: leave out orders that no candidate is long enough for, as for single sentences in sacrebleu.
 
-    Returns:
-        The metric; statistics are matches [N], totals [N], the candidate's length, the reference length.
-
-    Raises:
-        ValueError: an order below 1, an unknown option, or a value for a smoothing that accepts none or not above 0.
+    Returns the metric; statistics are matches [N], totals [N], the candidate's length, the reference length. ValueError
+    for an order below 1, an unknown option, or a value for a smoothing that accepts none or not above 0.
     """
     options = _check_options(order, smoothing, smooth_value, length, effective_order)
     stats = partial(options.measure, _count_precision, counts_zero_weight_lengths)
@@ -74,9 +71,7 @@ def delta_bleu(
     all. So a match in bad references alone costs, and the best reference is the measure of what can be had. The weight
     is outside the clipping, where (B.2) has it inside: one word of the candidate that stands twice in a reference of
     weight 0.5 is worth 1 there and 0.5 here. With all weights 1 it is BLEU; a sum that is not above 0 scores 0.
-
-    Raises:
-        ValueError: as of `bleu`.
+    ValueError as of `bleu`.
     """
     options = _check_options(order, smoothing, smooth_value, length, effective_order)
     stats = partial(options.measure, _count_delta, True)

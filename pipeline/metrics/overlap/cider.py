@@ -29,8 +29,7 @@ def cider(frequencies: Frequencies, order: int = 4, variant: Variant = "plain", 
             bigrams as that code does, times 10. The 0.006 to 0.009 of the paper's table 7 have no factor of 10.
         sigma: width of the penalty of `d`, in bigrams.
 
-    Raises:
-        ValueError: an order below 1 or above that of the frequencies, an unknown variant, a sigma not above 0.
+    ValueError for an order below 1 or above that of the frequencies, an unknown variant, a sigma not above 0.
     """
     if not 1 <= order <= frequencies.order:
         raise ValueError(f"order should be between 1 and {frequencies.order}, that of the frequencies, not {order}")

@@ -53,9 +53,7 @@ def count_documents(references: References, order: int = 4, *, size: int = segme
         order: the longest n-grams.
         size: documents read at a time; the result does not depend on it.
 
-    Raises:
-        BadInput: no documents, or one without references; it names the row.
-        ValueError: an order below 1.
+    BadInput for no documents, or one without references; it names the row. ValueError for an order below 1.
     """
     if order < 1:
         raise ValueError(f"order should be at least 1, not {order}")

@@ -89,8 +89,7 @@ def meteor(
             best reference (ties: more matches, then a shorter reference, then fewer chunks), times the mean weight of
             its matches, (sum of s m) / (sum of m); METEOR's own with all weights 1, and for one segment its score.
 
-    Raises:
-        ValueError: an unknown preset or option, or a parameter out of range.
+    ValueError for an unknown preset or option, or a parameter out of range.
     """
     options = {"penalty": penalty, "alignment": alignment, "corpus": corpus}
     for (name, value), choices in zip(options.items(), (Penalty, Alignment, Corpus), strict=True):

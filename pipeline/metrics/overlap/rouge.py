@@ -31,8 +31,7 @@ def rouge_l(reading: Reading = "coco", beta: float = 1.2, length: Length = "mean
         beta: how much more recall counts than precision, above 0; 1.2 in coco-caption.
         length: of `union`, whether |r| is the references' mean length, the shortest or the longest.
 
-    Raises:
-        ValueError: an unknown option, or a beta that is not above 0.
+    ValueError for an unknown option, or a beta that is not above 0.
     """
     check_choice("reading", reading, get_args(Reading))
     check_choice("length", length, get_args(Length))

@@ -59,13 +59,9 @@ def measure(
         confidence: of the interval, in (0, 1).
         groups: of each candidate what it is drawn with, such as its article; by default each is drawn alone.
 
-    Returns:
-        A row a metric: metric, score, low, high, segment_mean (the mean of the candidates' own scores, which for BLEU
-        is another number), segments, signature.
-
-    Raises:
-        BadInput: no candidates, or as of `segments.read_batches`.
-        ValueError: two metrics of one name, not a group for each candidate, draws below 1, confidence outside (0, 1).
+    Returns a row a metric: metric, score, low, high, segment_mean (the mean of the candidates' own scores, which for
+    BLEU is another number), segments, signature. BadInput for no candidates, or as of `segments.read_batches`.
+    ValueError for two metrics of one name, not a group for each candidate, draws below 1, confidence outside (0, 1).
     """
     stats = _collect_stats(metrics, size, (candidates, references, weights))
     samples = _sample_stats(stats, groups, draws, seed)
@@ -109,9 +105,8 @@ def compare(
     p is that of `resample.p_value`. `first` and `second` are the candidates of the systems in the same order; the other
     arguments and the errors are as of `measure`, and a system with more candidates than the other is BadInput.
 
-    Returns:
-        A row a metric: metric, one and other (corpus scores), difference (one - other), low, high, p, segments,
-        signature.
+    Returns a row a metric: metric, one and other (corpus scores), difference (one - other), low, high, p, segments,
+    signature.
     """
     reference_streams, weight_streams = tee(references), (None, None) if weights is None else tee(weights)
     streams = zip((first, second), reference_streams, weight_streams, strict=True)

@@ -62,10 +62,8 @@ def read_batches(
         size: segments of a batch, at least 1; no score depends on it.
         low: the lowest weight; ΔBLEU has -1.
 
-    Raises:
-        BadInput: more entries of one stream than of another, no references, text that is not in tokens, weights that
-            are not as many as references or not between `low` and 1; it names the row, from 1.
-        ValueError: a size below 1.
+    BadInput for more entries of one stream than of another, no references, text that is not in tokens, weights that are
+    not as many as references or not between `low` and 1; it names the row, from 1. ValueError for a size below 1.
     """
     if size < 1:
         raise ValueError(f"size should be at least 1, not {size}")

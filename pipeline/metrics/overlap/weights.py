@@ -40,9 +40,8 @@ def normalise(
         preset: one of PRESETS.
         articles: the article of each reference, [m], for `s/max`; by default all are of one.
 
-    Raises:
-        BadInput: a grade that is missing or not between 1 and 5; it names the row, from 1.
-        ValueError: an unknown preset, or not as many articles as grades.
+    BadInput for a grade that is missing or not between 1 and 5; it names the row, from 1. ValueError for an unknown
+    preset, or not as many articles as grades.
     """
     check_choice("preset", preset, PRESETS)
     values = pl.Series("grade", grades, strict=False).cast(pl.Float64).to_numpy()  # null becomes NaN

@@ -71,9 +71,8 @@ def audit(items: pl.DataFrame) -> pl.DataFrame:
     Args:
         items: article, question, options, label, as of `examples.recam.items`; the order is of no account.
 
-    Returns:
-        baseline, accuracy, error (its standard error over items), chance, gap (accuracy less chance), sigmas (the gap
-        in standard errors, null where there is no error), n.
+    Returns baseline, accuracy, error (its standard error over items), chance, gap (accuracy less chance), sigmas (the
+    gap in standard errors, null where there is no error), n.
     """
     schema = {"baseline": pl.String, **dict.fromkeys(_NUMBERS, pl.Float64), "n": pl.Int64}
     if items.is_empty():

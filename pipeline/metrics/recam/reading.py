@@ -91,9 +91,8 @@ def compare_subtasks(cells: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFr
     Cells have trained_on, tested_on, accuracy and the keys, columns that identify readers, such as the team; ValueError
     if one comes twice.
 
-    Returns:
-        The keys, tested_on, trained_on, home (accuracy of the one trained on what it is tested on, null where there is
-        none), away, drop (home - away); a row a cell off the diagonal, in the order of the cells.
+    Returns the keys, tested_on, trained_on, home (accuracy of the one trained on what it is tested on, null where there
+    is none), away, drop (home - away); a row a cell off the diagonal, in the order of the cells.
     """
     if cells.select(*keys, "trained_on", "tested_on").is_duplicated().any():
         raise ValueError("expected each cell of trained_on and tested_on once")
