@@ -157,11 +157,6 @@ def test_nonspecific_is_under_six(level: int | None, pos: str, wanted: bool) -> 
     assert wordnet.is_nonspecific(level, pos) is wanted
 
 
-def test_the_threshold_is_a_setting() -> None:
-    """Another threshold is as strict."""
-    assert [wordnet.is_nonspecific(level, "n", threshold=3) for level in (2, 3)] == [True, False]
-
-
 def test_pools_are_over_all_senses(small: Path) -> None:
     """Both nouns and the verb bank give synonyms, with blanks; the lemma itself is none (REC-12)."""
     assert wordnet.find_pools("bank") == ({"riverside", "banking house"}, set())

@@ -181,19 +181,3 @@ def test_what_random_spans_of_the_treebank_are(data: Path) -> None:
         parts = [evaluate(ups, part, subtree=subtree, draws=2) for part in spans]
         n, share = (np.array([part[name][5] for part in parts]) for name in ("n", "value"))
         assert n @ share / n.sum() == pytest.approx(expected, abs=0.01)
-
-
-def test_random_words_of_the_treebank(data: Path) -> None:
-    """On UD English EWT's test part single random words stand as deep as its words do, 8, 30, 28 and 34 %, and are
-    leaves as often as they are; counted here over all 25,094 words.
-    """
-    ups = [tree.heads for tree in read(data / "ud_english_ewt" / "en_ewt-ud-test.conllu")]
-    single_words = evaluate(ups, [[(word, word + 1) for word in range(len(up))] for up in ups], draws=20)
-    assert single_words["value"][:4].to_list() == pytest.approx([0.083, 0.301, 0.278, 0.339], abs=0.001)
-    leaves = sum(len(set(range(len(up))) - {*up}) for up in ups if len(up) > 1)
-    assert single_words["value"][4] == pytest.approx(leaves / 25094)
-    random_words = evaluate(ups, draw_random_spans([*map(len, ups)], [[(0, 1)]] * len(ups)), draws=20)
-    # a word a sentence is from short sentences more often
-    assert random_words["n"][0] == 2077
-    shallow = np.mean([1 / len(up) for up in ups])
-    assert random_words["value"][0] == pytest.approx(shallow, abs=5 * np.sqrt(shallow / 2077))
