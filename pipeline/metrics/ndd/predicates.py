@@ -91,8 +91,8 @@ def score_perplexity(
     PPL is the mean of -log p over the model's units, in nats, as section 2.1 has it (NDD-01), and so over the mask word
     or stop word, too. Arguments and errors are as of `score_words`.
 
-    Returns for each sentence [words]; below 0 where the edit reads better. The only word of a sentence has 0 if deleted,
-    as nothing is left.
+    Returns for each sentence [words]; below 0 where the edit reads better. The only word of a sentence has 0 if
+    deleted, as nothing is left.
     """
     word = _choose_word(edit, stop_word, mask_word)
     word_scores = []

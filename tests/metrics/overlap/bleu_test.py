@@ -1,4 +1,4 @@
-"""W-BLEU and ΔBLEU: sacrebleu and nltk with all weights one, hand arithmetic, a plain ΔBLEU, and properties."""
+"""W-BLEU and ΔBLEU: sacrebleu with all weights one, hand arithmetic, a plain ΔBLEU, and properties."""
 
 import logging
 import math

@@ -1,4 +1,4 @@
-"""W-CIDEr and CIDEr-D: the formula written with dictionaries, hand arithmetic, the coco code where it is installed."""
+"""W-CIDEr and CIDEr-D: the formula written with dictionaries, and hand arithmetic."""
 
 import math
 
