@@ -38,7 +38,6 @@ class Comparison(NamedTuple):
 
 def confusion(truth: Labels, predicted: Labels) -> npt.NDArray[np.int64]:
     """Count how often each class was predicted for each: int64 [classes, classes], truth by row."""
-    truth, predicted = _check_labels(truth, predicted)
     size = int(max(truth.max(), predicted.max())) + 1
     return np.bincount(truth * size + predicted, minlength=size * size).reshape(size, size)
 
@@ -93,7 +92,7 @@ def compare(
 
 def mcnemar(truth: Labels, first: Labels, second: Labels) -> float:
     """Compute the exact two-sided p of McNemar's test; 1 if both predictors err on the same rows."""
-    is_right, is_other_right = (np.equal(*_check_labels(truth, predicted)) for predicted in (first, second))
+    is_right, is_other_right = (np.equal(truth, predicted) for predicted in (first, second))
     first_only = int((is_right & ~is_other_right).sum())
     disagreements = int((is_right != is_other_right).sum())
     return float(stats.binomtest(first_only, disagreements, 0.5).pvalue) if disagreements else 1.0
@@ -104,8 +103,8 @@ def calibration_error(truth: Labels, probabilities: Floats, bins: int = 10) -> f
 
     Confidence is the probability of the class with the largest one; a bin holds its upper edge.
     """
-    truth, predicted = _check_labels(truth, probabilities.argmax(axis=1))
-    rows = pl.DataFrame({"confidence": probabilities.max(axis=1), "is_right": predicted == truth})
+    is_right = probabilities.argmax(axis=1) == truth
+    rows = pl.DataFrame({"confidence": probabilities.max(axis=1), "is_right": is_right})
     index = ((pl.col("confidence") * bins).ceil() - 1).clip(0, bins - 1)
     means = rows.group_by(index=index).agg(pl.col("confidence", "is_right").mean(), share=pl.len() / len(rows))
     gaps = (pl.col("confidence") - pl.col("is_right")).abs()
@@ -119,10 +118,8 @@ def _sample_tables(
 
     A sample holds how often each group is drawn; its table is the weighted sum of the groups' tables.
     """
-    class_numbers = [_check_labels(truth, predicted)[1] for predicted in predictions]
-    truth = np.asarray(truth)
-    size = int(max(truth.max(), *(predicted.max() for predicted in class_numbers))) + 1
-    cells = np.stack([truth * size + predicted for predicted in class_numbers])
+    size = int(max(labels.max() for labels in (truth, *predictions))) + 1
+    cells = np.stack([truth * size + predicted for predicted in predictions])
     copies: npt.NDArray[np.int64]
     tables: npt.NDArray[np.int64]
     if groups is None:  # rows that are alike are drawn as one
@@ -137,12 +134,3 @@ def _sample_tables(
     unit_rows: npt.NDArray[np.int64] = np.hstack([*tables])
     samples = sum_samples(unit_rows, draw_counts(copies, draws, SEED))
     return [sums.reshape(draws, size, size) for sums in np.split(samples, len(cells), axis=1)]
-
-
-def _check_labels(truth: Labels, predicted: Labels) -> tuple[Labels, Labels]:
-    truth, predicted = np.asarray(truth), np.asarray(predicted)
-    if truth.shape != predicted.shape or truth.ndim != 1 or not len(truth):
-        raise ValueError(f"truth and prediction should be equally long and not empty: {truth.shape}, {predicted.shape}")
-    if min(truth.min(), predicted.min()) < 0:
-        raise ValueError("classes are numbered from 0")
-    return truth, predicted

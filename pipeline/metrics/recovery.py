@@ -43,8 +43,8 @@ def measure_overlap(answers: Sequence[str | None], references: Sequence[Sequence
     texts = [answer or "" for answer in answers]
     units = [split_units(text) for text in texts]
     reference_units = [[split_units(text) for text in row_references] for row_references in references]
-    # an order without a match counts half, a quarter, … of a match (sacrebleu's smoothing `exp`), and orders longer than
-    # the answers are left out (its `effective_order`): meanings are short
+    # an order without a match counts half, a quarter, … of a match (sacrebleu's smoothing `exp`), and orders longer
+    # than the answers are left out (its `effective_order`): meanings are short
     metric = bleu(BLEU_ORDERS, "exp", effective_order=True)
     stats = np.concatenate([metric.stats(batch) for batch in read_batches(units, reference_units)])
     bleu_score = float(metric.score(stats.sum(axis=0)))

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput, Missing, refuse_damage
 from pipeline.io.atomic import create_folder
 from pipeline.text import glosses, wordnet
 from pipeline.text.glosses import MAX_LENGTH, list_words
@@ -149,14 +149,12 @@ def load(folder: Path) -> Store:
     if not folder.is_dir():
         raise Missing(f"no word senses in {folder}; pipeline.text.senses.build makes them of WordNet in half a minute")
     remedy = "remove the folder and build it again"
-    try:
+    with refuse_damage(folder, remedy):
         header = json.loads((folder / "header.json").read_text(encoding="utf-8"))
         # plain views: the subclass memmap makes each small indexing slow
         arrays = {
             name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in _ARRAYS
         }
-    except (OSError, ValueError, EOFError) as why:
-        raise BadInput(f"{folder}: damaged word senses ({why}); {remedy}") from why
     expected = {"format": _FORMAT, "wordnet": wordnet.read_version(), "synsets": len(arrays["synsets"])}
     if header != expected:
         raise BadInput(f"{folder}: expected word senses of {expected}, found {header}; {remedy}")

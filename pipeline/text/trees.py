@@ -146,15 +146,7 @@ def find_subtrees(heads: Heads) -> IndexArray:
 
 
 def drop_words(heads: Heads, is_kept: Sequence[bool] | npt.NDArray[np.bool_]) -> IndexArray:
-    """Heads of the words that are kept, counted again, once subtrees were dropped; both inputs are of each word, [n].
-
-    ValueError if a word stays whose head does not.
-    """
+    """Heads of the words that are kept, counted again, once subtrees were dropped; both inputs are of each word."""
     up, stays = np.asarray(heads, np.int64), np.asarray(is_kept, np.bool_)
-    if len(up) != len(stays):
-        raise ValueError(f"expected for each of {len(up)} words if it is kept, got {len(stays)}")
-    orphans = stays & ~np.append(stays, True)[up]  # the last one is for the root: its head is -1
-    if orphans.any():
-        raise ValueError(f"word {int(orphans.argmax()) + 1} is kept, but its head is not: no subtree was dropped")
-    place = np.append(np.cumsum(stays) - 1, -1)
+    place = np.append(np.cumsum(stays) - 1, -1)  # the last one is for the root: its head is -1
     return np.asarray(place[up[stays]], np.int64)

@@ -87,13 +87,3 @@ def test_calibration_by_hand() -> None:
     edges = np.array([[0.5, 0.5], [0.4, 0.6]])
     assert calibration_error(np.array([0, 0]), edges, bins=2) == pytest.approx((0.5 + 0.6) / 2)
     assert calibration_error(np.array([0, 0]), edges, bins=1) == pytest.approx(abs(0.55 - 0.5))
-
-
-@pytest.mark.parametrize(
-    ("truth", "predicted", "message"),
-    [([0, 1], [0], "equally long"), ([], [], "not empty"), ([0, -1], [0, 0], "numbered from 0")],
-)
-def test_what_cannot_be_measured(truth: list[int], predicted: list[int], message: str) -> None:
-    """Unequal lengths, nothing at all, or a class below 0 is an error."""
-    with pytest.raises(ValueError, match=message):
-        macro_f1(np.array(truth, int), np.array(predicted, int))

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline.errors import BadInput
 from pipeline.metrics.impscore.artefacts import WORD
 from pipeline.metrics.resample import DRAWS, SEED, Floats, bounds, iterate_counts
 from pipeline.metrics.resample import Ints as IndexArray
@@ -60,8 +59,7 @@ def report(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     intervals are null.
 
     Returns metric, value, low, high, n (comments or pairs that it is of); value null where nothing is measured: a
-    correlation with what is constant, or no pairs. BadInput if a column is missing, there are no rows, or a target or
-    score is no number.
+    correlation with what is constant, or no pairs.
     """
     groups, target, score = _read_columns(rows)
     levels = [np.unique(values, return_inverse=True)[1] for values in (target, score)]
@@ -91,15 +89,6 @@ def report(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
 
 def _read_columns(rows: pl.DataFrame) -> tuple[IndexArray, Floats, Floats]:
     """Return article numbers, targets and scores."""
-    if absent := [name for name in ("article_id", "target", "score") if name not in rows.columns]:
-        raise BadInput(f"expected columns article_id, target and score; missing {', '.join(absent)}")
-    if not rows.height:
-        raise BadInput("found no rows; expected comments with a target and a score")
-    for name in ("target", "score"):
-        is_wrong = ~rows[name].cast(pl.Float64).is_finite().fill_null(value=False)
-        if is_wrong.any():
-            row = int(is_wrong.arg_true()[0])
-            raise BadInput(f"row {row + 1}: field {name!r} is {rows[name][row]!r}; expected a number")
     row_names = pl.format("\0{}", pl.int_range(pl.len()))
     names = rows.select(pl.coalesce(pl.col("article_id").cast(pl.String), row_names))["article_id"]
     target, score = (rows[name].cast(pl.Float64).to_numpy() for name in ("target", "score"))
@@ -126,27 +115,14 @@ def report_baselines(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
 
     Each is a ridge regression on the split `train`, measured on `test`. Rows have text, article_id, target, split.
 
-    Returns baseline, and the columns of `report`. BadInput as of `report`, or one of the two parts is empty.
+    Returns baseline, and the columns of `report`.
     """
-    train, test = _split_rows(rows)
+    train, test = (rows.filter(pl.col("split") == name) for name in ("train", "test"))
     reports = []
     for name, predictions in predict_baselines(train, test).items():
         numbers = report(test.with_columns(score=pl.Series(predictions)), draws=draws)
         reports.append(numbers.select(pl.lit(name).alias("baseline"), *SCHEMA))
     return pl.concat(reports)
-
-
-def _split_rows(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    if absent := [name for name in ("text", "article_id", "target", "split") if name not in rows.columns]:
-        raise BadInput(f"expected columns text, article_id, target and split; missing {', '.join(absent)}")
-    is_usable = pl.col("target").cast(pl.Float64).is_finite() & pl.col("text").is_not_null()
-    is_wrong = rows.select(wrong=~is_usable.fill_null(value=False) & pl.col("split").is_in(["train", "test"]))["wrong"]
-    if is_wrong.any():
-        raise BadInput(f"row {int(is_wrong.arg_true()[0]) + 1}: expected a text and a number as its target")
-    train, test = (rows.filter(pl.col("split") == name) for name in ("train", "test"))
-    if not train.height or not test.height:
-        raise BadInput(f"expected rows of the splits train and test, found {train.height} and {test.height}")
-    return train, test
 
 
 def predict_baselines(train: pl.DataFrame, test: pl.DataFrame) -> dict[str, Floats]:

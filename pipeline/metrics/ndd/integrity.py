@@ -6,7 +6,6 @@ over sentences, all grades of a sentence together: they estimate results on othe
 
 import polars as pl
 
-from pipeline.errors import BadInput
 from pipeline.label import quality
 from pipeline.label.compression import FIELDS
 from pipeline.metrics.labelling.agreement import estimate_interval
@@ -21,9 +20,6 @@ def summarize(grades: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
 
     Returns a row a system and field, in order of system: system, field, value, low, high, n (sentences).
     """
-    if (duplicates := grades.filter(pl.struct("item_id", "system", "field").is_duplicated())).height:
-        item, system, field = duplicates.select("item_id", "system", "field").row(0)
-        raise BadInput(f"item {item}, system {system!r}, {field}: found twice, expected once")
     graded = grades.filter(pl.col("grade").is_not_null()).sort(
         "system", pl.col("field").cast(pl.Enum(FIELDS)), "item_id"
     )

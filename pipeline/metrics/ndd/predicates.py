@@ -167,11 +167,9 @@ def evaluate(scores: Sequence[Floats], is_predicate: Sequence[Sequence[bool]], *
     What a scorer has to beat is what constant scores have. Without draws there is no interval.
 
     Returns a row a measure, null where there is nothing to measure: metric, value, low, high, n (sentences), words,
-    no_predicate and too_long (sentences that do not count). BadInput, naming sentence and word, from 1, where there are
-    not as many scores as words, or one is no number; or no sentence remains.
+    no_predicate and too_long (sentences that do not count). BadInput if no sentence remains.
     """
     indices, dropped = select_sentences(is_predicate)
-    _check_scores(scores, is_predicate)
     if not len(indices):
         raise BadInput(
             f"none of {len(scores)} sentences has a predicate and at most {LONGEST} words; expected at least one"
@@ -202,16 +200,6 @@ def _weighted_mean(values: Floats, weights: Floats) -> float:
     is_defined = ~np.isnan(values)
     total = weights[is_defined].sum()
     return float(values[is_defined] @ weights[is_defined] / total) if total else np.nan
-
-
-def _check_scores(scores: Sequence[Floats], is_predicate: Sequence[Sequence[bool]]) -> None:
-    if len(scores) != len(is_predicate):
-        raise BadInput(f"expected scores of {len(is_predicate)} sentences, found {len(scores)}")
-    for number, (score, words) in enumerate(zip(scores, is_predicate, strict=True), 1):
-        if len(score) != len(words):
-            raise BadInput(f"sentence {number}: expected a score for each of {len(words)} words, found {len(score)}")
-        if len(wrong := np.flatnonzero(~np.isfinite(score))):
-            raise BadInput(f"sentence {number}, word {wrong[0] + 1}: expected a number, found {score[wrong[0]]}")
 
 
 def _choose_word(edit: Edit, stop_word: str, mask_word: str) -> str:

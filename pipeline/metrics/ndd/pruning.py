@@ -15,13 +15,12 @@ words), 66, 38 and 27 % several.
 """
 
 from collections.abc import Sequence
-from itertools import combinations, groupby
+from itertools import groupby
 from typing import Literal
 
 import numpy as np
 import polars as pl
 
-from pipeline.errors import BadInput
 from pipeline.metrics.recam import reading
 from pipeline.metrics.resample import SEED
 from pipeline.text.trees import Heads, find_subtrees, measure_depths
@@ -49,9 +48,8 @@ def evaluate(heads: Sequence[Heads], spans: Spans, *, subtree: Subtree = "one", 
     `several` are one or more of these, so that no other word hangs on a word of the span.
 
     Returns a row a measure: metric, value, low, high, n: of how many words, or spans of that length. The three are null
-    where n is 0. BadInput, naming the sentence, from 1, for a span outside of it, twice there, or that crosses another.
+    where n is 0.
     """
-    _check_spans([*map(len, heads)], spans)
     word_rows, span_rows = [], []  # sentence, depth; sentence, length, whether it is a subtree
     for number, (parents, dropped) in enumerate(zip(heads, spans, strict=True)):
         word_depths, subtree_spans = measure_depths(parents), _find_subtrees(parents, dropped, subtree)
@@ -102,9 +100,8 @@ def draw_random_spans(sizes: Sequence[int], spans: Spans, *, seed: int = SEED) -
 
     The paper's baseline has "the same compression ratio" and no more; here lengths are the same too, so that no system
     is better for its short spans. Spans inside another one are not counted. All places are equally likely; spans may
-    touch. Errors are as of `evaluate`.
+    touch.
     """
-    _check_spans(sizes, spans)
     rng = np.random.default_rng(seed)
     return [_place_spans(size, _list_outer_spans(part), rng) for size, part in zip(sizes, spans, strict=True)]
 
@@ -124,15 +121,3 @@ def _list_outer_spans(spans: Sequence[Span]) -> list[Span]:
         if not outer or start >= outer[-1][1]:
             outer.append((start, end))
     return outer
-
-
-def _check_spans(sizes: Sequence[int], spans: Spans) -> None:
-    if len(sizes) != len(spans):
-        raise BadInput(f"spans: expected a list for each of {len(sizes)} sentences, found {len(spans)}")
-    for number, (size, sentence_spans) in enumerate(zip(sizes, spans, strict=True), 1):
-        for start, end in sentence_spans:
-            if not 0 <= start < end <= size:
-                raise BadInput(f"sentence {number}: expected spans in its {size} words, found {(start, end)}")
-        for first, second in combinations(sorted(sentence_spans), 2):
-            if first == second or first[0] < second[0] < first[1] < second[1]:
-                raise BadInput(f"sentence {number}: spans {first} and {second} are the same or cross each other")

@@ -33,9 +33,8 @@ def correlate_measures(
     the values of `group`, as sentence_id where a sentence has two edits; by default it draws single pairs.
 
     Returns measure, the fields of `correlation.Correlation` (of which the paper has Pearson's), left_out (pairs that
-    lack a measure). ValueError for a direction that is neither -1 nor 1, or a target that is not finite.
+    lack a measure).
     """
-    _check_directions(measures)
     complete = pairs.filter(pl.all_horizontal(_is_finite(name) for name in measures))
     groups, targets = complete[group] if group else None, complete[target].cast(pl.Float64)
     rows = []
@@ -101,12 +100,8 @@ def measure_separation(pairs: pl.DataFrame, measures: Measures) -> pl.DataFrame:
     Pairs have sentence_id, is_positive and the measures; a sentence has one pair of each label at most (one test).
 
     Returns measure, share (a tie counts one half), low, high (Wilson's interval of 95 %), n (sentences with two finite
-    values), left_out (the others). Share and bounds are null where there are no sentences. ValueError for a direction
-    that is neither -1 nor 1, or a sentence with two pairs of a label.
+    values), left_out (the others). Share and bounds are null where there are no sentences.
     """
-    _check_directions(measures)
-    if pairs.select("sentence_id", "is_positive").is_duplicated().any():
-        raise ValueError("expected one positive and one negative pair of a sentence: give one test at a time")
     positive, negative = (pairs.filter(pl.col("is_positive") == label) for label in (True, False))
     pairs_by_sentence = positive.join(negative, on="sentence_id", suffix="_negative")
     rows = []
@@ -145,11 +140,6 @@ where `ranking.kendall_tau(range(3), distances)` is 1. Only a masked model of qu
 def _build_frame(rows: Sequence[Any], *numbers: str) -> pl.DataFrame:
     schema = {"measure": pl.String, **dict.fromkeys(numbers, pl.Float64), "n": pl.Int64, "left_out": pl.Int64}
     return pl.DataFrame(rows, schema, orient="row")
-
-
-def _check_directions(measures: Measures) -> None:
-    if wrong := {name: direction for name, direction in measures.items() if direction not in (-1, 1)}:
-        raise ValueError(f"the direction of a measure should be -1 or 1, found {wrong}")
 
 
 def _is_finite(measure: str) -> pl.Expr:

@@ -53,10 +53,8 @@ def count_documents(references: References, order: int = 4, *, size: int = segme
         order: the longest n-grams.
         size: documents read at a time; the result does not depend on it.
 
-    BadInput for no documents, or one without references; it names the row. ValueError for an order below 1.
+    BadInput for no documents, or one without references; it names the row.
     """
-    if order < 1:
-        raise ValueError(f"order should be at least 1, not {order}")
     documents, first, second = 0, *tee(references() if callable(references) else references)
     edges = np.arange(1, 1 << _FILE_BITS, dtype=np.uint64) << np.uint64(64 - _FILE_BITS)
     with ExitStack() as stack:

@@ -61,7 +61,7 @@ def measure(
 
     Returns a row a metric: metric, score, low, high, segment_mean (the mean of the candidates' own scores, which for
     BLEU is another number), segments, signature. BadInput for no candidates, or as of `segments.read_batches`.
-    ValueError for two metrics of one name, not a group for each candidate, draws below 1, confidence outside (0, 1).
+    ValueError for not a group for each candidate, draws below 1, confidence outside (0, 1).
     """
     stats = _collect_stats(metrics, size, (candidates, references, weights))
     samples = _sample_stats(stats, groups, draws, seed)
@@ -126,9 +126,6 @@ def compare(
 
 def _collect_stats(metrics: Sequence[Metric], size: int, *systems: Streams) -> list[Floats]:
     """Collect statistics by system, then by metric, each [segments, k]; systems are read in step."""
-    names = [metric.name for metric in metrics]
-    if not names or len(set(names)) < len(names):
-        raise ValueError(f"expected at least one metric, with distinct names (metric._replace(name=...)), got {names}")
     low = max(metric.lowest for metric in metrics)
     batches = zip(*(read_batches(*streams, size=size, low=low) for streams in systems), strict=True)
     parts = [[metric.stats(batch) for batch in batch_group for metric in metrics] for batch_group in batches]

@@ -63,10 +63,8 @@ def read_batches(
         low: the lowest weight; ΔBLEU has -1.
 
     BadInput for more entries of one stream than of another, no references, text that is not in tokens, weights that are
-    not as many as references or not between `low` and 1; it names the row, from 1. ValueError for a size below 1.
+    not as many as references or not between `low` and 1; it names the row, from 1.
     """
-    if size < 1:
-        raise ValueError(f"size should be at least 1, not {size}")
     streams: dict[str, Iterable[Any]] = {"candidate": candidates, "references": references}
     rows = _read_rows(streams if weights is None else streams | {"weights": weights}, low)
     while batch_rows := [*islice(rows, size)]:

@@ -64,7 +64,8 @@ def audit(items: pl.DataFrame) -> pl.DataFrame:
     - `question_only`: these, and each option with the words of the question, above all its neighbours at the
       placeholder, and how often it is next to them in questions on other articles.
 
-    Each has its opposite (`OPPOSITE`). Where several options are as good, the share of them that is right counts, so that nothing is drawn.
+    Each has its opposite (`OPPOSITE`). Where several options are as good, the share of them that is right counts, so
+    that nothing is drawn.
 
     Items have article, question, options, label, as of `examples.recam.items`; the order is of no account.
     Returns baseline, accuracy, error (its standard error over items), chance, gap (accuracy less chance), sigmas (the

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pipeline.errors import BadInput
 from pipeline.metrics.commenting import grading
 from pipeline.metrics.commenting.grading import count_pairs, report, report_baselines
 
@@ -118,20 +117,3 @@ def test_baselines_know_length_and_nothing_else() -> None:
     assert math.isnan(value(of["mean"], "spearman"))
     assert value(of["mean"], "pairwise_accuracy") == 0.5
     assert (actual["n"] > 0).all()
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: report(pl.DataFrame({"target": [1.0]})), "missing article_id, score"),
-        (lambda: report(frame([], [], [])), "no rows"),
-        (lambda: report(frame(["a", "a"], [1.0, math.nan], [1.0, 2.0])), "row 2: field 'target' is nan"),
-        (lambda: report(frame(["a"], [1.0], [None])), "row 1: field 'score' is None"),
-        (lambda: report_baselines(_by_length_alone().drop("text")), "missing text"),
-        (lambda: report_baselines(_by_length_alone().with_columns(split=pl.lit("train"))), "found 400 and 0"),
-    ],
-)
-def test_what_cannot_be_measured_is_an_error(call: object, message: str) -> None:
-    """A missing column, no rows, and what is no number are named."""
-    with pytest.raises(BadInput, match=message):
-        call()  # type: ignore[operator]
