@@ -94,7 +94,7 @@ def _check_options(
 
 
 class _Options(NamedTuple):
-    """What both metrics have in common."""
+    """The options that both metrics have, checked."""
 
     order: int
     smoothing: Smoothing
@@ -156,13 +156,11 @@ def _count_delta(grams: Grams, batch: Batch) -> tuple[Floats, Floats]:
 
 
 def _sum_by_candidate(values: Floats | Ints, grams: Grams, batch: Batch) -> Floats:
-    """Sum the values of n-grams of each candidate."""
     sums = np.bincount(grams.segment, weights=values, minlength=len(batch.ends) - 1)
     return sums.astype(np.float64)  # without any value they are integers
 
 
 def _measure_references(batch: Batch, length: Length, counts_zero: bool) -> Floats:
-    """Measure the reference length of each candidate."""
     lengths, starts = np.diff(batch.ref_ends), list_starts(batch.owner)
     is_weighted = np.logical_or.reduceat(batch.weights != 0, starts)
     counts = counts_zero | (batch.weights != 0) | ~is_weighted[batch.owner]

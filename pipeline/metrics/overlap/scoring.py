@@ -48,16 +48,9 @@ def measure(
 ) -> pl.DataFrame:
     """Compute the corpus score of each metric with its percentile bootstrap interval.
 
-    Args:
-        metrics: with distinct names, such as `build_metrics(["bleu_1", "meteor"])`.
-        candidates: tokens of each candidate.
-        references: of each candidate at least one, as tokens.
-        weights: of each reference one, in [0, 1] (ΔBLEU alone: [-1, 1]); all 1 by default.
-        size: segments read at a time; no score depends on it.
-        draws: bootstrap samples.
-        seed: of the samples, the same for each metric.
-        confidence: of the interval, in (0, 1).
-        groups: of each candidate what it is drawn with, such as its article; by default each is drawn alone.
+    Metrics are such as `build_metrics(["bleu_1", "meteor"])`, and all have the same samples. Candidates, references,
+    weights and size are as of `segments.read_batches`. The confidence is in (0, 1). `groups` has of each candidate what
+    it is drawn with, such as its article; by default each is drawn alone.
 
     Returns a row a metric: metric, score, low, high, segment_mean (the mean of the candidates' own scores, which for
     BLEU is another number), segments, signature. BadInput for no candidates, or as of `segments.read_batches`.

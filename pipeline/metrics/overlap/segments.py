@@ -55,12 +55,8 @@ def read_batches(
     A candidate without tokens is read and scores 0 with every metric. A reference without tokens is read too: it
     matches nothing, but it is one of the K of CIDEr, and its length of 0 is one that BLEU may find closest.
 
-    Args:
-        candidates: tokens of each candidate.
-        references: of each candidate at least one reference, as tokens.
-        weights: of each candidate a weight of each reference, at most 1 (AAC-18); all 1 by default.
-        size: segments of a batch, at least 1; no score depends on it.
-        low: the lowest weight; ΔBLEU has -1.
+    Candidates are tokens, each with at least one reference, as tokens too, and a weight of each reference, from `low`
+    (ΔBLEU has -1) to 1 (AAC-18); by default all are 1. `size` is the segments of a batch; no score depends on it.
 
     BadInput for more entries of one stream than of another, no references, text that is not in tokens, weights that are
     not as many as references or not between `low` and 1; it names the row, from 1.
@@ -87,7 +83,6 @@ def list_starts(owner: Ints) -> Ints:
 
 
 def _read_rows(streams: dict[str, Iterable[Any]], low: float) -> Iterator[_Row]:
-    """Yield checked rows."""
     end = object()  # not None, which a stream may hold by mistake
     for number, entries in enumerate(zip_longest(*streams.values(), fillvalue=end), 1):
         if missing := [name for name, entry in zip(streams, entries, strict=True) if entry is end]:
@@ -126,7 +121,6 @@ def _check_weights(number: int, weights: object, count: int, low: float) -> list
 
 
 def _build_batch(rows: list[_Row]) -> Batch:
-    """Convert rows to numbers."""
     numbers: defaultdict[str, int] = defaultdict(count().__next__)
     references = [*chain.from_iterable(row.references for row in rows)]
     try:
