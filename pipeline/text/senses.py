@@ -167,7 +167,7 @@ def load(folder: Path) -> Store:
         words,
         lemmas,
         _Memo(lambda token: [words[word] for word in list_words(token) if word in words], 1 << 17),
-        _Memo(lambda target: _find_candidates(*target, lemmas, arrays), 1 << 14),
+        _Memo(lambda target: _find_candidates(target[0], target[1], lemmas, arrays), 1 << 14),
         *(arrays[name] for name in _ARRAYS[2:]),
     )
 
