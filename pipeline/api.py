@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+def _build_rows(**columns: Sequence[str | None]) -> "pl.DataFrame":
+    import polars as pl
+
+    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+
+
 def implicitness(texts: Sequence[str], model: str | None = None) -> "list[float | None]":
     """Score the implicitness of texts by ImpScore, from 0 to 2; None where there is no text.
 
@@ -22,12 +28,9 @@ def implicitness(texts: Sequence[str], model: str | None = None) -> "list[float 
     >>> pipeline.implicitness(["Please be quiet, we have to get up at five.", ""])
     [0.869034, None]
     """
-    import polars as pl
-
     from pipeline.tasks.impscore import scoring
 
-    scored = scoring.add_scores(pl.DataFrame({"text": texts}, schema={"text": pl.String}), "text", model)
-    return scored["implicitness"].to_list()
+    return scoring.add_scores(_build_rows(text=texts), "text", model)["implicitness"].to_list()
 
 
 def interpret(texts: Sequence[str], model: str | None = None, reference: str | None = None) -> "list[dict[str, Any]]":
@@ -40,12 +43,11 @@ def interpret(texts: Sequence[str], model: str | None = None, reference: str | N
     >>> pipeline.interpret(["Please be quiet, we have to get up at five."])
     [{'implicitness': 0.869034, 'percentile': 33.8, 'band': 'indirect'}]
     """
-    import polars as pl
-
     from pipeline.tasks.impscore import references
 
-    rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
-    scores = references.add_readings(rows, "text", model, references.load_reference(model, reference))
+    scores = references.add_readings(
+        _build_rows(text=texts), "text", model, references.load_reference(model, reference)
+    )
     return scores.drop("text", "signature").to_dicts()
 
 
@@ -58,11 +60,9 @@ def explain(texts: Sequence[str], model: str | None = None) -> "list[list[tuple[
     >>> pipeline.explain(["Be quiet."])
     [[('Be', -0.975564), ('quiet', -0.638445), ('.', -0.062711)]]
     """
-    import polars as pl
-
     from pipeline.tasks.impscore import references, scoring
 
-    scores = scoring.add_scores(pl.DataFrame({"text": texts}, schema={"text": pl.String}), "text", model)
+    scores = scoring.add_scores(_build_rows(text=texts), "text", model)
     words = references.add_words(scores, "text", model)["words"].to_list()
     return [[(part["word"], part["change"]) for part in parts or ()] for parts in words]
 
@@ -90,13 +90,11 @@ def distance(first: Sequence[str], second: Sequence[str], model: str | None = No
     >>> pipeline.distance(["Some of us have an alarm set for five."], ["Please be quiet."])
     [1.050959]
     """
-    import polars as pl
-
     from pipeline.tasks.impscore import rank
 
     if len(first) != len(second):
         raise BadInput(f"second: expected {len(first)} texts, as many as first, found {len(second)}")
-    rows = pl.DataFrame({"first": first, "second": second}, schema={"first": pl.String, "second": pl.String})
+    rows = _build_rows(first=first, second=second)
     return rank.add_distances(rows, "first", "second", model)["pragmatic_distance"].to_list()
 
 
@@ -144,8 +142,6 @@ def judge(
     """
     from uuid import uuid4
 
-    import polars as pl
-
     from pipeline import warehouse
     from pipeline.tasks import asking
     from pipeline.tasks.judging import judge as work
@@ -154,7 +150,7 @@ def judge(
     backgrounds = contexts or [None] * len(texts)
     if len(backgrounds) != len(texts):
         raise BadInput(f"contexts: expected {len(texts)}, as many as texts, found {len(backgrounds)}")
-    rows = pl.DataFrame({"text": texts, "context": backgrounds}, schema={"text": pl.String, "context": pl.String})
+    rows = _build_rows(text=texts, context=backgrounds)
     plan = Plan(mode=mode, repeats=3 if isinstance(llm, str) else 1)
     if isinstance(llm, str):
         warehouse.create()
@@ -269,16 +265,13 @@ def compress(
     >>> pipeline.compress(["The old shop, which nobody liked, is shut."], ratio=0.6)
     ['The old shop, is shut.']
     """
-    import polars as pl
-
     from pipeline.score.compress.search import Search
     from pipeline.tasks.ndd import systems
 
-    rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
     distance = systems.DistanceOptions(divergence=divergence, weighting=weights)  # type: ignore[arg-type]
     systems.check_distance(distance)
     method = systems.Method(search=Search(ratio=ratio), distance=distance)
-    return systems.compress_texts(rows, "text", method, model)["compressed"].to_list()
+    return systems.compress_texts(_build_rows(text=texts), "text", method, model)["compressed"].to_list()
 
 
 def agreement(labels: Sequence[Sequence[Any]]) -> dict[str, float]:

@@ -63,10 +63,7 @@ class Tables:
         # a task that did not import a module wrote nothing by it, and need not import it
         writes, runs = (
             [row for row in getattr(sys.modules.get(module), name, []) if task.items() <= row.items()]
-            for module, name in (
-                ("pipeline.warehouse.write", "WRITTEN"),
-                ("pipeline.tasks.record.runs", "RECENT_ROWS"),
-            )
+            for module, name in (("pipeline.warehouse.write", "WRITTEN"), ("pipeline.tasks.record.runs", "RECENT_ROWS"))
         )
         return self._describe(writes, runs)
 
@@ -80,10 +77,8 @@ class Tables:
         inputs = [InputDataset(NAMESPACE, name) for name in _list_tables(self.operator.inlets)]
         outputs = []
         for name, total in sums.items():
-            facet = statistics.OutputStatisticsOutputDatasetFacet(*total)
-            outputs.append(
-                OutputDataset(NAMESPACE, name, outputFacets={"outputStatistics": facet} if any(total) else {})
-            )
+            facets = {"outputStatistics": statistics.OutputStatisticsOutputDatasetFacet(*total)} if any(total) else {}
+            outputs.append(OutputDataset(NAMESPACE, name, outputFacets=facets))
         return Lineage(inputs, outputs, {"undertone_runs": RunsFacet(runs)} if runs else {}, {})
 
 

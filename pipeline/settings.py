@@ -48,6 +48,10 @@ def _folder(name: str) -> Path:
     return _resolve(_get(name, str(home() / name.lower())))
 
 
+def _optional(name: str) -> str | None:
+    return _get(name) or None
+
+
 def _optional_path(name: str) -> Path | None:
     value = _get(name)
     return _resolve(value) if value else None
@@ -139,6 +143,11 @@ encoder = partial(_get, "ENCODER", "embedded")  # sentence encoder: `embedded`, 
 precision = partial(_get, "PRECISION", "float32")  # of encoders; or bfloat16 where the hardware is fast at it
 gpu = partial(_get, "GPU", "optional")  # whether tasks of the queue gpu may run on a CPU: optional or required
 contact = partial(_get, "CONTACT", CONTACT)  # page or mail address in the crawler's User-Agent
+judge = partial(_optional, "JUDGE")  # the language model that the weekly DAG `judge` asks
+llm_uri = partial(_optional, "LLM_URL")  # a service of OpenAI's shape, such as http://127.0.0.1:8000/v1
+studio_uri = partial(_optional, "STUDIO_URL")  # a Label Studio, such as http://127.0.0.1:8080
+# what stands before each text: a text, or the name of a prompt of the encoder; None for its default
+encoder_prompt = partial(_optional, "ENCODER_PROMPT")
 
 import_memory = partial(_count, "IMPORT_MEMORY", 900)  # megabytes that an import may take for more than milliseconds
 import_seconds = partial(_count, "IMPORT_SECONDS", 10)  # CPU seconds for a file, and one more for each 100 kB
@@ -220,29 +229,9 @@ def references() -> Path:
     return home() / "references"
 
 
-def encoder_prompt() -> str | None:
-    """Return what stands before each text: a text, or the name of a prompt of the encoder; None for its default."""
-    return _get("ENCODER_PROMPT") or None
-
-
-def studio_uri() -> str | None:
-    """Return the address of a Label Studio (UNDERTONE_STUDIO_URL), such as http://127.0.0.1:8080."""
-    return _get("STUDIO_URL") or None
-
-
-def llm_uri() -> str | None:
-    """Return the address of a service of OpenAI's shape (UNDERTONE_LLM_URL), such as http://127.0.0.1:8000/v1."""
-    return _get("LLM_URL") or None
-
-
 def llm_max_tokens() -> int | None:
     """Return the most tokens of an answer (UNDERTONE_LLM_MAX_TOKENS); None: see `pipeline.llm.service.limits`."""
     return _count("LLM_MAX_TOKENS", 0) if _get("LLM_MAX_TOKENS") else None
-
-
-def judge() -> str | None:
-    """Return the language model that the weekly DAG `judge` asks (UNDERTONE_JUDGE)."""
-    return _get("JUDGE") or None
 
 
 def user_key() -> bytes | None:

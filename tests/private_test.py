@@ -1,23 +1,15 @@
 """Who may read what the command writes."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from pipeline import private, warehouse
+from tests.support.commands import run
 
-RUN = "from pipeline.cli import main; main()"
 DAY = "2026-11-19"
-
-
-def undertone(umask: int, *words: object) -> str:
-    """Standard output of a command that a person runs under this umask."""
-    command = [sys.executable, "-c", RUN, *map(str, words)]
-    return subprocess.run(command, check=True, capture_output=True, text=True, umask=umask).stdout
 
 
 def rights(path: Path) -> int:
@@ -42,8 +34,8 @@ def test_the_home_is_its_owners_alone(
     home: Path, tmp_path: Path, umask: int, flow: tuple[tuple[str, ...], ...]
 ) -> None:
     """Whatever the umask, nothing below the home may be read by others; what a person names elsewhere follows it."""
-    for words in flow:
-        undertone(umask, *(word.format(folder=tmp_path) for word in words))
+    done = run(*([word.format(folder=tmp_path) for word in words] for words in flow), umask=umask)
+    assert done.returncode == 0, done.stderr
     assert private.list_readable(home) == []
     assert rights(tmp_path / "comments.csv") == 0o666 & ~umask
     for path in (tmp_path / "sheets").rglob("*"):

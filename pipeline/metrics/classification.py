@@ -11,20 +11,20 @@ import numpy.typing as npt
 import polars as pl
 from scipy import stats
 
-from pipeline.metrics.resample import Names, bounds, draw_counts, number_units, p_value, sum_samples, tail_shares
+from pipeline.metrics.resample import (
+    SEED,
+    Floats,
+    Interval,
+    Names,
+    bounds,
+    draw_counts,
+    number_units,
+    p_value,
+    sum_samples,
+)
 
 Labels = npt.NDArray[np.integer]
-Floats = npt.NDArray[np.float64]
 Metric = Literal["accuracy", "precision", "recall", "f1"]
-_SHARES = tail_shares(0.95)
-
-
-class Interval(NamedTuple):
-    """A number and its confidence bounds."""
-
-    value: float
-    low: float
-    high: float
 
 
 class Comparison(NamedTuple):
@@ -38,7 +38,6 @@ class Comparison(NamedTuple):
 
 def confusion(truth: Labels, predicted: Labels) -> npt.NDArray[np.int64]:
     """Count how often each class was predicted for each: int64 [classes, classes], truth by row."""
-    truth, predicted = _check_labels(truth, predicted)
     size = int(max(truth.max(), predicted.max())) + 1
     return np.bincount(truth * size + predicted, minlength=size * size).reshape(size, size)
 
@@ -60,22 +59,16 @@ def compute_metric(tables: npt.NDArray[np.integer], metric: Metric) -> Floats:
 
 
 def estimate_interval(
-    truth: Labels,
-    predicted: Labels,
-    metric: Metric = "f1",
-    *,
-    groups: Names | None = None,
-    draws: int = 2000,
-    seed: int = 42,
+    truth: Labels, predicted: Labels, metric: Metric = "f1", *, groups: Names | None = None, draws: int = 2000
 ) -> Interval:
     """Compute a metric, macro averaged but for accuracy, with its percentile bootstrap interval of 95 %.
 
     Truth and prediction are class numbers from 0, [n]. Groups are names [n] of what rows depend on, such as topics:
     whole groups are drawn, by default single rows.
     """
-    (tables,) = _sample_tables(truth, [predicted], groups, draws, seed)
+    (tables,) = _sample_tables(truth, [predicted], groups, draws)
     value = float(compute_metric(confusion(truth, predicted), metric))
-    return Interval(value, *bounds(compute_metric(tables, metric), _SHARES))
+    return Interval(value, *bounds(compute_metric(tables, metric)))
 
 
 def compare(
@@ -86,21 +79,20 @@ def compare(
     *,
     groups: Names | None = None,
     draws: int = 2000,
-    seed: int = 42,
 ) -> Comparison:
     """Measure how much better `first` is than `second` by a paired bootstrap; arguments as of `estimate_interval`.
 
     p is that of `resample.p_value`.
     """
-    tables = _sample_tables(truth, [first, second], groups, draws, seed)
+    tables = _sample_tables(truth, [first, second], groups, draws)
     differences = compute_metric(tables[0], metric) - compute_metric(tables[1], metric)
     values = [float(compute_metric(confusion(truth, predicted), metric)) for predicted in (first, second)]
-    return Comparison(values[0] - values[1], *bounds(differences, _SHARES), p_value(differences))
+    return Comparison(values[0] - values[1], *bounds(differences), p_value(differences))
 
 
 def mcnemar(truth: Labels, first: Labels, second: Labels) -> float:
     """Compute the exact two-sided p of McNemar's test; 1 if both predictors err on the same rows."""
-    is_right, is_other_right = (np.equal(*_check_labels(truth, predicted)) for predicted in (first, second))
+    is_right, is_other_right = (np.equal(truth, predicted) for predicted in (first, second))
     first_only = int((is_right & ~is_other_right).sum())
     disagreements = int((is_right != is_other_right).sum())
     return float(stats.binomtest(first_only, disagreements, 0.5).pvalue) if disagreements else 1.0
@@ -111,8 +103,8 @@ def calibration_error(truth: Labels, probabilities: Floats, bins: int = 10) -> f
 
     Confidence is the probability of the class with the largest one; a bin holds its upper edge.
     """
-    truth, predicted = _check_labels(truth, probabilities.argmax(axis=1))
-    rows = pl.DataFrame({"confidence": probabilities.max(axis=1), "is_right": predicted == truth})
+    is_right = probabilities.argmax(axis=1) == truth
+    rows = pl.DataFrame({"confidence": probabilities.max(axis=1), "is_right": is_right})
     index = ((pl.col("confidence") * bins).ceil() - 1).clip(0, bins - 1)
     means = rows.group_by(index=index).agg(pl.col("confidence", "is_right").mean(), share=pl.len() / len(rows))
     gaps = (pl.col("confidence") - pl.col("is_right")).abs()
@@ -120,16 +112,14 @@ def calibration_error(truth: Labels, probabilities: Floats, bins: int = 10) -> f
 
 
 def _sample_tables(
-    truth: Labels, predictions: list[Labels], groups: Names | None, draws: int, seed: int
+    truth: Labels, predictions: list[Labels], groups: Names | None, draws: int
 ) -> list[npt.NDArray[np.int64]]:
     """Compute the confusion tables of the same samples for each predictor, each [draws, classes, classes].
 
     A sample holds how often each group is drawn; its table is the weighted sum of the groups' tables.
     """
-    class_numbers = [_check_labels(truth, predicted)[1] for predicted in predictions]
-    truth = np.asarray(truth)
-    size = int(max(truth.max(), *(predicted.max() for predicted in class_numbers))) + 1
-    cells = np.stack([truth * size + predicted for predicted in class_numbers])
+    size = int(max(labels.max() for labels in (truth, *predictions))) + 1
+    cells = np.stack([truth * size + predicted for predicted in predictions])
     copies: npt.NDArray[np.int64]
     tables: npt.NDArray[np.int64]
     if groups is None:  # rows that are alike are drawn as one
@@ -142,14 +132,5 @@ def _sample_tables(
         tables = np.stack([np.bincount(row, minlength=len(copies) * size**2) for row in cell_index])
     tables = tables.reshape(len(cells), len(copies), size**2)
     unit_rows: npt.NDArray[np.int64] = np.hstack([*tables])
-    samples = sum_samples(unit_rows, draw_counts(copies, draws, seed))
+    samples = sum_samples(unit_rows, draw_counts(copies, draws, SEED))
     return [sums.reshape(draws, size, size) for sums in np.split(samples, len(cells), axis=1)]
-
-
-def _check_labels(truth: Labels, predicted: Labels) -> tuple[Labels, Labels]:
-    truth, predicted = np.asarray(truth), np.asarray(predicted)
-    if truth.shape != predicted.shape or truth.ndim != 1 or not len(truth):
-        raise ValueError(f"truth and prediction should be equally long and not empty: {truth.shape}, {predicted.shape}")
-    if min(truth.min(), predicted.min()) < 0:
-        raise ValueError("classes are numbered from 0")
-    return truth, predicted

@@ -10,17 +10,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pipeline.metrics.overlap import lcs
 from pipeline.metrics.overlap.bleu import bleu
 from pipeline.metrics.overlap.metric import divide
 from pipeline.metrics.overlap.segments import list_starts, read_batches
-from pipeline.metrics.resample import wilson
+from pipeline.metrics.resample import Floats, wilson
 from pipeline.text.segment import UNIT
 
-Floats = npt.NDArray[np.float64]
 METRICS = ("rouge_l", "bleu", "chrf")
 BLEU_ORDERS, CHRF_ORDERS, CHRF_BETA = 4, 6, 2.0  # sacrebleu's defaults
 
@@ -45,7 +43,12 @@ def measure_overlap(answers: Sequence[str | None], references: Sequence[Sequence
     texts = [answer or "" for answer in answers]
     units = [split_units(text) for text in texts]
     reference_units = [[split_units(text) for text in row_references] for row_references in references]
-    values = _rouge_l(units, reference_units), _bleu(units, reference_units), _chrf(texts, references)
+    # an order without a match counts half, a quarter, … of a match (sacrebleu's smoothing `exp`), and orders longer
+    # than the answers are left out (its `effective_order`): meanings are short
+    metric = bleu(BLEU_ORDERS, "exp", effective_order=True)
+    stats = np.concatenate([metric.stats(batch) for batch in read_batches(units, reference_units)])
+    bleu_score = float(metric.score(stats.sum(axis=0)))
+    values = _rouge_l(units, reference_units), bleu_score, _chrf(texts, references)
     return dict(zip(METRICS, values, strict=True)) | counts
 
 
@@ -59,17 +62,6 @@ def _rouge_l(answers: list[list[str]], references: list[list[list[str]]]) -> flo
         f1 = 2 * lcs.measure_lengths(batch) / np.maximum(lengths, 1)
         best.append(np.maximum.reduceat(f1, list_starts(batch.owner)))
     return float(np.mean(np.concatenate(best)))
-
-
-def _bleu(answers: list[list[str]], references: list[list[list[str]]]) -> float:
-    """Compute BLEU.
-
-    An order without a match counts half, a quarter, … of a match (sacrebleu's smoothing `exp`), and orders longer than
-    the answers are left out (its `effective_order`): meanings are short.
-    """
-    metric = bleu(BLEU_ORDERS, "exp", effective_order=True)
-    stats = np.concatenate([metric.stats(batch) for batch in read_batches(answers, references)])
-    return float(metric.score(stats.sum(axis=0)))
 
 
 def _chrf(answers: Sequence[str], references: Sequence[Sequence[str]]) -> float:

@@ -7,7 +7,7 @@ not add up (ranks) uses the counts as weights.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,17 @@ Ints = npt.NDArray[np.int64]
 Numbers = TypeVar("Numbers", Floats, Ints)
 Names = npt.NDArray[np.generic] | pl.Series | Sequence[object] | range
 
+DRAWS, SEED = 1000, 42  # samples of an interval, and of which generator
 MIDDLE = (0.025, 0.975)
 _CELLS = 1 << 20  # counts held at a time
+
+
+class Interval(NamedTuple):
+    """A number with the ends of its 95 % interval; NaN where it is undefined."""
+
+    value: float
+    low: float
+    high: float
 
 
 def number_units(names: Names, count: int, items: str = "items") -> Ints:
@@ -76,6 +85,12 @@ def sum_samples(values: Numbers, blocks: Iterator[Ints]) -> Numbers:
     if not sums:
         raise ValueError("draws should be at least 1")
     return np.concatenate(sums)
+
+
+def sum_all_samples(stats: Sequence[Floats], blocks: Iterator[Ints]) -> list[Floats]:
+    """Sum the statistics of several measures over the same samples: [units, k] each -> [draws, k] each."""
+    ends = np.cumsum([part.shape[1] for part in stats])
+    return np.split(sum_samples(np.concatenate(stats, axis=1), blocks), ends[:-1], axis=1)
 
 
 def iterate_counts(units: int, draws: int, seed: int) -> Iterator[Floats]:

@@ -16,10 +16,11 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.commenting.correlation import DRAWS, SEED, correlate
+from pipeline.metrics.commenting.correlation import correlate
 from pipeline.metrics.ndd.distance import Divergence, Weights, divergences, split_blocks
 from pipeline.metrics.ndd.model import Floats, MaskedModel, Sentence
 from pipeline.metrics.ndd.weights import MU
+from pipeline.metrics.resample import DRAWS
 
 WORDS = 64  # of a context that count: its last ones
 SHIFT, LENGTH, GROUP = "context_shift", "word_count", "thread_id"
@@ -70,9 +71,7 @@ def measure_words(
     return np.split(values, np.cumsum(length)[:-1])
 
 
-def correlate_shift(
-    frame: pl.DataFrame, columns: Sequence[str], *, draws: int = DRAWS, seed: int = SEED
-) -> pl.DataFrame:
+def correlate_shift(frame: pl.DataFrame, columns: Sequence[str], *, draws: int = DRAWS) -> pl.DataFrame:
     """Correlate the shift with other measures of the same comments, plain and at equal length.
 
     At equal length is Spearman's partial correlation: Pearson's of what a straight line in the rank of the length
@@ -81,20 +80,19 @@ def correlate_shift(
     A row is a comment: context_shift, word_count, thread_id (the bootstrap draws whole threads) and the columns, of
     which the length itself has no partial correlation. Rows with a null or NaN in what is compared are left out of n.
 
-    Returns:
-        A row a column: metric, spearman, low, high, partial, partial_low, partial_high, n. Null where fewer than three
-        comments remain or one side is constant.
+    Returns a row a column: metric, spearman, low, high, partial, partial_low, partial_high, n. Null where fewer than
+    three comments remain or one side is constant.
     """
     metric_rows = []
     for name in columns:
         numbers = {"shift": pl.col(SHIFT), "length": pl.col(LENGTH), "value": pl.col(name)}
         rows = frame.select(GROUP, **{key: column.cast(pl.Float64) for key, column in numbers.items()})
         rows = rows.filter(pl.all_horizontal(pl.col(*numbers).is_finite().fill_null(value=False)))
-        plain = correlate(rows["shift"], rows["value"], rows[GROUP], draws=draws, seed=seed)
+        plain = correlate(rows["shift"], rows["value"], rows[GROUP], draws=draws)
         row = [name, plain.spearman, plain.spearman_low, plain.spearman_high, None, None, None, plain.n]
         if name != LENGTH and plain.spearman is not None:
             residuals = _rank_residuals(rows, "shift"), _rank_residuals(rows, "value")
-            partial = correlate(*residuals, rows[GROUP], draws=draws, seed=seed)
+            partial = correlate(*residuals, rows[GROUP], draws=draws)
             row[4:7] = partial.pearson, partial.pearson_low, partial.pearson_high
         metric_rows.append(row)
     names = ("spearman", "low", "high", "partial", "partial_low", "partial_high")

@@ -33,9 +33,8 @@ class Head(NamedTuple):
 def load_heads(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: LoadEncoder) -> dict[str, Head]:
     """Load the heads of a registry entry, by language, from its tensors (`<language>.<name>`) and configuration.
 
-    Raises:
-        BadInput: the encoder is another one than the head was fitted on, or the model is a variant that does not score
-            within [0, 2].
+    BadInput if the encoder is another one than the head was fitted on, or the model is a variant that does not score
+    within [0, 2].
     """
     if config.get("kind") != "impscore" or not isinstance(config.get("heads"), dict):
         raise BadInput("expected an ImpScore model of this package: config.json names no heads")
@@ -104,8 +103,7 @@ def measure_distances(
 def score_triples(rows: pl.DataFrame, head: Head, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
     """Compute I of the implicit, explicit and foreign sentence of each row, and ΔP of the first with each other.
 
-    Returns:
-        i1, i2, i3, near, far: a row a row of `pairs`.
+    Returns i1, i2, i3, near, far: a row a row of `pairs`.
     """
     texts = [rows[side].to_list() for side in ("implicit", "explicit", "negative")]
     meaning = compute_meanings([text for side in texts for text in side], head, on_progress)

@@ -128,11 +128,3 @@ def load_embedded() -> Ratings:
 def is_content_word(upos: str) -> bool:
     """Whether a word of this universal part of speech can be a target: noun, verb, adjective or adverb (REC-07)."""
     return upos in CONTENT_POS
-
-
-def is_imperceptible(score: float, upos: str, threshold: float = THRESHOLD) -> bool:
-    """Whether a word is an imperceptible target: a content word whose score is under the threshold, not on it (REC-07).
-
-    A score that is no number, of a word nothing is known of, is not under it.
-    """
-    return is_content_word(upos) and score < threshold

@@ -20,17 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput, Missing, refuse_damage
 from pipeline.io.atomic import create_folder
 from pipeline.text import glosses, wordnet
 from pipeline.text.glosses import MAX_LENGTH, list_words
 
 Ints = npt.NDArray[np.integer]
 
-RELATIONS = (
-    "hypernyms", "instance_hypernyms", "hyponyms", "instance_hyponyms", "member_meronyms", "part_meronyms",
-    "substance_meronyms", "member_holonyms", "part_holonyms", "substance_holonyms", "also_sees", "similar_tos",
-)  # fmt: skip
+RELATIONS = [name for names in glosses.RELATIONS for name in names if name != "attributes"]
 
 
 class Candidates(NamedTuple):
@@ -138,11 +135,11 @@ def _build_signatures(synsets: Sequence[Any], row: dict[Any, int]) -> tuple[list
         own_words += [(i, vocabulary.setdefault(word, len(vocabulary))) for word in list_words(text)]
         neighbours += [(i, i), *((i, row[other]) for name in RELATIONS for other in getattr(synset, name)())]
 
-    def matrix(pairs: list[tuple[int, int]], columns: int) -> Any:
+    def build_matrix(pairs: list[tuple[int, int]], columns: int) -> Any:
         flags = np.ones(len(pairs), bool)  # adding booleans is "or": no count overflows
         return csr_array((flags, np.array(pairs, np.int32).reshape(-1, 2).T), shape=(len(synsets), columns))
 
-    signatures = matrix(neighbours, len(synsets)) @ matrix(own_words, len(vocabulary))
+    signatures = build_matrix(neighbours, len(synsets)) @ build_matrix(own_words, len(vocabulary))
     signatures.sort_indices()
     return list(vocabulary), signatures
 
@@ -152,14 +149,12 @@ def load(folder: Path) -> Store:
     if not folder.is_dir():
         raise Missing(f"no word senses in {folder}; pipeline.text.senses.build makes them of WordNet in half a minute")
     remedy = "remove the folder and build it again"
-    try:
+    with refuse_damage(folder, remedy):
         header = json.loads((folder / "header.json").read_text(encoding="utf-8"))
         # plain views: the subclass memmap makes each small indexing slow
         arrays = {
             name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in _ARRAYS
         }
-    except (OSError, ValueError, EOFError) as why:
-        raise BadInput(f"{folder}: damaged word senses ({why}); {remedy}") from why
     expected = {"format": _FORMAT, "wordnet": wordnet.read_version(), "synsets": len(arrays["synsets"])}
     if header != expected:
         raise BadInput(f"{folder}: expected word senses of {expected}, found {header}; {remedy}")

@@ -16,7 +16,7 @@ import random
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -103,12 +103,8 @@ def load_perceptron(conllu: Path, cache: Path | None = None) -> Tagger:
     types = {"weights": dict, "tags": dict, "classes": list, "lemmas": dict}
     if lacking := [part for part, kind in types.items() if not isinstance(weights.get(part), kind)]:
         raise BadInput(f"{weights_file}: no {', '.join(lacking)} in it; remove the file, and it is written again")
-    tag, lemmas = _load_perceptron_tags(weights), weights["lemmas"]
-
-    def lemmatize(form: str, upos: str) -> str:
-        return lemmas[upos].get(form) or _lemmatize(form, upos)
-
-    return Tagger(f"{name}/wordnet-{wordnet_version}", lambda text: _analyse(text, tag, lemmatize))
+    analyse = partial(_analyse, tag=_load_perceptron_tags(weights), lemmas=weights["lemmas"])
+    return Tagger(f"{name}/wordnet-{wordnet_version}", analyse)
 
 
 def _train(conllu: Path) -> dict[str, Any]:
@@ -151,8 +147,7 @@ def load_counts() -> Tagger:
     two cases only: `to` is a particle before a verb, and `'s` an auxiliary after a pronoun.
     """
     name = f"counts-{_RECIPE}/nltk-{version('nltk')}/wordnet-{wordnet.read_version()}"
-    tag = _load_count_tags()
-    return Tagger(name, lambda text: _analyse(text, tag, _lemmatize))
+    return Tagger(name, partial(_analyse, tag=_load_count_tags(), lemmas={}))
 
 
 _LISTED = {
@@ -235,19 +230,20 @@ _CLITICS = {"n't": "not", "'ll": "will", "'re": "be", "'m": "be", "'ve": "have",
             "wo": "will", "'s": "be"}  # fmt: skip
 
 
-def _lemmatize(form: str, upos: str) -> str:
-    clitic = _CLITICS.get(form) if upos == "AUX" or form == "n't" else None
-    return clitic or wordnet.lemmatize(form, upos)
-
-
 def _analyse(
-    text: str, tag: Callable[[Sequence[str]], list[str]], lemma: Callable[[str, str], str]
+    text: str, tag: Callable[[Sequence[str]], list[str]], lemmas: Mapping[str, Mapping[str, str]]
 ) -> list[list[Token]]:
+    """Split and tag a text; lemmas that were learnt, by part of speech, go before WordNet's."""
+
+    def lemmatize(form: str, upos: str) -> str:
+        clitic = _CLITICS.get(form) if upos == "AUX" or form == "n't" else None
+        return lemmas.get(upos, {}).get(form) or clitic or wordnet.lemmatize(form, upos)
+
     sentences = []
     for spans in split_sentences(text):
         words = [_straighten(text[start:end]) for start, end in spans]
         rows = zip(words, tag(words), spans, strict=True)
-        sentences.append([Token(text[s:e], lemma(word.lower(), upos), upos, s, e) for word, upos, (s, e) in rows])
+        sentences.append([Token(text[s:e], lemmatize(word.lower(), upos), upos, s, e) for word, upos, (s, e) in rows])
     return sentences
 
 

@@ -20,6 +20,7 @@ from pipeline.text.stanza_models import load_pipeline
 IndexArray = npt.NDArray[np.int64]
 Heads = Sequence[int] | IndexArray
 
+_HEAD = re.compile(r"[0-9]{1,9}")
 PROCESSORS = "tokenize,pos,lemma,depparse"
 CHUNK = 512  # sentences that stanza has at a time: it sorts them by length into batches of 5,000 words
 
@@ -47,12 +48,8 @@ def read(path: Path) -> Iterator[Tree]:
     """
     for words, comments in conllu.read(path):
         _, forms, lemmas, upos, features, _, relations = zip(*words, strict=True)
-        heads = _parse_heads(words, path)
         names = comments.get("sent_id", ""), comments.get("text", "")
-        yield Tree(forms, heads, relations, upos, lemmas, features, *names)
-
-
-_HEAD = re.compile(r"[0-9]{1,9}")
+        yield Tree(forms, _parse_heads(words, path), relations, upos, lemmas, features, *names)
 
 
 def _parse_heads(words: Sequence[conllu.Word], path: Path) -> tuple[int, ...]:
@@ -149,15 +146,7 @@ def find_subtrees(heads: Heads) -> IndexArray:
 
 
 def drop_words(heads: Heads, is_kept: Sequence[bool] | npt.NDArray[np.bool_]) -> IndexArray:
-    """Heads of the words that are kept, counted again, once subtrees were dropped; both inputs are of each word, [n].
-
-    ValueError if a word stays whose head does not.
-    """
+    """Heads of the words that are kept, counted again, once subtrees were dropped; both inputs are of each word."""
     up, stays = np.asarray(heads, np.int64), np.asarray(is_kept, np.bool_)
-    if len(up) != len(stays):
-        raise ValueError(f"expected for each of {len(up)} words if it is kept, got {len(stays)}")
-    orphans = stays & ~np.append(stays, True)[up]  # the last one is for the root: its head is -1
-    if orphans.any():
-        raise ValueError(f"word {int(orphans.argmax()) + 1} is kept, but its head is not: no subtree was dropped")
-    place = np.append(np.cumsum(stays) - 1, -1)
+    place = np.append(np.cumsum(stays) - 1, -1)  # the last one is for the root: its head is -1
     return np.asarray(place[up[stays]], np.int64)

@@ -180,11 +180,9 @@ _LEXNAMES = [
     *((f"verb.{name}", 2) for name in _NAMES["verb"].split()),
     ("adj.ppl", 3),
 ]  # fmt: skip
-_PARTS = ("noun", "verb", "adj", "adv")
-FILES = (
-    *(f"index.{part}" for part in _PARTS), *(f"data.{part}" for part in _PARTS), *(f"{part}.exc" for part in _PARTS),
-    "cntlist.rev", "index.sense",
-)  # fmt: skip
+_PART_FILES = ("index.{}", "data.{}", "{}.exc")
+FILES = (*(name.format(part) for name in _PART_FILES for part in ("noun", "verb", "adj", "adv")),
+         "cntlist.rev", "index.sense")  # fmt: skip
 
 
 def unpack(sources: Sequence[Path], target: Path) -> Path:
@@ -193,8 +191,7 @@ def unpack(sources: Sequence[Path], target: Path) -> Path:
     Debian has no `lexnames`; it is written from the table in WordNet's manual (lexnames(5WN)). The 36 MB are copied,
     since nltk refuses links and folders outside of its data path. nltk 3.10 needs `index.sense`, hence the second
     package. Sources are .deb files, or folders they were unpacked to (usr/share/wordnet, or the one above usr); the
-    target is a folder of nltk's data path, such as nltk_data in a virtual environment. Returns its corpora/wordnet; a
-    complete one is left unchanged.
+    target is a folder of nltk's data path. Returns its corpora/wordnet; a complete one is left unchanged.
     """
     corpus = target / "corpora" / "wordnet"
     if corpus.exists():

@@ -1,7 +1,7 @@
 -- Implicitness of the comments by source and day. The mean of the scores is biased as the model is. corrected_mean is
 -- the mean that a judge would give, with its interval of 95 %, from the comments that were judged on a scale, which
 -- `undertone judge --day` draws at random; its values 0 to 4 are halved, so that both means lie between 0 and 2. It is
--- the regression estimate of pipeline/metrics/calibration/estimates.py. Of several judges the one with most comments
+-- the regression estimate of tests/support/oracles/estimates.py. Of several judges the one with most comments
 -- counts. correction names the judge and the number of its comments, or the reason why the mean is uncorrected. A day that
 -- grew since is uncorrected, as its sample is not one of all comments: signatures end with their number at that time.
 create or replace view implicitness_by_source_day as

@@ -1,4 +1,4 @@
--- Claims of the paper on article commenting, compared with its own numbers (pipeline/papers/commenting.py).
+-- Claims of the paper on article commenting, compared with its own numbers (tests/papers/commenting_test.py).
 create or replace view paper_errata as
 select system, place, claim, found, holds
 from (values

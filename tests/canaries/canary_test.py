@@ -126,11 +126,10 @@ def test_no_secret_of_a_dag_is_left_anywhere(
         connect(monkeypatch, "llm", f"{address}/v1")
         assert run("impscore", day=DAY, model="small-model", profile="paper", epochs=1).state == "failed"
         assert set(keys) == {CONNECTIONS["llm"]}
-    for status in (401, 400):
-        with echo(status) as (address, keys):
-            connect(monkeypatch, "label_studio", address)
-            assert run("csd", day=DAY, tool="label_studio", limit=2, project=f"p{status}").state == "failed"
-            assert CONNECTIONS["label_studio"] in keys
+    with echo(400) as (address, keys):
+        connect(monkeypatch, "label_studio", address)
+        assert run("csd", day=DAY, tool="label_studio", limit=2, project="p1").state == "failed"
+        assert CONNECTIONS["label_studio"] in keys
     texts = read_output()
     assert "no such key" in texts["output"] + texts["logs"]  # the servers' answers are repeated, but for the key
     folders = [home, Path(os.environ["AIRFLOW_HOME"])]
@@ -207,11 +206,10 @@ def test_the_doctor_prints_no_secret(tables: Path, monkeypatch: pytest.MonkeyPat
     addresses = {"UNDERTONE_LLM_URL": "http://127.0.0.1:1/v1", "UNDERTONE_LLM_LEDGER": FULL, "UNDERTONE_SPOOL": FULL}
     for name, value in {**SETTINGS, **AWS, **addresses}.items():
         monkeypatch.setenv(name, value)
-    for options in ([], ["--json"]):
-        result = CliRunner().invoke(cli.app, ["doctor", *options])
-        assert "key for user ids" in result.output
-        text = result.output + "".join(traceback.format_exception(result.exception) if result.exception else "")
-        assert not find({**SETTINGS, **AWS, "password": PASSWORD}, [], texts={"doctor": text})
+    result = CliRunner().invoke(cli.app, ["doctor"])
+    assert "key for user ids" in result.output
+    text = result.output + "".join(traceback.format_exception(result.exception) if result.exception else "")
+    assert not find({**SETTINGS, **AWS, "password": PASSWORD}, [], texts={"doctor": text})
 
 
 def test_nothing_of_the_store_is_in_the_tables(home: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline import warehouse
@@ -74,6 +74,7 @@ def test_short_canaries_are_refused() -> None:
         find({"c": "secret"}, [])
 
 
+@settings(max_examples=40)
 @given(st.text(min_size=12), st.text(), st.text())
 def test_masking_leaves_no_form(secret: str, before: str, after: str) -> None:
     """A masked text holds its secret in none of the forms that it may be written in."""

@@ -94,14 +94,6 @@ def test_a_confidence_is_a_share(confidence: float) -> None:
         sum_samples(np.ones(3), draw_counts(3, 0, 42))
 
 
-@pytest.mark.parametrize(("counts", "expected"), NEWCOMBE)
-def test_wilson_as_published(counts: tuple[int, int], expected: tuple[float, float]) -> None:
-    """The interval is that of Newcombe's examples."""
-    right, count = counts
-    low, high = wilson(np.array([right / count]), np.array([count]))
-    assert (low[0], high[0]) == pytest.approx(expected, abs=5e-5)
-
-
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_wilson_equals_scipy(counts: tuple[int, int]) -> None:
     """The interval is scipy's for any count."""

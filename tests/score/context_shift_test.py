@@ -86,13 +86,6 @@ def test_only_the_last_words_of_a_context_count() -> None:
     assert context_shift(Stub(), [["a"]], [far[:-1]]) > 0
 
 
-def test_a_context_that_is_repeated_counts_more(model: CountLM) -> None:
-    """With a cache, by a model of counts, each word shifts; without one only the word next to the context."""
-    comment, context = ["hat", "the", "soup"], ["汤", "又", "凉"]
-    assert (measure_words(model, [comment], [context])[0] > 0).all()
-    assert (measure_words(set_cache(model, 0), [comment], [context])[0] > 0).tolist() == [True, False, False]
-
-
 def frame(count: int = 300) -> pl.DataFrame:
     """Comments whose shift falls with their length, and measures that go with the one or the other."""
     rng = np.random.default_rng(4)

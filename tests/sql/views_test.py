@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.metrics.calibration.estimates import estimate_mean, explain_refusal
 from tests.sql.conftest import Select
+from tests.support.oracles.estimates import estimate_mean, explain_refusal
 from tests.support.rows.filled import DAY, NEXT, digest
 
 OLD, NEW = digest("old"), digest("new")

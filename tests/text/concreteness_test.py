@@ -1,17 +1,14 @@
 """Lists of concreteness ratings: read, scaled, refused with file and line; what is an imperceptible word."""
 
-import math
 import re
 from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.examples.recam import items as cloze
-from pipeline.text.concreteness import LIST, is_content_word, is_imperceptible, load_embedded, read
+from pipeline.text.concreteness import LIST, is_content_word, load_embedded, read
 
 # in the layout of MRC's lists; the ratings are ours, the least and the greatest those of section 3.2
 MRC = "WORD,FAM,CONC,IMAG\nhence,5,1.58,2\nlamp,5,6.7,\nrule,,3.372,\nodd,4,,3\n"
@@ -89,17 +86,6 @@ def test_no_file(tmp_path: Path) -> None:
         read(tmp_path / "absent.csv")
 
 
-@given(st.lists(st.integers(100, 700), min_size=2, max_size=20).filter(lambda given: len(set(given)) > 1))
-def test_scores_keep_the_order_and_go_back(tmp_path_factory: pytest.TempPathFactory, given: list[int]) -> None:
-    """The least rating scores 0, the greatest 1, and the order and distances stay (REC-04)."""
-    text = "word,conc\n" + "".join(f"w{i},{rating}\n" for i, rating in enumerate(given))
-    found = read(file_of(tmp_path_factory.mktemp("rated"), text))
-    scores = found.rows["score"].to_list()
-    assert scores[given.index(min(given))] == 0
-    assert scores[given.index(max(given))] == 1
-    assert [found.low + score * (found.high - found.low) for score in scores] == pytest.approx(given)
-
-
 def test_the_shipped_list() -> None:
     """At least 600 words, each once, over the whole scale and all four parts of speech, and it says what it is."""
     found = load_embedded()
@@ -123,15 +109,6 @@ def test_the_shipped_list() -> None:
 def test_content_words(upos: str) -> None:
     """Nouns, verbs, adjectives and adverbs; neither names nor auxiliaries (REC-07)."""
     assert is_content_word(upos) == (upos in {"NOUN", "VERB", "ADJ", "ADV"})
-    assert is_imperceptible(0.1, upos) == is_content_word(upos)
-
-
-def test_the_threshold_is_strict() -> None:
-    """0.35 itself is not under 0.35, and what has no score is not imperceptible (REC-07)."""
-    assert is_imperceptible(math.nextafter(0.35, 0), "NOUN")
-    assert not is_imperceptible(0.35, "NOUN")
-    assert not is_imperceptible(math.nan, "NOUN")
-    assert is_imperceptible(0.35, "NOUN", threshold=0.36)
 
 
 def test_the_real_lists(data: Path) -> None:

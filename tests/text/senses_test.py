@@ -207,8 +207,7 @@ def test_no_store_and_a_file_of_another_store_are_refused(folder: Path) -> None:
         senses.load(folder / "none")
 
 
-_COMMON = """bank bass plant court case play run hold light water note rise match spring close fair head line make take
-set break good sharp fine dry well hard back paper school party man time state house power interest"""
+_COMMON = ["bank", "bass", "plant", "court", "run", "light", "rise", "close", "good", "dry", "well", "back"]
 
 
 @pytest.mark.slow
@@ -218,7 +217,7 @@ def test_wordnet_itself(shared_wordnet: Path) -> None:
         folder = shared_wordnet / f"senses-{wordnet.read_version()}"  # as `tasks.recam.targets` has it
         senses.build(folder)
         store = senses.load(folder)
-        targets = [(lemma, pos) for lemma in _COMMON.split() for pos in "nvar"]
+        targets = [(lemma, pos) for lemma in _COMMON for pos in "nvar"]
         for text in OURS:
             assert bare(disambiguate(store, targets, text.split())) == plain(targets, text.split())
         assert bare(disambiguate(store, targets, OURS)) == plain(targets, OURS)  # all texts are one context
@@ -240,13 +239,13 @@ def test_tagged_sentences(shared_wordnet: Path) -> None:
     with real():
         folder = shared_wordnet / f"senses-{wordnet.read_version()}"
         senses.build(folder)
-        store, rows = senses.load(folder), read_tagged()
+        store, rows = senses.load(folder), read_tagged()[::5]  # `make bench` measures all
         right = dict.fromkeys(senses.MEASURES, 0.0)
         for measure, (synset, noun, text) in product(right, rows):
             right[measure] += (disambiguate(store, [(noun, "n")], text, measure)[0].synset == synset) / len(rows)
         first = sum(store.candidates[noun, "n"].synsets[0] == synset for synset, noun, _ in rows) / len(rows)
         assert first < right["glosses_normalised"] < right["glosses"] < right["signatures"], right
-        # as measured here with WordNet 3.0; docs/abstract-words.md has the intervals
-        assert right == pytest.approx({"signatures": 0.733, "glosses": 0.624, "glosses_normalised": 0.557}, abs=0.01)
+        # as measured here with WordNet 3.0; docs/abstract-words.md has those of all rows, with intervals
+        assert right == pytest.approx({"signatures": 0.771, "glosses": 0.711, "glosses_normalised": 0.602}, abs=0.01)
         [sense] = disambiguate(store, [("bass", "n")], ["he", "played", "bass", "guitar"], "glosses")
         assert sense.synset == "bass.n.07"  # the instrument; by signatures bass.n.02 ties with it

@@ -303,12 +303,6 @@ def test_the_best_that_there_is(tmp_path: Path, trees: Path, monkeypatch: pytest
     assert re.fullmatch(r"stanza-\d+/[\d.]+/[0-9a-f]{12}", load_tagger(models, trees).name)
 
 
-def test_a_file_that_is_given_is_not_passed_over(small: Path) -> None:
-    """A wrong path does not silently give the weaker tagger."""
-    with pytest.raises(BadInput, match="there is no such file"):
-        load_tagger(conllu=small / "absent.conllu")
-
-
 def test_without_wordnet_the_error_says_so(tmp_path: Path, trees: Path) -> None:
     """Both need it, and say it before they train."""
     with found_in(tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput, Missing
 from pipeline.text import wordnet
-from tests.support.oracles.wordnet_net import found_in, real, small, write
+from tests.support.oracles.wordnet_net import found_in, small, write
 
 __all__ = ["small"]  # a fixture
 
@@ -157,11 +157,6 @@ def test_nonspecific_is_under_six(level: int | None, pos: str, wanted: bool) -> 
     assert wordnet.is_nonspecific(level, pos) is wanted
 
 
-def test_the_threshold_is_a_setting() -> None:
-    """Another threshold is as strict."""
-    assert [wordnet.is_nonspecific(level, "n", threshold=3) for level in (2, 3)] == [True, False]
-
-
 def test_pools_are_over_all_senses(small: Path) -> None:
     """Both nouns and the verb bank give synonyms, with blanks; the lemma itself is none (REC-12)."""
     assert wordnet.find_pools("bank") == ({"riverside", "banking house"}, set())
@@ -178,19 +173,3 @@ def test_gloss_text(small: Path) -> None:
     assert wordnet.join_glosses("better") == "ADJ as it should be"
     assert wordnet.join_glosses("sea bass") == "NOUN a spiny fish of lakes and coasts"
     assert wordnet.join_glosses("teapot") == ""
-
-
-@pytest.mark.slow
-def test_wordnet_itself() -> None:
-    """In WordNet 3.0 verbs reach level 12, all as nltk has them; bank's glosses and good's antonyms are as known."""
-    with real():
-        if wordnet.read_version() != "3.0":
-            pytest.skip(f"the numbers are of WordNet 3.0, found {wordnet.read_version()}")
-        golden = "NOUN sloping land (especially the slope beside a body of water) VERB tip laterally"
-        assert wordnet.join_glosses("banks") == golden
-        assert wordnet.find_pools("good").antonyms == {"bad", "badness", "evil", "evilness", "ill"}
-        assert wordnet.lemmatize("banks", "NOUN") == "bank"
-        assert wordnet.lemmatize("hoped", "VERB") == "hope"
-        found = wordnet.load_levels("v")
-        assert found == {name: wordnet.load_reader().synset(name).max_depth() for name in found}  # nltk's own recursion
-        assert max(found.values()) == 12

@@ -14,8 +14,7 @@ from typing import NamedTuple
 FOLDERS = ("pipeline", "dags")
 LONGEST = 30  # words of a sentence
 OLD = re.compile(
-    r"\b(tells?|told|says?|said|puts?|brings?|brought|anew|whoever|whatever|nobody|beside)\b",
-    re.IGNORECASE,
+    r"\b(tells?|told|says?|said|puts?|brings?|brought|anew|whoever|whatever|nobody|beside)\b", re.IGNORECASE
 )
 CALLS = {
     "report",

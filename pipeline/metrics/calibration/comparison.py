@@ -37,8 +37,7 @@ class Comparison(NamedTuple):
 def compare(rows: pl.DataFrame, name_a: str = "a", name_b: str = "b") -> Comparison:
     """Compare two measures of these names.
 
-    Raises:
-        ValueError: fewer than 20 texts.
+    ValueError for fewer than 20 texts.
     """
     if rows.height < LEAST_ROWS:
         raise ValueError(f"a calibration needs at least {LEAST_ROWS} texts with both values, found {rows.height}")
@@ -46,10 +45,9 @@ def compare(rows: pl.DataFrame, name_a: str = "a", name_b: str = "b") -> Compari
     units = number_units(rows["thread"], rows.height)
     mapped, constant = isotonic.cross_map(a, b, units), isotonic.predict_constant(b, units)
     surface = predict_from_surface(rows, b, units)
-    measure_rows = [_build_row(name_a, a, b, units, mapped)]
-    measure_rows.append(
-        measure_rows[0] | {"by": "constant", **dict.fromkeys(CORRELATED), "error": _measure_error(constant, b)}
-    )
+    own_row = _build_row(name_a, a, b, units, mapped)
+    constant_row = {"by": "constant", **dict.fromkeys(CORRELATED), "error": _measure_error(constant, b)}
+    measure_rows = [own_row, own_row | constant_row]
     measure_rows += [_build_row(name, x, b, units, x) for name, x in surface.items()]
     subsets, maps = [], {}
     for subset, mask in _list_subsets(rows):
@@ -62,7 +60,7 @@ def compare(rows: pl.DataFrame, name_a: str = "a", name_b: str = "b") -> Compari
         maps[f"lang {rows['lang'][0]}"] = maps["all"]
     measures = _build_frame(measure_rows)
     reverse = [_build_row(name, x, a, units, x) for name, x in predict_from_surface(rows, a, units).items()]
-    faults = _name_faults(name_b, b, measures) + _name_faults(name_a, a, _build_frame([measure_rows[0], *reverse]))
+    faults = _name_faults(name_b, b, measures) + _name_faults(name_a, a, _build_frame([own_row, *reverse]))
     frame = _build_frame(subsets).rename({"by": "subset"})
     return Comparison(measures, frame, isotonic.draw_curve(a, b, units), maps, mapped, faults)
 
@@ -71,15 +69,12 @@ def predict_from_surface(rows: pl.DataFrame, target: Floats, units: Ints) -> dic
     """Predict a target from each surface baseline, fitted on other threads; without texts, none."""
     texts = np.array(rows["text"].fill_null("").to_list(), dtype=object)
     has_words = rows["text"].fill_null("").str.contains(WORD).sum() > rows.height / 2
-    return {
-        name: isotonic.cross_predict(units, partial(_predict, name, texts, target)).round(9)
-        for name in BASELINES[:3]
-        if has_words
-    }
 
+    def predict(name: str, is_seen: npt.NDArray[np.bool_]) -> Floats:
+        return predict_values(name, [*texts[is_seen]], target[is_seen], [*texts])
 
-def _predict(name: str, texts: npt.NDArray[np.object_], target: Floats, is_seen: npt.NDArray[np.bool_]) -> Floats:
-    return predict_values(name, [*texts[is_seen]], target[is_seen], [*texts])
+    names = BASELINES[:3] if has_words else ()
+    return {name: isotonic.cross_predict(units, partial(predict, name)).round(9) for name in names}
 
 
 def _list_subsets(rows: pl.DataFrame) -> list[tuple[str, Ints]]:

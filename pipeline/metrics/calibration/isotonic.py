@@ -10,11 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.metrics.resample import Floats, Ints, bounds, draw_counts, sum_samples, sum_units
+from pipeline.metrics.resample import DRAWS, SEED, Floats, Ints, bounds, draw_counts, sum_samples, sum_units
 
 FOLDS = 5
-DRAWS = 1000
-SEED = 42
 LEAST_THREADS = 10  # for an interval over them
 BIN_SIZE = 20  # texts of a bin at least, if there are two bins or more
 MOST_BINS = 10
@@ -88,7 +86,7 @@ def predict_constant(targets: Floats, units: Ints) -> Floats:
     return cross_predict(units, lambda is_seen: np.full(len(targets), targets[is_seen].mean()))
 
 
-def draw_curve(values: Floats, targets: Floats, units: Ints, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
+def draw_curve(values: Floats, targets: Floats, units: Ints, *, draws: int = DRAWS) -> pl.DataFrame:
     """Compute the mean target in bins of equally many values, with a bootstrap interval over threads.
 
     Returns from, to (values of the bin), n, mean_value, mean_target, low, high (95 %). Equal values are in one bin.
@@ -98,7 +96,7 @@ def draw_curve(values: Floats, targets: Floats, units: Ints, *, draws: int = DRA
     bins = np.unique(np.searchsorted(edges, values, side="right"), return_inverse=True)[1]
     is_member = (bins[:, None] == np.arange(bins.max() + 1)).astype(float)  # [n, bins]
     sums = sum_units(np.hstack([is_member * targets[:, None], is_member]), units)
-    totals, counts = np.hsplit(sum_samples(sums, draw_counts(len(sums), draws, seed)), 2)  # [draws, bins] each
+    totals, counts = np.hsplit(sum_samples(sums, draw_counts(len(sums), draws, SEED)), 2)  # [draws, bins] each
     means = np.divide(totals, counts, out=np.full_like(totals, np.nan), where=counts > 0)
     rows = []
     for number, member in enumerate(is_member.T.astype(bool)):

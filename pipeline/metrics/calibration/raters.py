@@ -31,11 +31,9 @@ class Replacement(NamedTuple):
 def check_replacement(measure: Floats, ratings: Floats, epsilon: float = EPSILON) -> Replacement:
     """Test whether a measure [n], on the scale of the ratings, may replace the raters of ratings [n, raters].
 
-    NaN means that a rater did not rate a text. A text counts for a rater if another one rated it too. False
-    discoveries are controlled by Benjamini and Yekutieli's method.
-
-    Raises:
-        ValueError: fewer than two raters, or one without two texts that another one rated.
+    NaN means that a rater did not rate a text. A text counts for a rater if another one rated it too. False discoveries
+    are controlled by Benjamini and Yekutieli's method. ValueError for fewer than two raters, or one without two texts
+    that another one rated.
     """
     if ratings.ndim != 2 or ratings.shape[1] < 2:
         raise ValueError("the alternative-annotator test needs at least two raters")

@@ -10,23 +10,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from pipeline.errors import BadInput
-from pipeline.metrics.resample import bounds, iterate_counts
+from pipeline.metrics.impscore.artefacts import WORD
+from pipeline.metrics.resample import DRAWS, SEED, Floats, bounds, iterate_counts
+from pipeline.metrics.resample import Ints as IndexArray
 
-DRAWS = 1000
-SEED = 42
 NEAR = 1.1  # times as long the longer of two comments may be that count as of one length
 SCHEMA = {"metric": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
 
 _MARKS = "?？!！…,，.。;；:：\"“”'‘’()（）\n"
-_WORD = r"[\u4e00-\u9fff]|\w+"  # a Chinese character, or a word of letters
 _BLOCK = 1 << 22  # comparisons held at a time
-
-Floats = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.int64]
 
 
 def count_pairs(
@@ -37,8 +31,7 @@ def count_pairs(
     `groups` are the numbers of the articles, from 0, `target` the grades, [n] each. With lengths, [n], only pairs count
     whose lengths are the same but for a factor `NEAR`.
 
-    Returns:
-        Pairs in the order of the grades, a tie of scores half, and all pairs: [articles] each.
+    Returns pairs in the order of the grades, a tie of scores half, and all pairs: [articles] each.
     """
     parts = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1]) if len(groups) else []
     right, total = np.zeros(len(parts)), np.zeros(len(parts), np.int64)
@@ -55,22 +48,18 @@ def count_pairs(
     return right, total
 
 
-def report(rows: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
+def report(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     """Measure a scorer, with percentile bootstrap intervals of 95 % over articles.
 
     Spearman and Pearson over all comments; the mean absolute error, which means something only if the score is in the
-    unit of the target; the share of pairs of comments of one article with different grades that are ordered rightly, a
-    tie of scores half, over all pairs; the same of pairs of about the same length, where there is a text.
+    unit of the target; the share of pairs of `count_pairs` that are ordered rightly, over all pairs; the same of pairs
+    of about the same length, where there is a text.
 
-    Rows have article_id, target, score, and text for pairs of one length. A null article_id is a separate article.
-    Without draws the intervals are null.
+    Rows have article_id, target, score, maybe text. A null article_id is a separate article. Without draws the
+    intervals are null.
 
-    Returns:
-        metric, value, low, high, n (comments or pairs that it is of); value null where nothing is measured: a
-        correlation with what is constant, or no pairs.
-
-    Raises:
-        BadInput: a column is missing, there are no rows, or a target or score is no number.
+    Returns metric, value, low, high, n (comments or pairs that it is of); value null where nothing is measured: a
+    correlation with what is constant, or no pairs.
     """
     groups, target, score = _read_columns(rows)
     levels = [np.unique(values, return_inverse=True)[1] for values in (target, score)]
@@ -88,7 +77,7 @@ def report(rows: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.Da
         sums = [(float(times @ right), float(times @ total)) for right, total in ((error, sizes), *pairs.values())]
         return correlations + [total / count if count else math.nan for total, count in sums]
 
-    values = np.array([*map(measure, iterate_counts(int(groups.max()) + 1, draws, seed))])
+    values = np.array([*map(measure, iterate_counts(int(groups.max()) + 1, draws, SEED))])
     counts = [len(target)] * 3 + [int(total.sum()) for _, total in pairs.values()]
     names = ("spearman", "pearson", "mae", *pairs)
     metric_rows = [
@@ -100,15 +89,6 @@ def report(rows: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.Da
 
 def _read_columns(rows: pl.DataFrame) -> tuple[IndexArray, Floats, Floats]:
     """Return article numbers, targets and scores."""
-    if absent := [name for name in ("article_id", "target", "score") if name not in rows.columns]:
-        raise BadInput(f"expected columns article_id, target and score; missing {', '.join(absent)}")
-    if not rows.height:
-        raise BadInput("found no rows; expected comments with a target and a score")
-    for name in ("target", "score"):
-        is_wrong = ~rows[name].cast(pl.Float64).is_finite().fill_null(value=False)
-        if is_wrong.any():
-            row = int(is_wrong.arg_true()[0])
-            raise BadInput(f"row {row + 1}: field {name!r} is {rows[name][row]!r}; expected a number")
     row_names = pl.format("\0{}", pl.int_range(pl.len()))
     names = rows.select(pl.coalesce(pl.col("article_id").cast(pl.String), row_names))["article_id"]
     target, score = (rows[name].cast(pl.Float64).to_numpy() for name in ("target", "score"))
@@ -135,33 +115,14 @@ def report_baselines(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
 
     Each is a ridge regression on the split `train`, measured on `test`. Rows have text, article_id, target, split.
 
-    Returns:
-        baseline, and the columns of `report`.
-
-    Raises:
-        BadInput: as of `report`, or one of the two parts is empty.
+    Returns baseline, and the columns of `report`.
     """
-    train, test = _split_rows(rows)
-    reports = [
-        report(test.with_columns(score=pl.Series(predictions)), draws=draws).select(
-            pl.lit(name).alias("baseline"), *SCHEMA
-        )
-        for name, predictions in predict_baselines(train, test).items()
-    ]
-    return pl.concat(reports)
-
-
-def _split_rows(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    if absent := [name for name in ("text", "article_id", "target", "split") if name not in rows.columns]:
-        raise BadInput(f"expected columns text, article_id, target and split; missing {', '.join(absent)}")
-    is_usable = pl.col("target").cast(pl.Float64).is_finite() & pl.col("text").is_not_null()
-    is_wrong = rows.select(wrong=~is_usable.fill_null(value=False) & pl.col("split").is_in(["train", "test"]))["wrong"]
-    if is_wrong.any():
-        raise BadInput(f"row {int(is_wrong.arg_true()[0]) + 1}: expected a text and a number as its target")
     train, test = (rows.filter(pl.col("split") == name) for name in ("train", "test"))
-    if not train.height or not test.height:
-        raise BadInput(f"expected rows of the splits train and test, found {train.height} and {test.height}")
-    return train, test
+    reports = []
+    for name, predictions in predict_baselines(train, test).items():
+        numbers = report(test.with_columns(score=pl.Series(predictions)), draws=draws)
+        reports.append(numbers.select(pl.lit(name).alias("baseline"), *SCHEMA))
+    return pl.concat(reports)
 
 
 def predict_baselines(train: pl.DataFrame, test: pl.DataFrame) -> dict[str, Floats]:
@@ -172,32 +133,28 @@ def predict_baselines(train: pl.DataFrame, test: pl.DataFrame) -> dict[str, Floa
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-    words = TfidfVectorizer(token_pattern=_WORD, sublinear_tf=True, max_features=50_000)
+    def measure_length(texts: Sequence[str]) -> Floats:
+        return np.array([[len(text)] for text in texts], np.float64).reshape(-1, 1)
+
+    def measure_log_length(texts: Sequence[str]) -> Floats:
+        return np.log1p(measure_length(texts))
+
+    def measure_surface(texts: Sequence[str]) -> Floats:
+        """Compute length, its logarithm, and log counts of words, digits, capitals and marks: [n, d]."""
+        counts = [
+            [text.count(" "), sum(map(str.isdigit, text)), sum(map(str.isupper, text)), *map(text.count, _MARKS)]
+            for text in texts
+        ]
+        log_counts = np.log1p(np.array(counts, np.float64).reshape(len(texts), -1))
+        return np.hstack([measure_length(texts), measure_log_length(texts), log_counts])
+
+    words = TfidfVectorizer(token_pattern=WORD, sublinear_tf=True, max_features=50_000)
     models: dict[str, Any] = {
-        "mean": make_pipeline(FunctionTransformer(_measure_length), DummyRegressor()),
-        "length": make_pipeline(FunctionTransformer(_measure_length), StandardScaler(), Ridge(1e-6)),
-        "log_length": make_pipeline(FunctionTransformer(_measure_log_length), StandardScaler(), Ridge(1e-6)),
-        "surface": make_pipeline(FunctionTransformer(_measure_surface), StandardScaler(), Ridge()),
+        "mean": make_pipeline(FunctionTransformer(measure_length), DummyRegressor()),
+        "length": make_pipeline(FunctionTransformer(measure_length), StandardScaler(), Ridge(1e-6)),
+        "log_length": make_pipeline(FunctionTransformer(measure_log_length), StandardScaler(), Ridge(1e-6)),
+        "surface": make_pipeline(FunctionTransformer(measure_surface), StandardScaler(), Ridge()),
         "words": make_pipeline(words, Ridge(solver="sparse_cg")),
     }
     texts, target, test_texts = train["text"].to_list(), train["target"].to_numpy(), test["text"].to_list()
     return {name: np.asarray(model.fit(texts, target).predict(test_texts)) for name, model in models.items()}
-
-
-def _measure_length(texts: Sequence[str]) -> Floats:
-    """Count characters: [n, 1]."""
-    return np.array([[len(text)] for text in texts], np.float64).reshape(-1, 1)
-
-
-def _measure_log_length(texts: Sequence[str]) -> Floats:
-    return np.log1p(_measure_length(texts))
-
-
-def _measure_surface(texts: Sequence[str]) -> Floats:
-    """Compute length, its logarithm, and log counts of words, digits, capitals and marks: [n, d]."""
-    counts = [
-        [text.count(" "), sum(map(str.isdigit, text)), sum(map(str.isupper, text)), *map(text.count, _MARKS)]
-        for text in texts
-    ]
-    log_counts = np.log1p(np.array(counts, np.float64).reshape(len(texts), -1))
-    return np.hstack([_measure_length(texts), _measure_log_length(texts), log_counts])

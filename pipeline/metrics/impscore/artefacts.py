@@ -9,18 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pipeline.metrics.impscore.ranking import average_correlations
+from pipeline.metrics.resample import SEED, Floats
 
-Floats = npt.NDArray[np.float64]
 Texts = Sequence[str]
 
 MARKS = "?？!！…,，.。;；:：\"“”'‘’()（）-—~～"
 BASELINES = ("length", "punctuation", "words", "source")
 FOLDS = 5
-SEED = 42
 WORD = r"[\u4e00-\u9fff]|\w+"  # a Chinese character, or a word of letters
 
 
@@ -81,9 +79,13 @@ def audit(pairs: pl.DataFrame) -> pl.DataFrame:
     duplicates (`cluster_id`) in one part. Returns subset (`all` or a source), baseline, accuracy in [0, 1], pair_count
     (measured triples).
     """
+    if "split" in pairs.columns and {"train", "test"} <= set(pairs["split"]):
+        parts = [(pairs.filter(split="train"), pairs.filter(split="test"))]
+    else:
+        parts = [*_split_crosswise(pairs, "cluster_id" if "cluster_id" in pairs.columns else "implicit")]
     rows: list[tuple[str, str, float, int]] = []
     for name in BASELINES:
-        scored_parts = [(test, *score_pairs(train, test, name)) for train, test in _split_pairs(pairs)]
+        scored_parts = [(test, *score_pairs(train, test, name)) for train, test in parts]
         if not scored_parts:
             continue
         sources = np.concatenate([test["source"].to_numpy() for test, *_ in scored_parts])
@@ -96,26 +98,14 @@ def audit(pairs: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _split_pairs(pairs: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    if "split" in pairs.columns and (pairs["split"] == "test").any() and (pairs["split"] == "train").any():
-        yield pairs.filter(pl.col("split") == "train"), pairs.filter(pl.col("split") == "test")
-        return
-    yield from _split_crosswise(pairs, "cluster_id" if "cluster_id" in pairs.columns else "implicit")
-
-
 def _split_crosswise(rows: pl.DataFrame, column: str) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    fold = _draw_folds(rows[column])
+    """Yield training and test parts; equal values are in one part, and row order does not matter."""
+    _, inverse = np.unique(rows[column].fill_null("").to_numpy().astype(str), return_inverse=True)
+    fold = (np.random.default_rng(SEED).permutation(inverse.max(initial=-1) + 1) % FOLDS)[inverse]
     for part in range(FOLDS):
         train, test = rows.filter(fold != part), rows.filter(fold == part)
         if train.height and test.height:
             yield train, test
-
-
-def _draw_folds(groups: pl.Series) -> npt.NDArray[np.int64]:
-    """Draw a fold for each row, the same for equal values; row order does not matter."""
-    _, inverse = np.unique(groups.fill_null("").to_numpy().astype(str), return_inverse=True)
-    fold_numbers = np.random.default_rng(SEED).permutation(inverse.max(initial=-1) + 1) % FOLDS
-    return np.asarray(fold_numbers[inverse], np.int64)
 
 
 def audit_groups(groups: pl.DataFrame, training_groups: pl.DataFrame | None = None) -> pl.DataFrame:

@@ -1,12 +1,10 @@
 """Which pairs of a data set's sentences to measure the pragmatic distance of (ImpScore, section 7.1; IMP-41)."""
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.errors import BadInput
 from pipeline.examples.splits import SEED
-
-Ints = npt.NDArray[np.int64]
+from pipeline.metrics.resample import Ints
 
 PAIRS = 2000
 

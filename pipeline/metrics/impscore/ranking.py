@@ -13,21 +13,22 @@ from scipy import stats
 def kendall_tau(gold: Sequence[float], scores: Sequence[float]) -> float:
     """Compute (concordant - discordant) / all pairs (equation 11), in [-1, 1]; a tie is neither.
 
-    Raises:
-        ValueError: fewer than two items, or lengths that differ.
+    ValueError for fewer than two items, or lengths that differ.
     """
     if len(gold) != len(scores) or len(gold) < 2:
         sizes = f"{len(gold)} and {len(scores)}"
         raise ValueError(f"expected two equally long sequences of at least two items, got {sizes}")
-    agreement = np.sign(np.subtract.outer(gold, gold)) * np.sign(np.subtract.outer(scores, scores))
-    return float(np.triu(agreement, 1).sum() / (len(gold) * (len(gold) - 1) / 2))
+    return float(_compare_pairs(gold, scores).sum() / (len(gold) * (len(gold) - 1) / 2))
 
 
 def count_concordant(gold: Sequence[float], scores: Sequence[float]) -> int:
     """Count the pairs of items that both order alike: a linguist's rating of implicitness (appendix A.5; IMP-37)."""
-    return int(
-        (np.triu(np.sign(np.subtract.outer(gold, gold)) * np.sign(np.subtract.outer(scores, scores)), 1) > 0).sum()
-    )
+    return int((_compare_pairs(gold, scores) > 0).sum())
+
+
+def _compare_pairs(gold: Sequence[float], scores: Sequence[float]) -> npt.NDArray[np.float64]:
+    """Compare each pair of items once: 1 where both order it alike, -1 where they do not, 0 for a tie: [n, n]."""
+    return np.triu(np.sign(np.subtract.outer(gold, gold)) * np.sign(np.subtract.outer(scores, scores)), 1)
 
 
 def spearman_rho(gold: Sequence[float], scores: Sequence[float]) -> float:

@@ -14,7 +14,16 @@ import polars as pl
 from pipeline.metrics.impscore.artefacts import BASELINES, predict_levels
 from pipeline.metrics.impscore.ranking import kendall_tau
 from pipeline.metrics.ndd.predicates import auc
-from pipeline.metrics.resample import bounds, draw_counts, iterate_counts, number_units, sum_samples, sum_units
+from pipeline.metrics.resample import (
+    DRAWS,
+    SEED,
+    bounds,
+    draw_counts,
+    iterate_counts,
+    number_units,
+    sum_samples,
+    sum_units,
+)
 
 TAU, SHARE, AUC = "kendall_tau", "pairs_in_order", "auc"
 CHANCE: Mapping[str, float] = {TAU: 0.0, SHARE: 0.5, AUC: 0.5}
@@ -22,8 +31,6 @@ SURFACE = BASELINES[:3]
 TRANSFER = "shipped words"  # words, fitted on the shipped groups as the shipped model is
 OTHERS = (*SURFACE, TRANSFER, "chance")
 LEAST = 10  # groups for an interval
-DRAWS = 1000
-SEED = 42
 
 
 def measure(rows: pl.DataFrame, values: pl.Series, metric: str) -> dict[str, Any] | None:

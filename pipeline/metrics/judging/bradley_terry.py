@@ -10,16 +10,14 @@ inflate the differences (Bramley and Vitello 2019).
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import optimize, stats
+
+from pipeline.metrics.resample import Floats, Ints
 
 PRIOR_SD = 2.0  # of the values while pairs are being chosen
 PRIOR_RANGE = (0.05, 10.0)  # of the sd that is estimated
 Z = 1.959963984540054  # of a normal distribution's middle 95 %
 _TINY = 1e-9  # information about a bias or ties that nothing was observed of
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 class Comparisons(NamedTuple):

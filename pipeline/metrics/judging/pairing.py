@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from pipeline.metrics.resample import Floats
+
 Pair = tuple[int, int]  # the item shown first, and the second
 
 

@@ -7,15 +7,11 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from scipy import stats
 
 from pipeline.metrics.judging.bradley_terry import Comparisons
-from pipeline.metrics.resample import wilson
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from pipeline.metrics.resample import Floats, Ints, wilson
 
 FAIR = (0.4, 0.6)  # share of answers for the first text; an interval outside it is a bias
 CONSTANT = 0.9  # share of one answer above which a judge says nothing else
@@ -24,8 +20,9 @@ ALPHA = 0.01  # p above which the answers are those of a judge that guesses
 RELIABLE = 0.1  # reliability below which they are too
 POSITION = "position bias"
 RANDOM = "random: the answers do not depend on the texts"
-_NUMBERS: Any = dict.fromkeys(("value", "low", "high"), pl.Float64)
-SCHEMA = {"check": pl.String, **_NUMBERS, "n": pl.Int64, "fault": pl.String}
+SCHEMA = pl.Schema(
+    {"check": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64, "fault": pl.String}
+)
 
 
 def check_comparisons(comparisons: Comparisons, p_equal: float) -> pl.DataFrame:

@@ -4,24 +4,14 @@ TAE compares three raters with the label that a fourth rater decided on (CSD-15)
 not independent: kappa is given for the three as well as for all four, as in the paper (CSD-16).
 """
 
-from typing import NamedTuple
-
 import numpy as np
 import polars as pl
 
 from pipeline.label.schema import FIELDS
-from pipeline.metrics.labelling.measures import (
-    MEASURES,
-    MISSING,
-    Codes,
-    Measure,
-    combine_ratios,
-    count_patterns,
-)
-from pipeline.metrics.resample import bounds, draw_counts, sum_samples, tail_shares
+from pipeline.metrics.labelling.measures import MEASURES, MISSING, Codes, Measure, combine_ratios, count_patterns
+from pipeline.metrics.resample import DRAWS as RESAMPLES
+from pipeline.metrics.resample import SEED, Interval, bounds, draw_counts, sum_samples
 
-RESAMPLES = 1000
-SEED = 42
 RATERS = ("a", "b", "c")
 LAST = ("last_a", "last_b", "last_c")
 FOUR = (*LAST, "fourth")
@@ -35,14 +25,6 @@ _TABLE_MEASURES = {
     "tae_mean_of_records": ("tae_mean_of_records", FOUR),
 }
 _BLOCK = 1000  # patterns whose sums are computed at a time
-
-
-class Interval(NamedTuple):
-    """A measure with the ends of its 95 % interval; NaN where it is undefined."""
-
-    value: float
-    low: float
-    high: float
 
 
 def measure(name: str | Measure, codes: Codes) -> float:
@@ -71,7 +53,7 @@ def estimate_interval(name: str | Measure, codes: Codes, resamples: int = RESAMP
     patterns, counts, classes = count_patterns(codes)
     parts = (MEASURES[name] if isinstance(name, str) else name)(patterns, classes)
     samples = parts.value(sum_samples(parts.features, draw_counts(counts, resamples, seed)))
-    return Interval(value, *bounds(samples, tail_shares(0.95)))
+    return Interval(value, *bounds(samples))
 
 
 def find_least_tae(raters: int, classes: int) -> float:
@@ -95,20 +77,16 @@ def tabulate(labels: pl.DataFrame, resamples: int = RESAMPLES) -> pl.DataFrame:
     """Compute every measure for every field, with 95% intervals (the paper's table 2 and more).
 
     `fourth` is the final label; where the three agreed, no fourth rater was asked and it is theirs (CSD-15, rule 1).
-    Left null there, TAE would be that of the disputed comments alone. Null is for what was deleted or is open. While a
-    field of a task waits for the fourth (`is_waiting`), what uses the fourth is not yet defined: over the settled tasks
-    alone it would be too high.
+    Left null there, TAE would be that of the disputed comments alone. While a field of a task waits for the fourth
+    (`is_waiting`), what uses the fourth is not yet defined: over the settled tasks alone it would be too high.
 
     `labels` has task_id, field, the labels of the first round (a, b, c) and of the round that decided or is to decide
     (last_a, last_b, last_c), fourth, is_waiting: a row for a task and field, schema values, null where missing.
 
-    Returns:
-        A row for each field there is, in the schema's order: field, n (tasks), n_three (all three labelled in the first
-        round), n_four (all three in the last round, and the fourth), n_waiting, classes; the value, _low and _high of
-        fleiss, cohen (mean of the three pairs) and krippendorff (nominal), over the first round; of fleiss_last, over
-        the last; of fleiss_four (the fourth treated as one of four), tae and tae_mean_of_records, over the last with
-        the fourth; tae_min, the least TAE that so many classes allow. Null where undefined, such as kappa of a single
-        class.
+    Returns a row for each field there is, in the schema's order: field, n (tasks), n_three (all three labelled in the
+    first round), n_four (all three in the last round, and the fourth), n_waiting, classes; the value, _low and _high of
+    each of `_TABLE_MEASURES`, where the fourth is one of four; tae_min, the least TAE that so many classes allow. Null
+    where undefined, such as kappa of a single class.
     """
     fields = set(labels["field"])
     rows = [_measure_field(name, labels.filter(field=name), resamples) for name in FIELDS if name in fields]

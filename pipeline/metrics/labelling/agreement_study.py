@@ -50,10 +50,9 @@ def study(
 
     Every cell draws from the same seed, so that curves differ by what was varied and not by luck.
 
-    Returns:
-        A row for each of classes, positive_rate and accuracy (the q that was set), in that order: kappa (Cohen's of a
-        rater with the truth, mean of the three), fleiss (of all four equally), agreement (share of first labels that
-        are the second: the figure's accuracy), tae. Null where kappa is undefined.
+    Returns a row for each of classes, positive_rate and accuracy (the q that was set), in that order: kappa (Cohen's of
+    a rater with the truth, mean of the three), fleiss (of all four equally), agreement (share of first labels that are
+    the second: the figure's accuracy), tae. Null where kappa is undefined.
     """
     rows = []
     for setting in product(classes, positive_rates, accuracies):

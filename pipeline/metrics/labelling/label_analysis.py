@@ -18,9 +18,8 @@ from pipeline.metrics.labelling.agreement import encode_values
 def class_ratios(labels: pl.DataFrame) -> pl.DataFrame:
     """Count how often each value of each field was given (figure 1; CSD-25).
 
-    Returns:
-        field, value, count, ratio: a row for every value of the schema, also those never given, in its order. Ratios
-        of a field sum to 1; they are null where it has no labels.
+    Returns field, value, count, ratio: a row for every value of the schema, also those never given, in its order.
+    Ratios of a field sum to 1; they are null where it has no labels.
     """
     parts = []
     for field, codes in _encode_fields(labels).items():
@@ -37,14 +36,12 @@ def overlaps(labels: pl.DataFrame) -> pl.DataFrame:
     An instance is a comment labelled `1`; in sentiment, one that is not neutral; in emotion, one that shows any. The
     paper does not say what it divides by: here are both directions, as the rows (a, b) and (b, a), and Jaccard's index.
 
-    Returns:
-        a, b, both_count |A∩B|, a_count |A|, b_count |B|, overlap |A∩B|/|A|, jaccard |A∩B|/|A∪B|: a row for each
-        ordered pair of fields, each with itself too; null where it would divide by 0.
+    Returns a, b, both_count |A∩B|, a_count |A|, b_count |B|, overlap |A∩B|/|A|, jaccard |A∩B|/|A∪B|: a row for each
+    ordered pair of fields, each with itself too; null where it would divide by 0.
     """
     instances = {field: _is_instance(field, codes) for field, codes in _encode_fields(labels).items()}
     rows = [
-        (a, b, int((first & second).sum()), int(first.sum()), int(second.sum()))
-        for a, b, first, second in _pair_fields(instances)
+        (a, b, (first & second).sum(), first.sum(), second.sum()) for a, b, first, second in _pair_fields(instances)
     ]
     shared_count, a_count, b_count = (pl.col(name) for name in ("both_count", "a_count", "b_count"))
     return pl.DataFrame(rows, schema=["a", "b", "both_count", "a_count", "b_count"], orient="row").with_columns(
@@ -58,9 +55,8 @@ def correlations(labels: pl.DataFrame) -> pl.DataFrame:
 
     Values are ranked -1, 0, 1. Emotions have no order: any of them counts as 1, `None` as -1.
 
-    Returns:
-        a, b, spearman, n (comments with both): a row for each ordered pair of fields, each with itself too; null where
-        a field is constant or fewer than two comments have both.
+    Returns a, b, spearman, n (comments with both): a row for each ordered pair of fields, each with itself too; null
+    where a field is constant or fewer than two comments have both.
     """
     ranks = {field: _rank_values(field, codes) for field, codes in _encode_fields(labels).items()}
     rows = []
@@ -73,7 +69,6 @@ def correlations(labels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _encode_fields(labels: pl.DataFrame) -> dict[str, pl.Series]:
-    """Encode the fields of a frame as positions among their values, in the schema's order."""
     return {field: encode_values(field, labels[field]) for field in FIELDS if field in labels.columns}
 
 

@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from pipeline.metrics.resample import Floats, Ints
+
 Codes = npt.NDArray[np.signedinteger]
 
 MISSING = -1
@@ -29,11 +30,10 @@ class Parts(NamedTuple):
 Measure = Callable[[Codes, int], Parts]
 
 
-def count_patterns(codes: Codes) -> tuple[Codes, npt.NDArray[np.int64], int]:
+def count_patterns(codes: Codes) -> tuple[Codes, Ints, int]:
     """Return the distinct rows of labels in a fixed order, their counts, and the number of classes.
 
-    Raises:
-        ValueError: labels are not whole numbers from -1 of two raters or more.
+    ValueError if labels are not whole numbers from -1 of two raters or more.
     """
     codes = np.asarray(codes)
     if codes.ndim != 2 or codes.shape[1] < 2 or not np.issubdtype(codes.dtype, np.integer):
@@ -58,7 +58,7 @@ def _share_alike(codes: Codes, classes: int) -> Parts:
     counts = _count_raters(codes, classes)
     label_count = counts.sum(axis=1)
     alike = (counts * (counts - 1)).sum(axis=1) / np.maximum(label_count * (label_count - 1), 1)
-    return Parts(np.column_stack([label_count > 1, alike]), lambda sums: _divide(sums[..., 1], sums[..., 0]))
+    return Parts(np.column_stack([label_count > 1, alike]), _average)
 
 
 def _fleiss(codes: Codes, classes: int) -> Parts:
@@ -78,8 +78,8 @@ def _fleiss(codes: Codes, classes: int) -> Parts:
 def _cohen(codes: Codes, classes: int, *, skips_undefined: bool = False) -> Parts:
     """Take apart Cohen's kappa (1960): the mean over pairs of raters, over the items that both labelled.
 
-    It is undefined if it is for one pair: no item in common, or both gave one and the same class throughout. If
-    `skips_undefined` is set, such pairs are left out.
+    It is undefined if it is for one pair: no item in common, or both gave one and the same class throughout;
+    `skips_undefined` leaves such pairs out.
     """
     pairs = list(zip(*np.triu_indices(codes.shape[1], 1), strict=True))
     features = []
@@ -212,10 +212,7 @@ def _tae(codes: Codes, classes: int) -> Parts:
 def _tae_mean_of_records(codes: Codes, classes: int) -> Parts:
     """Take apart the mean of the records' own TAE, another reading of section 3.3; at least `tae` (CSD-20)."""
     record_values = combine_ratios(*compute_ratios(codes, classes))
-    return Parts(
-        np.column_stack([np.ones(len(codes)), record_values]) * _is_complete(codes),
-        lambda sums: _divide(sums[..., 1], sums[..., 0]),
-    )
+    return Parts(np.column_stack([np.ones(len(codes)), record_values]) * _is_complete(codes), _average)
 
 
 MEASURES: dict[str, Measure] = {
@@ -250,6 +247,11 @@ def _divide(numerator: Floats, denominator: Floats) -> Floats:
     """Divide; NaN where `denominator` is 0."""
     undefined = np.full(np.broadcast_shapes(np.shape(numerator), np.shape(denominator)), np.nan)
     return np.asarray(np.divide(numerator, denominator, out=undefined, where=np.asarray(denominator) != 0))
+
+
+def _average(sums: Floats) -> Floats:
+    """Compute the mean from the sums of (counted items, value)."""
+    return _divide(sums[..., 1], sums[..., 0])
 
 
 def _correct_chance(observed: Floats, expected: Floats) -> Floats:

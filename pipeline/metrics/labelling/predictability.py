@@ -37,11 +37,16 @@ def svm_f1(tokens: Sequence[Sequence[str]], labels: Sequence[str]) -> Predictabi
     A class with fewer members than folds cannot be in every fold; its rows are left out, and counted. Word weights
     are learnt on the training folds alone.
 
-    `tokens` are the words of each text, already segmented (jieba for Chinese), and `labels` its class.
-
-    Raises:
-        BadInput: the texts have no words.
+    `tokens` are the words of each text, already segmented (jieba for Chinese), and `labels` its class. BadInput if the
+    texts have no words.
     """
+    from sklearn.dummy import DummyClassifier
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.metrics import f1_score
+    from sklearn.model_selection import StratifiedKFold, cross_val_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import LinearSVC
+
     members = Counter(labels)
     indices = [row for row, label in enumerate(labels) if members[label] >= FOLDS]
     truth = np.array([labels[row] for row in indices], dtype=str)
@@ -53,18 +58,6 @@ def svm_f1(tokens: Sequence[Sequence[str]], labels: Sequence[str]) -> Predictabi
     ngrams = [[*tokens[row], *map("\t".join, pairwise(tokens[row]))] for row in indices]
     if not any(ngrams):
         raise BadInput(f"expected words to learn from, found none in {len(indices)} texts")
-    svm, majority = _cross_validate(ngrams, truth, classes)
-    return Predictability(round(svm, 6), round(majority, 6), *counts)
-
-
-def _cross_validate(ngrams: list[list[str]], truth: np.ndarray, classes: list[str]) -> list[float]:
-    """Return the macro F1 of the SVM and of the majority class."""
-    from sklearn.dummy import DummyClassifier
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.metrics import f1_score
-    from sklearn.model_selection import StratifiedKFold, cross_val_score
-    from sklearn.pipeline import make_pipeline
-    from sklearn.svm import LinearSVC
 
     models = (
         make_pipeline(TfidfVectorizer(analyzer=list), LinearSVC(random_state=SEED)),
@@ -76,7 +69,7 @@ def _cross_validate(ngrams: list[list[str]], truth: np.ndarray, classes: list[st
         return float(f1_score(labels, model.predict(texts), labels=classes, average="macro", zero_division=0))
 
     scores = [cross_val_score(model, ngrams, truth, scoring=score, cv=folds, error_score="raise") for model in models]
-    return [float(of_model.mean()) for of_model in scores]
+    return Predictability(*(round(float(model_scores.mean()), 6) for model_scores in scores), *counts)
 
 
 def measure_fields(tokens: Sequence[Sequence[str]], labels: pl.DataFrame) -> pl.DataFrame:
@@ -84,8 +77,7 @@ def measure_fields(tokens: Sequence[Sequence[str]], labels: pl.DataFrame) -> pl.
 
     `labels` has a row a comment in the order of `tokens`, a column a field of the schema, null where there is no label.
 
-    Returns:
-        field and the columns of `Predictability`, in the schema's order.
+    Returns field and the columns of `Predictability`, in the schema's order.
     """
     rows = []
     for field in FIELDS:
@@ -106,8 +98,7 @@ def predict_baselines(
     The SVM sees TF-IDF of characters and their neighbours, one to three, which needs no tokenizer and in short Chinese
     texts holds the words; classes weigh the same.
 
-    Returns:
-        majority and svm: a class for each test text.
+    Returns majority and svm: a class for each test text.
     """
     from sklearn.dummy import DummyClassifier
     from sklearn.feature_extraction.text import TfidfVectorizer

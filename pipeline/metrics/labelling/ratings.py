@@ -7,8 +7,9 @@ import numpy as np
 import polars as pl
 
 from pipeline.label.rating_files import MOST_VALUES, Level
-from pipeline.metrics.labelling.agreement import RESAMPLES, Interval, estimate_interval, measure
+from pipeline.metrics.labelling.agreement import RESAMPLES, estimate_interval, measure
 from pipeline.metrics.labelling.measures import DEFINED_COHEN, MISSING, Codes, Measure, build_interval_alpha
+from pipeline.metrics.resample import Interval
 
 _MEASURES = ("agreement", "fleiss", "cohen", "krippendorff")
 _COUNTS = ("n", "n_two", "n_fleiss", "raters", "labels", "classes")
@@ -24,12 +25,11 @@ def tabulate(
     `ratings` has task_id, rater_id, field, value: a row a label, each once; the values are numbers if the level is
     interval. `values` has all values in their order; by default numbers come first, then other texts.
 
-    Returns:
-        A row a field, in the order of the rows: field, level, n (tasks), n_two (those with two labels or more, which
-        agreement and krippendorff are over), n_fleiss (those with the most frequent number of labels from two, that
-        fleiss is over), raters, labels, classes; the value, _low and _high of agreement (share of pairs of labels that
-        are alike), fleiss, cohen (mean over the pairs of raters where it is defined), krippendorff (of the level);
-        note: why one is null or over fewer tasks.
+    Returns a row a field, in the order of the rows: field, level, n (tasks), n_two (with two labels or more, which
+    agreement and krippendorff are over), n_fleiss (with the most frequent number of labels from two, that fleiss is
+    over), raters, labels, classes; the value, _low and _high of agreement (share of pairs of labels that are alike),
+    fleiss, cohen (mean over the pairs of raters where it is defined), krippendorff (of the level); note: why one is
+    null or over fewer tasks.
     """
     numbers = [name + end for name in _MEASURES for end in ("", "_low", "_high")]
     texts = dict.fromkeys(("field", "level"), pl.String)

@@ -26,9 +26,8 @@ class SentenceModel(Protocol):
 def perplexity(model: MaskedModel, sentences: Sequence[Sentence]) -> pl.DataFrame:
     """Compute the perplexity of sentences with each word masked alone (section 2.1).
 
-    Returns:
-        log_perplexity, the mean of -log p in nats, and perplexity, its exponential: a row a sentence, null for one
-        without words.
+    Returns log_perplexity, the mean of -log p in nats, and perplexity, its exponential: a row a sentence, null for one
+    without words.
     """
     means = [float(np.mean(values)) if len(values) else None for values in model.surprisals(sentences)]
     frame = pl.DataFrame({"log_perplexity": pl.Series(means, dtype=pl.Float64)})

@@ -16,14 +16,12 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.metrics.overlap import lcs
 from pipeline.metrics.overlap.bleu import bleu
-from pipeline.metrics.overlap.metric import Floats, add_count, mean, signature
+from pipeline.metrics.overlap.metric import add_count, mean, signature
 from pipeline.metrics.overlap.segments import Batch, read_batches
-from pipeline.metrics.resample import bounds, draw_counts, p_value, sum_samples
+from pipeline.metrics.resample import DRAWS, SEED, Floats, bounds, draw_counts, p_value, sum_all_samples
 
 Masks = Sequence[Sequence[bool]] | pl.Series
 
-DRAWS = 1000
-SEED = 42
 ORDERS = (1, 2, 3, 4)  # of BLEU
 UNSPACED = frozenset({"zh", "ja"})  # languages without blanks between words
 
@@ -40,7 +38,7 @@ class _Score(NamedTuple):
     signature: str
 
 
-def evaluate(predictions: Masks, items: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
+def evaluate(predictions: Masks, items: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     """Measure compressions, with percentile bootstrap intervals of 95 % over sentences.
 
     - f1_macro, f1_micro: of the words that are kept, as a bag: a word counts wherever it stands. The mean over
@@ -64,29 +62,25 @@ def evaluate(predictions: Masks, items: pl.DataFrame, *, draws: int = DRAWS, see
     Predictions say which words of each item are kept, maybe none; items, at least one, have words [n], kept [n], of
     which at least one is true, and lang.
 
-    Returns:
-        A row a measure: metric, value, low, high, n (sentences), signature (what must be the same to compare).
-
-    Raises:
-        BadInput: naming row and field, from 1, for a list that is not as long as the words or not of booleans.
-        ValueError: draws below 1.
+    Returns a row a measure: metric, value, low, high, n (sentences), signature (what must be the same to compare).
+    BadInput, naming row and field, from 1, for a list that is not as long as the words or not of booleans. ValueError
+    for draws below 1.
     """
     rows = [
         (name, score.value, *bounds(score.samples), len(items), score.signature)
-        for name, score in _sample_scores(predictions, items, draws, seed).items()
+        for name, score in _sample_scores(predictions, items, draws).items()
     ]
     return pl.DataFrame(rows, schema=["metric", "value", "low", "high", "n", "signature"], orient="row")
 
 
-def compare(first: Masks, second: Masks, items: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
+def compare(first: Masks, second: Masks, items: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     """Measure how much better `first` is than `second` on the same sentences, by a paired bootstrap (NDD-40).
 
     p is that of `resample.p_value`. Arguments and errors are as of `evaluate`.
 
-    Returns:
-        A row a measure: metric, one, other, difference (one - other), low, high, p, n, signature.
+    Returns a row a measure: metric, one, other, difference (one - other), low, high, p, n, signature.
     """
-    first_scores, second_scores = (_sample_scores(masks, items, draws, seed) for masks in (first, second))
+    first_scores, second_scores = (_sample_scores(masks, items, draws) for masks in (first, second))
     rows = []
     for name, score in first_scores.items():
         second_score = second_scores[name]
@@ -99,24 +93,24 @@ def compare(first: Masks, second: Masks, items: pl.DataFrame, *, draws: int = DR
 
 def keep_all(items: pl.DataFrame) -> list[list[bool]]:
     """Keep all words."""
-    return drop_tail(items, 1)
+    return [[True] * size for size in _count_words(items)]
 
 
-def drop_head(items: pl.DataFrame, ratio: float | None = None) -> list[list[bool]]:
+def drop_head(items: pl.DataFrame) -> list[list[bool]]:
     """Keep the last words of each sentence, as many as `count_kept` gives (table 3; NDD-24)."""
-    return [is_kept[::-1] for is_kept in drop_tail(items, ratio)]
+    return [is_kept[::-1] for is_kept in drop_tail(items)]
 
 
-def drop_tail(items: pl.DataFrame, ratio: float | None = None) -> list[list[bool]]:
+def drop_tail(items: pl.DataFrame) -> list[list[bool]]:
     """Keep the first words of each sentence, as many as `count_kept` gives (table 3; NDD-24)."""
-    counts = zip(_count_words(items), count_kept(items, ratio), strict=True)
+    counts = zip(_count_words(items), count_kept(items), strict=True)
     return [[place < kept_count for place in range(size)] for size, kept_count in counts]
 
 
-def drop_random(items: pl.DataFrame, ratio: float | None = None, seed: int = SEED) -> list[list[bool]]:
+def drop_random(items: pl.DataFrame) -> list[list[bool]]:
     """Keep random words of each sentence, as many as `count_kept` gives (table 3; NDD-24)."""
-    rng = np.random.default_rng(seed)
-    return [rng.permutation(is_kept).tolist() for is_kept in drop_tail(items, ratio)]
+    rng = np.random.default_rng(SEED)
+    return [rng.permutation(is_kept).tolist() for is_kept in drop_tail(items)]
 
 
 BASELINES: dict[str, Callable[[pl.DataFrame], list[list[bool]]]]
@@ -124,17 +118,13 @@ BASELINES = {"unedited": keep_all, "head": drop_head, "tail": drop_tail, "random
 """Compressors that read no word."""
 
 
-def count_kept(items: pl.DataFrame, ratio: float | None = None) -> list[int]:
-    """Compute how many words of each sentence a baseline keeps: ratio times words, rounded, at least one.
+def count_kept(items: pl.DataFrame) -> list[int]:
+    """Compute how many words of each sentence a baseline keeps: the gold's ratio times words, rounded, at least one.
 
-    The ratio is by default that of the gold of all items, of sums; the baselines of table 3 have 0.39 to 0.40. One
-    outside (0, 1] is a ValueError.
+    The ratio is that of all items, of sums; the baselines of table 3 have 0.39 to 0.40.
     """
     sizes = _count_words(items)
-    if ratio is None:
-        ratio = sum(map(sum, items["kept"])) / max(sum(sizes), 1)
-    if not 0 < ratio <= 1:
-        raise ValueError(f"ratio should be above 0 and at most 1, not {ratio}")
+    ratio = sum(map(sum, items["kept"])) / max(sum(sizes), 1)
     return [max(1, int(ratio * size + 0.5)) for size in sizes]
 
 
@@ -148,12 +138,10 @@ def _count_words(items: pl.DataFrame) -> list[int]:
     return items["words"].list.len().to_list()
 
 
-def _sample_scores(predictions: Masks, items: pl.DataFrame, draws: int, seed: int) -> dict[str, _Score]:
+def _sample_scores(predictions: Masks, items: pl.DataFrame, draws: int) -> dict[str, _Score]:
     """Compute the value of each measure, and its values in the same samples for each."""
     measures = _measure_sentences(predictions, items)
-    stats = np.concatenate([measure.stats for measure in measures.values()], axis=1)
-    ends = np.cumsum([measure.stats.shape[1] for measure in measures.values()])
-    samples = np.split(sum_samples(stats, draw_counts(len(stats), draws, seed)), ends[:-1], axis=1)
+    samples = sum_all_samples([measure.stats for measure in measures.values()], draw_counts(len(items), draws, SEED))
     return {
         name: _Score(float(measure.score(measure.stats.sum(axis=0))), measure.score(sample_sums), measure.signature)
         for (name, measure), sample_sums in zip(measures.items(), samples, strict=True)

@@ -45,13 +45,9 @@ def kl(q: "Tensor", q_prime: "Tensor") -> "Tensor":
     return (q_prime.exp() * (q_prime - q)).sum(dim=-1).clamp(min=0)
 
 
-def kl_reversed(q: "Tensor", q_prime: "Tensor") -> "Tensor":
-    """Compute KL(q ‖ q'), the NDD* of table 12."""
-    return kl(q_prime, q)
-
-
 DIVERGENCES: dict[str, Callable[["Tensor", "Tensor"], "Tensor"]]
-DIVERGENCES = {"hellinger": hellinger, "kl": kl, "kl_reversed": kl_reversed}
+DIVERGENCES = {"hellinger": hellinger, "kl": kl, "kl_reversed": lambda q, q_prime: kl(q_prime, q)}
+"""The last is KL(q ‖ q'), the NDD* of table 12."""
 
 
 def divergences(
@@ -75,7 +71,8 @@ def divergences(
     if hasattr(model, "unchanged"):  # counts see two neighbours alone, and most places keep theirs
         queries = np.flatnonzero(~model.unchanged(sentences, first_places, second_places))
     distinct_places, owner = np.unique(first_places[queries], axis=0, return_inverse=True)
-    order = np.argsort(owner := owner.reshape(-1), kind="stable")
+    owner = owner.reshape(-1)
+    order = np.argsort(owner, kind="stable")
     bounds = np.searchsorted(owner[order], np.arange(0, len(distinct_places) + cache_size, cache_size))
     for number, (start, end) in enumerate(pairwise(bounds.tolist())):
         block, pairs = distinct_places[number * cache_size : (number + 1) * cache_size], order[start:end]
@@ -138,9 +135,8 @@ def explain(
 ) -> pl.DataFrame:
     """Split the NDD of two sentences into its parts.
 
-    Returns:
-        A row a neighbour: word, place and place_other from 0 (-1 and n before and behind a sentence, where no word is
-        shared), divergence, weight, share (their product; shares add up to the distance).
+    Returns a row a neighbour: word, place and place_other from 0 (-1 and n before and behind a sentence, where no word
+    is shared), divergence, weight, share (their product; shares add up to the distance).
     """
     words = _compare(model, [first], [second], divergence, weights, mu)
     labels = [CLS if place < 0 else SEP if place == len(first) else first[place] for place in words.places[:, 0]]

@@ -6,47 +6,39 @@ over sentences, all grades of a sentence together: they estimate results on othe
 
 import polars as pl
 
-from pipeline.errors import BadInput
 from pipeline.label import quality
 from pipeline.label.compression import FIELDS
 from pipeline.metrics.labelling.agreement import estimate_interval
-from pipeline.metrics.resample import bounds, draw_counts, sum_samples
+from pipeline.metrics.resample import DRAWS, SEED, bounds, draw_counts, sum_samples
 
-DRAWS = 1000
-SEED = 42
 AGREEMENT = ("weighted_kappa_linear", "weighted_kappa_quadratic", "alpha_ordinal")
 _NUMBERS = {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
 
 
-def summarize(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
+def summarize(grades: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     """Compute mean grades of each system over its compressions: item_id, system, field, grade (or null).
 
-    Returns:
-        A row a system and field, in order of system: system, field, value, low, high, n (sentences).
+    Returns a row a system and field, in order of system: system, field, value, low, high, n (sentences).
     """
-    if (duplicates := grades.filter(pl.struct("item_id", "system", "field").is_duplicated())).height:
-        item, system, field = duplicates.select("item_id", "system", "field").row(0)
-        raise BadInput(f"item {item}, system {system!r}, {field}: found twice, expected once")
     graded = grades.filter(pl.col("grade").is_not_null()).sort(
         "system", pl.col("field").cast(pl.Enum(FIELDS)), "item_id"
     )
     rows = []
     for (system, field), part in graded.group_by("system", "field", maintain_order=True):
         value, count = part["grade"].to_numpy(), part.height
-        samples = sum_samples(value, draw_counts(count, draws, seed)) / count
+        samples = sum_samples(value, draw_counts(count, draws, SEED)) / count
         rows.append((system, field, float(value.mean()), *bounds(samples), count))
     return pl.DataFrame(rows, {"system": pl.String, "field": pl.String, **_NUMBERS}, orient="row")
 
 
-def measure_agreement(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = SEED) -> pl.DataFrame:
+def measure_agreement(grades: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     """Measure how far raters agree on each field: weighted kappa, linear and quadratic, and ordinal alpha.
 
     Grades have task_id, field, grades, raters. A compression that systems share counts once. The interval takes
     compressions for independent, which those of one sentence are not, and so is rather narrow.
 
-    Returns:
-        A row a field and measure: field, metric, value, low, high, n (compressions with two grades or more); null where
-        there is nothing to measure.
+    Returns a row a field and measure: field, metric, value, low, high, n (compressions with two grades or more); null
+    where there is nothing to measure.
     """
     rows = []
     for field in FIELDS:
@@ -54,5 +46,5 @@ def measure_agreement(grades: pl.DataFrame, *, draws: int = DRAWS, seed: int = S
         # codes of grades from 1, which these are not
         shifted = regraded.sort("task_id").with_columns(pl.col("grades").list.eval(pl.element() + 1))
         codes = quality.encode_grades(shifted)
-        rows += [(field, name, *estimate_interval(name, codes, draws, seed=seed)[:3], len(codes)) for name in AGREEMENT]
+        rows += [(field, name, *estimate_interval(name, codes, draws)[:3], len(codes)) for name in AGREEMENT]
     return pl.DataFrame(rows, {"field": pl.String, "metric": pl.String, **_NUMBERS}, orient="row").fill_nan(None)

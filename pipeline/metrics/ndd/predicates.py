@@ -3,13 +3,14 @@
 In: sentences as words. Each word is deleted, masked or replaced by a stop word, one at a time, and counts as much as
 the sentence thereby moves away from itself. Out: a number a word, and how well the numbers find labelled predicates.
 
-The paper says neither how neighbours are weighted here, nor what its ensemble is, nor over what its AUC is taken: all
-three are arguments or stand side by side. Its English rows cannot be re-run as printed (errata E19).
+The paper says neither how neighbours are weighted here, nor what its ensemble is, nor over what its AUC is taken: here
+the first two are means, and both readings of AUC stand side by side. Its English rows cannot be re-run as printed
+(errata E19).
 """
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +19,9 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.metrics.ndd.distance import Divergence, divergences, split_blocks
 from pipeline.metrics.ndd.model import Floats, IndexArray, MaskedModel, Sentence
-from pipeline.metrics.ndd.weights import MU, balanced, exponential
-from pipeline.metrics.resample import bounds, iterate_counts
+from pipeline.metrics.resample import DRAWS, SEED, bounds, iterate_counts
 
 Edit = Literal["delete", "mask", "stop_word"]
-Weights = Literal["mean", "sum", "balanced", "exponential"]
-Ensemble = Literal["value", "rank"]
 Bools = npt.NDArray[np.bool_]
 
 MASK = "[MASK]"
@@ -31,8 +29,6 @@ MASK = "[MASK]"
 STOP_WORDS = {"en": "a", "es": "el", "zh": "的"}
 """What replaces a word (footnote 10, which has `that` for English out of domain); the Chinese one is our own choice."""
 LONGEST = 50  # words (footnote 9)
-DRAWS = 1000
-SEED = 42
 
 _PAIRS = 1 << 16  # neighbours of edits that are gone through at a time
 
@@ -48,28 +44,20 @@ def score_words(
     sentences: Sequence[Sentence],
     edit: Edit,
     *,
-    lang: str = "en",
     divergence: Divergence = "kl",
-    weights: Weights = "mean",
-    mu: float = MU,
-    stop_word: str | None = None,
+    stop_word: str = STOP_WORDS["en"],
     mask_word: str = MASK,
 ) -> list[Floats]:
     """Compute NDD between a sentence and its edit, for each of its words.
 
-    The neighbours are all the other words; the edited place counts nothing, as its word is not in both. The model is
-    asked n times for a sentence of n words, and n (n - 1) times for its edits. The paper goes on with KL here
-    (footnote 8). Weights mean and sum rank the words of a sentence alike; as a mean, words of sentences of any length
-    are comparable, hence the default. balanced and exponential are those of `metrics.ndd.weights`, with `mu`.
+    The neighbours are all the other words, each with the same weight, so that words of sentences of any length are
+    comparable; the edited place counts nothing, as its word is not in both. The model is asked n times for a sentence
+    of n words, and n (n - 1) times for its edits. The paper goes on with KL here (footnote 8).
 
-    Returns:
-        Of each sentence [words], at least 0; higher is more of a predicate. The only word of a sentence has 0.
-
-    Raises:
-        BadInput: no such edit or weights, or no stop word for the language.
+    Returns for each sentence [words], at least 0; higher is more of a predicate. The only word of a sentence has 0.
+    BadInput for no such edit.
     """
-    _check_choice("weights", weights, get_args(Weights))
-    word = _choose_word(edit, lang, stop_word, mask_word)
+    word = _choose_word(edit, stop_word, mask_word)
     word_scores = []
     for block in split_blocks([len(sentence) ** 2 for sentence in sentences], _PAIRS):
         texts: list[Sentence] = []
@@ -84,8 +72,9 @@ def score_words(
         places = np.concatenate(first_places), np.concatenate(second_places)
         block_values = np.split(divergences(model, texts, *places, divergence), ends[:-1])
         for sentence, values in zip(sentences[block], block_values, strict=True):
-            counts = _build_weights(len(sentence), weights, mu)
-            word_scores.append((values.reshape(counts.shape) * counts).sum(axis=1))
+            neighbour_count = max(len(sentence) - 1, 0)
+            word_values = values.reshape(len(sentence), neighbour_count)
+            word_scores.append((word_values * (1 / max(neighbour_count, 1))).sum(axis=1))
     return word_scores
 
 
@@ -94,8 +83,7 @@ def score_perplexity(
     sentences: Sequence[Sentence],
     edit: Edit,
     *,
-    lang: str = "en",
-    stop_word: str | None = None,
+    stop_word: str = STOP_WORDS["en"],
     mask_word: str = MASK,
 ) -> list[Floats]:
     """Compute ΔPPL for each word, the paper's comparison: how much less likely the edited sentence is.
@@ -103,11 +91,10 @@ def score_perplexity(
     PPL is the mean of -log p over the model's units, in nats, as section 2.1 has it (NDD-01), and so over the mask word
     or stop word, too. Arguments and errors are as of `score_words`.
 
-    Returns:
-        Of each sentence [words]; below 0 where the edit reads better. The only word of a sentence has 0 if deleted, as
-        nothing is left.
+    Returns for each sentence [words]; below 0 where the edit reads better. The only word of a sentence has 0 if
+    deleted, as nothing is left.
     """
-    word = _choose_word(edit, lang, stop_word, mask_word)
+    word = _choose_word(edit, stop_word, mask_word)
     word_scores = []
     for block in split_blocks([len(sentence) ** 2 for sentence in sentences], _PAIRS):
         texts_by_sentence = []
@@ -121,23 +108,11 @@ def score_perplexity(
     return word_scores
 
 
-def ensemble(parts: Sequence[Sequence[Floats]], method: Ensemble = "value") -> list[Floats]:
-    """Average the scores of several edits word by word; the paper combines three and does not say how.
-
-    By `value`, an edit weighs as far as it moves sentences. By `rank`, the place of a word in its sentence from 0 for
-    the lowest to 1, with the mean place for ties, all edits weigh the same.
-    """
-    from scipy.stats import rankdata
-
-    _check_choice("by", method, get_args(Ensemble))
+def ensemble(parts: Sequence[Sequence[Floats]]) -> list[Floats]:
+    """Average the scores of several edits word by word; the paper combines three and does not say how."""
     if not parts or len({tuple(map(len, part)) for part in parts}) > 1:
         raise BadInput(f"expected scores of the same words from every edit, found {[sum(map(len, p)) for p in parts]}")
-
-    def rank_words(score: Floats) -> Floats:
-        return np.asarray((rankdata(score) - 1) / max(len(score) - 1, 1), np.float64)
-
-    scaled = [[rank_words(score) for score in part] for part in parts] if method == "rank" else parts
-    return [np.mean(of_sentence, axis=0) for of_sentence in zip(*scaled, strict=True)]
+    return [np.mean(of_sentence, axis=0) for of_sentence in zip(*parts, strict=True)]
 
 
 class Selection(NamedTuple):
@@ -147,9 +122,9 @@ class Selection(NamedTuple):
     dropped: pl.DataFrame  # sentence, reason: no_predicate or too_long
 
 
-def select_sentences(is_predicate: Sequence[Sequence[bool]], longest: int = LONGEST) -> Selection:
-    """Select sentences of at most `longest` words with at least one predicate (footnote 9); call it before scoring."""
-    reasons = ["too_long" if len(words) > longest else None if any(words) else "no_predicate" for words in is_predicate]
+def select_sentences(is_predicate: Sequence[Sequence[bool]]) -> Selection:
+    """Select sentences of at most LONGEST words with at least one predicate (footnote 9); call it before scoring."""
+    reasons = ["too_long" if len(words) > LONGEST else None if any(words) else "no_predicate" for words in is_predicate]
     rows = pl.DataFrame(
         {"sentence": range(len(reasons)), "reason": reasons}, {"sentence": pl.Int64, "reason": pl.String}
     )
@@ -182,14 +157,7 @@ def _auc(place: IndexArray, is_right: Bools, weights: Floats) -> float:
     return float(right @ (np.cumsum(wrong) - wrong / 2) / total) if total else np.nan
 
 
-def evaluate(
-    scores: Sequence[Floats],
-    is_predicate: Sequence[Sequence[bool]],
-    *,
-    longest: int = LONGEST,
-    draws: int = DRAWS,
-    seed: int = SEED,
-) -> pl.DataFrame:
+def evaluate(scores: Sequence[Floats], is_predicate: Sequence[Sequence[bool]], *, draws: int = DRAWS) -> pl.DataFrame:
     """Measure how well scores find predicates, with percentile bootstrap intervals of 95 % over sentences.
 
     - map: the mean over sentences of `average_precision`.
@@ -198,19 +166,13 @@ def evaluate(
 
     What a scorer has to beat is what constant scores have. Without draws there is no interval.
 
-    Returns:
-        A row a measure, null where there is nothing to measure: metric, value, low, high, n (sentences), words,
-        no_predicate and too_long (sentences that do not count).
-
-    Raises:
-        BadInput: naming sentence and word, from 1, where there are not as many scores as words, or one is no number; or
-            no sentence remains.
+    Returns a row a measure, null where there is nothing to measure: metric, value, low, high, n (sentences), words,
+    no_predicate and too_long (sentences that do not count). BadInput if no sentence remains.
     """
-    indices, dropped = select_sentences(is_predicate, longest)
-    _check_scores(scores, is_predicate)
+    indices, dropped = select_sentences(is_predicate)
     if not len(indices):
         raise BadInput(
-            f"none of {len(scores)} sentences has a predicate and at most {longest} words; expected at least one"
+            f"none of {len(scores)} sentences has a predicate and at most {LONGEST} words; expected at least one"
         )
     scored = [(np.asarray(scores[index], np.float64), np.asarray(is_predicate[index], bool)) for index in indices]
     sizes = np.array([len(score) for score, _ in scored])
@@ -219,7 +181,7 @@ def evaluate(
     precision = np.array([average_precision(*sentence) for sentence in scored])
     areas = np.array([auc(*sentence) for sentence in scored])
     columns: dict[str, list[float]] = {"map": [], "auc_pooled": [], "auc_mean": []}
-    for weights in iterate_counts(len(scored), draws, seed):
+    for weights in iterate_counts(len(scored), draws, SEED):
         columns["map"].append(_weighted_mean(precision, weights))
         columns["auc_pooled"].append(_auc(place, is_right, weights[owner]))
         columns["auc_mean"].append(_weighted_mean(areas, weights))
@@ -240,34 +202,8 @@ def _weighted_mean(values: Floats, weights: Floats) -> float:
     return float(values[is_defined] @ weights[is_defined] / total) if total else np.nan
 
 
-def _check_scores(scores: Sequence[Floats], is_predicate: Sequence[Sequence[bool]]) -> None:
-    if len(scores) != len(is_predicate):
-        raise BadInput(f"expected scores of {len(is_predicate)} sentences, found {len(scores)}")
-    for number, (score, words) in enumerate(zip(scores, is_predicate, strict=True), 1):
-        if len(score) != len(words):
-            raise BadInput(f"sentence {number}: expected a score for each of {len(words)} words, found {len(score)}")
-        if len(wrong := np.flatnonzero(~np.isfinite(score))):
-            raise BadInput(f"sentence {number}, word {wrong[0] + 1}: expected a number, found {score[wrong[0]]}")
-
-
-def _choose_word(edit: Edit, lang: str, stop_word: str | None, mask_word: str) -> str:
-    _check_choice("edit", edit, get_args(Edit))
-    if edit != "stop_word":
-        return mask_word
-    if stop_word is None and lang not in STOP_WORDS:
-        raise BadInput(f"no stop word for {lang!r}; there are some for {', '.join(STOP_WORDS)}: give `stop_word`")
-    return stop_word if stop_word is not None else STOP_WORDS[lang]
-
-
-def _check_choice(name: str, value: str, values: tuple[str, ...]) -> None:
-    if value not in values:
-        raise BadInput(f"{name}: expected one of {', '.join(values)}, found {value!r}")
-
-
-def _build_weights(size: int, weights: Weights, mu: float) -> Floats:
-    """Compute the weight of each neighbour of each edited word: [words, words - 1]."""
-    count = max(size - 1, 0)
-    if weights in ("mean", "sum"):
-        return np.full((size, count), 1 / max(count, 1) if weights == "mean" else 1.0)
-    weigh = balanced if weights == "balanced" else exponential
-    return np.array([weigh(size, i, i + 1, mu) for i in range(size)]).reshape(size, count)
+def _choose_word(edit: Edit, stop_word: str, mask_word: str) -> str:
+    words = {"delete": "", "mask": mask_word, "stop_word": stop_word}
+    if edit not in words:
+        raise BadInput(f"edit: expected one of {', '.join(words)}, found {edit!r}")
+    return words[edit]

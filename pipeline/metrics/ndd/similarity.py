@@ -7,13 +7,13 @@ always agrees with people.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.commenting.correlation import DRAWS, SEED, Correlation, correlate
-from pipeline.metrics.resample import wilson
+from pipeline.metrics.commenting.correlation import Correlation, correlate
+from pipeline.metrics.resample import DRAWS, wilson
 
 ENSEMBLE = 0.0025  # parts of the cosine to one of the distance (section 3)
 THRESHOLDS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # of figure 3
@@ -24,13 +24,7 @@ Measures = Mapping[str, int]
 
 
 def correlate_measures(
-    pairs: pl.DataFrame,
-    measures: Measures,
-    target: str = "similarity",
-    *,
-    group: str | None = None,
-    draws: int = DRAWS,
-    seed: int = SEED,
+    pairs: pl.DataFrame, measures: Measures, target: str = "similarity", *, group: str | None = None, draws: int = DRAWS
 ) -> pl.DataFrame:
     """Measure how far each measure agrees with a target: a column of table 1.
 
@@ -38,33 +32,20 @@ def correlate_measures(
     target is a column without nulls, a number (`similarity`) or true and false (`is_positive`). The bootstrap draws by
     the values of `group`, as sentence_id where a sentence has two edits; by default it draws single pairs.
 
-    Returns:
-        measure, the fields of `correlation.Correlation` (of which the paper has Pearson's), left_out (pairs that lack a
-        measure).
-
-    Raises:
-        ValueError: a direction that is neither -1 nor 1, or a target that is not finite.
+    Returns measure, the fields of `correlation.Correlation` (of which the paper has Pearson's), left_out (pairs that
+    lack a measure).
     """
-    _check_directions(measures)
     complete = pairs.filter(pl.all_horizontal(_is_finite(name) for name in measures))
     groups, targets = complete[group] if group else None, complete[target].cast(pl.Float64)
     rows = []
     for name, direction in measures.items():
         values = direction * complete[name].cast(pl.Float64)
-        correlation = correlate(values, targets, groups, draws=draws, seed=seed)._asdict()
-        rows.append({"measure": name, **correlation, "left_out": len(pairs) - len(complete)})
-    kinds = dict.fromkeys(Correlation._fields[:-1], pl.Float64)
-    return pl.DataFrame(rows, {"measure": pl.String, **kinds, "n": pl.Int64, "left_out": pl.Int64})
+        rows.append((name, *correlate(values, targets, groups, draws=draws), len(pairs) - len(complete)))
+    return _build_frame(rows, *Correlation._fields[:-1])
 
 
 def correlate_by_overlap(
-    pairs: pl.DataFrame,
-    measures: Measures,
-    target: str = "similarity",
-    *,
-    thresholds: Sequence[float] = THRESHOLDS,
-    draws: int = DRAWS,
-    seed: int = SEED,
+    pairs: pl.DataFrame, measures: Measures, *, thresholds: Sequence[float] = THRESHOLDS, draws: int = DRAWS
 ) -> pl.DataFrame:
     """Run `correlate_measures` on pairs that overlap by more than a threshold (figure 3).
 
@@ -73,13 +54,12 @@ def correlate_by_overlap(
 
     Pairs have `overlap` as well (`examples.ndd.similar.add_overlap`); thresholds are shares of the shorter sentence.
 
-    Returns:
-        subset ("=0", ">0", ">0.1", …, "=1") and the columns of `correlate_measures`; null for too few pairs.
+    Returns subset ("=0", ">0", ">0.1", …, "=1") and the columns of `correlate_measures`; null for too few pairs.
     """
     share = pl.col("overlap")
     subsets = {"=0": share == 0, **{f">{least:g}": share > least for least in thresholds}, "=1": share == 1}
     return pl.concat(
-        correlate_measures(pairs.filter(is_in_subset), measures, target, draws=draws, seed=seed).select(
+        correlate_measures(pairs.filter(is_in_subset), measures, draws=draws).select(
             pl.lit(subset).alias("subset"), pl.all()
         )
         for subset, is_in_subset in subsets.items()
@@ -101,9 +81,8 @@ def list_quantiles(pairs: pl.DataFrame, measure: str) -> pl.DataFrame:
 
     Pairs have `is_positive` and the measure; those without a finite value are left out of n.
 
-    Returns:
-        is_positive, quantile (0, 5, …, 100 %), value (interpolated), n (pairs); false first, nothing of a label that
-        no pair has.
+    Returns is_positive, quantile (0, 5, …, 100 %), value (interpolated), n (pairs); false first, nothing of a label
+    that no pair has.
     """
     complete, rows = pairs.filter(_is_finite(measure)), []
     for label in (False, True):
@@ -120,19 +99,12 @@ def measure_separation(pairs: pl.DataFrame, measures: Measures) -> pl.DataFrame:
 
     Pairs have sentence_id, is_positive and the measures; a sentence has one pair of each label at most (one test).
 
-    Returns:
-        measure, share (a tie counts one half), low, high (Wilson's interval of 95 %), n (sentences with two finite
-        values), left_out (the others). Share and bounds are null where there are no sentences.
-
-    Raises:
-        ValueError: a direction that is neither -1 nor 1, or a sentence with two pairs of a label.
+    Returns measure, share (a tie counts one half), low, high (Wilson's interval of 95 %), n (sentences with two finite
+    values), left_out (the others). Share and bounds are null where there are no sentences.
     """
-    _check_directions(measures)
-    if pairs.select("sentence_id", "is_positive").is_duplicated().any():
-        raise ValueError("expected one positive and one negative pair of a sentence: give one test at a time")
     positive, negative = (pairs.filter(pl.col("is_positive") == label) for label in (True, False))
     pairs_by_sentence = positive.join(negative, on="sentence_id", suffix="_negative")
-    rows: list[tuple[str | float | None, ...]] = []
+    rows = []
     for name, direction in measures.items():
         complete = pairs_by_sentence.filter(_is_finite(name), _is_finite(f"{name}_negative"))
         count = len(complete)
@@ -142,8 +114,7 @@ def measure_separation(pairs: pl.DataFrame, measures: Measures) -> pl.DataFrame:
             share = np.array([(farther + 1).mean() / 2])
             numbers = [float(number[0]) for number in (share, *wilson(share, np.array([count])))]
         rows.append((name, *numbers, count, pairs["sentence_id"].n_unique() - count))
-    kinds = dict.fromkeys(("share", "low", "high"), pl.Float64)
-    return pl.DataFrame(rows, {"measure": pl.String, **kinds, "n": pl.Int64, "left_out": pl.Int64}, orient="row")
+    return _build_frame(rows, "share", "low", "high")
 
 
 class Case(NamedTuple):
@@ -166,9 +137,9 @@ aspect, an opposite or implausible one; and another tense, another person, a bro
 where `ranking.kendall_tau(range(3), distances)` is 1. Only a masked model of quality can be held to it."""
 
 
-def _check_directions(measures: Measures) -> None:
-    if wrong := {name: direction for name, direction in measures.items() if direction not in (-1, 1)}:
-        raise ValueError(f"the direction of a measure should be -1 or 1, found {wrong}")
+def _build_frame(rows: Sequence[Any], *numbers: str) -> pl.DataFrame:
+    schema = {"measure": pl.String, **dict.fromkeys(numbers, pl.Float64), "n": pl.Int64, "left_out": pl.Int64}
+    return pl.DataFrame(rows, schema, orient="row")
 
 
 def _is_finite(measure: str) -> pl.Expr:

@@ -70,7 +70,7 @@ def decay(length: int, start: int, end: int, nu: float) -> Floats:
 
 
 def _measure_sides(length: int, start: int, end: int) -> tuple[Floats, Floats]:
-    """The distances of the neighbours left of the span, and of those right of it."""
+    """Measure the distances of the neighbours left of the span, and of those right of it."""
     return np.arange(start - 1, -1, -1, dtype=np.float64), np.arange(length - end, dtype=np.float64)
 
 

@@ -43,12 +43,9 @@ def build_metrics(
 ) -> list[Metric]:
     """Build metrics by names of METRICS, with options of their constructors by the name of the metric.
 
-    The CIDErs need `references`, as `count_documents` accepts them, or the `frequencies` of their documents.
-
-    Raises:
-        ValueError: an unknown name, options of a metric that is not asked for, a CIDEr without documents, or as of the
-            constructors.
-        BadInput: as of `count_documents`.
+    The CIDErs need `references`, as `count_documents` accepts them, or the `frequencies` of their documents. ValueError
+    for an unknown name, options of a metric that is not asked for, a CIDEr without documents, or as of the
+    constructors. BadInput as of `count_documents`.
     """
     metric_options = options or {}
     if unknown := [name for name in names if name not in METRICS]:

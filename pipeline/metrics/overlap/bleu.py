@@ -12,9 +12,10 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from pipeline.metrics.overlap.metric import Floats, Metric, divide, signature
+from pipeline.metrics.overlap.metric import Metric, check_choice, divide, signature
 from pipeline.metrics.overlap.ngrams import Grams, find_matches
-from pipeline.metrics.overlap.segments import Batch, Ints, list_starts
+from pipeline.metrics.overlap.segments import Batch, list_starts
+from pipeline.metrics.resample import Floats, Ints
 
 Smoothing = Literal["none", "floor", "add_k", "exp"]
 Length = Literal["closest", "shortest", "average"]
@@ -47,11 +48,8 @@ def bleu(
             as it is, hence yes (AAC-12); where all weights are 0 every reference counts either way.
         effective_order: leave out orders that no candidate is long enough for, as for single sentences in sacrebleu.
 
-    Returns:
-        The metric; statistics are matches [N], totals [N], the candidate's length, the reference length.
-
-    Raises:
-        ValueError: an order below 1, an unknown option, or a value for a smoothing that accepts none or not above 0.
+    Returns the metric; statistics are matches [N], totals [N], the candidate's length, the reference length. ValueError
+    for an order below 1, an unknown option, or a value for a smoothing that accepts none or not above 0.
     """
     options = _check_options(order, smoothing, smooth_value, length, effective_order)
     stats = partial(options.measure, _count_precision, counts_zero_weight_lengths)
@@ -73,9 +71,7 @@ def delta_bleu(
     all. So a match in bad references alone costs, and the best reference is the measure of what can be had. The weight
     is outside the clipping, where (B.2) has it inside: one word of the candidate that stands twice in a reference of
     weight 0.5 is worth 1 there and 0.5 here. With all weights 1 it is BLEU; a sum that is not above 0 scores 0.
-
-    Raises:
-        ValueError: as of `bleu`.
+    ValueError as of `bleu`.
     """
     options = _check_options(order, smoothing, smooth_value, length, effective_order)
     stats = partial(options.measure, _count_delta, True)
@@ -87,9 +83,8 @@ def _check_options(
 ) -> "_Options":
     if order < 1:
         raise ValueError(f"order should be at least 1, not {order}")
-    for name, choice, kind in (("smoothing", smoothing, Smoothing), ("length", length, Length)):
-        if choice not in get_args(kind):
-            raise ValueError(f"{name} should be one of {', '.join(get_args(kind))}, not {choice!r}")
+    check_choice("smoothing", smoothing, get_args(Smoothing))
+    check_choice("length", length, get_args(Length))
     if smoothing not in VALUES and value is not None:
         raise ValueError(f"smoothing {smoothing} accepts no value, found {value}")
     if value is not None and not 0 < value < np.inf:
@@ -99,7 +94,7 @@ def _check_options(
 
 
 class _Options(NamedTuple):
-    """What both metrics have in common."""
+    """The options that both metrics have, checked."""
 
     order: int
     smoothing: Smoothing
@@ -110,8 +105,8 @@ class _Options(NamedTuple):
     def describe(self) -> dict[str, str | float]:
         """Name the options for the signature."""
         smoothing = f"{self.smoothing}[{self.smooth_value:g}]" if self.smoothing in VALUES else self.smoothing
-        texts = {"smoothing": smoothing, "length": self.length}
-        return {"order": self.order, "effective_order": self.effective_order, **texts}
+        options = {"order": self.order, "effective_order": self.effective_order, "length": self.length}
+        return {**options, "smoothing": smoothing}
 
     def measure(self, count_ngrams: CountNgrams, counts_zero: bool, batch: Batch) -> Floats:
         """Compute the statistics of a batch."""
@@ -161,13 +156,11 @@ def _count_delta(grams: Grams, batch: Batch) -> tuple[Floats, Floats]:
 
 
 def _sum_by_candidate(values: Floats | Ints, grams: Grams, batch: Batch) -> Floats:
-    """Sum the values of n-grams of each candidate."""
     sums = np.bincount(grams.segment, weights=values, minlength=len(batch.ends) - 1)
     return sums.astype(np.float64)  # without any value they are integers
 
 
 def _measure_references(batch: Batch, length: Length, counts_zero: bool) -> Floats:
-    """Measure the reference length of each candidate."""
     lengths, starts = np.diff(batch.ref_ends), list_starts(batch.owner)
     is_weighted = np.logical_or.reduceat(batch.weights != 0, starts)
     counts = counts_zero | (batch.weights != 0) | ~is_weighted[batch.owner]

@@ -3,14 +3,15 @@ AAC-17), and CIDEr-D with weights. Document frequencies are a part of the metric
 """
 
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from pipeline.metrics.overlap.frequencies import Frequencies, Hashes, build_idf, hash_ngrams
-from pipeline.metrics.overlap.metric import Floats, Metric, add_count, divide, mean, signature
+from pipeline.metrics.overlap.metric import Metric, add_count, check_choice, divide, mean, signature
 from pipeline.metrics.overlap.ngrams import find_matches
-from pipeline.metrics.overlap.segments import Batch, Ints, count_remaining, list_owners
+from pipeline.metrics.overlap.segments import Batch, count_remaining, list_owners
+from pipeline.metrics.resample import Floats, Ints
 
 Variant = Literal["plain", "d"]
 Idf = Callable[[Hashes], Floats]
@@ -28,13 +29,11 @@ def cider(frequencies: Frequencies, order: int = 4, variant: Variant = "plain", 
             bigrams as that code does, times 10. The 0.006 to 0.009 of the paper's table 7 have no factor of 10.
         sigma: width of the penalty of `d`, in bigrams.
 
-    Raises:
-        ValueError: an order below 1 or above that of the frequencies, an unknown variant, a sigma not above 0.
+    ValueError for an order below 1 or above that of the frequencies, an unknown variant, a sigma not above 0.
     """
     if not 1 <= order <= frequencies.order:
         raise ValueError(f"order should be between 1 and {frequencies.order}, that of the frequencies, not {order}")
-    if variant not in {"plain", "d"}:
-        raise ValueError(f"variant should be plain or d, not {variant!r}")
+    check_choice("variant", variant, get_args(Variant))
     if not sigma > 0:
         raise ValueError(f"sigma should be above 0, not {sigma}")
     is_d, look_up = variant == "d", build_idf(frequencies)

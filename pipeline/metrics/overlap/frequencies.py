@@ -17,8 +17,8 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.metrics.overlap import segments
-from pipeline.metrics.overlap.metric import Floats
-from pipeline.metrics.overlap.segments import Batch, Ints, Tokens, count_remaining, list_owners
+from pipeline.metrics.overlap.segments import Batch, Tokens, count_remaining, list_owners
+from pipeline.metrics.resample import Floats, Ints
 
 Hashes = npt.NDArray[np.uint64]
 References = Iterable[Sequence[Tokens]] | Callable[[], Iterable[Sequence[Tokens]]]
@@ -53,12 +53,8 @@ def count_documents(references: References, order: int = 4, *, size: int = segme
         order: the longest n-grams.
         size: documents read at a time; the result does not depend on it.
 
-    Raises:
-        BadInput: no documents, or one without references; it names the row.
-        ValueError: an order below 1.
+    BadInput for no documents, or one without references; it names the row.
     """
-    if order < 1:
-        raise ValueError(f"order should be at least 1, not {order}")
     documents, first, second = 0, *tee(references() if callable(references) else references)
     edges = np.arange(1, 1 << _FILE_BITS, dtype=np.uint64) << np.uint64(64 - _FILE_BITS)
     with ExitStack() as stack:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.metrics.overlap.segments import Batch, Ints, list_owners
+from pipeline.metrics.overlap.segments import Batch, list_owners
+from pipeline.metrics.resample import Ints
 
 Rows = npt.NDArray[Any]  # of bits: uint64, or objects that are Python integers
 

@@ -16,9 +16,10 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.metrics.overlap.metric import Floats, Metric, add_count, divide, mean, signature
+from pipeline.metrics.overlap.metric import Metric, add_count, check_choice, divide, mean, signature
 from pipeline.metrics.overlap.ngrams import find_matches
-from pipeline.metrics.overlap.segments import Batch, Ints, list_owners, list_starts
+from pipeline.metrics.overlap.segments import Batch, list_owners, list_starts
+from pipeline.metrics.resample import Floats, Ints
 
 Penalty = Literal["inside", "argmax"]
 Alignment = Literal["greedy", "fewest_chunks"]
@@ -55,12 +56,11 @@ PRESETS = {
 }
 """Banerjee & Lavie (2005), whose F = 10 P R / (R + 9 P) is that of alpha 0.9, hence the same as 1.0, nltk's defaults.
 
-The last two are of METEOR 1.5. With `-l other` it takes its language-independent parameters (`meteor-1.5.jar` prints
-0.75, 1.4, 0.7, 0.5); for new languages its paper and `-new` have the universal ones (0.7, 1.4, 0.3, 0.7). The fourth is
-delta, the weight of content words against function words. Without a list of function words, and `other` has none, delta
-is in the numerator and denominator of P and R alike, so it is not here. What cmu-mtlab/meteor#6 took for the parameters
-of `other` are English ones: called without its two files, METEOR reads `-l other` as their names. METEOR 1.5 does count
-English function words in `other` text, as it loads that list before it looks at the language; we do not.
+The last two are of METEOR 1.5: with `-l other`, and for new languages (`-new`). Its fourth parameter, delta, weighs
+content words against function words; without a list of these, and `other` has none, it cancels out of P and R. What
+cmu-mtlab/meteor#6 took for the parameters of `other` are English ones: called without its two files, METEOR reads
+`-l other` as their names. METEOR 1.5 does count English function words in `other` text, as it loads that list before it
+looks at the language; we do not.
 """
 
 
@@ -89,14 +89,16 @@ def meteor(
             best reference (ties: more matches, then a shorter reference, then fewer chunks), times the mean weight of
             its matches, (sum of s m) / (sum of m); METEOR's own with all weights 1, and for one segment its score.
 
-    Raises:
-        ValueError: an unknown preset or option, or a parameter out of range.
+    ValueError for an unknown preset or option, or a parameter out of range.
     """
-    parameters = _choose_parameters(preset, alpha=alpha, beta=beta, gamma=gamma)
     options = {"penalty": penalty, "alignment": alignment, "corpus": corpus}
     for (name, value), choices in zip(options.items(), (Penalty, Alignment, Corpus), strict=True):
-        if value not in get_args(choices):
-            raise ValueError(f"{name} should be {' or '.join(get_args(choices))}, not {value!r}")
+        check_choice(name, value, get_args(choices))
+    check_choice("preset", preset, PRESETS)
+    overrides: dict[str, Any] = {"alpha": alpha, "beta": beta, "gamma": gamma}
+    parameters = PRESETS[preset]._replace(**{name: value for name, value in overrides.items() if value is not None})
+    if not (0 <= parameters.alpha <= 1 and parameters.beta > 0 and 0 <= parameters.gamma <= 1):
+        raise ValueError(f"alpha and gamma should be in [0, 1] and beta above 0, not {parameters}")
 
     def stats(batch: Batch) -> Floats:
         pairs = _count_pairs(batch, align_greedily(batch))
@@ -191,16 +193,6 @@ def _record_state(alignments: dict[int, tuple[int, int]], used: int, chunks: int
     best, best_joins = alignments.get(used, (chunks, 0))
     if chunks <= best:
         alignments[used] = (chunks, joins | best_joins if chunks == best else joins)
-
-
-def _choose_parameters(preset: str, **overrides: float | None) -> Parameters:
-    if preset not in PRESETS:
-        raise ValueError(f"preset should be one of {', '.join(PRESETS)}, not {preset!r}")
-    changed: dict[str, Any] = {name: value for name, value in overrides.items() if value is not None}
-    parameters = PRESETS[preset]._replace(**changed)
-    if not (0 <= parameters.alpha <= 1 and parameters.beta > 0 and 0 <= parameters.gamma <= 1):
-        raise ValueError(f"alpha and gamma should be in [0, 1] and beta above 0, not {parameters}")
-    return parameters
 
 
 def _count_pairs(batch: Batch, places: Ints) -> PairCounts:

@@ -4,7 +4,7 @@ A segment is a candidate with its references. As in sacrebleu, the score of a se
 sample are one function, on a row of statistics, on their sum, on sums of samples.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from pipeline import __version__
 from pipeline.metrics.overlap.segments import Batch
+from pipeline.metrics.resample import Floats
 
-Floats = npt.NDArray[np.float64]
 Option = str | float | bool | None
 
 
@@ -43,16 +43,17 @@ def add_count(scores: Floats) -> Floats:
     return np.stack([scores, np.ones_like(scores)], axis=1)
 
 
+def check_choice(name: str, value: str, choices: Collection[str]) -> None:
+    """Raise ValueError for the value of an option that has others."""
+    if value not in choices:
+        raise ValueError(f"{name} should be one of {', '.join(choices)}, not {value!r}")
+
+
 def signature(**options: Option) -> str:
     """Join every option as `name:value`, sorted by name, and our version, with | between."""
-    parts = [f"{option}:{_format_value(options[option])}" for option in sorted(options)]
+    names = {True: "yes", False: "no", None: "none"}
+    parts = []
+    for option, value in sorted(options.items()):
+        is_number = isinstance(value, float | int) and not isinstance(value, bool)
+        parts.append(f"{option}:{f'{value:.12g}' if is_number else names.get(value, value)}")
     return "|".join([*parts, f"undertone:{__version__}"])
-
-
-def _format_value(value: Option) -> str:
-    """Format an option: yes and no, numbers without needless digits."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None:
-        return "none"
-    return value if isinstance(value, str) else f"{value:.12g}"

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.metrics.overlap.segments import Batch, Ints, count_remaining, list_owners
+from pipeline.metrics.overlap.segments import Batch, count_remaining, list_owners
+from pipeline.metrics.resample import Ints
 
 USUAL = 4  # words of the longest n-gram that metrics ask for by default
 

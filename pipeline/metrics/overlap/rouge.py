@@ -10,8 +10,9 @@ from typing import Literal, get_args
 import numpy as np
 
 from pipeline.metrics.overlap import lcs
-from pipeline.metrics.overlap.metric import Floats, Metric, add_count, divide, mean, signature
+from pipeline.metrics.overlap.metric import Metric, add_count, check_choice, divide, mean, signature
 from pipeline.metrics.overlap.segments import Batch, list_owners, list_starts
+from pipeline.metrics.resample import Floats
 
 Reading = Literal["coco", "union", "best"]
 Length = Literal["mean", "shortest", "longest"]
@@ -30,12 +31,10 @@ def rouge_l(reading: Reading = "coco", beta: float = 1.2, length: Length = "mean
         beta: how much more recall counts than precision, above 0; 1.2 in coco-caption.
         length: of `union`, whether |r| is the references' mean length, the shortest or the longest.
 
-    Raises:
-        ValueError: an unknown option, or a beta that is not above 0.
+    ValueError for an unknown option, or a beta that is not above 0.
     """
-    for name, value, choices in (("reading", reading, get_args(Reading)), ("length", length, get_args(Length))):
-        if value not in choices:
-            raise ValueError(f"{name} should be one of {', '.join(choices)}, not {value!r}")
+    check_choice("reading", reading, get_args(Reading))
+    check_choice("length", length, get_args(Length))
     if not 0 < beta < np.inf:
         raise ValueError(f"beta should be above 0, not {beta}")
 

@@ -12,15 +12,18 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.metrics.overlap.metric import Floats, Metric
+from pipeline.metrics.overlap.metric import Metric
 from pipeline.metrics.overlap.segments import SIZE, Tokens, read_batches
 from pipeline.metrics.resample import (
+    DRAWS,
+    SEED,
+    Floats,
     Names,
     bounds,
     draw_picks,
     number_units,
     p_value,
-    sum_samples,
+    sum_all_samples,
     sum_units,
     tail_shares,
 )
@@ -29,9 +32,6 @@ Candidates = Iterable[Tokens]
 References = Iterable[Sequence[Tokens]]
 Weights = Iterable[Sequence[float]]
 Streams = tuple[Candidates, References, Weights | None]
-
-DRAWS = 1000
-SEED = 42
 
 
 def measure(
@@ -48,24 +48,13 @@ def measure(
 ) -> pl.DataFrame:
     """Compute the corpus score of each metric with its percentile bootstrap interval.
 
-    Args:
-        metrics: with distinct names, such as `build_metrics(["bleu_1", "meteor"])`.
-        candidates: tokens of each candidate.
-        references: of each candidate at least one, as tokens.
-        weights: of each reference one, in [0, 1] (ΔBLEU alone: [-1, 1]); all 1 by default.
-        size: segments read at a time; no score depends on it.
-        draws: bootstrap samples.
-        seed: of the samples, the same for each metric.
-        confidence: of the interval, in (0, 1).
-        groups: of each candidate what it is drawn with, such as its article; by default each is drawn alone.
+    Metrics are such as `build_metrics(["bleu_1", "meteor"])`, and all have the same samples. Candidates, references,
+    weights and size are as of `segments.read_batches`. The confidence is in (0, 1). `groups` has of each candidate what
+    it is drawn with, such as its article; by default each is drawn alone.
 
-    Returns:
-        A row a metric: metric, score, low, high, segment_mean (the mean of the candidates' own scores, which for BLEU
-        is another number), segments, signature.
-
-    Raises:
-        BadInput: no candidates, or as of `segments.read_batches`.
-        ValueError: two metrics of one name, not a group for each candidate, draws below 1, confidence outside (0, 1).
+    Returns a row a metric: metric, score, low, high, segment_mean (the mean of the candidates' own scores, which for
+    BLEU is another number), segments, signature. BadInput for no candidates, or as of `segments.read_batches`.
+    ValueError for not a group for each candidate, draws below 1, confidence outside (0, 1).
     """
     stats = _collect_stats(metrics, size, (candidates, references, weights))
     samples = _sample_stats(stats, groups, draws, seed)
@@ -109,9 +98,8 @@ def compare(
     p is that of `resample.p_value`. `first` and `second` are the candidates of the systems in the same order; the other
     arguments and the errors are as of `measure`, and a system with more candidates than the other is BadInput.
 
-    Returns:
-        A row a metric: metric, one and other (corpus scores), difference (one - other), low, high, p, segments,
-        signature.
+    Returns a row a metric: metric, one and other (corpus scores), difference (one - other), low, high, p, segments,
+    signature.
     """
     reference_streams, weight_streams = tee(references), (None, None) if weights is None else tee(weights)
     streams = zip((first, second), reference_streams, weight_streams, strict=True)
@@ -131,9 +119,6 @@ def compare(
 
 def _collect_stats(metrics: Sequence[Metric], size: int, *systems: Streams) -> list[Floats]:
     """Collect statistics by system, then by metric, each [segments, k]; systems are read in step."""
-    names = [metric.name for metric in metrics]
-    if not names or len(set(names)) < len(names):
-        raise ValueError(f"expected at least one metric, with distinct names (metric._replace(name=...)), got {names}")
     low = max(metric.lowest for metric in metrics)
     batches = zip(*(read_batches(*streams, size=size, low=low) for streams in systems), strict=True)
     parts = [[metric.stats(batch) for batch in batch_group for metric in metrics] for batch_group in batches]
@@ -144,9 +129,7 @@ def _collect_stats(metrics: Sequence[Metric], size: int, *systems: Streams) -> l
 
 def _sample_stats(stats: list[Floats], groups: Names | None, draws: int, seed: int) -> list[Floats]:
     """Sum statistics over the same samples, each [draws, k]."""
-    all_stats = np.concatenate(stats, axis=1)
-    ends = np.cumsum([metric_stats.shape[1] for metric_stats in stats])
     if groups is not None:
-        all_stats = sum_units(all_stats, number_units(groups, len(all_stats), "candidates"))
-    samples = sum_samples(all_stats, draw_picks(len(all_stats), draws, seed))
-    return np.split(samples, ends[:-1], axis=1)
+        units = number_units(groups, len(stats[0]), "candidates")
+        stats = [sum_units(metric_stats, units) for metric_stats in stats]
+    return sum_all_samples(stats, draw_picks(len(stats[0]), draws, seed))

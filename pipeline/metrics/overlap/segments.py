@@ -12,11 +12,10 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.errors import BadInput
+from pipeline.metrics.resample import Floats, Ints
 
-Ints = npt.NDArray[np.int64]
 Tokens = Sequence[str]
 
 SIZE = 512  # segments of a batch
@@ -31,7 +30,7 @@ class Batch:
     ref_words: Ints  # [R]
     ref_ends: Ints  # [m + 1] from 0 to R
     owner: Ints  # [m] the candidate of each reference, non-decreasing; every candidate owns at least one
-    weights: npt.NDArray[np.float64]  # [m] s_j
+    weights: Floats  # [m] s_j
     types: list[str]  # the token of each number
     grams: list[Any] = field(default_factory=list, init=False)  # a cache of `ngrams.find_matches`
 
@@ -56,20 +55,12 @@ def read_batches(
     A candidate without tokens is read and scores 0 with every metric. A reference without tokens is read too: it
     matches nothing, but it is one of the K of CIDEr, and its length of 0 is one that BLEU may find closest.
 
-    Args:
-        candidates: tokens of each candidate.
-        references: of each candidate at least one reference, as tokens.
-        weights: of each candidate a weight of each reference, at most 1 (AAC-18); all 1 by default.
-        size: segments of a batch, at least 1; no score depends on it.
-        low: the lowest weight; ΔBLEU has -1.
+    Candidates are tokens, each with at least one reference, as tokens too, and a weight of each reference, from `low`
+    (ΔBLEU has -1) to 1 (AAC-18); by default all are 1. `size` is the segments of a batch; no score depends on it.
 
-    Raises:
-        BadInput: more entries of one stream than of another, no references, text that is not in tokens, weights that
-            are not as many as references or not between `low` and 1; it names the row, from 1.
-        ValueError: a size below 1.
+    BadInput for more entries of one stream than of another, no references, text that is not in tokens, weights that are
+    not as many as references or not between `low` and 1; it names the row, from 1.
     """
-    if size < 1:
-        raise ValueError(f"size should be at least 1, not {size}")
     streams: dict[str, Iterable[Any]] = {"candidate": candidates, "references": references}
     rows = _read_rows(streams if weights is None else streams | {"weights": weights}, low)
     while batch_rows := [*islice(rows, size)]:
@@ -92,7 +83,6 @@ def list_starts(owner: Ints) -> Ints:
 
 
 def _read_rows(streams: dict[str, Iterable[Any]], low: float) -> Iterator[_Row]:
-    """Yield checked rows."""
     end = object()  # not None, which a stream may hold by mistake
     for number, entries in enumerate(zip_longest(*streams.values(), fillvalue=end), 1):
         if missing := [name for name, entry in zip(streams, entries, strict=True) if entry is end]:
@@ -131,7 +121,6 @@ def _check_weights(number: int, weights: object, count: int, low: float) -> list
 
 
 def _build_batch(rows: list[_Row]) -> Batch:
-    """Convert rows to numbers."""
     numbers: defaultdict[str, int] = defaultdict(count().__next__)
     references = [*chain.from_iterable(row.references for row in rows)]
     try:

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.metrics.overlap.metric import Floats
+from pipeline.metrics.overlap.metric import check_choice
+from pipeline.metrics.resample import Floats
 
 LOWEST, HIGHEST = 1, 5
 DEFAULT = "s/5"
@@ -34,17 +35,13 @@ def normalise(
 ) -> Floats:
     """Convert grades to reference weights in [0, 1].
 
-    Args:
-        grades: of each reference, from 1 to 5; means of raters need not be whole. [m]
-        preset: one of PRESETS.
-        articles: the article of each reference, [m], for `s/max`; by default all are of one.
+    Grades are from 1 to 5, [m]; means of raters need not be whole. `articles` has the article of each reference, [m],
+    for `s/max`; by default all are of one.
 
-    Raises:
-        BadInput: a grade that is missing or not between 1 and 5; it names the row, from 1.
-        ValueError: an unknown preset, or not as many articles as grades.
+    BadInput for a grade that is missing or not between 1 and 5; it names the row, from 1. ValueError for an unknown
+    preset, or not as many articles as grades.
     """
-    if preset not in PRESETS:
-        raise ValueError(f"preset should be one of {', '.join(PRESETS)}, not {preset!r}")
+    check_choice("preset", preset, PRESETS)
     values = pl.Series("grade", grades, strict=False).cast(pl.Float64).to_numpy()  # null becomes NaN
     outside = np.flatnonzero(~((values >= LOWEST) & (values <= HIGHEST)))
     if len(outside):

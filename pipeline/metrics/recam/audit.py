@@ -19,10 +19,9 @@ import polars as pl
 
 from pipeline.examples.recam.choices import assign_folds
 from pipeline.examples.recam.items import PLACEHOLDER, normalise, select_right_option
+from pipeline.metrics.resample import Floats, Ints
 
 FOLDS = 5
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Masks = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.str_]
 
@@ -46,17 +45,16 @@ def audit(items: pl.DataFrame) -> pl.DataFrame:
 
     Counted in all other items, leaving out the item alone:
 
-    - `often_right`: the option that is most often right; `seldom_right`: least.
-    - `right_when_offered`: the one with the largest share of right among its offers; `wrong_when_offered`.
-    - `often_offered`: the one that is offered most; `seldom_offered`.
+    - `often_right`: the option that is most often right; `right_when_offered`: the one with the largest share of right
+      among its offers; `often_offered`: the one that is offered most.
 
     Seen in the item:
 
-    - `absent`: one of those that the passage does not hold, as gold words never stand there (errata E15); `present`.
+    - `absent`: one of those that the passage does not hold, as gold words never stand there (errata E15).
     - `in_question`: one that the question holds; `in_other_question`: one that the question of another item on the same
       article holds, as two items made of one summary name each other's gold word.
-    - `longest`, `shortest`; `capital`, `small_letter`: of the first letter.
-    - `central`: the option with most pairs and threes of letters in common with the other four; `odd_one_out`.
+    - `longest`; `capital`: of the first letter; `central`: the option with most pairs and threes of letters in common
+      with the other four.
 
     Learnt in folds, no article in two of them, by a logistic regression of right against wrong; with fewer than two
     articles nothing is learnt, and all options tie:
@@ -65,22 +63,23 @@ def audit(items: pl.DataFrame) -> pl.DataFrame:
       what they share with the other four.
     - `question_only`: these, and each option with the words of the question, above all its neighbours at the
       placeholder, and how often it is next to them in questions on other articles.
-    - their reverse: the option that the model believes in least.
 
-    Where several options are as good, the share of them that is right counts, so that nothing is drawn.
+    Each has its opposite (`OPPOSITE`). Where several options are as good, the share of them that is right counts, so
+    that nothing is drawn.
 
-    Args:
-        items: article, question, options, label, as of `examples.recam.items`; the order is of no account.
-
-    Returns:
-        baseline, accuracy, error (its standard error over items), chance, gap (accuracy less chance), sigmas (the gap
-        in standard errors, null where there is no error), n.
+    Items have article, question, options, label, as of `examples.recam.items`; the order is of no account.
+    Returns baseline, accuracy, error (its standard error over items), chance, gap (accuracy less chance), sigmas (the
+    gap in standard errors, null where there is no error), n.
     """
     schema = {"baseline": pl.String, **dict.fromkeys(_NUMBERS, pl.Float64), "n": pl.Int64}
     if items.is_empty():
         return pl.DataFrame(schema=schema)
     chance = 1 / items["options"].list.len()[0]
-    rows = [(name, *_summarize_accuracy(shares, chance), len(shares)) for name, shares in answer_blindly(items).items()]
+    rows = []
+    for name, shares in answer_blindly(items).items():
+        accuracy, error = float(shares.mean()), float(shares.std() / np.sqrt(len(shares)))
+        gap = accuracy - chance
+        rows.append((name, accuracy, error, chance, gap, gap / error if error > 1e-9 else None, len(shares)))
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
@@ -287,9 +286,3 @@ def _share_right(scores: Floats, is_right: Masks) -> Floats:
     scores = scores.round(9)  # sums of the same numbers in another order are no better
     best = scores == scores.max(axis=1, keepdims=True)
     return np.asarray((best & is_right).sum(axis=1) / best.sum(axis=1))
-
-
-def _summarize_accuracy(share: Floats, chance: float) -> tuple[float | None, ...]:
-    """Compute accuracy and its numbers from the shares of `_share_right`."""
-    accuracy, error = float(share.mean()), float(share.std() / np.sqrt(len(share)))
-    return accuracy, error, chance, accuracy - chance, (accuracy - chance) / error if error > 1e-9 else None

@@ -18,7 +18,7 @@ from pipeline.metrics.resample import Names, number_units, wilson
 Rights = npt.NDArray[np.bool_] | pl.Series | Sequence[bool]
 
 
-class Interval(NamedTuple):
+class Share(NamedTuple):
     """A share of right answers, its 95 % interval, and of how many items."""
 
     value: float
@@ -38,15 +38,15 @@ class Comparison(NamedTuple):
     n: int
 
 
-def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = 2000, seed: int = 42) -> Interval:
+def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = 2000) -> Share:
     """Compute the share of right answers with its percentile bootstrap interval of 95 %; whole groups are drawn.
 
     ValueError for no items, one without an answer (null), or not as many groups as items.
     """
     right = _check_answers(is_right)
     truth = np.ones_like(right)
-    interval = classification.estimate_interval(truth, right, "accuracy", groups=groups, draws=draws, seed=seed)
-    return Interval(*interval, len(right))
+    interval = classification.estimate_interval(truth, right, "accuracy", groups=groups, draws=draws)
+    return Share(*interval, len(right))
 
 
 def measure_groups(is_right: Rights, values: pl.Series, articles: Names) -> pl.DataFrame:
@@ -88,15 +88,11 @@ def compare(first: Rights, second: Rights, groups: Names | None = None) -> Compa
 def compare_subtasks(cells: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFrame:
     """Measure how much readers lose on the subtask that they were not trained on (section 4.3; REC-30).
 
-    Cells have trained_on, tested_on, accuracy and the keys, columns that identify readers, such as the team; ValueError
-    if one comes twice.
+    Cells have trained_on, tested_on, accuracy and the keys, columns that identify readers, such as the team.
 
-    Returns:
-        The keys, tested_on, trained_on, home (accuracy of the one trained on what it is tested on, null where there is
-        none), away, drop (home - away); a row a cell off the diagonal, in the order of the cells.
+    Returns the keys, tested_on, trained_on, home (accuracy of the one trained on what it is tested on, null where there
+    is none), away, drop (home - away); a row a cell off the diagonal, in the order of the cells.
     """
-    if cells.select(*keys, "trained_on", "tested_on").is_duplicated().any():
-        raise ValueError("expected each cell of trained_on and tested_on once")
     is_home = pl.col("trained_on") == pl.col("tested_on")
     home = cells.filter(is_home).select(*keys, "tested_on", home="accuracy")
     away = cells.filter(~is_home).select(*keys, "tested_on", "trained_on", away="accuracy")

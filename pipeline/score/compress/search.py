@@ -86,10 +86,8 @@ def compress(
     longer than the excess.
 
     All sentences of a round are scored in one call. With heads of each sentence's words only whole subtrees go. At
-    least one word is kept of a sentence that has any. `on_progress` counts sentences that are finished.
-
-    Raises:
-        ValueError: a ratio outside (0, 1], or numbers below what they can be.
+    least one word is kept of a sentence that has any. `on_progress` counts sentences that are finished. ValueError for
+    a ratio outside (0, 1], or numbers below what they can be.
     """
     search = search or Search()
     _check_search(search)

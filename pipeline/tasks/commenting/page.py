@@ -9,7 +9,6 @@ from pipeline.errors import Missing
 from pipeline.examples.commenting import threads as commenting
 from pipeline.label import simulated
 from pipeline.metrics.commenting import correlation
-from pipeline.papers import commenting as commenting_claims
 from pipeline.report.commenting import page
 from pipeline.slices import parse_day
 from pipeline.tasks.commenting import commenters, corpus, correlations, grades, overlap
@@ -41,7 +40,7 @@ def read_inputs(day: str) -> page.Commenting:
         systems=overlap.average_by_system(),
         numbers=_read_evaluations(day, is_scorer).with_columns(subset="kind"),
         history=_read_history(day),
-        errata=commenting_claims.list_claims(),
+        errata=warehouse.query("select * from paper_errata"),
         simulated_count=warehouse.scan("comment_grades", is_simulated).collect().height,
         signatures=signatures["signature"].to_list(),
     )

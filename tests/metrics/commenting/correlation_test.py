@@ -52,7 +52,9 @@ def test_a_sample_is_what_its_articles_give(items: list[tuple[float, int, int]],
     """The coefficients of each bootstrap sample are scipy's of all comments of the articles drawn, ties and all."""
     scores, grades, groups = (np.array(column, float) for column in zip(*items, strict=True))
     unit = np.unique(groups, return_inverse=True)[1]
-    actual = correlation._resample([scores], grades, unit, 8, seed)[:, 0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(correlation, "SEED", seed)
+        actual = correlation._resample([scores], grades, unit, 8)[:, 0]
     picked = np.random.default_rng(seed).integers(unit.max() + 1, size=(8, unit.max() + 1))
     for coefficients, units in zip(actual, picked, strict=True):
         rows = np.concatenate([np.flatnonzero(unit == number) for number in units])
@@ -162,7 +164,6 @@ def test_split_half_is_the_same_each_time() -> None:
     rows = ratings(grades)
     actual = split_half(rows, draws=30)
     assert split_half(rows.sample(fraction=1, shuffle=True, seed=1), draws=30) == actual
-    assert split_half(rows, draws=30, seed=7) != actual
 
 
 def test_items_with_one_grade_are_counted() -> None:
@@ -170,15 +171,6 @@ def test_items_with_one_grade_are_counted() -> None:
     assert split_half(ratings([[1, 2], [2, 3], [3]]), draws=5) == (None, None, 2, 1)
     assert split_half(ratings([[2, 2], [2, 2], [2, 2]]), draws=5) == (None, None, 3, 0)
     assert split_half(ratings([]).cast({"grade": pl.Float64}), draws=5) == (None, None, 0, 0)
-
-
-def test_ratings_that_cannot_be_divided() -> None:
-    """A grade that is not there, and a rater who graded an item twice."""
-    rows = ratings([[1, 2], [2, 3]])
-    with pytest.raises(ValueError, match="item_id, rater_id and grade in every row"):
-        split_half(rows.with_columns(grade=pl.lit(None, pl.Float64)))
-    with pytest.raises(ValueError, match="grade an item once"):
-        split_half(pl.concat([rows, rows.head(1)]))
 
 
 @given(st.lists(st.tuples(numbers, st.integers(1, 5)), min_size=1, max_size=40))
@@ -225,10 +217,8 @@ def test_a_row_a_metric() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda rows: rows.head(100), "each of 60 items once for each of w_meteor, meteor"),
-        (lambda rows: pl.concat([rows, rows.head(1)]), "each of 60 items once"),
-        (lambda rows: rows.with_columns(grade=pl.col("value") + 1), "item 0 has two grades or groups"),
-        (lambda rows: rows.with_columns(value=pl.lit(None, pl.Float64)), "found some in value"),
+        (lambda rows: rows.head(100), "finite"),
+        (lambda rows: pl.concat([rows, rows.head(1)]), "as many scores as grades, got 61, 60, 60, 60"),
         (lambda rows: rows.with_columns(value=pl.lit(float("nan"))), "finite"),
     ],
 )

@@ -1,10 +1,9 @@
 """Baselines that see only the surface, on pairs and groups built so that one kind of surface tells."""
 
-import numpy as np
 import polars as pl
 import pytest
 
-from pipeline.metrics.impscore.artefacts import BASELINES, MARKS, audit, audit_groups, win_share
+from pipeline.metrics.impscore.artefacts import BASELINES, MARKS, audit, audit_groups
 
 SUBJECTS = ["the dog", "our boss", "that film", "her soup", "the train", "his speech", "my rent", "this phone"]
 ENDS = ["today", "again", "at last", "in May", "on Monday", "as ever"]
@@ -23,11 +22,6 @@ def pairs(implicit: str, explicit: str, source: str = "forum") -> pl.DataFrame:
 def accuracies(frame: pl.DataFrame, subset: str = "all") -> dict[str, float]:
     """Accuracy of each baseline on a subset."""
     return dict(frame.filter(pl.col("subset") == subset).select("baseline", "accuracy").iter_rows())
-
-
-def test_a_win_counts_one_and_a_tie_half() -> None:
-    """Right, tie, wrong, right: two and a half of four."""
-    assert win_share(np.array([2.0, 1, 0, 5]), np.array([1.0, 1, 1, 4])) == 0.625
 
 
 def test_length_gives_pairs_away() -> None:
@@ -91,14 +85,6 @@ def test_near_duplicates_are_not_learnt_by_heart() -> None:
     apart = rows.with_columns(cluster_id=pl.Series([f"c{i}" for i in range(40)]))
     assert accuracies(audit(clustered))["words"] == 0.5
     assert accuracies(audit(apart))["words"] > 0.8
-
-
-def test_row_order_does_not_matter() -> None:
-    """Shuffled pairs have the same audit."""
-    rows = pl.concat([pairs("{} is late?", "{} is so very late."), pairs("{} is odd.", "{} is bad!", "other")])
-    first, second = audit(rows), audit(rows.sample(fraction=1, shuffle=True, seed=5))
-    assert first.drop("accuracy").equals(second.drop("accuracy"))
-    assert first["accuracy"].to_list() == pytest.approx(second["accuracy"].to_list(), abs=0.02)
 
 
 def test_no_pairs_no_rows() -> None:

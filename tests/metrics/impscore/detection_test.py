@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pipeline.errors import BadInput
-from pipeline.metrics.impscore.detection import BINS, LABELS, label_bins, measure_bins
+from pipeline.metrics.impscore.detection import LABELS, label_bins, measure_bins
 
 
 def rows(values: list[float], answers: list[bool | None], clusters: list[int] | None = None) -> pl.DataFrame:
@@ -18,14 +18,6 @@ def rows(values: list[float], answers: list[bool | None], clusters: list[int] | 
         {"implicitness": values, "is_detected": answers, "cluster": clusters or list(range(len(values)))},
         schema={"implicitness": pl.Float64, "is_detected": pl.Boolean, "cluster": pl.Int64},
     )
-
-
-def test_eight_bins_of_a_quarter() -> None:
-    """The edges are 0, 0.25, … 2 (IMP-42)."""
-    assert BINS == (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
-    assert LABELS[0] == "0.00-0.25"
-    assert LABELS[-1] == "1.75-2.00"
-    assert len(LABELS) == 8
 
 
 @pytest.mark.parametrize(
@@ -74,12 +66,6 @@ def test_near_duplicates_count_once_in_the_interval() -> None:
     assert (apart["low"], apart["high"]) == pytest.approx((expected.low, expected.high), abs=1e-6)
     # by hand: (0.7 + z²/4) / (1 + z²/2) -+ z / (1 + z²/2) * sqrt(0.105 + z²/16) with z = 1.959964
     assert (alike["low"], alike["high"]) == pytest.approx((0.174270, 0.962682), abs=1e-6)
-
-
-def test_one_cluster_in_two_bins_counts_in_each() -> None:
-    """Near duplicates that fall into two bins are one of the texts of each."""
-    actual = measure_bins(rows([0.1, 0.3], [True, True], [5, 5]))
-    assert actual["effective_count"].to_list()[:2] == [1, 1]
 
 
 def test_no_rows_no_numbers() -> None:

@@ -44,7 +44,7 @@ def test_an_item_that_always_wins_stays_finite() -> None:
     assert result.values[0] > result.values[1] > result.values[2]
 
 
-@pytest.mark.parametrize(("sd", "bias", "tie"), [(1.5, 0.0, 0.0), (1.5, 0.5, 0.5), (3.0, 0.0, 0.0)])
+@pytest.mark.parametrize(("sd", "bias", "tie"), [(1.5, 0.0, 0.0), (1.5, 0.5, 0.5)])
 def test_intervals_cover_the_truth(sd: float, bias: float, tie: float) -> None:
     """Over 10 judges of 40 texts at 10 comparisons each, intervals of 95 % cover 89 to 98 % of the true values.
 

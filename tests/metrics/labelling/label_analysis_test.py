@@ -75,22 +75,6 @@ def test_overlap_in_both_directions() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(frames)
-def test_overlap_properties(labels: pl.DataFrame) -> None:
-    """A field overlaps itself wholly, Jaccard is symmetric and at most either direction."""
-    actual = overlaps(labels)
-    assert actual.height == 9
-    for row in actual.iter_rows(named=True):
-        back = pair(actual, row["b"], row["a"])
-        assert row["jaccard"] == back["jaccard"]
-        assert row["both_count"] == back["both_count"] <= min(row["a_count"], row["b_count"])
-        if row["a"] == row["b"] and row["a_count"]:
-            assert row["overlap"] == 1
-        if row["overlap"] is not None:
-            assert row["jaccard"] <= row["overlap"] <= 1
-
-
-@settings(max_examples=40, deadline=None)
-@given(frames)
 def test_correlation_equals_scipy(labels: pl.DataFrame) -> None:
     """Spearman's rho of the codes -1, 0, 1 over comments with both, ties included; null where it is undefined."""
     actual = correlations(labels)

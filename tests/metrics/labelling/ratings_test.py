@@ -65,10 +65,10 @@ def expect_cohen(numbers: np.ndarray) -> float:
     return float(np.nanmean(kappas)) if np.isfinite(kappas).any() else math.nan
 
 
-def test_1000_random_files_equal_other_implementations() -> None:
-    """Raw agreement is its definition's, alpha krippendorff's, and Cohen, of 200 files, scikit-learn's."""
+def test_random_files_equal_other_implementations() -> None:
+    """Raw agreement is its definition's, alpha krippendorff's, and Cohen, of some files, scikit-learn's."""
     defined_count = 0
-    for seed in range(1000):
+    for seed in range(150):
         level, numbers = draw_values(seed)
         if not (frame := build_frame(numbers)).height:
             continue
@@ -80,13 +80,13 @@ def test_1000_random_files_equal_other_implementations() -> None:
             defined_count += math.isfinite(expected)
         has_null = None in [row[name] for name in ("agreement", "fleiss", "cohen", "krippendorff")]
         assert row["note"] or not has_null, seed
-    assert defined_count > 1900
+    assert defined_count > 280
 
 
 def test_fleiss_equals_statsmodels() -> None:
     """Fleiss is over the tasks with the most frequent number of labels, whoever gave them."""
     reference = pytest.importorskip("statsmodels.stats.inter_rater", reason="statsmodels is not installed: make setup")
-    for seed in range(300):
+    for seed in range(80):
         level, numbers = draw_values(seed)
         table = count_values(numbers)
         if table.sum(axis=1).max(initial=0) < 2 or (table.sum(axis=0) > 0).sum() < 2:

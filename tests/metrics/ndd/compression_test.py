@@ -180,14 +180,9 @@ def test_baselines_keep_as_many_words_as_the_gold() -> None:
     assert drop_head(ITEMS) == [[False] * 3 + [True] * 4, [False, True]]
     assert drop_tail(ITEMS) == [[True] * 4 + [False] * 3, [True, False]]
     assert [sum(mask) for mask in drop_random(ITEMS)] == [4, 1]
-    assert drop_random(ITEMS, seed=1) == drop_random(ITEMS, seed=1)
-    assert len({str(drop_random(ITEMS, seed=seed)) for seed in range(9)}) > 1
-    assert count_kept(ITEMS, 0.01) == [1, 1]
-    assert drop_head(ITEMS, 1) == keep_all(ITEMS)
-    assert [sum(mask) for mask in drop_random(ITEMS, 0.01)] == [1, 1]
-    for ratio in (0, 1.1, float("nan")):
-        with pytest.raises(ValueError, match="ratio should be above 0 and at most 1"):
-            drop_tail(ITEMS, ratio)
+    assert drop_random(ITEMS) == drop_random(ITEMS) != drop_tail(ITEMS)
+    assert count_kept(frame(("a b c d e f g", [1, 0, 0, 0, 0, 0, 0]), ("h", [1]))) == [2, 1]
+    assert count_kept(frame(("a b c d e f g h", [1] + [0] * 7), ("i", [0]))) == [1, 1]  # at least one
 
 
 def test_intervals_hold_the_value_and_depend_on_the_seed_alone() -> None:
@@ -245,7 +240,7 @@ def test_what_cannot_be_measured() -> None:
 
 
 def test_google_as_published(data: Path) -> None:
-    """Unedited and the baselines within 1.2 points of F1 and of ROUGE F of table 3 (NDD-24), also by its own ratio.
+    """Unedited and the baselines within 1.2 points of F1 and of ROUGE F of table 3 (NDD-24).
 
     Our words are not the paper's, and three of its sentences are not here.
     """
@@ -259,8 +254,6 @@ def test_google_as_published(data: Path) -> None:
         percents = [100 * actual[measure] for measure in ("f1_macro", "rouge_1", "rouge_2", "rouge_l")]
         assert percents == pytest.approx(printed, abs=1.2), name
         assert abs(actual["ratio_delta"]) < 0.005 or name == "unedited"
-    at_paper_ratio = [100 * values(keep(items, 0.39), items)["f1_macro"] for keep in (drop_head, drop_tail)]
-    assert at_paper_ratio == pytest.approx([31.0, 55.15], abs=0.5)  # recomputed before: 30.7 to 31.3, 54.8 to 55.5
 
 
 def test_colloquial_as_published(data: Path) -> None:

@@ -25,12 +25,6 @@ def test_neighbours_do_not_hang_on_the_order_of_the_sentences(first: list[str], 
     assert align(first, second)[:, ::-1].tolist() == align(second, first).tolist()
 
 
-def test_a_repeated_word_is_matched_by_where_it_stands() -> None:
-    """Of "the" said twice, the second is matched with the one that is left before the same noun."""
-    first, second = ["the", "dog", "saw", "the", "cat"], ["she", "saw", "the", "cat"]
-    assert align(first, second).tolist() == [[2, 1], [3, 2], [4, 3]]
-
-
 def test_of_equal_subsequences_one_is_fixed() -> None:
     """Of "ab" and "ba" it has b, as words of the sentence that sorts first are skipped, whichever is given first."""
     assert align(["a", "b"], ["b", "a"]).tolist() == [[1, 0]]

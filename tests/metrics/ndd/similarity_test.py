@@ -121,18 +121,6 @@ def test_separation_by_hand() -> None:
     assert measure_separation(pairs.filter("is_positive"), {"ndd": -1}).rows() == [("ndd", None, None, None, 0, 5)]
 
 
-def test_errors() -> None:
-    """Directions other than -1 and 1, two positive pairs of a sentence, and a target that is null are refused."""
-    pairs = graded(6)
-    for call in (correlate_measures, measure_separation):
-        with pytest.raises(ValueError, match=r"should be -1 or 1, found \{'ndd': 0\}"):
-            call(pairs, {"ndd": 0})
-    with pytest.raises(ValueError, match="one test at a time"):
-        measure_separation(pl.concat([pairs, pairs]), {"ndd": -1})
-    with pytest.raises(ValueError, match="expected finite numbers"):
-        correlate_measures(pairs.with_columns(similarity=pl.lit(None)), {"ndd": -1})
-
-
 @pytest.mark.skipif(not MASKED_LM, reason="UNDERTONE_TEST_MASKED_LM names no masked language model for English")
 def test_a_real_model_has_the_orders_of_table_10() -> None:
     """A near word, another aspect, an opposite; a tense, a person, a broken agreement: each farther away (NDD-39)."""

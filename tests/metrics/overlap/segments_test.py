@@ -105,10 +105,8 @@ def test_what_cannot_be_read_names_its_row(
         list(read_batches(candidates, references, weights))  # type: ignore[arg-type]
 
 
-def test_size_and_range() -> None:
-    """A batch holds at least one segment; weights below 0 are read where they are allowed."""
-    with pytest.raises(ValueError, match="size should be at least 1"):
-        next(read_batches([["a"]], [[["a"]]], size=0))
+def test_range() -> None:
+    """Weights below 0 are read where they are allowed."""
     (batch,) = read_batches([["a"]], [[["a"]]], [[-1]], low=-1)
     assert batch.weights.tolist() == [-1.0]
     with pytest.raises(BadInput, match="between -1 and 1, found -2"):

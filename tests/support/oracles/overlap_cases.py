@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from pipeline.metrics.overlap.metric import Floats, Metric
+from pipeline.metrics.overlap.metric import Metric
 from pipeline.metrics.overlap.segments import Batch, read_batches
+from pipeline.metrics.resample import Floats
 
 seeds = st.integers(0, 2**32 - 1)
 
