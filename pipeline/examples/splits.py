@@ -48,12 +48,18 @@ def add_split(pairs: pl.DataFrame, profile: str = "paper", seed: int = SEED) -> 
     if profile == "grouped":
         return _split_clusters(ordered, bounds, min(shares) * len(ordered), seed)
     places = np.random.default_rng(seed).permutation(len(ordered))
-    return ordered.with_columns(split=_find_parts(np.round(bounds), places))
+    return ordered.with_columns(split=find_parts(np.round(bounds), places))
 
 
-def _find_parts(bounds: npt.NDArray[np.float64], places: npt.NDArray[Any]) -> pl.Series:
+def find_parts(bounds: npt.NDArray[np.float64], places: npt.NDArray[Any]) -> pl.Series:
+    """Find the split in which each place lies, given where the splits end."""
     indices = np.searchsorted(bounds, places, side="right").clip(max=2)
     return pl.Series([NAMES[i] for i in indices], dtype=pl.String)
+
+
+def find_middles(sizes: pl.Series) -> npt.NDArray[np.float64]:
+    """Find the middle of each of some groups that are laid end to end."""
+    return (sizes.cum_sum() - sizes / 2).to_numpy()
 
 
 def _split_clusters(pairs: pl.DataFrame, bounds: npt.NDArray[np.float64], least: float, seed: int) -> pl.DataFrame:
@@ -62,10 +68,9 @@ def _split_clusters(pairs: pl.DataFrame, bounds: npt.NDArray[np.float64], least:
     sizes = pairs.group_by(_cluster=cluster).len("_size").sort("_cluster")
     order = pl.Series(np.random.default_rng(seed).permutation(len(sizes)))
     clusters = sizes.sort(pl.col("_size") <= least, order)
-    middle = clusters.select(pl.col("_size").cum_sum() - pl.col("_size") / 2).to_series()
-    clusters = clusters.select("_cluster", split=_find_parts(bounds, middle.to_numpy()))
-    rows = pairs.with_columns(_cluster=cluster).join(clusters, on="_cluster", how="left", maintain_order="left")
-    return rows.drop("_cluster")
+    parts = find_parts(bounds, find_middles(clusters["_size"]))
+    split = cluster.replace_strict(clusters["_cluster"], parts, return_dtype=pl.String)
+    return pairs.with_columns(split=split)
 
 
 def measure_leakage(pairs: pl.DataFrame) -> pl.DataFrame:

@@ -16,6 +16,7 @@ from pipeline.errors import BadInput
 from pipeline.examples.impscore.clusters import add_clusters
 from pipeline.examples.impscore.negatives import DROPPED, add_negatives
 from pipeline.examples.splits import NAMES, SEED, add_split
+from pipeline.io.fields import check_field
 from pipeline.io.rows import read_chunks
 from pipeline.llm.questions.explicit import parse, parse_implicit
 from pipeline.tables import SOURCE, TABLES
@@ -203,8 +204,7 @@ def read_rows(path: Path) -> pl.DataFrame:
 def _parse_row(row: dict[str, Any], location: str) -> dict[str, str | None]:
     fields = {name: row.get(name) for name in ("implicit", "explicit", "negative", "source", "lang", "split")}
     for name, value in fields.items():
-        if value is not None and not isinstance(value, str):
-            raise BadInput(f"{location}: field {name!r} should be text, found {type(value).__name__}")
+        check_field(fields, name, location, "text", isinstance(value, str | None))
     texts = {name: (value or "").strip() for name, value in fields.items()}
     implicit, explicit, source = texts["implicit"], texts["explicit"], texts["source"] or "own"
     for name in ("implicit", "explicit"):
@@ -214,10 +214,9 @@ def _parse_row(row: dict[str, Any], location: str) -> dict[str, str | None]:
         raise BadInput(f"{location}: field 'explicit' should differ from 'implicit'")
     if texts["negative"].lower() in (explicit.lower(), implicit.lower()):
         raise BadInput(f"{location}: field 'negative' should differ from 'implicit' and 'explicit'")
-    if not re.fullmatch(SOURCE, source):
-        raise BadInput(f"{location}: field 'source' should be a name in small letters, digits and _, found {source!r}")
-    if texts["split"] and texts["split"] not in NAMES:
-        raise BadInput(f"{location}: field 'split' should be one of {', '.join(NAMES)}, found {texts['split']!r}")
+    is_source = re.fullmatch(SOURCE, source)
+    check_field(texts, "source", location, "a name in small letters, digits and _", is_source)
+    check_field(texts, "split", location, f"one of {', '.join(NAMES)}", texts["split"] in ("", *NAMES))
     optional = {name: texts[name] or None for name in ("negative", "lang", "split")}
     key = make_pair_id(source, implicit, explicit)
     return {"pair_id": key, "source": source, "implicit": implicit, "explicit": explicit, **optional}

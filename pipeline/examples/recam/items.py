@@ -14,6 +14,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.io.atomic import write_text
+from pipeline.io.fields import check_field, check_text, is_index
 from pipeline.io.lines import read_json_lines
 
 PLACEHOLDER = "@placeholder"
@@ -28,7 +29,7 @@ DROPPED: dict[str, pl.DataType] = {"reason": pl.String(), "row_key": pl.String()
 class Items(NamedTuple):
     """The kept and the dropped items; together they are all items read."""
 
-    items: pl.DataFrame  # item_id, article, question, options (a list of five), label (place of the right one, from 0)
+    items: pl.DataFrame  # `SCHEMA`; label is the place of the right option, from 0
     dropped: pl.DataFrame  # reason, row_key (the item_id)
 
 
@@ -52,17 +53,14 @@ def read(path: Path) -> Items:
 
 def _check_item(entry: dict[str, Any], location: str) -> dict[str, Any]:
     names = [f"option_{place}" for place in range(OPTIONS)]
-    texts = {name: entry.get(name) for name in ("article", "question", *names)}
-    for name, value in texts.items():
-        if not isinstance(value, str) or not value.strip():
-            raise BadInput(f"{location}: field {name!r} should be a text that is not blank, found {value!r:.60}")
-    if (count := texts["question"].count(PLACEHOLDER)) != 1:  # type: ignore[union-attr]
+    for name in ("article", "question", *names):
+        check_text(entry, name, location)
+    if (count := entry["question"].count(PLACEHOLDER)) != 1:
         raise BadInput(f"{location}: field 'question' should hold {PLACEHOLDER} once, found it {count} times")
     label = entry.get("label")
-    if not isinstance(label, int) or isinstance(label, bool) or not 0 <= label < OPTIONS:
-        raise BadInput(f"{location}: field 'label' should be a place from 0 to {OPTIONS - 1}, found {label!r:.60}")
-    options = [texts[name] for name in names]
-    return {"article": texts["article"], "question": texts["question"], "options": options, "label": label}
+    check_field(entry, "label", location, f"a place from 0 to {OPTIONS - 1}", is_index(label, OPTIONS))
+    options = [entry[name] for name in names]
+    return {"article": entry["article"], "question": entry["question"], "options": options, "label": label}
 
 
 def _has_equal_options(item: dict[str, Any]) -> bool:

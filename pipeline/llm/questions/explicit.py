@@ -5,6 +5,7 @@ import re
 from typing import NamedTuple
 
 from pipeline.llm.questions import answer
+from pipeline.reasons import find_fault
 
 ROUNDS = 20  # of frames around an answer; models put two or three
 TOO_LONG = 400  # characters; a longer answer of more than four times the sentence's length is chatter
@@ -120,7 +121,7 @@ def parse(response: str, implicit: str, prompt_name: str) -> Parsed:
     text = _bare(answer.strip_thinking(response))
     if question:
         text = _bare(_without_question(text, question))
-    reason = answer.find_fault(
+    reason = find_fault(
         empty=not text,
         refusal=bool(_REFUSAL.match(text.replace("’", "'"))),
         echo=text.casefold() == hint.casefold(),

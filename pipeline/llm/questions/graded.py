@@ -10,6 +10,7 @@ from typing import NamedTuple
 import polars as pl
 
 from pipeline.llm.questions import answer
+from pipeline.reasons import find_fault
 
 SENTENCES = 5
 CUES = {
@@ -58,7 +59,7 @@ def parse(text: str, lang: str) -> Parsed:
     if not isinstance(values, list) or not all(isinstance(value, str) and value.strip() for value in values):
         return Parsed(None, "malformed")
     sentences = [value.strip() for value in values]
-    reason = answer.find_fault(
+    reason = find_fault(
         malformed=any(_UNFIT.search(sentence) for sentence in sentences),
         wrong_count=len(sentences) != SENTENCES,
         repeated=len({sentence.casefold() for sentence in sentences}) < SENTENCES,

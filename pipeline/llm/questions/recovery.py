@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from pipeline.errors import BadInput
 from pipeline.llm.questions import answer, explicit
 from pipeline.llm.questions.explicit import TOO_LONG
+from pipeline.reasons import find_fault
 
 LETTERS = "ABCDEFGH"
 """Names of the options of a choice, in order; I would be a word."""
@@ -59,7 +60,7 @@ def parse(response: str, text: str, lang: str | None = None) -> Parsed:
     if not isinstance(plain, str) or not isinstance(meaning, str) or _UNFIT.search(plain + meaning):
         return Parsed(None, None, "malformed")
     plain, meaning = " ".join(plain.split()), " ".join(meaning.split())
-    reason = answer.find_fault(
+    reason = find_fault(
         empty=not plain or not meaning,
         refusal=any(explicit.parse(step, text, "").reason == "refusal" for step in (plain, meaning)),
         echo=meaning.casefold() == " ".join(text.split()).casefold(),
