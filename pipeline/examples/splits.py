@@ -4,7 +4,6 @@ The paper splits at random 8:1:1, its released code 90:5:5 (errata E3). Both put
 and so measure memory too; the grouped split keeps near duplicates together, `measure_leakage` counts what crosses.
 """
 
-import hashlib
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.io.hashes import hash_number
 
 NAMES = ("train", "validation", "test")
 SPLITS = {"paper": (0.8, 0.1, 0.1), "official": (0.9, 0.05, 0.05), "grouped": (0.8, 0.1, 0.1)}
@@ -32,8 +32,7 @@ def get_shares(profile: str) -> tuple[float, ...]:
 
 def draw_uniform(ids: pl.Series, seed: int = SEED) -> pl.Series:
     """Draw a number in [0, 1) for each id, by a hash of id and seed: neither order nor library versions change it."""
-    digests = (hashlib.blake2b(f"{seed}\n{row_id}".encode(), digest_size=8).digest() for row_id in ids)
-    return pl.Series([int.from_bytes(digest) / 2**64 for digest in digests], dtype=pl.Float64)
+    return pl.Series([hash_number(f"{seed}\n{row_id}") / 2**64 for row_id in ids], dtype=pl.Float64)
 
 
 def add_split(pairs: pl.DataFrame, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:

@@ -1,6 +1,5 @@
 """What forms that ask for grades share: the guidelines, the ids of tasks, and which labels count."""
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
@@ -9,6 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.io.hashes import hash_text
 from pipeline.label.schema import Form, hash_schema
 from pipeline.label.stages import drop_repeats
 
@@ -33,7 +33,7 @@ def read_guidelines(name: str, lang: str) -> str:
 
 def make_task_id(*contents: object) -> str:
     """Hash all that a task shows and its item, so that no task has the grade of a text that has changed."""
-    return hashlib.blake2b(json.dumps(contents).encode(), digest_size=16).hexdigest()
+    return hash_text(json.dumps(contents))
 
 
 def build_tasks(rows: Iterable[tuple[str, str, str, str]], lang: str, form: Form) -> pl.DataFrame:

@@ -4,14 +4,15 @@ The paper kept 8,843 of some 70,000 comments of four sites' hot lists "after rem
 how; the rules here are parameters, and each comment left out has the first of them that it breaks as its reason.
 """
 
-import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.io.hashes import hash_text
 from pipeline.label import schema
+from pipeline.reasons import choose_first
 
 KEY = pl.concat_str("thread_id", "comment_id", separator="/")
 
@@ -31,8 +32,7 @@ class Rules(NamedTuple):
 
 def make_task_id(project: str, context: str | None, text: str) -> str:
     """Hash project, context and text to 128 bits: the id reveals nothing but what the task shows."""
-    content = "\n".join((project, context or "", text))
-    return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
+    return hash_text("\n".join((project, context or "", text)))
 
 
 def select(
@@ -59,7 +59,7 @@ def select(
         "not_hot": ~pl.col("is_hot") & pl.lit(rules.is_hot),
     }
     rows = comments.with_columns(
-        _reason=pl.coalesce(pl.when(rule).then(pl.lit(reason)) for reason, rule in faults.items()),
+        _reason=choose_first(faults),
         _cluster=pl.Series(range(comments.height) if cluster is None else cluster, dtype=pl.Int64),
     ).sort(likes, "source", "thread_id", "comment_id", descending=[True, False, False, False])
     for reason, group_columns, limit in (

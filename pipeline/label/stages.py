@@ -8,14 +8,15 @@ or has three different values there, is specious twice and deleted. So nothing s
 Labels are rows of the contract Labels, of one project. Notes (span, plain, …) are carried along and never decided.
 """
 
-import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.io.hashes import hash_text
 from pipeline.label.schema import AGAIN, DELETE, FIELDS, NOTES, VERDICTS, check_fields, list_values
+from pipeline.reasons import choose_first, split_off
 
 RATERS = 3
 ALL = tuple(FIELDS)
@@ -107,9 +108,7 @@ def _check(labels: pl.DataFrame) -> None:
 
 
 def _split(rows: pl.DataFrame, reason: pl.Expr) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Split off the rows that have a reason to be dropped."""
-    marked = rows.with_columns(reason=reason)
-    return marked.filter(pl.col("reason").is_null()).drop("reason"), marked.drop_nulls("reason").select(_DROPPED)
+    return split_off(rows, reason, _DROPPED)
 
 
 def drop_repeats(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -169,23 +168,18 @@ def _decide_round(rows: pl.DataFrame, fields: pl.DataFrame, in_round: int) -> De
 
 def _find_reason(in_round: int) -> pl.Expr:
     """Find what a field waits for, or what settled it (CSD-15), from the columns pattern and answer."""
-    pattern, answer = pl.col("pattern"), pl.col("answer")
-    return (
-        pl.when(pattern == "none")
-        .then(pl.lit("too_few_raters" if in_round == 1 else _TO_RELABEL))
-        .when(pattern == "same")
-        .then(pl.lit("unanimous"))
-        .when((pattern == "different") & (in_round == 2))
-        .then(pl.lit("specious_twice"))
-        .when(answer.is_null())
-        .then(pl.lit(_TO_ADJUDICATE))
-        .when(answer == DELETE)
-        .then(pl.when(pattern == "partly").then(pl.lit("adjudicator_deleted")).otherwise(pl.lit("all_different")))
-        .when(answer == AGAIN)
-        .then(pl.lit(_TO_RELABEL if in_round == 1 else "specious_twice"))
-        .otherwise(pl.lit("adjudicator"))
-        .alias("reason")
-    )
+    pattern, answer, is_first = pl.col("pattern"), pl.col("answer"), pl.lit(in_round == 1)
+    reasons = {
+        "too_few_raters": (pattern == "none") & is_first,
+        _TO_RELABEL: (pattern == "none") | ((answer == AGAIN) & is_first),
+        "unanimous": pattern == "same",
+        "specious_twice": ((pattern == "different") & ~is_first) | (answer == AGAIN),
+        _TO_ADJUDICATE: answer.is_null(),
+        "all_different": (answer == DELETE) & (pattern == "different"),
+        "adjudicator_deleted": answer == DELETE,
+        "adjudicator": answer.is_not_null(),
+    }
+    return choose_first(reasons).alias("reason")
 
 
 def _pick_raters(rows: pl.DataFrame, fields: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -216,17 +210,14 @@ def _pick_answers(
     raters_of_task = raters.select(_PERSON).unique().with_columns(was_rater=pl.lit(value=True))
     rows = rows.join(raters_of_task, on=_PERSON, how="left")
     rows = rows.join(patterns.select(*_CELL, "pattern"), on=_CELL, how="left")
-    reason = (
-        pl.when("was_rater")
-        .then(pl.lit("adjudicator_was_rater"))
-        .when((pl.col("pattern") == "same") | ((pl.col("pattern") == "different") & (in_round == 2)))
-        .then(pl.lit("nothing_to_adjudicate"))
-        .when((pl.col("pattern") == "different") & ~pl.col("value").is_in(VERDICTS))
-        .then(pl.lit("three_values"))
-        .when(pattern="none")
-        .then(pl.lit("too_few_raters"))
-    )
-    rows, void = _split(rows, reason)
+    pattern = pl.col("pattern")
+    faults = {
+        "adjudicator_was_rater": pl.col("was_rater"),
+        "nothing_to_adjudicate": (pattern == "same") | ((pattern == "different") & (in_round == 2)),
+        "three_values": (pattern == "different") & ~pl.col("value").is_in(VERDICTS),
+        "too_few_raters": pattern == "none",
+    }
+    rows, void = _split(rows, choose_first(faults))
     rows = rows.drop("was_rater", "pattern").sort("labelled_at", "rater_id", nulls_last=True)
     rows, late = _split(rows, pl.when(pl.int_range(pl.len()).over(_CELL) > 0).then(pl.lit("late")))
     return rows, pl.concat([void, late])
@@ -240,8 +231,9 @@ def list_to_adjudicate(decisions: Decisions) -> pl.DataFrame:
     cell = ["task_id", "round", "field"]
     labels = decisions.labels.filter(stage=1)
     labels = labels.join(decisions.annotations.filter(reason=_TO_ADJUDICATE), on=cell, how="semi")
-    people = ["\n".join(person).encode() for person in labels.select(_PERSON).iter_rows()]
-    digests = pl.Series([hashlib.blake2b(person, digest_size=16).hexdigest() for person in people], dtype=pl.String)
+    digests = pl.Series(
+        [hash_text("\n".join(person)) for person in labels.select(_PERSON).iter_rows()], dtype=pl.String
+    )
     value = pl.col("value").sort_by("digest")
     return (
         labels.with_columns(digest=digests)

@@ -8,13 +8,13 @@ Whatever is drawn goes by a hash of seed and ids: the order of rows does not mat
 takes the place of one other at most.
 """
 
-import hashlib
 import math
 from typing import NamedTuple
 
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.io.hashes import hash_number
 from pipeline.papers.commenting import TABLE_2, Part
 from pipeline.slices import parse_window
 
@@ -146,11 +146,8 @@ def _divide(articles: pl.DataFrame, rules: Rules) -> pl.DataFrame:
 def _draw(rows: pl.DataFrame, salt: str, ids: list[str] = _KEY) -> pl.DataFrame:
     """Select ids in the order of a hash of the salt and the ids alone."""
     keys = rows.select(ids)
-    numbers = [
-        int.from_bytes(hashlib.blake2b("\n".join((salt, *row)).encode(), digest_size=8).digest())
-        for row in keys.iter_rows()
-    ]
-    return keys.with_columns(draw=pl.Series(numbers, dtype=pl.UInt64)).sort("draw", *ids).drop("draw")
+    numbers = pl.Series([hash_number("\n".join((salt, *row))) for row in keys.iter_rows()], dtype=pl.UInt64)
+    return keys.with_columns(draw=numbers).sort("draw", *ids).drop("draw")
 
 
 def _draw_references(fit: pl.DataFrame, rules: Rules) -> pl.DataFrame:

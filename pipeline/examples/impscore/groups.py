@@ -6,6 +6,7 @@ the level away; their order is the writers' judgement.
 
 import zlib
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -59,7 +60,8 @@ def read_ratings(path: Path, groups: pl.DataFrame) -> pl.DataFrame:
     rows: list[tuple[str, str, int, float]] = []
     for number, entry in read_json_lines(path):
         location = f"{path}, line {number}"
-        rater, group, ranks = (entry.get(key) for key in ("rater", "group", "ranks"))
+        values: list[Any] = [entry.get(key) for key in ("rater", "group", "ranks")]
+        rater, group, ranks = values
         check_field(entry, "rater", location, "a name", isinstance(rater, str) and rater)
         is_group = isinstance(group, str) and group in sizes
         check_field(entry, "group", location, f"one of the {len(sizes)} groups", is_group)

@@ -3,7 +3,6 @@
 Dropped rows are (source, reason, row_key).
 """
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from pipeline.examples.impscore.clusters import add_clusters
 from pipeline.examples.impscore.negatives import DROPPED, add_negatives
 from pipeline.examples.splits import NAMES, SEED, add_split
 from pipeline.io.fields import check_field
+from pipeline.io.hashes import hash_text
 from pipeline.io.rows import read_chunks
 from pipeline.llm.questions.explicit import parse, parse_implicit
 from pipeline.tables import SOURCE, TABLES
@@ -27,8 +27,8 @@ PAIR = dict.fromkeys(("pair_id", "source", "lang", "implicit", "explicit", "comp
 
 
 def make_pair_id(source: str, implicit: str, explicit: str) -> str:
-    """Hash source and both sentences to 128 bits (BLAKE2)."""
-    return hashlib.blake2b(f"{source}\n{implicit}\n{explicit}".encode(), digest_size=16).hexdigest()
+    """Hash source and both sentences."""
+    return hash_text(f"{source}\n{implicit}\n{explicit}")
 
 
 def pair_sentences(sentences: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -9,8 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from pipeline.examples.recam.items import OPTIONS, SCHEMA, hash_text, normalise
+from pipeline.examples.recam.items import OPTIONS, SCHEMA, normalise
 from pipeline.examples.recam.targets import SIMILAR, Vectors
+from pipeline.io.hashes import hash_number
+from pipeline.reasons import find_fault
 from pipeline.text import wordnet
 
 FOLDS = 4
@@ -69,7 +71,7 @@ def choose(
 def place_options(row: dict[str, object], seed: int) -> dict[str, object]:
     """Give an item its options in an order that depends on its id alone: the gold word's place tells nothing."""
     options = [str(row["answer"]), *row["wrong"]]  # type: ignore[misc]
-    order = np.random.default_rng(hash_text(f"{seed} {row['item_id']}")).permutation(OPTIONS).tolist()
+    order = np.random.default_rng(hash_number(f"{seed} {row['item_id']}")).permutation(OPTIONS).tolist()
     item = {name: row[name] for name in ("item_id", "article", "question")}
     return {**item, "options": [options[place] for place in order], "label": order.index(0)}
 
@@ -86,11 +88,11 @@ def _find_reasons(pairs: pl.DataFrame, vectors: Vectors | None, threshold: float
         gold_forms = {wordnet.lemmatize(answer, upos) for upos in wordnet.POS}
         word_forms = {wordnet.lemmatize(word, upos) for upos in wordnet.POS}
         synonyms = {name for form in gold_forms | {answer} for name in wordnet.find_pools(form).synonyms}
-        rules = {
-            "gold": word == answer,
-            "form_of_gold": bool(gold_forms & word_forms),
-            "synonym_of_gold": bool(synonyms & (word_forms | {word})),
-            "similar_to_gold": cosine > threshold,
-        }
-        reasons.append(next((reason for reason, holds in rules.items() if holds), None))
+        reason = find_fault(
+            gold=word == answer,
+            form_of_gold=bool(gold_forms & word_forms),
+            synonym_of_gold=bool(synonyms & (word_forms | {word})),
+            similar_to_gold=cosine > threshold,
+        )
+        reasons.append(reason)
     return pairs.with_columns(reason=pl.Series(reasons, dtype=pl.String))

@@ -5,7 +5,6 @@ A line of the official files is `{"article", "question", "option_0" … "option_
 are the same word but for capitals; the dev and test files have none.
 """
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -101,11 +100,6 @@ def split_question(item_id: str, question: str) -> tuple[str, str]:
     if not placeholder:
         raise BadInput(f"item {item_id}: field 'question' should hold {PLACEHOLDER}, found {question!r:.60}")
     return before, after
-
-
-def hash_text(text: str) -> int:
-    """Hash a text to 64 bits: the same number in each run."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
 
 
 def drop_articles(items: pl.DataFrame, other_items: pl.DataFrame) -> Items:

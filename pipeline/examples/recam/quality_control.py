@@ -21,6 +21,7 @@ from typing import NamedTuple
 import polars as pl
 
 from pipeline.examples.recam.items import OPTIONS
+from pipeline.reasons import choose_first, split_off
 
 LEAST_ACCURACY = 0.4  # a rater's accuracy after reading above which answers count (appendix E, a)
 LEAST_ANSWERS = 2  # that count; items with fewer have no flags
@@ -67,10 +68,9 @@ def select(answers: pl.DataFrame, items: pl.DataFrame) -> Selection:
         "no_span": pl.any_horizontal(spans),
         "easy_and_wrong": (pl.col("difficulty") == "easy") & ~pl.col("is_right"),
     }
-    rows = rows.with_columns(reason=pl.coalesce(pl.when(fault).then(pl.lit(name)) for name, fault in faults.items()))
-    valid = rows.filter(pl.col("reason").is_null()).select(*answers.columns, "is_right_before", "is_right")
-    dropped = rows.drop_nulls("reason").select("reason", row_key=pl.format("{}/{}", "item_id", "rater_id"))
-    return Selection(valid, dropped, raters.sort("rater_id"))
+    row_key = pl.format("{}/{}", "item_id", "rater_id").alias("row_key")
+    valid, dropped = split_off(rows, choose_first(faults), ["reason", row_key])
+    return Selection(valid.select(*answers.columns, "is_right_before", "is_right"), dropped, raters.sort("rater_id"))
 
 
 def measure_noise(selected: pl.DataFrame, answers: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:

@@ -5,7 +5,8 @@ from pathlib import Path
 import polars as pl
 
 from pipeline.examples.sources.files import PLACE, find_files, join_texts, read_elements, read_table
-from pipeline.examples.sources.layout import Read, choose_first, clean, finish, map_labels
+from pipeline.examples.sources.layout import Read, clean, finish, map_labels
+from pipeline.reasons import choose_first
 
 PROMPT = "dialogue_en"
 LUDWIG_ALTERNATIVE = PROMPT

@@ -9,8 +9,9 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.examples.sources.files import PLACE, find_files, join_texts, read_elements, read_table
-from pipeline.examples.sources.layout import Read, choose_first, finish, map_labels
+from pipeline.examples.sources.layout import Read, finish, map_labels
 from pipeline.io.lines import parse_object, read_json_lines, read_lines, read_text
+from pipeline.reasons import choose_first
 
 _SCHEMA = dict.fromkeys((*PLACE, "text", "label"), pl.String()) | {"line": pl.Int64()}
 

@@ -98,7 +98,8 @@ def read_sarcasm_bench(path: Path) -> pl.DataFrame:
 def _parse_item(entry: object, location: str) -> dict[str, Any]:
     if not isinstance(entry, dict):
         raise BadInput(f"{location}: expected an object, found {entry!r:.60}")
-    comments, number, letters = (entry.get(name) for name in ("comments", "id", "Answer"))
+    values: list[Any] = [entry.get(name) for name in ("comments", "id", "Answer")]
+    comments, number, letters = values
     is_number = isinstance(number, int) and not isinstance(number, bool)
     has_letters = isinstance(letters, str) and letters and set(letters) <= set(LETTERS)
     check_field(entry, "comments", location, "a list of texts", comments and is_text_list(comments))

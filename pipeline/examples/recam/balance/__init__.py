@@ -38,8 +38,9 @@ from pipeline.examples.recam.balance.fits import fit_questions
 from pipeline.examples.recam.balance.lexicon import Ids, Lexicon, Masks, build_lexicon, draw_rates, thin_items
 from pipeline.examples.recam.balance.pool import Pool, build_pool, read_candidates
 from pipeline.examples.recam.choices import SEED, Choices, place_options
-from pipeline.examples.recam.items import SCHEMA, hash_text, normalise
+from pipeline.examples.recam.items import SCHEMA, normalise
 from pipeline.examples.recam.targets import SIMILAR, Vectors
+from pipeline.io.hashes import hash_number
 
 MIN_CHOICES = 2 * WRONG  # words an item may choose from; of fewer the weights cannot be fitted
 MAX_GOLD = 0.3  # probability of a gold word by the question alone, above which an item is dropped
@@ -86,7 +87,7 @@ def choose_balanced(
     """
     if repeated := items.filter(pl.col("item_id").is_duplicated())["item_id"].sort().to_list():
         raise BadInput(f"items: field 'item_id' should differ between rows, found {repeated[0]!r} more than once")
-    hashes = pl.Series([hash_text(f"{seed} {item_id}") for item_id in items["item_id"]], dtype=pl.UInt64)
+    hashes = pl.Series([hash_number(f"{seed} {item_id}") for item_id in items["item_id"]], dtype=pl.UInt64)
     items = items.with_columns(pl.col("answer").str.to_lowercase(), passage=normalise(), draw=hashes)
     ordered = items.sort("item_id")  # no result depends on the order of the rows
     items, lexicon = build_lexicon(ordered)
