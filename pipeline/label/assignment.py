@@ -17,8 +17,7 @@ from pipeline.errors import BadInput
 ASSIGNED: dict[str, pl.DataType] = {"task_id": pl.String(), "rater_id": pl.String()}
 SEED = 42
 PER_TASK = 2
-RATERS = 5
-"""Raters of a comment, and raters there are, in the paper (AAC-08)."""
+RATERS = 5  # raters of a comment, and raters there are, in the paper (AAC-08)
 _TRIES = 50  # to assign the remaining tasks
 _WORK = 5_000_000  # groups compared in all tries
 

@@ -42,11 +42,9 @@ FORM = Form(
 )
 """Both questions, for `task_files`, `label_files` and `label_studio`."""
 
-COUNT = 100
-"""Sentences in the paper; it does not say how many people graded each."""
+COUNT = 100  # sentences in the paper; it does not say how many people graded each
 SEED = 42
-EMPTY: Bilingual = ("（什么也没有留下）", "(nothing is left)")
-"""What raters see where a system kept no word."""
+EMPTY: Bilingual = ("（什么也没有留下）", "(nothing is left)")  # what raters see where a system kept no word
 UNSPACED = ("zh", "ja")  # languages without blanks between words
 
 GRADED: dict[str, pl.DataType] = {

@@ -34,8 +34,7 @@ _OPTIONAL = ("round", "stage", "labelled_at", "tool")
 _ANY = "?" * 1_000_000  # in place of a text that is not at hand
 MAX_FAULTS = 10  # in one message
 
-Place = tuple[str, Mapping[str, Any]]
-"""Where a row was found, such as `row 7`, and its cells by column."""
+Place = tuple[str, Mapping[str, Any]]  # where a row was found, such as `row 7`, and its cells by column
 
 
 def read(path: Path, tasks: pl.DataFrame | None, form: Form = CSD) -> pl.DataFrame:

@@ -28,8 +28,7 @@ from pipeline.label import label_files, schema, stages, task_files
 from pipeline.label.schema import CSD, Form
 
 TOOL = "label_studio"
-RATERS = {1: stages.RATERS, 2: 1}
-"""Raters a task is given to, by stage (CSD-15)."""
+RATERS = {1: stages.RATERS, 2: 1}  # raters a task is given to, by stage (CSD-15)
 NO_CONTEXT = "—"  # the import refuses null, and an empty text is not shown
 
 _VERDICTS = {"again": ("重新标注", "label anew"), "delete": ("删除", "delete")}

@@ -25,8 +25,7 @@ ROLES = ("task_id", "rater_id", "field", "value")
 MISSING = ("", NOT_ASKED, "NA", "N/A", "NaN", "nan", "null")
 """Cells that hold no label; `None` is a value, as it is CSD's name of no emotion."""
 MOST_RATERS = 20
-MOST_VALUES = 100
-"""Values of a field; of numbers at the level interval there may be more."""
+MOST_VALUES = 100  # values of a field; of numbers at the level interval there may be more
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,14})(\.0+)?")
 
 Ratings = pl.Schema(dict.fromkeys(ROLES, pl.String()))

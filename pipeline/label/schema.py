@@ -22,8 +22,7 @@ VERDICTS = AGAIN, DELETE = ("again", "delete")
 """What an adjudicator may answer instead of a value: label the field again, or delete it (CSD-15)."""
 EMOTIONS = ("anger", "fear", "disgust", "trust", "joy", "surprise", "anticipation", "sad", "None")
 
-Bilingual = tuple[str, str]
-"""Words for raters, in Chinese and English."""
+Bilingual = tuple[str, str]  # words for raters, in Chinese and English
 
 _PRESENCE = (("有", "yes"), ("不确定", "unsure"), ("没有", "no"))
 _SENTIMENTS = (("褒", "positive"), ("中性", "neutral"), ("贬", "negative"))

@@ -19,8 +19,7 @@ from pipeline.label.schema import AGAIN, DELETE, FIELDS, NOTES, VERDICTS, check_
 from pipeline.reasons import choose_first, split_off
 
 RATERS = 3
-ALL = tuple(FIELDS)
-"""Every field: the strict reading of what a released comment needs."""
+ALL = tuple(FIELDS)  # every field: the strict reading of what a released comment needs
 _TO_RELABEL = "to_relabel"
 _TO_ADJUDICATE = "to_adjudicate"
 _STATES = {"unanimous": "adopted", "adjudicator": "adjudicated"} | dict.fromkeys(
@@ -28,8 +27,7 @@ _STATES = {"unanimous": "adopted", "adjudicator": "adjudicated"} | dict.fromkeys
 )  # by reason; fields with any other reason are deleted
 _CELL = ["task_id", "field"]
 _PERSON = ["task_id", "rater_id"]
-KEY = ["task_id", "round", "stage", "rater_id", "field"]
-"""Key of a label within a project."""
+KEY = ["task_id", "round", "stage", "rater_id", "field"]  # key of a label within a project
 _DROPPED = ["task_id", "rater_id", "field", "round", "stage", "reason"]
 _ANNOTATION = ["task_id", "field", "value", "state", "reason", "round", "pattern"]
 _IS_NOTE = pl.col("field").is_in([*NOTES])

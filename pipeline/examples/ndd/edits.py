@@ -56,8 +56,7 @@ class EditedPairs(NamedTuple):
     rows: pl.DataFrame
     """test, pair_id, sentence_id, one (the sentence's words [n]), other (with new ones [n]), is_positive, places (of
     the new words, from 0, the same in both pairs of a sentence). A positive row is followed by its negative one."""
-    dropped: pl.DataFrame
-    """reason (no_words, no_verbs, no_features, few_places), row_key (the sentence_id)."""
+    dropped: pl.DataFrame  # reason (no_words, no_verbs, no_features, few_places), row_key (the sentence_id)
 
 
 Pair = tuple[str, str]

@@ -25,8 +25,7 @@ TARGETS: dict[str, pl.DataType] = {
 }  # fmt: skip
 
 Floats = npt.NDArray[np.floating]
-Vectors = Callable[[Sequence[str]], Floats]
-"""Vectors [n, d] of words; zeros for a word that has none."""
+Vectors = Callable[[Sequence[str]], Floats]  # vectors [n, d] of words; zeros for a word that has none
 States = Callable[[Sequence[Sequence[str]]], Sequence[Floats]]
 """Vectors [tokens, d] of the tokens of each sentence, each sentence embedded alone (REC-14)."""
 
@@ -48,8 +47,7 @@ class Verdict(NamedTuple):
 
 
 Rule = Callable[[Pair, Sequence[Token]], list[Verdict]]
-Filter = Callable[[Pair, Sequence[Token]], list[str | None]]
-"""Of each token the reason to leave it out, or None."""
+Filter = Callable[[Pair, Sequence[Token]], list[str | None]]  # of each token the reason to leave it out, or None
 
 
 def build_imperceptibility_rule(
@@ -190,8 +188,7 @@ def _cosine(left: Floats, right: Floats) -> Floats:
     return np.asarray(unit[0] @ unit[1].T)
 
 
-FILTERS: tuple[Filter, ...] = (flag_in_passage, flag_in_question, flag_related)
-"""Those that need no vectors."""
+FILTERS: tuple[Filter, ...] = (flag_in_passage, flag_in_question, flag_related)  # those that need no vectors
 
 
 def judge_tokens(pair: Pair, rule: Rule, filters: Sequence[Filter] = FILTERS) -> pl.DataFrame:
