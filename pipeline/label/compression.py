@@ -81,14 +81,10 @@ def build_tasks(compressions: pl.DataFrame) -> Tasks:
     """Build tasks for raters, and a separate key of the systems.
 
     A task's id is a hash of all that it shows and of the sentence's id: it does not reveal systems, and a grade of a
-    changed text belongs to no task. Tasks are in the order of their ids, which is random.
-
-    Args:
-        compressions: item_id, system, lang, words (of the sentence), kept (which of them stay).
-
-    Raises:
-        BadInput: naming sentence and system, where there are no words, or not as many truth values; or a system
-            compresses a sentence twice, or systems do not have the same words.
+    changed text belongs to no task. Tasks are in the order of their ids, which is random. `compressions`: item_id,
+    system, lang, words (of the sentence), kept (which of them stay). BadInput: naming sentence and system, where there
+    are no words, or not as many truth values; or a system compresses a sentence twice, or systems do not have the same
+    words.
     """
     rows = [_build_task(row) for row in compressions.iter_rows(named=True)]
     columns = ["task_id", "item_id", "text", "context", "lang"]
@@ -121,13 +117,8 @@ def _build_task(row: dict[str, Any]) -> tuple[str, str, str, str, str, str]:
 def assign(tasks: pl.DataFrame, raters: Sequence[str], assigned: pl.DataFrame | None = None) -> pl.DataFrame:
     """Assign all compressions of a sentence to the same two raters, so that no system gets milder ones.
 
-    `tasks` are rows of `Tasks.tasks`. Sentences of `assigned`, rows of an earlier call, keep their raters.
-
-    Returns:
-        task_id, rater_id, sorted.
-
-    Raises:
-        BadInput: as of `assignment.assign`.
+    `tasks` are rows of `Tasks.tasks`. Sentences of `assigned`, rows of an earlier call, keep their raters. Returns
+    task_id, rater_id, sorted. BadInput: as of `assignment.assign`.
     """
     item_of_task = tasks.select("task_id", "item_id")
     item_raters = None
@@ -154,11 +145,9 @@ def collect_grades(labels: pl.DataFrame, key: pl.DataFrame) -> Grades:
     """Collect the grades of each system's compressions, each rater's latest answer.
 
     See `grading.pick_latest` for which labels are dropped, and what is BadInput. The key is that of `build_tasks`.
-
-    Returns:
-        `GRADED`, a row a compression and field, in order of sentence, system and field: the mean grade, null without
-        any, the grades and raters in order of rater, and how many there are. A compression that systems share has a row
-        for each of them.
+    Returns `GRADED`, a row a compression and field, in order of sentence, system and field: the mean grade, null
+    without any, the grades and raters in order of rater, and how many there are. A compression that systems share has a
+    row for each of them.
     """
     rows, dropped = grading.pick_latest(labels, key["task_id"], FORM)
     fields = pl.DataFrame({"field": FIELDS})

@@ -23,8 +23,7 @@ class Grades(NamedTuple):
 def read_guidelines(name: str, lang: str) -> str:
     """Read the guidelines of a form in Markdown, in Chinese (zh) or English (en).
 
-    Raises:
-        BadInput: there are none in this language.
+    BadInput: there are none in this language.
     """
     if lang not in ("zh", "en"):
         raise BadInput(f"guidelines are in zh or en, not {lang!r}")
@@ -39,8 +38,7 @@ def make_task_id(*contents: object) -> str:
 def build_tasks(rows: Iterable[tuple[str, str, str, str]], lang: str, form: Form) -> pl.DataFrame:
     """Build the tasks of items from task_id, item_id, text and context; lang and schema_version are added.
 
-    Raises:
-        BadInput: an item is repeated.
+    BadInput: an item is repeated.
     """
     columns = ("task_id", "item_id", "text", "context")
     tasks = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
@@ -54,15 +52,10 @@ def pick_latest(labels: pl.DataFrame, task_ids: pl.Series, form: Form) -> tuple[
     """Pick the label that was given last of each rater, task and field, and return the other labels too.
 
     `labels` are as `label_files.read` gives them, and `task_ids` are the tasks that there are. The fields of the form
-    have the same grades.
-
-    Returns:
-        The labels that count; and task_id, rater_id, field, round, stage, reason of those that do not: `unknown_task`;
-        `duplicate` and `superseded`, as `stages.drop_repeats` has them.
-
-    Raises:
-        BadInput: a field or value that the form does not have, or a second round or stage; a rater who said two things
-            without times that show which came later.
+    have the same grades. Returns the labels that count; and task_id, rater_id, field, round, stage, reason of those
+    that do not: `unknown_task`; `duplicate` and `superseded`, as `stages.drop_repeats` has them. BadInput: a field or
+    value that the form does not have, or a second round or stage; a rater who said two things without times that show
+    which came later.
     """
     values = next(iter(form.fields.values())).values
     is_good = pl.col("field").is_in(list(form.fields)) & pl.col("value").is_in(values)

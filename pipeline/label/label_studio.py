@@ -71,7 +71,6 @@ def build_config(lang: str = "zh", stage: int = 1, *, is_partial: bool = False, 
     """Build the labelling form: context, text, the marks for spans, a required choice a field, and a text box a note.
 
     Where a field is answered first, text and field come first, and the rest is shown as soon as there is an answer.
-
     Stage 2 shows the labels so far and adds the choices again and delete. If `is_partial` is set, each task asks for
     some of the fields and lists them, and no choice is required. `lang` is that of questions and names, zh or en.
     """
@@ -142,11 +141,7 @@ def build_tasks(rows: Iterable[Mapping[str, Any]], lang: str = "zh", form: Form 
 
 
 def read_export(path: Path) -> list[dict[str, Any]]:
-    """Read the tasks of a JSON export (not JSON_MIN, not CSV).
-
-    Raises:
-        BadInput: the file is no such export.
-    """
+    """Read the tasks of a JSON export (not JSON_MIN, not CSV). BadInput: the file is no such export."""
     tasks = parse_value(read_text(path), path)
     if not isinstance(tasks, list) or not all(isinstance(t, dict) and isinstance(t.get("data"), dict) for t in tasks):
         raise BadInput(f"{path}: expected a JSON export of Label Studio, a list of tasks with `data`")
@@ -162,16 +157,9 @@ def parse_export(
     (the rater answered again later), and of an answer: unknown_control (what our form does not have), second_span,
     span_mismatch (the offsets are not of the words marked), empty (a text box). Predictions and drafts are listed as
     prediction and draft. A field that was asked for and not answered is listed as unanswered; the answer's other fields
-    are labels, and `stages.decide` decides whether they count.
-
-    Args:
-        export: tasks with `data` and `annotations`.
-        tasks: a row a task: task_id, and what the form's spans are of, text or context.
-        name: of the export, for messages.
-        form: of the labels.
-
-    Raises:
-        BadInput: a task that is not ours, a rater without an id, or a value outside the schema.
+    are labels, and `stages.decide` decides whether they count. `export`: tasks with `data` and `annotations`. `tasks`:
+    a row a task: task_id, and what the form's spans are of, text or context. BadInput: a task that is not ours, a rater
+    without an id, or a value outside the schema.
     """
     skipped: list[_Skip] = []
     latest: dict[tuple[str, int, str], _Answer] = {}

@@ -75,18 +75,11 @@ def read_guidelines(reader: str = "raters") -> str:
 def build_tasks(items: pl.DataFrame) -> pl.DataFrame:
     """Build tasks for raters from cloze items; the right option is not among what raters are given.
 
-    A task's id is a hash of all that the item shows and of its id: should the options change, an answer to the old
-    ones is of no task that there is.
-
-    Args:
-        items: item_id, article, question, options (a list of five); other columns are passed over.
-
-    Returns:
-        A row an item, in order: task_id, item_id, text (the question, and a line an option), context (the passage, as
-        it is), lang (en), schema_version; what `task_files.build_rows` takes, with `form=FORM`.
-
-    Raises:
-        BadInput: an item has another number of options, no passage, or an id that another has.
+    A task's id is a hash of all that the item shows and of its id: should the options change, an answer to the old ones
+    is of no task that there is. `items`: item_id, article, question, options (a list of five); other columns are passed
+    over. Returns a row an item, in order: task_id, item_id, text (the question, and a line an option), context (the
+    passage, as it is), lang (en), schema_version; what `task_files.build_rows` takes, with `form=FORM`. BadInput: an
+    item has another number of options, no passage, or an id that another has.
     """
     rows = []
     for item in items.select("item_id", "article", "question", "options").iter_rows():
@@ -105,17 +98,10 @@ def build_tasks(items: pl.DataFrame) -> pl.DataFrame:
 def build_answers(labels: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
     """Build answers from labels, a row an item and rater who said anything of it.
 
-    Args:
-        labels: as `label_files.read` gives them with `form=FORM`, each once.
-        tasks: task_id, item_id, context: rows of `build_tasks`.
-
-    Returns:
-        `ANSWERS`, in order of item and rater: options as their places from 0; second is null for no other answer, and
-        all that was not answered is null; spans are the words themselves.
-
-    Raises:
-        BadInput: a label is of no task or field that there is, of a second round or stage, said twice, or a value that
-            the field does not have.
+    `labels`: as `label_files.read` gives them with `form=FORM`, each once. `tasks`: task_id, item_id, context: rows of
+    `build_tasks`. Returns `ANSWERS`, in order of item and rater: options as their places from 0; second is null for no
+    other answer, and all that was not answered is null; spans are the words themselves. BadInput: a label is of no task
+    or field that there is, of a second round or stage, said twice, or a value that the field does not have.
     """
     _check(labels, tasks)
     values = (pl.col("value").filter(field=name).first().alias(name) for name in (*FORM.fields, *FORM.notes))

@@ -46,9 +46,8 @@ class Reading(NamedTuple):
 def read(path: Path, reading: Reading) -> pl.DataFrame:
     """Read the ratings of a file (`Ratings`): a row a label, in the order of the file.
 
-    Raises:
-        BadInput: columns that there are not, the first ten labels that are wrong by row, rater and field, or labels
-            that allow no measure at all.
+    BadInput: columns that there are not, the first ten labels that are wrong by row, rater and field, or labels that
+    allow no measure at all.
     """
     chunks = list(read_chunks(path))
     if other_tables := sorted({chunk.table for chunk in chunks} - {chunks[0].table}):

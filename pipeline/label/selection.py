@@ -41,10 +41,8 @@ def select(
     """Select the comments to be labelled, and give the others a reason.
 
     `cluster` has the number of the near-duplicate cluster of each comment; of a cluster the most liked one is kept.
-
-    Returns:
-        Rows of `comments` in order of source, thread and comment; and (source, reason, row_key) of those left out,
-        with language, no_context, too_short, too_long, few_likes, not_hot, near_duplicate, over_thread, over_limit.
+    Returns rows of `comments` in order of source, thread and comment; and (source, reason, row_key) of those left out,
+    with language, no_context, too_short, too_long, few_likes, not_hot, near_duplicate, over_thread, over_limit.
     """
     if rules.least_chars > rules.most_chars:
         raise BadInput(f"least_chars {rules.least_chars} is above most_chars {rules.most_chars}")

@@ -4,7 +4,6 @@ Stage 1 is three labels by three people; stage 2 is the adjudicator's answer to 
 two of the three agree, the answer is a value, which stands, or `delete`, or `again`; where all three differ, it is
 `delete` or `again`. `again` has three people label the field once more in round 2. A field that is `again` in round 2,
 or has three different values there, is specious twice and deleted. So nothing stays open after two rounds that failed.
-
 Labels are rows of the contract Labels, of one project. Notes (span, plain, …) are carried along and never decided.
 """
 
@@ -60,16 +59,12 @@ def decide(task_ids: pl.Series, labels: pl.DataFrame) -> Decisions:
     of a rater who left out a field of the task, so that the three are the same people in all fields); `late` (a fourth
     rater: the first three to finish count, then by rater_id; or a second adjudicator of a field);
     `adjudicator_was_rater`; `nothing_to_adjudicate` (the three agree, or differ in round 2), `three_values` (the three
-    differ, and the answer is a value) and `too_few_raters` (there are no three yet).
-    Deciding again from the labels that counted drops none and gives the same annotations.
+    differ, and the answer is a value) and `too_few_raters` (there are no three yet). Deciding again from the labels
+    that counted drops none and gives the same annotations.
 
-    Args:
-        task_ids: the tasks of the project.
-        labels: task_id, round, stage, rater_id, field, value, labelled_at, tool; other columns stay.
-
-    Raises:
-        BadInput: a field or value that is not in the schema, a third round or stage, or a rater who said two things of
-            a field without times that show which came later.
+    `task_ids`: the tasks of the project. `labels`: task_id, round, stage, rater_id, field, value, labelled_at, tool;
+    other columns stay. BadInput: a field or value that is not in the schema, a third round or stage, or a rater who
+    said two things of a field without times that show which came later.
     """
     _check(labels)
     tasks = task_ids.cast(pl.String).unique().alias("task_id")
@@ -253,11 +248,9 @@ def list_to_relabel(annotations: pl.DataFrame) -> pl.DataFrame:
 def release(annotations: pl.DataFrame, required: Sequence[str] = ("subtext",)) -> Release:
     """Choose the tasks to publish: a task is left out if a required field was deleted, or while any field is open.
 
-    The paper deletes the comment and does not say what a deleted field does to the others: `required=ALL` leaves out
-    a comment with any deleted field. Fields that are deleted and not required become null.
-
-    Raises:
-        BadInput: a required field that there is not.
+    The paper deletes the comment and does not say what a deleted field does to the others: `required=ALL` leaves out a
+    comment with any deleted field. Fields that are deleted and not required become null. BadInput: a required field
+    that there is not.
     """
     is_open = pl.col("state") == "open"
     is_required = pl.col("field").is_in(check_fields(required))

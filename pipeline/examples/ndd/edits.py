@@ -3,10 +3,9 @@
 In: sentences with parts of speech, lemmas and features, from a treebank or a tagger. Out: two pairs of each sentence,
 edited at the same places; in the positive pair every new word shares a property with the word whose place it takes, in
 the negative one none does. The four properties are meaning (WordNet's synonyms and antonyms), part of speech, tense of
-verbs, which the paper calls term, and lemma. 20 % of the words are replaced, but all verbs where it is tense.
-
-New words are drawn from the corpus itself, as often as they stand in it, and are never the old one. The number of
-places is max(1, 0.2 n rounded half up), n the words that are no marks; a sentence that has not so many is dropped.
+verbs, which the paper calls term, and lemma. 20 % of the words are replaced, but all verbs where it is tense. New words
+are drawn from the corpus itself, as often as they stand in it, and are never the old one. The number of places is
+max(1, 0.2 n rounded half up), n the words that are no marks; a sentence that has not so many is dropped.
 """
 
 from collections import Counter, defaultdict
@@ -90,11 +89,8 @@ def generate(sentences: Sequence[Sentence], test: str, *, seed: int = SEED, shar
 
     What a sentence gives depends on its id, the seed and the corpus, not on its place in the corpus. Places are drawn
     among those for which there are both words; new words are drawn from all sentences. All verbs are always replaced.
-
-    Raises:
-        BadInput: there is no such test, or a sentence has columns of different lengths or another's id.
-        Missing: there is no WordNet, which the synonym-antonym test needs.
-        ValueError: the share is not in (0, 1].
+    BadInput: there is no such test, or a sentence has columns of different lengths or another's id. Missing: there is
+    no WordNet, which the synonym-antonym test needs. ValueError: the share is not in (0, 1].
     """
     if test not in TESTS:
         raise BadInput(f"no test {test!r}; there are {', '.join(TESTS)}")

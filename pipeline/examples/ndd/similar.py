@@ -1,10 +1,9 @@
 """Sentence pairs with their similarity by people, and their overlap (NDD, section 3; NDD-11, 13).
 
 Two layouts: STS-B as stsb-multi-mt has it, csv without a header (sentence, sentence, similarity), and our own, jsonl
-with one, other, similarity and optionally lang. Similarity goes from 0 to 5 in both.
-
-Of the 7,249 English pairs of STS-B's train and development parts, with 11.9 words a sentence, 1,265 overlap by .8 or
-more of the shorter sentence, which is the paper's supervised test.
+with one, other, similarity and optionally lang. Similarity goes from 0 to 5 in both. Of the 7,249 English pairs of
+STS-B's train and development parts, with 11.9 words a sentence, 1,265 overlap by .8 or more of the shorter sentence,
+which is the paper's supervised test.
 """
 
 import csv

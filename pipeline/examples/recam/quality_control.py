@@ -2,10 +2,9 @@
 
 An answer counts if its rater is right in more than 40 % of the items after reading, if both parts of the passage are
 given, and if it is right where it is called easy. The paper does not say whether the accuracy is a rater's or that of
-one batch of work; here it is the rater's, over all items that he or she answered.
-
-Section 3.6 names two kinds of noise but no rule for them. Here raters *name* an option by answering with it after
-reading or giving it as their second choice, and an item is
+one batch of work; here it is the rater's, over all items that he or she answered. Section 3.6 names two kinds of noise
+but no rule for them. Here raters *name* an option by answering with it after reading or giving it as their second
+choice, and an item is
 
 - unanswerable if fewer than half of them name the right option: the passage does not lead to it;
 - ambiguous if more than half of them name one option, and more than half name another: both are right to most readers.
@@ -76,12 +75,10 @@ def select(answers: pl.DataFrame, items: pl.DataFrame) -> Selection:
 def measure_noise(selected: pl.DataFrame, answers: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     """Measure the accuracy of each item's raters, and flag the two kinds of noise of section 3.6 (REC-26).
 
-    `selected` are the answers that count, as `select` gives them, `answers` all of them.
-
-    Returns:
-        A row an item, in order: item_id, n_given, n (answers that count), accuracy_before, accuracy_after,
-        after_shares, second_shares (lists of five: share of raters by option; second shares add up to less than 1 where
-        raters named none), is_unanswerable, is_ambiguous. Null without answers, the flags with too few.
+    `selected` are the answers that count, as `select` gives them, `answers` all of them. Returns a row an item, in
+    order: item_id, n_given, n (answers that count), accuracy_before, accuracy_after, after_shares, second_shares (lists
+    of five: share of raters by option; second shares add up to less than 1 where raters named none), is_unanswerable,
+    is_ambiguous. Null without answers, the flags with too few.
     """
     after = [pl.col("after") == place for place in range(OPTIONS)]
     # naming an option twice names no other

@@ -55,14 +55,11 @@ def build_imperceptibility_rule(
 ) -> Rule:
     """Subtask 1: content words whose concreteness is strictly under the threshold (section 3.2; REC-07).
 
-    Reasons: not_content, no_score (unknown to the scorer), concrete.
-
-    The official items were not made by MRC's ratings, as the paper says: of the gold words of the dev file 153 of the
-    191 that MRC rates are under the threshold, but 836 of the 836 that Brysbaert et al. (2014) rate, by form or lemma,
-    are under 2.4, which is 0.35 of their scale of 1 to 5. For items like those give that list's scores.
-
-    Scores are those of words in lower case, in [0, 1]. With `by_lemma` the lemma's score counts, and that of the form
-    where the lemma has none: lists of ratings need this.
+    Reasons: not_content, no_score (unknown to the scorer), concrete. The official items were not made by MRC's ratings,
+    as the paper says: of the gold words of the dev file 153 of the 191 that MRC rates are under the threshold, but 836
+    of the 836 that Brysbaert et al. (2014) rate, by form or lemma, are under 2.4, which is 0.35 of their scale of 1 to
+    5. For items like those give that list's scores. Scores are those of words in lower case, in [0, 1]. With `by_lemma`
+    the lemma's score counts, and that of the form where the lemma has none: lists of ratings need this.
     """
 
     def judge(token: Token) -> Verdict:
@@ -84,12 +81,9 @@ def build_nonspecificity_rule(
 ) -> Rule:
     """Subtask 2: nouns and verbs whose sense, chosen by summary and passage, is under a level (section 3.3; REC-10).
 
-    Reasons: not_content (no noun or verb), no_sense, specific. The score is the level.
-
-    The official items seem to count nodes of a path, not edges: each of the 300 gold nouns of the dev file has a sense
-    at level 4 or less (data as it stands, not as datum), and of 1,770 other nouns 406 have their least level at 5. A
-    threshold of 5 follows them.
-
+    Reasons: not_content (no noun or verb), no_sense, specific. The score is the level. The official items seem to count
+    nodes of a path, not edges: each of the 300 gold nouns of the dev file has a sense at level 4 or less (data as it
+    stands, not as datum), and of 1,770 other nouns 406 have their least level at 5. A threshold of 5 follows them.
     `senses` finds the senses of (lemma, part of speech) in a context of tokens, as `text.senses.disambiguate` does.
     """
 
