@@ -22,8 +22,7 @@ COMMENT = ["source", "thread_id", "comment_id", "words", "like_count"]
 KINDS = dict.fromkeys([*ARTICLE, *COMMENT], pl.String) | dict.fromkeys(
     ("title_words", "content_words", "words", "like_count"), pl.Int64
 )
-Thread = tuple[int, list[tuple[int, int | None]]]
-"""Words of an article's content, and words and likes of its comments."""
+Thread = tuple[int, list[tuple[int, int | None]]]  # words of an article's content, and words and likes of its comments
 
 
 def make_frames(*threads: Thread) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -91,17 +91,6 @@ def test_order_does_not_matter(texts: list[str], random: object) -> None:
     assert plain.tolist() == by_hand(texts)
 
 
-@settings(deadline=None)
-@given(st.lists(st.text(max_size=40), max_size=20))
-def test_any_text_has_a_cluster(texts: list[str]) -> None:
-    """Whatever the texts, each has a label that is its own label, and equal texts share one."""
-    labels = cluster_near_duplicates(texts)
-    assert len(labels) == len(texts)
-    assert (labels[labels] == labels).all()
-    for i, text in enumerate(texts):
-        assert labels[texts.index(text)] == labels[i]
-
-
 def test_a_flood_of_look_alikes() -> None:
     """6,000 variants of one sentence, each a link of one cluster, are one."""
     flood = [SHED.format("really") + f" number {i}" for i in range(6_000)]

@@ -115,13 +115,6 @@ def test_two_models_are_two_questions() -> None:
     assert examples.pair_completions(pl.concat([first, second]))[0].height == 3
 
 
-def test_dialogues_keep_their_question() -> None:
-    """The explicit form of a dialogue is the same question with the explicit answer (IMP-17)."""
-    implicit = "- Coming along? - My tent leaks."
-    pairs, _ = examples.pair_completions(answers((implicit, "B: No, I am not.", "dialogue_en")))
-    assert pairs.select("implicit", "explicit").rows() == [(implicit, "- Coming along? - No, I am not.")]
-
-
 def test_positives_of_labels() -> None:
     """Only implicit sentences with an explicit form are pairs; the same pair again is dropped by its item (IMP-14)."""
     pairs, dropped = examples.pair_sentences(
