@@ -60,12 +60,10 @@ def deduplicate(
 
 
 def _take(comments: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """Take the comments of these rows, with the counts of the rows."""
     return comments[rows["_row"]].with_columns(rows["like_count"], rows["is_hot"], rows["duplicate_count"])
 
 
 def _list_dropped(comments: pl.DataFrame, rows: pl.DataFrame, reason: pl.Expr) -> pl.DataFrame:
-    """List why each of these rows is dropped."""
     row_keys = comments["row_key"].gather(rows["_row"])
     return rows.with_columns(row_keys, reason=reason).select("reason", "row_key")
 

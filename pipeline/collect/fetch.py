@@ -101,7 +101,6 @@ class Fetcher(AbstractContextManager["Fetcher"]):
         return self._robots[parts.netloc]
 
     def _ask_patiently(self, url: str, between: float, headers: dict[str, str]) -> httpx.Response:
-        """A successful answer, after as many waits as the host asks for, within limits."""
         host = urlsplit(url).netloc
         for remaining in reversed(range(self.limits.waits)):
             answer = self._ask_repeatedly(url, between, headers)
@@ -122,7 +121,6 @@ class Fetcher(AbstractContextManager["Fetcher"]):
         raise Refused(f"{host} answered {self.limits.waits} times in a row: too many requests")
 
     def _ask_repeatedly(self, url: str, between: float, headers: dict[str, str]) -> httpx.Response:
-        """An answer that is neither a time-out nor a server error, after a few attempts."""
         is_fault = tenacity.retry_if_result(lambda answer: answer.is_server_error and answer.status_code not in _LATER)
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(httpx.RequestError) | is_fault,

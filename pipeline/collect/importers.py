@@ -168,7 +168,6 @@ class _File:
         return batch
 
     def _choose_mapping(self, table: str, names: set[str]) -> tuple[str | None, columns.Columns]:
-        """The source that a table with these columns stands for, and its mapping."""
         if not names:  # all rows of a chunk are broken
             return self.choices.get(table, (None, {}))
         present = self.present.setdefault(table, set())

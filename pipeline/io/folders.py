@@ -49,7 +49,6 @@ def list_inputs(folder: Path, *, may_be_empty: bool = False) -> Inputs:
 
 
 def _find_reason(path: Path) -> str | None:
-    """Why an entry of a folder is no data file; None for one that is."""
     return find_fault(
         **{
             "hidden": path.name.startswith("."),

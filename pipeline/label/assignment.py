@@ -54,7 +54,6 @@ def assign(
 
 
 def _count_meetings(assigned: pl.DataFrame, names: npt.NDArray[np.str_]) -> _Ints:
-    """Count the tasks that two raters share [raters, raters]; on the diagonal, the tasks of one."""
     rows = assigned.filter(pl.col("rater_id").is_in(names))
     places = rows.select("task_id", place=pl.Series(np.searchsorted(names, rows["rater_id"].to_numpy())))
     pairs = places.join(places, on="task_id").select("place", "place_right").to_numpy()
@@ -64,7 +63,6 @@ def _count_meetings(assigned: pl.DataFrame, names: npt.NDArray[np.str_]) -> _Int
 
 
 def _choose_groups(count: int, per_task: int, meetings: _Ints, rng: np.random.Generator) -> _Ints:
-    """Choose the raters of each new task: indices [count, per_task]."""
     groups = np.array([*combinations(range(len(meetings)), per_task)])
     parts = [groups[:0]]
     while count and np.ptp(np.diag(meetings)) > 1:  # a rater has to catch up first
@@ -97,6 +95,5 @@ def _deal_groups(count: int, groups: _Ints, meetings: _Ints, rng: np.random.Gene
 
 
 def _measure_spread(meetings: _Ints) -> tuple[int, int]:
-    """Return the range of the pairs' meetings, and the sum of their squares."""
     pairs = meetings[np.triu_indices(len(meetings), 1)]
     return int(np.ptp(pairs)) if len(pairs) else 0, int((pairs**2).sum())

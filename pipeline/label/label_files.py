@@ -145,7 +145,6 @@ def _index_texts(tasks: pl.DataFrame | None, column: str) -> dict[str, str] | No
 
 
 def _parse_label(row: Mapping[str, Any], texts: Mapping[str, str] | None, form: Form) -> tuple[Any, ...]:
-    """Parse one label to the values of the key, then value, time and tool."""
     task_id, rater, field = (_strip_value(row.get(name)) for name in ("task_id", "rater_id", "field"))
     if not task_id:
         raise BadInput("task_id: found nothing, expected that of a task")

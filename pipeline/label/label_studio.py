@@ -49,8 +49,6 @@ _Skip = tuple[str, str | None, str | None, str]
 
 
 class _Answer(NamedTuple):
-    """An annotation that was not cancelled."""
-
     label: dict[str, Any]  # what its labels have in common: all columns but field and value
     id: str
     asked_fields: list[str]
@@ -117,13 +115,11 @@ def _ask(part: ET.Element, name: str, stage: int, lang: str, form: Form, *, is_r
 
 
 def _list_choices(name: str, stage: int, lang: str, form: Form) -> dict[str, str]:
-    """List the values of a field, with the names that raters read."""
     choices = {value: schema.get_value_name(name, value, lang, form) for value in form.fields[name].values}
     return choices | ({verdict: names[lang == "en"] for verdict, names in _VERDICTS.items()} if stage == 2 else {})
 
 
 def _get_marks_name(form: Form) -> str:
-    """Return the name of the control that marks spans, which is that of the first span."""
     return next(iter(form.spans), "")
 
 
@@ -186,7 +182,6 @@ def parse_export(
 
 @contextmanager
 def _refuse_other_shapes(location: str) -> Iterator[None]:
-    """Raise BadInput for data of another shape than Label Studio's exports."""
     try:
         yield
     except (AttributeError, TypeError, LookupError, ValueError, OverflowError) as why:
@@ -227,12 +222,10 @@ def _is_full(task: Mapping[str, Any]) -> bool:
 
 
 def _make_sort_key(answer: _Answer) -> tuple[datetime, int, str]:
-    """Return what sorts a rater's answers from old to new: time, then id."""
     return answer.label["labelled_at"] or datetime.min.replace(tzinfo=UTC), len(answer.id), answer.id
 
 
 def _get_user_id(user: Any) -> Any:
-    """Return Label Studio's id of a user, who is an id or an object with an id."""
     return user.get("id") if isinstance(user, Mapping) else user
 
 
@@ -244,7 +237,6 @@ def _make_rater_id(user: Any) -> str:
 
 
 def _parse_labels(answer: _Answer, text: str, skipped: list[_Skip], form: Form) -> list[tuple[str, dict[str, Any]]]:
-    """Parse the answer's labels to rows for `label_files.check_rows`."""
     rows, fields = [], set()
     for region in answer.result:
         field, value = region.get("from_name"), region.get("value") or {}
@@ -272,7 +264,6 @@ def _find_span_name(value: Mapping[str, Any], form: Form) -> str:
 
 
 def _parse_region(field: Any, value: Mapping[str, Any], text: str, form: Form) -> tuple[str | None, str]:
-    """Parse the value of a region, or the reason to leave it out."""
     if field in form.spans:
         return _parse_span(value, text), "span_mismatch"
     if field in form.notes:

@@ -114,7 +114,6 @@ def build_answers(labels: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _quote_span(name: str) -> pl.Expr:
-    """Quote what the passage says from start to end, in characters."""
     start, end = (pl.col(name).str.split("-").list.get(place, null_on_oob=True).cast(pl.Int64) for place in (0, 1))
     return pl.col("context").str.slice(start, end - start).alias(name)
 

@@ -81,7 +81,6 @@ def read(path: Path, reading: Reading) -> pl.DataFrame:
 def _split_rows(
     path: Path, rows: Sequence[tuple[str, Mapping[str, Any]]], names: Sequence[str], reading: Reading
 ) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Split rows into labels: their place, and task, rater, field and cell."""
     column = {role: reading.mapping.get(role, role) for role in ROLES}
     if absent := [name for name in (*reading.mapping.values(), *reading.columns) if name not in names]:
         raise BadInput(f"{path}: no column {', '.join(map(repr, absent))}; there are {list_names(names)}")
@@ -116,7 +115,6 @@ def _clean(path: Path, cell: object) -> str:
 
 
 def _find_fault(task: str, rater: str, value: str, reading: Reading) -> str:
-    """Find what is wrong with a label; empty for nothing."""
     if not task or not rater:
         return f"found no {'rater_id' if task else 'task_id'}, expected one"
     if reading.values and value not in reading.values:

@@ -163,7 +163,6 @@ def grade(
 
 
 def _draw_answers(tasks: pl.DataFrame, rater: str, share: float) -> pl.DataFrame:
-    """Draw the answers of one rater: task_id, field, value, rater_id."""
     draws = pl.DataFrame(_draw_numbers(tasks["task_id"], 14, rater))
     u = [pl.col(name) for name in draws.columns]
     is_ambiguous = (pl.col("flaw") == "ambiguous").fill_null(value=False)
@@ -197,13 +196,11 @@ def _draw_answers(tasks: pl.DataFrame, rater: str, share: float) -> pl.DataFrame
 
 
 def _pick_other_option(option: str, draw: pl.Expr) -> pl.Expr:
-    """Pick another option than that of the column."""
     step = 1 + (draw * (questionnaire.OPTIONS - 1)).cast(pl.Int64)
     return (pl.col(option) + step) % questionnaire.OPTIONS
 
 
 def _pick_value(values: tuple[str, ...], draw: pl.Expr, shares: tuple[float, ...]) -> pl.Expr:
-    """Pick one of the values, each with its share."""
     index = pl.sum_horizontal((draw >= bound).cast(pl.Int64) for bound in np.cumsum(shares)[:-1])
     return index.replace_strict(dict(enumerate(values)), return_dtype=pl.String)
 
@@ -217,14 +214,12 @@ def _pick_span(start: pl.Expr, size: pl.Expr) -> pl.Expr:
 
 
 def _draw_numbers(task_ids: Iterable[str], count: int, *names: str) -> _Draws:
-    """Draw `count` numbers in [0, 1) for each task from a hash of the names and its id."""
     keys = ("\n".join((_SEED, *names, task)).encode() for task in task_ids)
     digests = b"".join(hashlib.shake_128(key).digest(4 * count) for key in keys)
     return np.frombuffer(digests, "<u4").reshape(-1, count) / 2**32
 
 
 def _draw_true_values(task_ids: pl.Series, key: str, form: Form = CSD) -> _Values:
-    """Draw the true value of each task, by field."""
     values = {}
     for (name, field), draws in zip(form.fields.items(), _draw_numbers(task_ids, len(form.fields), key).T, strict=True):
         indices = np.searchsorted(np.cumsum(_SHARES[name])[:-1], draws, side="right")
@@ -272,12 +267,10 @@ def _draw_notes(tasks: pl.DataFrame, values: pl.DataFrame, draws: _Draws) -> pl.
 
 
 def _pick_text(texts: tuple[str, ...]) -> pl.Expr:
-    """Pick one of the texts by the draw u3."""
     return (pl.col("u3") * len(texts)).cast(pl.Int64).replace_strict(dict(enumerate(texts)), return_dtype=pl.String)
 
 
 def _format_labels(labels: pl.DataFrame, in_round: int = 1, stage: int = 1, form: Form = CSD) -> pl.DataFrame:
-    """Format task_id, rater_id, field and value as rows of the contract Labels, without project."""
     return labels.select(
         "task_id",
         pl.lit(in_round, pl.Int64).alias("round"),

@@ -131,7 +131,6 @@ def drop_repeats(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _decide_round(rows: pl.DataFrame, fields: pl.DataFrame, in_round: int) -> Decisions:
-    """Decide the fields (task_id, field) that are asked for in a round."""
     notes = fields.select("task_id").unique().join(pl.DataFrame({"field": [*NOTES]}), how="cross")
     cells = pl.concat([fields, notes]).with_columns(is_expected=pl.lit(value=True))
     rows = rows.filter(round=in_round).join(cells, on=_CELL, how="left")

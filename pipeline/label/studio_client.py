@@ -254,7 +254,6 @@ def _request(
 
 
 def _make_error(client: httpx.Client, answer: httpx.Response) -> UndertoneError:
-    """Make the error of an answer that is no success; it quotes the server, without the token."""
     text = mask_secrets(answer.text, client.auth.secrets if isinstance(client.auth, _Token) else ())
     text = " ".join(text[:_QUOTED].split())
     message = f"Label Studio, {answer.request.method} {answer.request.url.path}: {answer.status_code} {text}".rstrip()

@@ -108,8 +108,6 @@ def write_wide(
 
 
 class _Sheet(NamedTuple):
-    """A sheet before it is written."""
-
     columns: list[str]
     rows: list[dict[str, str]]  # what is shown, or a dash; the columns that a row lacks are to be filled in
     stage: int

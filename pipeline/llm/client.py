@@ -139,7 +139,6 @@ class _Run:
             self.on_progress(len(answers))
 
     def _fill(self) -> bool:
-        """Claim and send as many requests as may be in flight; return whether any is in flight or waiting."""
         most = self.concurrency if self.has_answered else min(self.concurrency, limits.FIRST_MALFORMED)
         has_room = True
         while has_room and (free := most - len(self.in_flight)) > 0:
@@ -153,7 +152,6 @@ class _Run:
         return self.todo.popleft() if self.todo else next(self.source, None)
 
     def _claim(self, requests: dict[str, Request]) -> bool:
-        """Claim and send requests; return whether the limit on cost leaves room for more."""
         claims = ledger.claim(self.engine, requests, self.budget, self.owner, self.lease)
         self._add_answers(claims.answers)
         for key in claims.claimed:
@@ -176,7 +174,6 @@ class _Run:
         return not claims.over_limit
 
     def _land(self) -> None:
-        """Wait for replies, and commit them."""
         finished, _ = wait(self.in_flight, return_when=FIRST_COMPLETED)
         calls = [self._bill(future) for future in finished]
         settled = mark_rejected(calls, self.accepted)
@@ -258,7 +255,6 @@ class _Run:
             self._stop(Refused(f"{message} The last error is {call.reply.detail}"))
 
     def _stop(self, why: str | UndertoneError) -> None:
-        """Send nothing more; the first reason counts."""
         if self.outcome.stopped is None:
             self.outcome.stopped = str(why)
             self.outcome.error = why if isinstance(why, UndertoneError) else None

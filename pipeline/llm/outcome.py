@@ -113,7 +113,6 @@ class Summary(Spent):
             raise self.error
 
     def _list_reasons(self) -> str:
-        """List why requests have no answer, the five most frequent reasons first."""
         counts = Counter(self.missing.values())
         frequent = counts.most_common(5)
         reasons = [f"{count:,} {reason}" for reason, count in frequent]

@@ -70,7 +70,6 @@ def _check_folder(folder: Path) -> Path:
 
 
 def _read(path: Path) -> str | None:
-    """Read a prompt's file; return None if it does not exist."""
     try:
         text = path.read_text(encoding="utf-8-sig").strip()
     except FileNotFoundError:

@@ -117,7 +117,6 @@ def _find_reason(rules: Rules) -> pl.Expr:
 
 
 def _divide(articles: pl.DataFrame, rules: Rules) -> pl.DataFrame:
-    """Add `split` to articles, which stay in order."""
     accepted = articles.filter(pl.col("reason").is_null())
     max_count = math.floor(rules.share * accepted.height + 1e-9)
     may_test = (pl.col("fit_count") >= rules.test_comments) & (pl.col("like_count") >= rules.likes)

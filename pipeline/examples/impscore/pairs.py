@@ -72,7 +72,6 @@ def pair_completions(
 
 
 def _build_pairs(rows: list[tuple[str | None, ...]]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Build pairs of (source, lang, implicit, explicit, completion_id, row_key); return pairs, and dropped repeats."""
     schema = dict.fromkeys(("source", "lang", "implicit", "explicit", "completion_id", "row_key"), _TEXT)
     pairs = pl.DataFrame(rows, schema=schema, orient="row")
     ids = [make_pair_id(*texts) for texts in pairs.select("source", "implicit", "explicit").iter_rows()]

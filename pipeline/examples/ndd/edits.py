@@ -123,7 +123,6 @@ def _check_sentences(sentences: Iterable[Sentence]) -> None:
 
 
 def _edit_sentence(sentence: Sentence, test: str, replace: Replace, seed: int, share: float) -> dict[int, Pair] | str:
-    """Choose the positive and the negative word of each place, or return why there are none."""
     places = [i for i, upos in enumerate(sentence.upos) if upos not in _MARKS]
     place_count = max(1, int(Decimal(str(share)) * len(places) + Decimal("0.5")))
     if test == "tense":
@@ -213,7 +212,6 @@ def _key_part_of_speech(sentence: Sentence, place: int) -> Pair | None:
 
 
 def _key_tense(sentence: Sentence, place: int) -> Pair | None:
-    """Key verbs alone: a positive word shares form and tense, a negative one is never of the same tense."""
     features = dict(pair.partition("=")[::2] for pair in sentence.features[place].split("|"))
     if sentence.upos[place] != "VERB" or "VerbForm" not in features:
         return None
@@ -222,7 +220,6 @@ def _key_tense(sentence: Sentence, place: int) -> Pair | None:
 
 
 def _key_lemma(sentence: Sentence, place: int) -> Pair | None:
-    """Key by lemma and part of speech: another form has both."""
     upos, lemma = sentence.upos[place], sentence.lemmas[place].lower()
     return None if upos in _SILENT or not lemma else (f"{lemma} {upos}", lemma)
 

@@ -105,7 +105,6 @@ def _read_file(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _find_columns(chunk: files.Chunk, path: Path) -> dict[str, str]:
-    """The column of each field that has one."""
     names_in_file = dict.fromkeys(chain.from_iterable(chunk.rows))
     columns = {}
     for field, names in COLUMNS.items():
@@ -127,7 +126,6 @@ def _read_folder(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _read_sections(path: Path) -> dict[str, str | None]:
-    """Summary and text of an article in a file of its own."""
     sections: dict[str, list[str]] = {}
     section: list[str] | None = None
     for number, line in read_lines(path):
@@ -148,7 +146,6 @@ def _read_sections(path: Path) -> dict[str, str | None]:
 
 
 def _read_splits(path: Path) -> dict[str, str]:
-    """The split of each id."""
     names_by_split = parse_object(read_text(path), path)
     if unknown := sorted(set(names_by_split) - set(SPLITS)):
         raise BadInput(f"{path}: unknown splits {', '.join(unknown)}; expected {', '.join(SPLITS)}")

@@ -17,7 +17,6 @@ _UTTERANCES = {"context": ("Context utterance", "context"), "response": ("Respon
 
 
 def _join_dialogue(question: str, answer: str) -> pl.Expr:
-    """Join to `- question - answer`, the form of Table 7 (IMP-17); blank where one of them is."""
     first, second = clean(question), clean(answer)
     return pl.when((first != "") & (second != "")).then(pl.format("- {} - {}", first, second)).otherwise(pl.lit(""))
 

@@ -40,7 +40,6 @@ def read_toxigen(path: Path) -> Read:
 
 
 def _decode(file: str, line: int, text: str | None) -> str | None:
-    """Decode a repr of UTF-8 bytes; any other text stays as it is."""
     if text is None or not text.startswith(("b'", 'b"')):
         return text
     try:

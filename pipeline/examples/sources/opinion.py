@@ -96,7 +96,6 @@ def _read_examples(file: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
 
 
 def _find_answer(location: str, example: dict[str, Any]) -> str:
-    """Return the sarcastic statement: `a` or `b`."""
     scores = example.get("target_scores", {str(example.get("target")): 1})
     right_keys = [key for key, score in scores.items() if score == 1] if isinstance(scores, dict) else []
     name = str(right_keys[0]).strip().strip("()").lower() if len(right_keys) == 1 else ""

@@ -90,7 +90,6 @@ SOURCES: dict[str, Callable[[Path], pl.DataFrame]] = {
 
 
 def _finish(rows: pl.DataFrame) -> pl.DataFrame:
-    """Clean the texts, and leave out rows without text or label, and duplicates in the same context."""
     absent = [pl.lit(None, pl.String).alias(name) for name in ("topic", "split") if name not in rows.columns]
     rows = rows.with_columns(clean("text"), clean("context").fill_null(""), *absent)
     rows = rows.with_columns(topic=pl.when(is_filled("topic")).then(clean("topic")).otherwise("context"))

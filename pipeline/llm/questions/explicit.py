@@ -137,7 +137,6 @@ def _split_dialogue(text: str) -> tuple[str, str]:
 
 
 def _without_question(text: str, question: str) -> str:
-    """Return the answer alone if the model repeats the question, or begins with the dash of an answer."""
     text = _DASH.sub("", text)
     if text.casefold().startswith(question.casefold()):
         text = _DASH.sub("", text[len(question) :].lstrip())
@@ -145,7 +144,6 @@ def _without_question(text: str, question: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Return the text without what models write before it, around all of it, and after it."""
     text = text.strip()
     for _ in range(ROUNDS):
         before, text = text, _LABEL.sub("", _unquoted(_unmarked(_without_lead(text))))
@@ -166,7 +164,6 @@ def _without_lead(text: str) -> str:
 
 
 def _inside(frame: re.Pattern[str], text: str) -> str:
-    """Return what a frame holds that is around all of the text."""
     return match["inside"].strip() if (match := frame.match(text)) else text
 
 
@@ -179,5 +176,4 @@ def _unmarked(text: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """Return the text without quotation marks around all of it; those of a quotation inside stay."""
     return text[1:-1].strip() if _QUOTED.match(text) else text

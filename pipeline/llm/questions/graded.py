@@ -107,5 +107,4 @@ def _compute_tau(rows: pl.DataFrame) -> float:
 
 
 def _compute_variance(n: int) -> float:
-    """Compute the variance of Kendall's tau of n items in random order."""
     return 2 * (2 * n + 5) / (9 * n * (n - 1)) if n > 1 else 0.0

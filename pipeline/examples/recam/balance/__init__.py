@@ -123,8 +123,6 @@ def choose_balanced(
 
 
 class _Weights(NamedTuple):
-    """The words that items may choose from, and how probable they are."""
-
     pool: Pool
     untyped: pl.DataFrame  # words of readers that no type of the item's shape has
     draws: Pool  # the part of the pool that is drawn from
@@ -133,7 +131,6 @@ class _Weights(NamedTuple):
 
 
 def _split(items: pl.DataFrame, reasons: npt.NDArray[Any]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Split items into those without a reason and the dropped ones (reason, row_key)."""
     reason = pl.Series("reason", reasons.astype(str), dtype=pl.String)
     dropped = items.select(reason, row_key="item_id").filter(pl.col("reason") != "")
     return items.filter(reason == ""), dropped

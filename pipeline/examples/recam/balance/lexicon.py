@@ -62,7 +62,6 @@ def build_lexicon(items: pl.DataFrame) -> tuple[pl.DataFrame, Lexicon]:
 
 
 def _describe_form(word: str, upos: str) -> str:
-    """Name the ending of inflection, and whether the word is a base form."""
     endings = (suffix for suffix in _SUFFIXES if word.endswith(suffix) and len(word) > len(suffix) + 1)
     ending = "" if word.endswith(("ss", "us", "is")) else next(endings, "")
     poses = [upos] if upos in wordnet.POS else list(wordnet.POS)
