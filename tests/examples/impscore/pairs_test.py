@@ -217,13 +217,9 @@ def test_hard_negatives_are_near_but_not_the_same() -> None:
 
 
 def test_hard_negatives_where_all_are_alike() -> None:
-    """Where every foreign sentence is as near as 0.95 the farthest is taken."""
+    """Where all are as near as 0.95 the farthest is taken; vectors must be as many as pairs."""
     result, _ = examples.add_negatives(positives([("one", "a"), ("one", "b"), ("one", "c")]), 1, point(0, 4, 12))
     assert result["negative"].to_list() == ["c", "c", "a"]
-
-
-def test_vectors_must_fit() -> None:
-    """Fewer vectors than pairs are an error and not a wrong choice."""
     with pytest.raises(ValueError, match="a vector for each of 2 pairs, got 1"):
         examples.add_negatives(positives([("one", "a"), ("one", "b")]), 1, np.zeros((1, 3), np.float32))
 
