@@ -26,11 +26,10 @@ _PLACE = pl.concat_str("thread_id", pl.col("parent_id").fill_null(""), _NUMBERS.
 def deduplicate(
     comments: pl.DataFrame, threshold: float = THRESHOLD, *, keep_copies: bool = False
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Comments without copies (`duplicate_count`, `like_count` raised on those kept), and the dropped.
+    """Comments without copies (`duplicate_count`, `like_count` raised on those kept), and dropped (reason, row_key).
 
     Takes whole threads, in reading order, and the least Jaccard similarity of two near-duplicates. With `keep_copies`
-    only a comment met twice, by its id, is dropped. Returns the kept rows in their order, and a frame of (reason,
-    row_key).
+    only a comment met twice, by its id, is dropped.
     """
     columns = [*_SAME, "parent_id", "text", "like_count", "is_hot"]  # all others are taken by row, at the end
     rows = comments.select(columns).with_row_index("_row")

@@ -73,11 +73,10 @@ def _split_clusters(pairs: pl.DataFrame, bounds: npt.NDArray[np.float64], least:
 
 
 def measure_leakage(pairs: pl.DataFrame) -> pl.DataFrame:
-    """Count what each held-out split of rows of `pairs` shares with train.
+    """Count what each held-out split of rows of `pairs` shares with train, by source and for all sources together.
 
-    Returns split, source (`all` for all sources together), check, count, share of the pairs. The checks: `implicit`,
-    `explicit` and `negative`, the text is in train word for word, in any role; `near_duplicate`, a pair of its cluster
-    is; `other_explicit`, its implicit sentence is, with another explicit one.
+    Checks: `implicit`, `explicit` and `negative`, the text is in train word for word, in any role; `near_duplicate`, a
+    pair of its cluster is; `other_explicit`, its implicit sentence is, with another explicit one.
     """
     train = pairs.filter(pl.col("split") == "train")
     train_texts = pl.concat([train[name] for name in _TEXTS]).unique().implode()

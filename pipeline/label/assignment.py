@@ -31,14 +31,12 @@ def assign(
     seed: int = SEED,
     assigned: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """Give each task to `per_task` different raters.
+    """Give each task to `per_task` different raters; return task_id, rater_id, sorted, with those of `assigned`.
 
     The task counts of raters differ by at most one. So do the counts of tasks that two raters share, if two of up to
-    nine raters rate a task and all tasks are assigned at once; else they differ by little more. Earlier assignments
-    count: a rater who joins later gets more until all have as many. The same tasks, raters and seed give the same rows,
-    in any order of tasks. Tasks of `assigned` (task_id, rater_id as an earlier call returned it) keep their raters.
-    Returns task_id, rater_id: `assigned` and `per_task` rows for each task that is not in it, in order of task and
-    rater. BadInput: a rater is there twice, or there are fewer than `per_task`, or that is less than one.
+    nine raters rate a task and all tasks are assigned at once; else they differ by little more. A rater who joins later
+    gets more until all have as many. The same tasks, raters and seed give the same rows, in any order of tasks.
+    BadInput: a rater is there twice, or there are too few.
     """
     if len(set(raters)) < len(raters):
         raise BadInput(f"raters: {max(raters, key=list(raters).count)!r} is repeated, expected once")

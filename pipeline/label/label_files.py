@@ -1,7 +1,6 @@
 """Labels back from raters, whatever tool they use: long and wide tables, spreadsheets, exports.
 
-In come rows, each checked against the form and its task. Faults are reported by file, row and field before any label is
-stored. The form is that of CSD by default.
+Faults are reported by file, row and field before any label is stored. The form is that of CSD by default.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,11 +37,10 @@ Place = tuple[str, Mapping[str, Any]]  # where a row was found, such as `row 7`,
 
 
 def read(path: Path, tasks: pl.DataFrame | None, form: Form = CSD) -> pl.DataFrame:
-    """Read labels from a file, long (a row a label) or wide (a row a task and rater) by its columns.
+    """Read labels (`COLUMNS`) from a file, long (a row a label) or wide (a row a task and rater) by its columns.
 
-    `path`: csv, tsv, jsonl, json, xlsx or parquet. `tasks`: a row a task that labels may be of: task_id, text, and
-    context where the form has spans of it. None takes any task, and any length for a span. Returns a row a label
-    (`COLUMNS`). BadInput: the first ten rows that are wrong, by file, row and field.
+    `tasks` are those that labels may be of: task_id, text, and context where the form has spans of it. None takes any
+    task, and any length for a span. BadInput: the first ten rows that are wrong, by file, row and field.
     """
     is_workbook = path.suffix.lower() == ".xlsx"  # its sheets without tasks, such as guidelines, are passed over
     chunks = (chunk for chunk in read_chunks(path) if not is_workbook or "task_id" in chunk.rows[0])
@@ -105,10 +103,9 @@ def _split_wide_rows(path: Path, rows: Iterable[Place], tasks: pl.DataFrame | No
 
 
 def check_rows(rows: Iterable[Place], tasks: pl.DataFrame | None, *, name: str, form: Form = CSD) -> pl.DataFrame:
-    """Check rows and return their labels (`COLUMNS`); the first ten rows that are wrong are BadInput.
+    """Check rows and return their labels (`COLUMNS`); the first ten rows that are wrong are BadInput by `name`.
 
-    `rows`: their cells are task_id, rater_id, field, value, maybe round, stage, labelled_at, tool. `tasks`: a row a
-    task: task_id, and what the form's spans are of, text or context; None takes any.
+    Cells are task_id, rater_id, field, value, maybe round, stage, labelled_at, tool. For `tasks` see `read`.
     """
     texts = _index_texts(tasks, form.marked)
     locations: dict[tuple[Any, ...], str] = {}

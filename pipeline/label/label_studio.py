@@ -3,13 +3,10 @@
 Found by trying version 1.23.2: `maximum_annotations` makes the stream give a task to that many raters, but nothing
 stops one of them from answering twice, so the later answer stands. An empty answer takes a place, too: its task then
 waits for a rater, but the stream gives it to no one (`Export.full_tasks`). An alias takes the place of a choice's value
-in results, so the form shows the readable name and results hold the value we keep. Offsets of a region count characters
-as Python does, but older editors counted UTF-16 units (label-studio issue 1347), so a span is compared with the words
-it marks.
-
-Marks of a text are all of one `Labels`, as editors of two kept both their labels selected and marked one part twice. A
-part of the form that waits for an answer is hidden by the editor alone: the text is on the page, and the answer can be
-changed afterwards.
+in results, so the form shows the readable name. Offsets of a region count characters as Python does, but older editors
+counted UTF-16 units (label-studio issue 1347), so a span is compared with the words it marks. Marks of a text are all
+of one `Labels`, as editors of two kept both their labels selected. A part of the form that waits for an answer is
+hidden by the editor alone: the text is on the page, and the answer can be changed afterwards.
 """
 
 import hashlib
@@ -68,9 +65,9 @@ def make_marker(stage: int = 1, form: Form = CSD) -> str:
 def build_config(lang: str = "zh", stage: int = 1, *, is_partial: bool = False, form: Form = CSD) -> str:
     """Build the labelling form: context, text, the marks for spans, a required choice a field, and a text box a note.
 
-    Where a field is answered first, text and field come first, and the rest is shown as soon as there is an answer.
-    Stage 2 shows the labels so far and adds the choices again and delete. If `is_partial` is set, each task asks for
-    some of the fields and lists them, and no choice is required. `lang` is that of questions and names, zh or en.
+    A field that is answered first comes first with the text, and the rest is shown as soon as there is an answer. Stage
+    2 shows the labels so far and adds the choices again and delete. If `is_partial` is set, each task lists the fields
+    that it asks for, and no choice is required.
     """
     root = later = ET.Element("View", className=make_marker(stage, form))
     if form.first:
@@ -151,11 +148,9 @@ def parse_export(
 
     Left out, with a reason: cancelled (the rater skipped the task), empty, no_rater (the user was deleted), superseded
     (the rater answered again later), and of an answer: unknown_control (what our form does not have), second_span,
-    span_mismatch (the offsets are not of the words marked), empty (a text box). Predictions and drafts are listed as
-    prediction and draft. A field that was asked for and not answered is listed as unanswered; the answer's other fields
-    are labels, and `stages.decide` decides whether they count. `export`: tasks with `data` and `annotations`. `tasks`:
-    a row a task: task_id, and what the form's spans are of, text or context. BadInput: a task that is not ours, a rater
-    without an id, or a value outside the schema.
+    span_mismatch (the offsets are not of the words marked), empty (a text box). Predictions and drafts are listed, too,
+    and so is a field that was not answered; the answer's other fields are labels, and `stages.decide` decides whether
+    they count. BadInput: a task that is not ours, a rater without an id, or a value outside the schema.
     """
     skipped: list[_Skip] = []
     latest: dict[tuple[str, int, str], _Answer] = {}

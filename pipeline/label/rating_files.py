@@ -44,11 +44,7 @@ class Reading(NamedTuple):
 
 
 def read(path: Path, reading: Reading) -> pl.DataFrame:
-    """Read the ratings of a file (`Ratings`): a row a label, in the order of the file.
-
-    BadInput: columns that there are not, the first ten labels that are wrong by row, rater and field, or labels that
-    allow no measure at all.
-    """
+    """Read the ratings of a file (`Ratings`), a row a label; BadInput for labels that are wrong or allow no measure."""
     chunks = list(read_chunks(path))
     if other_tables := sorted({chunk.table for chunk in chunks} - {chunks[0].table}):
         left_out.record_note(f"{path}: read {chunks[0].table} alone, not {', '.join(other_tables)}")

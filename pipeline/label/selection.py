@@ -1,7 +1,7 @@
 """Which comments are given to raters (CSD, sections 3.1 and 3.2; CSD-05 to CSD-07).
 
-The paper kept 8,843 of some 70,000 comments of four sites' hot lists "after removing useless data" without saying
-how; the rules here are parameters, and each comment left out has the first of them that it breaks as its reason.
+The paper kept 8,843 of some 70,000 comments "after removing useless data" without saying how: here rules are
+parameters.
 """
 
 from collections.abc import Sequence
@@ -38,11 +38,10 @@ def make_task_id(project: str, context: str | None, text: str) -> str:
 def select(
     comments: pl.DataFrame, rules: Rules, cluster: Sequence[int] | None = None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Select the comments to be labelled, and give the others a reason.
+    """Select the comments to be labelled, and give the others the first rule that they break as a reason.
 
     `cluster` has the number of the near-duplicate cluster of each comment; of a cluster the most liked one is kept.
-    Returns rows of `comments` in order of source, thread and comment; and (source, reason, row_key) of those left out,
-    with language, no_context, too_short, too_long, few_likes, not_hot, near_duplicate, over_thread, over_limit.
+    Rows come in order of source, thread and comment.
     """
     if rules.least_chars > rules.most_chars:
         raise BadInput(f"least_chars {rules.least_chars} is above most_chars {rules.most_chars}")

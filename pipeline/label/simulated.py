@@ -1,9 +1,8 @@
 """Simulated raters, for demonstrations and tests of the process; every row is marked as simulated.
 
 Each task has a hidden truth, drawn with skewed ratios as in the paper's figure 1; raters give it with a set
-probability. Every draw is a hash of task and rater: a task's labels depend neither on the order of rows nor on other
-tasks. Raters of cloze items know the right option with their own probability, one of them hardly ever; graders are off
-by one where they are wrong. Labels are rows of the contract Labels without project, sorted; their labelled_at is null.
+probability. Every draw is a hash of task and rater: no order of rows and no other task changes it. Labels are rows of
+the contract Labels without project, sorted; their labelled_at is null.
 """
 
 import hashlib
@@ -52,8 +51,7 @@ def draw_truth(task_ids: pl.Series) -> pl.DataFrame:
 def label(tasks: pl.DataFrame, fields: pl.DataFrame | None = None, accuracy: float = 0.9) -> pl.DataFrame:
     """Draw the labels of three simulated raters, stage 1; raters who see a subtext sometimes leave notes.
 
-    `tasks`: task_id, text. `fields`: fields to label again in round 2 (task_id, field); without it all fields are
-    labelled in round 1. `accuracy`: probability of the true value; otherwise all other values are equally likely.
+    `fields` (task_id, field) are to be labelled again in round 2; without it all fields are labelled in round 1.
     """
     in_round = 1
     if fields is not None:
@@ -108,8 +106,7 @@ def answer(tasks: pl.DataFrame, items: pl.DataFrame, readers: Mapping[str, float
 
     A tenth of the items is unanswerable: raters guess. A tenth is ambiguous: another option is as right, and raters who
     know one of the two mostly name the other as second choice. Before reading a third is right; most right answers are
-    called easy; sometimes a span is missing. `tasks`: rows of `questionnaire.build_tasks`. `items`: item_id, label: the
-    right options, which raters do not see. `readers`: probability of being right after reading, by the rater's id.
+    called easy; sometimes a span is missing. `readers` has the probability of being right after reading.
     """
     task_ids = tasks["task_id"]
     rival = _pick_other_option("right", pl.lit(pl.Series(_draw_numbers(task_ids, 2, "flaw")[:, 1])))
@@ -133,12 +130,9 @@ def grade(
 ) -> pl.DataFrame:
     """Draw the grades of simulated raters by `quality.FORM`, or by another form whose fields are all grades.
 
-    `tasks`: task_id: rows of `quality.build_tasks`, or of the other form's. `raters`: their ids. `assigned`: task_id,
-    rater_id: who grades what, of `assignment.assign`; without, all raters grade all tasks. `accuracy`: probability of
-    the true grade; otherwise it is one more or one less, and inwards from the ends. `truth`: task_id, field, grade:
-    true grades of each task and field; by default they are drawn, with a mean of 3.6 of comments (AAC-10), and as of
-    table 13 of compressions (NDD-36). `form`: what is graded: the values of each field are whole numbers without a gap,
-    in their order.
+    `assigned` (task_id, rater_id) says who grades what; without, all grade all. A grade is the true one with the
+    probability `accuracy`, else one more or one less, and inwards from the ends. `truth` has the grade of each task and
+    field; by default it is drawn, with a mean of 3.6 of comments (AAC-10), and as of table 13 of compressions (NDD-36).
     """
     if truth is None:
         true_values = _draw_true_values(tasks["task_id"], "grade", form)

@@ -1,10 +1,9 @@
 """The two-stage labelling process: three raters label a task, a fourth person decides where they differ (CSD-15).
 
-Stage 1 is three labels by three people; stage 2 is the adjudicator's answer to each field on which they differ. Where
-two of the three agree, the answer is a value, which stands, or `delete`, or `again`; where all three differ, it is
-`delete` or `again`. `again` has three people label the field once more in round 2. A field that is `again` in round 2,
-or has three different values there, is specious twice and deleted. So nothing stays open after two rounds that failed.
-Labels are rows of the contract Labels, of one project. Notes (span, plain, …) are carried along and never decided.
+Where two of the three agree, the adjudicator's answer is a value, which stands, or `delete`, or `again`; where all
+three differ, it is `delete` or `again`. `again` has three people label the field once more in round 2. A field that is
+`again` in round 2, or has three different values there, is specious twice and deleted. So nothing stays open after two
+rounds that failed. Notes (span, plain, …) are carried along and never decided.
 """
 
 from collections.abc import Sequence
@@ -50,7 +49,7 @@ class Release(NamedTuple):
 
 
 def decide(task_ids: pl.Series, labels: pl.DataFrame) -> Decisions:
-    """Decide each field of each task from all labels given so far, in any order.
+    """Decide each field of each task from all labels given so far, in any order; of labels other columns stay.
 
     A field sent to round 2 is listed under that round, and is `to_relabel` until three people have labelled it again.
 
@@ -59,12 +58,8 @@ def decide(task_ids: pl.Series, labels: pl.DataFrame) -> Decisions:
     of a rater who left out a field of the task, so that the three are the same people in all fields); `late` (a fourth
     rater: the first three to finish count, then by rater_id; or a second adjudicator of a field);
     `adjudicator_was_rater`; `nothing_to_adjudicate` (the three agree, or differ in round 2), `three_values` (the three
-    differ, and the answer is a value) and `too_few_raters` (there are no three yet). Deciding again from the labels
-    that counted drops none and gives the same annotations.
-
-    `task_ids`: the tasks of the project. `labels`: task_id, round, stage, rater_id, field, value, labelled_at, tool;
-    other columns stay. BadInput: a field or value that is not in the schema, a third round or stage, or a rater who
-    said two things of a field without times that show which came later.
+    differ, and the answer is a value) and `too_few_raters`. Deciding again from the labels that counted changes
+    nothing. BadInput: a rater who said two things of a field without times that show which came later.
     """
     _check(labels)
     tasks = task_ids.cast(pl.String).unique().alias("task_id")

@@ -89,9 +89,8 @@ def connect(address: str, token: str, seconds: float = 30.0) -> httpx.Client:
 def get_project(client: httpx.Client, title: str, config: str, stage: int = 1, raters: int | None = None) -> int:
     """Return the id of the project of that title; create the project if there is none.
 
-    Each of its tasks is given to so many raters, by default `RATERS[stage]`. A title of more than 50 characters is
-    shortened in its middle. BadInput: there are several of that title, or the one there has the form of another schema
-    or stage, or gives tasks to another number of raters.
+    Each task is given to so many raters, by default `RATERS[stage]`. BadInput: there are several of that title, or the
+    one there has the form of another schema or stage, or gives tasks to another number of raters.
     """
     title, raters = _shorten_title(title), raters or RATERS[stage]
     projects = [project for project in _list_projects(client, title) if project.get("title") == title]

@@ -40,15 +40,14 @@ def ask(
     max_retries: int = 8,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Outcome:
-    """Answer requests from the ledger or the endpoint; equal requests are one.
+    """Answer requests from the ledger or the endpoint, if there is one; equal requests are one.
 
     What the service does is in the outcome, also where it stops the run: `error` is Refused at 401, 403, a redirect, a
     used-up account and a run of answers that cannot be read, BadInput where no request can succeed (404, most 400).
     Requests that failed for now are in `missing`, and `stopped` says so. What was malformed three times in all runs, or
-    rejected at last by a service that has given answers in that run, is not sent again. `endpoint`: without one only
-    the ledger answers. `concurrency`: requests in flight at most; few until the first answer has come. `timeout`:
-    seconds for one try, in all. `max_retries`: of what cost nothing. `on_progress`: called with the number of settled
-    requests. BadInput: a parameter or limit that cannot be; a limit on cost and a model without a price.
+    rejected at last by a service that has given answers in that run, is not sent again. The stream is read as requests
+    are needed; `timeout` is for one try, `max_retries` for what cost nothing. BadInput: a limit on cost and a model
+    without a price.
     """
     lease = (max_retries + 1) * (timeout + 120) + 60  # longer than one call can take
     run = _Run(engine, budget, concurrency, min(max_retries, limits.RESENDS), lease, on_progress)

@@ -67,12 +67,10 @@ def build_corpus(articles: pl.DataFrame, comments: pl.DataFrame, rules: Rules = 
     the others counted) and `likes` in total. Of such articles `test` are drawn, and of all others then `validation`,
     but neither more than `share` of all. A comment of no article is dropped as `no_article`.
 
-    `articles`: source, thread_id, title_words, content_words, category (may be null). `comments`: source, thread_id,
-    comment_id, words (their number), like_count (null counts 0); written (a date), if `rules` have a first or last day.
-    Returns articles in order of source and thread. Of each article of the test, in the order in which they were drawn
-    (`place`, from 0), `references` fit comments as `reference`, and one more, where one is left, as `candidate`: the
-    real comment that is graded among generated ones (AAC-26). BadInput: a number of words is null or negative, an
-    article or comment is repeated, or share is not in 0-0.5.
+    Comments need `written` (a date) if `rules` have a first or last day. Of each article of the test, in the order in
+    which they were drawn (`place`, from 0), `references` fit comments are `reference`, and one more, where one is left,
+    is `candidate`: the real comment that is graded among generated ones (AAC-26). BadInput: a number of words is null
+    or negative, an article or comment is repeated, or share is not in 0-0.5.
     """
     if not 0 <= rules.share <= 0.5:
         raise BadInput(f"share should be in 0-0.5, as test and validation both take it, found {rules.share}")
@@ -148,13 +146,10 @@ def _draw_references(fit: pl.DataFrame, rules: Rules) -> pl.DataFrame:
 
 
 def compute_statistics(threads: pl.DataFrame, comments: pl.DataFrame) -> pl.DataFrame:
-    """Compute table 2 of a corpus, beside the paper's (AAC-05, AAC-06, errata E12).
+    """Compute table 2 of a corpus, beside the paper's (AAC-05, AAC-06, errata E12): train, validation, test and all.
 
-    `threads`: of a `Corpus`; those that are left out do not count. `comments`: source, thread_id, words, like_count; of
-    the test, give its references alone to count as the paper does. Returns rows train, validation, test and all: split,
-    articles, comments, comments_per_article, likes_per_comment (of those whose likes are known), mean title_words,
-    content_words and comment_words, null for what is undefined; and of the fields of `Part` the paper's values, as
-    paper_*.
+    Threads that are left out do not count; of the test give its references alone to count as the paper does.
+    likes_per_comment is of those whose likes are known; what is undefined is null; the paper's values are paper_*.
     """
     split_threads = threads.filter(pl.col("split").is_not_null())
     split_comments = comments.join(split_threads.select(*_KEY, "split"), on=_KEY)
@@ -178,11 +173,7 @@ def compute_statistics(threads: pl.DataFrame, comments: pl.DataFrame) -> pl.Data
 
 
 def count_categories(threads: pl.DataFrame) -> pl.DataFrame:
-    """Count the articles of each category (Figure 2; AAC-31).
-
-    `threads`: of a `Corpus`; those that are left out do not count. Returns category (null for articles without one),
-    count, share of all; the largest first, then by name. The figure shows `CATEGORIES_SHOWN`.
-    """
+    """Count the articles of each category, also of none, the largest first, then by name (Figure 2; AAC-31)."""
     split_threads = threads.filter(pl.col("split").is_not_null())
     counts = split_threads.group_by("category").agg(count=pl.len().cast(pl.Int64))
     return counts.with_columns(share=pl.col("count") / split_threads.height).sort(

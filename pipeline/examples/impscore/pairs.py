@@ -142,8 +142,7 @@ def balance_lengths(pairs: pl.DataFrame, seed: int = SEED, tolerance: float = 0.
 
     Within a source and a bin of the relative difference |a - b| / max(a, b) of the width `tolerance`, as many pairs are
     kept with a longer as with a shorter implicit sentence; the surplus is dropped at random. With negatives, a mirror's
-    negative differs the other way, too. Pairs without any difference are their own mirrors and stay. The order of the
-    pairs does not matter; the kept rows come in the order of their ids.
+    negative differs the other way, too. Pairs without any difference stay. Rows come in the order of their ids.
     """
     implicit, explicit, negative = (
         pl.col(name).str.len_chars().cast(pl.Int64) for name in ("implicit", "explicit", "negative")

@@ -1,10 +1,5 @@
 """Sentences with their compressions, in the layouts in which they are published (NDD, section 4.2; NDD-23, 26 to 28).
 
-- Google 1,000: jsonl with text and summaries, of which there may be one for each annotator.
-- Broadcast news (BNC), as SLAHAN shares it: `input.txt` and `gold.<annotator>.comp`, a tokenised sentence a line.
-- Colloquial-SC: two lines an item, `number <tab> words` and `<tab> labels`, Python literals, and an official order.
-- Our own: jsonl with text or words, and compressed or kept.
-
 A compression keeps some words of its sentence and makes no new ones. Where it is given as text it is aligned greedily,
 from left to right: the words are right, their places may be earlier than those that the annotator had in mind. Capitals
 do not count. What cannot be read is BadInput with file, line and field.
@@ -47,8 +42,7 @@ _MASK = re.compile("|".join(map(re.escape, EXPRESSIONS)))
 class Read(NamedTuple):
     """Rows of a file that are kept, and the others with their reason; together they are all that came in.
 
-    Of compressions: item_id, words [n], kept [n], compression (at least one word), lang, split (or null). Their reasons
-    are no_words, short, malformed_words, malformed_labels, lengths_differ, not_aligned and nothing_kept.
+    Of compressions: item_id, words [n], kept [n], compression (at least one word), lang, split (or null).
     """
 
     rows: pl.DataFrame
@@ -82,8 +76,7 @@ def read_broadcast(path: Path, annotator: int = 1, least: int = LEAST) -> Read:
     """Read broadcast news from the two files of SLAHAN's `share/bcn`; by default the subset of the paper (E18).
 
     The folder has `input.txt` and `gold.<annotator>.comp` (1, 2 or 3; the paper's is 1), with a sentence a line and
-    blanks between its tokens; sentences of fewer tokens than `least` are dropped. `share/google` has the same layout
-    but for the name of its gold file.
+    blanks between its tokens; sentences of fewer tokens than `least` are dropped.
     """
     return _drop_faulty(path, _list_broadcast(path, annotator), least)
 
@@ -91,8 +84,8 @@ def read_broadcast(path: Path, annotator: int = 1, least: int = LEAST) -> Read:
 def read_colloquial(path: Path, held_out: int = HELD_OUT) -> Read:
     """Read Colloquial-SC in its official order: the last 150 for testing, the 150 before for validation (NDD-27).
 
-    The order is that of all rows, those included that are no Python literals. Masks are left as they are: see
-    `replace_masks`. Lines have to be in twos with a running number from 0, and the order has to name each item once.
+    Lines are in twos: `number <tab> words`, `<tab> labels`, Python literals. The order is that of all rows, those
+    included that are no literals. Masks stay: see `replace_masks`.
     """
     return _drop_faulty(path, _list_colloquial(path, held_out))
 

@@ -1,11 +1,10 @@
 """Edits that keep a property of words or lose it, for a measure of meaning to tell apart (NDD, section 3; NDD-10).
 
-In: sentences with parts of speech, lemmas and features, from a treebank or a tagger. Out: two pairs of each sentence,
-edited at the same places; in the positive pair every new word shares a property with the word whose place it takes, in
-the negative one none does. The four properties are meaning (WordNet's synonyms and antonyms), part of speech, tense of
-verbs, which the paper calls term, and lemma. 20 % of the words are replaced, but all verbs where it is tense. New words
-are drawn from the corpus itself, as often as they stand in it, and are never the old one. The number of places is
-max(1, 0.2 n rounded half up), n the words that are no marks; a sentence that has not so many is dropped.
+Each sentence is edited twice at the same places: in the positive pair every new word shares a property with the word
+whose place it takes, in the negative one none does. The properties are meaning (WordNet's synonyms and antonyms), part
+of speech, tense of verbs, which the paper calls term, and lemma. The number of places is max(1, 0.2 n rounded half up),
+n the words that are no marks, but all verbs where it is tense. New words are drawn from the corpus itself, as often as
+they stand in it.
 """
 
 from collections import Counter, defaultdict
@@ -88,9 +87,8 @@ def generate(sentences: Sequence[Sentence], test: str, *, seed: int = SEED, shar
     """Generate the two pairs of each sentence for a test.
 
     What a sentence gives depends on its id, the seed and the corpus, not on its place in the corpus. Places are drawn
-    among those for which there are both words; new words are drawn from all sentences. All verbs are always replaced.
-    BadInput: there is no such test, or a sentence has columns of different lengths or another's id. Missing: there is
-    no WordNet, which the synonym-antonym test needs. ValueError: the share is not in (0, 1].
+    among those for which there are both words. BadInput: no such test, or a sentence has columns of different lengths
+    or another's id. Missing: the synonym-antonym test needs WordNet. ValueError: the share is not in (0, 1].
     """
     if test not in TESTS:
         raise BadInput(f"no test {test!r}; there are {', '.join(TESTS)}")

@@ -1,9 +1,8 @@
-"""Sentence pairs with their similarity by people, and their overlap (NDD, section 3; NDD-11, 13).
+"""Sentence pairs with their similarity by people, 0 to 5, and their overlap (NDD, section 3; NDD-11, 13).
 
 Two layouts: STS-B as stsb-multi-mt has it, csv without a header (sentence, sentence, similarity), and our own, jsonl
-with one, other, similarity and optionally lang. Similarity goes from 0 to 5 in both. Of the 7,249 English pairs of
-STS-B's train and development parts, with 11.9 words a sentence, 1,265 overlap by .8 or more of the shorter sentence,
-which is the paper's supervised test.
+with one, other, similarity and optionally lang. Of the 7,249 English pairs of STS-B's train and development parts 1,265
+overlap by .8 or more of the shorter sentence, which is the paper's supervised test.
 """
 
 import csv
@@ -31,10 +30,7 @@ OVERLAP = 0.8  # of the supervised test, or more (section 3)
 
 
 def read(path: Path) -> Read:
-    """Read pairs of a csv or jsonl file, by its suffix (`SCHEMA`); those without words are dropped as no_words.
-
-    A pair_id is `<file name>:<line>`; words are those of `segment.UNIT`.
-    """
+    """Read pairs of a csv or jsonl file, as `<file name>:<line>`; those without words are dropped as no_words."""
     readers = {".csv": _read_csv, ".jsonl": _read_jsonl}
     if path.suffix not in readers:
         raise BadInput(f"{path}: expected the name of a csv or jsonl file")

@@ -28,11 +28,7 @@ OPEN: dict[str, pl.DataType] = {
 def find_targets(
     articles: pl.DataFrame, analyse: Analyzer, rules: Mapping[str, Rule], filters: Sequence[Filter]
 ) -> Iterator[pl.DataFrame]:
-    """Judge every token of the summaries of articles (thread_id, text, summary), by the rule of each subtask.
-
-    The filters are applied in their order, the same for all subtasks. For each `CHUNK` articles a frame is yielded: the
-    columns of `targets.TARGETS`, and subtask.
-    """
+    """Judge every token of the summaries, by the rule of each subtask: a frame for each `CHUNK` articles."""
     for part in articles.iter_slices(CHUNK):
         rows = part.select("thread_id", "summary", "text").iter_rows()
         pairs = [Pair(name, analyse(summary), analyse(text)) for name, summary, text in rows]
@@ -54,8 +50,7 @@ def list_untargeted(articles: pl.DataFrame, tokens: pl.DataFrame, subtasks: Sequ
 def build_items(articles: pl.DataFrame, tokens: pl.DataFrame, subtask: str) -> pl.DataFrame:
     """Build the open items of a subtask's targets (`OPEN`), in the order of their ids.
 
-    Of articles come source, thread_id, text and summary; of tokens `targets.TARGETS`, source and subtask: those with a
-    reason make no item. The split goes by the article: one that two items share is on one side, in both subtasks.
+    The split goes by the article: one that two items share is on one side, in both subtasks.
     """
     target_rows = tokens.filter((pl.col("subtask") == subtask) & pl.col("reason").is_null())
     rows = target_rows.join(articles, on=["source", "thread_id"], how="inner")

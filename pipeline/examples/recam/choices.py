@@ -46,10 +46,8 @@ def choose(
     """Choose four wrong options for each item: of the words left in its pool those that most readers named.
 
     Of words named as often that with the better best rank goes first, then the alphabet decides: the paper names no
-    tie-break. Reasons: gold, form_of_gold, synonym_of_gold, similar_to_gold (its cosine with the gold word is above the
-    threshold; nothing is without vectors), less_frequent. The seed is that of the place of the right option. Items have
-    item_id, article, question, answer; candidates item_id, word, rank (from 1): the best words of each reader. A word
-    may come from several.
+    tie-break. A word goes as gold, form_of_gold, synonym_of_gold, similar_to_gold (its cosine with the gold word is
+    above the threshold; nothing is without vectors) or less_frequent.
     """
     words = candidates.with_columns(pl.col("word").str.to_lowercase()).group_by("item_id", "word")
     rows = words.agg(token_count=pl.len().cast(pl.Int64), best_rank=pl.col("rank").min().cast(pl.Int64))

@@ -33,11 +33,7 @@ class Items(NamedTuple):
 
 
 def read(path: Path) -> Items:
-    """Read items of a JSON Lines file in the official format; an item's id is `<file name>:<line>`.
-
-    An item with two options that differ only in capitals or blanks is dropped as `same_options`; any other fault is
-    BadInput with file, line and field.
-    """
+    """Read items in the official format; one with options that differ only in capitals or blanks is `same_options`."""
     rows, dropped = [], []
     for number, entry in read_json_lines(path):
         item = {"item_id": f"{path.name}:{number}", **_check_item(entry, f"{path}, line {number}")}
@@ -67,10 +63,7 @@ def _has_equal_options(item: dict[str, Any]) -> bool:
 
 
 def write(path: Path, items: pl.DataFrame) -> None:
-    """Write items, without their ids, in the official format; the file is complete or unchanged.
-
-    An item that `read` would refuse or drop is BadInput, and nothing is written.
-    """
+    """Write items, without their ids, in the official format; BadInput, and no file, if `read` would not take one."""
     lines = []
     for row in items.select(*SCHEMA).iter_rows(named=True):
         location, options = f"{path}, item {row.pop('item_id')}", row.pop("options")
@@ -114,10 +107,7 @@ def drop_articles(items: pl.DataFrame, other_items: pl.DataFrame) -> Items:
 
 
 def compute_statistics(items: pl.DataFrame) -> pl.DataFrame:
-    """Compute the statistics of table 5, and more: what, value.
-
-    Words are separated by blanks. The share of the commonest index of the right option is .2 if indices are random.
-    """
+    """Compute what table 5 has, and more; the share of the commonest index is .2 if indices are random."""
     passage_words, question_words = (pl.col(name).str.count_matches(r"\S+") for name in ("article", "question"))
     measures = {
         "items": pl.len(),

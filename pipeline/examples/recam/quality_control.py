@@ -39,14 +39,10 @@ class Selection(NamedTuple):
 def select(answers: pl.DataFrame, items: pl.DataFrame) -> Selection:
     """Select the answers that count by appendix E.
 
-    Reasons, of which the first that holds is given: unknown_item (none of the items), incomplete (no answer after
-    reading, or no difficulty, so that the rules cannot be applied), rater_below, no_span, easy_and_wrong.
-
-    Answers are those of `questionnaire.build_answers`, each rater's to an item once: item_id, rater_id; before, after,
-    second (places of options from 0); span_1, span_2 (texts); relation, difficulty. All but the ids may be null; of
-    second it means no other answer, of all others none given. Items have item_id and label, the place of the right
-    option. Answers stay in their order; of raters, in order of their ids, n counts the answers after reading to items
-    that there are.
+    Reasons, of which the first that holds is given: unknown_item, incomplete (no answer after reading, or no
+    difficulty, so that the rules cannot be applied), rater_below, no_span, easy_and_wrong. Answers are those of
+    `questionnaire.build_answers`, each rater's to an item once. Of raters, in order of their ids, n counts the answers
+    after reading to items that there are.
     """
     rows = answers.join(items.select("item_id", "label"), on="item_id", how="left", maintain_order="left")
     rows = rows.with_columns(
@@ -75,10 +71,8 @@ def select(answers: pl.DataFrame, items: pl.DataFrame) -> Selection:
 def measure_noise(selected: pl.DataFrame, answers: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     """Measure the accuracy of each item's raters, and flag the two kinds of noise of section 3.6 (REC-26).
 
-    `selected` are the answers that count, as `select` gives them, `answers` all of them. Returns a row an item, in
-    order: item_id, n_given, n (answers that count), accuracy_before, accuracy_after, after_shares, second_shares (lists
-    of five: share of raters by option; second shares add up to less than 1 where raters named none), is_unanswerable,
-    is_ambiguous. Null without answers, the flags with too few.
+    `selected` are the answers that count, `answers` all of them. Shares are of raters by option; second shares add up
+    to less than 1 where raters named none. Numbers are null without answers, the flags with too few.
     """
     after = [pl.col("after") == place for place in range(OPTIONS)]
     # naming an option twice names no other

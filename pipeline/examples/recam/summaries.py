@@ -57,8 +57,7 @@ def read(path: Path, splits: Path | None = None) -> Articles:
     """Read all articles with summaries of a file with rows or a folder; the split of an id is that of `splits`.
 
     A duplicate is an article whose id came before, or whose text and summary did but for capitals and blanks. A summary
-    that holds `@placeholder` can be no question. Without a column of ids an article's id is `<file name>:<row>`.
-    BadInput names file, row and field of a fault.
+    that holds `@placeholder` can be no question. BadInput names file, row and field.
     """
     split_of = _read_splits(splits) if splits else {}
     articles = _read_folder(path) if path.is_dir() else _read_file(path)

@@ -1,8 +1,7 @@
 """Target words of ReCAM: the words of a summary that a question may leave out, and why the others may not.
 
-A rule selects the words that are abstract enough (sections 3.2 and 3.3). Filters leave out those that the passage gives
-away (section 3.4), one after another: each sees only the words that those before it keep. Every token of a summary gets
-a row, with its reason if it is no target, so that the funnel adds up.
+A rule selects words that are abstract enough (sections 3.2 and 3.3). Filters leave out those that the passage gives
+away (section 3.4); each sees only what those before it keep. Every token gets a row, so that the funnel adds up.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -186,10 +185,7 @@ FILTERS: tuple[Filter, ...] = (flag_in_passage, flag_in_question, flag_related) 
 
 
 def judge_tokens(pair: Pair, rule: Rule, filters: Sequence[Filter] = FILTERS) -> pl.DataFrame:
-    """Give every token of a summary its score, and the reason why it is no target; null for those that are.
-
-    The filters are applied in their order. The result has the columns of `TARGETS`; start and end are in the summary.
-    """
+    """Give every token of a summary its score, and why it is no target, as `TARGETS`."""
     tokens = list(chain(*pair.summary))
     verdicts = rule(pair, tokens)
     reasons = [verdict.reason for verdict in verdicts]

@@ -28,9 +28,8 @@ LETTERS = "ABCD"  # CN-SarcasmBench's options
 def read(path: Path) -> pl.DataFrame:
     """Read references of a csv, tsv or jsonl file: text, meaning, and where present context and plain.
 
-    Rows of the same text and context, such as several raters' notes, are one item with several references. A .json file
-    or a folder is CN-SarcasmBench. Returns a row an item, in the file's order: item_id (`<file name>:<row>`, of the
-    first), text, context (null where there is none), plains and meanings (distinct; plains may be empty).
+    Rows of the same text and context, such as several raters' notes, are one item with several references, named by the
+    first (`<file name>:<row>`). A .json file or a folder is CN-SarcasmBench.
     """
     if path.suffix == ".json" or path.is_dir():
         return read_sarcasm_bench(path)
@@ -51,9 +50,7 @@ def read_choices(path: Path) -> pl.DataFrame:
     """Read choices of a jsonl file, `{"text": str, "options": [str], "answer": int or [int]}` a line.
 
     `answer` is the index from 0 of the right option, or of all that are right; `context` and `question` are optional. A
-    .json file or a folder is CN-SarcasmBench, whose options are shuffled, as its first is always right. Returns a row a
-    choice: item_id (`<file name>:<line>`), text, context, question (null where there are none), options, answers (the
-    indices in order).
+    .json file or a folder is CN-SarcasmBench, whose options are shuffled, as its first is always right.
     """
     if path.suffix == ".json" or path.is_dir():
         return shuffle_options(read_sarcasm_bench(path))
@@ -72,9 +69,7 @@ def read_sarcasm_bench(path: Path) -> pl.DataFrame:
     """Read CN-SarcasmBench (the file or its folder): threads whose last comment is sarcastic, and readings of it.
 
     Several of the four readings may be right. In 1,250 of the 1,251 items A is one of them, so that the position of an
-    option gives the answer away: use `shuffle_options`. Returns a row an item: item_id (`sarcasmbench:<id>`), text (the
-    last comment), context (those before it, a line each; null where there are none), question, options, answers, kind
-    (of sarcasm), meanings (the one explanation).
+    option gives the answer away: use `shuffle_options`. Context is the comments before the last, a line each.
     """
     (file,) = find_files(path, "CN-SarcasmBench.json", is_each_needed=True)
     entries = parse_value(read_text(file), file)

@@ -60,23 +60,17 @@ def choose_balanced(
     gold word's shape: the same `upos`, the same ending of inflection, both base forms or neither. No two options are
     forms, synonyms or neighbours of each other.
 
-    Dropped items, with their reason:
+    Items are dropped as `same_article` (another item of the article is kept; two items of one summary name each other's
+    gold word); `too_few_choices` (fewer than `MIN_CHOICES` words remain, or no four of those drawn may stand together);
+    `too_frequent` (its gold word is that of more than `SHARE` of the items of its shape); `never_right` (its gold word
+    is needed as one that is offered but never right); `told_by_question` (a model of the question alone gives its gold
+    word more than `MAX_GOLD`, so that no passage is needed).
 
-    - `same_article`: another item of the article is kept; two items of one summary name each other's gold word.
-    - `too_few_choices`: fewer than `MIN_CHOICES` words remain, or no four of those drawn may stand together.
-    - `too_frequent`: its gold word is that of more than `SHARE` of the items of its shape.
-    - `never_right`: its gold word is right nowhere else, and is needed as a word that is offered but never right.
-    - `told_by_question`: a model of the question alone gives its gold word more than `MAX_GOLD`, so that no passage is
-      needed, whatever the other options are.
-
-    `items`: item_id, article, question, answer, upos. In a small set (some hundreds of a shape) words and rates are too
-    few for the numbers to come out even. `candidates`: item_id, word, rank (from 1): the best words of each reader; a
-    word may come from several. They need not be many, since `EXTRA` others are added, but 50 of each reader leave more
-    to choose from. `vectors`: of words; without, nothing is too near, and questions are compared by neighbours alone.
-    `threshold`: cosine above which a word is too near to another. `seed`: of all draws. An item's draws depend on its
-    id and the set, not on the order of rows. Returns as `choices.choose`. Candidates are the readers' words with their
-    reason, except for items dropped for their article or gold word; and the drawn words that no reader named, with
-    token_count 0 and best_rank null. BadInput: two items have the same id.
+    In a set of some hundreds of a shape words and rates are too few for the numbers to come out even. Candidates
+    (item_id, word, rank from 1) need not be many, since `EXTRA` others are added, but 50 of each reader leave more to
+    choose from. Without `vectors` nothing is too near. An item's draws depend on its id and the set, not on the order
+    of rows. The result is as of `choices.choose`; drawn words that no reader named have token_count 0 and best_rank
+    null. BadInput: two items have the same id.
     """
     if repeated := items.filter(pl.col("item_id").is_duplicated())["item_id"].sort().to_list():
         raise BadInput(f"items: field 'item_id' should differ between rows, found {repeated[0]!r} more than once")
