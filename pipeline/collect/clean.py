@@ -5,12 +5,13 @@ width, entities decoded, invisible characters taken out, blanks collapsed. Kept 
 holds emoji together, and U+200C within scripts that write words with it.
 """
 
-import hashlib
 from collections import Counter
 
 import polars as pl
 
 from pipeline.collect.privacy.particulars import TOKENS, scrub_column
+from pipeline.io import hashes
+from pipeline.reasons import choose_first, split_off
 from pipeline.text.entities import ROUNDS, unescape
 from pipeline.text.language import detect_language
 
@@ -32,10 +33,8 @@ _FULL = "".join(chr(ord(letter) + 0xFEE0) for letter in _HALF)  # their full-wid
 
 
 def hash_text(texts: pl.Series) -> pl.Series:
-    """128-bit BLAKE2 of each text, as 32 hexadecimal digits."""
-    return pl.Series(
-        texts.name, [hashlib.blake2b(t.encode(), digest_size=16).hexdigest() for t in texts], dtype=pl.String
-    )
+    """Hash each text."""
+    return pl.Series(texts.name, map(hashes.hash_text, texts), dtype=pl.String)
 
 
 def normalise(texts: pl.Series, counts: Counter[str] | None = None) -> pl.Series:
@@ -74,17 +73,12 @@ def _normalise(texts: pl.Series) -> pl.Series:
 
 def clean(comments: pl.DataFrame, counts: Counter[str] | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Comments with `text` and `context` cleaned, `lang` and `text_hash` added; and the dropped (reason, row_key)."""
-    cleaned = comments.with_columns(
-        normalise(comments["text"].fill_null(""), counts), normalise(comments["context"], counts)
-    ).with_columns(
-        lang=detect_language(),
-        reason=pl.when(pl.col("text") == "")
-        .then(pl.lit("empty"))
-        .when(pl.col("text").str.contains(_ONLY_TOKENS))
-        .then(pl.lit("only_placeholders"))
-        .when(pl.col("text").str.len_chars() > MAX_CHARACTERS)
-        .then(pl.lit("too_long")),
-    )
-    rows = cleaned.filter(pl.col("reason").is_null()).drop("reason")
-    dropped = cleaned.filter(pl.col("reason").is_not_null()).select("reason", "row_key")
+    texts = normalise(comments["text"].fill_null(""), counts), normalise(comments["context"], counts)
+    cleaned = comments.with_columns(*texts).with_columns(lang=detect_language())
+    faults = {
+        "empty": pl.col("text") == "",
+        "only_placeholders": pl.col("text").str.contains(_ONLY_TOKENS),
+        "too_long": pl.col("text").str.len_chars() > MAX_CHARACTERS,
+    }
+    rows, dropped = split_off(cleaned, choose_first(faults), ["reason", "row_key"])
     return rows.with_columns(hash_text(rows["text"]).alias("text_hash")), dropped

@@ -115,6 +115,5 @@ def find_export(present: Iterable[str]) -> tuple[str, Columns] | None:
 
 
 def _list_required(mapping: Columns) -> list[str]:
-    """The columns that a table itself must have."""
     elsewhere = _NESTED | {"timezone"} if "comments" in mapping else {"timezone"}
     return [column for field, column in mapping.items() if field not in elsewhere]

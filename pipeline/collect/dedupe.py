@@ -26,11 +26,10 @@ _PLACE = pl.concat_str("thread_id", pl.col("parent_id").fill_null(""), _NUMBERS.
 def deduplicate(
     comments: pl.DataFrame, threshold: float = THRESHOLD, *, keep_copies: bool = False
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Comments without copies (`duplicate_count`, `like_count` raised on those kept), and the dropped.
+    """Comments without copies (`duplicate_count`, `like_count` raised on those kept), and dropped (reason, row_key).
 
     Takes whole threads, in reading order, and the least Jaccard similarity of two near-duplicates. With `keep_copies`
-    only a comment met twice, by its id, is dropped. Returns the kept rows in their order, and a frame of (reason,
-    row_key).
+    only a comment met twice, by its id, is dropped.
     """
     columns = [*_SAME, "parent_id", "text", "like_count", "is_hot"]  # all others are taken by row, at the end
     rows = comments.select(columns).with_row_index("_row")
@@ -60,12 +59,10 @@ def deduplicate(
 
 
 def _take(comments: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """Take the comments of these rows, with the counts of the rows."""
     return comments[rows["_row"]].with_columns(rows["like_count"], rows["is_hot"], rows["duplicate_count"])
 
 
 def _list_dropped(comments: pl.DataFrame, rows: pl.DataFrame, reason: pl.Expr) -> pl.DataFrame:
-    """List why each of these rows is dropped."""
     row_keys = comments["row_key"].gather(rows["_row"])
     return rows.with_columns(row_keys, reason=reason).select("reason", "row_key")
 

@@ -101,27 +101,26 @@ class Fetcher(AbstractContextManager["Fetcher"]):
         return self._robots[parts.netloc]
 
     def _ask_patiently(self, url: str, between: float, headers: dict[str, str]) -> httpx.Response:
-        """A successful answer, after as many waits as the host asks for, within limits."""
+        host = urlsplit(url).netloc
         for remaining in reversed(range(self.limits.waits)):
             answer = self._ask_repeatedly(url, between, headers)
-            if answer.status_code in _NO or answer.is_redirect:
-                raise Refused(f"{urlsplit(url).netloc} answered {answer.status_code}")
-            if answer.status_code not in _LATER:
-                if answer.status_code in _GONE:
-                    raise Gone(url)
-                if not answer.is_success:
-                    raise BadInput(f"{url}: the host answered {answer.status_code}")
+            if answer.is_success:
                 return answer
+            if answer.status_code in _NO or answer.is_redirect:
+                raise Refused(f"{host} answered {answer.status_code}")
+            if answer.status_code in _GONE:
+                raise Gone(url)
+            if answer.status_code not in _LATER:
+                raise BadInput(f"{url}: the host answered {answer.status_code}")
             wait = _retry_after(answer, between)
             if wait > self.limits.longest_wait:
-                raise Refused(f"{urlsplit(url).netloc} asks to wait {wait:.0f} s")
+                raise Refused(f"{host} asks to wait {wait:.0f} s")
             if remaining:
-                log.info("%s asks to wait %.0f s", urlsplit(url).netloc, wait)
+                log.info("%s asks to wait %.0f s", host, wait)
                 time.sleep(wait)
-        raise Refused(f"{urlsplit(url).netloc} answered {self.limits.waits} times in a row: too many requests")
+        raise Refused(f"{host} answered {self.limits.waits} times in a row: too many requests")
 
     def _ask_repeatedly(self, url: str, between: float, headers: dict[str, str]) -> httpx.Response:
-        """An answer that is neither a time-out nor a server error, after a few attempts."""
         is_fault = tenacity.retry_if_result(lambda answer: answer.is_server_error and answer.status_code not in _LATER)
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(httpx.RequestError) | is_fault,
@@ -131,12 +130,11 @@ class Fetcher(AbstractContextManager["Fetcher"]):
         try:
             return retrying(self._get, url, between, headers)
         except tenacity.RetryError as why:
-            last = why.last_attempt
-            fault = last.exception() or f"HTTP {last.result().status_code}"
-            message = (
-                f"{urlsplit(url).netloc} failed {self.limits.attempts} times: {str(fault) or type(fault).__name__}"
-            )
-            raise Retry(message) from why
+            error = why.last_attempt.exception()
+            fault = str(error) or type(error).__name__
+            if error is None:
+                fault = f"HTTP {why.last_attempt.result().status_code}"
+            raise Retry(f"{urlsplit(url).netloc} failed {self.limits.attempts} times: {fault}") from why
 
     def _get(self, url: str, between: float, headers: dict[str, str]) -> httpx.Response:
         host = urlsplit(url).netloc

@@ -73,10 +73,9 @@ def read(
 ) -> Iterator[Batch]:
     """The file's records, in batches; options are `size`, `limits` and `skip_bad_rows` of a `Source`.
 
-    `mapping` is our field -> their column; without one the file is recognised by its columns. Rows are filed under
-    `source`; of raw pages only its pages are read, and `key` is that of the HMAC over their user ids, which None drops.
-    Ids made from rows begin with `label`, by default the file's name; files imported together need different ones.
-    `left_out` collects what is not read.
+    Without `mapping` the file is recognised by its columns. Rows are filed under `source`; of raw pages only its pages
+    are read, and `key` is that of the HMAC over their user ids, which None drops. Ids made from rows begin with
+    `label`, by default the file's name; files imported together need different ones.
     """
     left_out = left_out or LeftOut()
     notes: dict[str, Any] = {"ignored": left_out.ignored, "messages": left_out.bad_rows}
@@ -168,7 +167,6 @@ class _File:
         return batch
 
     def _choose_mapping(self, table: str, names: set[str]) -> tuple[str | None, columns.Columns]:
-        """The source that a table with these columns stands for, and its mapping."""
         if not names:  # all rows of a chunk are broken
             return self.choices.get(table, (None, {}))
         present = self.present.setdefault(table, set())

@@ -69,6 +69,5 @@ def refuse_circles(comments: pl.DataFrame) -> None:
 
 
 def _name_row(row_key: str) -> str:
-    """`a.csv-7`, the key of a row, as people read it."""
     file, _, number = row_key.rpartition("-")
     return f"{file}, row {number}" if file and number[:1].isdigit() else row_key

@@ -4,7 +4,6 @@ The paper splits at random 8:1:1, its released code 90:5:5 (errata E3). Both put
 and so measure memory too; the grouped split keeps near duplicates together, `measure_leakage` counts what crosses.
 """
 
-import hashlib
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.io.hashes import hash_number
 
 NAMES = ("train", "validation", "test")
 SPLITS = {"paper": (0.8, 0.1, 0.1), "official": (0.9, 0.05, 0.05), "grouped": (0.8, 0.1, 0.1)}
@@ -32,8 +32,7 @@ def get_shares(profile: str) -> tuple[float, ...]:
 
 def draw_uniform(ids: pl.Series, seed: int = SEED) -> pl.Series:
     """Draw a number in [0, 1) for each id, by a hash of id and seed: neither order nor library versions change it."""
-    digests = (hashlib.blake2b(f"{seed}\n{row_id}".encode(), digest_size=8).digest() for row_id in ids)
-    return pl.Series([int.from_bytes(digest) / 2**64 for digest in digests], dtype=pl.Float64)
+    return pl.Series([hash_number(f"{seed}\n{row_id}") / 2**64 for row_id in ids], dtype=pl.Float64)
 
 
 def add_split(pairs: pl.DataFrame, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:
@@ -48,12 +47,18 @@ def add_split(pairs: pl.DataFrame, profile: str = "paper", seed: int = SEED) -> 
     if profile == "grouped":
         return _split_clusters(ordered, bounds, min(shares) * len(ordered), seed)
     places = np.random.default_rng(seed).permutation(len(ordered))
-    return ordered.with_columns(split=_find_parts(np.round(bounds), places))
+    return ordered.with_columns(split=find_parts(np.round(bounds), places))
 
 
-def _find_parts(bounds: npt.NDArray[np.float64], places: npt.NDArray[Any]) -> pl.Series:
+def find_parts(bounds: npt.NDArray[np.float64], places: npt.NDArray[Any]) -> pl.Series:
+    """Find the split in which each place lies, given where the splits end."""
     indices = np.searchsorted(bounds, places, side="right").clip(max=2)
     return pl.Series([NAMES[i] for i in indices], dtype=pl.String)
+
+
+def find_middles(sizes: pl.Series) -> npt.NDArray[np.float64]:
+    """Find the middle of each of some groups that are laid end to end."""
+    return (sizes.cum_sum() - sizes / 2).to_numpy()
 
 
 def _split_clusters(pairs: pl.DataFrame, bounds: npt.NDArray[np.float64], least: float, seed: int) -> pl.DataFrame:
@@ -62,19 +67,16 @@ def _split_clusters(pairs: pl.DataFrame, bounds: npt.NDArray[np.float64], least:
     sizes = pairs.group_by(_cluster=cluster).len("_size").sort("_cluster")
     order = pl.Series(np.random.default_rng(seed).permutation(len(sizes)))
     clusters = sizes.sort(pl.col("_size") <= least, order)
-    middle = clusters.select(pl.col("_size").cum_sum() - pl.col("_size") / 2).to_series()
-    clusters = clusters.select("_cluster", split=_find_parts(bounds, middle.to_numpy()))
-    rows = pairs.with_columns(_cluster=cluster).join(clusters, on="_cluster", how="left", maintain_order="left")
-    return rows.drop("_cluster")
+    parts = find_parts(bounds, find_middles(clusters["_size"]))
+    split = cluster.replace_strict(clusters["_cluster"], parts, return_dtype=pl.String)
+    return pairs.with_columns(split=split)
 
 
 def measure_leakage(pairs: pl.DataFrame) -> pl.DataFrame:
-    """Count what each held-out split of rows of `pairs` shares with train.
+    """Count what each held-out split of rows of `pairs` shares with train, by source and for all sources together.
 
-    Returns:
-        split, source (`all` for all sources together), check, count, share of the pairs. The checks: `implicit`,
-        `explicit` and `negative`, the text is in train word for word, in any role; `near_duplicate`, a pair of its
-        cluster is; `other_explicit`, its implicit sentence is, with another explicit one.
+    Checks: `implicit`, `explicit` and `negative`, the text is in train word for word, in any role; `near_duplicate`, a
+    pair of its cluster is; `other_explicit`, its implicit sentence is, with another explicit one.
     """
     train = pairs.filter(pl.col("split") == "train")
     train_texts = pl.concat([train[name] for name in _TEXTS]).unique().implode()

@@ -75,7 +75,6 @@ def check_size(path: Path, size: int, limits: Limits, prefix: str = "") -> None:
 
 @contextmanager
 def _open_text(path: Path, encoding: str) -> Iterator[IO[str]]:
-    """A text file to read; whatever goes wrong with it meanwhile is BadInput."""
     try:
         if codecs.lookup(encoding).name in _NO_FILES:
             raise LookupError(encoding)
@@ -157,7 +156,6 @@ class _Window:
         self.position = end
 
     def _skip_blanks(self) -> str:
-        """The next character that is no blank; none at the end of the file."""
         while True:
             match = _BLANKS.match(self.text, self.position)
             assert match is not None  # it matches the empty text

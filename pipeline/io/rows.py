@@ -39,7 +39,6 @@ def read_source(source: Source) -> Iterator[Chunk]:
 
 
 def _chunked(read_rows: Callable[[Source], Iterator[Row | BadRow]]) -> Callable[[Source], Iterator[Chunk]]:
-    """The reader of a format whose files are one table without a header."""
     return lambda source: chunk_rows(source, source.path.stem, read_rows(source))
 
 

@@ -17,8 +17,7 @@ from pipeline.errors import BadInput
 ASSIGNED: dict[str, pl.DataType] = {"task_id": pl.String(), "rater_id": pl.String()}
 SEED = 42
 PER_TASK = 2
-RATERS = 5
-"""Raters of a comment, and raters there are, in the paper (AAC-08)."""
+RATERS = 5  # raters of a comment, and raters there are, in the paper (AAC-08)
 _TRIES = 50  # to assign the remaining tasks
 _WORK = 5_000_000  # groups compared in all tries
 
@@ -32,20 +31,12 @@ def assign(
     seed: int = SEED,
     assigned: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """Give each task to `per_task` different raters.
+    """Give each task to `per_task` different raters; return task_id, rater_id, sorted, with those of `assigned`.
 
     The task counts of raters differ by at most one. So do the counts of tasks that two raters share, if two of up to
-    nine raters rate a task and all tasks are assigned at once; else they differ by little more. Earlier assignments
-    count: a rater who joins later gets more until all have as many.
-
-    The same tasks, raters and seed give the same rows, in any order of tasks. Tasks of `assigned` (task_id, rater_id as
-    an earlier call returned it) keep their raters.
-
-    Returns:
-        task_id, rater_id: `assigned` and `per_task` rows for each task that is not in it, in order of task and rater.
-
-    Raises:
-        BadInput: a rater is there twice, or there are fewer than `per_task`, or that is less than one.
+    nine raters rate a task and all tasks are assigned at once; else they differ by little more. A rater who joins later
+    gets more until all have as many. The same tasks, raters and seed give the same rows, in any order of tasks.
+    BadInput: a rater is there twice, or there are too few.
     """
     if len(set(raters)) < len(raters):
         raise BadInput(f"raters: {max(raters, key=list(raters).count)!r} is repeated, expected once")
@@ -61,7 +52,6 @@ def assign(
 
 
 def _count_meetings(assigned: pl.DataFrame, names: npt.NDArray[np.str_]) -> _Ints:
-    """Count the tasks that two raters share [raters, raters]; on the diagonal, the tasks of one."""
     rows = assigned.filter(pl.col("rater_id").is_in(names))
     places = rows.select("task_id", place=pl.Series(np.searchsorted(names, rows["rater_id"].to_numpy())))
     pairs = places.join(places, on="task_id").select("place", "place_right").to_numpy()
@@ -71,7 +61,6 @@ def _count_meetings(assigned: pl.DataFrame, names: npt.NDArray[np.str_]) -> _Int
 
 
 def _choose_groups(count: int, per_task: int, meetings: _Ints, rng: np.random.Generator) -> _Ints:
-    """Choose the raters of each new task: indices [count, per_task]."""
     groups = np.array([*combinations(range(len(meetings)), per_task)])
     parts = [groups[:0]]
     while count and np.ptp(np.diag(meetings)) > 1:  # a rater has to catch up first
@@ -104,6 +93,5 @@ def _deal_groups(count: int, groups: _Ints, meetings: _Ints, rng: np.random.Gene
 
 
 def _measure_spread(meetings: _Ints) -> tuple[int, int]:
-    """Return the range of the pairs' meetings, and the sum of their squares."""
     pairs = meetings[np.triu_indices(len(meetings), 1)]
     return int(np.ptp(pairs)) if len(pairs) else 0, int((pairs**2).sum())

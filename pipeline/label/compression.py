@@ -42,11 +42,9 @@ FORM = Form(
 )
 """Both questions, for `task_files`, `label_files` and `label_studio`."""
 
-COUNT = 100
-"""Sentences in the paper; it does not say how many people graded each."""
+COUNT = 100  # sentences in the paper; it does not say how many people graded each
 SEED = 42
-EMPTY: Bilingual = ("（什么也没有留下）", "(nothing is left)")
-"""What raters see where a system kept no word."""
+EMPTY: Bilingual = ("（什么也没有留下）", "(nothing is left)")  # what raters see where a system kept no word
 UNSPACED = ("zh", "ja")  # languages without blanks between words
 
 GRADED: dict[str, pl.DataType] = {
@@ -68,9 +66,7 @@ Grades = grading.Grades
 def sample(compressions: pl.DataFrame, count: int = COUNT) -> pl.DataFrame:
     """Sample the rows of `count` sentences, or all if fewer, that every system has compressed.
 
-    Sentences are sampled in the order of a hash of their ids: the order of rows does not matter, a larger sample
-    contains the smaller one, and new sentences do not change the order of the others. `compressions` has item_id and
-    system; other columns are kept.
+    They go by a hash of their ids: a larger sample contains the smaller one, and no other row changes their order.
     """
     system_count = compressions["system"].n_unique()
     is_shared = pl.col("system").n_unique().over("item_id") == system_count
@@ -80,17 +76,10 @@ def sample(compressions: pl.DataFrame, count: int = COUNT) -> pl.DataFrame:
 
 
 def build_tasks(compressions: pl.DataFrame) -> Tasks:
-    """Build tasks for raters, and a separate key of the systems.
+    """Build tasks for raters, in the order of their ids, which is random, and a separate key of the systems.
 
     A task's id is a hash of all that it shows and of the sentence's id: it does not reveal systems, and a grade of a
-    changed text belongs to no task. Tasks are in the order of their ids, which is random.
-
-    Args:
-        compressions: item_id, system, lang, words (of the sentence), kept (which of them stay).
-
-    Raises:
-        BadInput: naming sentence and system, where there are no words, or not as many truth values; or a system
-            compresses a sentence twice, or systems do not have the same words.
+    changed text belongs to no task. `compressions` has item_id, system, lang, words and kept (a truth value a word).
     """
     rows = [_build_task(row) for row in compressions.iter_rows(named=True)]
     columns = ["task_id", "item_id", "text", "context", "lang"]
@@ -123,13 +112,7 @@ def _build_task(row: dict[str, Any]) -> tuple[str, str, str, str, str, str]:
 def assign(tasks: pl.DataFrame, raters: Sequence[str], assigned: pl.DataFrame | None = None) -> pl.DataFrame:
     """Assign all compressions of a sentence to the same two raters, so that no system gets milder ones.
 
-    `tasks` are rows of `Tasks.tasks`. Sentences of `assigned`, rows of an earlier call, keep their raters.
-
-    Returns:
-        task_id, rater_id, sorted.
-
-    Raises:
-        BadInput: as of `assignment.assign`.
+    Sentences of `assigned`, rows of an earlier call, keep their raters. See `assignment.assign`.
     """
     item_of_task = tasks.select("task_id", "item_id")
     item_raters = None
@@ -142,10 +125,7 @@ def assign(tasks: pl.DataFrame, raters: Sequence[str], assigned: pl.DataFrame | 
 
 
 def list_rater_tasks(tasks: pl.DataFrame, rater_id: str, assigned: pl.DataFrame | None = None) -> pl.DataFrame:
-    """List the tasks of one rater in a random order by a hash, for `task_files.write_wide` with `form=FORM`.
-
-    `assigned` (task_id, rater_id) is of `assign`; without it each rater gets all tasks.
-    """
+    """List the tasks of one rater, by default all, in a random order by a hash, for `task_files.write_wide`."""
     if assigned is not None:
         tasks = tasks.join(assigned.filter(rater_id=rater_id), on="task_id", how="semi")
     order = [grading.make_task_id(SEED, rater_id, task_id) for task_id in tasks["task_id"]]
@@ -153,14 +133,10 @@ def list_rater_tasks(tasks: pl.DataFrame, rater_id: str, assigned: pl.DataFrame 
 
 
 def collect_grades(labels: pl.DataFrame, key: pl.DataFrame) -> Grades:
-    """Collect the grades of each system's compressions, each rater's latest answer.
+    """Collect the grades of each system's compressions (`GRADED`), each rater's latest answer.
 
-    See `grading.pick_latest` for which labels are dropped, and what is BadInput. The key is that of `build_tasks`.
-
-    Returns:
-        `GRADED`, a row a compression and field, in order of sentence, system and field: the mean grade, null without
-        any, the grades and raters in order of rater, and how many there are. A compression that systems share has a row
-        for each of them.
+    See `grading.pick_latest` for which labels are dropped. Raters and their grades are in order of rater; without any
+    the mean is null. A compression that systems share has a row for each of them.
     """
     rows, dropped = grading.pick_latest(labels, key["task_id"], FORM)
     fields = pl.DataFrame({"field": FIELDS})

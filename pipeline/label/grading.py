@@ -1,6 +1,5 @@
 """What forms that ask for grades share: the guidelines, the ids of tasks, and which labels count."""
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
@@ -9,6 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.io.hashes import hash_text
 from pipeline.label.schema import Form, hash_schema
 from pipeline.label.stages import drop_repeats
 
@@ -21,11 +21,7 @@ class Grades(NamedTuple):
 
 
 def read_guidelines(name: str, lang: str) -> str:
-    """Read the guidelines of a form in Markdown, in Chinese (zh) or English (en).
-
-    Raises:
-        BadInput: there are none in this language.
-    """
+    """Read the guidelines of a form in Markdown, in Chinese (zh) or English (en); BadInput for another language."""
     if lang not in ("zh", "en"):
         raise BadInput(f"guidelines are in zh or en, not {lang!r}")
     return files("pipeline.label").joinpath("guidelines", f"{name}_{lang}.md").read_text(encoding="utf-8")
@@ -33,15 +29,11 @@ def read_guidelines(name: str, lang: str) -> str:
 
 def make_task_id(*contents: object) -> str:
     """Hash all that a task shows and its item, so that no task has the grade of a text that has changed."""
-    return hashlib.blake2b(json.dumps(contents).encode(), digest_size=16).hexdigest()
+    return hash_text(json.dumps(contents))
 
 
 def build_tasks(rows: Iterable[tuple[str, str, str, str]], lang: str, form: Form) -> pl.DataFrame:
-    """Build the tasks of items from task_id, item_id, text and context; lang and schema_version are added.
-
-    Raises:
-        BadInput: an item is repeated.
-    """
+    """Build the tasks of items from task_id, item_id, text and context; BadInput if an item is repeated."""
     columns = ("task_id", "item_id", "text", "context")
     tasks = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
     repeated = tasks.filter(pl.col("item_id").is_duplicated())["item_id"]
@@ -51,18 +43,11 @@ def build_tasks(rows: Iterable[tuple[str, str, str, str]], lang: str, form: Form
 
 
 def pick_latest(labels: pl.DataFrame, task_ids: pl.Series, form: Form) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Pick the label that was given last of each rater, task and field, and return the other labels too.
+    """Pick the label that was given last of each rater, task and field, and return the other labels with a reason too.
 
-    `labels` are as `label_files.read` gives them, and `task_ids` are the tasks that there are. The fields of the form
-    have the same grades.
-
-    Returns:
-        The labels that count; and task_id, rater_id, field, round, stage, reason of those that do not: `unknown_task`;
-        `duplicate` and `superseded`, as `stages.drop_repeats` has them.
-
-    Raises:
-        BadInput: a field or value that the form does not have, or a second round or stage; a rater who said two things
-            without times that show which came later.
+    Reasons are `unknown_task`; `duplicate` and `superseded`, as `stages.drop_repeats` has them. BadInput: a field or
+    value that the form does not have, or a second round or stage; a rater who said two things without times that show
+    which came later.
     """
     values = next(iter(form.fields.values())).values
     is_good = pl.col("field").is_in(list(form.fields)) & pl.col("value").is_in(values)

@@ -1,7 +1,6 @@
 """Labels back from raters, whatever tool they use: long and wide tables, spreadsheets, exports.
 
-In come rows, each checked against the form and its task. Faults are reported by file, row and field before any label is
-stored. The form is that of CSD by default.
+Faults are reported by file, row and field before any label is stored. The form is that of CSD by default.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,24 +33,14 @@ _OPTIONAL = ("round", "stage", "labelled_at", "tool")
 _ANY = "?" * 1_000_000  # in place of a text that is not at hand
 MAX_FAULTS = 10  # in one message
 
-Place = tuple[str, Mapping[str, Any]]
-"""Where a row was found, such as `row 7`, and its cells by column."""
+Place = tuple[str, Mapping[str, Any]]  # where a row was found, such as `row 7`, and its cells by column
 
 
 def read(path: Path, tasks: pl.DataFrame | None, form: Form = CSD) -> pl.DataFrame:
-    """Read labels from a file, long (a row a label) or wide (a row a task and rater) by its columns.
+    """Read labels (`COLUMNS`) from a file, long (a row a label) or wide (a row a task and rater) by its columns.
 
-    Args:
-        path: csv, tsv, jsonl, json, xlsx or parquet.
-        tasks: a row a task that labels may be of: task_id, text, and context where the form has spans of it. None
-            takes any task, and any length for a span.
-        form: of the labels.
-
-    Returns:
-        A row a label (`COLUMNS`).
-
-    Raises:
-        BadInput: the first ten rows that are wrong, by file, row and field.
+    `tasks` are those that labels may be of: task_id, text, and context where the form has spans of it. None takes any
+    task, and any length for a span. BadInput: the first ten rows that are wrong, by file, row and field.
     """
     is_workbook = path.suffix.lower() == ".xlsx"  # its sheets without tasks, such as guidelines, are passed over
     chunks = (chunk for chunk in read_chunks(path) if not is_workbook or "task_id" in chunk.rows[0])
@@ -114,13 +103,9 @@ def _split_wide_rows(path: Path, rows: Iterable[Place], tasks: pl.DataFrame | No
 
 
 def check_rows(rows: Iterable[Place], tasks: pl.DataFrame | None, *, name: str, form: Form = CSD) -> pl.DataFrame:
-    """Check rows and return their labels (`COLUMNS`); the first ten rows that are wrong are BadInput.
+    """Check rows and return their labels (`COLUMNS`); the first ten rows that are wrong are BadInput by `name`.
 
-    Args:
-        rows: their cells are task_id, rater_id, field, value, maybe round, stage, labelled_at, tool.
-        tasks: a row a task: task_id, and what the form's spans are of, text or context; None takes any.
-        name: of the file, for messages.
-        form: of the labels.
+    Cells are task_id, rater_id, field, value, maybe round, stage, labelled_at, tool. For `tasks` see `read`.
     """
     texts = _index_texts(tasks, form.marked)
     locations: dict[tuple[Any, ...], str] = {}
@@ -157,7 +142,6 @@ def _index_texts(tasks: pl.DataFrame | None, column: str) -> dict[str, str] | No
 
 
 def _parse_label(row: Mapping[str, Any], texts: Mapping[str, str] | None, form: Form) -> tuple[Any, ...]:
-    """Parse one label to the values of the key, then value, time and tool."""
     task_id, rater, field = (_strip_value(row.get(name)) for name in ("task_id", "rater_id", "field"))
     if not task_id:
         raise BadInput("task_id: found nothing, expected that of a task")

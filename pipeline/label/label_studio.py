@@ -3,13 +3,10 @@
 Found by trying version 1.23.2: `maximum_annotations` makes the stream give a task to that many raters, but nothing
 stops one of them from answering twice, so the later answer stands. An empty answer takes a place, too: its task then
 waits for a rater, but the stream gives it to no one (`Export.full_tasks`). An alias takes the place of a choice's value
-in results, so the form shows the readable name and results hold the value we keep. Offsets of a region count characters
-as Python does, but older editors counted UTF-16 units (label-studio issue 1347), so a span is compared with the words
-it marks.
-
-Marks of a text are all of one `Labels`, as editors of two kept both their labels selected and marked one part twice. A
-part of the form that waits for an answer is hidden by the editor alone: the text is on the page, and the answer can be
-changed afterwards.
+in results, so the form shows the readable name. Offsets of a region count characters as Python does, but older editors
+counted UTF-16 units (label-studio issue 1347), so a span is compared with the words it marks. Marks of a text are all
+of one `Labels`, as editors of two kept both their labels selected. A part of the form that waits for an answer is
+hidden by the editor alone: the text is on the page, and the answer can be changed afterwards.
 """
 
 import hashlib
@@ -28,8 +25,7 @@ from pipeline.label import label_files, schema, stages, task_files
 from pipeline.label.schema import CSD, Form
 
 TOOL = "label_studio"
-RATERS = {1: stages.RATERS, 2: 1}
-"""Raters a task is given to, by stage (CSD-15)."""
+RATERS = {1: stages.RATERS, 2: 1}  # raters a task is given to, by stage (CSD-15)
 NO_CONTEXT = "—"  # the import refuses null, and an empty text is not shown
 
 _VERDICTS = {"again": ("重新标注", "label anew"), "delete": ("删除", "delete")}
@@ -50,8 +46,6 @@ _Skip = tuple[str, str | None, str | None, str]
 
 
 class _Answer(NamedTuple):
-    """An annotation that was not cancelled."""
-
     label: dict[str, Any]  # what its labels have in common: all columns but field and value
     id: str
     asked_fields: list[str]
@@ -71,10 +65,9 @@ def make_marker(stage: int = 1, form: Form = CSD) -> str:
 def build_config(lang: str = "zh", stage: int = 1, *, is_partial: bool = False, form: Form = CSD) -> str:
     """Build the labelling form: context, text, the marks for spans, a required choice a field, and a text box a note.
 
-    Where a field is answered first, text and field come first, and the rest is shown as soon as there is an answer.
-
-    Stage 2 shows the labels so far and adds the choices again and delete. If `is_partial` is set, each task asks for
-    some of the fields and lists them, and no choice is required. `lang` is that of questions and names, zh or en.
+    A field that is answered first comes first with the text, and the rest is shown as soon as there is an answer. Stage
+    2 shows the labels so far and adds the choices again and delete. If `is_partial` is set, each task lists the fields
+    that it asks for, and no choice is required.
     """
     root = later = ET.Element("View", className=make_marker(stage, form))
     if form.first:
@@ -119,13 +112,11 @@ def _ask(part: ET.Element, name: str, stage: int, lang: str, form: Form, *, is_r
 
 
 def _list_choices(name: str, stage: int, lang: str, form: Form) -> dict[str, str]:
-    """List the values of a field, with the names that raters read."""
     choices = {value: schema.get_value_name(name, value, lang, form) for value in form.fields[name].values}
     return choices | ({verdict: names[lang == "en"] for verdict, names in _VERDICTS.items()} if stage == 2 else {})
 
 
 def _get_marks_name(form: Form) -> str:
-    """Return the name of the control that marks spans, which is that of the first span."""
     return next(iter(form.spans), "")
 
 
@@ -143,11 +134,7 @@ def build_tasks(rows: Iterable[Mapping[str, Any]], lang: str = "zh", form: Form 
 
 
 def read_export(path: Path) -> list[dict[str, Any]]:
-    """Read the tasks of a JSON export (not JSON_MIN, not CSV).
-
-    Raises:
-        BadInput: the file is no such export.
-    """
+    """Read the tasks of a JSON export (not JSON_MIN, not CSV). BadInput: the file is no such export."""
     tasks = parse_value(read_text(path), path)
     if not isinstance(tasks, list) or not all(isinstance(t, dict) and isinstance(t.get("data"), dict) for t in tasks):
         raise BadInput(f"{path}: expected a JSON export of Label Studio, a list of tasks with `data`")
@@ -161,18 +148,9 @@ def parse_export(
 
     Left out, with a reason: cancelled (the rater skipped the task), empty, no_rater (the user was deleted), superseded
     (the rater answered again later), and of an answer: unknown_control (what our form does not have), second_span,
-    span_mismatch (the offsets are not of the words marked), empty (a text box). Predictions and drafts are listed as
-    prediction and draft. A field that was asked for and not answered is listed as unanswered; the answer's other fields
-    are labels, and `stages.decide` decides whether they count.
-
-    Args:
-        export: tasks with `data` and `annotations`.
-        tasks: a row a task: task_id, and what the form's spans are of, text or context.
-        name: of the export, for messages.
-        form: of the labels.
-
-    Raises:
-        BadInput: a task that is not ours, a rater without an id, or a value outside the schema.
+    span_mismatch (the offsets are not of the words marked), empty (a text box). Predictions and drafts are listed, too,
+    and so is a field that was not answered; the answer's other fields are labels, and `stages.decide` decides whether
+    they count. BadInput: a task that is not ours, a rater without an id, or a value outside the schema.
     """
     skipped: list[_Skip] = []
     latest: dict[tuple[str, int, str], _Answer] = {}
@@ -199,7 +177,6 @@ def parse_export(
 
 @contextmanager
 def _refuse_other_shapes(location: str) -> Iterator[None]:
-    """Raise BadInput for data of another shape than Label Studio's exports."""
     try:
         yield
     except (AttributeError, TypeError, LookupError, ValueError, OverflowError) as why:
@@ -240,12 +217,10 @@ def _is_full(task: Mapping[str, Any]) -> bool:
 
 
 def _make_sort_key(answer: _Answer) -> tuple[datetime, int, str]:
-    """Return what sorts a rater's answers from old to new: time, then id."""
     return answer.label["labelled_at"] or datetime.min.replace(tzinfo=UTC), len(answer.id), answer.id
 
 
 def _get_user_id(user: Any) -> Any:
-    """Return Label Studio's id of a user, who is an id or an object with an id."""
     return user.get("id") if isinstance(user, Mapping) else user
 
 
@@ -257,7 +232,6 @@ def _make_rater_id(user: Any) -> str:
 
 
 def _parse_labels(answer: _Answer, text: str, skipped: list[_Skip], form: Form) -> list[tuple[str, dict[str, Any]]]:
-    """Parse the answer's labels to rows for `label_files.check_rows`."""
     rows, fields = [], set()
     for region in answer.result:
         field, value = region.get("from_name"), region.get("value") or {}
@@ -285,7 +259,6 @@ def _find_span_name(value: Mapping[str, Any], form: Form) -> str:
 
 
 def _parse_region(field: Any, value: Mapping[str, Any], text: str, form: Form) -> tuple[str | None, str]:
-    """Parse the value of a region, or the reason to leave it out."""
     if field in form.spans:
         return _parse_span(value, text), "span_mismatch"
     if field in form.notes:

@@ -50,17 +50,10 @@ class Summary(NamedTuple):
 
 
 def build_tasks(items: pl.DataFrame) -> pl.DataFrame:
-    """Build tasks for raters from comments.
+    """Build tasks for raters from comments (item_id, title, content, text), for `task_files.build_rows`.
 
-    Args:
-        items: item_id, title (may be null), content (may be null or empty), text (the comment).
-
-    Returns:
-        A row an item, in order: task_id, item_id, text, context (title, an empty line, content), lang, schema_version;
-        what `task_files.build_rows` takes, with `form=FORM`.
-
-    Raises:
-        BadInput: an item has no comment or no article, or an id that another has.
+    The context is title, an empty line, content; one of the two may be null. BadInput: an item has no comment or no
+    article, or an id that another has.
     """
     rows = []
     for item_id, title, content, text in items.select("item_id", "title", "content", "text").iter_rows():
@@ -77,18 +70,9 @@ def collect_grades(labels: pl.DataFrame, tasks: pl.DataFrame, first: pl.DataFram
     """Collect the grades of each item: of the two raters who were first to grade it, the answer that each gave last.
 
     Who was first goes by labelled_at, nulls last, then by rater_id. Labels that do not count are dropped, for a reason
-    of `grading.pick_latest` or as `late` (other raters).
-
-    Args:
-        labels: see `grading.pick_latest`.
-        tasks: task_id, item_id: rows of `build_tasks`.
-        first: task_id, rater_id of raters who counted before, and were first whatever the times now say: of a revised
-            grade the earlier time is gone.
-
-    Returns:
-        `GRADED`, a row a task in order of item_id: the mean grade, the grades and raters in order of rater, their
-        standard deviation (null for a single one), whether one is a 5, and how many there are; without any, `grade`,
-        `sd` and `has_five` are null.
+    of `grading.pick_latest` or as `late` (other raters). Raters of `first` (task_id, rater_id) counted before, and were
+    first whatever the times now say: of a revised grade the earlier time is gone. A row of `GRADED` has mean and
+    standard deviation (null for a single grade), grades and raters in order of rater, and whether one is a 5.
     """
     person = ["task_id", "rater_id"]
     rows, dropped = grading.pick_latest(labels, tasks["task_id"], FORM)

@@ -2,12 +2,12 @@
 
 A rater picks an option from question and options alone, reads the passage, picks again, names a second choice or none,
 marks the part of the passage that supports the answer and the part that sums up what it says, and says how the answer
-relates to the first part and how hard it was. The questions are in our own words. The paper asks about a part and
-copies it in turn; here the questions come first and the parts last, as tools keep marks beside their text.
+relates to the first part and how hard it was. The paper asks about a part and copies it in turn; here the questions
+come first and the parts last, as tools keep marks beside their text.
 
-Options are words of their item, so an answer is a letter: the place of the option, A the first. A letter is the same
-for every item, no spreadsheet makes a number of it, and a hostile option is never part of a form. The question with its
-lettered options is the `text` of a task, the passage its `context`, in which spans are marked or quoted.
+An answer is a letter, the place of the option: it is the same for every item, no spreadsheet makes a number of it, and
+a hostile option is never part of a form. The question with its lettered options is the `text` of a task, the passage
+its `context`.
 """
 
 import polars as pl
@@ -73,20 +73,10 @@ def read_guidelines(reader: str = "raters") -> str:
 
 
 def build_tasks(items: pl.DataFrame) -> pl.DataFrame:
-    """Build tasks for raters from cloze items; the right option is not among what raters are given.
+    """Build tasks for raters from cloze items, for `task_files.build_rows`; they do not show the right option.
 
-    A task's id is a hash of all that the item shows and of its id: should the options change, an answer to the old
-    ones is of no task that there is.
-
-    Args:
-        items: item_id, article, question, options (a list of five); other columns are passed over.
-
-    Returns:
-        A row an item, in order: task_id, item_id, text (the question, and a line an option), context (the passage, as
-        it is), lang (en), schema_version; what `task_files.build_rows` takes, with `form=FORM`.
-
-    Raises:
-        BadInput: an item has another number of options, no passage, or an id that another has.
+    A task's id is a hash of all that the item shows and of its id: should the options change, an answer to the old ones
+    is of no task that there is. BadInput: an item has another number of options, no passage, or an id that another has.
     """
     rows = []
     for item in items.select("item_id", "article", "question", "options").iter_rows():
@@ -103,19 +93,11 @@ def build_tasks(items: pl.DataFrame) -> pl.DataFrame:
 
 
 def build_answers(labels: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
-    """Build answers from labels, a row an item and rater who said anything of it.
+    """Build answers (`ANSWERS`) from labels, a row an item and rater who said anything of it.
 
-    Args:
-        labels: as `label_files.read` gives them with `form=FORM`, each once.
-        tasks: task_id, item_id, context: rows of `build_tasks`.
-
-    Returns:
-        `ANSWERS`, in order of item and rater: options as their places from 0; second is null for no other answer, and
-        all that was not answered is null; spans are the words themselves.
-
-    Raises:
-        BadInput: a label is of no task or field that there is, of a second round or stage, said twice, or a value that
-            the field does not have.
+    Options are places from 0; second is null for no other answer, and all that was not answered is null; spans are the
+    words themselves. BadInput: a label is of no task or field that there is, of a second round or stage, said twice, or
+    a value that the field does not have.
     """
     _check(labels, tasks)
     values = (pl.col("value").filter(field=name).first().alias(name) for name in (*FORM.fields, *FORM.notes))
@@ -128,7 +110,6 @@ def build_answers(labels: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _quote_span(name: str) -> pl.Expr:
-    """Quote what the passage says from start to end, in characters."""
     start, end = (pl.col(name).str.split("-").list.get(place, null_on_oob=True).cast(pl.Int64) for place in (0, 1))
     return pl.col("context").str.slice(start, end - start).alias(name)
 

@@ -25,8 +25,7 @@ ROLES = ("task_id", "rater_id", "field", "value")
 MISSING = ("", NOT_ASKED, "NA", "N/A", "NaN", "nan", "null")
 """Cells that hold no label; `None` is a value, as it is CSD's name of no emotion."""
 MOST_RATERS = 20
-MOST_VALUES = 100
-"""Values of a field; of numbers at the level interval there may be more."""
+MOST_VALUES = 100  # values of a field; of numbers at the level interval there may be more
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,14})(\.0+)?")
 
 Ratings = pl.Schema(dict.fromkeys(ROLES, pl.String()))
@@ -45,12 +44,7 @@ class Reading(NamedTuple):
 
 
 def read(path: Path, reading: Reading) -> pl.DataFrame:
-    """Read the ratings of a file (`Ratings`): a row a label, in the order of the file.
-
-    Raises:
-        BadInput: columns that there are not, the first ten labels that are wrong by row, rater and field, or labels
-            that allow no measure at all.
-    """
+    """Read the ratings of a file (`Ratings`), a row a label; BadInput for labels that are wrong or allow no measure."""
     chunks = list(read_chunks(path))
     if other_tables := sorted({chunk.table for chunk in chunks} - {chunks[0].table}):
         left_out.record_note(f"{path}: read {chunks[0].table} alone, not {', '.join(other_tables)}")
@@ -83,7 +77,6 @@ def read(path: Path, reading: Reading) -> pl.DataFrame:
 def _split_rows(
     path: Path, rows: Sequence[tuple[str, Mapping[str, Any]]], names: Sequence[str], reading: Reading
 ) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Split rows into labels: their place, and task, rater, field and cell."""
     column = {role: reading.mapping.get(role, role) for role in ROLES}
     if absent := [name for name in (*reading.mapping.values(), *reading.columns) if name not in names]:
         raise BadInput(f"{path}: no column {', '.join(map(repr, absent))}; there are {list_names(names)}")
@@ -118,7 +111,6 @@ def _clean(path: Path, cell: object) -> str:
 
 
 def _find_fault(task: str, rater: str, value: str, reading: Reading) -> str:
-    """Find what is wrong with a label; empty for nothing."""
     if not task or not rater:
         return f"found no {'rater_id' if task else 'task_id'}, expected one"
     if reading.values and value not in reading.values:

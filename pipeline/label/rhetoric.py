@@ -7,10 +7,7 @@ OTHER = "other"
 
 
 def fold_rare(rhetoric: pl.Series, least: int = LEAST) -> pl.Series:
-    """Strip names, put them in lower case, and replace those that occur fewer than `least` times by `other` (CSD-12).
-
-    Null stays null, and a name of nothing but spaces becomes null.
-    """
+    """Strip and lower names, blank ones to null; replace those rarer than `least` by `other` (CSD-12)."""
     stripped = rhetoric.cast(pl.String).str.strip_chars().str.to_lowercase().to_frame("name")
     names = stripped.select(pl.when(pl.col("name") != "").then("name"))
     is_rare = pl.col("name").is_not_null() & (pl.len().over("name") < least)

@@ -1,11 +1,9 @@
 """What raters say of a comment: eight kinds of information, each with a closed set of values (CSD, section 3.2).
 
 A label is one value for one field (CSD-14), always text: in most fields a tag, `1` for contains, `-1` for does not, `0`
-for unsure (CSD-10); sentiment uses the same three for positive, negative and neutral, as the scheme it cites does;
-emotion is one of Plutchik's eight or `None` (CSD-11). Raters may add notes: where the hidden meaning lies (CSD-04) and
-what it is (CSD-03). Fields and notes make up the form `CSD`, the default of all functions that take a form.
-
-The paper calls subtext class 0 in one place and 1 in another; here it is `1` throughout (CSD-13, errata E7).
+for unsure (CSD-10); for sentiment these are positive, negative and neutral; emotion is one of Plutchik's eight or
+`None` (CSD-11). Notes say where the hidden meaning lies (CSD-04) and what it is (CSD-03). The paper calls subtext class
+0 in one place and 1 in another; here it is `1` throughout (CSD-13, errata E7).
 """
 
 import hashlib
@@ -22,8 +20,7 @@ VERDICTS = AGAIN, DELETE = ("again", "delete")
 """What an adjudicator may answer instead of a value: label the field again, or delete it (CSD-15)."""
 EMOTIONS = ("anger", "fear", "disgust", "trust", "joy", "surprise", "anticipation", "sad", "None")
 
-Bilingual = tuple[str, str]
-"""Words for raters, in Chinese and English."""
+Bilingual = tuple[str, str]  # words for raters, in Chinese and English
 
 _PRESENCE = (("有", "yes"), ("不确定", "unsure"), ("没有", "no"))
 _SENTIMENTS = (("褒", "positive"), ("中性", "neutral"), ("贬", "negative"))
@@ -111,8 +108,7 @@ def list_values(field: str, stage: int, form: Form = CSD) -> tuple[str, ...]:
 def normalise_value(field: str, value: object, form: Form = CSD) -> str:
     """Normalise a value to its stored form: any case, and numbers as spreadsheets write them (1, 1.0, "+1").
 
-    Raises:
-        BadInput: the form does not have the field, or the field does not have the value.
+    BadInput: the form does not have the field, or the field does not have the value.
     """
     if field not in form.fields:
         raise BadInput(f"no field {field!r}; there are {', '.join([*form.fields, *form.notes])}")
@@ -128,11 +124,8 @@ def normalise_value(field: str, value: object, form: Form = CSD) -> str:
 def parse_span(value: object, text: str, name: str = "span", *, may_quote: bool = False) -> tuple[int, int]:
     """Parse `start-end`, offsets into a text, the end not included.
 
-    If `may_quote` is set, the value may also be words of the text, whatever the blanks between them: the first place
-    where they stand counts. `name` is that of the note, for messages.
-
-    Raises:
-        BadInput: it is not `start-end` within the text, nor words of it that may stand there.
+    With `may_quote` it may also be words of the text, whatever the blanks between them: their first place counts.
+    BadInput for anything else, by the name of the note.
     """
     text_value = str(value).strip()
     match = _SPAN.fullmatch(text_value)

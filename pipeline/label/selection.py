@@ -1,17 +1,18 @@
 """Which comments are given to raters (CSD, sections 3.1 and 3.2; CSD-05 to CSD-07).
 
-The paper kept 8,843 of some 70,000 comments of four sites' hot lists "after removing useless data" without saying
-how; the rules here are parameters, and each comment left out has the first of them that it breaks as its reason.
+The paper kept 8,843 of some 70,000 comments "after removing useless data" without saying how: here rules are
+parameters.
 """
 
-import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.io.hashes import hash_text
 from pipeline.label import schema
+from pipeline.reasons import choose_first
 
 KEY = pl.concat_str("thread_id", "comment_id", separator="/")
 
@@ -31,20 +32,16 @@ class Rules(NamedTuple):
 
 def make_task_id(project: str, context: str | None, text: str) -> str:
     """Hash project, context and text to 128 bits: the id reveals nothing but what the task shows."""
-    content = "\n".join((project, context or "", text))
-    return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
+    return hash_text("\n".join((project, context or "", text)))
 
 
 def select(
     comments: pl.DataFrame, rules: Rules, cluster: Sequence[int] | None = None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Select the comments to be labelled, and give the others a reason.
+    """Select the comments to be labelled, and give the others the first rule that they break as a reason.
 
     `cluster` has the number of the near-duplicate cluster of each comment; of a cluster the most liked one is kept.
-
-    Returns:
-        Rows of `comments` in order of source, thread and comment; and (source, reason, row_key) of those left out,
-        with language, no_context, too_short, too_long, few_likes, not_hot, near_duplicate, over_thread, over_limit.
+    Rows come in order of source, thread and comment.
     """
     if rules.least_chars > rules.most_chars:
         raise BadInput(f"least_chars {rules.least_chars} is above most_chars {rules.most_chars}")
@@ -59,7 +56,7 @@ def select(
         "not_hot": ~pl.col("is_hot") & pl.lit(rules.is_hot),
     }
     rows = comments.with_columns(
-        _reason=pl.coalesce(pl.when(rule).then(pl.lit(reason)) for reason, rule in faults.items()),
+        _reason=choose_first(faults),
         _cluster=pl.Series(range(comments.height) if cluster is None else cluster, dtype=pl.Int64),
     ).sort(likes, "source", "thread_id", "comment_id", descending=[True, False, False, False])
     for reason, group_columns, limit in (

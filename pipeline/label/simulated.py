@@ -1,11 +1,8 @@
 """Simulated raters, for demonstrations and tests of the process; every row is marked as simulated.
 
 Each task has a hidden truth, drawn with skewed ratios as in the paper's figure 1; raters give it with a set
-probability. Every draw is a hash of task and rater: a task's labels depend neither on the order of rows nor on
-other tasks. Raters of cloze items know the right option with their own probability, one of them hardly ever; graders
-are off by one where they are wrong.
-
-Labels are rows of the contract Labels without project, sorted; their labelled_at is null.
+probability. Every draw is a hash of task and rater: no order of rows and no other task changes it. Labels are rows of
+the contract Labels without project, sorted; their labelled_at is null.
 """
 
 import hashlib
@@ -54,10 +51,7 @@ def draw_truth(task_ids: pl.Series) -> pl.DataFrame:
 def label(tasks: pl.DataFrame, fields: pl.DataFrame | None = None, accuracy: float = 0.9) -> pl.DataFrame:
     """Draw the labels of three simulated raters, stage 1; raters who see a subtext sometimes leave notes.
 
-    Args:
-        tasks: task_id, text.
-        fields: fields to label again in round 2 (task_id, field); without it all fields are labelled in round 1.
-        accuracy: probability of the true value; otherwise all other values are equally likely.
+    `fields` (task_id, field) are to be labelled again in round 2; without it all fields are labelled in round 1.
     """
     in_round = 1
     if fields is not None:
@@ -112,12 +106,7 @@ def answer(tasks: pl.DataFrame, items: pl.DataFrame, readers: Mapping[str, float
 
     A tenth of the items is unanswerable: raters guess. A tenth is ambiguous: another option is as right, and raters who
     know one of the two mostly name the other as second choice. Before reading a third is right; most right answers are
-    called easy; sometimes a span is missing.
-
-    Args:
-        tasks: rows of `questionnaire.build_tasks`.
-        items: item_id, label: the right options, which raters do not see.
-        readers: probability of being right after reading, by the rater's id.
+    called easy; sometimes a span is missing. `readers` has the probability of being right after reading.
     """
     task_ids = tasks["task_id"]
     rival = _pick_other_option("right", pl.lit(pl.Series(_draw_numbers(task_ids, 2, "flaw")[:, 1])))
@@ -141,14 +130,9 @@ def grade(
 ) -> pl.DataFrame:
     """Draw the grades of simulated raters by `quality.FORM`, or by another form whose fields are all grades.
 
-    Args:
-        tasks: task_id: rows of `quality.build_tasks`, or of the other form's.
-        raters: their ids.
-        assigned: task_id, rater_id: who grades what, of `assignment.assign`; without, all raters grade all tasks.
-        accuracy: probability of the true grade; otherwise it is one more or one less, and inwards from the ends.
-        truth: task_id, field, grade: true grades of each task and field; by default they are drawn, with a mean of 3.6
-            of comments (AAC-10), and as of table 13 of compressions (NDD-36).
-        form: what is graded: the values of each field are whole numbers without a gap, in their order.
+    `assigned` (task_id, rater_id) says who grades what; without, all grade all. A grade is the true one with the
+    probability `accuracy`, else one more or one less, and inwards from the ends. `truth` has the grade of each task and
+    field; by default it is drawn, with a mean of 3.6 of comments (AAC-10), and as of table 13 of compressions (NDD-36).
     """
     if truth is None:
         true_values = _draw_true_values(tasks["task_id"], "grade", form)
@@ -173,7 +157,6 @@ def grade(
 
 
 def _draw_answers(tasks: pl.DataFrame, rater: str, share: float) -> pl.DataFrame:
-    """Draw the answers of one rater: task_id, field, value, rater_id."""
     draws = pl.DataFrame(_draw_numbers(tasks["task_id"], 14, rater))
     u = [pl.col(name) for name in draws.columns]
     is_ambiguous = (pl.col("flaw") == "ambiguous").fill_null(value=False)
@@ -207,13 +190,11 @@ def _draw_answers(tasks: pl.DataFrame, rater: str, share: float) -> pl.DataFrame
 
 
 def _pick_other_option(option: str, draw: pl.Expr) -> pl.Expr:
-    """Pick another option than that of the column."""
     step = 1 + (draw * (questionnaire.OPTIONS - 1)).cast(pl.Int64)
     return (pl.col(option) + step) % questionnaire.OPTIONS
 
 
 def _pick_value(values: tuple[str, ...], draw: pl.Expr, shares: tuple[float, ...]) -> pl.Expr:
-    """Pick one of the values, each with its share."""
     index = pl.sum_horizontal((draw >= bound).cast(pl.Int64) for bound in np.cumsum(shares)[:-1])
     return index.replace_strict(dict(enumerate(values)), return_dtype=pl.String)
 
@@ -227,14 +208,12 @@ def _pick_span(start: pl.Expr, size: pl.Expr) -> pl.Expr:
 
 
 def _draw_numbers(task_ids: Iterable[str], count: int, *names: str) -> _Draws:
-    """Draw `count` numbers in [0, 1) for each task from a hash of the names and its id."""
     keys = ("\n".join((_SEED, *names, task)).encode() for task in task_ids)
     digests = b"".join(hashlib.shake_128(key).digest(4 * count) for key in keys)
     return np.frombuffer(digests, "<u4").reshape(-1, count) / 2**32
 
 
 def _draw_true_values(task_ids: pl.Series, key: str, form: Form = CSD) -> _Values:
-    """Draw the true value of each task, by field."""
     values = {}
     for (name, field), draws in zip(form.fields.items(), _draw_numbers(task_ids, len(form.fields), key).T, strict=True):
         indices = np.searchsorted(np.cumsum(_SHARES[name])[:-1], draws, side="right")
@@ -282,12 +261,10 @@ def _draw_notes(tasks: pl.DataFrame, values: pl.DataFrame, draws: _Draws) -> pl.
 
 
 def _pick_text(texts: tuple[str, ...]) -> pl.Expr:
-    """Pick one of the texts by the draw u3."""
     return (pl.col("u3") * len(texts)).cast(pl.Int64).replace_strict(dict(enumerate(texts)), return_dtype=pl.String)
 
 
 def _format_labels(labels: pl.DataFrame, in_round: int = 1, stage: int = 1, form: Form = CSD) -> pl.DataFrame:
-    """Format task_id, rater_id, field and value as rows of the contract Labels, without project."""
     return labels.select(
         "task_id",
         pl.lit(in_round, pl.Int64).alias("round"),

@@ -1,25 +1,23 @@
 """The two-stage labelling process: three raters label a task, a fourth person decides where they differ (CSD-15).
 
-Stage 1 is three labels by three people; stage 2 is the adjudicator's answer to each field on which they differ. Where
-two of the three agree, the answer is a value, which stands, or `delete`, or `again`; where all three differ, it is
-`delete` or `again`. `again` has three people label the field once more in round 2. A field that is `again` in round 2,
-or has three different values there, is specious twice and deleted. So nothing stays open after two rounds that failed.
-
-Labels are rows of the contract Labels, of one project. Notes (span, plain, …) are carried along and never decided.
+Where two of the three agree, the adjudicator's answer is a value, which stands, or `delete`, or `again`; where all
+three differ, it is `delete` or `again`. `again` has three people label the field once more in round 2. A field that is
+`again` in round 2, or has three different values there, is specious twice and deleted. So nothing stays open after two
+rounds that failed. Notes (span, plain, …) are carried along and never decided.
 """
 
-import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.io.hashes import hash_text
 from pipeline.label.schema import AGAIN, DELETE, FIELDS, NOTES, VERDICTS, check_fields, list_values
+from pipeline.reasons import choose_first, split_off
 
 RATERS = 3
-ALL = tuple(FIELDS)
-"""Every field: the strict reading of what a released comment needs."""
+ALL = tuple(FIELDS)  # every field: the strict reading of what a released comment needs
 _TO_RELABEL = "to_relabel"
 _TO_ADJUDICATE = "to_adjudicate"
 _STATES = {"unanimous": "adopted", "adjudicator": "adjudicated"} | dict.fromkeys(
@@ -27,8 +25,7 @@ _STATES = {"unanimous": "adopted", "adjudicator": "adjudicated"} | dict.fromkeys
 )  # by reason; fields with any other reason are deleted
 _CELL = ["task_id", "field"]
 _PERSON = ["task_id", "rater_id"]
-KEY = ["task_id", "round", "stage", "rater_id", "field"]
-"""Key of a label within a project."""
+KEY = ["task_id", "round", "stage", "rater_id", "field"]  # key of a label within a project
 _DROPPED = ["task_id", "rater_id", "field", "round", "stage", "reason"]
 _ANNOTATION = ["task_id", "field", "value", "state", "reason", "round", "pattern"]
 _IS_NOTE = pl.col("field").is_in([*NOTES])
@@ -52,7 +49,7 @@ class Release(NamedTuple):
 
 
 def decide(task_ids: pl.Series, labels: pl.DataFrame) -> Decisions:
-    """Decide each field of each task from all labels given so far, in any order.
+    """Decide each field of each task from all labels given so far, in any order; of labels other columns stay.
 
     A field sent to round 2 is listed under that round, and is `to_relabel` until three people have labelled it again.
 
@@ -61,16 +58,8 @@ def decide(task_ids: pl.Series, labels: pl.DataFrame) -> Decisions:
     of a rater who left out a field of the task, so that the three are the same people in all fields); `late` (a fourth
     rater: the first three to finish count, then by rater_id; or a second adjudicator of a field);
     `adjudicator_was_rater`; `nothing_to_adjudicate` (the three agree, or differ in round 2), `three_values` (the three
-    differ, and the answer is a value) and `too_few_raters` (there are no three yet).
-    Deciding again from the labels that counted drops none and gives the same annotations.
-
-    Args:
-        task_ids: the tasks of the project.
-        labels: task_id, round, stage, rater_id, field, value, labelled_at, tool; other columns stay.
-
-    Raises:
-        BadInput: a field or value that is not in the schema, a third round or stage, or a rater who said two things of
-            a field without times that show which came later.
+    differ, and the answer is a value) and `too_few_raters`. Deciding again from the labels that counted changes
+    nothing. BadInput: a rater who said two things of a field without times that show which came later.
     """
     _check(labels)
     tasks = task_ids.cast(pl.String).unique().alias("task_id")
@@ -107,9 +96,7 @@ def _check(labels: pl.DataFrame) -> None:
 
 
 def _split(rows: pl.DataFrame, reason: pl.Expr) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Split off the rows that have a reason to be dropped."""
-    marked = rows.with_columns(reason=reason)
-    return marked.filter(pl.col("reason").is_null()).drop("reason"), marked.drop_nulls("reason").select(_DROPPED)
+    return split_off(rows, reason, _DROPPED)
 
 
 def drop_repeats(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -139,7 +126,6 @@ def drop_repeats(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _decide_round(rows: pl.DataFrame, fields: pl.DataFrame, in_round: int) -> Decisions:
-    """Decide the fields (task_id, field) that are asked for in a round."""
     notes = fields.select("task_id").unique().join(pl.DataFrame({"field": [*NOTES]}), how="cross")
     cells = pl.concat([fields, notes]).with_columns(is_expected=pl.lit(value=True))
     rows = rows.filter(round=in_round).join(cells, on=_CELL, how="left")
@@ -169,23 +155,18 @@ def _decide_round(rows: pl.DataFrame, fields: pl.DataFrame, in_round: int) -> De
 
 def _find_reason(in_round: int) -> pl.Expr:
     """Find what a field waits for, or what settled it (CSD-15), from the columns pattern and answer."""
-    pattern, answer = pl.col("pattern"), pl.col("answer")
-    return (
-        pl.when(pattern == "none")
-        .then(pl.lit("too_few_raters" if in_round == 1 else _TO_RELABEL))
-        .when(pattern == "same")
-        .then(pl.lit("unanimous"))
-        .when((pattern == "different") & (in_round == 2))
-        .then(pl.lit("specious_twice"))
-        .when(answer.is_null())
-        .then(pl.lit(_TO_ADJUDICATE))
-        .when(answer == DELETE)
-        .then(pl.when(pattern == "partly").then(pl.lit("adjudicator_deleted")).otherwise(pl.lit("all_different")))
-        .when(answer == AGAIN)
-        .then(pl.lit(_TO_RELABEL if in_round == 1 else "specious_twice"))
-        .otherwise(pl.lit("adjudicator"))
-        .alias("reason")
-    )
+    pattern, answer, is_first = pl.col("pattern"), pl.col("answer"), pl.lit(in_round == 1)
+    reasons = {
+        "too_few_raters": (pattern == "none") & is_first,
+        _TO_RELABEL: (pattern == "none") | ((answer == AGAIN) & is_first),
+        "unanimous": pattern == "same",
+        "specious_twice": ((pattern == "different") & ~is_first) | (answer == AGAIN),
+        _TO_ADJUDICATE: answer.is_null(),
+        "all_different": (answer == DELETE) & (pattern == "different"),
+        "adjudicator_deleted": answer == DELETE,
+        "adjudicator": answer.is_not_null(),
+    }
+    return choose_first(reasons).alias("reason")
 
 
 def _pick_raters(rows: pl.DataFrame, fields: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -216,17 +197,14 @@ def _pick_answers(
     raters_of_task = raters.select(_PERSON).unique().with_columns(was_rater=pl.lit(value=True))
     rows = rows.join(raters_of_task, on=_PERSON, how="left")
     rows = rows.join(patterns.select(*_CELL, "pattern"), on=_CELL, how="left")
-    reason = (
-        pl.when("was_rater")
-        .then(pl.lit("adjudicator_was_rater"))
-        .when((pl.col("pattern") == "same") | ((pl.col("pattern") == "different") & (in_round == 2)))
-        .then(pl.lit("nothing_to_adjudicate"))
-        .when((pl.col("pattern") == "different") & ~pl.col("value").is_in(VERDICTS))
-        .then(pl.lit("three_values"))
-        .when(pattern="none")
-        .then(pl.lit("too_few_raters"))
-    )
-    rows, void = _split(rows, reason)
+    pattern = pl.col("pattern")
+    faults = {
+        "adjudicator_was_rater": pl.col("was_rater"),
+        "nothing_to_adjudicate": (pattern == "same") | ((pattern == "different") & (in_round == 2)),
+        "three_values": (pattern == "different") & ~pl.col("value").is_in(VERDICTS),
+        "too_few_raters": pattern == "none",
+    }
+    rows, void = _split(rows, choose_first(faults))
     rows = rows.drop("was_rater", "pattern").sort("labelled_at", "rater_id", nulls_last=True)
     rows, late = _split(rows, pl.when(pl.int_range(pl.len()).over(_CELL) > 0).then(pl.lit("late")))
     return rows, pl.concat([void, late])
@@ -240,8 +218,9 @@ def list_to_adjudicate(decisions: Decisions) -> pl.DataFrame:
     cell = ["task_id", "round", "field"]
     labels = decisions.labels.filter(stage=1)
     labels = labels.join(decisions.annotations.filter(reason=_TO_ADJUDICATE), on=cell, how="semi")
-    people = ["\n".join(person).encode() for person in labels.select(_PERSON).iter_rows()]
-    digests = pl.Series([hashlib.blake2b(person, digest_size=16).hexdigest() for person in people], dtype=pl.String)
+    digests = pl.Series(
+        [hash_text("\n".join(person)) for person in labels.select(_PERSON).iter_rows()], dtype=pl.String
+    )
     value = pl.col("value").sort_by("digest")
     return (
         labels.with_columns(digest=digests)
@@ -263,11 +242,9 @@ def list_to_relabel(annotations: pl.DataFrame) -> pl.DataFrame:
 def release(annotations: pl.DataFrame, required: Sequence[str] = ("subtext",)) -> Release:
     """Choose the tasks to publish: a task is left out if a required field was deleted, or while any field is open.
 
-    The paper deletes the comment and does not say what a deleted field does to the others: `required=ALL` leaves out
-    a comment with any deleted field. Fields that are deleted and not required become null.
-
-    Raises:
-        BadInput: a required field that there is not.
+    The paper deletes the comment and does not say what a deleted field does to the others: `required=ALL` leaves out a
+    comment with any deleted field. Fields that are deleted and not required become null. BadInput: a required field
+    that there is not.
     """
     is_open = pl.col("state") == "open"
     is_required = pl.col("field").is_in(check_fields(required))

@@ -74,8 +74,7 @@ class _Token(httpx.Auth):
 def connect(address: str, token: str, seconds: float = 30.0) -> httpx.Client:
     """Create a client of the server at an address; close it, or use it in `with`.
 
-    Raises:
-        BadInput: address or token cannot be one. They are not repeated in the message.
+    BadInput: address or token cannot be one. They are not repeated in the message.
     """
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
@@ -90,12 +89,8 @@ def connect(address: str, token: str, seconds: float = 30.0) -> httpx.Client:
 def get_project(client: httpx.Client, title: str, config: str, stage: int = 1, raters: int | None = None) -> int:
     """Return the id of the project of that title; create the project if there is none.
 
-    Each of its tasks is given to so many raters, by default `RATERS[stage]`. A title of more than 50 characters is
-    shortened in its middle.
-
-    Raises:
-        BadInput: there are several of that title, or the one there has the form of another schema or stage, or gives
-            tasks to another number of raters.
+    Each task is given to so many raters, by default `RATERS[stage]`. BadInput: there are several of that title, or the
+    one there has the form of another schema or stage, or gives tasks to another number of raters.
     """
     title, raters = _shorten_title(title), raters or RATERS[stage]
     projects = [project for project in _list_projects(client, title) if project.get("title") == title]
@@ -258,7 +253,6 @@ def _request(
 
 
 def _make_error(client: httpx.Client, answer: httpx.Response) -> UndertoneError:
-    """Make the error of an answer that is no success; it quotes the server, without the token."""
     text = mask_secrets(answer.text, client.auth.secrets if isinstance(client.auth, _Token) else ())
     text = " ".join(text[:_QUOTED].split())
     message = f"Label Studio, {answer.request.method} {answer.request.url.path}: {answer.status_code} {text}".rstrip()

@@ -20,23 +20,17 @@ from pipeline.io.visible import escape_invisible
 from pipeline.label import schema
 from pipeline.label.schema import CSD, VERDICTS, Form
 
-NOT_ASKED = "—"
-"""In a sheet's cell: this field of the task waits for no answer. It is read as an empty cell is."""
+NOT_ASKED = "—"  # in a sheet's cell: this field of the task waits for no answer. It is read as an empty cell is.
 
 _DIFFERENT = 3
 _CELL = 32_767  # characters; a spreadsheet drops the rest
 
 
 def build_rows(tasks: pl.DataFrame, labels: pl.DataFrame | None = None, form: Form = CSD) -> Iterator[dict[str, Any]]:
-    """Build what raters are given, a dictionary a task.
+    """Build what raters are given, a dictionary a task; tasks may have round (1) and fields (all) of their own.
 
-    Args:
-        tasks: a row a task: task_id, text, context, lang, schema_version; where they differ from the usual also round
-            (1) and fields (a list of names; all).
-        labels: what raters said (`label_files.COLUMNS`); then the tasks are for the adjudicator, who sees the labels of
-            stage 1 of the task's round. Raters are called A, B, C by a hash of task and rater, so that no letter is a
-            person.
-        form: what raters are asked.
+    With `labels` (`label_files.COLUMNS`) the tasks are for the adjudicator, who sees the labels of stage 1 of the
+    task's round. Raters are called A, B, C by a hash of task and rater, so that no letter is a person.
     """
     labels_by_task = None if labels is None else _group_labels(labels)
     for row in tasks.iter_rows(named=True):
@@ -84,20 +78,13 @@ def write_wide(
     guidelines: str = "",
     form: Form = CSD,
 ) -> int:
-    """Write a sheet (.csv or .xlsx) for one rater, a row a task, with empty columns for fields and notes.
+    """Write a sheet (.csv or .xlsx) for one rater, a row a task, with empty columns for fields; return the task count.
 
-    They stand after what is shown, but for a field that is answered first: it stands before the context.
-
-    What cannot be seen in a text is shown (⟨U+202E⟩). A spreadsheet evaluates none of it: in csv a text that looks like
-    a formula gets an apostrophe, which `read` takes off again; in xlsx every cell is text. An xlsx file lets fields be
-    picked from lists, and has a second sheet with questions, values and the guidelines.
-
-    Tasks and labels are as for `build_rows`; with labels it is the adjudicator's sheet. `lang` is that of questions and
-    names, zh or en. The return value is the task count.
-
-    Raises:
-        BadInput: the ending is another, or a text is too long for a cell of xlsx.
-        Missing: xlsxwriter is not installed.
+    They stand after what is shown, but for a field that is answered first: it stands before the context. What cannot be
+    seen in a text is shown (⟨U+202E⟩). A spreadsheet evaluates none of it: in csv a text that looks like a formula gets
+    an apostrophe, which `read` takes off again; in xlsx every cell is text. An xlsx file lets fields be picked from
+    lists, and has a second sheet with questions, values and the guidelines. With labels it is the adjudicator's sheet.
+    BadInput: the ending is another, or a text is too long for a cell of xlsx. Missing: xlsxwriter is not installed.
     """
     if path.suffix.lower() not in (".csv", ".xlsx"):
         raise BadInput(f"{path}: cannot write {path.suffix or 'a file without an ending'}; expected .csv or .xlsx")
@@ -117,8 +104,6 @@ def write_wide(
 
 
 class _Sheet(NamedTuple):
-    """A sheet before it is written."""
-
     columns: list[str]
     rows: list[dict[str, str]]  # what is shown, or a dash; the columns that a row lacks are to be filled in
     stage: int

@@ -42,18 +42,11 @@ def make_form(kind: str, size: int) -> Form:
 
 
 def build_tasks(kind: str, items: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, Form]:
-    """Build tasks, the key that raters must not see, and the form.
+    """Build tasks, for `task_files.build_rows`, the key that raters must not see, and the form of one of `KINDS`.
 
-    Args:
-        kind: one of `KINDS`.
-        items: of choices reference, options and answer (index of the right one); else group, level and text.
-
-    Returns:
-        A row an item in order, as `task_files.build_rows` takes them, with item_id; the key: task_id, field, item_id,
-        grade (the level of the sentence under a letter, 1 for a meaning, or the number of the right option); the form.
-
-    Raises:
-        BadInput: items of several sizes.
+    Items of choices have reference, options and answer (index of the right one), others group, level and text. The
+    key's grade is the level of the sentence under a letter, 1 for a meaning, or the number of the right option.
+    BadInput: items of several sizes.
     """
     if kind == CHOICE:
         rows = items.with_row_index("number", offset=1).select(
@@ -85,11 +78,9 @@ def build_tasks(kind: str, items: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFr
 
 
 def collect_answers(labels: pl.DataFrame, key: pl.DataFrame, form: Form) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Collect the answers that count: of each rater the latest to each item that is answered as a whole.
+    """Collect item_id, grade (of the key), rater, value; and the labels that do not count, with a reason.
 
-    Returns:
-        item_id, grade (of the key), rater, value (a number); and the labels that do not count: task_id, rater_id,
-        field, round, stage, reason (`incomplete`, or one of `grading.pick_latest`).
+    Of each rater the latest answer counts, to each item that is answered as a whole (`incomplete` else).
     """
     rows, dropped = grading.pick_latest(labels, key["task_id"].unique(), form)
     is_whole = pl.len().over("task_id", "rater_id") == len(form.fields)

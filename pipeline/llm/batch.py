@@ -121,7 +121,6 @@ class Provider:
             _change(self.engine, row.id, state="dropped", detail=str(why))
 
     def _split_files(self, requests: Mapping[str, Request], most: int, most_bytes: int) -> Iterator[dict[str, Request]]:
-        """Split requests into files: one model each, not too many lines, not too many bytes."""
         files: dict[str, dict[str, Request]] = defaultdict(dict)
         sizes: dict[str, int] = defaultdict(int)
         for key, request in requests.items():
@@ -197,7 +196,6 @@ class Provider:
             _change(self.engine, batch_id, state="submitted", provider_id=batch.id)
 
     def _find(self, batch_id: str, seconds: float) -> None:
-        """Find the batch with our id in the provider's list, or raise Retry if it does not appear in time."""
         end = time.monotonic() + seconds
         while True:
             for batch in self.client.batches.list(limit=100):

@@ -40,25 +40,14 @@ def ask(
     max_retries: int = 8,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Outcome:
-    """Answer requests from the ledger or the endpoint; equal requests are one.
+    """Answer requests from the ledger or the endpoint, if there is one; equal requests are one.
 
     What the service does is in the outcome, also where it stops the run: `error` is Refused at 401, 403, a redirect, a
     used-up account and a run of answers that cannot be read, BadInput where no request can succeed (404, most 400).
     Requests that failed for now are in `missing`, and `stopped` says so. What was malformed three times in all runs, or
-    rejected at last by a service that has given answers in that run, is not sent again.
-
-    Args:
-        requests: a stream; it is read as requests are needed.
-        engine: of the ledger.
-        endpoint: without one only the ledger answers.
-        budget: of the run.
-        concurrency: requests in flight at most; few until the first answer has come.
-        timeout: seconds for one try, in all.
-        max_retries: of what cost nothing.
-        on_progress: called with the number of settled requests.
-
-    Raises:
-        BadInput: a parameter or limit that cannot be; a limit on cost and a model without a price.
+    rejected at last by a service that has given answers in that run, is not sent again. The stream is read as requests
+    are needed; `timeout` is for one try, `max_retries` for what cost nothing. BadInput: a limit on cost and a model
+    without a price.
     """
     lease = (max_retries + 1) * (timeout + 120) + 60  # longer than one call can take
     run = _Run(engine, budget, concurrency, min(max_retries, limits.RESENDS), lease, on_progress)
@@ -149,7 +138,6 @@ class _Run:
             self.on_progress(len(answers))
 
     def _fill(self) -> bool:
-        """Claim and send as many requests as may be in flight; return whether any is in flight or waiting."""
         most = self.concurrency if self.has_answered else min(self.concurrency, limits.FIRST_MALFORMED)
         has_room = True
         while has_room and (free := most - len(self.in_flight)) > 0:
@@ -163,7 +151,6 @@ class _Run:
         return self.todo.popleft() if self.todo else next(self.source, None)
 
     def _claim(self, requests: dict[str, Request]) -> bool:
-        """Claim and send requests; return whether the limit on cost leaves room for more."""
         claims = ledger.claim(self.engine, requests, self.budget, self.owner, self.lease)
         self._add_answers(claims.answers)
         for key in claims.claimed:
@@ -186,7 +173,6 @@ class _Run:
         return not claims.over_limit
 
     def _land(self) -> None:
-        """Wait for replies, and commit them."""
         finished, _ = wait(self.in_flight, return_when=FIRST_COMPLETED)
         calls = [self._bill(future) for future in finished]
         settled = mark_rejected(calls, self.accepted)
@@ -268,7 +254,6 @@ class _Run:
             self._stop(Refused(f"{message} The last error is {call.reply.detail}"))
 
     def _stop(self, why: str | UndertoneError) -> None:
-        """Send nothing more; the first reason counts."""
         if self.outcome.stopped is None:
             self.outcome.stopped = str(why)
             self.outcome.error = why if isinstance(why, UndertoneError) else None

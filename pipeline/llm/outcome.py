@@ -62,11 +62,9 @@ class Outcome(Spent):
     def check(self, *, has_answers: bool = False) -> None:
         """Raise what the runner has to know; `has_answers` means that earlier requests of the task were answered.
 
-        Raises:
-            Retry: requests are open that the same run would send when it is tried again. What a reached limit on cost
-                left out is none of them: the limit is over all tries of a run.
-            Refused: the service refused, or none of the requests has an answer.
-            BadInput: no request can succeed.
+        Retry: requests are open that the same run would send when it is tried again. What a reached limit on cost left
+        out is none of them: the limit is over all tries of a run. Refused: the service refused, or none of the requests
+        has an answer. BadInput: no request can succeed.
         """
         if self.error:
             raise self.error
@@ -115,7 +113,6 @@ class Summary(Spent):
             raise self.error
 
     def _list_reasons(self) -> str:
-        """List why requests have no answer, the five most frequent reasons first."""
         counts = Counter(self.missing.values())
         frequent = counts.most_common(5)
         reasons = [f"{count:,} {reason}" for reason, count in frequent]

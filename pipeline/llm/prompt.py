@@ -31,9 +31,7 @@ def load(name: str, folder: Path | None = None, source: str | None = None) -> Pr
     """Load a prompt by the name of its file without `.md`, once a process.
 
     Files of `folder` take precedence; among them that of the source, such as `toxigen.md`, whose texts are asked about.
-
-    Raises:
-        BadInput: there is no such folder or prompt, or its file is empty, not UTF-8 or cannot be read.
+    BadInput: there is no such folder or prompt, or its file is empty, not UTF-8 or cannot be read.
     """
     folders = [FOLDER] if folder is None else [_check_folder(folder), FOLDER]
     paths = [candidate / f"{name}.md" for candidate in folders if _NAME.fullmatch(name)]
@@ -49,8 +47,7 @@ def load(name: str, folder: Path | None = None, source: str | None = None) -> Pr
 def check_sources(folder: Path, prompts: Iterable[tuple[str, str]]) -> None:
     """Check that a folder has a file for each pair of a source and its prompt: of the name of the one or the other.
 
-    Raises:
-        BadInput: there is no such folder, or files are missing, which it names.
+    BadInput: there is no such folder, or files are missing, which it names.
     """
     _check_folder(folder)
     missing = [source for source, name in prompts if not any((folder / f"{n}.md").exists() for n in (source, name))]
@@ -73,7 +70,6 @@ def _check_folder(folder: Path) -> Path:
 
 
 def _read(path: Path) -> str | None:
-    """Read a prompt's file; return None if it does not exist."""
     try:
         text = path.read_text(encoding="utf-8-sig").strip()
     except FileNotFoundError:

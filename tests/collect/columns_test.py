@@ -59,26 +59,18 @@ def test_posts_and_archives_are_known_too() -> None:
     assert columns.choose({}, ["title", "content", "category", "comments"], "")[0] == "tencent_news"
 
 
-def test_our_own_names_need_no_mapping() -> None:
-    """A table with a column `text`, or with articles, is read by our names."""
+def test_a_given_mapping_wins() -> None:
+    """What is typed is taken over any preset, a table with our names needs nothing, and a missing column is named."""
     assert columns.choose({}, ["text", "like_count", "mood"], "") == (
         None,
         {"text": "text", "like_count": "like_count"},
     )
     mine = {"thread_id": "thread_id", "article_text": "article_text"}
     assert columns.choose({}, ["thread_id", "article_text"], "") == (None, mine)
-
-
-def test_a_given_mapping_wins() -> None:
-    """What is typed is taken over any preset; a time zone is a value, and nested fields are no columns of the table."""
     given = {"text": "content", "timezone": "Asia/Shanghai"}
     assert columns.choose(given, WEIBO.split(), "") == (None, given)
     nested = {"comments": "replies", "text": "body", "like_count": "ups"}
     assert columns.choose(nested, ["replies"], "") == (None, nested)
-
-
-def test_a_missing_column() -> None:
-    """The message says where, which column is not there, and which are."""
     with pytest.raises(BadInput, match=r"^f\.csv, table 'f': no column 'words'; there are likes, text$"):
         columns.check_present({"text": "words"}, ["text", "likes"], "f.csv, table 'f'")
     with pytest.raises(BadInput, match=r"^f\.csv: no column `text` and no known export; there are a, b; assign them"):

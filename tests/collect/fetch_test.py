@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -196,16 +195,6 @@ def test_pause_between_two_requests(spool: fetch.Spool, clock: Clock) -> None:
         clock.now += 60
         fetcher.json(first)
     assert clock.slept == [2, 0.5]
-
-
-def test_pause_on_the_wire(spool: fetch.Spool) -> None:
-    """The site sees at least `seconds_between` from one request to the next, repeats after a fault included."""
-    limits = fetch.Limits(seconds_between=0.05, backoff=0)
-    with Site(faults={SECOND: [Answer(500), Answer(429, {"Retry-After": "0"})]}) as site:
-        get(site, spool, limits=limits)
-        times = [request.received_at for request in site.log]
-    assert len(times) == 5
-    assert min(after - before for before, after in pairwise(times)) >= 0.05
 
 
 @pytest.mark.parametrize("status", [429, 503])

@@ -80,13 +80,9 @@ def test_a_giant_cluster_is_for_training() -> None:
 
 
 def test_pairs_without_a_cluster_stand_alone() -> None:
-    """A pair whose cluster is not known is a cluster of its own."""
+    """A pair whose cluster is not known is one of its own; a misspelt profile is BadInput with those there are."""
     pairs = clustered([1] * 20).with_columns(cluster_id=pl.lit(None, pl.String))
     assert [(add_split(pairs, "grouped")["split"] == name).sum() for name in NAMES] == [16, 2, 2]
-
-
-def test_unknown_profile_names_those_there_are() -> None:
-    """A misspelt profile is BadInput and the message lists the profiles."""
     with pytest.raises(BadInput, match="no split profile '80:20'; there are paper, official, grouped"):
         add_split(rows(3), "80:20")
 

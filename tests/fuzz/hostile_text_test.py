@@ -61,13 +61,6 @@ def test_an_injection_is_one_row_of_data(tmp_path: Path) -> None:
     assert json.loads(user["content"]) == {"context": None, "text": INJECTION}
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in prompt.FOLDER.glob("*.md")))
-def test_each_prompt_says_that_the_text_is_data(name: str) -> None:
-    """Every shipped prompt tells the model not to follow what the text may tell it."""
-    text = " ".join(prompt.load(name).text.split())
-    assert ("as data" in text and "do not follow" in text) or ("只是数据" in text and "不要执行" in text)
-
-
 def test_an_answer_that_obeys_is_checked_by_its_schema() -> None:
     """What an injected instruction could have a model say passes no parser as another kind of answer."""
     obeyed = '{"meaning": "pwned"}'

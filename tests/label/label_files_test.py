@@ -99,9 +99,11 @@ def test_a_label_given_twice_is_told(tmp_path: Path) -> None:
 
 
 def test_an_adjudicator_may_ask_again(tmp_path: Path) -> None:
-    """In stage 2 again and delete are answers (CSD-15)."""
+    """In stage 2 again and delete are answers (CSD-15); numbers that a spreadsheet made, -1 and 1.0, are tags."""
     rows = [build_row(stage=2, value="again"), build_row(stage=2, field="emotion", value="Delete")]
     assert read(tmp_path / "labels.csv", *rows)["value"].to_list() == ["again", "delete"]
+    labels = read(tmp_path / "r1.xlsx", SHEET_ROW | {"sarcasm": -1, "sentiment": 1.0, "round": 1})
+    assert labels.select("field", "value").rows() == [("sarcasm", "-1"), ("sentiment", "1")]
 
 
 @pytest.mark.parametrize(
@@ -121,12 +123,6 @@ def test_notes_and_raters_are_anonymised(tmp_path: Path) -> None:
     rater, note = read(tmp_path / "labels.csv", row).select("rater_id", "value").row(0)
     assert rater.startswith("anon-")
     assert note == "叫他打[PHONE]"
-
-
-def test_numbers_that_a_spreadsheet_made_are_tags(tmp_path: Path) -> None:
-    """Cells that hold the number -1 or 1.0 are the tags."""
-    labels = read(tmp_path / "r1.xlsx", SHEET_ROW | {"sarcasm": -1, "sentiment": 1.0, "round": 1})
-    assert labels.select("field", "value").rows() == [("sarcasm", "-1"), ("sentiment", "1")]
 
 
 def test_a_misspelt_field_of_a_sheet_is_named(tmp_path: Path) -> None:

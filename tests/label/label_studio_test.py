@@ -79,18 +79,6 @@ def test_a_form_for_what_is_disputed_requires_nothing(lang: str) -> None:
     assert questions == [getattr(schema.FIELDS[name], lang) for name in ("subtext", "emotion")]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_a_hostile_comment_is_data(text: str) -> None:
-    """A comment that looks like markup or a variable changes no form and arrives as it was."""
-    row = {"task_id": TASK, "text": text, "context": None, "lang": "zh", "round": 1, "schema_version": "1",
-           "fields": ["sarcasm"]}  # fmt: skip
-    (task,) = json.loads(json.dumps(label_studio.build_tasks([row])))
-    assert task["data"]["text"] == text
-    assert task["data"]["context"] == label_studio.NO_CONTEXT
-    assert task["data"]["fields"] == ["sarcasm"]
-    assert list(task) == ["data"]
-
-
 def test_the_adjudicator_sees_the_labels() -> None:
     """In stage 2 a task shows what the three said, by letter, in words."""
     values = {"amy": 1, "bo": 1, "cy": -1}

@@ -173,17 +173,13 @@ def test_no_path_keeps_a_field_open(
         assert path[-1][:4] == ("deleted", None, "specious_twice", 2)
 
 
-def test_a_repeated_label_counts_once() -> None:
-    """A rater who says the same twice is heard once, with the time of the first."""
+def test_repeats_and_changes_of_mind() -> None:
+    """Who says the same twice is heard once, with the first time; of two values the later counts."""
     repeats = [build_row(0, "r0", "subtext", "1", 9), build_row(0, "r0", "subtext", "1")]
     decisions = decide_tasks([*label_thrice(0, "111"), *repeats])
     assert list_dropped(decisions) == [("r0", "subtext", 1, "duplicate")] * 2
     assert decisions.labels.filter(rater_id="r0", field="subtext")["labelled_at"].item() == START
     assert get_verdict(decisions) == ("adopted", "1", "unanimous", 1, "same")
-
-
-def test_the_later_label_counts() -> None:
-    """A rater who says something else later has changed their mind; what was said before is only listed as dropped."""
     more = [build_row(0, "r0", "subtext", "-1", 9), build_row(0, "r0", "subtext", "1", 10)]
     verdict = get_verdict(decide_tasks([*label_thrice(0, "111"), more[0]]))
     assert verdict == ("open", None, "to_adjudicate", 1, "partly")
@@ -375,7 +371,7 @@ def test_nothing_to_decide_is_no_error() -> None:
 
 
 def test_adjudicators_see_no_names() -> None:
-    """Fields that wait have three values in an order that reveals no rater: one in a task, mixed between tasks."""
+    """Fields that wait have three values of their round in an order that reveals no rater, mixed between tasks."""
     rows = []
     for number in range(60):
         for n, (tag, emotion) in enumerate(zip(TAGS, EMOTIONS, strict=False)):
@@ -388,10 +384,6 @@ def test_adjudicators_see_no_names() -> None:
     tags, feelings = (waiting.filter(field=name).select("a", "b", "c").rows() for name in ("subtext", "emotion"))
     assert [[*map(TAGS.index, values)] for values in tags] == [[*map(EMOTIONS.index, values)] for values in feelings]
     assert set(tags) == set(itertools.permutations(TAGS))
-
-
-def test_adjudicators_see_the_round_that_waits() -> None:
-    """In round 2 the three new values are shown, not those of round 1; what is answered waits no more."""
     first = (("1", "0", "-1"), AGAIN)
     waiting = stages.list_to_adjudicate(decide_tasks(build_history(0, [first, (("1", "1", "0"), None)])))
     assert waiting["round"].to_list() == [2]
@@ -418,16 +410,12 @@ def test_release_leaves_out_deleted_tasks() -> None:
 
 
 def test_release_leaves_out_unfinished_tasks() -> None:
-    """A task with an open field is not released yet, required or not; that it was deleted is said first."""
+    """A task with an open field is not released, required or not; an unknown required field is named."""
     rows = build_history(0, [(("1", "0", "-1"), None)], "sarcasm") + build_history(1, [(("1", "0", "-1"), DELETE)])
     rows += [build_row(1, "r0", "sarcasm", "1", 1)]  # a change of mind: task 1 has an open field too
     values, dropped = stages.release(decide_tasks(rows, 2).annotations)
     assert dropped.rows() == [(task_id(0), "sarcasm", "unfinished"), (task_id(1), "subtext", "all_different")]
     assert values.height == 0
-
-
-def test_release_refuses_unknown_fields() -> None:
-    """A required field that there is not is named."""
     with pytest.raises(BadInput, match="no field 'irony'"):
         stages.release(decide_tasks([]).annotations, ("subtext", "irony"))
 

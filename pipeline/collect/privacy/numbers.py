@@ -189,7 +189,6 @@ def _is_international(digits: str, shape: tuple[int, ...]) -> bool:
 
 
 def _is_mobile(row: _Row) -> bool:
-    """A mobile number of China, perhaps behind 86 or 0086."""
     prefixes = (code for code in ("0086", "86") if row.digits.startswith(code) and len(row.digits) == 11 + len(code))
     prefix_length = len(next(prefixes, ""))
     digits, rest = row.digits[prefix_length:], row.shape[0] - prefix_length

@@ -7,6 +7,7 @@ comments/show `{ok, data: {data: […], max}}`, a post `{ok, data: {id, text, �
 """
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -82,15 +83,10 @@ def _comment(
 def _time(value: object, fetched_at: datetime | None) -> datetime | None:
     """`Thu Nov 06 10:30:00 +0800 2025`, or a time relative to the fetch (`刚刚`, `5分钟前`), or None."""
     text = str(value or "")
-    try:
+    with suppress(ValueError):
         return datetime.strptime(text, "%a %b %d %H:%M:%S %z %Y").astimezone(UTC)
-    except ValueError:
-        pass
-    if fetched_at is None:
+    ago = _AGO.match("0秒前" if text == "刚刚" else text)
+    if fetched_at is None or ago is None:
         return None
-    if text == "刚刚":
-        return fetched_at
-    if ago := _AGO.match(text):
-        unit = {"秒": "seconds", "分钟": "minutes", "小时": "hours"}[ago[2]]
-        return fetched_at - timedelta(**{unit: int(ago[1])})
-    return None
+    unit = {"秒": "seconds", "分钟": "minutes", "小时": "hours"}[ago[2]]
+    return fetched_at - timedelta(**{unit: int(ago[1])})

@@ -1,20 +1,18 @@
 """Articles and their comments: what is in, its train, validation and test, and references (commenting, section 3).
 
-In come articles and comments with their word counts (the paper's words are jieba's, marks among them).
-Out go all articles with their split, or why they have none (AAC-04), references that a comment is compared with
-(AAC-07), and statistics beside the paper's (AAC-05, AAC-06, AAC-31).
-
-Whatever is drawn goes by a hash of seed and ids: the order of rows does not matter, and an article that comes in later
-takes the place of one other at most.
+In come articles and comments with their word counts (the paper's words are jieba's, marks among them). Out go all
+articles with their split, or why they have none (AAC-04), references that a comment is compared with (AAC-07), and
+statistics beside the paper's (AAC-05, AAC-06, AAC-31). Whatever is drawn goes by a hash of seed and ids: the order of
+rows does not matter, and an article that comes in later takes the place of one other at most.
 """
 
-import hashlib
 import math
 from typing import NamedTuple
 
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.io.hashes import hash_number
 from pipeline.papers.commenting import TABLE_2, Part
 from pipeline.slices import parse_window
 
@@ -65,24 +63,14 @@ def build_corpus(articles: pl.DataFrame, comments: pl.DataFrame, rules: Rules = 
     """Select articles, divide them into splits, and draw references (AAC-04, AAC-07).
 
     An article is left out as `short_content`, `few_comments` or `outside_window`, or several with a plus: filters have
-    no order.
-    For the test it takes `test_comments` comments of `comment_words` (short ones are put aside first, then the others
-    counted) and `likes` in total. Of such articles `test` are drawn, and of all others then `validation`, but neither
-    more than `share` of all. A comment of no article is dropped as `no_article`.
+    no order. For the test it takes `test_comments` comments of `comment_words` (short ones are put aside first, then
+    the others counted) and `likes` in total. Of such articles `test` are drawn, and of all others then `validation`,
+    but neither more than `share` of all. A comment of no article is dropped as `no_article`.
 
-    Args:
-        articles: source, thread_id, title_words, content_words, category (may be null).
-        comments: source, thread_id, comment_id, words (their number), like_count (null counts 0); written (a date), if
-            `rules` have a first or last day.
-        rules: see there.
-
-    Returns:
-        Articles in order of source and thread. Of each article of the test, in the order in which they were drawn
-        (`place`, from 0), `references` fit comments as `reference`, and one more, where one is left, as `candidate`:
-        the real comment that is graded among generated ones (AAC-26).
-
-    Raises:
-        BadInput: a number of words is null or negative, an article or comment is repeated, or share is not in 0-0.5.
+    Comments need `written` (a date) if `rules` have a first or last day. Of each article of the test, in the order in
+    which they were drawn (`place`, from 0), `references` fit comments are `reference`, and one more, where one is left,
+    is `candidate`: the real comment that is graded among generated ones (AAC-26). BadInput: a number of words is null
+    or negative, an article or comment is repeated, or share is not in 0-0.5.
     """
     if not 0 <= rules.share <= 0.5:
         raise BadInput(f"share should be in 0-0.5, as test and validation both take it, found {rules.share}")
@@ -127,7 +115,6 @@ def _find_reason(rules: Rules) -> pl.Expr:
 
 
 def _divide(articles: pl.DataFrame, rules: Rules) -> pl.DataFrame:
-    """Add `split` to articles, which stay in order."""
     accepted = articles.filter(pl.col("reason").is_null())
     max_count = math.floor(rules.share * accepted.height + 1e-9)
     may_test = (pl.col("fit_count") >= rules.test_comments) & (pl.col("like_count") >= rules.likes)
@@ -146,11 +133,8 @@ def _divide(articles: pl.DataFrame, rules: Rules) -> pl.DataFrame:
 def _draw(rows: pl.DataFrame, salt: str, ids: list[str] = _KEY) -> pl.DataFrame:
     """Select ids in the order of a hash of the salt and the ids alone."""
     keys = rows.select(ids)
-    numbers = [
-        int.from_bytes(hashlib.blake2b("\n".join((salt, *row)).encode(), digest_size=8).digest())
-        for row in keys.iter_rows()
-    ]
-    return keys.with_columns(draw=pl.Series(numbers, dtype=pl.UInt64)).sort("draw", *ids).drop("draw")
+    numbers = pl.Series([hash_number("\n".join((salt, *row))) for row in keys.iter_rows()], dtype=pl.UInt64)
+    return keys.with_columns(draw=numbers).sort("draw", *ids).drop("draw")
 
 
 def _draw_references(fit: pl.DataFrame, rules: Rules) -> pl.DataFrame:
@@ -162,17 +146,10 @@ def _draw_references(fit: pl.DataFrame, rules: Rules) -> pl.DataFrame:
 
 
 def compute_statistics(threads: pl.DataFrame, comments: pl.DataFrame) -> pl.DataFrame:
-    """Compute table 2 of a corpus, beside the paper's (AAC-05, AAC-06, errata E12).
+    """Compute table 2 of a corpus, beside the paper's (AAC-05, AAC-06, errata E12): train, validation, test and all.
 
-    Args:
-        threads: of a `Corpus`; those that are left out do not count.
-        comments: source, thread_id, words, like_count; of the test, give its references alone to count as the paper
-            does.
-
-    Returns:
-        Rows train, validation, test and all: split, articles, comments, comments_per_article, likes_per_comment (of
-        those whose likes are known), mean title_words, content_words and comment_words, null for what is undefined;
-        and of the fields of `Part` the paper's values, as paper_*.
+    Threads that are left out do not count; of the test give its references alone to count as the paper does.
+    likes_per_comment is of those whose likes are known; what is undefined is null; the paper's values are paper_*.
     """
     split_threads = threads.filter(pl.col("split").is_not_null())
     split_comments = comments.join(split_threads.select(*_KEY, "split"), on=_KEY)
@@ -196,15 +173,7 @@ def compute_statistics(threads: pl.DataFrame, comments: pl.DataFrame) -> pl.Data
 
 
 def count_categories(threads: pl.DataFrame) -> pl.DataFrame:
-    """Count the articles of each category (Figure 2; AAC-31).
-
-    Args:
-        threads: of a `Corpus`; those that are left out do not count.
-
-    Returns:
-        category (null for articles without one), count, share of all; the largest first, then by name. The figure shows
-        `CATEGORIES_SHOWN`.
-    """
+    """Count the articles of each category, also of none, the largest first, then by name (Figure 2; AAC-31)."""
     split_threads = threads.filter(pl.col("split").is_not_null())
     counts = split_threads.group_by("category").agg(count=pl.len().cast(pl.Int64))
     return counts.with_columns(share=pl.col("count") / split_threads.height).sort(

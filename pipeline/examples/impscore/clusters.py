@@ -48,7 +48,6 @@ def add_clusters(pairs: pl.DataFrame, threshold: float = THRESHOLD) -> pl.DataFr
 
 
 def _link_texts(grams: list[list[str]], threshold: float) -> Ints:
-    """Return one member of each text's cluster, the same for the whole cluster."""
     buckets, incidence = _build_buckets(grams), _build_incidence(grams)
     component = np.arange(len(grams))
     for distance in range(1, CANDIDATES + 1):
@@ -94,7 +93,6 @@ def _list_neighbours(buckets: list[tuple[Ints, Ints]], component: Ints, distance
 
 
 def _build_incidence(grams: list[list[str]]) -> sparse.csr_matrix:
-    """Build the table of texts and their trigrams: [n, trigrams], 0 or 1."""
     column = pl.Series([gram for text in grams for gram in text]).cast(pl.Categorical).to_physical().to_numpy()
     starts = np.cumsum([0, *map(len, grams)])
     _, column = np.unique(column, return_inverse=True)  # categories are numbered across the process

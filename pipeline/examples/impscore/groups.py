@@ -6,10 +6,12 @@ the level away; their order is the writers' judgement.
 
 import zlib
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.io.fields import check_choice, check_field
 from pipeline.io.lines import read_json_lines
 from pipeline.text.language import detect_language
 
@@ -17,34 +19,20 @@ from pipeline.text.language import detect_language
 def read(path: Path) -> pl.DataFrame:
     """Read groups of a JSON Lines file, `{"group": str, "sentences": [from most explicit to most implicit]}` a line.
 
-    Returns:
-        A row a sentence: group, level (from 1), text.
-
-    Raises:
-        BadInput: another format, a repeated group, or a repeated sentence in a group, with file and line.
+    Returns a row a sentence: group, level (from 1), text. BadInput with file and line for another format, a repeated
+    group, or a repeated sentence in a group.
     """
     rows: list[tuple[str, int, str]] = []
     names: set[str] = set()
     for number, entry in read_json_lines(path):
-        location = f"{path}, line {number}"
-        name, sentences = entry.get("group"), entry.get("sentences")
-        if not isinstance(name, str) or not name or name in names:
-            raise BadInput(f"{location}: field 'group' should be a name that no other line has")
-        names.add(name)
-        sentences = check_texts(sentences, f"{location}: field 'sentences'")
-        rows += [(name, level, sentence) for level, sentence in enumerate(sentences, 1)]
+        location, name = f"{path}, line {number}", entry.get("group")
+        is_new_name = isinstance(name, str) and name and name not in names
+        names.add(check_field(entry, "group", location, "a name that no other line has", is_new_name))
+        sentences = check_choice(entry, "sentences", location)
+        rows += [(str(name), level, sentence) for level, sentence in enumerate(sentences, 1)]
     if not rows:
         raise BadInput(f"{path}: the file holds no groups")
     return pl.DataFrame(rows, schema={"group": pl.String, "level": pl.Int64, "text": pl.String}, orient="row")
-
-
-def check_texts(texts: object, location: str) -> list[str]:
-    """Return the value of a field; BadInput unless it is a list of at least two texts, all different."""
-    if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
-        raise BadInput(f"{location} should be a list of texts")
-    if len(texts) < 2 or len(set(texts)) < len(texts):
-        raise BadInput(f"{location} should hold at least two, all different")
-    return texts
 
 
 def add_split(groups: pl.DataFrame) -> pl.DataFrame:
@@ -72,13 +60,13 @@ def read_ratings(path: Path, groups: pl.DataFrame) -> pl.DataFrame:
     rows: list[tuple[str, str, int, float]] = []
     for number, entry in read_json_lines(path):
         location = f"{path}, line {number}"
-        rater, group, ranks = (entry.get(key) for key in ("rater", "group", "ranks"))
-        if not isinstance(rater, str) or not rater:
-            raise BadInput(f"{location}: field 'rater' should be a name")
-        if not isinstance(group, str) or group not in sizes:
-            raise BadInput(f"{location}: field 'group' is {group!r}, expected one of the {len(sizes)} groups")
-        if not isinstance(ranks, list) or len(ranks) != sizes[group] or not {type(r) for r in ranks} <= {int, float}:
-            raise BadInput(f"{location}: field 'ranks' should be {sizes[group]} numbers, one a sentence")
+        values: list[Any] = [entry.get(key) for key in ("rater", "group", "ranks")]
+        rater, group, ranks = values
+        check_field(entry, "rater", location, "a name", isinstance(rater, str) and rater)
+        is_group = isinstance(group, str) and group in sizes
+        check_field(entry, "group", location, f"one of the {len(sizes)} groups", is_group)
+        is_ranking = isinstance(ranks, list) and len(ranks) == sizes[group] and {*map(type, ranks)} <= {int, float}
+        check_field(entry, "ranks", location, f"{sizes[group]} numbers, one a sentence", is_ranking)
         rows += [(rater, group, level, float(rank)) for level, rank in enumerate(ranks, 1)]
     schema = {"rater": pl.String, "group": pl.String, "level": pl.Int64, "rank": pl.Float64}
     ratings = pl.DataFrame(rows, schema=schema, orient="row")

@@ -23,11 +23,10 @@ def add_negatives(
 
     If the source has other sentences, it is also no meaning of the same implicit sentence in another pair, nor that
     sentence itself. All allowed rows are equally likely; the order of the pairs does not matter. Pairs of a source with
-    one explicit text are dropped as `no_negative`. Texts that differ in capitals alone are one text.
-
-    With `vectors`, float32 [n, d] embeddings of the explicit sentences, which may be mapped from a file, negatives are
-    hard: of 32 drawn sentences the one nearest to the pair's explicit sentence with a cosine below 0.95, or the
-    farthest if none is below.
+    one explicit text are dropped as `no_negative`. Texts that differ in capitals alone are one text. With `vectors`,
+    float32 [n, d] embeddings of the explicit sentences, which may be mapped from a file, negatives are hard: of 32
+    drawn sentences the one nearest to the pair's explicit sentence with a cosine below 0.95, or the farthest if none is
+    below.
     """
     if vectors is not None and len(vectors) != len(pairs):
         raise ValueError(f"expected a vector for each of {len(pairs)} pairs, got {len(vectors)}")

@@ -3,7 +3,6 @@
 Dropped rows are (source, reason, row_key).
 """
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,6 +15,8 @@ from pipeline.errors import BadInput
 from pipeline.examples.impscore.clusters import add_clusters
 from pipeline.examples.impscore.negatives import DROPPED, add_negatives
 from pipeline.examples.splits import NAMES, SEED, add_split
+from pipeline.io.fields import check_field
+from pipeline.io.hashes import hash_text
 from pipeline.io.rows import read_chunks
 from pipeline.llm.questions.explicit import parse, parse_implicit
 from pipeline.tables import SOURCE, TABLES
@@ -26,8 +27,8 @@ PAIR = dict.fromkeys(("pair_id", "source", "lang", "implicit", "explicit", "comp
 
 
 def make_pair_id(source: str, implicit: str, explicit: str) -> str:
-    """Hash source and both sentences to 128 bits (BLAKE2)."""
-    return hashlib.blake2b(f"{source}\n{implicit}\n{explicit}".encode(), digest_size=16).hexdigest()
+    """Hash source and both sentences."""
+    return hash_text(f"{source}\n{implicit}\n{explicit}")
 
 
 def pair_sentences(sentences: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -71,7 +72,6 @@ def pair_completions(
 
 
 def _build_pairs(rows: list[tuple[str | None, ...]]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Build pairs of (source, lang, implicit, explicit, completion_id, row_key); return pairs, and dropped repeats."""
     schema = dict.fromkeys(("source", "lang", "implicit", "explicit", "completion_id", "row_key"), _TEXT)
     pairs = pl.DataFrame(rows, schema=schema, orient="row")
     ids = [make_pair_id(*texts) for texts in pairs.select("source", "implicit", "explicit").iter_rows()]
@@ -142,8 +142,7 @@ def balance_lengths(pairs: pl.DataFrame, seed: int = SEED, tolerance: float = 0.
 
     Within a source and a bin of the relative difference |a - b| / max(a, b) of the width `tolerance`, as many pairs are
     kept with a longer as with a shorter implicit sentence; the surplus is dropped at random. With negatives, a mirror's
-    negative differs the other way, too. Pairs without any difference are their own mirrors and stay. The order of the
-    pairs does not matter; the kept rows come in the order of their ids.
+    negative differs the other way, too. Pairs without any difference stay. Rows come in the order of their ids.
     """
     implicit, explicit, negative = (
         pl.col(name).str.len_chars().cast(pl.Int64) for name in ("implicit", "explicit", "negative")
@@ -203,8 +202,7 @@ def read_rows(path: Path) -> pl.DataFrame:
 def _parse_row(row: dict[str, Any], location: str) -> dict[str, str | None]:
     fields = {name: row.get(name) for name in ("implicit", "explicit", "negative", "source", "lang", "split")}
     for name, value in fields.items():
-        if value is not None and not isinstance(value, str):
-            raise BadInput(f"{location}: field {name!r} should be text, found {type(value).__name__}")
+        check_field(fields, name, location, "text", isinstance(value, str | None))
     texts = {name: (value or "").strip() for name, value in fields.items()}
     implicit, explicit, source = texts["implicit"], texts["explicit"], texts["source"] or "own"
     for name in ("implicit", "explicit"):
@@ -214,10 +212,9 @@ def _parse_row(row: dict[str, Any], location: str) -> dict[str, str | None]:
         raise BadInput(f"{location}: field 'explicit' should differ from 'implicit'")
     if texts["negative"].lower() in (explicit.lower(), implicit.lower()):
         raise BadInput(f"{location}: field 'negative' should differ from 'implicit' and 'explicit'")
-    if not re.fullmatch(SOURCE, source):
-        raise BadInput(f"{location}: field 'source' should be a name in small letters, digits and _, found {source!r}")
-    if texts["split"] and texts["split"] not in NAMES:
-        raise BadInput(f"{location}: field 'split' should be one of {', '.join(NAMES)}, found {texts['split']!r}")
+    is_source = re.fullmatch(SOURCE, source)
+    check_field(texts, "source", location, "a name in small letters, digits and _", is_source)
+    check_field(texts, "split", location, f"one of {', '.join(NAMES)}", texts["split"] in ("", *NAMES))
     optional = {name: texts[name] or None for name in ("negative", "lang", "split")}
     key = make_pair_id(source, implicit, explicit)
     return {"pair_id": key, "source": source, "implicit": implicit, "explicit": explicit, **optional}

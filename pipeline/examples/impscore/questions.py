@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.examples.impscore.groups import check_texts
 from pipeline.examples.splits import SEED
+from pipeline.io.fields import check_choice, check_field, check_text, is_index
 from pipeline.io.lines import read_json_lines
 
 OPTIONS = 3
@@ -30,14 +30,11 @@ def read(path: Path) -> pl.DataFrame:
 
 
 def _parse_question(entry: dict[str, Any], location: str) -> dict[str, Any]:
-    reference, options, answer = map(entry.get, SCHEMA)
-    if not isinstance(reference, str) or not reference.strip():
-        raise BadInput(f"{location}: field 'reference' should be a text")
-    options = check_texts(options, f"{location}: field 'options'")
-    if not isinstance(answer, int) or isinstance(answer, bool) or not 0 <= answer < len(options):
-        bounds = f"from 0 to {len(options) - 1}"
-        raise BadInput(f"{location}: field 'answer' should be the index of the right option, {bounds}")
-    return {"reference": reference, "options": options, "answer": answer}
+    check_text(entry, "reference", location)
+    count = len(check_choice(entry, "options", location))
+    expected = f"the index of the right option, from 0 to {count - 1}"
+    check_field(entry, "answer", location, expected, is_index(entry.get("answer"), count))
+    return {name: entry[name] for name in SCHEMA}
 
 
 def build_questions(groups: pl.DataFrame, options: int = OPTIONS, seed: int = SEED) -> pl.DataFrame:
@@ -49,9 +46,8 @@ def build_questions(groups: pl.DataFrame, options: int = OPTIONS, seed: int = SE
     ends = groups.sort("group", "level").group_by("group", maintain_order=True)
     questions = ends.agg(reference=pl.col("text").first(), hint=pl.col("text").last())
     hints = questions["hint"].unique().sort().to_list()
-    if options < 2 or len(hints) < options:
-        expected = f"expected at least two, and no more than the {len(hints)} groups that differ"
-        raise BadInput(f"{options} options: {expected}")
+    if not 2 <= options <= len(hints):
+        raise BadInput(f"{options} options: expected 2 or more, and no more than the {len(hints)} groups that differ")
     rng = np.random.default_rng(seed)
     rows = []
     for group, reference, hint in questions.iter_rows():

@@ -1,22 +1,17 @@
 """Sentences with their compressions, in the layouts in which they are published (NDD, section 4.2; NDD-23, 26 to 28).
 
-- Google 1,000: jsonl with text and summaries, of which there may be one for each annotator.
-- Broadcast news (BNC), as SLAHAN shares it: `input.txt` and `gold.<annotator>.comp`, a tokenised sentence a line.
-- Colloquial-SC: two lines an item, `number <tab> words` and `<tab> labels`, Python literals, and an official order.
-- Our own: jsonl with text or words, and compressed or kept.
-
 A compression keeps some words of its sentence and makes no new ones. Where it is given as text it is aligned greedily,
-from left to right, each word with the first that it can be: the words are right, their places may be earlier than those
-that the annotator had in mind. Capitals do not count. What cannot be read is BadInput with file, line and field.
+from left to right: the words are right, their places may be earlier than those that the annotator had in mind. Capitals
+do not count. What cannot be read is BadInput with file, line and field.
 """
 
 import ast
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress, zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
@@ -24,7 +19,9 @@ from pipeline.errors import BadInput
 from pipeline.examples.recam.items import DROPPED
 from pipeline.examples.recam.summaries import SPLITS
 from pipeline.examples.sources.files import find_files
+from pipeline.io.fields import check_field, check_text, is_text_list
 from pipeline.io.lines import parse_value, read_json_lines, read_lines, read_text
+from pipeline.reasons import find_fault
 from pipeline.text.language import detect_language
 from pipeline.text.segment import UNIT
 
@@ -32,8 +29,8 @@ SCHEMA: dict[str, pl.DataType] = {
     "item_id": pl.String(), "words": pl.List(pl.String()), "kept": pl.List(pl.Boolean()),
     "compression": pl.List(pl.String()), "lang": pl.String(), "split": pl.String(),
 }  # fmt: skip
+# what stands for the masks of Colloquial-SC, which no language model knows (appendix D, table 11; NDD-28)
 EXPRESSIONS = {"[业务名词]": "某业务", "[电话号码]": "电话", "[编号]": "1", "[名词]": "这个", "[地址]": "某地"}
-"""What stands for the masks of Colloquial-SC, which no language model knows (appendix D, table 11; NDD-28)."""
 LEAST = 20  # tokens of a broadcast sentence (E18)
 HELD_OUT = 150  # of Colloquial-SC for testing, and as many for validation
 LONGEST = 20_000  # characters of a literal; the published ones have up to 164
@@ -43,13 +40,13 @@ _MASK = re.compile("|".join(map(re.escape, EXPRESSIONS)))
 
 
 class Read(NamedTuple):
-    """Sentences that are kept and those that are dropped; together they are the sentences that came in."""
+    """Rows of a file that are kept, and the others with their reason; together they are all that came in.
+
+    Of compressions: item_id, words [n], kept [n], compression (at least one word), lang, split (or null).
+    """
 
     rows: pl.DataFrame
-    """item_id, words [n], kept [n], compression (the words that are kept, at least one), lang, split (or null)."""
-    dropped: pl.DataFrame
-    """reason (no_words, short, malformed_words, malformed_labels, lengths_differ, not_aligned, nothing_kept), row_key
-    (the item_id)."""
+    dropped: pl.DataFrame  # reason, row_key
 
 
 class _Item(NamedTuple):
@@ -69,9 +66,8 @@ def replace_masks(words: Iterable[str]) -> list[str]:
 def read_google(path: Path, annotator: int = 1) -> Read:
     """Read Google's 1,000 test sentences, or others in the layout `{"text": str, "summaries": [str]}` a line.
 
-    The published compressions are cut into words otherwise than the sentences ("$ 30"). Words here are those of
-    `segment.UNIT`, with each mark a word, by which the sentences are about as long as table 9 says (27.86; 27.71).
-    Summaries are by annotators from 1 on. All are English test items; an item_id is `<file name>:<row>`.
+    The published compressions are cut into words otherwise than the sentences ("$ 30"). By the words of `segment.UNIT`,
+    used here, the sentences are about as long as table 9 says (27.86; 27.71). Annotators are counted from 1.
     """
     return _drop_faulty(path, _list_google(path, annotator))
 
@@ -80,8 +76,7 @@ def read_broadcast(path: Path, annotator: int = 1, least: int = LEAST) -> Read:
     """Read broadcast news from the two files of SLAHAN's `share/bcn`; by default the subset of the paper (E18).
 
     The folder has `input.txt` and `gold.<annotator>.comp` (1, 2 or 3; the paper's is 1), with a sentence a line and
-    blanks between its tokens; sentences of fewer tokens than `least` are dropped. `share/google` has the same layout
-    but for the name of its gold file. All are English test items; an item_id is `<file name>:<line>`.
+    blanks between its tokens; sentences of fewer tokens than `least` are dropped.
     """
     return _drop_faulty(path, _list_broadcast(path, annotator), least)
 
@@ -89,9 +84,8 @@ def read_broadcast(path: Path, annotator: int = 1, least: int = LEAST) -> Read:
 def read_colloquial(path: Path, held_out: int = HELD_OUT) -> Read:
     """Read Colloquial-SC in its official order: the last 150 for testing, the 150 before for validation (NDD-27).
 
-    The folder has `alldata-<n>.txt` and `shuffled_idx-<n>.txt`. The order is that of all rows, those included that are
-    no Python literals. Masks are left as they are: see `replace_masks`. An item_id is `colloquial:<number>`. Lines have
-    to be in twos with a running number from 0, and the order has to name each item once.
+    Lines are in twos: `number <tab> words`, `<tab> labels`, Python literals. The order is that of all rows, those
+    included that are no literals. Masks stay: see `replace_masks`.
     """
     return _drop_faulty(path, _list_colloquial(path, held_out))
 
@@ -111,10 +105,10 @@ def _drop_faulty(path: Path, items: Iterable[_Item], least: int = 1) -> Read:
         if name in names:
             raise BadInput(f"{path}: field 'item_id' should differ between items, found {name!r:.60} twice")
         names.add(name)
-        faults = {"no_words": not words, "short": len(words) < least, "not_aligned": not flags}
-        faults["nothing_kept"] = not any(flags)
-        if reason := item_reason or next((fault for fault, has_fault in faults.items() if has_fault), None):
-            dropped.append((reason, name))
+        short, kept = len(words) < least, any(flags)
+        reason = find_fault(no_words=not words, short=short, not_aligned=not flags, nothing_kept=not kept)
+        if item_reason or reason:
+            dropped.append((item_reason or reason, name))
         else:
             rows.append((name, words, flags, [*compress(words, flags)], lang, split))
     if not names:
@@ -132,9 +126,9 @@ def _list_google(path: Path, annotator: int) -> Iterator[_Item]:
     for file in find_files(path, "*.jsonl"):
         for row, (line, entry) in enumerate(read_json_lines(file), 1):
             location = f"{file}, line {line}"
-            is_valid = _is_text_list(entry.get("summaries")) and len(entry["summaries"]) >= annotator
+            is_valid = is_text_list(entry.get("summaries"), may_be_blank=True) and len(entry["summaries"]) >= annotator
             summaries = check_field(entry, "summaries", location, expected, is_valid)
-            words = UNIT.findall(check_text(entry, "text", location))
+            words = UNIT.findall(check_text(entry, "text", location, may_be_blank=True))
             yield _Item(f"{file.name}:{row}", words, _align(words, summaries[annotator - 1]), "en", "test")
 
 
@@ -176,13 +170,11 @@ def _list_colloquial(path: Path, held_out: int) -> Iterator[_Item]:
 
 
 def _build_item(name: str, words: list[str] | None, labels: list[str] | None) -> _Item:
-    reason = None
-    if words is None:
-        reason = "malformed_words"
-    elif labels is None or not set(labels) <= {"0", "1"}:
-        reason = "malformed_labels"
-    elif len(words) != len(labels):
-        reason = "lengths_differ"
+    reason = find_fault(
+        malformed_words=words is None,
+        malformed_labels=labels is None or not set(labels) <= {"0", "1"},
+        lengths_differ=len(words or []) != len(labels or []),
+    )
     return _Item(name, words or [], [label == "1" for label in labels or []], "zh", None, reason)
 
 
@@ -195,52 +187,32 @@ def _parse_literal(text: str) -> list[str] | None:
             value = ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
-    return value if _is_text_list(value) and all(value) else None
+    return value if is_text_list(value, may_be_blank=True) and all(value) else None
 
 
 def _list_items(path: Path) -> Iterator[_Item]:
     for line, entry in read_json_lines(path):
         location = f"{path}, line {line}"
         if "words" in entry:
-            words = _check_words(entry, "words", location)
+            words = check_field(entry, "words", location, "a list of words", is_text_list(entry["words"]))
         else:
-            words = UNIT.findall(check_text(entry, "text", location))
+            words = UNIT.findall(check_text(entry, "text", location, may_be_blank=True))
         if "kept" in entry:
             labels = entry["kept"] if isinstance(entry["kept"], list) else []
             is_valid = len(labels) == len(words) and all(isinstance(flag, int) and flag in (0, 1) for flag in labels)
             check_field(entry, "kept", location, f"true or false for each of {len(words)} words", is_valid)
             flags = [*map(bool, labels)]
-        elif isinstance(entry.get("compressed"), list):
-            flags = _align(words, " ".join(_check_words(entry, "compressed", location)))
+        elif isinstance(compressed := entry.get("compressed"), list):
+            check_field(entry, "compressed", location, "a list of words", is_text_list(compressed))
+            flags = _align(words, " ".join(compressed))
         else:
-            flags = _align(words, check_text(entry, "compressed", location))
+            flags = _align(words, check_text(entry, "compressed", location, may_be_blank=True))
         fields = ("item_id", "lang", "split")
-        name, lang, split = (check_text(entry, field, location) if entry.get(field) else None for field in fields)
+        name, lang, split = (
+            check_text(entry, field, location, may_be_blank=True) if entry.get(field) else None for field in fields
+        )
         check_field({"split": split}, "split", location, f"one of {', '.join(SPLITS)}", split in (None, *SPLITS))
         yield _Item(name or f"{path.name}:{line}", words, flags, lang, split)
-
-
-def check_field(entry: Mapping[str, Any], field: str, location: str, expected: str, is_valid: bool) -> Any:
-    """Return the value of a field; if it is not valid, raise BadInput with place, field and what was expected."""
-    if not is_valid:
-        raise BadInput(f"{location}: field {field!r} should be {expected}, found {entry.get(field)!r:.60}")
-    return entry[field]
-
-
-def check_text(entry: Mapping[str, Any], field: str, location: str) -> str:
-    """Return the text of a field without blanks around it, or raise BadInput."""
-    text: str = check_field(entry, field, location, "a text", isinstance(entry.get(field), str))
-    return text.strip()
-
-
-def _check_words(entry: Mapping[str, Any], field: str, location: str) -> list[str]:
-    is_valid = _is_text_list(entry[field]) and all(map(str.strip, entry[field]))
-    words: list[str] = check_field(entry, field, location, "a list of words", is_valid)
-    return words
-
-
-def _is_text_list(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def _align(words: Sequence[str], compressed: str) -> list[bool]:

@@ -1,12 +1,10 @@
 """Edits that keep a property of words or lose it, for a measure of meaning to tell apart (NDD, section 3; NDD-10).
 
-In: sentences with parts of speech, lemmas and features, from a treebank or a tagger. Out: two pairs of each sentence,
-edited at the same places; in the positive pair every new word shares a property with the word whose place it takes, in
-the negative one none does. The four properties are meaning (WordNet's synonyms and antonyms), part of speech, tense of
-verbs, which the paper calls term, and lemma. 20 % of the words are replaced, but all verbs where it is tense.
-
-New words are drawn from the corpus itself, as often as they stand in it, and are never the old one. The number of
-places is max(1, 0.2 n rounded half up), n the words that are no marks; a sentence that has not so many is dropped.
+Each sentence is edited twice at the same places: in the positive pair every new word shares a property with the word
+whose place it takes, in the negative one none does. The properties are meaning (WordNet's synonyms and antonyms), part
+of speech, tense of verbs, which the paper calls term, and lemma. The number of places is max(1, 0.2 n rounded half up),
+n the words that are no marks, but all verbs where it is tense. New words are drawn from the corpus itself, as often as
+they stand in it.
 """
 
 from collections import Counter, defaultdict
@@ -56,8 +54,7 @@ class EditedPairs(NamedTuple):
     rows: pl.DataFrame
     """test, pair_id, sentence_id, one (the sentence's words [n]), other (with new ones [n]), is_positive, places (of
     the new words, from 0, the same in both pairs of a sentence). A positive row is followed by its negative one."""
-    dropped: pl.DataFrame
-    """reason (no_words, no_verbs, no_features, few_places), row_key (the sentence_id)."""
+    dropped: pl.DataFrame  # reason (no_words, no_verbs, no_features, few_places), row_key (the sentence_id)
 
 
 Pair = tuple[str, str]
@@ -90,12 +87,8 @@ def generate(sentences: Sequence[Sentence], test: str, *, seed: int = SEED, shar
     """Generate the two pairs of each sentence for a test.
 
     What a sentence gives depends on its id, the seed and the corpus, not on its place in the corpus. Places are drawn
-    among those for which there are both words; new words are drawn from all sentences. All verbs are always replaced.
-
-    Raises:
-        BadInput: there is no such test, or a sentence has columns of different lengths or another's id.
-        Missing: there is no WordNet, which the synonym-antonym test needs.
-        ValueError: the share is not in (0, 1].
+    among those for which there are both words. BadInput: no such test, or a sentence has columns of different lengths
+    or another's id. Missing: the synonym-antonym test needs WordNet. ValueError: the share is not in (0, 1].
     """
     if test not in TESTS:
         raise BadInput(f"no test {test!r}; there are {', '.join(TESTS)}")
@@ -128,7 +121,6 @@ def _check_sentences(sentences: Iterable[Sentence]) -> None:
 
 
 def _edit_sentence(sentence: Sentence, test: str, replace: Replace, seed: int, share: float) -> dict[int, Pair] | str:
-    """Choose the positive and the negative word of each place, or return why there are none."""
     places = [i for i, upos in enumerate(sentence.upos) if upos not in _MARKS]
     place_count = max(1, int(Decimal(str(share)) * len(places) + Decimal("0.5")))
     if test == "tense":
@@ -218,7 +210,6 @@ def _key_part_of_speech(sentence: Sentence, place: int) -> Pair | None:
 
 
 def _key_tense(sentence: Sentence, place: int) -> Pair | None:
-    """Key verbs alone: a positive word shares form and tense, a negative one is never of the same tense."""
     features = dict(pair.partition("=")[::2] for pair in sentence.features[place].split("|"))
     if sentence.upos[place] != "VERB" or "VerbForm" not in features:
         return None
@@ -227,7 +218,6 @@ def _key_tense(sentence: Sentence, place: int) -> Pair | None:
 
 
 def _key_lemma(sentence: Sentence, place: int) -> Pair | None:
-    """Key by lemma and part of speech: another form has both."""
     upos, lemma = sentence.upos[place], sentence.lemmas[place].lower()
     return None if upos in _SILENT or not lemma else (f"{lemma} {upos}", lemma)
 

@@ -1,10 +1,8 @@
-"""Sentence pairs with their similarity by people, and their overlap (NDD, section 3; NDD-11, 13).
+"""Sentence pairs with their similarity by people, 0 to 5, and their overlap (NDD, section 3; NDD-11, 13).
 
 Two layouts: STS-B as stsb-multi-mt has it, csv without a header (sentence, sentence, similarity), and our own, jsonl
-with one, other, similarity and optionally lang. Similarity goes from 0 to 5 in both.
-
-Of the 7,249 English pairs of STS-B's train and development parts, with 11.9 words a sentence, 1,265 overlap by .8 or
-more of the shorter sentence, which is the paper's supervised test.
+with one, other, similarity and optionally lang. Of the 7,249 English pairs of STS-B's train and development parts 1,265
+overlap by .8 or more of the shorter sentence, which is the paper's supervised test.
 """
 
 import csv
@@ -12,13 +10,13 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.examples.ndd.compression import check_field, check_text
+from pipeline.examples.ndd.compression import Read
 from pipeline.examples.recam.items import DROPPED
+from pipeline.io.fields import check_field, check_text
 from pipeline.io.lines import read_json_lines, read_lines
 from pipeline.text.language import detect_language
 from pipeline.text.segment import UNIT
@@ -31,17 +29,8 @@ HIGHEST = 5.0  # similarity
 OVERLAP = 0.8  # of the supervised test, or more (section 3)
 
 
-class Read(NamedTuple):
-    """The kept and the dropped pairs; together they are all pairs read."""
-
-    rows: pl.DataFrame
-    """pair_id (`<file name>:<line>`), one, other, similarity (0 to 5), lang, one_words, other_words (at least one)."""
-    dropped: pl.DataFrame
-    """reason (no_words), row_key (the pair_id)."""
-
-
 def read(path: Path) -> Read:
-    """Read pairs of a csv or jsonl file, by its suffix; words are those of `segment.UNIT`."""
+    """Read pairs of a csv or jsonl file, as `<file name>:<line>`; those without words are dropped as no_words."""
     readers = {".csv": _read_csv, ".jsonl": _read_jsonl}
     if path.suffix not in readers:
         raise BadInput(f"{path}: expected the name of a csv or jsonl file")
@@ -78,8 +67,9 @@ def _read_jsonl(path: Path) -> Iterator[tuple[int, _Row]]:
     for line, entry in read_json_lines(path):
         location = f"{path}, line {line}"
         similarity = _parse_similarity(entry.get("similarity"), location)
-        lang = check_text(entry, "lang", location) if entry.get("lang") is not None else None
-        yield line, (check_text(entry, "one", location), check_text(entry, "other", location), similarity, lang)
+        first_text, second_text = (check_text(entry, name, location, may_be_blank=True) for name in ("one", "other"))
+        lang = check_text(entry, "lang", location, may_be_blank=True) if entry.get("lang") is not None else None
+        yield line, (first_text, second_text, similarity, lang)
 
 
 def _parse_similarity(value: object, location: str) -> float:

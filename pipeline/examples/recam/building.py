@@ -4,7 +4,6 @@ Targets are found a few articles at a time, so that memory does not grow with th
 where its word stands: building again gives the same item the same id.
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
@@ -12,6 +11,7 @@ import polars as pl
 from pipeline.examples.recam import items as cloze
 from pipeline.examples.recam import targets
 from pipeline.examples.recam.targets import Filter, Pair, Rule
+from pipeline.io.hashes import hash_number, hash_text
 from pipeline.text.tagging import Analyzer
 
 SUBTASKS = ("imperceptibility", "nonspecificity")
@@ -28,11 +28,7 @@ OPEN: dict[str, pl.DataType] = {
 def find_targets(
     articles: pl.DataFrame, analyse: Analyzer, rules: Mapping[str, Rule], filters: Sequence[Filter]
 ) -> Iterator[pl.DataFrame]:
-    """Judge every token of the summaries of articles (thread_id, text, summary), by the rule of each subtask.
-
-    The filters are applied in their order, the same for all subtasks. For each `CHUNK` articles a frame is yielded: the
-    columns of `targets.TARGETS`, and subtask.
-    """
+    """Judge every token of the summaries, by the rule of each subtask: a frame for each `CHUNK` articles."""
     for part in articles.iter_slices(CHUNK):
         rows = part.select("thread_id", "summary", "text").iter_rows()
         pairs = [Pair(name, analyse(summary), analyse(text)) for name, summary, text in rows]
@@ -54,13 +50,12 @@ def list_untargeted(articles: pl.DataFrame, tokens: pl.DataFrame, subtasks: Sequ
 def build_items(articles: pl.DataFrame, tokens: pl.DataFrame, subtask: str) -> pl.DataFrame:
     """Build the open items of a subtask's targets (`OPEN`), in the order of their ids.
 
-    Of articles come source, thread_id, text and summary; of tokens `targets.TARGETS`, source and subtask: those with a
-    reason make no item. The split goes by the article: one that two items share is on one side, in both subtasks.
+    The split goes by the article: one that two items share is on one side, in both subtasks.
     """
     target_rows = tokens.filter((pl.col("subtask") == subtask) & pl.col("reason").is_null())
     rows = target_rows.join(articles, on=["source", "thread_id"], how="inner")
     places = ("\n".join(map(str, (subtask, *row))) for row in rows.select("source", "thread_id", "start").iter_rows())
-    ids = [hashlib.blake2b(place.encode(), digest_size=16).hexdigest() for place in places]
+    ids = [hash_text(place) for place in places]
     questions = [targets.build_question(*row) for row in rows.select("summary", "start", "end").iter_rows()]
     texts = rows.select(cloze.normalise("text")).to_series()
     splits = {text: choose_split(text) for text in texts.unique()}
@@ -76,6 +71,7 @@ def build_items(articles: pl.DataFrame, tokens: pl.DataFrame, subtask: str) -> p
 
 def choose_split(article: str) -> str:
     """Choose train, validation or test for a normalised article, in the shares of Table 5."""
-    place = cloze.hash_text(article) / 2**64
-    bounds = {"train": SHARES["train"], "validation": SHARES["train"] + SHARES["validation"]}
-    return next((name for name, share in bounds.items() if place < share), "test")
+    place = hash_number(article) / 2**64
+    if place < SHARES["train"]:
+        return "train"
+    return "validation" if place < SHARES["train"] + SHARES["validation"] else "test"

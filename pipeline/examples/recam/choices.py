@@ -9,8 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from pipeline.examples.recam.items import OPTIONS, SCHEMA, hash_text, normalise
+from pipeline.examples.recam.items import OPTIONS, SCHEMA, normalise
 from pipeline.examples.recam.targets import SIMILAR, Vectors
+from pipeline.io.hashes import hash_number
+from pipeline.reasons import find_fault
 from pipeline.text import wordnet
 
 FOLDS = 4
@@ -44,11 +46,8 @@ def choose(
     """Choose four wrong options for each item: of the words left in its pool those that most readers named.
 
     Of words named as often that with the better best rank goes first, then the alphabet decides: the paper names no
-    tie-break. Reasons: gold, form_of_gold, synonym_of_gold, similar_to_gold (its cosine with the gold word is above the
-    threshold; nothing is without vectors), less_frequent. The seed is that of the place of the right option.
-
-    Items have item_id, article, question, answer; candidates item_id, word, rank (from 1): the best words of each
-    reader. A word may come from several.
+    tie-break. A word goes as gold, form_of_gold, synonym_of_gold, similar_to_gold (its cosine with the gold word is
+    above the threshold; nothing is without vectors) or less_frequent.
     """
     words = candidates.with_columns(pl.col("word").str.to_lowercase()).group_by("item_id", "word")
     rows = words.agg(token_count=pl.len().cast(pl.Int64), best_rank=pl.col("rank").min().cast(pl.Int64))
@@ -69,7 +68,7 @@ def choose(
 def place_options(row: dict[str, object], seed: int) -> dict[str, object]:
     """Give an item its options in an order that depends on its id alone: the gold word's place tells nothing."""
     options = [str(row["answer"]), *row["wrong"]]  # type: ignore[misc]
-    order = np.random.default_rng(hash_text(f"{seed} {row['item_id']}")).permutation(OPTIONS).tolist()
+    order = np.random.default_rng(hash_number(f"{seed} {row['item_id']}")).permutation(OPTIONS).tolist()
     item = {name: row[name] for name in ("item_id", "article", "question")}
     return {**item, "options": [options[place] for place in order], "label": order.index(0)}
 
@@ -86,11 +85,11 @@ def _find_reasons(pairs: pl.DataFrame, vectors: Vectors | None, threshold: float
         gold_forms = {wordnet.lemmatize(answer, upos) for upos in wordnet.POS}
         word_forms = {wordnet.lemmatize(word, upos) for upos in wordnet.POS}
         synonyms = {name for form in gold_forms | {answer} for name in wordnet.find_pools(form).synonyms}
-        rules = {
-            "gold": word == answer,
-            "form_of_gold": bool(gold_forms & word_forms),
-            "synonym_of_gold": bool(synonyms & (word_forms | {word})),
-            "similar_to_gold": cosine > threshold,
-        }
-        reasons.append(next((reason for reason, holds in rules.items() if holds), None))
+        reason = find_fault(
+            gold=word == answer,
+            form_of_gold=bool(gold_forms & word_forms),
+            synonym_of_gold=bool(synonyms & (word_forms | {word})),
+            similar_to_gold=cosine > threshold,
+        )
+        reasons.append(reason)
     return pairs.with_columns(reason=pl.Series(reasons, dtype=pl.String))

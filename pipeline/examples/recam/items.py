@@ -5,7 +5,6 @@ A line of the official files is `{"article", "question", "option_0" … "option_
 are the same word but for capitals; the dev and test files have none.
 """
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.io.atomic import write_text
+from pipeline.io.fields import check_field, check_text, is_index
 from pipeline.io.lines import read_json_lines
 
 PLACEHOLDER = "@placeholder"
@@ -28,16 +28,12 @@ DROPPED: dict[str, pl.DataType] = {"reason": pl.String(), "row_key": pl.String()
 class Items(NamedTuple):
     """The kept and the dropped items; together they are all items read."""
 
-    items: pl.DataFrame  # item_id, article, question, options (a list of five), label (place of the right one, from 0)
+    items: pl.DataFrame  # `SCHEMA`; label is the place of the right option, from 0
     dropped: pl.DataFrame  # reason, row_key (the item_id)
 
 
 def read(path: Path) -> Items:
-    """Read items of a JSON Lines file in the official format; an item's id is `<file name>:<line>`.
-
-    An item with two options that differ only in capitals or blanks is dropped as `same_options`; any other fault is
-    BadInput with file, line and field.
-    """
+    """Read items in the official format; one with options that differ only in capitals or blanks is `same_options`."""
     rows, dropped = [], []
     for number, entry in read_json_lines(path):
         item = {"item_id": f"{path.name}:{number}", **_check_item(entry, f"{path}, line {number}")}
@@ -52,17 +48,14 @@ def read(path: Path) -> Items:
 
 def _check_item(entry: dict[str, Any], location: str) -> dict[str, Any]:
     names = [f"option_{place}" for place in range(OPTIONS)]
-    texts = {name: entry.get(name) for name in ("article", "question", *names)}
-    for name, value in texts.items():
-        if not isinstance(value, str) or not value.strip():
-            raise BadInput(f"{location}: field {name!r} should be a text that is not blank, found {value!r:.60}")
-    if (count := texts["question"].count(PLACEHOLDER)) != 1:  # type: ignore[union-attr]
+    for name in ("article", "question", *names):
+        check_text(entry, name, location)
+    if (count := entry["question"].count(PLACEHOLDER)) != 1:
         raise BadInput(f"{location}: field 'question' should hold {PLACEHOLDER} once, found it {count} times")
     label = entry.get("label")
-    if not isinstance(label, int) or isinstance(label, bool) or not 0 <= label < OPTIONS:
-        raise BadInput(f"{location}: field 'label' should be a place from 0 to {OPTIONS - 1}, found {label!r:.60}")
-    options = [texts[name] for name in names]
-    return {"article": texts["article"], "question": texts["question"], "options": options, "label": label}
+    check_field(entry, "label", location, f"a place from 0 to {OPTIONS - 1}", is_index(label, OPTIONS))
+    options = [entry[name] for name in names]
+    return {"article": entry["article"], "question": entry["question"], "options": options, "label": label}
 
 
 def _has_equal_options(item: dict[str, Any]) -> bool:
@@ -70,10 +63,7 @@ def _has_equal_options(item: dict[str, Any]) -> bool:
 
 
 def write(path: Path, items: pl.DataFrame) -> None:
-    """Write items, without their ids, in the official format; the file is complete or unchanged.
-
-    An item that `read` would refuse or drop is BadInput, and nothing is written.
-    """
+    """Write items, without their ids, in the official format; BadInput, and no file, if `read` would not take one."""
     lines = []
     for row in items.select(*SCHEMA).iter_rows(named=True):
         location, options = f"{path}, item {row.pop('item_id')}", row.pop("options")
@@ -105,11 +95,6 @@ def split_question(item_id: str, question: str) -> tuple[str, str]:
     return before, after
 
 
-def hash_text(text: str) -> int:
-    """Hash a text to 64 bits: the same number in each run."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
-
-
 def drop_articles(items: pl.DataFrame, other_items: pl.DataFrame) -> Items:
     """Drop items as `article_elsewhere` whose article is also one of other items, compared by `normalise`.
 
@@ -122,10 +107,7 @@ def drop_articles(items: pl.DataFrame, other_items: pl.DataFrame) -> Items:
 
 
 def compute_statistics(items: pl.DataFrame) -> pl.DataFrame:
-    """Compute the statistics of table 5, and more: what, value.
-
-    Words are separated by blanks. The share of the commonest index of the right option is .2 if indices are random.
-    """
+    """Compute what table 5 has, and more; the share of the commonest index is .2 if indices are random."""
     passage_words, question_words = (pl.col(name).str.count_matches(r"\S+") for name in ("article", "question"))
     measures = {
         "items": pl.len(),

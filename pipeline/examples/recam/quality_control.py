@@ -2,10 +2,9 @@
 
 An answer counts if its rater is right in more than 40 % of the items after reading, if both parts of the passage are
 given, and if it is right where it is called easy. The paper does not say whether the accuracy is a rater's or that of
-one batch of work; here it is the rater's, over all items that he or she answered.
-
-Section 3.6 names two kinds of noise but no rule for them. Here raters *name* an option by answering with it after
-reading or giving it as their second choice, and an item is
+one batch of work; here it is the rater's, over all items that he or she answered. Section 3.6 names two kinds of noise
+but no rule for them. Here raters *name* an option by answering with it after reading or giving it as their second
+choice, and an item is
 
 - unanswerable if fewer than half of them name the right option: the passage does not lead to it;
 - ambiguous if more than half of them name one option, and more than half name another: both are right to most readers.
@@ -21,6 +20,7 @@ from typing import NamedTuple
 import polars as pl
 
 from pipeline.examples.recam.items import OPTIONS
+from pipeline.reasons import choose_first, split_off
 
 LEAST_ACCURACY = 0.4  # a rater's accuracy after reading above which answers count (appendix E, a)
 LEAST_ANSWERS = 2  # that count; items with fewer have no flags
@@ -39,14 +39,10 @@ class Selection(NamedTuple):
 def select(answers: pl.DataFrame, items: pl.DataFrame) -> Selection:
     """Select the answers that count by appendix E.
 
-    Reasons, of which the first that holds is given: unknown_item (none of the items), incomplete (no answer after
-    reading, or no difficulty, so that the rules cannot be applied), rater_below, no_span, easy_and_wrong.
-
-    Answers are those of `questionnaire.build_answers`, each rater's to an item once: item_id, rater_id; before, after,
-    second (places of options from 0); span_1, span_2 (texts); relation, difficulty. All but the ids may be null; of
-    second it means no other answer, of all others none given. Items have item_id and label, the place of the right
-    option. Answers stay in their order; of raters, in order of their ids, n counts the answers after reading to items
-    that there are.
+    Reasons, of which the first that holds is given: unknown_item, incomplete (no answer after reading, or no
+    difficulty, so that the rules cannot be applied), rater_below, no_span, easy_and_wrong. Answers are those of
+    `questionnaire.build_answers`, each rater's to an item once. Of raters, in order of their ids, n counts the answers
+    after reading to items that there are.
     """
     rows = answers.join(items.select("item_id", "label"), on="item_id", how="left", maintain_order="left")
     rows = rows.with_columns(
@@ -67,21 +63,16 @@ def select(answers: pl.DataFrame, items: pl.DataFrame) -> Selection:
         "no_span": pl.any_horizontal(spans),
         "easy_and_wrong": (pl.col("difficulty") == "easy") & ~pl.col("is_right"),
     }
-    rows = rows.with_columns(reason=pl.coalesce(pl.when(fault).then(pl.lit(name)) for name, fault in faults.items()))
-    valid = rows.filter(pl.col("reason").is_null()).select(*answers.columns, "is_right_before", "is_right")
-    dropped = rows.drop_nulls("reason").select("reason", row_key=pl.format("{}/{}", "item_id", "rater_id"))
-    return Selection(valid, dropped, raters.sort("rater_id"))
+    row_key = pl.format("{}/{}", "item_id", "rater_id").alias("row_key")
+    valid, dropped = split_off(rows, choose_first(faults), ["reason", row_key])
+    return Selection(valid.select(*answers.columns, "is_right_before", "is_right"), dropped, raters.sort("rater_id"))
 
 
 def measure_noise(selected: pl.DataFrame, answers: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     """Measure the accuracy of each item's raters, and flag the two kinds of noise of section 3.6 (REC-26).
 
-    `selected` are the answers that count, as `select` gives them, `answers` all of them.
-
-    Returns:
-        A row an item, in order: item_id, n_given, n (answers that count), accuracy_before, accuracy_after,
-        after_shares, second_shares (lists of five: share of raters by option; second shares add up to less than 1 where
-        raters named none), is_unanswerable, is_ambiguous. Null without answers, the flags with too few.
+    `selected` are the answers that count, `answers` all of them. Shares are of raters by option; second shares add up
+    to less than 1 where raters named none. Numbers are null without answers, the flags with too few.
     """
     after = [pl.col("after") == place for place in range(OPTIONS)]
     # naming an option twice names no other

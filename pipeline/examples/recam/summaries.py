@@ -24,7 +24,9 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.examples.recam.items import PLACEHOLDER, normalise
 from pipeline.io import rows as files
+from pipeline.io.fields import check_field, is_text_list
 from pipeline.io.lines import parse_object, read_lines, read_text
+from pipeline.reasons import choose_first, split_off
 
 COLUMNS = {
     "article_id": ("id", "article_id"),
@@ -52,28 +54,19 @@ class Articles(NamedTuple):
 
 
 def read(path: Path, splits: Path | None = None) -> Articles:
-    """Read all articles with summaries of a file with rows or a folder; of `splits`, the official file, the split of
-    each id.
+    """Read all articles with summaries of a file with rows or a folder; the split of an id is that of `splits`.
 
     A duplicate is an article whose id came before, or whose text and summary did but for capitals and blanks. A summary
-    that holds `@placeholder` can be no question. In a file without a column of ids an article's id is `<file
-    name>:<row>`.
-
-    Raises:
-        BadInput: naming file, row and field, for a field that is no text, and an id that is empty; for columns or
-            sections that are missing; for a split file of another shape, or with an id in two splits.
+    that holds `@placeholder` can be no question. BadInput names file, row and field.
     """
     split_of = _read_splits(splits) if splits else {}
     articles = _read_folder(path) if path.is_dir() else _read_file(path)
     batches = iter(lambda: [*islice(articles, _BATCH)], [])
     schema = dict.fromkeys(COLUMNS, pl.String())
     rows = pl.concat([pl.DataFrame(schema=schema), *(pl.DataFrame(batch, schema=schema) for batch in batches)])
-    rows = rows.with_columns(
-        split=pl.Series([split_of.get(name) for name in rows["article_id"]], dtype=pl.String),
-        reason=pl.Series(_list_reasons(rows), dtype=pl.String),
-    )
-    dropped = rows.drop_nulls("reason").select("reason", row_key="article_id")
-    return Articles(rows.filter(pl.col("reason").is_null()).drop("reason"), dropped)
+    rows = rows.with_columns(split=pl.Series([split_of.get(name) for name in rows["article_id"]], dtype=pl.String))
+    reasons = pl.Series(_list_reasons(rows), dtype=pl.String)
+    return Articles(*split_off(rows, reasons, ["reason", pl.col("article_id").alias("row_key")]))
 
 
 def _list_reasons(rows: pl.DataFrame) -> list[str | None]:
@@ -83,10 +76,10 @@ def _list_reasons(rows: pl.DataFrame) -> list[str | None]:
         "no_summary": pl.col("summary").is_null(),
         "has_placeholder": pl.col("summary").str.contains(PLACEHOLDER, literal=True),
     }
-    reason = pl.coalesce(pl.when(fault).then(pl.lit(name)) for name, fault in faults.items())
     text_hash = (normalise("text") + "\n" + normalise("summary")).hash()
     reasons, seen_ids, seen_hashes = [], set(), set()
-    for name, fault, number in rows.select("article_id", reason=reason, text_hash=text_hash).iter_rows():
+    columns = {"reason": choose_first(faults), "text_hash": text_hash}
+    for name, fault, number in rows.select("article_id", **columns).iter_rows():
         is_repeated = name in seen_ids or number in seen_hashes
         reasons.append(fault or ("duplicate" if is_repeated else None))
         if reasons[-1] is None:
@@ -102,14 +95,15 @@ def _read_file(path: Path) -> Iterator[dict[str, Any]]:
             columns[chunk.table] = _find_columns(chunk, path)
         for number, row in enumerate(chunk.rows, chunk.first):
             fields = {field: row.get(column) for field, column in columns[chunk.table].items()}
-            location = f"{path}, row {number}"
-            name = _check_id(fields["article_id"], location) if "article_id" in fields else f"{path.name}:{number}"
-            texts = {field: _check_text(fields[field], field, location) for field in ("text", "summary")}
-            yield {"article_id": name, **texts}
+            name = fields.setdefault("article_id", f"{path.name}:{number}")
+            is_id = isinstance(name, str | int) and not isinstance(name, bool) and str(name).strip()
+            check_field(fields, "article_id", f"{path}, row {number}", "a text or a whole number", is_id)
+            for field in ("text", "summary"):
+                check_field(fields, field, f"{path}, row {number}", "a text", isinstance(fields[field], str | None))
+            yield {name: str(value or "").strip() or None for name, value in fields.items()}
 
 
 def _find_columns(chunk: files.Chunk, path: Path) -> dict[str, str]:
-    """The column of each field that has one."""
     names_in_file = dict.fromkeys(chain.from_iterable(chunk.rows))
     columns = {}
     for field, names in COLUMNS.items():
@@ -123,19 +117,6 @@ def _find_columns(chunk: files.Chunk, path: Path) -> dict[str, str]:
     return columns
 
 
-def _check_id(value: Any, location: str) -> str:
-    if isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip():
-        return str(value).strip()
-    raise BadInput(f"{location}: field 'article_id' should be a text or a whole number, found {value!r:.60}")
-
-
-def _check_text(value: Any, field: str, location: str) -> str | None:
-    """The text without blanks at its ends, or None if nothing else is in it."""
-    if value is not None and not isinstance(value, str):
-        raise BadInput(f"{location}: field {field!r} should be a text, found {value!r:.60}")
-    return (value or "").strip() or None
-
-
 def _read_folder(path: Path) -> Iterator[dict[str, Any]]:
     paths = sorted(file for file in path.iterdir() if file.suffix in {".data", ".summary"})
     if not paths:
@@ -144,7 +125,6 @@ def _read_folder(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _read_sections(path: Path) -> dict[str, str | None]:
-    """Summary and text of an article in a file of its own."""
     sections: dict[str, list[str]] = {}
     section: list[str] | None = None
     for number, line in read_lines(path):
@@ -165,14 +145,13 @@ def _read_sections(path: Path) -> dict[str, str | None]:
 
 
 def _read_splits(path: Path) -> dict[str, str]:
-    """The split of each id."""
     names_by_split = parse_object(read_text(path), path)
     if unknown := sorted(set(names_by_split) - set(SPLITS)):
         raise BadInput(f"{path}: unknown splits {', '.join(unknown)}; expected {', '.join(SPLITS)}")
     split_of: dict[str, str] = {}
     for split, names in names_by_split.items():
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise BadInput(f"{path}: field {split!r} should be a list of ids as texts, found {names!r:.60}")
+        is_valid = is_text_list(names, may_be_blank=True)
+        check_field(names_by_split, split, str(path), "a list of ids as texts", is_valid)
         if repeated := next((name for name in names if split_of.get(name, split) != split), None):
             raise BadInput(f"{path}: {repeated!r:.60} is in two splits, {split_of[repeated]} and {split}")
         split_of.update(dict.fromkeys(names, split))

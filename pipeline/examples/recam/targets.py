@@ -1,8 +1,7 @@
 """Target words of ReCAM: the words of a summary that a question may leave out, and why the others may not.
 
-A rule selects the words that are abstract enough (sections 3.2 and 3.3). Filters leave out those that the passage gives
-away (section 3.4), one after another: each sees only the words that those before it keep. Every token of a summary gets
-a row, with its reason if it is no target, so that the funnel adds up.
+A rule selects words that are abstract enough (sections 3.2 and 3.3). Filters leave out those that the passage gives
+away (section 3.4); each sees only what those before it keep. Every token gets a row, so that the funnel adds up.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,8 +24,7 @@ TARGETS: dict[str, pl.DataType] = {
 }  # fmt: skip
 
 Floats = npt.NDArray[np.floating]
-Vectors = Callable[[Sequence[str]], Floats]
-"""Vectors [n, d] of words; zeros for a word that has none."""
+Vectors = Callable[[Sequence[str]], Floats]  # vectors [n, d] of words; zeros for a word that has none
 States = Callable[[Sequence[Sequence[str]]], Sequence[Floats]]
 """Vectors [tokens, d] of the tokens of each sentence, each sentence embedded alone (REC-14)."""
 
@@ -48,8 +46,7 @@ class Verdict(NamedTuple):
 
 
 Rule = Callable[[Pair, Sequence[Token]], list[Verdict]]
-Filter = Callable[[Pair, Sequence[Token]], list[str | None]]
-"""Of each token the reason to leave it out, or None."""
+Filter = Callable[[Pair, Sequence[Token]], list[str | None]]  # of each token the reason to leave it out, or None
 
 
 def build_imperceptibility_rule(
@@ -57,14 +54,11 @@ def build_imperceptibility_rule(
 ) -> Rule:
     """Subtask 1: content words whose concreteness is strictly under the threshold (section 3.2; REC-07).
 
-    Reasons: not_content, no_score (unknown to the scorer), concrete.
-
-    The official items were not made by MRC's ratings, as the paper says: of the gold words of the dev file 153 of the
-    191 that MRC rates are under the threshold, but 836 of the 836 that Brysbaert et al. (2014) rate, by form or lemma,
-    are under 2.4, which is 0.35 of their scale of 1 to 5. For items like those give that list's scores.
-
-    Scores are those of words in lower case, in [0, 1]. With `by_lemma` the lemma's score counts, and that of the form
-    where the lemma has none: lists of ratings need this.
+    Reasons: not_content, no_score (unknown to the scorer), concrete. The official items were not made by MRC's ratings,
+    as the paper says: of the gold words of the dev file 153 of the 191 that MRC rates are under the threshold, but 836
+    of the 836 that Brysbaert et al. (2014) rate, by form or lemma, are under 2.4, which is 0.35 of their scale of 1 to
+    5. For items like those give that list's scores. Scores are those of words in lower case, in [0, 1]. With `by_lemma`
+    the lemma's score counts, and that of the form where the lemma has none: lists of ratings need this.
     """
 
     def judge(token: Token) -> Verdict:
@@ -86,12 +80,9 @@ def build_nonspecificity_rule(
 ) -> Rule:
     """Subtask 2: nouns and verbs whose sense, chosen by summary and passage, is under a level (section 3.3; REC-10).
 
-    Reasons: not_content (no noun or verb), no_sense, specific. The score is the level.
-
-    The official items seem to count nodes of a path, not edges: each of the 300 gold nouns of the dev file has a sense
-    at level 4 or less (data as it stands, not as datum), and of 1,770 other nouns 406 have their least level at 5. A
-    threshold of 5 follows them.
-
+    Reasons: not_content (no noun or verb), no_sense, specific. The score is the level. The official items seem to count
+    nodes of a path, not edges: each of the 300 gold nouns of the dev file has a sense at level 4 or less (data as it
+    stands, not as datum), and of 1,770 other nouns 406 have their least level at 5. A threshold of 5 follows them.
     `senses` finds the senses of (lemma, part of speech) in a context of tokens, as `text.senses.disambiguate` does.
     """
 
@@ -190,15 +181,11 @@ def _cosine(left: Floats, right: Floats) -> Floats:
     return np.asarray(unit[0] @ unit[1].T)
 
 
-FILTERS: tuple[Filter, ...] = (flag_in_passage, flag_in_question, flag_related)
-"""Those that need no vectors."""
+FILTERS: tuple[Filter, ...] = (flag_in_passage, flag_in_question, flag_related)  # those that need no vectors
 
 
 def judge_tokens(pair: Pair, rule: Rule, filters: Sequence[Filter] = FILTERS) -> pl.DataFrame:
-    """Give every token of a summary its score, and the reason why it is no target; null for those that are.
-
-    The filters are applied in their order. The result has the columns of `TARGETS`; start and end are in the summary.
-    """
+    """Give every token of a summary its score, and why it is no target, as `TARGETS`."""
     tokens = list(chain(*pair.summary))
     verdicts = rule(pair, tokens)
     reasons = [verdict.reason for verdict in verdicts]

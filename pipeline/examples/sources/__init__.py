@@ -57,7 +57,6 @@ def read_own(path: Path, keep: pl.Expr | None = None) -> Read:
 
 
 def _check(name: str, rows: Read, keep: pl.Expr | None) -> Read:
-    """Check sentences against their contract, and drop those that do not fulfil a condition."""
     from pipeline.tables import Sentences
 
     Sentences.validate(rows.sentences.with_columns(source=pl.lit(name)))

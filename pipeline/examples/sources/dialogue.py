@@ -5,7 +5,8 @@ from pathlib import Path
 import polars as pl
 
 from pipeline.examples.sources.files import PLACE, find_files, join_texts, read_elements, read_table
-from pipeline.examples.sources.layout import Read, choose_first, clean, finish, map_labels
+from pipeline.examples.sources.layout import Read, clean, finish, map_labels
+from pipeline.reasons import choose_first
 
 PROMPT = "dialogue_en"
 LUDWIG_ALTERNATIVE = PROMPT
@@ -16,7 +17,6 @@ _UTTERANCES = {"context": ("Context utterance", "context"), "response": ("Respon
 
 
 def _join_dialogue(question: str, answer: str) -> pl.Expr:
-    """Join to `- question - answer`, the form of Table 7 (IMP-17); blank where one of them is."""
     first, second = clean(question), clean(answer)
     return pl.when((first != "") & (second != "")).then(pl.format("- {} - {}", first, second)).otherwise(pl.lit(""))
 

@@ -8,7 +8,8 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.examples.sources.files import PLACE, find_files, read_table
-from pipeline.examples.sources.layout import Read, choose_first, clean, finish, is_filled, map_labels, parse_numbers
+from pipeline.examples.sources.layout import Read, clean, finish, is_filled, map_labels, parse_numbers
+from pipeline.reasons import choose_first
 
 PROMPT = "hate_en"
 
@@ -39,7 +40,6 @@ def read_toxigen(path: Path) -> Read:
 
 
 def _decode(file: str, line: int, text: str | None) -> str | None:
-    """Decode a repr of UTF-8 bytes; any other text stays as it is."""
     if text is None or not text.startswith(("b'", 'b"')):
         return text
     try:

@@ -1,13 +1,14 @@
 """The result of every reader of a data set, and the steps that they share: clean the texts, drop with a reason."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.reasons import choose_first, split_off
 from pipeline.text.entities import unescape
 
 COLUMNS = ("item_id", "lang", "text", "label", "explicit", "prompt")
@@ -65,11 +66,6 @@ def map_labels(rows: pl.DataFrame, column: str, labels: dict[str, str]) -> pl.Ex
     return value.replace_strict(label_by_name, default=None, return_dtype=pl.String)
 
 
-def choose_first(conditions: Mapping[str, pl.Expr]) -> pl.Expr:
-    """Choose the first value whose condition holds, null if none does."""
-    return pl.coalesce(pl.when(condition).then(pl.lit(value)) for value, condition in conditions.items())
-
-
 def finish(
     rows: pl.DataFrame, prompt: str | pl.Expr | None = None, *, lang: str | pl.Expr = "en", entities: bool = False
 ) -> Read:
@@ -91,9 +87,9 @@ def finish(
     }
     needs_prompt = (pl.col("label") == "implicit") & pl.col("explicit").is_null()
     rows = rows.with_columns(
-        reason=pl.coalesce("reason", choose_first(faults)),
         lang=lang if isinstance(lang, pl.Expr) else pl.lit(lang),
         prompt=pl.when(needs_prompt).then(prompt if isinstance(prompt, pl.Expr) else pl.lit(prompt, pl.String)),
     )
-    dropped = rows.drop_nulls("reason").select("reason", row_key="item_id")
-    return Read(rows.filter(pl.col("reason").is_null()).select(COLUMNS), dropped)
+    reason = pl.coalesce("reason", choose_first(faults))
+    sentences, dropped = split_off(rows, reason, ["reason", pl.col("item_id").alias("row_key")])
+    return Read(sentences.select(COLUMNS), dropped)

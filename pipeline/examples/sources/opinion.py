@@ -9,8 +9,9 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.examples.sources.files import PLACE, find_files, join_texts, read_elements, read_table
-from pipeline.examples.sources.layout import Read, choose_first, finish, map_labels
+from pipeline.examples.sources.layout import Read, finish, map_labels
 from pipeline.io.lines import parse_object, read_json_lines, read_lines, read_text
+from pipeline.reasons import choose_first
 
 _SCHEMA = dict.fromkeys((*PLACE, "text", "label"), pl.String()) | {"line": pl.Int64()}
 
@@ -95,7 +96,6 @@ def _read_examples(file: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
 
 
 def _find_answer(location: str, example: dict[str, Any]) -> str:
-    """Return the sarcastic statement: `a` or `b`."""
     scores = example.get("target_scores", {str(example.get("target")): 1})
     right_keys = [key for key, score in scores.items() if score == 1] if isinstance(scores, dict) else []
     name = str(right_keys[0]).strip().strip("()").lower() if len(right_keys) == 1 else ""

@@ -15,7 +15,8 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.examples.sources.files import find_files, read_table
 from pipeline.examples.sources.layout import clean, is_filled, map_labels, refuse
-from pipeline.examples.splits import NAMES, SEED
+from pipeline.examples.splits import NAMES, SEED, find_middles, find_parts
+from pipeline.io.fields import check_field
 from pipeline.io.lines import parse_value, read_text
 
 COLUMNS = ("item_id", "text", "context", "label", "topic", "split")
@@ -29,9 +30,6 @@ def read_own(path: Path) -> pl.DataFrame:
 
     A label is any name; true and false become 1 and 0, and 1.0 becomes 1. `split_by_topic` keeps a topic together; the
     context is the topic where none is given. Splits are train, validation (also dev, valid, val) and test.
-
-    Raises:
-        BadInput: naming file, line and field.
     """
     names = {name: (name,) for name in ("text", "context", "label")}
     rows = read_table([path], names, {name: (name,) for name in ("topic", "split")})
@@ -56,9 +54,8 @@ def read_published(path: Path) -> pl.DataFrame:
 def read_tosarcasm(path: Path) -> pl.DataFrame:
     """Read ToSarcasm (Liang et al., 2022): lists of {topic, text, label 0 or 1}; the topic is the context.
 
-    Args:
-        path: folder of train.json, dev.json and test.json, or one of them. They were split by comment: of 444 topics
-            of the test part 412 stand in train as well, so see `split_by_topic`.
+    The files train.json, dev.json and test.json were split by comment: of 444 topics of the test part 412 stand in
+    train as well, so see `split_by_topic`.
     """
     rows = []
     for file in find_files(path, "train.json", "dev.json", "test.json", is_each_needed=True):
@@ -66,13 +63,11 @@ def read_tosarcasm(path: Path) -> pl.DataFrame:
         if not isinstance(entries, list):
             raise BadInput(f"{file}: expected a JSON list of objects")
         for number, entry in enumerate(entries, 1):
+            fields = entry if isinstance(entry, dict) else {}
             for name in ("text", "topic", "label"):
-                value = entry.get(name) if isinstance(entry, dict) else entry
-                if not isinstance(entry, dict) or not isinstance(value, str | int):
-                    raise BadInput(f"{file}, entry {number}: field {name!r} should be text but is {value!r:.60}")
-            text, topic, label = (str(entry[name]) for name in ("text", "topic", "label"))
-            if label not in {"0", "1"}:
-                raise BadInput(f"{file}, entry {number}: field 'label' should be 0 or 1 but is {label!r:.60}")
+                check_field(fields, name, f"{file}, entry {number}", "text", isinstance(fields.get(name), str | int))
+            text, topic, label = (str(fields[name]) for name in ("text", "topic", "label"))
+            check_field(fields, "label", f"{file}, entry {number}", "0 or 1", label in {"0", "1"})
             rows.append((f"{file.name}:{number}", text, topic, label, _SPLITS.get(file.stem)))
     return _finish(pl.DataFrame(rows, schema=("item_id", "text", "context", "label", "split"), orient="row"))
 
@@ -95,7 +90,6 @@ SOURCES: dict[str, Callable[[Path], pl.DataFrame]] = {
 
 
 def _finish(rows: pl.DataFrame) -> pl.DataFrame:
-    """Clean the texts, and leave out rows without text or label, and duplicates in the same context."""
     absent = [pl.lit(None, pl.String).alias(name) for name in ("topic", "split") if name not in rows.columns]
     rows = rows.with_columns(clean("text"), clean("context").fill_null(""), *absent)
     rows = rows.with_columns(topic=pl.when(is_filled("topic")).then(clean("topic")).otherwise("context"))
@@ -111,8 +105,5 @@ def split_by_topic(rows: pl.DataFrame) -> pl.DataFrame:
     topic = pl.when(is_filled("topic")).then("topic").otherwise(pl.lit("\0") + pl.col("text"))
     sizes = rows.group_by(topic=topic).len("size").sort("topic")
     topics = sizes[np.random.default_rng(SEED).permutation(len(sizes))]
-    middle = (topics["size"].cum_sum() - topics["size"] / 2).to_numpy()
-    bounds = np.cumsum(SHARES) / sum(SHARES) * len(rows)
-    names = [NAMES[i] for i in np.searchsorted(bounds, middle, side="right").clip(max=len(NAMES) - 1)]
-    split = topic.replace_strict(topics["topic"], pl.Series(names, dtype=pl.String), return_dtype=pl.String)
-    return rows.with_columns(split=split)
+    parts = find_parts(np.cumsum(SHARES) / sum(SHARES) * len(rows), find_middles(topics["size"]))
+    return rows.with_columns(split=topic.replace_strict(topics["topic"], parts, return_dtype=pl.String))

@@ -1,10 +1,10 @@
 """Read the meaning of comments from files: references, and choices between readings (CSD-03).
 
 CSD gives neither data nor measure for subtext recovery. This module reads raters' notes (`plain`, `meaning`), and
-CN-SarcasmBench, whose explanations of sarcastic comments and choice questions stand in for them.
+CN-SarcasmBench, whose explanations of sarcastic comments and choice questions stand in for them. What cannot be read is
+BadInput with file, line or item, and field.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from pipeline.errors import BadInput
 from pipeline.examples.sources.files import find_files, read_table
 from pipeline.examples.sources.layout import is_filled, refuse
 from pipeline.examples.splits import SEED
+from pipeline.io.fields import check_choice, check_field, check_text, is_index, is_text_list
 from pipeline.io.lines import parse_value, read_json_lines, read_text
 
 REFERENCES = ("item_id", "text", "context", "plains", "meanings")
@@ -27,15 +28,8 @@ LETTERS = "ABCD"  # CN-SarcasmBench's options
 def read(path: Path) -> pl.DataFrame:
     """Read references of a csv, tsv or jsonl file: text, meaning, and where present context and plain.
 
-    Rows of the same text and context, such as several raters' notes, are one item with several references. A .json
-    file or a folder is CN-SarcasmBench.
-
-    Returns:
-        A row an item, in the file's order: item_id (`<file name>:<row>`, of the first), text, context (null where
-        there is none), plains and meanings (distinct; plains may be empty).
-
-    Raises:
-        BadInput: naming file, line and field.
+    Rows of the same text and context, such as several raters' notes, are one item with several references, named by the
+    first (`<file name>:<row>`). A .json file or a folder is CN-SarcasmBench.
     """
     if path.suffix == ".json" or path.is_dir():
         return read_sarcasm_bench(path)
@@ -55,25 +49,17 @@ def read(path: Path) -> pl.DataFrame:
 def read_choices(path: Path) -> pl.DataFrame:
     """Read choices of a jsonl file, `{"text": str, "options": [str], "answer": int or [int]}` a line.
 
-    `answer` is the index from 0 of the right option, or of all that are right; `context` and `question` are optional.
-    A .json file or a folder is CN-SarcasmBench, whose options are shuffled, as its first is always right.
-
-    Returns:
-        A row a choice: item_id (`<file name>:<line>`), text, context, question (null where there are none), options,
-        answers (the indices in order).
-
-    Raises:
-        BadInput: naming file, line and field.
+    `answer` is the index from 0 of the right option, or of all that are right; `context` and `question` are optional. A
+    .json file or a folder is CN-SarcasmBench, whose options are shuffled, as its first is always right.
     """
     if path.suffix == ".json" or path.is_dir():
         return shuffle_options(read_sarcasm_bench(path))
     rows: list[dict[str, Any]] = []
     for number, entry in read_json_lines(path):
-        location, answer = f"{path}, line {number}", entry.get("answer")
+        location = f"{path}, line {number}"
         names = ["text", *(name for name in ("context", "question") if entry.get(name))]
-        row = {name: _check_text(entry, name, location) for name in names}
-        choice = _check_choice(entry.get("options"), answer if isinstance(answer, list) else [answer], location)
-        rows.append({"item_id": f"{path.name}:{number}", **row, **choice})
+        row = {name: check_text(entry, name, location) for name in names}
+        rows.append({"item_id": f"{path.name}:{number}", **row, **_check_choice(entry, location)})
     if not rows:
         raise BadInput(f"{path}: the file holds no choices")
     return pl.DataFrame(rows, schema=CHOICES)
@@ -83,14 +69,7 @@ def read_sarcasm_bench(path: Path) -> pl.DataFrame:
     """Read CN-SarcasmBench (the file or its folder): threads whose last comment is sarcastic, and readings of it.
 
     Several of the four readings may be right. In 1,250 of the 1,251 items A is one of them, so that the position of an
-    option gives the answer away: use `shuffle_options`.
-
-    Returns:
-        A row an item: item_id (`sarcasmbench:<id>`), text (the last comment), context (those before it, a line each;
-        null where there are none), question, options, answers, kind (of sarcasm), meanings (the one explanation).
-
-    Raises:
-        BadInput: naming file, item (its number, from 1) and field.
+    option gives the answer away: use `shuffle_options`. Context is the comments before the last, a line each.
     """
     (file,) = find_files(path, "CN-SarcasmBench.json", is_each_needed=True)
     entries = parse_value(read_text(file), file)
@@ -107,50 +86,33 @@ def read_sarcasm_bench(path: Path) -> pl.DataFrame:
 def _parse_item(entry: object, location: str) -> dict[str, Any]:
     if not isinstance(entry, dict):
         raise BadInput(f"{location}: expected an object, found {entry!r:.60}")
-    fields: dict[str, Any] = {name: entry.get(name) for name in ("comments", "id", "Answer")}
-    comments, number, letters = fields.values()
+    values: list[Any] = [entry.get(name) for name in ("comments", "id", "Answer")]
+    comments, number, letters = values
+    is_number = isinstance(number, int) and not isinstance(number, bool)
     has_letters = isinstance(letters, str) and letters and set(letters) <= set(LETTERS)
-    for field, is_valid, expected in (
-        ("comments", comments and _is_list_of_texts(comments), "a list of texts"),
-        ("id", isinstance(number, int) and not isinstance(number, bool), "a whole number"),
-        ("Answer", has_letters, f"letters of {LETTERS}"),
-    ):
-        if not is_valid:
-            raise BadInput(f"{location}: field {field!r} should be {expected}, found {fields[field]!r:.60}")
-    options = [_check_text(entry, letter, location) for letter in LETTERS]
+    check_field(entry, "comments", location, "a list of texts", comments and is_text_list(comments))
+    check_field(entry, "id", location, "a whole number", is_number)
+    check_field(entry, "Answer", location, f"letters of {LETTERS}", has_letters)
+    options = [check_text(entry, letter, location) for letter in LETTERS]
+    answers = [LETTERS.index(letter) for letter in letters]
     return {
         "item_id": f"sarcasmbench:{number}",
         "text": comments[-1].strip(),
         "context": "\n".join(comment.strip() for comment in comments[:-1]) or None,
-        "kind": _check_text(entry, "classification", location),
-        "meanings": [_check_text(entry, "explanation", location)],
-        "question": _check_text(entry, "question", location),
-        **_check_choice(options, [LETTERS.index(letter) for letter in letters], location),
+        "kind": check_text(entry, "classification", location),
+        "meanings": [check_text(entry, "explanation", location)],
+        "question": check_text(entry, "question", location),
+        **_check_choice({"options": options, "answer": answers}, location),
     }
 
 
-def _is_list_of_texts(values: object) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) and value.strip() for value in values)
-
-
-def _check_text(entry: Mapping[str, Any], field: str, location: str) -> str:
-    value = entry.get(field)
-    if not isinstance(value, str) or not value.strip():
-        raise BadInput(f"{location}: field {field!r} should be a text that is not blank, found {value!r:.60}")
-    return value.strip()
-
-
-def _check_choice(options: object, answers: list[Any], location: str) -> dict[str, list[Any]]:
-    if not isinstance(options, list) or not _is_list_of_texts(options):
-        raise BadInput(f"{location}: field 'options' should be a list of texts, found {options!r:.60}")
-    if len(options) < 2 or len(set(options)) < len(options):
-        raise BadInput(f"{location}: field 'options' should hold at least two, all different")
-    are_indices = all(isinstance(a, int) and not isinstance(a, bool) and 0 <= a < len(options) for a in answers)
-    if not answers or not are_indices or len(set(answers)) < len(answers):
-        raise BadInput(
-            f"{location}: field 'answer' should be the index of the right option, from 0 to {len(options) - 1}, or a "
-            f"list of such; found {answers!r:.60}"
-        )
+def _check_choice(entry: dict[str, Any], location: str) -> dict[str, list[Any]]:
+    options = check_choice(entry, "options", location)
+    answer = entry.get("answer")
+    answers = answer if isinstance(answer, list) else [answer]
+    is_valid = answers and all(is_index(a, len(options)) for a in answers) and len(set(answers)) == len(answers)
+    expected = f"the index of the right option, from 0 to {len(options) - 1}, or a list of such"
+    check_field(entry, "answer", location, expected, is_valid)
     return {"options": options, "answers": sorted(answers)}
 
 

@@ -42,7 +42,6 @@ def read(source: Source) -> Iterator[Chunk]:
 
 
 def _query_tables(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    """Name and kind of each table, SQLite's own aside."""
     listing = connection.execute("select name, type from pragma_table_list where schema = 'main' order by name")
     return [(str(name), kind) for name, kind in listing.fetchall() if not str(name).startswith("sqlite_")]
 

@@ -50,8 +50,6 @@ def read(source: Source) -> Iterator[Chunk]:
 
 
 class _Table:
-    """The records of a file, one after another."""
-
     def __init__(self, source: Source) -> None:
         self.source = source
         self.delimiter = "\t" if source.path.suffix.lower() == ".tsv" else ","
@@ -105,7 +103,6 @@ class _Table:
         return line
 
     def _record(self) -> tuple[list[str], list[_Span]]:
-        """The fields of the next record, and those of them that have several lines."""
         self.lines = []
         line = self._line()
         if '"' not in line:
@@ -210,7 +207,6 @@ class _Table:
         return sum(evidence) * 2 > len(evidence)
 
     def _is_like_row(self, line: str, columns: Iterable[int]) -> bool:
-        """Whether a line has as many fields as the header, and in these columns values like those of other rows."""
         values = line.split(self.delimiter)
         is_like = (_shape(values[column]) in self._shapes[column] for column in columns)
         return len(values) == len(self.header) and all(is_like)

@@ -57,7 +57,6 @@ def _rows(source: Source, rows: Iterator[tuple[int, Cells]], header: list[str], 
 
 
 def _cells(source: Source, workbook: Workbook, part: str, place: str) -> Iterator[tuple[int, Cells]]:
-    """The rows of a sheet that hold anything: number and cells."""
     row = 0
     values: list[tuple[str, str | None]] = []  # of a row, with their references
     texts: defaultdict[str, list[str]] = defaultdict(list)  # of a cell: its value, formula and inline text
@@ -106,7 +105,6 @@ def _place(source: Source, values: list[tuple[str, str | None]], row: int, place
 
 
 def _find_column(reference: str, row: int, place: str) -> int:
-    """The column that a cell's reference names: 0 for A, 26 for AA."""
     match = _REFERENCE.match(reference)
     if match is None or int(match[2]) != row:
         raise BadInput(f"{place}, row {row}: {reference!r:.30} is no cell of this row")

@@ -126,7 +126,6 @@ class Workbook:
         return sheets
 
     def _relations(self, part: str, folder: str) -> dict[str, tuple[str, str]]:
-        """What a part of relations points to: kind and part by id."""
         relations = {}
         for name, _, attributes, _ in self.parse(part):
             if name == "Relationship" and attributes.get("TargetMode") != "External":

@@ -327,7 +327,6 @@ def _look_up(con: sa.Connection, keys: Collection[str]) -> tuple[dict[str, Answe
 
 
 def _sum_committed(con: sa.Connection, run_id: str) -> float:
-    """Sum the USD that a run has spent, and those set aside for its requests in flight."""
     columns = tables.calls.c.cost_usd, tables.claims.c.reserved_usd
     sums = [sa.select(sa.func.sum(column)).where(column.table.c.run_id == run_id) for column in columns]
     return sum(float(con.execute(query).scalar() or 0) for query in sums)

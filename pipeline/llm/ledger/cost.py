@@ -71,11 +71,7 @@ def load_prices(path: Path | None = None) -> dict[str, Price]:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a run may spend, over all its processes and attempts.
-
-    Raises:
-        BadInput: a limit on cost that limits nothing.
-    """
+    """What a run may spend, over all its processes and attempts. BadInput: a limit on cost that limits nothing."""
 
     run_id: str
     prices: Mapping[str, Price] = field(default_factory=load_prices)

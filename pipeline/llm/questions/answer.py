@@ -17,11 +17,6 @@ def has_han(text: str) -> bool:
     return bool(_HAN.search(text))
 
 
-def find_fault(**faults: bool) -> str | None:
-    """Return the name of the first fault that is there."""
-    return next((name for name, is_fault in faults.items() if is_fault), None)
-
-
 def strip_thinking(text: str) -> str:
     """Return the answer without its reasoning: `<think>...</think>`, to the end where that is cut off.
 

@@ -5,6 +5,7 @@ import re
 from typing import NamedTuple
 
 from pipeline.llm.questions import answer
+from pipeline.reasons import find_fault
 
 ROUNDS = 20  # of frames around an answer; models put two or three
 TOO_LONG = 400  # characters; a longer answer of more than four times the sentence's length is chatter
@@ -110,17 +111,14 @@ def parse(response: str, implicit: str, prompt_name: str) -> Parsed:
 
     Reasoning in `<think>` is removed, and so is what surrounds the sentence: a lead-in ("Here is the new sentence:"),
     labels, quotation marks, a code fence, Markdown's emphasis, and notes in paragraphs after it. For dialogue prompts
-    the sentence is joined with the question of `implicit` again (IMP-17).
-
-    Returns:
-        A sentence; or a reason: empty, refusal, echo, other_language, too_long (more than four times the length of
-        `implicit` and 400 characters).
+    the sentence is joined with the question of `implicit` again (IMP-17). Returns a sentence; or a reason: empty,
+    refusal, echo, other_language, too_long (more than four times the length of `implicit` and 400 characters).
     """
     question, hint = _split_dialogue(implicit) if prompt_name.startswith("dialogue") else ("", implicit.strip())
     text = _bare(answer.strip_thinking(response))
     if question:
         text = _bare(_without_question(text, question))
-    reason = answer.find_fault(
+    reason = find_fault(
         empty=not text,
         refusal=bool(_REFUSAL.match(text.replace("’", "'"))),
         echo=text.casefold() == hint.casefold(),
@@ -139,7 +137,6 @@ def _split_dialogue(text: str) -> tuple[str, str]:
 
 
 def _without_question(text: str, question: str) -> str:
-    """Return the answer alone if the model repeats the question, or begins with the dash of an answer."""
     text = _DASH.sub("", text)
     if text.casefold().startswith(question.casefold()):
         text = _DASH.sub("", text[len(question) :].lstrip())
@@ -147,7 +144,6 @@ def _without_question(text: str, question: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Return the text without what models write before it, around all of it, and after it."""
     text = text.strip()
     for _ in range(ROUNDS):
         before, text = text, _LABEL.sub("", _unquoted(_unmarked(_without_lead(text))))
@@ -168,7 +164,6 @@ def _without_lead(text: str) -> str:
 
 
 def _inside(frame: re.Pattern[str], text: str) -> str:
-    """Return what a frame holds that is around all of the text."""
     return match["inside"].strip() if (match := frame.match(text)) else text
 
 
@@ -181,5 +176,4 @@ def _unmarked(text: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """Return the text without quotation marks around all of it; those of a quotation inside stay."""
     return text[1:-1].strip() if _QUOTED.match(text) else text

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import polars as pl
 
 from pipeline.llm.questions import answer
+from pipeline.reasons import find_fault
 
 SENTENCES = 5
 CUES = {
@@ -58,7 +59,7 @@ def parse(text: str, lang: str) -> Parsed:
     if not isinstance(values, list) or not all(isinstance(value, str) and value.strip() for value in values):
         return Parsed(None, "malformed")
     sentences = [value.strip() for value in values]
-    reason = answer.find_fault(
+    reason = find_fault(
         malformed=any(_UNFIT.search(sentence) for sentence in sentences),
         wrong_count=len(sentences) != SENTENCES,
         repeated=len({sentence.casefold() for sentence in sentences}) < SENTENCES,
@@ -106,5 +107,4 @@ def _compute_tau(rows: pl.DataFrame) -> float:
 
 
 def _compute_variance(n: int) -> float:
-    """Compute the variance of Kendall's tau of n items in random order."""
     return 2 * (2 * n + 5) / (9 * n * (n - 1)) if n > 1 else 0.0

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from pipeline.errors import BadInput
 from pipeline.llm.questions import answer
 
-OUTCOMES = {"a": 1, "b": -1, "tie": 0}
-"""Of a comparison: 1 for the first text."""
+OUTCOMES = {"a": 1, "b": -1, "tie": 0}  # of a comparison: 1 for the first text
 _TAGS: tuple[object, ...] = (1, 0, -1)
 _EMOTIONS = ("anger", "fear", "disgust", "trust", "joy", "surprise", "anticipation", "sad", "None")
 _LABELS = ("subtext", "sarcasm", "metaphor", "exaggeration", "homophonic", "other", "sentiment")
@@ -37,8 +36,7 @@ RUBRICS = {
 }
 """What a judge can be asked, by name; each has prompts `judge_NAME_scale_LANG`, some `judge_NAME_pair_LANG`."""
 
-PAIR = Rubric({"more_implicit": tuple(OUTCOMES)})
-"""What the answer to a comparison holds."""
+PAIR = Rubric({"more_implicit": tuple(OUTCOMES)})  # what the answer to a comparison holds
 
 
 class Parsed(NamedTuple):

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from pipeline.errors import BadInput
 from pipeline.llm.questions import answer, explicit
 from pipeline.llm.questions.explicit import TOO_LONG
+from pipeline.reasons import find_fault
 
-LETTERS = "ABCDEFGH"
-"""Names of the options of a choice, in order; I would be a word."""
+LETTERS = "ABCDEFGH"  # names of the options of a choice, in order; I would be a word
 
 _UNFIT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")  # control characters, half an emoji
 _OPEN, _CLOSED = r"[\s\"'“”‘’「」『』*_`(（\[【<]*+", r"[\"'”’」』*_`)）\]】>]*"
@@ -44,11 +44,9 @@ def format_question(text: str, context: str | None) -> str:
 def parse(response: str, text: str, lang: str | None = None) -> Parsed:
     """Return plain words and meaning in an answer: a JSON object; reasoning, words or a code fence are passed over.
 
-    The language of the prompt, en or zh, is by default that of the comment `text`; such as "666" have none.
-
-    Returns:
-        Both steps; or a reason: malformed, empty, refusal, echo (the meaning is the comment), other_language, too_long
-        (either is, by the limit of `explicit.parse`).
+    The language of the prompt, en or zh, is by default that of the comment `text`; such as "666" have none. Returns
+    both steps; or a reason: malformed, empty, refusal, echo (the meaning is the comment), other_language, too_long
+    (either is, by the limit of `explicit.parse`).
     """
     reply = answer.strip_thinking(response)
     entry = next((entry for entry in answer.list_objects(reply) if "meaning" in entry), None)
@@ -59,7 +57,7 @@ def parse(response: str, text: str, lang: str | None = None) -> Parsed:
     if not isinstance(plain, str) or not isinstance(meaning, str) or _UNFIT.search(plain + meaning):
         return Parsed(None, None, "malformed")
     plain, meaning = " ".join(plain.split()), " ".join(meaning.split())
-    reason = answer.find_fault(
+    reason = find_fault(
         empty=not plain or not meaning,
         refusal=any(explicit.parse(step, text, "").reason == "refusal" for step in (plain, meaning)),
         echo=meaning.casefold() == " ".join(text.split()).casefold(),

@@ -143,7 +143,6 @@ def clean_text(value: Any) -> str | None:
 
 
 def _parse(body: str | Any, content_type: str) -> tuple[dict[str, Any], str | None]:
-    """Return a JSON object, or an empty one and why there is none."""
     if isinstance(body, str):
         start = body[:200].lstrip("\ufeff \t\r\n").lower()
         if not start:
@@ -190,7 +189,6 @@ def _count_tokens(completion: dict[str, Any], status: int) -> Reply:
 
 
 def _name_kind(value: Any) -> str:
-    """Name the kind of a JSON value."""
     names = {type(None): "absent", bool: "true or false", str: "text", list: "a list", dict: "an object"}
     return names.get(type(value), "a number")
 

@@ -55,8 +55,6 @@ def _find_proxy(url: httpx2.URL) -> str | None:
 
 
 class _Clock(threading.local):
-    """The time when the request of this thread has to be over."""
-
     ends_at: float = float("inf")
 
     def limit(self, timeout: float | None) -> float:
@@ -93,8 +91,6 @@ class _Stream(httpcore2.NetworkStream):
 
 
 class _Backend(httpcore2.SyncBackend):
-    """Sockets of the system, with that clock."""
-
     def __init__(self, clock: _Clock) -> None:
         self._clock = clock
 
@@ -103,8 +99,6 @@ class _Backend(httpcore2.SyncBackend):
 
 
 class _Transport(httpx2.HTTPTransport):
-    """Requests with a total time, answers with a largest size."""
-
     def __init__(self, seconds: float, proxy: str | None) -> None:
         limits = httpx2.Limits(max_connections=1_000, max_keepalive_connections=100, keepalive_expiry=3.0)
         super().__init__(limits=limits, proxy=proxy)
@@ -128,8 +122,6 @@ class _Transport(httpx2.HTTPTransport):
 
 
 class _Body(httpx2.SyncByteStream):
-    """The body that a server sends, up to the limit."""
-
     def __init__(self, request: httpx2.Request, response: httpx2.Response, most_bytes: int) -> None:
         self._request, self._response, self._most_bytes = request, response, most_bytes
 

@@ -92,14 +92,10 @@ def test_pinned_and_hot() -> None:
     assert [c.comment_id for c in comments[4:]] == ["250000000001"]
 
 
-def test_null_lists() -> None:
-    """`replies`, `hots`, `top_replies` and `upper.top` are null where there are none: a page without comments."""
+def test_pages_without_comments() -> None:
+    """Lists are null where there are none; code 12002 is a section closed by its owner, not a refusal."""
     found = bilibili.parse(page(replies=None, hots=None, top_replies=None, upper={"top": None}, root=None), URL)
     assert (found.comments, found.skipped) == ([], [])
-
-
-def test_a_closed_section() -> None:
-    """Code 12002 is a section closed by its owner, not a refusal: a page with its reason."""
     found = bilibili.parse({"code": 12002, "message": "closed"}, URL)
     assert found.comments == []
     assert found.skipped == [("comments_closed", "type=1&oid=170001&mode=3&next=0")]

@@ -65,15 +65,11 @@ def test_later_pages_have_no_hot_comments(absent: object) -> None:
     assert len(netease.parse(page(item(), hotComments=absent, topComments=absent), URL).comments) == 1
 
 
-def test_a_deleted_parent() -> None:
-    """Of a deleted parent the words are gone and the id stays; the list of parents may be null too."""
+def test_deleted_comments() -> None:
+    """A deleted comment (status -5) is skipped with its reason; of a deleted parent the id stays."""
     answered = [{"beRepliedCommentId": 5600000009, "content": None, "status": -5}]
     found = netease.parse(page(item(beReplied=answered), item(beReplied=None)), URL).comments
     assert [(c.parent_id, c.context) for c in found] == [("5600000009", None), (None, None)]
-
-
-def test_a_deleted_comment_is_skipped() -> None:
-    """Status -5 is a deleted comment: named with its reason, not given."""
     found = netease.parse(page(item(status=-5), item(commentId=5600000004)), URL)
     assert found.skipped == [("deleted_by_site", "5600000001")]
     assert [c.comment_id for c in found.comments] == ["5600000004"]

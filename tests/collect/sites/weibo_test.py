@@ -177,13 +177,9 @@ def test_drift_is_never_an_empty_list(path: list[Any], value: object) -> None:
         adapters.parse("weibo", drift(path, value), HOT, NOW)
 
 
-def test_the_cursor_takes_its_type_from_the_answer() -> None:
-    """max_id_type flips to 1 after some fifteen pages; asking on with 0 would lose the tail."""
+def test_cursors() -> None:
+    """max_id_type flips to 1 after some fifteen pages, and 0 would lose the tail; max_id 0 is the end."""
     assert weibo.find_next_url(page(item(), max_id=139, max_id_type=1), HOT) == HOT.replace(
         "_type=0", "_type=1&max_id=139"
     )
-
-
-def test_the_end() -> None:
-    """max_id 0 is the end, whatever the page holds."""
     assert weibo.find_next_url(page(item(), max_id=0), HOT) is None

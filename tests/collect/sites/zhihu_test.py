@@ -81,14 +81,10 @@ def test_an_older_author() -> None:
     assert [c.user for c in found] == ["old", None]
 
 
-def test_an_answer() -> None:
-    """An answer is an article titled with its question."""
+def test_an_answer_and_no_comments() -> None:
+    """An answer is an article titled with its question; error 404 says that there are no comments."""
     body = {"id": 4560000, "content": "<p>八点半去。</p>", "question": {"id": 1, "title": "几点去？"}, "author": {}}
     assert zhihu.parse(body, "").articles == [Article(thread_id="4560000", title="几点去？", text="八点半去。")]
-
-
-def test_no_comments() -> None:
-    """Error 404 says that there are none: a page with its reason."""
     found = zhihu.parse({"error": {"code": 404, "message": "…"}}, URL)
     assert found.skipped == [("no_comments", "/api/v4/comment_v5/answers/4560000/root_comment")]
     assert found.comments == []

@@ -22,8 +22,7 @@ COMMENT = ["source", "thread_id", "comment_id", "words", "like_count"]
 KINDS = dict.fromkeys([*ARTICLE, *COMMENT], pl.String) | dict.fromkeys(
     ("title_words", "content_words", "words", "like_count"), pl.Int64
 )
-Thread = tuple[int, list[tuple[int, int | None]]]
-"""Words of an article's content, and words and likes of its comments."""
+Thread = tuple[int, list[tuple[int, int | None]]]  # words of an article's content, and words and likes of its comments
 
 
 def make_frames(*threads: Thread) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -155,15 +154,11 @@ def test_an_article_that_comes_in_changes_little() -> None:
     assert before.dropped.filter(reason="no_article")["row_key"].to_list() == [f"t000/c{k}" for k in range(8)]
 
 
-def test_a_small_corpus_keeps_its_train() -> None:
-    """Neither part takes more than a tenth of the articles that are in; of nine there is no test."""
+def test_small_corpora() -> None:
+    """Of nine articles there is no test, as no part takes more than a tenth; of none, columns without rows."""
     for count, part in ((9, 0), (10, 1), (35, 3)):
         splits = build_corpus(*make_frames(*[(30, [(9, 9)] * 30)] * count, (1, [(9, 9)] * 30))).threads["split"]
         assert [(splits == name).sum() for name in ("test", "validation")] == [part, part]
-
-
-def test_a_corpus_of_nothing() -> None:
-    """No articles: the columns and no rows, with statistics that are undefined."""
     corpus = build_corpus(*make_frames())
     assert [frame.height for frame in corpus] == [0, 0, 0]
     assert corpus.dropped.schema == pl.Schema(commenting.DROPPED)

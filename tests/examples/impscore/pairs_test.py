@@ -115,13 +115,6 @@ def test_two_models_are_two_questions() -> None:
     assert examples.pair_completions(pl.concat([first, second]))[0].height == 3
 
 
-def test_dialogues_keep_their_question() -> None:
-    """The explicit form of a dialogue is the same question with the explicit answer (IMP-17)."""
-    implicit = "- Coming along? - My tent leaks."
-    pairs, _ = examples.pair_completions(answers((implicit, "B: No, I am not.", "dialogue_en")))
-    assert pairs.select("implicit", "explicit").rows() == [(implicit, "- Coming along? - No, I am not.")]
-
-
 def test_positives_of_labels() -> None:
     """Only implicit sentences with an explicit form are pairs; the same pair again is dropped by its item (IMP-14)."""
     pairs, dropped = examples.pair_sentences(
@@ -224,13 +217,9 @@ def test_hard_negatives_are_near_but_not_the_same() -> None:
 
 
 def test_hard_negatives_where_all_are_alike() -> None:
-    """Where every foreign sentence is as near as 0.95 the farthest is taken."""
+    """Where all are as near as 0.95 the farthest is taken; vectors must be as many as pairs."""
     result, _ = examples.add_negatives(positives([("one", "a"), ("one", "b"), ("one", "c")]), 1, point(0, 4, 12))
     assert result["negative"].to_list() == ["c", "c", "a"]
-
-
-def test_vectors_must_fit() -> None:
-    """Fewer vectors than pairs are an error and not a wrong choice."""
     with pytest.raises(ValueError, match="a vector for each of 2 pairs, got 1"):
         examples.add_negatives(positives([("one", "a"), ("one", "b")]), 1, np.zeros((1, 3), np.float32))
 
@@ -376,7 +365,7 @@ def test_what_a_user_gives_is_kept(tmp_path: Path) -> None:
         ({"explicit": " "}, "field 'explicit' is empty"),
         ({"explicit": "Brr."}, "field 'explicit' should differ from"),
         ({"negative": "It is cold."}, "field 'negative' should differ from"),
-        ({"negative": 7}, "field 'negative' should be text, found int"),
+        ({"negative": 7}, "field 'negative' should be text, found "),
         ({"source": "My Source"}, "field 'source' should be a name in small letters"),
         ({"split": "dev"}, "field 'split' should be one of train, validation, test, found 'dev'"),
         ({"implicit": "Hm.", "split": None}, "field 'split' is absent, though other rows have one"),

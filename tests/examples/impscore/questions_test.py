@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline import sample
 from pipeline.errors import BadInput
-from pipeline.examples.impscore import groups, questions
+from pipeline.examples.impscore import questions
 from tests.examples.sources.writing import jsonl
 
 GOOD = {"reference": "Make me some tea.", "options": ["My hands are so cold.", "That bus is late."], "answer": 0}
@@ -31,8 +30,8 @@ def test_a_row_a_question(tmp_path: Path) -> None:
         ({k: v for k, v in GOOD.items() if k != "reference"}, "field 'reference' should be a text"),
         (GOOD | {"options": "one"}, "field 'options' should be a list of texts"),
         (GOOD | {"options": ["one", 2]}, "field 'options' should be a list of texts"),
-        (GOOD | {"options": ["one"]}, "field 'options' should hold at least two"),
-        (GOOD | {"options": ["one", "one"]}, "field 'options' should hold at least two, all different"),
+        (GOOD | {"options": ["one"]}, "field 'options' should be at least two texts"),
+        (GOOD | {"options": ["one", "one"]}, "field 'options' should be at least two texts, all different"),
         (GOOD | {"answer": 2}, "field 'answer' should be the index of the right option, from 0 to 1"),
         (GOOD | {"answer": -1}, "from 0 to 1"),
         (GOOD | {"answer": True}, "from 0 to 1"),
@@ -99,9 +98,3 @@ def test_two_groups_that_end_alike_do_not_confuse() -> None:
     for seed in range(20):
         for options in questions.build_questions(alike, 3, seed)["options"]:
             assert len(set(options)) == 3
-
-
-def test_questions_of_the_shipped_groups_can_be_written_and_read(tmp_path: Path) -> None:
-    """What is made of groups is what the reader reads."""
-    rows = questions.build_questions(groups.read(sample.GROUPS["en"])).drop("group")
-    assert questions.read(jsonl(tmp_path / "q.jsonl", *rows.iter_rows(named=True))).equals(rows)

@@ -71,14 +71,10 @@ def test_an_id_says_where_the_word_stands(tokens: pl.DataFrame) -> None:
 
 
 def test_articles_without_targets_are_named(tokens: pl.DataFrame) -> None:
-    """An article that gives a subtask no question is listed once for it."""
+    """An article without questions is listed once; items of one article are on one side in both subtasks."""
     untargeted = building.list_untargeted(ARTICLES, tokens)
     assert set(untargeted["reason"]) == {"no_target"}
     assert untargeted["row_key"].to_list() == ["nonspecificity:b", "imperceptibility:c", "nonspecificity:c"]
-
-
-def test_the_split_goes_by_the_article(tokens: pl.DataFrame) -> None:
-    """Items of one article are on one side in both subtasks, also where it stands twice but for capitals and blanks."""
     twice = ARTICLES.with_columns(text=pl.lit("One article. ").add(pl.lit("  TWICE")))
     twice = twice.with_columns(text=pl.when(thread_id="a").then(pl.lit("one article. twice")).otherwise("text"))
     splits = {building.build_items(twice, tokens, name)["split"].unique().item() for name in building.SUBTASKS}

@@ -84,14 +84,10 @@ def test_answers_that_cannot_be_judged() -> None:
     assert noise.select("item_id", "n_given", "n").rows() == [("i0", 1, 1), ("i1", 1, 0), ("i2", 1, 0)]
 
 
-def test_an_answer_without_a_first_choice_counts() -> None:
-    """Appendix E asks for no answer before reading and no relation; whether the first one was right is unknown."""
+def test_no_answers() -> None:
+    """No answers are no error: all items are there; one without a first choice counts (appendix E)."""
     selection = select(frame(answer(before=None, relation=None)), make_items(0))
     assert selection.answers.select("is_right_before", "is_right").rows() == [(None, True)]
-
-
-def test_no_answers() -> None:
-    """No answers are no error: all items are there, without numbers and flags."""
     selection = select(frame(), make_items(0, 1))
     assert selection.answers.columns == [*SCHEMA, "is_right_before", "is_right"]
     noise = measure_noise(selection.answers, frame(), make_items(0, 1))

@@ -109,8 +109,8 @@ def test_tosarcasm(tmp_path: Path) -> None:
     [
         ('{"text": "好"}', "expected a JSON list"),
         ('[{"text": "好", "topic": "雨", "label": "0"}, 3]', "entry 2: field 'text' should be text"),
-        ('[{"text": "好", "topic": null, "label": "0"}]', "entry 1: field 'topic' should be text but is None"),
-        ('[{"text": "好", "topic": "雨", "label": "2"}]', "entry 1: field 'label' should be 0 or 1 but is '2'"),
+        ('[{"text": "好", "topic": null, "label": "0"}]', "entry 1: field 'topic' should be text, found None"),
+        ('[{"text": "好", "topic": "雨", "label": "2"}]', "entry 1: field 'label' should be 0 or 1, found '2'"),
     ],
 )
 def test_tosarcasm_that_cannot_be_read(tmp_path: Path, text: str, message: str) -> None:

@@ -41,14 +41,10 @@ def test_groups_are_read(text: str) -> None:
     assert graded.parse(text, "en") == (FIVE, None)
 
 
-def test_emoji_are_no_halves() -> None:
-    """An emoji that JSON writes as a pair of surrogates is one character, and what joins emoji is kept."""
+def test_emoji_and_chinese_are_read() -> None:
+    """A pair of surrogates is one character, what joins emoji is kept; the same holds for Chinese (X-07)."""
     windy = [*FIVE[:4], "What a wind today \U0001f32c and \U0001f469\u200d\U0001f33e."]
     assert graded.parse(json.dumps({"sentences": windy}, ensure_ascii=True), "en") == (windy, None)
-
-
-def test_chinese_groups_are_read() -> None:
-    """The same holds for Chinese (X-07)."""
     assert graded.parse(answer(ZH), "zh") == (ZH, None)
 
 

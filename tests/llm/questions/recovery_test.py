@@ -93,14 +93,10 @@ def test_why_there_is_no_meaning(response: str, reason: str) -> None:
 
 
 def test_a_long_comment_may_mean_much() -> None:
-    """The limit is four times the comment's length once that is more than 400 characters (as in IMP-15's parser)."""
+    """The limit is four times the comment's length above 400 characters; `lang` is that of a meaning of digits."""
     text = "累" * 150
     assert recovery.parse(answer(meaning="不" * 600), text).reason is None
     assert recovery.parse(answer(meaning="不" * 601), text).reason == "too_long"
-
-
-def test_the_language_of_the_prompt_counts() -> None:
-    """A comment of digits has no language of its own; with `lang` a Chinese meaning is as it should be."""
     assert recovery.parse(answer(), "666[doge]").reason == "other_language"
     assert recovery.parse(answer(), "666[doge]", "zh") == (PLAIN, MEANING, None)
     assert recovery.parse(answer(), TEXT, "en").reason == "other_language"

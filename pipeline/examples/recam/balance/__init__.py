@@ -38,8 +38,9 @@ from pipeline.examples.recam.balance.fits import fit_questions
 from pipeline.examples.recam.balance.lexicon import Ids, Lexicon, Masks, build_lexicon, draw_rates, thin_items
 from pipeline.examples.recam.balance.pool import Pool, build_pool, read_candidates
 from pipeline.examples.recam.choices import SEED, Choices, place_options
-from pipeline.examples.recam.items import SCHEMA, hash_text, normalise
+from pipeline.examples.recam.items import SCHEMA, normalise
 from pipeline.examples.recam.targets import SIMILAR, Vectors
+from pipeline.io.hashes import hash_number
 
 MIN_CHOICES = 2 * WRONG  # words an item may choose from; of fewer the weights cannot be fitted
 MAX_GOLD = 0.3  # probability of a gold word by the question alone, above which an item is dropped
@@ -59,34 +60,21 @@ def choose_balanced(
     gold word's shape: the same `upos`, the same ending of inflection, both base forms or neither. No two options are
     forms, synonyms or neighbours of each other.
 
-    Dropped items, with their reason:
+    Items are dropped as `same_article` (another item of the article is kept; two items of one summary name each other's
+    gold word); `too_few_choices` (fewer than `MIN_CHOICES` words remain, or no four of those drawn may stand together);
+    `too_frequent` (its gold word is that of more than `SHARE` of the items of its shape); `never_right` (its gold word
+    is needed as one that is offered but never right); `told_by_question` (a model of the question alone gives its gold
+    word more than `MAX_GOLD`, so that no passage is needed).
 
-    - `same_article`: another item of the article is kept; two items of one summary name each other's gold word.
-    - `too_few_choices`: fewer than `MIN_CHOICES` words remain, or no four of those drawn may stand together.
-    - `too_frequent`: its gold word is that of more than `SHARE` of the items of its shape.
-    - `never_right`: its gold word is right nowhere else, and is needed as a word that is offered but never right.
-    - `told_by_question`: a model of the question alone gives its gold word more than `MAX_GOLD`, so that no passage is
-      needed, whatever the other options are.
-
-    Args:
-        items: item_id, article, question, answer, upos. In a small set (some hundreds of a shape) words and rates are
-            too few for the numbers to come out even.
-        candidates: item_id, word, rank (from 1): the best words of each reader; a word may come from several. They need
-            not be many, since `EXTRA` others are added, but 50 of each reader leave more to choose from.
-        vectors: of words; without, nothing is too near, and questions are compared by neighbours alone.
-        threshold: cosine above which a word is too near to another.
-        seed: of all draws. An item's draws depend on its id and the set, not on the order of rows.
-
-    Returns:
-        As `choices.choose`. Candidates are the readers' words with their reason, except for items dropped for their
-        article or gold word; and the drawn words that no reader named, with token_count 0 and best_rank null.
-
-    Raises:
-        BadInput: two items have the same id.
+    In a set of some hundreds of a shape words and rates are too few for the numbers to come out even. Candidates
+    (item_id, word, rank from 1) need not be many, since `EXTRA` others are added, but 50 of each reader leave more to
+    choose from. Without `vectors` nothing is too near. An item's draws depend on its id and the set, not on the order
+    of rows. The result is as of `choices.choose`; drawn words that no reader named have token_count 0 and best_rank
+    null. BadInput: two items have the same id.
     """
     if repeated := items.filter(pl.col("item_id").is_duplicated())["item_id"].sort().to_list():
         raise BadInput(f"items: field 'item_id' should differ between rows, found {repeated[0]!r} more than once")
-    hashes = pl.Series([hash_text(f"{seed} {item_id}") for item_id in items["item_id"]], dtype=pl.UInt64)
+    hashes = pl.Series([hash_number(f"{seed} {item_id}") for item_id in items["item_id"]], dtype=pl.UInt64)
     items = items.with_columns(pl.col("answer").str.to_lowercase(), passage=normalise(), draw=hashes)
     ordered = items.sort("item_id")  # no result depends on the order of the rows
     items, lexicon = build_lexicon(ordered)
@@ -129,8 +117,6 @@ def choose_balanced(
 
 
 class _Weights(NamedTuple):
-    """The words that items may choose from, and how probable they are."""
-
     pool: Pool
     untyped: pl.DataFrame  # words of readers that no type of the item's shape has
     draws: Pool  # the part of the pool that is drawn from
@@ -139,7 +125,6 @@ class _Weights(NamedTuple):
 
 
 def _split(items: pl.DataFrame, reasons: npt.NDArray[Any]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Split items into those without a reason and the dropped ones (reason, row_key)."""
     reason = pl.Series("reason", reasons.astype(str), dtype=pl.String)
     dropped = items.select(reason, row_key="item_id").filter(pl.col("reason") != "")
     return items.filter(reason == ""), dropped

@@ -58,7 +58,6 @@ def _list_neighbours(
 
 
 def _average_vectors(rows: Sequence[Sequence[str]], vectors: Vectors) -> Singles:
-    """Return the direction of the mean vector of each row's words [rows, d]."""
     parts = []
     for start in range(0, len(rows), ROWS):
         part = rows[start : start + ROWS]

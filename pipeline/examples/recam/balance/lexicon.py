@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.examples.recam.items import OPTIONS, hash_text
+from pipeline.examples.recam.items import OPTIONS
+from pipeline.io.hashes import hash_number
 from pipeline.text import wordnet
 
 Floats = npt.NDArray[np.float64]
@@ -55,13 +56,12 @@ def build_lexicon(items: pl.DataFrame) -> tuple[pl.DataFrame, Lexicon]:
         word=np.searchsorted(words.to_numpy(), types["answer"].to_numpy()).astype(np.int32),
         shape=types["shape"].to_numpy(),
         types=types.select("type", "shape", word="answer"),
-        draw=np.array([hash_text(word) for word in words], np.uint64),
+        draw=np.array([hash_number(word) for word in words], np.uint64),
     )
     return items.join(types, on=["label", "answer"], how="left", maintain_order="left"), lexicon
 
 
 def _describe_form(word: str, upos: str) -> str:
-    """Name the ending of inflection, and whether the word is a base form."""
     endings = (suffix for suffix in _SUFFIXES if word.endswith(suffix) and len(word) > len(suffix) + 1)
     ending = "" if word.endswith(("ss", "us", "is")) else next(endings, "")
     poses = [upos] if upos in wordnet.POS else list(wordnet.POS)
