@@ -1,6 +1,6 @@
 """The paper's own tables on article commenting (Automatic Article Commenting, section 3, tables 2 to 4 and 7 to 9).
 
-What it claims of them is in the view `paper_errata` (errata E11 and E12; AAC-30).
+What it claims of them is in the view `paper_errata` (errata E11 and E12; AAC-30, AAC-33).
 """
 
 from typing import NamedTuple
