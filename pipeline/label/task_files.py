@@ -129,28 +129,16 @@ def _build_sheet(tasks: pl.DataFrame, rater_id: str, labels: pl.DataFrame | None
     first = [name for name in fields if name == form.first]
     other_fields = [name for name in fields if name != form.first]
     labels_column = ["labels"] if stage == 2 else []
-    columns = [
-        "task_id",
-        "rater_id",
-        "round",
-        "stage",
-        "text",
-        *first,
-        "context",
-        *labels_column,
-        *other_fields,
-        *form.notes,
-    ]
+    columns = ["task_id", "rater_id", "round", "stage", "text", *first, "context", *labels_column]
+    columns += [*other_fields, *form.notes]
     rows = []
     for task in task_rows:
         row = {"task_id": task["task_id"], "rater_id": rater_id, "round": str(task["round"]), "stage": str(stage)}
         row |= {name: escape_invisible(task[name] or "") for name in ("text", "context")}
         if stage == 2:
             row["labels"] = escape_invisible(format_labels(task, lang, form))
-        asked_names = {
-            *task["fields"],
-            *(note for note in form.notes if form.notes_of.get(note) in (None, *task["fields"])),
-        }
+        asked_names = {note for note in form.notes if form.notes_of.get(note) in (None, *task["fields"])}
+        asked_names |= {*task["fields"]}
         rows.append(row | {name: NOT_ASKED for name in (*fields, *form.notes) if name not in asked_names})
     return _Sheet(columns, rows, stage, form, lang)
 
@@ -164,10 +152,8 @@ def format_labels(row: Mapping[str, Any], lang: str, form: Form = CSD) -> str:
             lines += [f"{name} {rater}: {value}" for rater, value in values_by_rater]
         else:
             values = [f"{rater} {schema.get_value_name(name, value, lang, form)}" for rater, value in values_by_rater]
-            # of three different values none can be chosen (CSD-15)
-            verdicts = (
-                f" → {' / '.join(VERDICTS)}" if len({value for _, value in values_by_rater}) == _DIFFERENT else ""
-            )
+            is_open = len({value for _, value in values_by_rater}) == _DIFFERENT  # none can be chosen (CSD-15)
+            verdicts = f" → {' / '.join(VERDICTS)}" if is_open else ""
             lines.append(f"{name}: {' · '.join(values) or '—'}{verdicts}")
     return "\n".join(lines)
 

@@ -5,6 +5,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -41,16 +42,8 @@ def test_mediacrawler_weibo(tmp_path: Path) -> None:
     )
     batch = one(path)
     assert (batch.source, batch.adapter, batch.hashed) == ("weibo", "table/1", False)
-    root_comment = Comment(
-        thread_id="5100000000000001",
-        comment_id="5100000000000010",
-        text="蛋挞瘦了",
-        like_count=7,
-        reply_count=1,
-        created_at=AT,
-        user="00ff",
-        row_key="a.csv-2",
-    )
+    own: Any = {"thread_id": "5100000000000001", "comment_id": "5100000000000010", "row_key": "a.csv-2"}
+    root_comment = Comment(**own, text="蛋挞瘦了", like_count=7, reply_count=1, created_at=AT, user="00ff")
     ids = {"comment_id": "5100000000000011", "parent_id": "5100000000000010", "root_id": "5100000000000010"}
     answer = replace(root_comment, **ids, text="是盒子胖了", like_count=None, reply_count=0, row_key="a.csv-3")
     assert batch.page.comments == [root_comment, answer]
@@ -85,14 +78,8 @@ def test_mediacrawler_database(tmp_path: Path) -> None:
 
 def test_weibo_crawler(tmp_path: Path) -> None:
     """weibo-crawler leaves Weibo's times and HTML as they are; its root of a root is the root itself."""
-    shared = {
-        "bid": "x",
-        "weibo_id": "51",
-        "user_id": "1",
-        "user_screen_name": "甲",
-        "user_avatar_url": "u",
-        "pic_url": "",
-    }
+    shared = {"bid": "x", "weibo_id": "51", "user_id": "1", "user_screen_name": "甲"}
+    shared |= {"user_avatar_url": "u", "pic_url": ""}
     times = "Thu Nov 06 10:30:00 +0800 2025", "2025-11-06 10:41:02"
     rows = [
         {"id": "71", "root_id": "71", "text": "瘦<img alt=[doge]>", "like_count": "3", "created_at": times[0]},

@@ -8,7 +8,6 @@ from pipeline.collect.sites.markup import extract_text
 @pytest.mark.parametrize(
     ("markup", "text"),
     [
-        ("没有标签", "没有标签"),
         ("  两端空白 ", "两端空白"),
         ("好<span class='url-icon'><img alt=[doge] src='x.png'></span>", "好[doge]"),
         ('<img alt="[doge]"/><img src="x.png">', "[doge]"),
@@ -20,16 +19,11 @@ from pipeline.collect.sites.markup import extract_text
         ("<a href='/n/x'>@样例甲</a>:好", "@样例甲:好"),
         ("A&amp;B &lt;三 &quot;稳&quot; &#128054;", 'A&B <三 "稳" 🐶'),
         ("&lt;b&gt;", "<b>"),
-        ("我<3你", "我<3你"),
-        ("a<b c", "a<b c"),
-        ("1 < 2 & 3 > 2", "1 < 2 & 3 > 2"),
         ("<b>粗<i>斜</b>体", "粗斜体"),
-        ("", ""),
         ("<script>好<b>真", "好真"),
         ("<style>好", "好"),
         ("<![CDATA[好]]>", "好"),
-        ("<?好?>真", "<?好?>真"),
-        ("<doge>真行", "<doge>真行"),
+        *((t, t) for t in ("", "没有标签", "我<3你", "a<b c", "1 < 2 & 3 > 2", "<?好?>真", "<doge>真行")),
         ("<!DOCTYPE html><emoji id=3>好", "好"),
     ],
 )

@@ -16,16 +16,9 @@ PARENT = "伞借出去了，雨还没还[爱心]"
 
 def item(**changes: Any) -> dict[str, Any]:
     """One comment as the site gives it."""
-    return {
-        "commentId": 5600000001,
-        "parentCommentId": 0,
-        "content": PARENT,
-        "likedCount": 112,
-        "time": 1700000000288,
-        "status": 0,
-        "user": {"userId": "surrogate-a"},
-        "beReplied": [],
-    } | changes
+    comment = {"commentId": 5600000001, "parentCommentId": 0, "content": PARENT, "likedCount": 112}
+    comment |= {"time": 1700000000288, "status": 0, "user": {"userId": "surrogate-a"}, "beReplied": []}
+    return comment | changes
 
 
 def page(*items: dict[str, Any], **changes: Any) -> dict[str, Any]:
@@ -37,15 +30,9 @@ def test_a_page_becomes_exact_records() -> None:
     """Times are milliseconds, a reply brings its parent's words as context, emoji codes stay."""
     answered = [{"beRepliedCommentId": 5600000001, "content": PARENT, "status": 0}]
     reply = item(commentId=5600000002, parentCommentId=5600000001, content="雨说它搬家了[大哭]", beReplied=answered)
-    root = Comment(
-        thread_id="186000",
-        comment_id="5600000001",
-        text=PARENT,
-        like_count=112,
-        created_at=datetime(2023, 11, 14, 22, 13, 20, 288000, tzinfo=UTC),
-        user="surrogate-a",
-        row_key="5600000001",
-    )
+    own: Any = {"thread_id": "186000", "comment_id": "5600000001", "row_key": "5600000001", "user": "surrogate-a"}
+    created_at = datetime(2023, 11, 14, 22, 13, 20, 288000, tzinfo=UTC)
+    root = Comment(**own, text=PARENT, like_count=112, created_at=created_at)
     ids = {"comment_id": "5600000002", "row_key": "5600000002", "parent_id": "5600000001", "root_id": "5600000001"}
     child = replace(root, **ids, text="雨说它搬家了[大哭]", context=PARENT)
     assert netease.parse(page(item(), reply), URL).comments == [root, child]
@@ -90,22 +77,11 @@ def test_a_song() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {},
-        {"code": "200", "comments": []},
-        {"code": 200},
-        {"code": 400},
-        page(comments=None),
-        page(comments={}),
-        page(hotComments={"a": 1}),
-        page({"content": "x"}),
-        page(item(commentId=5.6e9)),
-        page(item(commentId="5600000001")),
-        page(item(parentCommentId=5.6e9)),
-        page(item(content=None)),
-        page(item(time="昨天")),
-        page(item(time=10**30)),
-        page(item(likedCount="一万")),
-        {"code": 200, "songs": [{"id": 1}]},
+        *({}, {"code": "200", "comments": []}, {"code": 200}, {"code": 400}, {"code": 200, "songs": [{"id": 1}]}),
+        *(page(comments=None), page(comments={}), page(hotComments={"a": 1}), page({"content": "x"})),
+        *(page(item(**{name: 5.6e9})) for name in ("commentId", "parentCommentId")),
+        *(page(item(**odd)) for odd in ({"commentId": "5600000001"}, {"content": None}, {"likedCount": "一万"})),
+        *(page(item(time=time)) for time in ("昨天", 10**30)),
     ],
 )
 def test_drift_is_never_an_empty_list(body: dict[str, Any]) -> None:

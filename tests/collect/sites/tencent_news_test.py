@@ -17,17 +17,9 @@ ROOT = "6290000000000000001"  # beyond 2**53, as all of this site's ids
 
 def item(**changes: Any) -> dict[str, Any]:
     """One comment of generation 1: counts and times are text."""
-    return {
-        "id": ROOT,
-        "rootid": "0",
-        "parent": "0",
-        "targetid": "1900000001",
-        "content": "红砖&amp;粉笔都没说话<br>门开着",
-        "up": "57",
-        "time": "1500000000",
-        "userid": "surrogate-a",
-        "orireplynum": "1",
-    } | changes
+    comment = {"id": ROOT, "rootid": "0", "parent": "0", "targetid": "1900000001", "userid": "surrogate-a"}
+    comment |= {"content": "红砖&amp;粉笔都没说话<br>门开着", "up": "57", "time": "1500000000", "orireplynum": "1"}
+    return comment | changes
 
 
 def page(*items: Any, **changes: Any) -> dict[str, Any]:
@@ -50,16 +42,9 @@ def second(*branches: Any, **changes: Any) -> dict[str, Any]:
 def test_generation_1_becomes_exact_records() -> None:
     """Roots and the replies filed under them: text numbers become numbers, ids stay text to the last digit."""
     reply = item(id="6290000000000000009", rootid=ROOT, parent=ROOT, content="说得好", up="2", orireplynum="0")
-    root = Comment(
-        thread_id="1900000001",
-        comment_id=ROOT,
-        text="红砖&粉笔都没说话\n门开着",
-        like_count=57,
-        reply_count=1,
-        created_at=datetime(2017, 7, 14, 2, 40, tzinfo=UTC),
-        user="surrogate-a",
-        row_key=ROOT,
-    )
+    own: Any = {"thread_id": "1900000001", "comment_id": ROOT, "row_key": ROOT, "user": "surrogate-a"}
+    created_at = datetime(2017, 7, 14, 2, 40, tzinfo=UTC)
+    root = Comment(**own, text="红砖&粉笔都没说话\n门开着", like_count=57, reply_count=1, created_at=created_at)
     ids = {"comment_id": "6290000000000000009", "row_key": "6290000000000000009", "parent_id": ROOT, "root_id": ROOT}
     child = replace(root, **ids, text="说得好", like_count=2, reply_count=0)
     assert tencent_news.parse(page(item(), repCommList={ROOT: [reply]}), URL).comments == [root, child]
@@ -74,15 +59,9 @@ def test_no_replies(empty: object) -> None:
 def test_generation_2_becomes_exact_records() -> None:
     """The first of each branch is the root of the others; likes and times are text."""
     reply = new(reply_id="7000000000000000002", content="砖：演完了", pub_time="1700000060", agree_count="")
-    root = Comment(
-        thread_id="20261118A0000001",
-        comment_id="7000000000000000001",
-        text="坐等砖的续集",
-        like_count=3,
-        created_at=datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC),
-        user="surrogate-b",
-        row_key="7000000000000000001",
-    )
+    own: Any = {"thread_id": "20261118A0000001", "comment_id": "7000000000000000001", "row_key": "7000000000000000001"}
+    created_at = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+    root = Comment(**own, text="坐等砖的续集", like_count=3, created_at=created_at, user="surrogate-b")
     ids = {"comment_id": "7000000000000000002", "parent_id": root.comment_id, "root_id": root.comment_id}
     created_at = datetime(2023, 11, 14, 22, 14, 20, tzinfo=UTC)
     child = replace(
@@ -121,25 +100,12 @@ def test_an_article() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {},
-        {"errCode": 0},
-        {"errCode": 0, "data": []},
-        page(oriCommList=None),
-        page(targetid=None),
-        page(targetid=1.9e9),
-        page(item(id=6290000000000000001)),
-        page(item(id=6.29e18)),
-        page(item(parent=6.29e18)),
-        page(item(content=None)),
-        page(item(up="很多")),
-        page(item(time="99999999999999999999")),
-        page("text"),
+        *({}, {"errCode": 0}, {"errCode": 0, "data": []}, {"ret": 0}, page("text"), second(new=None)),
+        *(page(**odd) for odd in ({"oriCommList": None}, {"targetid": None}, {"targetid": 1.9e9})),
         page(repCommList={ROOT: None}),
-        {"ret": 0},
-        second(new=None),
-        second([new(content=None)]),
-        second([new(content=7)]),
-        second([new(reply_id=7e18)]),
+        *(page(item(**odd)) for odd in ({"id": 6290000000000000001}, {"id": 6.29e18}, {"parent": 6.29e18})),
+        *(page(item(**odd)) for odd in ({"content": None}, {"up": "很多"}, {"time": "99999999999999999999"})),
+        *(second([new(**odd)]) for odd in ({"content": None}, {"content": 7}, {"reply_id": 7e18})),
         second([new(reply_id=None, commentid=None)]),
     ],
 )

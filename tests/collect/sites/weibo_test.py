@@ -20,17 +20,9 @@ DOGE = '<span class="url-icon"><img alt=[doge] src="https://example.invalid/doge
 
 def item(**changes: Any) -> dict[str, Any]:
     """One comment as the site gives it."""
-    return {
-        "id": 5100000000000010,
-        "rootid": 5100000000000010,
-        "rootidstr": "5100000000000010",
-        "created_at": "Thu Nov 06 10:30:00 +0800 2025",
-        "text": f"蛋挞瘦得比我快{DOGE}",
-        "like_count": 321,
-        "total_number": 2,
-        "user": {"id": "surrogate-a"},
-        "comments": False,
-    } | changes
+    ids = {"id": 5100000000000010, "rootid": 5100000000000010, "rootidstr": "5100000000000010"}
+    comment = {"created_at": "Thu Nov 06 10:30:00 +0800 2025", "text": f"蛋挞瘦得比我快{DOGE}", "like_count": 321}
+    return ids | comment | {"total_number": 2, "user": {"id": "surrogate-a"}, "comments": False} | changes
 
 
 def page(*items: dict[str, Any], **cursor: Any) -> dict[str, Any]:
@@ -40,36 +32,16 @@ def page(*items: dict[str, Any], **cursor: Any) -> dict[str, Any]:
 
 def test_a_hot_list_becomes_exact_records() -> None:
     """A root with its preview of replies gives both, ids as text, times in UTC; the root alone is hot (CSD-05)."""
-    reply = item(
-        id=5100000000000011,
-        text="回复<a href='/n/x'>@样例甲</a>:乐观了&amp;保守了",
-        like_count=5,
-        created_at="Thu Nov 06 10:41:02 +0800 2025",
-        user={"id": "surrogate-b"},
-    )
+    text, created_at = "回复<a href='/n/x'>@样例甲</a>:乐观了&amp;保守了", "Thu Nov 06 10:41:02 +0800 2025"
+    reply = item(id=5100000000000011, text=text, like_count=5, created_at=created_at, user={"id": "surrogate-b"})
     del reply["total_number"], reply["comments"]
-    root = Comment(
-        thread_id="5100000000000001",
-        comment_id="5100000000000010",
-        text="蛋挞瘦得比我快[doge]",
-        like_count=321,
-        reply_count=2,
-        created_at=datetime(2025, 11, 6, 2, 30, tzinfo=UTC),
-        user="surrogate-a",
-        is_hot=True,
-        row_key="5100000000000010",
-    )
+    own: Any = {"thread_id": "5100000000000001", "comment_id": "5100000000000010", "row_key": "5100000000000010"}
+    own |= {"created_at": datetime(2025, 11, 6, 2, 30, tzinfo=UTC), "user": "surrogate-a", "is_hot": True}
+    root = Comment(**own, text="蛋挞瘦得比我快[doge]", like_count=321, reply_count=2)
     ids = {"comment_id": "5100000000000011", "parent_id": root.comment_id, "root_id": root.comment_id, "is_hot": False}
-    child = replace(
-        root,
-        **ids,
-        text="乐观了&保守了",
-        like_count=5,
-        reply_count=None,
-        created_at=datetime(2025, 11, 6, 2, 41, 2, tzinfo=UTC),
-        user="surrogate-b",
-        row_key="5100000000000011",
-    )
+    more = {"created_at": datetime(2025, 11, 6, 2, 41, 2, tzinfo=UTC), "user": "surrogate-b"}
+    texts = {"text": "乐观了&保守了", "row_key": "5100000000000011"}
+    child = replace(root, **ids, **more, **texts, like_count=5, reply_count=None)
     found = weibo.parse(page(item(comments=[reply])), HOT)
     assert found.comments == [root, child]
     assert (found.articles, found.skipped) == ([], [])
@@ -154,17 +126,10 @@ FIRST = ["data", "data", 0]
     ("path", "value"),
     [
         (["ok"], del_),
-        (["data"], del_),
-        (["data"], None),
-        (["data"], {}),
-        (["data", "data"], None),
-        (["data", "data"], {}),
-        (["data", "data"], ["text"]),
-        ([*FIRST, "id"], del_),
-        ([*FIRST, "id"], 5.1e15),
-        ([*FIRST, "rootidstr"], 5.1e15),
-        ([*FIRST, "reply_id"], 5.1e15),
-        ([*FIRST, "text"], del_),
+        *((["data"], value) for value in (del_, None, {})),
+        *((["data", "data"], value) for value in (None, {}, ["text"])),
+        *(([*FIRST, name], 5.1e15) for name in ("id", "rootidstr", "reply_id")),
+        *(([*FIRST, name], del_) for name in ("id", "text")),
         ([*FIRST, "text"], None),
         ([*FIRST, "like_count"], "许多"),
         ([*FIRST, "user"], "somebody"),

@@ -15,21 +15,10 @@ URL = "https://www.zhihu.com/api/v4/comment_v5/answers/4560000/root_comment?orde
 
 def item(**changes: Any) -> dict[str, Any]:
     """One comment as the site gives it, redacted."""
-    return {
-        "id": "10900000001",
-        "type": "comment",
-        "content": "<p>面包：我先走了</p>",
-        "created_time": 1700000000,
-        "is_delete": False,
-        "collapsed": False,
-        "reviewing": False,
-        "reply_comment_id": "0",
-        "reply_root_comment_id": "0",
-        "like_count": 66,
-        "author": {"id": "surrogate-a"},
-        "child_comment_count": 1,
-        "child_comments": [],
-    } | changes
+    comment = {"id": "10900000001", "type": "comment", "content": "<p>面包：我先走了</p>", "created_time": 1700000000}
+    comment |= {"is_delete": False, "collapsed": False, "reviewing": False, "author": {"id": "surrogate-a"}}
+    comment |= {"reply_comment_id": "0", "reply_root_comment_id": "0", "like_count": 66}
+    return comment | {"child_comment_count": 1, "child_comments": []} | changes
 
 
 def page(*items: Any, **paging: Any) -> dict[str, Any]:
@@ -39,25 +28,12 @@ def page(*items: Any, **paging: Any) -> dict[str, Any]:
 
 def test_a_page_becomes_exact_records() -> None:
     """A root and its preview of replies: stickers kept, seconds, ids as text; listed by score it is hot (CSD-05)."""
-    child = item(
-        id="10900000002",
-        content='吐司：等等我<a class="comment_sticker" href="https://example.invalid">[惊喜]</a>',
-        reply_comment_id="10900000001",
-        reply_root_comment_id="10900000001",
-        like_count=9,
-        child_comment_count=0,
-    )
-    root = Comment(
-        thread_id="4560000",
-        comment_id="10900000001",
-        text="面包：我先走了",
-        like_count=66,
-        reply_count=1,
-        created_at=datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC),
-        user="surrogate-a",
-        is_hot=True,
-        row_key="10900000001",
-    )
+    content = '吐司：等等我<a class="comment_sticker" href="https://example.invalid">[惊喜]</a>'
+    answered = dict.fromkeys(("reply_comment_id", "reply_root_comment_id"), "10900000001")
+    child = item(id="10900000002", content=content, **answered, like_count=9, child_comment_count=0)
+    own: Any = {"thread_id": "4560000", "comment_id": "10900000001", "row_key": "10900000001", "user": "surrogate-a"}
+    own |= {"created_at": datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC), "is_hot": True}
+    root = Comment(**own, text="面包：我先走了", like_count=66, reply_count=1)
     ids = {"comment_id": "10900000002", "row_key": "10900000002", "parent_id": "10900000001", "root_id": "10900000001"}
     reply = replace(root, **ids, is_hot=False, text="吐司：等等我[惊喜]", like_count=9, reply_count=0)
     assert zhihu.parse(page(item(child_comments=[child])), URL).comments == [root, reply]
@@ -93,19 +69,10 @@ def test_an_answer_and_no_comments() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {},
-        {"data": None},
-        {"data": {}},
-        {"error": "no"},
-        page(item(id=10900000001)),
-        page(item(id=1.09e10)),
-        page(item(reply_comment_id=1.09e10)),
-        page(item(reply_root_comment_id=1.09e10)),
-        page(item(content=None)),
-        page(item(created_time="昨天")),
-        page("text"),
-        {"id": 1, "content": "x", "question": {}},
+        *({}, {"data": None}, {"data": {}}, {"error": "no"}, {"id": 1, "content": "x", "question": {}}, page("text")),
         {"id": 1.0, "content": "x", "question": {"title": "?"}},
+        *(page(item(**{name: 1.09e10})) for name in ("id", "reply_comment_id", "reply_root_comment_id")),
+        *(page(item(**odd)) for odd in ({"id": 10900000001}, {"content": None}, {"created_time": "昨天"})),
     ],
 )
 def test_drift_is_never_an_empty_list(body: dict[str, Any]) -> None:

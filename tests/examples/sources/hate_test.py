@@ -17,18 +17,10 @@ TOXIGEN = ("target_group", "intent", "toxicity_human", "text")  # not in the pub
 @pytest.mark.parametrize(
     ("toxicity", "intent", "label"),
     [
-        (2.0, 1, "implicit"),
-        (1.999, 1, "neither"),
-        (4.0, 3.999, "implicit"),
-        (4.0, 4.0, "neither"),
-        (3.999, 4.0, "neither"),
-        (3.0, 4.0, "neither"),
-        (4.001, 3.999, "neither"),
-        (4.001, 4.0, "neither"),
-        (4.0, 4.001, "neither"),
-        (4.001, 4.001, "explicit"),
-        (5, 5, "explicit"),
-        (1, 1, "neither"),
+        *((*levels, "implicit") for levels in ((2.0, 1), (4.0, 3.999))),
+        *((*levels, "explicit") for levels in ((4.001, 4.001), (5, 5))),
+        *((*levels, "neither") for levels in ((1.999, 1), (4.0, 4.0), (3.999, 4.0), (3.0, 4.0), (1, 1))),
+        *((*levels, "neither") for levels in ((4.001, 3.999), (4.001, 4.0), (4.0, 4.001))),
     ],
 )
 def test_toxigen_boundaries(tmp_path: Path, toxicity: float, intent: float, label: str) -> None:

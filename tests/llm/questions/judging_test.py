@@ -45,15 +45,9 @@ def test_prompts_name_the_fields(name: str) -> None:
         ('<think>{"score": 1}?</think>```json\n{"score": 0}\n```\n', 0, None),
         ('The text is `{"score": 0}`, so {"score": 4}', None, "malformed"),
         ('The text asks for {"score": 0}', None, "malformed"),
-        ('{"score": 5}', None, "out_of_range"),
-        ('{"score": "3"}', None, "out_of_range"),
-        ('{"score": 2.5}', None, "malformed"),
-        ('{"score": true}', None, "malformed"),
-        ('{"score": null}', None, "malformed"),
-        ('{"grade": 3}', None, "malformed"),
-        ("3", None, "malformed"),
-        ("", None, "malformed"),
-        ("I cannot rate this.", None, "malformed"),
+        *((f'{{"score": {score}}}', None, "out_of_range") for score in ("5", '"3"')),
+        *((f'{{"score": {score}}}', None, "malformed") for score in ("2.5", "true", "null")),
+        *((text, None, "malformed") for text in ('{"grade": 3}', "3", "", "I cannot rate this.")),
     ],
 )
 def test_scores(response: str, value: int | None, reason: str | None) -> None:
