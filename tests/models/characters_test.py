@@ -109,13 +109,6 @@ def test_models_of_earlier_lists_score() -> None:
         load("characters@0")
 
 
-def test_last_layer(tiny_folder: object) -> None:
-    """Of layers side by side the last is as wide as the encoder's own pooling; of one vector it is all."""
-    assert load(str(tiny_folder), device="cpu").last == load(str(tiny_folder), device="cpu").dim == 32
-    layers = load(str(tiny_folder), device="cpu", pooling="layers")
-    assert (layers.dim, layers.last) == (96, 32)
-
-
 def test_scores_are_finite(encoder: Encoder) -> None:
     """A model on n-grams scores any text within [0, 2], the empty one and one of unknown characters too."""
     model = ImpScore(encoder.dim, 8, torch.Generator().manual_seed(3), hidden=4, last=encoder.last)
