@@ -111,12 +111,10 @@ def _make_vectorizers(cut: Cut, least: int = 1) -> "list[TfidfVectorizer]":
 def _make_rows(vectorizers: "Sequence[TfidfVectorizer]", texts: Sequence[str], contexts: Sequence[str]) -> "csr_matrix":
     from scipy.sparse import csr_matrix, hstack
 
-    surface = [_measure_surface(text, context) for text, context in zip(texts, contexts, strict=True)]
+    surface = [
+        (len(text) / _LONG, np.log1p(len(text)), len(set(text) & set(context)) / max(1, len(set(text))))
+        for text, context in zip(texts, contexts, strict=True)
+    ]
     numbers = csr_matrix(np.array(surface, np.float64).reshape(-1, SURFACE))
     grams = [vectorizer.transform(texts) for vectorizer in vectorizers if vectorizer.vocabulary != []]
     return hstack([*grams, numbers], format="csr")
-
-
-def _measure_surface(text: str, context: str) -> tuple[float, float, float]:
-    characters = set(text)
-    return len(text) / _LONG, float(np.log1p(len(text))), len(characters & set(context)) / max(1, len(characters))

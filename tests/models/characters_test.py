@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
@@ -65,6 +65,7 @@ def test_vectors_by_hand() -> None:
     assert (idf >= 1).all()
 
 
+@settings(max_examples=25)
 @given(st.lists(st.text(max_size=20), max_size=5))
 def test_unit_length(texts: list[str]) -> None:
     """Every text's vector has length 1: its beginning and end are known, whatever stands between."""

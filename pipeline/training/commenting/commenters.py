@@ -52,11 +52,7 @@ class Recipe(Shape):
     seed: int = 42
 
 
-PROFILES = {
-    "seq2seq": Recipe(has_attention=False),
-    "att": Recipe(),
-    "att_tc": Recipe(source="title_and_content"),
-}
+PROFILES = {"seq2seq": Recipe(has_attention=False), "att": Recipe(), "att_tc": Recipe(source="title_and_content")}
 """The three commenters of section 5."""
 
 make_recipe = partial(recipes.replace_numbers, PROFILES, above_zero={"clip", "learning_rate"})
@@ -73,7 +69,12 @@ def fit(
     check_frames(articles, comments)
     articles = articles.filter(pl.col("split").is_in(["train", "validation"]))
     comments = comments.join(articles, on="article_id", how="semi", maintain_order="left")
-    comments, too_long = _select_comments(comments, recipe)
+    is_long = comments["words"].list.len() > recipe.comment_words
+    if too_long := int(is_long.sum()):
+        share = f"{too_long} of {comments.height}"
+        log.info("%s comments have over %d words: %s", share, recipe.comment_words, recipe.long_comments)
+    if recipe.long_comments == "discard":
+        comments = comments.filter(~is_long)
     articles = articles.join(comments, on="article_id", how="semi", maintain_order="left")
     if not (articles["split"] == "train").any():
         raise BadInput("comments on articles of the split 'train': expected at least one, found none")
@@ -104,16 +105,6 @@ def fit(
     training_id = loop.hash_facts(asdict(recipe) | {"epochs": None}, *frames)
     outcome = loop.run(epoch, learner, loop.LOSSES, recipe.epochs, state, training_id)
     return TrainingResult(outcome.weights, config | {"best_epoch": outcome.best_epoch}, outcome.history)
-
-
-def _select_comments(comments: pl.DataFrame, recipe: Recipe) -> tuple[pl.DataFrame, int]:
-    """Select the comments to learn from and to choose the epoch by; count those that are too long."""
-    is_long = comments["words"].list.len() > recipe.comment_words
-    too_long = int(is_long.sum())
-    if too_long:
-        share = f"{too_long} of {comments.height}"
-        log.info("%s comments have over %d words: %s", share, recipe.comment_words, recipe.long_comments)
-    return (comments.filter(~is_long) if recipe.long_comments == "discard" else comments), too_long
 
 
 def _build_vocabulary(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe) -> list[str]:

@@ -56,10 +56,7 @@ class Recipe:
     seed: int = 42
 
 
-PROFILES = {
-    "undertone": Recipe(),
-    "upvotes": Recipe(target="upvotes", objective="ranking"),
-}
+PROFILES = {"undertone": Recipe(), "upvotes": Recipe(target="upvotes", objective="ranking")}
 """Ours, as the paper has none: for grades, and for likes.
 
 Chosen on C3 (12,000 comments, five folds by article), where the three objectives do alike (Pearson 0.932, 0.932, 0.932;

@@ -222,7 +222,11 @@ class _Training:
         total = 0.0
         for rows in shuffle_batches(self.inputs.lengths(), self.train, self.recipe.batch, self.generator):
             total += loop.descend(self._loss(rows), self.learner, number) * len(rows)
-        return self._measure_accuracy(), total / len(self.train), len(self.held)
+        is_right = [
+            scores.argmax(axis=1) == self.inputs.truth[rows]
+            for rows, scores in score_items(self.model, self.inputs, self.candidates, self.held, self.recipe.batch)
+        ]
+        return float(np.concatenate(is_right).mean()), total / len(self.train), len(self.held)
 
     def _loss(self, rows: IndexArray) -> Tensor:
         """Compute the loss of a batch, over each item's options, or over a vocabulary or what is drawn of it."""
@@ -252,13 +256,6 @@ class _Training:
         sampled_share = min(self.recipe.drawn or count, count) / count
         share = np.bincount(self.inputs.truth[self.train], minlength=count) / max(len(self.train), 1)
         return 1 - (1 - sampled_share) * (1 - share) ** (self.recipe.batch - 1)
-
-    def _measure_accuracy(self) -> float:
-        is_right = [
-            scores.argmax(axis=1) == self.inputs.truth[rows]
-            for rows, scores in score_items(self.model, self.inputs, self.candidates, self.held, self.recipe.batch)
-        ]
-        return float(np.concatenate(is_right).mean())
 
 
 class TrainedReader(NamedTuple):

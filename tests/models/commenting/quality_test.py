@@ -26,11 +26,7 @@ DESIGN = Design(2, 2, 64, "jieba", has_surface=True, has_relation=True, dim=0)
 TITLE, CONTENT = "公交票价上涨", "明年起公交票价上涨一元，班次不变。"
 TEXTS = ["票价太高了，公交也慢", "同意", "The fare is too high!! See https://a.example", "", "涨价合理吗？我看不合理"]
 ROWS = pl.DataFrame(
-    {
-        "text": TEXTS,
-        "title": [TITLE, TITLE, None, TITLE, TITLE],
-        "content": [CONTENT, None, None, "", CONTENT],
-    }
+    {"text": TEXTS, "title": [TITLE, TITLE, None, TITLE, TITLE], "content": [CONTENT, None, None, "", CONTENT]}
 )
 
 

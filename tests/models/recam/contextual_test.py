@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
@@ -41,6 +41,7 @@ def test_a_token_is_the_mean_of_its_pieces(tiny: Encoder, layer: int) -> None:
     assert first == pytest.approx(plain(tiny, DOOR, layer, first=True), abs=1e-5)
 
 
+@settings(max_examples=30)
 @given(
     st.lists(st.lists(st.sampled_from([*DOOR, "doorhat", "\u200b", "😀"]), max_size=9), max_size=6),
     st.sampled_from([1, 16, 400]),

@@ -1,9 +1,11 @@
 """Cloze items to learn by heart."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
+import pytest
 
 from pipeline.examples.recam import items as cloze
 
@@ -22,3 +24,15 @@ def make_items(readings: Mapping[str, str], others: Sequence[str], article: str,
 def duplicate_items(items: pl.DataFrame) -> pl.DataFrame:
     """The same items to learn and to choose the epoch by."""
     return pl.concat([items.with_columns(split=pl.lit(part)) for part in ("train", "validation")])
+
+
+def check_company(answer: Callable[..., np.ndarray], reader: Any, items: pl.DataFrame, abs_error: float) -> np.ndarray:
+    """Check that an item has the same answer alone and in another order, and an option takes its own along."""
+    expected = answer(reader, items)
+    assert expected.sum(axis=1) == pytest.approx(np.ones(len(items)))
+    assert answer(reader, items.reverse())[::-1] == pytest.approx(expected, abs=abs_error)
+    assert answer(reader, items[3:4]) == pytest.approx(expected[3:4], abs=abs_error)
+    turned = items.with_columns(pl.col("options").list.reverse())  # the published code's head fails this (errata E14)
+    assert answer(reader, turned)[:, ::-1] == pytest.approx(expected, abs=abs_error)
+    assert answer(reader, items.clear()).shape == (0, cloze.OPTIONS)
+    return expected

@@ -22,7 +22,7 @@ from pipeline.training.recam import pretrained_reader as readers
 from pipeline.training.recam import pretrained_reading as reading
 from pipeline.training.recam.pretrained_reader import PROFILES, Recipe, answer, compute_loss, fit, load, make_recipe
 from tests.support.killed import check_resuming
-from tests.training.recam.cases import duplicate_items, make_items
+from tests.training.recam.cases import check_company, duplicate_items, make_items
 
 READINGS = {"soup": "salty", "door": "cold", "work": "late"}
 GLOSSES = {"salty": ["like", "salt"], "cold": ["not", "nice"]}
@@ -85,15 +85,9 @@ def test_answers_do_not_depend_on_company(
     """Alone, in another order or five at a time, an item has the same probabilities; an option takes its own along."""
     result = fit(items, replace(TINY, **changes, epochs=1), tiny_folder, glosses=GLOSSES)
     trained = load_reader(result)
-    expected = answer(trained, items)
-    assert expected.sum(axis=1) == pytest.approx(np.ones(12))
-    assert answer(trained, items.reverse())[::-1] == pytest.approx(expected, abs=1e-5)
-    assert answer(trained, items[3:4]) == pytest.approx(expected[3:4], abs=1e-5)
-    turned = items.with_columns(pl.col("options").list.reverse())
-    assert answer(trained, turned)[:, ::-1] == pytest.approx(expected, abs=1e-5)
+    expected = check_company(answer, trained, items, 1e-5)
     monkeypatch.setattr(readers, "ROWS", 5)
     assert answer(trained, items) == pytest.approx(expected, abs=1e-5)
-    assert answer(trained, items.clear()).shape == (0, 5)
 
 
 def test_a_model_that_was_kept_answers_the_same(items: pl.DataFrame, tiny_folder: Path, tmp_path: Path) -> None:
@@ -277,17 +271,9 @@ def test_hypernyms_make_more_items_to_learn_from(
     half = hypernyms.augment(items, 0.5, 1)
     assert half.equals(hypernyms.augment(items, 0.5, 1))
     assert not half.equals(hypernyms.augment(items, 0.5, 2))
-    counts: list[int] = []
-    train = readers._Training.__init__
-
-    def record_counts(self: Any, *args: Any) -> None:
-        train(self, *args)
-        counts.extend((len(self.train), len(self.held)))
-
-    monkeypatch.setattr(readers._Training, "__init__", record_counts)
-    fit(items, replace(TINY, epochs=1, hypernyms=0.9), tiny_folder)
-    assert counts[1] == 1
-    assert 11 < counts[0] <= 22
+    augmented, plain = (fit(items, replace(TINY, epochs=1, hypernyms=share), tiny_folder) for share in (0.9, 0.0))
+    assert augmented.history["count"].to_list() == [1]
+    assert not augmented.history["loss"].equals(plain.history["loss"])
 
 
 @pytest.mark.usefixtures("wordnet")
