@@ -24,7 +24,8 @@ from pipeline.errors import BadInput
 from pipeline.metrics.resample import Floats
 from pipeline.models.commenting import commenters as models
 from pipeline.models.commenting.commenters import BEGIN, PAD, SPECIAL, UNKNOWN, Commenter, Network, Shape
-from pipeline.models.commenting.relevance import IndexArray, Texts, build_vocabulary
+from pipeline.models.commenting.relevance import Texts, build_vocabulary
+from pipeline.models.encoder import IndexArray
 from pipeline.training import loop, recipes
 from pipeline.training.commenting.relevance import check_frames
 from pipeline.training.loop import TrainingResult, shuffle_batches, sort_batches

@@ -24,7 +24,8 @@ from torch.nn.functional import logsigmoid
 
 from pipeline.errors import BadInput
 from pipeline.metrics.recam import retrieval
-from pipeline.models.commenting.relevance import IndexArray, Relevance, Shape, Texts, build_vocabulary, number_words
+from pipeline.models.commenting.relevance import Relevance, Shape, Texts, build_vocabulary, number_words
+from pipeline.models.encoder import IndexArray
 from pipeline.training import loop, recipes
 from pipeline.training.loop import TrainingResult
 

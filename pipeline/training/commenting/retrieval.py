@@ -23,8 +23,8 @@ import torch
 from torch import Tensor
 
 from pipeline.models.commenting import similar_articles
-from pipeline.models.commenting.relevance import IndexArray, Relevance, Texts, number_words
-from pipeline.models.encoder import check_kind
+from pipeline.models.commenting.relevance import Relevance, Texts, number_words
+from pipeline.models.encoder import IndexArray, check_kind
 from pipeline.training.commenting import relevance
 from pipeline.training.commenting.relevance import Recipe
 from pipeline.training.loop import TrainingResult

@@ -103,7 +103,7 @@ def _measure_choices(graded: pl.DataFrame, seed: int, metric: Metric) -> float:
 
 
 def _fill_columns(frame: pl.DataFrame) -> pl.DataFrame:
-    return pl.concat([pl.DataFrame(schema=COLUMNS), frame], how="diagonal_relaxed").cast(COLUMNS)
+    return pl.concat([pl.DataFrame(schema=COLUMNS), frame], how="diagonal_relaxed").cast(pl.Schema(COLUMNS))
 
 
 def evaluate_heads(pairs: pl.DataFrame, heads: Sequence[tuple[str, Head]], seed: int) -> pl.DataFrame:
