@@ -116,6 +116,14 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def tiny(tiny_folder: Path) -> Any:
+    """The encoder of that folder."""
+    from pipeline.models import encoder
+
+    return encoder.load(str(tiny_folder), device="cpu")
+
+
+@pytest.fixture(scope="session")
 def bert(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of a tiny BERT of random weights with its head for masked words, which reads 64 pieces."""
     import torch

@@ -85,6 +85,12 @@ def describe_encoder(encoder: Encoder | None) -> dict[str, Any]:
     return facts | ({"encoder_prompt": encoder.prompt} if encoder.prompt else {})
 
 
+def check_kind(config: dict[str, Any], *kinds: str) -> None:
+    """Raise BadInput if the configuration of a model is of another kind."""
+    if config.get("kind") not in kinds:
+        raise BadInput(f"the model is of kind {config.get('kind')!r}, not {' or '.join(map(repr, kinds))}")
+
+
 @lru_cache(maxsize=4)
 def load(
     name: str = EMBEDDED,

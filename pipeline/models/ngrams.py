@@ -6,6 +6,7 @@ length one over the n-grams of the training texts.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -58,23 +59,20 @@ def fit(
     """Fit a multinomial logistic regression; return it and its held-out logits of each text: [n, classes].
 
     A classifier is too sure of its training texts, so a model that learns from its logits must see held-out ones. They
-    are cross-fitted, in folds that keep the texts of a context together.
+    are cross-fitted, in folds, drawn by the seed, that keep the texts of a context together.
 
-    Args:
-        texts: n of them, each with its context, which may be empty.
-        contexts: of the texts.
-        labels: [n], numbers of the classes, each of which occurs.
-        cut: splits a text into words.
-        least: n-grams of fewer texts are left out.
-        penalty: on the squares of the weights.
-        is_weighted: whether all classes weigh the same.
-        seed: of the folds.
+    Each text has its context, which may be empty. Labels [n] are numbers of the classes, each of which occurs. `cut`
+    splits a text into words; n-grams of fewer than `least` texts are left out. The penalty is on the squares of the
+    weights; with `is_weighted` all classes weigh the same.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import StratifiedGroupKFold
 
     vectorizers = _make_vectorizers(cut, least)
-    usable = [vectorizer for vectorizer in vectorizers if _fit_vectorizer(vectorizer, texts)]
+    usable = []
+    for vectorizer in vectorizers:
+        with suppress(ValueError):  # no n-gram occurs in enough of the texts
+            usable.append(vectorizer.fit(texts))
     rows = _make_rows(usable, texts, contexts)
     classes = int(labels.max()) + 1
 
@@ -110,24 +108,13 @@ def _make_vectorizers(cut: Cut, least: int = 1) -> "list[TfidfVectorizer]":
     return [TfidfVectorizer(**option, sublinear_tf=True, min_df=least) for option in options]
 
 
-def _fit_vectorizer(vectorizer: "TfidfVectorizer", texts: Sequence[str]) -> bool:
-    """Fit a vectorizer; return False if no n-gram occurs in enough of the texts."""
-    try:
-        vectorizer.fit(texts)
-    except ValueError:
-        return False
-    return True
-
-
 def _make_rows(vectorizers: "Sequence[TfidfVectorizer]", texts: Sequence[str], contexts: Sequence[str]) -> "csr_matrix":
     from scipy.sparse import csr_matrix, hstack
 
-    surface = [_measure_surface(text, context) for text, context in zip(texts, contexts, strict=True)]
+    surface = [
+        (len(text) / _LONG, np.log1p(len(text)), len(set(text) & set(context)) / max(1, len(set(text))))
+        for text, context in zip(texts, contexts, strict=True)
+    ]
     numbers = csr_matrix(np.array(surface, np.float64).reshape(-1, SURFACE))
     grams = [vectorizer.transform(texts) for vectorizer in vectorizers if vectorizer.vocabulary != []]
     return hstack([*grams, numbers], format="csr")
-
-
-def _measure_surface(text: str, context: str) -> tuple[float, float, float]:
-    characters = set(text)
-    return len(text) / _LONG, float(np.log1p(len(text))), len(characters & set(context)) / max(1, len(characters))

@@ -4,9 +4,10 @@ A training passes `run` a function that trains and evaluates one epoch, and a `L
 """
 
 import hashlib
+import json
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,17 +17,21 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, refuse_damage
+from pipeline.io.atomic import replace_file
+from pipeline.models.encoder import IndexArray
 from pipeline.progress import iterate
-from pipeline.training import checkpoint
-from pipeline.training.checkpoint import Weights
 
 log = logging.getLogger(__name__)
 
 _ROWS = 1024  # hashed at a time
+_POOL = 16  # batches that are cut from one shuffled pool, sorted by length
 
+Weights = dict[str, Tensor]
 Row = tuple[int | float, ...]  # the numbers of an epoch
 
 
@@ -45,13 +50,13 @@ ACCURACY = Criterion(("value", "loss", "count"), best_by="value")
 LOSSES = Criterion(("train_loss", "validation_loss"), best_by="validation_loss", is_loss=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Learner:
     """The state of a training that the loop updates, saves and restores."""
 
     optimiser: torch.optim.Optimizer
     generator: torch.Generator  # of batches and all other draws
-    weights: Callable[[], Weights]  # the weights kept of the best epoch; the tensors may change later
+    weights: Callable[[], Weights]  # copies, on the CPU, the weights that are kept of the best epoch
     restore: Callable[[Weights], object]  # loads the tensors of `weights` and `extra`
     extra: Callable[[], Weights] = dict  # further tensors of a state
     modules: Sequence[nn.Module] = ()  # the gradient of each is clipped
@@ -84,20 +89,23 @@ def make_learner(
     module: nn.Module, optimiser: torch.optim.Optimizer, generator: torch.Generator, clip: float
 ) -> Learner:
     """Make a learner of one module, whose frozen parameters are not saved."""
-    return Learner(
-        optimiser=optimiser,
-        generator=generator,
-        weights=partial(copy_unfrozen_weights, module),
-        restore=partial(module.load_state_dict, strict=False),
-        modules=[module],
-        clip=clip,
-    )
+    weights, restore = partial(copy_weights, module, is_trained=True), partial(load_weights, module)
+    return Learner(optimiser, generator, weights, restore, modules=[module], clip=clip)
 
 
-def copy_unfrozen_weights(module: nn.Module) -> Weights:
-    """Return the state of a module without its frozen parameters."""
-    frozen = {name for name, value in module.named_parameters() if not value.requires_grad}
-    return {name: value for name, value in module.state_dict().items() if name not in frozen}
+def copy_weights(module: nn.Module, *, is_trained: bool = False) -> Weights:
+    """Copy all weights by name, or only those that learn; those that are tied once."""
+    weights = {name: value for name, value in module.named_parameters() if value.requires_grad or not is_trained}
+    return {name: value.detach().clone().cpu().contiguous() for name, value in weights.items()}
+
+
+def load_weights(module: nn.Module, tensors: Weights) -> None:
+    """Load what `copy_weights` copied, or a part of it; BadInput for a weight of another model."""
+    parameters = dict(module.named_parameters())
+    for name, value in tensors.items():
+        if name not in parameters or parameters[name].shape != value.shape:
+            raise BadInput(f"the weight {name!r} {list(value.shape)} is of another model")
+    module.load_state_dict(tensors, strict=False)
 
 
 def descend(loss: Tensor, learner: Learner, epoch: int) -> float:
@@ -116,6 +124,28 @@ def check_loss(loss: float, epoch: int) -> None:
     """Raise BadInput if a loss is not finite."""
     if not math.isfinite(loss):
         raise BadInput(f"the loss is {loss} in epoch {epoch}: the learning rate is too high; lower it")
+
+
+def shuffle_batches(
+    lengths: IndexArray, rows: IndexArray, size: int, generator: torch.Generator
+) -> Iterator[IndexArray]:
+    """Yield the rows of an epoch, each once, in shuffled batches of up to `size` texts of similar length.
+
+    `lengths` are of all texts; `rows` are the numbers of the texts to yield.
+    """
+    order = rows[torch.randperm(len(rows), generator=generator).numpy()]
+    batches: list[IndexArray] = []
+    for start in range(0, len(order), size * _POOL):
+        pool = order[start : start + size * _POOL]
+        pool = pool[np.argsort(lengths[pool], kind="stable")]
+        batches += [pool[offset : offset + size] for offset in range(0, len(pool), size)]
+    yield from (batches[i] for i in torch.randperm(len(batches), generator=generator).tolist())
+
+
+def sort_batches(lengths: IndexArray, rows: IndexArray, size: int) -> Iterator[IndexArray]:
+    """Yield the rows for evaluation, the shortest first; nothing is drawn."""
+    order = rows[np.argsort(lengths[rows], kind="stable")]
+    yield from (order[start : start + size] for start in range(0, len(order), size))
 
 
 def hash_facts(facts: object, *parts: pl.DataFrame | npt.NDArray[Any]) -> str:
@@ -153,17 +183,9 @@ def run(
     def goodness(row: Row) -> float:
         return -row[position] if criterion.is_loss else row[position]
 
-    best, history = _copy(learner.weights()), list[Row]()
-    if state and (saved := checkpoint.read(state)):
-        tensors, facts = saved
-        if facts.get("made_of") != training_id:
-            raise BadInput(
-                f"{state}: this state is of a training on other data, another model or another recipe; "
-                "delete it or choose another file"
-            )
-        best, current = checkpoint.restore_training(tensors, learner.optimiser, learner.generator)
-        learner.restore(current)
-        history = [tuple(row) for row in facts["history"]]
+    best, history = learner.weights(), list[Row]()
+    if state and state.exists():
+        best, history = _resume(state, learner, training_id)
         log.info("training resumes after epoch %d", len(history))
     for number in iterate(range(len(history) + 1, epochs + 1), "epochs"):
         row = (number, *epoch(number))
@@ -172,16 +194,50 @@ def run(
         text += "" if criterion.chance is None else f", {criterion.best_by} by chance {criterion.chance:.4f}"
         log.info("epoch %d of %d: %s", number, epochs, text)
         if goodness(row) > max(map(goodness, history), default=-math.inf):
-            best = _copy(learner.weights())
+            best = learner.weights()
         history.append(row)
         if state:
-            current = {**learner.weights(), **learner.extra()}
-            tensors = checkpoint.pack_training(best, current, learner.optimiser, learner.generator)
-            checkpoint.save(state, tensors, {"history": history, "made_of": training_id})
+            save_state(state, learner, best, history, training_id)
     best_epoch = max(history, key=lambda row: (goodness(row), -row[0]))[0] if history else 0
     schema = {name: pl.Int64 if name in ("epoch", "count") else pl.Float64 for name in ("epoch", *criterion.columns)}
     return Outcome(best, int(best_epoch), pl.DataFrame(history, schema=schema, orient="row"))
 
 
-def _copy(weights: Weights) -> Weights:
-    return {name: value.detach().clone().cpu() for name, value in weights.items()}
+def save_state(path: Path, learner: Learner, best: Weights, history: list[Row], training_id: str | None) -> None:
+    """Replace the state at `path` in one step: weights, optimiser and random states, and the epochs as metadata."""
+    tensors = {f"best.{name}": value for name, value in best.items()}
+    tensors |= {f"now.{name}": value for name, value in (learner.weights() | learner.extra()).items()}
+    for index, state in learner.optimiser.state_dict()["state"].items():
+        tensors |= {f"optimiser.{index}.{name}": torch.as_tensor(value) for name, value in state.items()}
+    tensors |= {"random.generator": learner.generator.get_state(), "random.torch": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        tensors["random.cuda"] = torch.cuda.get_rng_state()
+    facts = json.dumps({"history": history, "made_of": training_id})
+    with replace_file(path) as draft:
+        save_file({name: value.cpu().contiguous() for name, value in tensors.items()}, draft, {"facts": facts})
+
+
+def _resume(path: Path, learner: Learner, training_id: str | None) -> tuple[Weights, list[Row]]:
+    """Restore what `save_state` saved; return the best weights and the numbers of the epochs."""
+    with refuse_damage(path, "delete it; the training then starts from the beginning"), safe_open(path, "pt") as file:
+        facts = json.loads(file.metadata()["facts"])
+        parts: dict[str, Weights] = {"best": {}, "now": {}, "optimiser": {}, "random": {}}
+        for key in file.keys():  # noqa: SIM118 - not a dict
+            part, _, name = key.partition(".")
+            parts[part][name] = file.get_tensor(key)
+    if facts.get("made_of") != training_id:
+        raise BadInput(
+            f"{path}: this state is of a training on other data, another model or another recipe; "
+            "delete it or choose another file"
+        )
+    state = learner.optimiser.state_dict()
+    for key, value in parts["optimiser"].items():
+        index, _, name = key.partition(".")
+        state["state"].setdefault(int(index), {})[name] = value
+    learner.optimiser.load_state_dict(state)
+    learner.generator.set_state(parts["random"]["generator"])
+    torch.set_rng_state(parts["random"]["torch"])
+    if "cuda" in parts["random"] and torch.cuda.is_available():
+        torch.cuda.set_rng_state(parts["random"]["cuda"])
+    learner.restore(parts["now"])
+    return parts["best"], [tuple(row) for row in facts["history"]]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from pipeline.errors import BadInput, Missing, refuse_damage
+from pipeline.io.atomic import create_folder
 from pipeline.private import make_draft
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ CONTENTS: dict[str, Literal["words", "numbers"]] = {
 def classify_contents(config: Mapping[str, Any]) -> Literal["words", "numbers"]:
     """Return what a model's files reveal: words of single texts, or only numbers over many texts.
 
-    An unlisted kind counts as `words`. So does ImpScore with a fine-tuned encoder: the word-piece vectors that changed
-    reveal which pieces it was trained on.
+    An unlisted kind counts as `words`. So does ImpScore with a fine-tuned encoder: pieces whose vectors changed are
+    those it was trained on.
     """
     heads = config.get("heads")
     for head in heads.values() if isinstance(heads, dict) else ():
@@ -122,15 +123,9 @@ def _serialise(tensors: "dict[str, torch.Tensor]", config: dict[str, Any]) -> tu
 
 
 def _write(path: Path, weights: bytes, text: str) -> None:
-    draft = make_draft(path.parent)
-    (draft / "model.safetensors").write_bytes(weights)
-    (draft / "config.json").write_text(text, encoding="utf-8")
-    try:
-        draft.rename(path)
-    except OSError:
-        shutil.rmtree(draft)
-        if not path.is_dir():  # otherwise another attempt wrote it first
-            raise
+    with create_folder(path, may_exist=True) as draft:
+        (draft / "model.safetensors").write_bytes(weights)
+        (draft / "config.json").write_text(text, encoding="utf-8")
 
 
 def fetch(folder: Path, model_id: str) -> Model:

@@ -44,9 +44,8 @@ class Recipe:
 def fit(texts: Iterable[list[str]], recipe: Recipe = Recipe()) -> WordVectors:
     """Train vectors of the frequent words, sorted by count; the same texts give the same bits.
 
-    Memory holds the token ids, 4 bytes each, and the pairs of a quarter of a million tokens. Pass each text a second
-    time as its characters to give them vectors in the same space; unknown words get theirs from these. BadInput if
-    fewer than two words are frequent enough.
+    Pass each text a second time as its characters to give them vectors in the same space; unknown words get theirs from
+    these. Memory holds the token ids, 4 bytes each. BadInput if fewer than two words are frequent enough.
     """
     words, tokens, text_of = _number_tokens(texts, recipe.least)
     if len(words) < 2:

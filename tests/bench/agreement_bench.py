@@ -4,7 +4,6 @@ statsmodels is no dependency of ours; where it is not installed its line is left
 """
 
 import os
-import resource
 import sys
 from importlib.util import find_spec
 from itertools import combinations
@@ -18,7 +17,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from pipeline.metrics.labelling.agreement import estimate_interval, measure
 from pipeline.metrics.labelling.measures import MEASURES
-from tests.bench.run import against, cpu
+from tests.bench.run import against, cpu, peak_memory
 
 LABELS = 1_000_000
 
@@ -32,18 +31,13 @@ def labels(classes: int, raters: int = 4) -> np.ndarray:
     return np.where(rng.random((items, raters), dtype=np.float32) < 0.7, truth, guess)
 
 
-def peak() -> float:
-    """Most memory this process has held, MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def main() -> None:
     """Our measures with intervals first, as the memory of the references would hide ours."""
     for classes in (3, 9):
-        codes, before = labels(classes), peak()
+        codes, before = labels(classes), peak_memory()
         seconds = cpu(lambda codes=codes: [estimate_interval(name, codes) for name in MEASURES])
         print(f"{LABELS:,} labels, {classes} classes, {len(MEASURES)} measures with 1,000 resamples each: "
-              f"{seconds:.1f} cpu-s, {peak() - before:,.0f} MB above the {before:,.0f} MB of start")  # fmt: skip
+              f"{seconds:.1f} cpu-s, {peak_memory() - before:,.0f} MB above the {before:,.0f} MB of start")  # fmt: skip
     codes = labels(3)
     pairs = list(combinations(range(4), 2))
     theirs = lambda: np.mean([cohen_kappa_score(codes[:, i], codes[:, j]) for i, j in pairs])

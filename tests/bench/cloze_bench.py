@@ -6,12 +6,9 @@ with so many articles of a newspaper. Each count is measured in a process of its
 counts, 1000 and 10000 by default; `context=300` adds a run with the filter by states in context.
 """
 
-import json
 import math
 import os
 import re
-import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -30,7 +27,7 @@ import polars as pl
 from pipeline.examples.recam import building, summaries, targets
 from pipeline.examples.recam.targets import Filter, Pair, Rule
 from pipeline.text import concreteness, senses, tagging, wordnet
-from tests.bench.run import against, cpu
+from tests.bench.run import against, apart, cpu, peak_memory
 from tests.support.oracles.plain_senses import OURS, plain
 
 SHARD = 500  # articles of a mapped task
@@ -86,12 +83,12 @@ def rules(rows: pl.DataFrame, analyse: tagging.Analyzer, scorer: Any, store: sen
     return dict(zip(building.SUBTASKS, found, strict=True))
 
 
-def build(count: int, in_context: bool, folder: Path) -> dict[str, float]:
+def build(count: int, in_context: bool, place: str) -> dict[str, float]:
     """Find the targets of so many articles, a Parquet file for each shard; counts, CPU seconds, memory in MB."""
     from pipeline.models import encoder
     from pipeline.models.recam import contextual, word_features
 
-    by = encoder.load(threads=1)
+    by, folder = encoder.load(threads=1), Path(place)
     near: list[Filter] = [targets.build_passage_filter(word_features.make_static_lookup(by))]
     near += [targets.build_context_filter(partial(contextual.embed_tokens, by))] if in_context else []
     analyse, store, scorer = tagging.load_counts().analyse, senses.load(folder / "senses"), trained(by)
@@ -103,20 +100,7 @@ def build(count: int, in_context: bool, folder: Path) -> dict[str, float]:
         part.write_parquet(folder / f"{count}-{number}.parquet")
         tokens, found = tokens + part.height // 2, found + part["reason"].null_count()
     seconds = time.process_time() - started
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"articles": count, "tokens": tokens, "targets": found, "seconds": seconds, "peak": peak}
-
-
-def apart(count: int, in_context: bool, folder: Path) -> dict[str, float]:
-    """`build` in a process of its own, whose memory is nobody else's."""
-    code = "import json, sys; from pathlib import Path; from tests.bench.cloze_bench import build; " \
-           "print(json.dumps(build(int(sys.argv[1]), sys.argv[2] == 'True', Path(sys.argv[3]))))"  # fmt: skip
-    root = Path(__file__).resolve().parents[2]
-    command = [sys.executable, "-c", code, str(count), str(in_context), str(folder)]
-    env = {**os.environ, "PYTHONPATH": str(root)}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return {"articles": count, "tokens": tokens, "targets": found, "seconds": seconds, "peak": peak_memory()}
 
 
 def plainly(pair: Pair, scores: dict[str, float]) -> list[str]:
@@ -169,8 +153,9 @@ def main() -> None:
         f"senses of WordNet {wordnet.read_version()} built in {cpu(lambda: senses.build(folder / 'senses')):.1f} cpu-s"
     )
     reference(folder)
-    found = [(apart(int(count), False, folder), "") for count in given]
-    found += [(apart(count, True, folder), ", states in context among the filters") for count in context]
+    call = lambda count, in_context: apart(f"cloze_bench.build({count}, {in_context}, {str(folder)!r})")
+    found = [(call(count, False), "") for count in given]
+    found += [(call(count, True), ", states in context among the filters") for count in context]
     for told, with_what in found:
         print(f"{told['articles']:>8,} articles, {told['tokens']:,} tokens of summaries, {told['targets']:,} targets: "
               f"{told['seconds']:,.0f} cpu-s ({told['articles'] / told['seconds']:,.1f} articles/cpu-s), "

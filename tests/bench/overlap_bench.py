@@ -7,11 +7,8 @@ and 9660 (the paper's test set) by default. CIDEr is held against pycocoevalcap 
 dictionaries.
 """
 
-import json
 import os
-import resource
 import statistics
-import subprocess
 import sys
 import time
 import warnings
@@ -31,7 +28,7 @@ from pipeline.metrics.overlap import build_metrics
 from pipeline.metrics.overlap.frequencies import count_documents
 from pipeline.metrics.overlap.scoring import measure, score_segments
 from pipeline.metrics.overlap.segments import SIZE
-from tests.bench.run import cpu
+from tests.bench.run import apart, cpu, peak_memory
 from tests.support.oracles.overlap_cases import Case
 from tests.support.oracles.plain_cider import plainly
 
@@ -125,18 +122,7 @@ def run(count: int, size: int, is_held: bool) -> dict[str, Any]:
     metrics = build_metrics(FAMILIES, frequencies=count_documents(lambda: part(1)))
     found = measure(metrics, *map(part, range(3)), size=size)
     seconds = time.process_time() - started
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"seconds": seconds, "peak": peak, "scores": dict(found.select("metric", "score").iter_rows())}
-
-
-def apart(count: int, size: int, is_held: bool) -> dict[str, Any]:
-    """`run` in a process of its own."""
-    code = f"import json; from tests.bench.overlap_bench import run; print(json.dumps(run({count}, {size}, {is_held})))"
-    root = Path(__file__).resolve().parents[2]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return {"seconds": seconds, "peak": peak_memory(), "scores": dict(found.select("metric", "score").iter_rows())}
 
 
 def main() -> None:
@@ -144,7 +130,9 @@ def main() -> None:
     counts = [int(one) for one in sys.argv[1:]] or [2_415, 9_660]
     plain = references()
     for count in counts:
-        held, made = apart(count, SIZE, is_held=True), apart(count, LARGE, is_held=False)
+        held, made = (
+            apart(f"overlap_bench.run({count}, {size}, {is_held})") for size, is_held in ((SIZE, True), (LARGE, False))
+        )
         apart_by = max(abs(value - made["scores"][name]) for name, value in held["scores"].items())
         print(f"{count:,} candidates: {', '.join(FAMILIES)} with 1,000 resamples in {held['seconds']:.1f} cpu-s, "
               f"{count * plain / held['seconds']:.1f}x as fast as the references; peak {made['peak']:,.0f} MB, "

@@ -7,12 +7,14 @@ than wall time. Input: real comments from UNDERTONE_DATA, or the sample repeated
 import json
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -250,6 +252,7 @@ def bench_warehouse(rows: int) -> None:
 
     from pipeline import warehouse
 
+    warehouse.create()
     numbers = pl.int_range(rows, eager=True)
     text = numbers.cast(pl.String)
     frame = pl.DataFrame({
@@ -274,45 +277,39 @@ def bench_warehouse(rows: int) -> None:
     against("warehouse read (slice)", rows, read, lambda: pq.read_table(plain), "pyarrow.parquet read_table", 5)
 
 
+def apart(call: str, **settings: str) -> Any:
+    """What a call of `module.function(...)` below tests.bench returns, as JSON, in a process of its own."""
+    module = call.partition(".")[0]
+    code = f"import json; from tests.bench import {module}; print(json.dumps({call}))"
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2]), **settings}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def peak_memory() -> float:
+    """Most memory this process has held, MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def import_generated(rows: int) -> float:
+    """Import `rows` generated comments; return the peak memory of this process, MB."""
+    from pipeline import warehouse
+    from pipeline.tasks.daily import collect
+
+    warehouse.create()
+    collect.import_files([generated(rows)], "bench", DAY, key=b"k")
+    return peak_memory()
+
+
 def peak(rows: int) -> float:
     """Peak memory in MB of a process that imports `rows` generated comments."""
-    code = (
-        "import resource, sys\n"
-        "from tests.bench.run import generated\n"
-        "from pipeline import warehouse\n"
-        "from pipeline.tasks.daily import collect\n"
-        "warehouse.create()\n"
-        "path = generated(int(sys.argv[1]))\n"
-        "collect.import_files([path], 'bench', '2026-11-19', key=b'k')\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)\n"
-    )
-    root = Path(__file__).resolve().parents[2]
-    env = {**os.environ, "UNDERTONE_HOME": tempfile.mkdtemp(prefix="undertone-peak-"), "PYTHONPATH": str(root)}
-    done = subprocess.run([sys.executable, "-c", code, str(rows)], env=env, capture_output=True, text=True, check=True)
-    return float(done.stdout.splitlines()[-1])
+    return float(apart(f"run.import_generated({rows})"))
 
 
 def generated(rows: int) -> Path:
     """A jsonl file of generated comments, 40 to a thread."""
     path = HOME / f"generated-{rows}.jsonl"
-    words = [
-        "这",
-        "更新",
-        "速度",
-        "我",
-        "孙子",
-        "能",
-        "看到",
-        "大结局",
-        "[doge]",
-        "早起",
-        "地铁",
-        "面包",
-        "下雨",
-        "加班",
-        "月亮",
-        "门口",
-    ]
+    words = [*"这我孙子能看到更新速度早起面包门口", "大结局", "[doge]", "地铁", "下雨", "加班", "月亮"]
     with path.open("w", encoding="utf-8") as file:
         for i in range(rows):
             text = "".join(words[(i * k + i // (k + 1)) % len(words)] for k in range(1, 9)) + str(i)
@@ -322,55 +319,33 @@ def generated(rows: int) -> Path:
     return path
 
 
-BENCHES = [
-    "import",
-    "anonymise",
-    "tokenize",
-    "score",
-    "train",
-    "grid",
-    "warehouse",
-    "agreement",
-    "senses",
-    "cloze",
-    "overlap",
-    "ndd",
-    "memory",
-]
+def bench_memory() -> None:
+    """Peak memory of importing 20 times as many comments."""
+    small, large = peak(100_000), peak(2_000_000)
+    print(f"{'memory of an import':34} {small:,.0f} MB at 100,000 comments, {large:,.0f} MB at 2,000,000: "
+          f"{large / small:.2f}x")  # fmt: skip
 
 
 def main() -> None:
     """Everything, or the benches named on the command line."""
-    wanted = sys.argv[1:] or BENCHES
     print(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
           f"OMP_NUM_THREADS={os.environ['OMP_NUM_THREADS']}", flush=True)  # fmt: skip
     texts = comments()
-    if "import" in wanted:
-        bench_import(texts)
-    if "anonymise" in wanted:
-        bench_anonymise(texts)
-    if "tokenize" in wanted:
-        bench_tokenize(texts[:20_000])
-    if "score" in wanted:
-        bench_score(texts[:1_000])
-    if "train" in wanted:
-        bench_train(100)
-    if "grid" in wanted:
-        bench_grid(13_000)
-    if "warehouse" in wanted:
-        from pipeline import warehouse
-
-        warehouse.create()
-        bench_warehouse(2_000_000)
+    benches: dict[str, Callable[[], None]] = {
+        "import": lambda: bench_import(texts),
+        "anonymise": lambda: bench_anonymise(texts),
+        "tokenize": lambda: bench_tokenize(texts[:20_000]),
+        "score": lambda: bench_score(texts[:1_000]),
+        "train": lambda: bench_train(100),
+        "grid": lambda: bench_grid(13_000),
+        "warehouse": lambda: bench_warehouse(2_000_000),
+    }
     for name in ("agreement", "senses", "cloze", "overlap", "ndd"):  # on their own, as they tell of their processes
-        if name in wanted:
-            subprocess.run([sys.executable, str(Path(__file__).with_name(f"{name}_bench.py"))], check=True)
-    if "memory" in wanted:
-        small, large = peak(100_000), peak(2_000_000)
-        print(
-            f"{'memory of an import':34} {small:,.0f} MB at 100,000 comments, {large:,.0f} MB at 2,000,000: "
-            f"{large / small:.2f}x"
-        )
+        script = str(Path(__file__).with_name(f"{name}_bench.py"))
+        benches[name] = partial(subprocess.run, [sys.executable, script], check=True)  # type: ignore[assignment]
+    benches["memory"] = bench_memory
+    for name in sys.argv[1:] or benches:
+        benches[name]()
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def tuned(encoder: Encoder, mode: str, steps: int = 0) -> Tuned:
     """Embeddings of `TEXTS` through a trained copy of the encoder, after some steps towards an arbitrary aim."""
     embedding = Tuned(encoder, TEXTS, mode, torch.Generator().manual_seed(1))
     embedding.training(mode=True)
-    optimiser = torch.optim.Adam(list(embedding.parameters()), lr=0.01)
+    optimiser = torch.optim.Adam(list(embedding.trained.values()), lr=0.01)
     for _ in range(steps):
         optimiser.zero_grad()
         embedding(torch.arange(len(TEXTS)))[:, -1].sum().backward()  # the first layer is below every adapter
@@ -79,7 +79,7 @@ def test_what_was_trained_can_be_put_back(encoder: Encoder, mode: str) -> None:
     embedding = tuned(encoder, mode, steps=5)
     after = rows_of(embedding)
     assert np.abs(after - encode(encoder, TEXTS)).max() > 1e-2
-    weights = {name.removeprefix("encoder."): value.clone() for name, value in embedding.state().items()}
+    weights = {name: value.detach().clone() for name, value in embedding.trained.items()}
     assert np.abs(encode(load_adapter(encoder, weights), TEXTS) - after).max() < 1e-5
     assert model.state_dict().keys() == before.keys()
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
@@ -89,7 +89,7 @@ def test_what_was_trained_can_be_put_back(encoder: Encoder, mode: str) -> None:
 def test_only_what_is_trained_changes(tiny_folder: Path) -> None:
     """With adapters the state holds them alone: a small part of what the whole encoder holds."""
     encoder = load(str(tiny_folder), device="cpu")
-    small, full = (tuned(encoder, mode).state() for mode in ("adapter", "full"))
+    small, full = (tuned(encoder, mode).trained for mode in ("adapter", "full"))
     assert all(name.endswith((".a", ".b")) for name in small)
-    assert set(full) == {f"encoder.{name}" for name, _ in encoder.module[0].model.named_parameters()}
+    assert set(full) == {name for name, _ in encoder.module[0].model.named_parameters()}
     assert not set(small) & set(full)

@@ -114,17 +114,6 @@ def test_length_penalty_of_gnmt() -> None:
     assert Decoding(length_penalty=0.0).normalise(-3.0, 7) == -3.0
 
 
-def test_the_length_penalty_prefers_longer_texts() -> None:
-    """With alpha 0 the short text of log probability ln .5 wins; with alpha 3 the long one of ln .4 does."""
-    table = torch.full((1, SIZE, SIZE, SIZE), -30.0)
-    table[0, :, 1, 3], table[0, :, 1, 4] = math.log(0.5), math.log(0.4)
-    table[0, :, 3, 2] = table[0, :, 4, 5] = table[0, 4, 5, 5] = table[0, 5, 5, 2] = 0.0
-    for alpha, tokens, chance in ((0.0, [3], 0.5), (3.0, [4, 5, 5], 0.4)):
-        ((candidate,),) = decoded(table, Decoding(beams=2, length_penalty=alpha, longest=5))
-        assert candidate.tokens == tokens
-        assert candidate.log_probability == pytest.approx(math.log(chance))
-
-
 @settings(max_examples=40)
 @given(
     st.integers(0, 10_000), st.sampled_from(["beam", "sample", "greedy"]), st.integers(1, 3), st.integers(0, 2),

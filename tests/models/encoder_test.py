@@ -90,6 +90,7 @@ def test_order_and_repeats(embedded: Encoder) -> None:
     assert np.array_equal(rows[0], rows[8])
     assert np.array_equal(rows[1], rows[13])
     assert np.abs(encode(embedded, TEXTS[::-1])[::-1] - rows).max() < 1e-6
+    assert (encode(embedded, []).shape, encode(embedded, ()).dtype) == ((0, 384), np.float32)
 
 
 @pytest.mark.parametrize("tokens", [1, 4096])
@@ -98,12 +99,6 @@ def test_batches_do_not_matter(pooling: str, tolerance: float, tokens: int) -> N
     """One text a batch or all in one: what pads a batch is no word, so that hardly a number moves."""
     encoder = load(device="cpu", pooling=pooling)
     assert np.abs(encode(encoder, TEXTS, tokens=tokens) - encode(encoder, TEXTS)).max() < tolerance
-
-
-def test_no_texts(embedded: Encoder) -> None:
-    """No text gives no row, but the right number of columns."""
-    assert encode(embedded, []).shape == (0, 384)
-    assert encode(embedded, ()).dtype == np.float32
 
 
 def test_layers_stand_side_by_side(layered: Encoder) -> None:
@@ -205,10 +200,3 @@ def test_folder_revision_covers_its_files(folder: Path) -> None:
     assert pinned.hash_model_folder(folder) == before
     (folder / "more.json").write_text("{}")
     assert pinned.hash_model_folder(folder) != before
-
-
-def test_folder_without_safetensors_is_not_opened(tmp_path: Path, fresh: None) -> None:
-    """A folder with pickled weights only is refused before anything in it is loaded."""
-    (tmp_path / "pytorch_model.bin").write_bytes(b"cos\nsystem\n")
-    with pytest.raises(BadInput, match=r"no \.safetensors weights"):
-        load(str(tmp_path))

@@ -9,10 +9,12 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.training import loop
-from pipeline.training.loop import ACCURACY, LOSSES, Criterion, Outcome, hash_facts, run
+from pipeline.training.loop import ACCURACY, LOSSES, Criterion, Outcome, hash_facts, run, shuffle_batches
 from tests.support.killed import killed_after
 
 
@@ -71,6 +73,27 @@ def test_without_an_epoch_the_weights_are_those_at_the_beginning() -> None:
     assert dict(outcome.history.schema) == schema
 
 
+def test_a_killed_write_leaves_the_state_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write of the second state that is killed half-way leaves the first one, and nothing beside it."""
+
+    def write_half(_: object, path: Path, *__: object) -> None:
+        path.write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    state, values = tmp_path / "deep" / "state", [0.2, 0.9]
+    with killed_after(1):
+        train(ACCURACY, values, state)
+    content = state.read_bytes()
+    monkeypatch.setattr(loop, "save_file", write_half)
+    with pytest.raises(KeyboardInterrupt):
+        train(ACCURACY, values, state)
+    assert list(state.parent.iterdir()) == [state]
+    assert state.read_bytes() == content
+    state.write_bytes(b"damaged")
+    with pytest.raises(BadInput, match=r"state: damaged .* delete it; the training then starts from the beginning"):
+        train(ACCURACY, values, state)
+
+
 @pytest.mark.parametrize("epoch", [1, 2, 3])
 def test_a_killed_training_ends_as_one_that_was_not(tmp_path: Path, epoch: int) -> None:
     """A training killed after any epoch resumes to the same bits, and refuses the state of another training."""
@@ -91,7 +114,7 @@ def test_what_a_learner_keeps_beside_its_weights_comes_back(tmp_path: Path) -> N
     learner = loop.Learner(
         optimiser=torch.optim.SGD(weights.values(), lr=1.0),
         generator=torch.Generator(),
-        weights=lambda: weights,
+        weights=lambda: {"w": weights["w"].detach().clone()},
         restore=restored.append,
         extra=lambda: {"mean.w": torch.full((1,), 5.0)},
     )
@@ -144,3 +167,21 @@ def test_each_epoch_leaves_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -
         train(ACCURACY, [0.5, 0.25])
     lines = caplog.messages
     assert [line[:32] for line in lines] == ["epoch 1 of 2: value 0.5000, loss", "epoch 2 of 2: value 0.2500, loss"]
+
+
+def test_lengths_in_a_batch_are_near_and_passes_differ() -> None:
+    """Texts of a batch have similar lengths, and the next epoch has other batches."""
+    lengths = np.arange(60) % 7
+    generator = torch.Generator().manual_seed(1)
+    first_epoch, second_epoch = (list(shuffle_batches(lengths, np.arange(60), 8, generator)) for _ in range(2))
+    assert [batch.tolist() for batch in first_epoch] != [batch.tolist() for batch in second_epoch]
+    assert max(np.ptp(lengths[batch]) for batch in first_epoch) <= 2
+
+
+@given(st.lists(st.integers(1, 50), max_size=80), st.integers(1, 9), st.integers(0, 5))
+def test_every_row_is_seen_once(lengths: list[int], size: int, seed: int) -> None:
+    """An epoch has each of the given rows once, in batches up to the given size."""
+    rows = np.arange(0, len(lengths), 2)
+    batches = list(shuffle_batches(np.array(lengths, np.int64), rows, size, torch.Generator().manual_seed(seed)))
+    assert all(1 <= len(batch) <= size for batch in batches)
+    assert sorted(int(row) for batch in batches for row in batch) == rows.tolist()

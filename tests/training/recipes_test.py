@@ -19,6 +19,7 @@ class Recipe:
     seed: int = 42
     rate: float = 0.1
     penalty: float = 0.5
+    share: float = 0.5
     dropout: float = 0.3
     hidden: tuple[int, int] = (300, 100)
 
@@ -28,7 +29,7 @@ PROFILES = {"paper": Recipe(), "ours": Recipe(epochs=3)}
 
 def change(profile: str = "paper", **changes: Any) -> Recipe:
     """Change a profile whose seed may be 0 and whose penalty may not."""
-    return replace_numbers(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"penalty"})
+    return replace_numbers(PROFILES, profile, above_zero={"penalty", "share"}, below_one={"share"}, **changes)
 
 
 def test_what_is_not_given_stays() -> None:
@@ -54,6 +55,8 @@ def test_what_is_not_given_stays() -> None:
         ({"rate": True}, "rate should be a number from 0; found True"),
         ({"rate": "fast"}, "rate should be a number from 0; found 'fast'"),
         ({"penalty": 0}, "penalty should be a number above 0; found 0"),
+        ({"share": 0}, "share should be a number above 0 to below 1; found 0"),
+        ({"share": 1.0}, "share should be a number above 0 to below 1; found 1.0"),
         ({"dropout": 1}, "dropout should be a number from 0 to below 1; found 1"),
         ({"hidden": 300}, "hidden should be 2 times a whole number from 1; found 300"),
         ({"hidden": (300, 0)}, "hidden should be 2 times a whole number from 1"),

@@ -1,7 +1,6 @@
 """The registry: models in folders named by content hash."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -75,14 +74,6 @@ def test_no_pickle(tmp_path: Path) -> None:
     header = json.loads(weights[8 : 8 + int.from_bytes(weights[:8], "little")])
     assert header["one"]["dtype"] == "F32"
     assert (tmp_path / model_id).stat().st_mode & 0o777 == 0o755
-
-
-def test_concurrent_add(tmp_path: Path) -> None:
-    """Concurrent attempts to add the same model all succeed, and one complete folder remains."""
-    with ThreadPoolExecutor(8) as pool:
-        ids = set(pool.map(lambda _: registry.add(tmp_path, tensors(), CONFIG), range(24)))
-    assert [p.name for p in tmp_path.iterdir()] == list(ids)
-    assert registry.fetch(tmp_path, ids.pop()).config == CONFIG
 
 
 def test_losing_the_race_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

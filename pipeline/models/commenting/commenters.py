@@ -10,11 +10,10 @@ One vocabulary numbers the words of articles and of comments, which have vectors
 of a direction, so states h are twice as wide.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -22,35 +21,35 @@ from torch.nn.functional import dropout
 
 from pipeline.errors import BadInput
 from pipeline.models.decoding import Decoding, Marks, State, decode
+from pipeline.models.encoder import check_kind
 from pipeline.models.recam import readers
-from pipeline.models.recam.readers import Encoder
 
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 PAD, UNKNOWN, BEGIN, END = range(len(SPECIAL))
 MARKS = Marks(BEGIN, END, (PAD, UNKNOWN))
 
 
-class Shape(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
     """The sizes of a commenter."""
 
-    words: int  # of the vocabulary, special ones with them
-    embedding: int = 256
-    hidden: int = 256
-    unit: readers.Unit = "lstm"
     has_attention: bool = True
+    unit: readers.Unit = "lstm"  # Sutskever et al. (2014)
+    hidden: int = 256
+    embedding: int = 256
     dropout: float = 0.2  # on the vectors of words and before the last layer
 
 
 class Network(nn.Module):
     """Encoder and decoder. Weights are drawn from torch's global source."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, words: int, shape: Shape) -> None:
+        """Make the network of a vocabulary of so many words, special ones with them."""
         super().__init__()
         self.shape, hidden = shape, shape.hidden
         kind = nn.GRU if shape.unit == "gru" else nn.LSTM
-        self.heard, self.said = (nn.Embedding(shape.words, shape.embedding, PAD) for _ in range(2))
-        reader = readers.Shape(shape.embedding, hidden, unit=shape.unit)
-        self.encoder = Encoder(reader, shape.embedding)
+        self.heard, self.said = (nn.Embedding(words, shape.embedding, PAD) for _ in range(2))
+        self.encoder = readers.Encoder(shape.embedding, hidden, shape.unit)
         self.bridge = nn.Linear(2 * hidden, hidden * (2 if shape.unit == "lstm" else 1))
         context_width = 2 * hidden if shape.has_attention else 0
         self.decoder = kind(shape.embedding + context_width, hidden, batch_first=True)
@@ -58,13 +57,12 @@ class Network(nn.Module):
             self.ask, self.keys = nn.Linear(hidden, hidden), nn.Linear(2 * hidden, hidden, bias=False)
             self.weigh = nn.Linear(hidden, 1, bias=False)
         self.readout = nn.Linear(hidden + context_width, shape.embedding)
-        self.out = nn.Linear(shape.embedding, shape.words)
+        self.out = nn.Linear(shape.embedding, words)
 
     def read(self, source: Tensor) -> "tuple[Memory, State]":
-        """Read an article: states to attend to, and the decoder's first state, tensors [n, ...].
+        """Read articles, token ids [n, t] filled up with <pad>, each one at least.
 
-        Args:
-            source: token ids [n, t], filled up with <pad>; each row holds one at least.
+        Return states to attend to, and the decoder's first state, tensors [n, ...].
         """
         lengths = (source != PAD).sum(dim=1)
         states = self.encoder(self._drop_out(self.heard(source)), lengths)
@@ -80,9 +78,7 @@ class Network(nn.Module):
     def forward(self, source: Tensor, words: Tensor) -> Tensor:
         """Compute the input of the last layer before each next word [n, u, embedding]; `out` of it are logits.
 
-        Args:
-            source: as of `read`.
-            words: token ids [n, u], <s> first; what follows a row's end does not matter to it.
+        Words are token ids [n, u], <s> first; what follows a row's end does not matter to it.
         """
         memory, state = self.read(source)
         vectors = self._drop_out(self.said(words))
@@ -143,49 +139,30 @@ def _stack_layers(state: State) -> Any:
     return layered if len(layered) == 2 else layered[0]
 
 
-Source = Literal["title", "title_and_content"]
-
-
 @dataclass(frozen=True, slots=True)
 class Commenter:
-    """A loaded commenter, and what it reads."""
+    """A loaded commenter. Its configuration is that of the training: the words by token id, and what it reads."""
 
     network: Network
-    words: list[str]  # by token id
-    source: Source
-    title_words: int  # read at most
-    content_words: int
-    comment_words: int  # of the comments it learnt from, at most
+    config: dict[str, Any]
     place: dict[str, int]  # token ids of words that are not special
     device: str
 
 
 def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu") -> Commenter:
-    """Load the commenter that `training.commenting.commenters.fit` returned or `training.registry.read` read.
-
-    Raises:
-        BadInput: it is no commenter.
-    """
-    if config.get("kind") != "commenter":
-        raise BadInput(f"the model is of kind {config.get('kind')!r}, not 'commenter'")
-    sizes = {name: config[name] for name in Shape._fields if name not in {"words", "dropout"}}
-    network = Network(Shape(len(config["words"]), **sizes))
+    """Load the commenter that `training.commenting.commenters.fit` returned; BadInput if it is none."""
+    check_kind(config, "commenter")
+    sizes = {name: config[name] for name in ("has_attention", "unit", "hidden", "embedding")}
+    network = Network(len(config["words"]), Shape(**sizes))
     network.load_state_dict(tensors)
     return make_commenter(network.to(device).eval(), config, device)
 
 
 def make_commenter(network: Network, config: dict[str, Any], device: str) -> Commenter:
-    """Make a commenter of a network and the words and sizes of its configuration."""
-    sizes = (config["title_words"], config["content_words"], config["comment_words"])
+    """Make a commenter of a network and its configuration."""
     # a comment that holds "</s>" as a word ends nothing: that is unknown
     place = {word: number for number, word in enumerate(config["words"]) if number >= len(SPECIAL)}
-    return Commenter(network, config["words"], config["source"], *sizes, place, device)
-
-
-def build_vocabulary(counts: Counter[str], size: int) -> list[str]:
-    """List the special words, then the `size` most frequent ones, of equally frequent ones by code (AAC-22)."""
-    words = [word for word in counts if word not in SPECIAL]
-    return [*SPECIAL, *sorted(words, key=lambda word: (-counts[word], word))[:size]]
+    return Commenter(network, config, place, device)
 
 
 def pad_rows(rows: Sequence[Sequence[int]]) -> Tensor:
@@ -198,16 +175,17 @@ def encode_article(model: Commenter, title: Sequence[str], content: Sequence[str
     """Encode the title, </s>, and for a commenter that reads it the beginning of the content."""
     if isinstance(title, str) or isinstance(content, str):  # its letters would be taken for words
         raise BadInput("title and content should be lists of words; found a text")
-    ids = [model.place.get(word, UNKNOWN) for word in title[: model.title_words]] + [END]
-    if model.source == "title_and_content":
-        ids += [model.place.get(word, UNKNOWN) for word in (content or ())[: model.content_words]]
+    ids = [model.place.get(word, UNKNOWN) for word in title[: model.config["title_words"]]] + [END]
+    if model.config["source"] == "title_and_content":
+        ids += [model.place.get(word, UNKNOWN) for word in (content or ())[: model.config["content_words"]]]
     return ids
 
 
 def encode_comment(model: Commenter, comment: Sequence[str]) -> list[int]:
     """Encode the words and </s>; of a comment that is too long the beginning, without an end."""
-    ids = [model.place.get(word, UNKNOWN) for word in comment[: model.comment_words]]
-    return ids if len(comment) > model.comment_words else [*ids, END]
+    longest = model.config["comment_words"]
+    ids = [model.place.get(word, UNKNOWN) for word in comment[:longest]]
+    return ids if len(comment) > longest else [*ids, END]
 
 
 class Comment(NamedTuple):
@@ -217,6 +195,7 @@ class Comment(NamedTuple):
     log_probability: float  # natural, of the model itself, whatever the decoding
 
 
+@torch.inference_mode()
 def generate_candidates(
     model: Commenter,
     titles: Sequence[Sequence[str]],
@@ -231,16 +210,11 @@ def generate_candidates(
     `first` is the number of the first article, which seeds its samples, see `decoding.decode`.
     """
     sources = [encode_article(model, *article) for article in zip(titles, contents, strict=True)]
-    starts = range(0, len(sources), batch)
-    parts = [_generate_batch(model, sources[start : start + batch], decoding, first + start) for start in starts]
-    return [comments for part in parts for comments in part]
-
-
-@torch.inference_mode()
-def _generate_batch(model: Commenter, sources: list[list[int]], decoding: Decoding, first: int) -> list[list[Comment]]:
-    memory, state = model.network.read(pad_rows(sources).to(model.device))
-    step = partial(model.network.step, memory)
-    decoded = decode(step, state, len(sources), decoding, MARKS, model.device, first)
-    return [
-        [Comment([model.words[token] for token in ids], value) for ids, value in candidates] for candidates in decoded
-    ]
+    words, comments = model.config["words"], list[list[Comment]]()
+    for start in range(0, len(sources), batch):
+        part = sources[start : start + batch]
+        memory, state = model.network.read(pad_rows(part).to(model.device))
+        step = partial(model.network.step, memory)
+        for candidates in decode(step, state, len(part), decoding, MARKS, model.device, first + start):
+            comments.append([Comment([words[token] for token in ids], value) for ids, value in candidates])
+    return comments

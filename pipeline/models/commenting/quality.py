@@ -7,7 +7,6 @@
 The families are n-grams of characters and of words, hashed, in TF-IDF of length one; the surface of the comment; its
 sentence embedding; and its relation to the article. The numbers of the last three are standardised and each family has
 mean squared length one, so that one penalty fits all and a family counts by what it says, not by its width.
-
 A missing number (no article, or only a part of it) is the mean of the comments learnt from.
 """
 
@@ -23,7 +22,7 @@ import polars as pl
 from torch import Tensor
 
 from pipeline.errors import BadInput
-from pipeline.models.encoder import Encoder, Vectors, encode
+from pipeline.models.encoder import Encoder, Vectors, check_kind, encode
 from pipeline.text import segment
 
 if TYPE_CHECKING:
@@ -237,13 +236,8 @@ class Scorer(NamedTuple):
 
 
 def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | None = None) -> Scorer:
-    """Load the scorer that `training.commenting.quality.fit` returned or `training.registry.read` read.
-
-    Raises:
-        BadInput: it is no quality scorer, or the encoder is another one.
-    """
-    if config.get("kind") not in KINDS.values():
-        raise BadInput(f"the model is of kind {config.get('kind')!r}, not {' or '.join(map(repr, KINDS.values()))}")
+    """Load the scorer that `training.commenting.quality.fit` returned; BadInput for another model or encoder."""
+    check_kind(config, *KINDS.values())
     encoder_key = (encoder.revision, encoder.pooling) if encoder else (None, None)
     if config["encoder"] and (config["encoder_revision"], config["encoder_pooling"]) != encoder_key:
         raise BadInput(f"the scorer was trained with encoder {config['encoder']}; give that one")
@@ -260,16 +254,9 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | 
 def score_comments(scorer: Scorer, rows: pl.DataFrame, batch: int = ROWS) -> Floats:
     """Score comments in the unit of their grades, or as expected log(1 + likes), within the targets learnt from: [n].
 
-    What is in memory beside the rows is a batch; a score differs by about 1e-6 with the batch it falls in, as the
-    encoder's embeddings do, and not at all without one.
-
-    Args:
-        scorer: of `load`.
-        rows: text; title and content of the article, null or absent where there is none.
-        batch: comments at a time.
-
-    Raises:
-        BadInput: there is no column text, or a comment without text.
+    Rows have text, and title and content of the article, null or absent where there is none. What is in memory beside
+    them is a batch; a score differs by about 1e-6 with the batch it falls in, as the encoder's embeddings do, and not
+    at all without one. BadInput if there is no column text, or a comment without text.
     """
     from scipy.special import expit
 

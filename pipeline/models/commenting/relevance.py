@@ -10,6 +10,7 @@ A comment is encoded without its article, once for all articles that are asked w
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -19,22 +20,24 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, pad
 
+from pipeline.errors import BadInput
+from pipeline.models.encoder import IndexArray
+
 _PADDING, _UNKNOWN = range(2)  # rows of the table before those of the words
 
 _SIZE = 0.1  # of the first embeddings; of those of size 1 a score is tens, and nothing is learnt for a while
 
-IndexArray = npt.NDArray[np.int64]
 Padded = tuple[Tensor, Tensor]
 """Rows of words [n, t], and how many of each count, [n], 1 or more."""
 
 
-class Shape(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
     """The sizes of a network."""
 
-    words: int  # of the vocabulary
     embedding: int = 128
     hidden: int = 256  # filters, as many of each width
-    widths: tuple[int, ...] = (1, 2, 3, 4)
+    widths: tuple[int, int, int, int] = (1, 2, 3, 4)
     dropout: float = 0.3  # of word vectors, and of what filters give
 
 
@@ -43,6 +46,9 @@ class Filters(nn.Module):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
+        if shape.hidden % len(shape.widths):
+            count = len(shape.widths)
+            raise BadInput(f"hidden should be a multiple of {count}, one share a width; found {shape.hidden}")
         filter_count = shape.hidden // len(shape.widths)
         self.sizes = shape.widths
         self.widths = nn.ModuleList(nn.Conv1d(shape.embedding, filter_count, width) for width in shape.widths)
@@ -61,10 +67,11 @@ class Filters(nn.Module):
 class Relevance(nn.Module):
     """The network. Weights are drawn from torch's global source."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, words: int, shape: Shape) -> None:
+        """Make the network of a vocabulary of so many words."""
         super().__init__()
         self.shape = shape
-        self.embedding = nn.Embedding(shape.words + _UNKNOWN + 1, shape.embedding, padding_idx=_PADDING)
+        self.embedding = nn.Embedding(words + _UNKNOWN + 1, shape.embedding, padding_idx=_PADDING)
         with torch.no_grad():
             self.embedding.weight *= _SIZE
         self.filters = Filters(shape)
@@ -107,10 +114,10 @@ class Texts(NamedTuple):
         return torch.from_numpy(rows).to(device), torch.from_numpy(lengths).to(device)
 
 
-def build_vocabulary(texts: Sequence[pl.Series], size: int) -> list[str]:
-    """Return the most frequent words of lists of words; ties are in alphabetical order."""
+def build_vocabulary(texts: Sequence[pl.Series], size: int, excluded: Sequence[str] = ("",)) -> list[str]:
+    """List the most frequent words of lists of words, but for the excluded ones; ties are in alphabetical order."""
     words = pl.concat([part.explode().drop_nulls().rename("word") for part in texts]).to_frame()
-    counts = words.filter(pl.col("word") != "").group_by("word").len()
+    counts = words.filter(~pl.col("word").is_in(excluded)).group_by("word").len()
     return counts.sort("len", "word", descending=[True, False])["word"].head(size).to_list()
 
 

@@ -16,8 +16,8 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from pipeline.errors import BadInput
+from pipeline.models.encoder import IndexArray
 
-IndexArray = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 
 
@@ -37,11 +37,7 @@ class Index(NamedTuple):
 
 
 def build_index(texts: pl.Series) -> Index:
-    """Index articles, each a list of words; an article is named by its place, from 0.
-
-    Raises:
-        BadInput: there is no word in any of them.
-    """
+    """Index articles, each a list of words, by their place, from 0; BadInput if there is no word in any of them."""
     vectorizer = _make_vectorizer()
     try:
         weights = vectorizer.fit_transform(texts)
@@ -74,10 +70,7 @@ def find_nearest(index: Index, texts: pl.Series, k: int, *, batch: int = 64) -> 
     """Find the k indexed articles with the highest cosine to each text, a list of words; ties are in index order.
 
     An article that shares no word with a text is not a neighbour, so that there may be fewer than k. A batch needs at
-    most 30 bytes for each text and indexed article; the result does not depend on it.
-
-    Raises:
-        ValueError: k is below 1.
+    most 30 bytes for each text and indexed article; the result does not depend on it. ValueError if k is below 1.
     """
     if k < 1:
         raise ValueError(f"expected k from 1, got {k}")

@@ -17,7 +17,7 @@ import hashlib
 import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -80,7 +80,7 @@ class CountLM:
     right: Counts  # [k, 3]: word behind, word, count
     both: Counts  # [k, 4]: word before, word behind, word, count
     is_folded: bool = False
-    cache: float = 0.0
+    cache: float = 0.0  # share for the other words of a sentence
     pruned: int = 0  # contexts left out of `both`
 
     def __post_init__(self) -> None:
@@ -106,13 +106,11 @@ class CountLM:
         """Compute log probabilities of the vocabulary at masked words, in batches.
 
         An ask is a sentence and a place in it, [m] each. Place -1 is before the first word, with P(w | behind); place n
-        is behind the last of n words, with P(w | before). Equal contexts are computed once a batch.
+        is behind the last of n words, with P(w | before); ValueError for any other. Equal contexts are computed once a
+        batch.
 
         Yields:
             Rows of the asks [b], ordered by context, and log probabilities [b, size], float32.
-
-        Raises:
-            ValueError: a place that its sentence does not have.
         """
         used, owner = np.unique(sentence, return_inverse=True)
         text = _encode(self, [sentences[int(i)] for i in used])
@@ -150,7 +148,7 @@ class CountLM:
         return np.split(-np.log(probabilities), np.cumsum(text.length)[:-1]) if len(sentences) else []
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the counts for safetensors."""
+        """Return the tables of counts."""
         return {name: torch.from_numpy(getattr(self, name)) for name in _TABLES}
 
     def config(self) -> dict[str, Any]:
@@ -163,12 +161,9 @@ class CountLM:
         return {word: number for number, word in enumerate(self.words)}
 
     @cached_property
-    def _left_table(self) -> _Smoothed:
-        return _smooth(self.left[:, 0], self.left[:, 1:], self.size + 1, self.size)
-
-    @cached_property
-    def _right_table(self) -> _Smoothed:
-        return _smooth(self.right[:, 0], self.right[:, 1:], self.size + 1, self.size)
+    def _side_tables(self) -> list[_Smoothed]:
+        """The counts behind the word before, and before the word behind."""
+        return [_smooth(side[:, 0], side[:, 1:], self.size + 1, self.size) for side in (self.left, self.right)]
 
     @cached_property
     def _both_table(self) -> tuple[Ints, _Smoothed]:
@@ -192,16 +187,17 @@ class CountLM:
         row[np.append(contexts, _NONE - 1)[row] != key] = len(contexts)
         share = np.where(before < 0, 0.0, np.where(behind < 0, 1.0, 0.5))
         left_weight, right_weight = table.lower[row] * share, table.lower[row] * (1 - share)
-        left_rest, right_rest = self._left_table.lower[before], self._right_table.lower[behind]
-        return row, left_weight, right_weight, left_weight * left_rest + right_weight * right_rest
+        left, right = self._side_tables
+        unigram_weight = left_weight * left.lower[before] + right_weight * right.lower[behind]
+        return row, left_weight, right_weight, unigram_weight
 
     def _compute_distributions(self, before: Ints, behind: Ints) -> Floats:
         """Compute P(w | before, behind): [k, size]."""
         from scipy.sparse import diags
 
         row, left_weight, right_weight, unigram_weight = self._weigh_tables(before, behind)
-        left_rows, right_rows = self._left_table.rows[before], self._right_table.rows[behind]
-        weighted = diags(left_weight) @ left_rows + diags(right_weight) @ right_rows
+        left, right = self._side_tables
+        weighted = diags(left_weight) @ left.rows[before] + diags(right_weight) @ right.rows[behind]
         distributions: Floats = (weighted + self._both_table[1].rows[row]).toarray()
         distributions += unigram_weight[:, None] * self._unigrams
         return distributions
@@ -211,7 +207,7 @@ class CountLM:
         if not len(word):
             return np.empty(0)
         row, left_weight, right_weight, unigram_weight = self._weigh_tables(before, behind)
-        tables, contexts = (self._both_table[1], self._left_table, self._right_table), (row, before, behind)
+        tables, contexts = (self._both_table[1], *self._side_tables), (row, before, behind)
         values, left_values, right_values = (
             np.asarray(table.rows[context, word]).reshape(-1) for table, context in zip(tables, contexts, strict=True)
         )
@@ -272,11 +268,6 @@ def fit(
         both_counts = _count_rows(before[is_kept], behind[is_kept], word[is_kept], base=end + 1)
     left_counts, right_counts = (_count_rows(side, word, base=end + 1) for side in (before, behind))
     return CountLM(frequent_words, left_counts, right_counts, both_counts, is_folded, pruned=pruned)
-
-
-def set_cache(model: CountLM, share: float) -> CountLM:
-    """Return the model with another share for the other words of a sentence; BadInput unless from 0 to below 1."""
-    return replace(model, cache=share)
 
 
 def load(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> CountLM:

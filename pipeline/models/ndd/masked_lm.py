@@ -4,8 +4,6 @@ A sentence is its words as `word_pieces` joins them. A word is replaced by one m
 mask for each of its pieces, for models with whole-word masking. Every ask is one row of the encoder. Where the head is
 modules one after another (BERT, RoBERTa, ALBERT, ELECTRA), it is computed at the masks only. Else (DistilBERT,
 DeBERTa) the whole model runs, and only what it predicts at the masks is used.
-
-The states of unmasked sentences, for cosines and comparisons like BERTScore, are computed here as well.
 """
 
 import inspect
@@ -21,14 +19,13 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import BadInput
-from pipeline.models.encoder import PRECISIONS
+from pipeline.models.encoder import PRECISIONS, IndexArray
 from pipeline.models.ndd.word_pieces import MASK_WORD, WordPieces
 from pipeline.models.recam import pretrained_reader as models
 
 Masks = Literal["one", "pieces"]
 """The masks of a word: one, or as many as it has pieces."""
 
-IndexArray = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Sentence = Sequence[str]
 
@@ -52,11 +49,9 @@ class MaskedLM:
     """A masked language model; `load` makes it.
 
     A sentence longer than the model's input is cut to the pieces around the masked span, equally on both sides where
-    possible; a longer span is truncated.
-
-    Memory holds the pieces of the sentences, the encoder's states of `batch` rows, and at most five times their log
-    probabilities, 4 bytes for each piece of the vocabulary; where the whole model runs, those of up to 2^27 pieces. On
-    a CPU values differ by up to 1e-5 with the batch.
+    possible; a longer span is truncated. Memory holds the pieces of the sentences, the encoder's states of `batch`
+    rows, and at most five times their log probabilities, 4 bytes for each piece of the vocabulary; where the whole
+    model runs, those of up to 2^27 pieces. On a CPU values differ by up to 1e-5 with the batch.
     """
 
     module: Any  # a transformers model with its head
@@ -95,13 +90,11 @@ class MaskedLM:
 
         An ask is a sentence and the place of a word in it, [m] each. Place -1 is [CLS] before the first word, place n
         [SEP] behind the last of n words; nothing is masked there (NDD-09). With several masks it is their mean.
+        BadInput if a sentence has no such place.
 
         Yields:
             Rows of the asks [b], the longest first, each once; and the log probabilities [b, vocabulary], float32, on
             the model's device. They are tensors of inference mode: not to be changed in place.
-
-        Raises:
-            BadInput: a sentence has no such place.
         """
         used, owner = np.unique(sentence, return_inverse=True)
         sentence_pieces = [self.tokenize(sentences[i]) for i in used]
@@ -132,11 +125,11 @@ class MaskedLM:
         return np.split(values, ends[1:-1]) if sentences else []
 
     def states(self, sentences: Sequence[Sentence]) -> Iterator[tuple[int, Tensor]]:
-        """Compute the last hidden states of unmasked sentences.
+        """Compute the last hidden states of unmasked sentences, truncated to the model's input.
 
         Yields:
             Row of the sentence, the longest first; and its states [t, d], float32, on the model's device: of [CLS],
-            its pieces and [SEP]. A sentence longer than the model's input is truncated.
+            its pieces and [SEP].
         """
         sentence_ids = [np.fromiter(chain(*self.tokenize(sentence)), np.int64)[: self.room] for sentence in sentences]
         for rows in self._batches(np.array([len(ids) for ids in sentence_ids], np.int64)):
@@ -234,19 +227,13 @@ def _flatten(sentence_pieces: list[list[tuple[int, ...]]]) -> tuple[IndexArray, 
 def load(
     source: str | Path, *, masks: Masks = "one", batch: int = 64, precision: str = "float32", device: str = "cpu"
 ) -> MaskedLM:
-    """Load a masked language model.
+    """Load any `AutoModelForMaskedLM` of transformers, named as for `load_transformer`.
 
-    Args:
-        source: any `AutoModelForMaskedLM` of transformers, named as for `load_transformer`: a folder, such as
-            `undertone train masked-lm` writes, or `bert-base-cased@<commit>`.
-        masks: one for a word, as released; or as many as it has pieces, for models with whole-word masking such as
-            `hfl/chinese-roberta-wwm-ext@<commit>`.
-        batch: rows of the encoder at a time.
-        precision: float32, or bfloat16 for matrix products.
-        device: cpu or cuda.
-
-    Raises:
-        BadInput: an option is invalid; or the model cannot be loaded, has no head, or has no unknown piece.
+    That is a folder, such as `undertone train masked-lm` writes, or `bert-base-cased@<commit>`. A word has one mask, as
+    released; or as many as it has `pieces`, for models with whole-word masking such as
+    `hfl/chinese-roberta-wwm-ext@<commit>`. A batch is rows of the encoder at a time; the precision is float32, or
+    bfloat16 for matrix products. BadInput if an option is invalid; or the model cannot be loaded, has no head, or has
+    no unknown piece.
     """
     for option, choices in ((masks, get_args(Masks)), (precision, PRECISIONS)):
         if option not in choices:

@@ -5,8 +5,8 @@
 The vectors are fixed. The paper states no sizes; those of the profile `paper` are ours.
 """
 
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,14 @@ from torch import Tensor, nn
 _ROWS = 8192  # words scored at a time
 
 
-class Shape(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
     """The sizes of a scorer."""
 
-    dim: int  # d of a word's vector
     hidden: tuple[int, int] = (300, 100)
-    members: int = 1  # networks side by side, whose scores are averaged
+    members: int = 1  # networks trained side by side, whose scores are averaged
     dropout: float = 0.0  # of the hidden layers' values
-    input_dropout: float = 0.0  # of the features
+    input_dropout: float = 0.0  # of the words' features
 
 
 class Abstractness(nn.Module):
@@ -32,12 +32,16 @@ class Abstractness(nn.Module):
     mean: Tensor
     deviation: Tensor
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, dim: int, shape: Shape) -> None:
         super().__init__()
-        self.shape = shape
-        self.register_buffer("mean", torch.zeros(shape.dim))
-        self.register_buffer("deviation", torch.ones(shape.dim))
-        self.members = nn.ModuleList(_make_network(shape) for _ in range(shape.members))
+        self.register_buffer("mean", torch.zeros(dim))
+        self.register_buffer("deviation", torch.ones(dim))
+        self.members = nn.ModuleList()
+        for _ in range(shape.members):
+            layers: list[nn.Module] = [nn.Dropout(shape.input_dropout)]
+            for width, next_width in pairwise((dim, *shape.hidden)):
+                layers += [nn.Linear(width, next_width), nn.ReLU(), nn.Dropout(shape.dropout)]
+            self.members.append(nn.Sequential(*layers, nn.Linear(shape.hidden[-1], 1), nn.Sigmoid()))
 
     def standardise(self, vectors: Tensor) -> None:
         """Set mean and deviation of the features from vectors [n, d]."""
@@ -52,18 +56,11 @@ class Abstractness(nn.Module):
         return torch.cat([member(features) for member in self.members], dim=1)
 
 
-def _make_network(shape: Shape) -> nn.Sequential:
-    layers: list[nn.Module] = [nn.Dropout(shape.input_dropout)]
-    for width, next_width in pairwise((shape.dim, *shape.hidden)):
-        layers += [nn.Linear(width, next_width), nn.ReLU(), nn.Dropout(shape.dropout)]
-    return nn.Sequential(*layers, nn.Linear(shape.hidden[-1], 1), nn.Sigmoid())
-
-
 @torch.no_grad()
 def score_vectors(model: Abstractness, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     """Compute the concreteness of words from their vectors [n, d], of the scorer's width: the members' mean, [n]."""
-    if vectors.ndim != 2 or vectors.shape[1] != model.shape.dim:
-        raise ValueError(f"expected vectors [n, {model.shape.dim}], got {list(vectors.shape)}")
+    if vectors.ndim != 2 or vectors.shape[1] != len(model.mean):
+        raise ValueError(f"expected vectors [n, {len(model.mean)}], got {list(vectors.shape)}")
     model.eval()
     out = np.empty(len(vectors), np.float64)
     for start in range(0, len(vectors), _ROWS):

@@ -1,7 +1,6 @@
 """States of tokens in context, of any layer of an encoder (ReCAM, section 3.4; REC-14).
 
-The paper takes BERT-large uncased and says neither which layer nor how word pieces become a token; here both are
-arguments, the last layer and the mean of the pieces by default. Each sentence is embedded alone.
+The paper takes BERT-large uncased and says neither which layer nor how word pieces become a token: both are arguments.
 """
 
 from collections.abc import Sequence
@@ -33,11 +32,10 @@ def embed_tokens(
 
     Tokens stand in the model's input with a blank between them. A token without a piece, such as a control character,
     has zeros. A sentence that is longer than the model reads is cut between tokens into windows, which do not see each
-    other. A distinct sentence is embedded once; states differ by up to 1e-6 with the batch a sentence falls in.
-
-    All the states of a call are held at once, 4 d bytes a token: a passage at a time is a few MB at most. Layer 0 has
-    the input embeddings, negative numbers count from the last layer. BadInput if the encoder has no word pieces, cannot
-    tell which character a piece is from, or has no such layer, or if there is no such pooling.
+    other. A distinct sentence is embedded once; states differ by up to 1e-6 with the batch a sentence falls in. All
+    states are held at once, 4 d bytes a token. Layer 0 has the input embeddings, negative numbers count from the last
+    layer. BadInput if the encoder has no word pieces, cannot tell which character a piece is from, or has no such
+    layer, or if there is no such pooling.
     """
     if encoder.module is None:
         raise BadInput(f"the encoder {encoder.name!r} has no word pieces; give a transformer")

@@ -15,6 +15,7 @@ of is not needed to load it.
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -47,11 +48,9 @@ class LoadedTransformer(NamedTuple):
 def load_transformer(name: str | Path = EMBEDDED, *, is_masked: bool = False) -> LoadedTransformer:
     """Load a transformer and its tokenizer; only weights in safetensors, no foreign code.
 
-    The name is `embedded`, a folder such as `training.recam.masked_lm.write` writes, or a hub name with a pinned
-    revision, `google/electra-large-discriminator@<commit>`. With `is_masked` it has the head for masked words; one that
-    the weights lack is drawn from torch's global source.
-
-    BadInput for neither a folder nor a pinned name, or no safetensors.
+    The name is `embedded`, or one of `locate_files`, such as a folder of `training.recam.masked_lm.write` or
+    `google/electra-large-discriminator@<commit>`. With `is_masked` it has the head for masked words; one that the
+    weights lack is drawn from torch's global source.
     """
     from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
 
@@ -134,21 +133,6 @@ def has_plain_head(module: Any) -> bool:
         return False
 
 
-def copy_weights(module: nn.Module, *, is_trained: bool = False) -> dict[str, Tensor]:
-    """Copy all weights by name, or only those that learn; those that are tied once."""
-    weights = {name: value for name, value in module.named_parameters() if value.requires_grad or not is_trained}
-    return {name: value.detach().clone().cpu().contiguous() for name, value in weights.items()}
-
-
-def load_weights(module: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Load what `copy_weights` copied, or a part of it; BadInput for a weight of another model."""
-    parameters = dict(module.named_parameters())
-    for name, value in tensors.items():
-        if name not in parameters or parameters[name].shape != value.shape:
-            raise BadInput(f"the weight {name!r} {list(value.shape)} is of another model")
-    module.load_state_dict(tensors, strict=False)
-
-
 def freeze(transformer: Any, tuned_layers: int, is_embedding_tuned: bool) -> None:
     """Let only the last layers of a bare transformer learn; if all layers do, so does the rest but word embeddings."""
     module_lists = [part for part in transformer.modules() if isinstance(part, nn.ModuleList)]
@@ -203,14 +187,15 @@ def make_pieces(config: dict[str, Any]) -> Pieces:
     return Pieces(**{**config, "tokenizer": tokenizer})
 
 
-class Shape(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
     """What a reader is but for its transformer."""
 
     style: Style = "filled"
     pool: Pool = "option"  # of a filled sequence, the states that are scored: the option's, the first, all
-    over: Over = "max"  # of an option's windows
+    windows_by: Over = "max"  # how the scores of an option's windows are combined
     has_gloss: bool = False  # of a masked reader: what it knows of an option
-    has_wrong: bool = False  # a second head, of what makes an option wrong
+    wrong: float = 0.0  # weight of a second head, of what makes an option wrong; 0: there is none
     dropout: float = 0.1
 
 
@@ -238,12 +223,12 @@ class PretrainedReader(nn.Module):
         self.drop = nn.Dropout(shape.dropout)
         width = transformer.config.hidden_size
         if shape.style == "filled":
-            self.dense, self.predict = nn.Linear(width, width), nn.Linear(width, 1 + shape.has_wrong)
+            self.dense, self.predict = nn.Linear(width, width), nn.Linear(width, 2 if shape.wrong else 1)
         else:
             embedded = transformer.get_input_embeddings().weight.shape[1]
             if shape.has_gloss:
                 self.ask = _make_zero_layer(width, embedded)
-            if shape.has_wrong:
+            if shape.wrong:
                 self.wrong = _make_zero_layer(width, embedded)
                 self.bias = nn.Parameter(torch.zeros(()))
 
@@ -258,8 +243,8 @@ class PretrainedReader(nn.Module):
         states = self.encoder(input_ids=batch.ids, attention_mask=batch.is_piece.long(), **type_ids).last_hidden_state
         score = self._score_filled if self.shape.style == "filled" else self._score_masks
         right, wrong = score(states, batch)
-        combined = combine_windows(right.float(), batch, self.shape.over)
-        return combined, None if wrong is None else combine_windows(wrong.float(), batch, self.shape.over)
+        combined = combine_windows(right.float(), batch, self.shape.windows_by)
+        return combined, None if wrong is None else combine_windows(wrong.float(), batch, self.shape.windows_by)
 
     def _score_filled(self, states: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """[s, 5], the same for all options, since a sequence serves one."""
@@ -273,7 +258,7 @@ class PretrainedReader(nn.Module):
             pooled = torch.einsum("st,std->sd", shares, states)
         scores = self.predict(self.drop(torch.tanh(self.dense(self.drop(pooled)))))
         size = batch.serves.shape
-        return scores[:, :1].expand(size), scores[:, 1:].expand(size) if self.shape.has_wrong else None
+        return scores[:, :1].expand(size), scores[:, 1:].expand(size) if self.shape.wrong else None
 
     def _score_masks(self, states: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """[s, 5]: mean log probability of an option's pieces, each at its mask, or all at the only one."""
@@ -290,7 +275,7 @@ class PretrainedReader(nn.Module):
         state = self.drop(masked_states.mean(dim=1))
         if self.shape.has_gloss:
             right = right + self._score_embeddings(self.ask(state), batch.glosses[batch.item])
-        wrong = self._score_embeddings(self.wrong(state), options) + self.bias if self.shape.has_wrong else None
+        wrong = self._score_embeddings(self.wrong(state), options) + self.bias if self.shape.wrong else None
         return right, wrong
 
     def _score_embeddings(self, queries: Tensor, ids: Tensor) -> Tensor:
@@ -301,7 +286,7 @@ class PretrainedReader(nn.Module):
 
 
 def _make_zero_layer(width: int, out: int) -> nn.Linear:
-    """Make a layer whose output is 0 until it learns, so that training begins with the transformer's own answers."""
+    # its output is 0 until it learns, so that training begins with the transformer's own answers
     layer = nn.Linear(width, out, bias=False)
     nn.init.zeros_(layer.weight)
     return layer

@@ -10,7 +10,8 @@ Gated-Attention has three hops; the attentive model has one, without a gate; AMW
 counted as the layers of Dhingra et al. Candidates are vectors: of five options or of a whole vocabulary.
 """
 
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -21,15 +22,15 @@ Padded = tuple[Tensor, Tensor]
 """Vectors [n, t, d], and the length of each row, [n], from 1."""
 
 
-class Shape(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
     """The sizes of a reader."""
 
-    dim: int  # d of a word's vector
+    unit: Unit = "gru"
     hidden: int = 150  # of an encoder, to either side: states are twice as wide
     hops: int = 3
-    dropout: float = 0.3  # on what encoders read, and on v
-    unit: Unit = "gru"
     has_gloss: bool = False
+    dropout: float = 0.3  # on what encoders read, and on v
 
 
 class Encoder(nn.Module):
@@ -39,10 +40,10 @@ class Encoder(nn.Module):
     word, which takes twice as long at 200 words and five times at 400.
     """
 
-    def __init__(self, shape: Shape, dim: int) -> None:
+    def __init__(self, dim: int, hidden: int, unit: Unit) -> None:
         super().__init__()
-        kind = nn.GRU if shape.unit == "gru" else nn.LSTM
-        self.onward, self.reverse = (kind(dim, shape.hidden, batch_first=True) for _ in range(2))
+        kind = nn.GRU if unit == "gru" else nn.LSTM
+        self.onward, self.reverse = (kind(dim, hidden, batch_first=True) for _ in range(2))
 
     def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         """Compute the states [n, t, 2 hidden] of both directions; zeros after a row's end."""
@@ -57,16 +58,16 @@ class Encoder(nn.Module):
 class Reader(nn.Module):
     """The network without its word vectors. Weights are drawn from torch's global generator."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, dim: int, shape: Shape) -> None:
+        """Make a reader of words with vectors [dim]."""
         super().__init__()
-        self.shape = shape
-        width = 2 * shape.hidden
-        self.passages = nn.ModuleList(Encoder(shape, width if hop else shape.dim) for hop in range(shape.hops))
-        self.summaries = nn.ModuleList(Encoder(shape, shape.dim) for _ in range(shape.hops))
+        self.shape, width, sizes = shape, 2 * shape.hidden, (shape.hidden, shape.unit)
+        self.passages = nn.ModuleList(Encoder(width if hop else dim, *sizes) for hop in range(shape.hops))
+        self.summaries = nn.ModuleList(Encoder(dim, *sizes) for _ in range(shape.hops))
         self.attend = nn.Linear(width, width, bias=False)
-        self.predict = nn.Linear(2 * width, shape.dim + (width if shape.has_gloss else 0), bias=False)
+        self.predict = nn.Linear(2 * width, dim + (width if shape.has_gloss else 0), bias=False)
         if shape.has_gloss:
-            self.glosses = Encoder(shape, shape.dim)
+            self.glosses = Encoder(dim, *sizes)
             self.ask = nn.Linear(2 * width, width)
 
     def summarise(self, passage: Padded, summary: Padded, place: Tensor) -> Tensor:

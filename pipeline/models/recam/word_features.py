@@ -38,9 +38,9 @@ class Features(NamedTuple):
 def make_features(words: Sequence[str], source: Source) -> Features:
     """Make the features of words, as they are spelt; BadInput if the encoder has no word pieces.
 
-    Of an encoder: the embedding of the word as a sentence, and the mean of its pieces' input embeddings beside it;
-    either alone says less. A word of which no piece is in the vocabulary is unknown. Of word vectors: the word's own,
-    or that of its lower case; what stands for unknown words elsewhere, its letters' mean, says nothing here.
+    Of an encoder: the embedding of the word as a sentence, and the mean of its pieces' input embeddings beside it. A
+    word of which no piece is in the vocabulary is unknown. Of word vectors: the word's own, or that of its lower case;
+    what stands for unknown words elsewhere, its letters' mean, says nothing here.
     """
     if isinstance(source, WordVectors):
         return _look_up(words, source, {word: row for row, word in enumerate(source.words)})
@@ -68,9 +68,9 @@ def list_whole(words: Sequence[str], source: Source) -> list[bool]:
 def make_static_lookup(source: Source) -> Callable[[Sequence[str]], Vectors]:
     """Make a function from n words to their static vectors [n, d], zeros for unknown words (section 3.4; REC-13).
 
-    Of an encoder: the embedding of the word as a sentence alone, made once for each distinct word; when more than
-    `_CAPACITY` are kept, all are forgotten. With its pieces beside it no cosine says much: of 550 words of XSum
-    summaries and their passages, 0.2 % had one above 0.85, and 0.9 % without (success, successful).
+    Of an encoder: the embedding of the word as a sentence alone, made once for each distinct word. With its pieces
+    beside it no cosine says much: of 550 words of XSum summaries and their passages, 0.2 % had one above 0.85, and
+    0.9 % without (success, successful).
     """
     if isinstance(source, WordVectors):
         # once: GloVe has millions of words
@@ -117,8 +117,8 @@ def _average_pieces(words: Sequence[str], encoder: Encoder) -> tuple[Vectors, np
 def load_or_make_vectors(folder: Path, encoder: Encoder, words: Sequence[str]) -> WordVectors:
     """Load a vocabulary as static vectors of an encoder, for readers without GloVe; on first use make a file of them.
 
-    The file below `folder` is named by the encoder and the words in their order; with the embedded encoder a word takes
-    3 KB. The distinct words that are known come in their order, with `make_features` of each: float32 [words, 768].
+    The distinct words that are known come in their order, with `make_features` of each; with the embedded encoder that
+    is 3 KB a word.
     """
     distinct = list(dict.fromkeys(words))
     signature = "\n".join([encoder.key, *distinct])

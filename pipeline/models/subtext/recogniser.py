@@ -10,7 +10,8 @@ As Mean and cls are linear, a logit is g(s) + h(c): a context shifts all sentenc
 one of two sentences ironic and another the other. The comparison `product` joins m_s ⊙ m_cs, which can.
 """
 
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -21,11 +22,10 @@ Pooling = Literal["last", "mean", "max", "attention"]
 Comparison = Literal["linear", "product"]
 
 
-class Shape(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
     """The sizes of a recogniser."""
 
-    dim: int  # d of a token's vector
-    classes: int = 2
     hidden: int = 128  # of the LSTM, to either side
     meaning: int = 64  # of m_s and of m_cs
     pooling: Pooling = "last"
@@ -37,16 +37,16 @@ class Shape(NamedTuple):
 class Subtext(nn.Module):
     """FeaExt, Mean and cls of algorithm 1. Weights are drawn from torch's global source."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, dim: int, classes: int, shape: Shape) -> None:
         super().__init__()
         self.shape = shape
         features = shape.hidden * (2 if shape.is_bidirectional else 1)
-        self.extract = nn.LSTM(shape.dim, shape.hidden, batch_first=True, bidirectional=shape.is_bidirectional)
+        self.extract = nn.LSTM(dim, shape.hidden, batch_first=True, bidirectional=shape.is_bidirectional)
         if shape.pooling == "attention":
             self.attend = nn.Linear(features, 1)
         self.alone = nn.Linear(features, shape.meaning)
         self.together = nn.Linear(2 * features, shape.meaning)
-        self.compare = nn.Linear((2 if shape.comparison == "linear" else 3) * shape.meaning, shape.classes)
+        self.compare = nn.Linear((2 if shape.comparison == "linear" else 3) * shape.meaning, classes)
 
     def features(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         """FeaExt: [n, f] of padded token vectors [n, t, d], of which the first `lengths` [n], 1 or more, count."""

@@ -9,7 +9,6 @@ JSON, so that a fitted model is loaded as any other.
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -28,8 +27,7 @@ BATCH = 16  # texts at a time
 SPECIAL = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}  # T5's, in its order: 0, 1, 2
 
 
-@dataclass(frozen=True, slots=True)
-class Seq2Seq:
+class Seq2Seq(NamedTuple):
     """A loaded encoder-decoder with its tokenizer, and what it is, for signatures."""
 
     name: str
@@ -42,8 +40,7 @@ class Seq2Seq:
 def load(name: str | Path, device: str | None = None) -> Seq2Seq:
     """Load a model and its tokenizer; weights in safetensors alone, no code of others.
 
-    The name is a folder, such as `save` writes, whose revision is its hash; or a hub name with @ and its commit. The
-    device is cuda or cpu, by default a GPU if there is one. Errors are those of `locate_files`.
+    The name and the errors are those of `locate_files`. The device is by default a GPU if there is one.
     """
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -59,7 +56,6 @@ def load(name: str | Path, device: str | None = None) -> Seq2Seq:
 
 
 def _disable_progress_bar() -> None:
-    """Loading and saving take a moment and are no news."""
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()
@@ -68,10 +64,7 @@ def _disable_progress_bar() -> None:
 def make_model(
     texts: Iterable[str], *, width: int = 64, layers: int = 2, dropout: float = 0.1, seed: int = 42
 ) -> Seq2Seq:
-    """Make a small T5 of random weights whose tokens are the characters of `texts`, on the CPU.
-
-    It has so many layers of encoder and decoder each, and four heads of a quarter of the width.
-    """
+    """Make a small T5 of random weights, whose tokens are the characters of `texts`, with four heads, on the CPU."""
     from transformers import T5Config, T5ForConditionalGeneration
 
     tokenizer = make_tokenizer(texts)
@@ -160,10 +153,7 @@ def generate(
     max_tokens: int = TARGET,
     longest: int = SOURCE,
 ) -> list[str]:
-    """Generate the most likely meaning of each comment by beam search, without chance.
-
-    `max_tokens` are written and `longest` are read at most; read as in training.
-    """
+    """Generate the most likely meaning of each comment by beam search; `longest` tokens are read, as in training."""
     unknown = model.tokenizer.unk_token_id
     options: dict[str, Any] = {"num_beams": beams, "do_sample": False, "max_new_tokens": max_tokens}
     options["suppress_tokens"] = None if unknown is None else [unknown]
@@ -199,7 +189,7 @@ def generate_candidates(
     """Write texts by beam search or sampling with their log probabilities, `decoding.best` of each.
 
     `generate` leaves the search to transformers; this is the commenters' own, whose samples do not depend on batches.
-    A word of `decoding` is a token here; at most `longest` are read, and of a long context one end, as in training.
+    A word of `decoding` is a token here.
     """
     rows: list[list[GeneratedText]] = []
     for start, inputs in _iterate_inputs(model, texts, contexts, longest, keep):

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -65,10 +65,8 @@ def load_model(ref: str | None = None, lang: str = "en", day: str | None = None,
     ref, _, masks = settings.masked_lm(lang, ref).partition("|")
     folder = _parse_path(ref)
     if ref in (COUNT, SAMPLE) or re.fullmatch("[0-9a-f]{64}", ref) or _is_count_folder(folder):
-        from pipeline.models.ndd.count_lm import set_cache
-
         counts, model_id = _load_counts(ref, lang, day)
-        return LoadedModel(set_cache(counts, cache) if cache else counts, model_id)
+        return LoadedModel(replace(counts, cache=cache) if cache else counts, model_id)
     path, state = (str(folder), _list_file_states(folder)) if folder.is_dir() else (ref, ())
     model = _load_transformer(path, masks or "one", settings.precision(), choose_device(), state)
     return LoadedModel(model, model.revision + (f"-{masks}" if masks else ""))

@@ -166,7 +166,7 @@ def fit(
         ),
         evaluate=(lambda registered: measure(test_items, registered)) if test_items.height else None,
         make_held_out=lambda: make_held_out(items),
-        summary={"profile": profile, **{name: config[name] for name in module.Recipe.__slots__}},
+        summary={"profile": profile, **asdict(recipe)},
         encoder="word vectors",
         encoder_revision=source_name,
     )

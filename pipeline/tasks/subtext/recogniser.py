@@ -101,7 +101,6 @@ def fit(
     Word vectors are loaded from `path`, or trained on extra texts without label too.
     """
     from pipeline.training.subtext import recogniser
-    from pipeline.training.subtext.reading import Recipe
 
     if not (rows["split"] != "train").any():
         raise BadInput(
@@ -123,7 +122,7 @@ def fit(
     if not encoder:  # word vectors read all, without labels
         texts.append(pl.Series("text", extra_texts, dtype=pl.String))
     facts: dict[str, Any] = {"encoder": "word vectors", "encoder_revision": "of the model"}
-    facts |= {"summary": {name: config[name] for name in ("profile", *Recipe.__slots__)}}
+    facts |= {"summary": {"profile": profile, **asdict(recipe)}}
     facts |= {"texts": pl.concat(texts), "labelled": labelled}
     return TrainedModel(kind=KIND, tensors=result.tensors, config=config, evaluations=evaluations, **facts)
 

@@ -87,7 +87,7 @@ def train(
     train_texts = [text for column in columns for text in column.filter(rows["split"] == "train").drop_nulls()]
     model = seq2seq.load(start) if start else seq2seq.make_model(train_texts, width=WIDTH, seed=recipe.seed)
     result = fitting.fit(rows, model, recipe)
-    seq2seq.save(result.model, out, {"recipe": result.recipe, "start": start or "random weights"})
+    seq2seq.save(model, out, {"recipe": result.config, "start": start or "random weights"})
     model_registry.record_texts_of_folder("recovery", out, pl.concat(columns))
     return result.history
 

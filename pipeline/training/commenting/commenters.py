@@ -8,12 +8,11 @@ comments of 17 words and 200,000 articles of 400 take 0.6 GB.
 import logging
 import math
 from array import array
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -24,31 +23,23 @@ from torch.nn.functional import cross_entropy
 from pipeline.errors import BadInput
 from pipeline.metrics.resample import Floats
 from pipeline.models.commenting import commenters as models
-from pipeline.models.commenting.commenters import BEGIN, PAD, UNKNOWN, Commenter, Network, Shape, Source
-from pipeline.models.commenting.relevance import IndexArray, Texts
-from pipeline.models.recam.readers import Unit
+from pipeline.models.commenting.commenters import BEGIN, PAD, SPECIAL, UNKNOWN, Commenter, Network, Shape
+from pipeline.models.commenting.relevance import Texts, build_vocabulary
+from pipeline.models.encoder import IndexArray
 from pipeline.training import loop, recipes
-from pipeline.training.batches import shuffle_batches, sort_batches
 from pipeline.training.commenting.relevance import check_frames
-from pipeline.training.loop import TrainingResult
+from pipeline.training.loop import TrainingResult, shuffle_batches, sort_batches
 
 log = logging.getLogger(__name__)
 
 Descend = Callable[[Tensor], object]
 
-_SLICE = 4096  # rows that are Python objects at a time
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class Recipe(Shape):
     """The numbers of a training; those of the paper are hidden, vocabulary, comment_words and Adam (appendix C.1)."""
 
-    source: Source = "title"
-    has_attention: bool = True
-    unit: Unit = "lstm"  # Sutskever et al. (2014)
-    hidden: int = 256
-    embedding: int = 256
-    dropout: float = 0.2
+    source: Literal["title", "title_and_content"] = "title"
     vocabulary: int = 30_000  # most frequent words; others are <unk>
     title_words: int = 50  # read at most
     content_words: int = 400
@@ -62,17 +53,10 @@ class Recipe:
     seed: int = 42
 
 
-PROFILES = {
-    "seq2seq": Recipe(has_attention=False),
-    "att": Recipe(),
-    "att_tc": Recipe(source="title_and_content"),
-}
+PROFILES = {"seq2seq": Recipe(has_attention=False), "att": Recipe(), "att_tc": Recipe(source="title_and_content")}
 """The three commenters of section 5."""
 
-
-def make_recipe(profile: str, **changes: Any) -> Recipe:
-    """Return a profile with some numbers changed; those that are None stay."""
-    return recipes.replace_numbers(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"clip", "learning_rate"})
+make_recipe = partial(recipes.replace_numbers, PROFILES, above_zero={"clip", "learning_rate"})
 
 
 def fit(
@@ -86,15 +70,19 @@ def fit(
     check_frames(articles, comments)
     articles = articles.filter(pl.col("split").is_in(["train", "validation"]))
     comments = comments.join(articles, on="article_id", how="semi", maintain_order="left")
-    comments, too_long = _select_comments(comments, recipe)
+    is_long = comments["words"].list.len() > recipe.comment_words
+    if too_long := int(is_long.sum()):
+        share = f"{too_long} of {comments.height}"
+        log.info("%s comments have over %d words: %s", share, recipe.comment_words, recipe.long_comments)
+    if recipe.long_comments == "discard":
+        comments = comments.filter(~is_long)
     articles = articles.join(comments, on="article_id", how="semi", maintain_order="left")
     if not (articles["split"] == "train").any():
         raise BadInput("comments on articles of the split 'train': expected at least one, found none")
     generator = loop.seed_all(recipe.seed)
     words = _build_vocabulary(articles, comments, recipe)
     config = {**asdict(recipe), "kind": "commenter", "words": words, "pairs": comments.height, "too_long": too_long}
-    shape = Shape(len(words), recipe.embedding, recipe.hidden, recipe.unit, recipe.has_attention, recipe.dropout)
-    model = models.make_commenter(Network(shape).to(device), config, device)
+    model = models.make_commenter(Network(len(words), recipe).to(device), config, device)
     pairs = _make_pairs(articles, comments, model)
     optimiser = torch.optim.Adam(model.network.parameters(), lr=recipe.learning_rate)
     learner = loop.make_learner(model.network, optimiser, generator, recipe.clip)
@@ -113,31 +101,21 @@ def fit(
         loop.check_loss(loss, number)
         return train_loss, loss
 
-    outcome = loop.run(epoch, learner, loop.LOSSES, recipe.epochs, state, _fingerprint(articles, comments, recipe))
+    columns = ["title", "content"] if recipe.source == "title_and_content" else ["title"]
+    frames = (articles.select("article_id", "split", *columns), comments.select("article_id", "words"))
+    training_id = loop.hash_facts(asdict(recipe) | {"epochs": None}, *frames)
+    outcome = loop.run(epoch, learner, loop.LOSSES, recipe.epochs, state, training_id)
     return TrainingResult(outcome.weights, config | {"best_epoch": outcome.best_epoch}, outcome.history)
-
-
-def _select_comments(comments: pl.DataFrame, recipe: Recipe) -> tuple[pl.DataFrame, int]:
-    """Select the comments to learn from and to choose the epoch by; count those that are too long."""
-    is_long = comments["words"].list.len() > recipe.comment_words
-    too_long = int(is_long.sum())
-    if too_long:
-        share = f"{too_long} of {comments.height}"
-        log.info("%s comments have over %d words: %s", share, recipe.comment_words, recipe.long_comments)
-    return (comments.filter(~is_long) if recipe.long_comments == "discard" else comments), too_long
 
 
 def _build_vocabulary(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe) -> list[str]:
     """List the most frequent words of what is read and learnt in the training part."""
     articles = articles.filter(pl.col("split") == "train")
     comments = comments.join(articles, on="article_id", how="semi")
-    sources = [(articles, "title", recipe.title_words), (comments, "words", recipe.comment_words)]
-    sources += [(articles, "content", recipe.content_words)] if recipe.source == "title_and_content" else []
-    counts: Counter[str] = Counter()
-    for rows, name, longest in sources:
-        for (words,) in _iterate_rows(rows.select(pl.col(name).list.head(longest))):
-            counts.update(words)
-    return models.build_vocabulary(counts, recipe.vocabulary)
+    texts = [articles["title"].list.head(recipe.title_words), comments["words"].list.head(recipe.comment_words)]
+    if recipe.source == "title_and_content":
+        texts.append(articles["content"].list.head(recipe.content_words))
+    return [*SPECIAL, *build_vocabulary(texts, recipe.vocabulary, SPECIAL)]
 
 
 class Pairs(NamedTuple):
@@ -152,9 +130,9 @@ def _make_pairs(articles: pl.DataFrame, comments: pl.DataFrame, model: Commenter
     number = articles.select("article_id").with_row_index("article")
     article = comments.select("article_id").join(number, on="article_id", how="left", maintain_order="left")["article"]
     return Pairs(
-        _pack(models.encode_article(model, *row) for row in _iterate_rows(articles.select("title", "content"))),
+        _pack(models.encode_article(model, *row) for row in articles.select("title", "content").iter_rows()),
         article.to_numpy().astype(np.int64),
-        _pack(models.encode_comment(model, *row) for row in _iterate_rows(comments.select("words"))),
+        _pack(models.encode_comment(model, *row) for row in comments.select("words").iter_rows()),
     )
 
 
@@ -164,12 +142,6 @@ def _pack(rows: Iterable[Sequence[int]]) -> Texts:
         ids.extend(row)
         starts.append(len(ids))
     return Texts(np.array(ids, np.int32), np.array(starts, np.int64))
-
-
-def _iterate_rows(rows: pl.DataFrame) -> Iterator[tuple[list[str], ...]]:
-    """Yield rows as Python's lists, a few at a time."""
-    for part in rows.iter_slices(_SLICE):
-        yield from part.iter_rows()
 
 
 def _measure_loss(
@@ -209,7 +181,7 @@ def sum_log_probabilities(model: Commenter, articles: pl.DataFrame, comments: pl
     different vocabularies can be compared.
     """
     pairs = _make_pairs(articles, comments, model)
-    words = comments["words"].list.head(model.comment_words).explode().drop_nulls()
+    words = comments["words"].list.head(model.config["comment_words"]).explode().drop_nulls()
     unknown_count = max(words.filter(~words.is_in(list(model.place))).n_unique(), 1)
     sums = np.zeros((comments.height, 2))
     for rows in sort_batches(pairs.comments.lengths(), np.arange(comments.height), batch):
@@ -220,9 +192,3 @@ def sum_log_probabilities(model: Commenter, articles: pl.DataFrame, comments: pl
         table = torch.zeros(target.shape, device=values.device).masked_scatter(is_word, values)
         sums[rows] = torch.stack([table.sum(dim=1), is_word.sum(dim=1)], dim=1).cpu().numpy()
     return sums
-
-
-def _fingerprint(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe) -> str:
-    columns = ["title", "content"] if recipe.source == "title_and_content" else ["title"]
-    frames = (articles.select("article_id", "split", *columns), comments.select("article_id", "words"))
-    return loop.hash_facts(asdict(recipe) | {"epochs": None}, *frames)

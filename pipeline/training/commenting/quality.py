@@ -14,7 +14,7 @@ import math
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,18 +22,9 @@ import polars as pl
 import torch
 
 from pipeline.errors import BadInput
-from pipeline.models.commenting.quality import (
-    KINDS,
-    Design,
-    Features,
-    Scale,
-    check_comments,
-    make_features,
-    mark_articles,
-    measure_scale,
-    scale_features,
-)
-from pipeline.models.encoder import Encoder, describe_encoder, encode
+from pipeline.models.commenting import quality as models
+from pipeline.models.commenting.quality import Design, Features, Floats, Scale, scale_features
+from pipeline.models.encoder import Encoder, IndexArray, describe_encoder, encode
 from pipeline.models.vectors import load_or_encode
 from pipeline.training import recipes
 from pipeline.training.loop import TrainingResult
@@ -43,9 +34,6 @@ log = logging.getLogger(__name__)
 PENALTIES = tuple(10 ** (-step / 2) for step in range(1, 11))  # λ, from strong to weak
 _ENOUGH = 20  # comments that a part has at least for the scale of scores to be read off it
 _RANK = {"regression": 0.0, "ranking": 1.0, "both": 0.5}  # ρ
-
-Floats = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +56,7 @@ class Recipe:
     seed: int = 42
 
 
-PROFILES = {
-    "undertone": Recipe(),
-    "upvotes": Recipe(target="upvotes", objective="ranking"),
-}
+PROFILES = {"undertone": Recipe(), "upvotes": Recipe(target="upvotes", objective="ranking")}
 """Ours, as the paper has none: for grades, and for likes.
 
 Chosen on C3 (12,000 comments, five folds by article), where the three objectives do alike (Pearson 0.932, 0.932, 0.932;
@@ -79,11 +64,7 @@ pairs of one length 0.616, 0.609, 0.616), and regression needs no articles; and 
 splits), which the few comments of very many likes keep a regression from learning.
 """
 
-
-def make_recipe(profile: str, **changes: Any) -> Recipe:
-    """Return a profile with some numbers changed; those that are None stay."""
-    from_zero = {"characters", "words", "seed"}
-    return recipes.replace_numbers(PROFILES, profile, changes, from_zero=from_zero, above_zero={"penalty"})
+make_recipe = partial(recipes.replace_numbers, PROFILES, from_zero={"characters", "words"}, above_zero={"penalty"})
 
 
 def fit(
@@ -91,26 +72,17 @@ def fit(
 ) -> TrainingResult:
     """Train on the split `train`; the split `validation`, if there is one, chooses how much is learnt.
 
-    About 20 KB a comment are in memory, of at most `most` of a part. The same rows, recipe and encoder give the same
-    scorer on one machine.
+    Rows have text, article_id (null: of no article that others are of), target (grades, or likes as they are counted;
+    null where a row is in neither part), split; title and content where the article is known. Without an encoder there
+    are no embeddings; `state` is a folder where they are stored for another training. About 20 KB a comment are in
+    memory, of at most `most` of a part. The same rows, recipe and encoder give the same scorer on one machine.
 
-    Args:
-        rows: text, article_id (null: of no article that others are of), target (grades, or likes as they are counted;
-            null where a row is in neither part), split; title and content where the article is known.
-        recipe: hyperparameters.
-        encoder: of sentences; without one there are no embeddings.
-        state: folder where embeddings are stored, so that an interrupted or second training need not make them again.
-
-    Returns:
-        The configuration has the recipe, features by name, encoder, the chosen penalty, unit and bounds of the target;
-        the history has penalty, train_loss and validation_loss (null without a validation part).
-
-    Raises:
-        BadInput: a column is missing, a row has no text or no number as its target, likes below 0, nothing to learn
-            from (fewer than two comments, one grade for all, or no article with two grades where order is learnt).
+    The history has penalty, train_loss and validation_loss (null without a validation part). BadInput if a column is
+    missing, a row has no text or no number as its target, likes are below 0, or there is nothing to learn from (fewer
+    than two comments, one grade for all, or no article with two grades where order is learnt).
     """
     parts = _split_rows(rows, recipe)
-    has_article = bool(mark_articles(rows).any())
+    has_article = bool(models.mark_articles(rows).any())
     if recipe.has_relation and not has_article:
         log.info("no comment has an article: the scorer looks at comments alone")
     encoder = encoder if recipe.has_embedding else None
@@ -121,8 +93,8 @@ def fit(
         raise BadInput("the recipe leaves no features to learn from; expected n-grams, surface, embedding or relation")
     encode_texts = partial(load_or_encode, state) if state else encode
     embed = partial(encode_texts, encoder) if encoder else None
-    features = {name: make_features(part, design, embed) for name, part in parts.items()}
-    scale = measure_scale(features["train"])
+    features = {name: models.make_features(part, design, embed) for name, part in parts.items()}
+    scale = models.measure_scale(features["train"])
     data = {name: _Data(features[name], parts[name], scale, design, recipe) for name in parts}
     return _train(data, scale, design, recipe, encoder)
 
@@ -133,7 +105,7 @@ def _split_rows(rows: pl.DataFrame, recipe: Recipe) -> dict[str, pl.DataFrame]:
         raise BadInput(f"expected columns text, article_id, target and split; missing {', '.join(absent)}")
     is_learnt = rows["split"].is_in(["train", "validation"])
     used_rows, numbers = rows.filter(is_learnt), (is_learnt.arg_true() + 1)
-    check_comments(used_rows, numbers)
+    models.check_comments(used_rows, numbers)
     is_likes = recipe.target == "upvotes"
     value = pl.col("target").cast(pl.Float64)
     is_valid = value.is_finite() & (value >= (0 if is_likes else -math.inf))
@@ -145,16 +117,12 @@ def _split_rows(rows: pl.DataFrame, recipe: Recipe) -> dict[str, pl.DataFrame]:
     parts = {name: used_rows.filter(pl.col("split") == name) for name in ("train", "validation")}
     if parts["train"]["target"].n_unique() < 2:
         raise BadInput(f"{parts['train'].height} comments to train on have fewer than two targets; nothing is learnt")
-    return {name: _sample_rows(part, name, recipe) for name, part in parts.items() if part.height}
-
-
-def _sample_rows(part: pl.DataFrame, name: str, recipe: Recipe) -> pl.DataFrame:
-    """Draw as many rows as the recipe takes, in their order."""
-    if part.height <= recipe.most:
-        return part
-    log.info("%d of %d comments of the %s part are drawn", recipe.most, part.height, name)
-    order = np.random.default_rng(recipe.seed).permutation(part.height)[: recipe.most]
-    return part[np.sort(order)]
+    for name, part in parts.items():
+        if part.height > recipe.most:
+            log.info("%d of %d comments of the %s part are drawn", recipe.most, part.height, name)
+            order = np.random.default_rng(recipe.seed).permutation(part.height)[: recipe.most]
+            parts[name] = part[np.sort(order)]
+    return {name: part for name, part in parts.items() if part.height}
 
 
 class _Data:
@@ -254,7 +222,7 @@ def _train(
     config = {
         **asdict(recipe),
         **design._asdict(),
-        "kind": KINDS[recipe.target],
+        "kind": models.KINDS[recipe.target],
         "unit": "grade" if recipe.target == "grade" else "log(1 + likes)",
         "low": float(train.target.min()),
         "high": float(train.target.max()),

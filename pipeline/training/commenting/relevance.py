@@ -5,16 +5,15 @@
 Negatives are drawn from the distinct training comments by their counts to the power 3/4 (Mikolov et al., 2013), and
 drawn again where the article has that comment itself. The least loss is at log P(c | x) - log(k Q(c)), Q what negatives
 are drawn from: what stands below every article ("转发微博") is relevant to none.
-
-The epoch is chosen by the mean reciprocal rank of a held-out article's comment among that and comments drawn, evenly,
-from other held-out articles.
+The epoch is chosen by the mean reciprocal rank of held-out comments, each among comments drawn, evenly, from others.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +24,8 @@ from torch.nn.functional import logsigmoid
 
 from pipeline.errors import BadInput
 from pipeline.metrics.recam import retrieval
-from pipeline.models.commenting.relevance import IndexArray, Relevance, Shape, Texts, build_vocabulary, number_words
+from pipeline.models.commenting.relevance import Relevance, Shape, Texts, build_vocabulary, number_words
+from pipeline.models.encoder import IndexArray
 from pipeline.training import loop, recipes
 from pipeline.training.loop import TrainingResult
 
@@ -33,7 +33,7 @@ _PARTS = 4  # lengths that a batch's comments are parted by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class Recipe(Shape):
     """The numbers of a training; the paper names those of `vocabulary` and `comment` alone for these models."""
 
     reads: Literal["title", "both"] = "title"  # what of an article is read: its title, or title and content
@@ -41,10 +41,6 @@ class Recipe:
     content: int = 400
     comment: int = 50  # longer ones are cut, not left out (section 5 says otherwise; AAC-22)
     vocabulary: int = 30_000
-    embedding: int = 128
-    hidden: int = 256
-    widths: tuple[int, int, int, int] = (1, 2, 3, 4)
-    dropout: float = 0.3
     negatives: int = 5
     foreign: int = 50  # comments of other articles that a held-out one is ranked among
     judged: int = 2000  # held-out comments that are ranked at most
@@ -59,10 +55,7 @@ class Recipe:
 PROFILES = {"ir_t": Recipe(), "ir_tc": Recipe(reads="both")}
 """The two retrieval models of the paper (AAC-21)."""
 
-
-def make_recipe(profile: str, **changes: Any) -> Recipe:
-    """Return a profile with some numbers changed; those that are None stay."""
-    return recipes.replace_numbers(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"clip", "learning_rate"})
+make_recipe = partial(recipes.replace_numbers, PROFILES, above_zero={"clip", "learning_rate"})
 
 
 def compute_chance(recipe: Recipe) -> float:
@@ -82,23 +75,16 @@ def fit(
 
     Without a validation part, the training part decides. On a CPU the same rows and recipe give the same bits.
 
-    Args:
-        articles: article_id, each once; title and content, lists of words; split (other splits than train and
-            validation are ignored).
-        comments: article_id, one of the articles'; words, a list.
-        recipe: hyperparameters.
-        state: file for the state after each epoch; an interrupted training resumes from it and ends with the same
-            model. The recipe may have more epochs then.
-        device: cpu or cuda.
-
-    Raises:
-        BadInput: a column or a value is missing, an article is repeated or a comment's is missing, there is nothing to
-            learn from or no comment foreign to an article, the loss is no number, or `state` is of another training.
+    Articles have article_id, each once; title and content, lists of words; and split (other splits than train and
+    validation are ignored). Comments have the article_id of an article, and words, a list. For `state` see `loop.run`;
+    a training that resumes may have more epochs. BadInput if a column or a value is missing, an article is repeated or
+    a comment's is missing, there is nothing to learn from or no comment foreign to an article, the loss is no number,
+    or `state` is of another training.
     """
     check_frames(articles, comments)
     generator = loop.seed_all(recipe.seed)
     pairs = _make_pairs(articles, comments, recipe)
-    model = Relevance(make_shape(recipe, len(pairs.words))).to(device)
+    model = Relevance(len(pairs.words), recipe).to(device)
     nn.init.constant_(model.bias, -math.log(recipe.negatives))  # one comment in 1 + k is right: no step goes into this
     training = _Training(model, recipe, pairs, generator)
     parts = (*pairs.articles, *pairs.comments, pairs.article, pairs.comment, pairs.is_held)
@@ -107,13 +93,6 @@ def fit(
     outcome = loop.run(training.epoch, training.learner, criterion, recipe.epochs, state, training_id)
     config = {**asdict(recipe), "kind": "relevance", "words": pairs.words, "best_epoch": outcome.best_epoch}
     return TrainingResult(outcome.weights, config, outcome.history)
-
-
-def make_shape(recipe: Recipe, words: int) -> Shape:
-    """Return the sizes of a recipe's network."""
-    if recipe.hidden % len(recipe.widths):
-        raise BadInput(f"hidden should be a multiple of {len(recipe.widths)}, one share a width; found {recipe.hidden}")
-    return Shape(words, recipe.embedding, recipe.hidden, recipe.widths, recipe.dropout)
 
 
 def list_first_words(articles: pl.DataFrame, recipe: Recipe) -> pl.Series:
@@ -162,10 +141,7 @@ def draw_rows(count: int, size: int, generator: torch.Generator) -> IndexArray:
 def rank_comments(
     model: Relevance, words: list[str], recipe: Recipe, articles: pl.DataFrame, comments: pl.DataFrame
 ) -> IndexArray:
-    """Rank comments on held-out articles each among comments of the others: of the rows of `draw_rows`.
-
-    The sizes and the seed of the recipe are those of both draws.
-    """
+    """Rank comments on held-out articles each among comments of the others: of the rows of `draw_rows`."""
     pairs = _make_pairs(articles, comments, recipe, words)
     return _Training(model, recipe, pairs, torch.Generator()).rank()
 

@@ -4,7 +4,6 @@
     2. of the union of their comments the one most relevant to the article         `models.commenting.relevance`
 
 A union: a text that stands below several of them is one candidate, in the name of the nearest article that has it.
-
 Stage 1 reads all words, stage 2 the first ones of an article and the 30,000 most frequent.
 
 A fitted commenter is tensors and JSON: the index of the training articles that have comments, the relevance model, and
@@ -14,7 +13,6 @@ they take a fifteenth of what their vectors would.
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,12 +22,13 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from pipeline.errors import BadInput
 from pipeline.models.commenting import similar_articles
-from pipeline.models.commenting.relevance import IndexArray, Relevance, Texts, number_words
+from pipeline.models.commenting.relevance import Relevance, Texts, number_words
+from pipeline.models.encoder import IndexArray, check_kind
 from pipeline.training.commenting import relevance
 from pipeline.training.commenting.relevance import Recipe
 from pipeline.training.loop import TrainingResult
+from pipeline.training.recipes import read_recipe
 
 log = logging.getLogger(__name__)
 
@@ -74,16 +73,10 @@ def fit(
 
 
 def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu") -> Commenter:
-    """Load a commenter that retrieves.
-
-    Raises:
-        BadInput: the model is of another kind.
-    """
-    if config.get("kind") != "retrieval":
-        raise BadInput(f"a model of the kind {config.get('kind')!r}: expected retrieval")
-    numbers = {field.name: config[field.name] for field in fields(Recipe)}
-    recipe = Recipe(**numbers | {"widths": tuple(config["widths"])})
-    model = Relevance(relevance.make_shape(recipe, len(config["words"])))
+    """Load a commenter that retrieves; BadInput for a model of another kind."""
+    check_kind(config, "retrieval")
+    recipe = read_recipe(Recipe, config)
+    model = Relevance(len(config["words"]), recipe)
     weights, index_tensors, bank = (
         {name.removeprefix(part): value for name, value in tensors.items() if name.startswith(part)}
         for part in ("relevance.", "index.", "bank.")
@@ -129,18 +122,12 @@ def comment(
     *,
     batch: int = 64,
 ) -> pl.DataFrame:
-    """Find the comments of similar articles that are most relevant to each article.
+    """Find the comments of similar articles that are most relevant to each article, `best` at most, no text twice.
 
-    An article that shares no word with a training article gets none: its row is missing, and a warning has the count.
-    Words the relevance model does not know are one unknown word to it.
-
-    Args:
-        commenter: of `load`.
-        titles: the words of each article's title, tokenized as in the training.
-        contents: of its content; only IR-TC reads them.
-        k: similar articles whose comments are candidates, at most; the paper names no number.
-        best: comments a row, at most; no text twice.
-        batch: articles at a time; memory grows with it, and the results do not depend on it.
+    Titles and contents are words, tokenized as in the training; only IR-TC reads contents. The candidates are the
+    comments of up to k similar articles; the paper names no number. An article that shares no word with a training
+    article gets none: its row is missing, and a warning has the count. Words the relevance model does not know are one
+    unknown word to it. Memory grows with the batch, and the results do not depend on it.
 
     Returns:
         row (place of the article, from 0), rank (from 1), comment_id, text, relevance (natural log of P(c|x), equation
@@ -216,12 +203,10 @@ def _rank_candidates(candidates: pl.DataFrame, scores: npt.NDArray[np.float32], 
 def _make_rows(bank: dict[str, Tensor], best_rows: pl.DataFrame, neighbours: similar_articles.Nearest) -> pl.DataFrame:
     index = (best_rows["row"].to_numpy(), best_rows["neighbour"].to_numpy())
     strings = {
-        "comment_id": _read_strings(bank, "comment", best_rows["comment"]),
-        "text": _read_strings(bank, "text", best_rows["text"]),
-        "article_id": _read_strings(bank, "article", neighbours.places[index].tolist()),
+        "comment_id": pl.Series(_read_strings(bank, "comment", best_rows["comment"]), dtype=pl.String),
+        "text": pl.Series(_read_strings(bank, "text", best_rows["text"]), dtype=pl.String),
+        "article_id": pl.Series(_read_strings(bank, "article", neighbours.places[index].tolist()), dtype=pl.String),
     }
     cosine = neighbours.cosines[index].astype(np.float64)
-    columns = {name: best_rows[name] for name in ("row", "rank", "relevance")}
-    return pl.DataFrame({**columns, **strings, "cosine": cosine}).select(
-        pl.col(n).cast(k) for n, k in RESULT_SCHEMA.items()
-    )
+    rows = best_rows.select("row", "rank", "relevance").with_columns(cosine=pl.Series(cosine), **strings)
+    return rows.select(pl.col(name).cast(kind) for name, kind in RESULT_SCHEMA.items())

@@ -6,10 +6,9 @@ the default; trained means all weights (`full`), or low-rank changes of the atte
 """
 
 import copy
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -19,47 +18,26 @@ from pipeline.models.adapter import adapt
 from pipeline.models.encoder import Encoder, Vectors, embed_batch, encode, make_features
 
 
-class Embedding:
-    """Embeddings of a fixed list of texts, by row number; nothing of the encoder is trained."""
+class Frozen:
+    """Embeddings of texts in an array [n, d], which may be mapped from a file; nothing of the encoder is trained."""
 
-    dim: int
-    last: int  # features of the encoder's last layer, which come last
-    device: str
+    device = "cpu"
+    trained: ClassVar[dict[str, nn.Parameter]] = {}  # weights of the encoder by name
+
+    def __init__(self, vectors: Vectors, last: int | None = None) -> None:
+        """Take the embeddings; `last` features of them, by default all, are those of the encoder's last layer."""
+        self.vectors, self.dim, self.last = vectors, vectors.shape[1], last or vectors.shape[1]
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Return embeddings [len(rows), dim], with gradient if the encoder is trained."""
-        raise NotImplementedError
-
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """Iterate over the trained weights of the encoder."""
-        return iter(())
-
-    def state(self) -> dict[str, Tensor]:
-        """Return the trained weights by name."""
-        return {}
-
-    def load(self, state: dict[str, Tensor]) -> None:
-        """Restore trained weights."""
+        return torch.from_numpy(self.vectors[rows.numpy()])
 
     def training(self, mode: bool) -> None:
         """Switch dropout on or off."""
 
 
-class Frozen(Embedding):
-    """Embeddings in an array [n, d], which may be mapped from a file."""
-
-    def __init__(self, vectors: Vectors, last: int | None = None) -> None:
-        self.vectors = vectors
-        self.dim = vectors.shape[1]
-        self.last = last or self.dim
-        self.device = "cpu"
-
-    def __call__(self, rows: Tensor) -> Tensor:
-        return torch.from_numpy(self.vectors[rows.numpy()])
-
-
-class Tuned(Embedding):
-    """Embeddings through a copy of an encoder, which is trained."""
+class Tuned:
+    """Embeddings through a copy of an encoder, which is trained; its methods are those of `Frozen`."""
 
     def __init__(self, encoder: Encoder, texts: Sequence[str], mode: str, generator: torch.Generator) -> None:
         """Copy the encoder and make its weights trainable; in the mode `full` all, in `adapter` those of adapters."""
@@ -70,7 +48,7 @@ class Tuned(Embedding):
         self.texts = list(texts)
         inner: Any = self.encoder.module[0].model
         inner.requires_grad_(mode == "full")
-        self._trained = dict(inner.named_parameters()) if mode == "full" else adapt(inner, generator)
+        self.trained = dict(inner.named_parameters()) if mode == "full" else adapt(inner, generator)
         if encoder.device == "cuda":  # memory for the activations of one layer instead of all, at a third more time
             inner.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
@@ -78,22 +56,11 @@ class Tuned(Embedding):
         texts = [self.texts[i] for i in rows.tolist()]
         if not torch.is_grad_enabled():
             return torch.from_numpy(encode(self.encoder, texts)).to(self.device)
-        with self._half():
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.device == "cuda"):
             return embed_batch(self.encoder, make_features(self.encoder, texts)).float()
-
-    def _half(self) -> AbstractContextManager[Any]:
-        return torch.autocast("cuda", torch.bfloat16) if self.device == "cuda" else nullcontext()
-
-    def parameters(self) -> Iterator[nn.Parameter]:
-        return iter(self._trained.values())
-
-    def state(self) -> dict[str, Tensor]:
-        return {f"encoder.{name}": value.detach() for name, value in self._trained.items()}
-
-    def load(self, state: dict[str, Tensor]) -> None:
-        with torch.no_grad():
-            for name, value in self._trained.items():
-                value.copy_(state[f"encoder.{name}"])
 
     def training(self, mode: bool) -> None:
         self.encoder.module.train(mode)
+
+
+Embedding = Frozen | Tuned

@@ -48,10 +48,7 @@ def evaluate(pairs: pl.DataFrame, triples: pl.DataFrame, seed: int) -> pl.DataFr
 
 
 def _join_baselines(numbers: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Join the best baseline to the implicitness accuracies of a split, and append all baselines as rows.
-
-    The split is test, else the largest.
-    """
+    """Join the best baseline to the implicitness accuracies of test, or else the largest split; append all as rows."""
     no_baseline = {"baseline": pl.lit(None, pl.Float64), "baseline_name": pl.lit(None, pl.String)}
     if not pairs.height:
         return numbers.with_columns(**no_baseline)
@@ -106,8 +103,7 @@ def _measure_choices(graded: pl.DataFrame, seed: int, metric: Metric) -> float:
 
 
 def _fill_columns(frame: pl.DataFrame) -> pl.DataFrame:
-    absent = [pl.lit(None, kind).alias(name) for name, kind in COLUMNS.items() if name not in frame.columns]
-    return frame.with_columns(absent).select(pl.col(name).cast(kind) for name, kind in COLUMNS.items())
+    return pl.concat([pl.DataFrame(schema=COLUMNS), frame], how="diagonal_relaxed").cast(pl.Schema(COLUMNS))
 
 
 def evaluate_heads(pairs: pl.DataFrame, heads: Sequence[tuple[str, Head]], seed: int) -> pl.DataFrame:

@@ -6,6 +6,7 @@ encoding each once gives the same numbers with a fifty-seventh of the encodes.
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
@@ -76,9 +77,7 @@ PROFILES = {
 """The numbers of the paper, of the released code (errata E3), and ours, which also trains on graded groups."""
 
 
-def make_recipe(profile: str, **changes: Any) -> Recipe:
-    """Return a profile with some numbers changed; None changes nothing."""
-    return recipes.replace_numbers(PROFILES, profile, changes, from_zero={"hidden", "seed"})
+make_recipe = partial(recipes.replace_numbers, PROFILES, from_zero={"hidden"})
 
 
 @dataclass(slots=True)
@@ -95,8 +94,7 @@ def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None
     """Train on the `train` split and keep the epoch with the best accuracy on `validation`.
 
     That accuracy is the paper's implicitness accuracy; in a training on graded groups, the pairs of their sentences
-    count as well. Without a validation part, the training part decides. `state` is a file for the state after each
-    epoch: an interrupted training resumes from it and ends with the same model.
+    count as well. Without a validation part, the training part decides. For `state` see `loop.run`.
     """
     generator = loop.seed_all(recipe.seed)
     model = ImpScore(
@@ -109,18 +107,21 @@ def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None
             model.initialise(embedding(sample))
     parameters = [
         {"params": list(model.parameters()), "lr": recipe.learning_rate},
-        {"params": list(embedding.parameters()), "lr": recipe.tune_rate},
+        {"params": list(embedding.trained.values()), "lr": recipe.tune_rate},
     ]
     optimiser = torch.optim.Adam(parameters, weight_decay=recipe.weight_decay)
 
     def weights() -> dict[str, Tensor]:
-        return {**{name: value.detach() for name, value in model.state_dict().items()}, **embedding.state()}
+        state = model.state_dict() | {f"encoder.{name}": value for name, value in embedding.trained.items()}
+        return {name: value.detach().clone().cpu() for name, value in state.items()}
 
     def restore(state: dict[str, Tensor]) -> None:
         model.load_state_dict({name: state[name] for name in model.state_dict()})
-        embedding.load(state)
+        with torch.no_grad():
+            for name, value in embedding.trained.items():
+                value.copy_(state[f"encoder.{name}"])
 
-    learner = loop.Learner(optimiser=optimiser, generator=generator, weights=weights, restore=restore)
+    learner = loop.Learner(optimiser, generator, weights, restore)
 
     def epoch(number: int) -> tuple[float, int]:
         embedding.training(mode=True)

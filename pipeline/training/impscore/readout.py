@@ -1,16 +1,14 @@
 """Fit what a distilled head reads its implicitness from: ridge regression of a judge's values on embeddings."""
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from pipeline.metrics.resample import Floats
+from pipeline.models.encoder import Vectors
 from pipeline.models.impscore import Readout
 
 ALPHAS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """Penalties of the squared weights, of which that with the least error on validation texts is taken."""
-
-Vectors = npt.NDArray[np.float32]
 
 
 def fit_readout(

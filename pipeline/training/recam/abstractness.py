@@ -5,18 +5,18 @@ The epochs are fixed: of 2,148 words a tenth is too few to choose one by, and to
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import torch
 from torch import Tensor
 
 from pipeline.errors import BadInput
-from pipeline.models.encoder import Encoder, Vectors, describe_encoder
+from pipeline.metrics.resample import Floats
+from pipeline.models.encoder import Encoder, Vectors, check_kind, describe_encoder
 from pipeline.models.recam.abstractness import Abstractness, Shape, score_vectors
 from pipeline.models.recam.word_features import Source, make_features
 from pipeline.models.word_vectors import WordVectors
@@ -30,17 +30,11 @@ TRAIN, TEST = 2148, 1877  # words of the paper's split (Table 2); together 4,025
 
 _ROWS = 32_768  # words whose features are held at a time
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class Recipe(Shape):
     """The numbers of a training."""
 
-    hidden: tuple[int, int] = (300, 100)
-    members: int = 1  # networks trained side by side, whose scores are averaged
-    dropout: float = 0.0
-    input_dropout: float = 0.0  # of the words' features
     learning_rate: float = 1e-3
     batch: int = 64
     epochs: int = 10
@@ -50,10 +44,7 @@ class Recipe:
 PROFILES = {"paper": Recipe(), "undertone": Recipe(members=5, dropout=0.5, input_dropout=0.2, epochs=6)}
 """One network as in section 3.2, which states layers and no sizes; and ours, chosen inside training parts of MRC."""
 
-
-def make_recipe(profile: str, **changes: Any) -> Recipe:
-    """Change some numbers of a profile; those that are None stay."""
-    return recipes.replace_numbers(PROFILES, profile, changes, from_zero={"seed"}, above_zero={"learning_rate"})
+make_recipe = partial(recipes.replace_numbers, PROFILES, above_zero={"learning_rate"})
 
 
 class TrainingResult(NamedTuple):
@@ -106,7 +97,7 @@ def _train(vectors: Vectors, truth: Floats, recipe: Recipe) -> Abstractness:
     generator = torch.Generator().manual_seed(recipe.seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(recipe.seed)  # weights and dropout draw from the global source
-        model = _make_model(vectors.shape[1], recipe)
+        model = Abstractness(vectors.shape[1], recipe)
         model.standardise(inputs)
         optimiser = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
         model.train()
@@ -121,18 +112,13 @@ def _train(vectors: Vectors, truth: Floats, recipe: Recipe) -> Abstractness:
     return model.eval()
 
 
-def _make_model(dim: int, recipe: Recipe) -> Abstractness:
-    return Abstractness(Shape(dim, recipe.hidden, recipe.members, recipe.dropout, recipe.input_dropout))
-
-
 def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> Callable[[Sequence[str]], Floats]:
-    """Load a scorer, a function of words (`predict`), from the tensors and configuration of `fit` or `registry.read`.
+    """Load a scorer of `fit`, a function of words (`predict`).
 
     The source is the encoder it was trained with, or the same word vectors: of these only the width can be checked.
     BadInput if it is no scorer of abstractness, or the encoder or the vectors' width is another one.
     """
-    if config.get("kind") != "abstractness":
-        raise BadInput(f"the model is of kind {config.get('kind')!r}, not 'abstractness'")
+    check_kind(config, "abstractness")
     encoder = source if isinstance(source, Encoder) else None
     source_encoder = (encoder.revision, encoder.pooling) if encoder else (None, None)
     if (config["encoder_revision"], config["encoder_pooling"]) != source_encoder:
@@ -141,8 +127,7 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> 
         raise BadInput(
             f"the scorer was trained on {config['dim']} dimensions; the vectors have {source.vectors.shape[1]}"
         )
-    numbers = {field.name: config[field.name] for field in fields(Recipe)}
-    model = _make_model(config["dim"], Recipe(**numbers | {"hidden": tuple(numbers["hidden"])}))  # a list in JSON
+    model = Abstractness(config["dim"], recipes.read_recipe(Recipe, config))
     model.load_state_dict(tensors)
     return partial(predict, model.eval(), source)
 
@@ -169,12 +154,10 @@ def pearson(gold: Floats, predicted: Floats) -> tuple[float, float]:
 
 
 def evaluate_splits(ratings: Ratings, source: Source, recipe: Recipe, split_count: int = 10) -> pl.DataFrame:
-    """Measure table 2 over n random splits of the paper's sizes, where it has one (REC-06, errata E13).
+    """Measure table 2 over n random splits, drawn by the recipe's seed, of the paper's sizes (REC-06, errata E13).
 
     A list with fewer words than the paper's 4,025 is split in the same proportion; fewer than four words with a vector
-    are BadInput. Words without a vector are in no split. The recipe's seed gives the splits as well.
-
-    Columns: split, train_count, test_count, pearson_train, pearson (of the test part), p_value (of the same).
+    are BadInput. Columns: split, train_count, test_count, pearson_train, pearson (of the test part) and its p_value.
     """
     rows, vectors, _ = _match_vectors(ratings, source)
     truth = rows["score"].to_numpy()

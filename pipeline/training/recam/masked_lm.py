@@ -24,11 +24,10 @@ from torch.nn.utils.rnn import pad_sequence
 
 from pipeline.errors import BadInput
 from pipeline.io.atomic import create_folder
-from pipeline.models.encoder import EMBEDDED, PRECISIONS
+from pipeline.models.encoder import EMBEDDED, PRECISIONS, IndexArray
 from pipeline.models.recam import pretrained_reader as models
 from pipeline.training import loop, recipes
-from pipeline.training.batches import IndexArray, shuffle_batches, sort_batches
-from pipeline.training.loop import TrainingResult
+from pipeline.training.loop import TrainingResult, shuffle_batches, sort_batches
 
 FACTS = "undertone.json"  # beside the weights: how they came about
 _TEXTS = 1024  # texts tokenized in one go
@@ -63,19 +62,13 @@ PROFILES = {
 """For the embedded encoder on a CPU; for a pretrained model of masked words on a GPU."""
 
 
-def make_recipe(profile: str, **changes: Any) -> Recipe:
-    """Change some numbers of a profile; those that are None stay."""
-    above_zero, from_zero = {"masked", "held", "learning_rate", "clip"}, {"seed", "tuned_layers"}
-    recipe = recipes.replace_numbers(PROFILES, profile, changes, from_zero=from_zero, above_zero=above_zero)
-    check_shares(recipe, ("masked", "held", "warmup"))
-    return recipe
-
-
-def check_shares(recipe: Any, names: Sequence[str]) -> None:
-    """Raise BadInput if one of these numbers is not below 1."""
-    for name in names:
-        if getattr(recipe, name) >= 1:
-            raise BadInput(f"{name} should be a share below 1; found {getattr(recipe, name)!r}")
+make_recipe = partial(
+    recipes.replace_numbers,
+    PROFILES,
+    from_zero={"tuned_layers"},
+    above_zero={"masked", "held", "learning_rate", "clip"},
+    below_one={"masked", "held", "warmup"},
+)
 
 
 def fit(
@@ -84,9 +77,9 @@ def fit(
     """Train on texts and keep the epoch with the least cross entropy on those held out.
 
     Each text counts once, and one without any piece not at all. The source is the encoder as
-    `models.recam.pretrained_reader.load_transformer` names it. From `state`, a file, an interrupted training resumes;
-    see `loop.run`. On a CPU the same texts, recipe and encoder give the same bits. BadInput for fewer than two texts,
-    sequences longer than the encoder reads, a loss that is no number, or a `state` of another training.
+    `models.recam.pretrained_reader.load_transformer` names it; for `state` see `loop.run`. On a CPU the same texts,
+    recipe and encoder give the same bits. BadInput for fewer than two texts, sequences longer than the encoder reads, a
+    loss that is no number, or a `state` of another training.
     """
     generator = loop.seed_all(recipe.seed)
     transformer = models.load_transformer(source, is_masked=True)
@@ -102,7 +95,7 @@ def fit(
     criterion = loop.Criterion(("loss", "cross_entropy", "accuracy", "count"), best_by="cross_entropy", is_loss=True)
     training_id = loop.hash_facts((asdict(recipe), transformer.revision), pl.DataFrame({"text": texts}))
     outcome = loop.run(training.epoch, training.learner, criterion, recipe.epochs, state, training_id)
-    models.load_weights(module, outcome.weights)
+    loop.load_weights(module, outcome.weights)
     config = {
         **asdict(recipe),
         "kind": "masked_lm",
@@ -114,7 +107,7 @@ def fit(
         "pieces": int(sum(map(len, rows))),
         "best_epoch": outcome.best_epoch,
     }
-    return TrainingResult(models.copy_weights(module), config, outcome.history)
+    return TrainingResult(loop.copy_weights(module), config, outcome.history)
 
 
 def _make_sequences(
@@ -150,8 +143,7 @@ def mask_pieces(
 ) -> tuple[Tensor, Tensor]:
     """Return sequences with pieces to be guessed, and where those are: [n, t] each.
 
-    Each of the allowed places [n, t] is drawn with probability `share`; of those drawn 80 % are masked, 10 % get any
-    other of the `vocabulary` pieces, 10 % stay.
+    Each of the allowed places [n, t] is drawn with probability `share`.
     """
     chance, kind = (torch.rand(ids.shape, generator=generator) for _ in range(2))
     random_ids = torch.randint(vocabulary, ids.shape, generator=generator, dtype=ids.dtype)
@@ -200,14 +192,8 @@ class _Training:
     def __post_init__(self) -> None:
         self.has_plain_head = models.has_plain_head(self.module)
         self.lengths = np.fromiter(map(len, self.rows), np.int64, len(self.rows))
-        self.learner = loop.Learner(
-            optimiser=make_optimiser(self.module, self.recipe.learning_rate, self.recipe.weight_decay),
-            generator=self.generator,
-            weights=partial(models.copy_weights, self.module, is_trained=True),
-            restore=partial(models.load_weights, self.module),
-            modules=[self.module],
-            clip=self.recipe.clip,
-        )
+        optimiser = make_optimiser(self.module, self.recipe.learning_rate, self.recipe.weight_decay)
+        self.learner = loop.make_learner(self.module, optimiser, self.generator, self.recipe.clip)
 
     def epoch(self, number: int) -> tuple[float, float, float, int]:
         """Train on all sequences once and evaluate; return the numbers of the history."""
@@ -268,7 +254,7 @@ def _read_tokenizer_files(tokenizer: Any) -> dict[str, str]:
 def write(path: Path, result: TrainingResult) -> None:
     """Write a model as a folder, absent before, that `AutoModelForMaskedLM` loads; complete or not at all."""
     module = models.build_transformer(result.config["architecture"], is_masked=True)
-    models.load_weights(module, result.tensors)
+    loop.load_weights(module, result.tensors)
     facts = {name: value for name, value in result.config.items() if name not in {"tokenizer", "architecture"}}
     facts["history"] = result.history.to_dicts()
     with create_folder(path) as draft:

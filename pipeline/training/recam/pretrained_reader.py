@@ -9,13 +9,11 @@
     glosses                       `has_gloss` (Jiang et al., 2021)
     hypernyms                     `hypernyms` (section 4.2), see `training.recam.hypernyms`
 
-It is called as `training.recam.readers` is, so that callers treat both alike. What it reads is made in
-`pretrained_reading`.
+It is called as `training.recam.readers` is. What it reads is made in `pretrained_reading`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
-from functools import partial
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,23 +27,18 @@ from torch.optim.swa_utils import get_swa_multi_avg_fn
 
 from pipeline.errors import BadInput
 from pipeline.examples.recam import items as cloze
-from pipeline.models.encoder import EMBEDDED, PRECISIONS
+from pipeline.metrics.resample import Floats
+from pipeline.models.encoder import EMBEDDED, PRECISIONS, IndexArray, check_kind
 from pipeline.models.recam import pretrained_reader as models
-from pipeline.models.recam.pretrained_reader import Batch, Pieces, PretrainedReader, Shape
+from pipeline.models.recam.pretrained_reader import Batch, Pieces, PretrainedReader
 from pipeline.training import loop, recipes
-from pipeline.training.batches import IndexArray, shuffle_batches, sort_batches
-from pipeline.training.loop import TrainingResult
+from pipeline.training.loop import TrainingResult, shuffle_batches, sort_batches
 from pipeline.training.recam import hypernyms, pretrained_reading, readers
-from pipeline.training.recam.masked_lm import check_shares, make_optimiser, set_learning_rate
+from pipeline.training.recam.masked_lm import make_optimiser, set_learning_rate
 from pipeline.training.recam.pretrained_reading import Inputs, Recipe
-
-__all__ = ["PROFILES", "Recipe", "TrainedReader", "answer", "compute_loss", "fit", "load", "make_recipe"]
 
 KIND = "pretrained_reader"
 ROWS = 1024  # items prepared in one go when nothing is learnt
-
-Floats = npt.NDArray[np.float64]
-
 
 PROFILES = {
     "filled": Recipe(passage="relevant", window=40, stride=20, longest_question=24, tuned_layers=2, learning_rate=2e-4,
@@ -72,11 +65,15 @@ So small an encoder answers by what fits into the question; it hardly reads the 
 
 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
-    """Change some numbers of a profile; those that are None stay."""
-    from_zero = {"averaged", "tuned_layers", "epochs", "seed"}
-    above_zero = {"learning_rate", "faster", "clip"}
-    recipe = recipes.replace_numbers(PROFILES, profile, changes, from_zero=from_zero, above_zero=above_zero)
-    check_shares(recipe, ("smoothing", "hypernyms", "warmup"))
+    """Change some numbers of a profile, see `recipes.replace_numbers`; BadInput for those that do not fit together."""
+    recipe = recipes.replace_numbers(
+        PROFILES,
+        profile,
+        from_zero={"averaged", "tuned_layers", "epochs"},
+        above_zero={"learning_rate", "faster", "clip"},
+        below_one={"smoothing", "hypernyms", "warmup"},
+        **changes,
+    )
     limits = {"stride": ("window", ", so that no piece is skipped"), "averaged": ("epochs", ""), "parts": ("batch", "")}
     for name, (limit, reason) in limits.items():
         number, most = getattr(recipe, name), getattr(recipe, limit)
@@ -97,9 +94,9 @@ def fit(
     """Train a reader and keep the epoch with the best accuracy on the validation part, or the mean of the last ones.
 
     On a CPU the same items, recipe and encoder give the same bits. Without epochs the encoder stays as it is. It is
-    named as for `models.recam.pretrained_reader.load_transformer`; a folder of `training.recam.masked_lm` holds one
-    that is adapted to the task. The other arguments and errors are those of `readers.fit`; items have options and
-    label. Sequences longer than the encoder reads are BadInput; hypernyms need WordNet.
+    named as for `models.recam.pretrained_reader.load_transformer`. The other arguments and errors are those of
+    `readers.fit`; items have options and label. Sequences longer than the encoder reads are BadInput; hypernyms need
+    WordNet.
     """
     # the same parts as those of the other readers, so that both can be compared
     items = readers.split_items(items, recipe.seed)
@@ -124,7 +121,7 @@ def fit(
     training_id = loop.hash_facts((asdict(recipe), transformer.revision, option_glosses), items)
     criterion = loop.ACCURACY._replace(chance=1 / len(items["options"][0]))
     outcome = loop.run(training.epoch, training.learner, criterion, recipe.epochs, state, training_id)
-    models.load_weights(model, training.mean if recipe.averaged else outcome.weights)
+    loop.load_weights(model, training.mean if recipe.averaged else outcome.weights)
     config = {
         **asdict(recipe),
         "kind": KIND,
@@ -136,7 +133,7 @@ def fit(
         "best_epoch": None if recipe.averaged else outcome.best_epoch,  # none where several are averaged
         "averaged_value": training.measure_accuracy() if recipe.averaged else None,
     }
-    return TrainingResult(models.copy_weights(model), config, outcome.history)
+    return TrainingResult(loop.copy_weights(model), config, outcome.history)
 
 
 def _make_model(transformer: Any, recipe: Recipe) -> PretrainedReader:
@@ -146,8 +143,7 @@ def _make_model(transformer: Any, recipe: Recipe) -> PretrainedReader:
     for part in transformer.modules():
         if isinstance(part, nn.Dropout):
             part.p = recipe.dropout
-    shape = Shape(recipe.style, recipe.pool, recipe.windows_by, recipe.has_gloss, recipe.wrong > 0, recipe.dropout)
-    model = PretrainedReader(transformer, shape)
+    model = PretrainedReader(transformer, recipe)
     models.freeze(model.encoder, recipe.tuned_layers, recipe.is_embedding_tuned)
     return model
 
@@ -162,10 +158,9 @@ class _Training:
         self.train, self.held = np.flatnonzero(~is_held), np.flatnonzero(is_held)
         self.mean: dict[str, Tensor] = {}
         rates = self.recipe.learning_rate, self.recipe.weight_decay, self.recipe.faster
-        self.learner = loop.Learner(
-            optimiser=make_optimiser(model, *rates, slow=model.transformer),
-            generator=generator,
-            weights=partial(models.copy_weights, model, is_trained=True),
+        optimiser = make_optimiser(model, *rates, slow=model.transformer)
+        self.learner = replace(
+            loop.make_learner(model, optimiser, generator, self.recipe.clip),
             restore=self._restore,
             extra=lambda: {f"mean.{name}": value for name, value in self.mean.items()},
         )
@@ -178,12 +173,12 @@ class _Training:
 
     def _restore(self, weights: dict[str, Tensor]) -> None:
         self.mean = {name[5:]: weights.pop(name) for name in list(weights) if name.startswith("mean.")}
-        models.load_weights(self.model, weights)
+        loop.load_weights(self.model, weights)
 
     @torch.no_grad()
     def _average(self, epoch_count: int) -> None:
         """Add this epoch's weights to the mean of so many epochs; below 0 the averaging has not begun."""
-        weights = models.copy_weights(self.model, is_trained=True) if epoch_count >= 0 else {}
+        weights = loop.copy_weights(self.model, is_trained=True) if epoch_count >= 0 else {}
         if epoch_count == 0:
             self.mean = weights
         elif epoch_count > 0:
@@ -259,17 +254,13 @@ class TrainedReader(NamedTuple):
 
 
 def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu") -> TrainedReader:
-    """Load a reader from the tensors and configuration of `fit` or `registry.read`, without the encoder it came from.
-
-    BadInput if it is no pretrained reader, or a weight is of another one.
-    """
-    if config.get("kind") != KIND:
-        raise BadInput(f"the model is of kind {config.get('kind')!r}, not {KIND!r}")
-    recipe = Recipe(**{field.name: config[field.name] for field in fields(Recipe)})
+    """Load a reader of `fit`, without the encoder it came from; BadInput if it or a weight is of another kind."""
+    check_kind(config, KIND)
+    recipe = recipes.read_recipe(Recipe, config)
     model = _make_model(models.build_transformer(config["architecture"], is_masked=recipe.style == "masked"), recipe)
-    if missing := sorted(set(models.copy_weights(model)) - set(tensors)):
+    if missing := sorted(set(loop.copy_weights(model)) - set(tensors)):
         raise BadInput(f"the model lacks the weight {missing[0]!r} and {len(missing) - 1} others")
-    models.load_weights(model, tensors)
+    loop.load_weights(model, tensors)
     return TrainedReader(model.eval().to(device), recipe, models.make_pieces(config["pieces"]), config["glosses"])
 
 

@@ -19,8 +19,8 @@ from torch.nn.utils.rnn import pad_sequence
 
 from pipeline.errors import BadInput
 from pipeline.examples.recam import items as cloze
-from pipeline.models.recam.pretrained_reader import Batch, Over, Pieces, Pool, Style
-from pipeline.training.batches import IndexArray
+from pipeline.models.encoder import IndexArray
+from pipeline.models.recam.pretrained_reader import Batch, Pieces, Shape
 from pipeline.training.recam.masked_lm import Precision
 from pipeline.training.recam.reading import normalise
 
@@ -29,27 +29,21 @@ _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class Recipe(Shape):
     """The numbers of a training; the paper names the options and none of the numbers."""
 
-    style: Style = "filled"
-    pool: Pool = "option"  # of a filled question, the states that are scored
     masks: Literal["one", "each"] = "one"  # for a placeholder, or for each piece of an option
     passage: Literal["first", "relevant"] = "first"  # what is read of one that is too long, see `select_sentences`
     window: int = 160  # pieces of the passage in a sequence
     stride: int = 80  # pieces from a window's beginning to the next one's
     windows: int = 1  # of a passage, at most
-    windows_by: Over = "max"
     longest_question: int = 40  # pieces to either side of the placeholder
-    has_gloss: bool = False
     longest_gloss: int = 32  # pieces
     smoothing: float = 0.0  # share of the truth that is spread over all options
-    wrong: float = 0.0  # weight of the wrong answers; 0: they are not learnt
     averaged: int = 0  # last epochs whose weights are averaged; 0: the best epoch is kept
     hypernyms: float = 0.0  # chance of a noun to be replaced in the copies that items get; 0: there are none
     tuned_layers: int = 100  # last layers that learn; with all of them the first embeddings but those of words
     is_embedding_tuned: bool = False  # words' too
-    dropout: float = 0.1
     precision: Precision = "float32"  # of what is multiplied; bfloat16 is about twice as fast where the hardware has it
     is_checkpointed: bool = False  # less memory on a GPU, a third more time
     learning_rate: float = 5e-5
@@ -160,10 +154,7 @@ def select_sentences(sentences: Sequence[Sequence[int]], question: Sequence[int]
 
 
 def list_windows(length: int, recipe: Recipe) -> list[tuple[int, int]]:
-    """List where the windows of a passage begin and end; the last one ends where it does. Every piece is in one.
-
-    The passage has been cut to what `recipe.windows` of them hold.
-    """
+    """List where the windows of a passage begin and end; the last one ends where it does. Every piece is in one."""
     last = max(length - recipe.window, 0)
     starts = [*range(0, last, recipe.stride), last]
     return [(start, min(start + recipe.window, length)) for start in starts]

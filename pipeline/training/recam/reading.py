@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from pipeline.examples.recam import items as cloze
-from pipeline.models.recam.readers import Unit
+from pipeline.models.encoder import IndexArray
+from pipeline.models.recam.readers import Shape
 from pipeline.models.word_vectors import WordVectors
 from pipeline.text import segment
-from pipeline.training.batches import IndexArray
 
 _PADDING, _UNKNOWN, _PLACEHOLDER = range(3)  # rows of the table before those of the words
 
@@ -26,7 +26,7 @@ Over = Literal["options", "vocabulary"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class Recipe(Shape):
     """The numbers of a training; those of the paper, where it names them (appendix D), are the defaults."""
 
     over: Over = "options"  # what the softmax of the training is over
@@ -36,12 +36,7 @@ class Recipe:
     vocabulary: int = 20_000  # first words of the vectors that are kept beside those of the items
     longest: int = 400  # words of an article that are read; and of a question to either side of its placeholder
     longest_gloss: int = 60
-    unit: Unit = "gru"
-    hidden: int = 150  # to either side
-    hops: int = 3
-    has_gloss: bool = False
     is_tuned: bool = False  # train the vectors of passage and summary along
-    dropout: float = 0.3
     clip: float = 10.0  # longest gradient; the paper names none, its code this one
     learning_rate: float = 1e-3
     batch: int = 32
@@ -95,8 +90,8 @@ def make_table(
     """Make a table of words and their vectors, sized so that numbers are about 1.
 
     Before them stand `first` rows, 3 where a placeholder may stand, else 2: zeros for padding, and drawn ones for what
-    has no vector: unknown words share one. Words are kept where they have a vector, as they are or in small letters; so
-    are the `commonest` first vectors. Vectors longer than `dim` are reduced to so many principal components.
+    has no vector. Words are kept where they have a vector, as they are or in small letters; so are the `commonest`
+    first vectors. Vectors longer than `dim` are reduced to so many principal components.
     """
     forms = {form for word in words for form in (word, word.lower())}
     rows = [row for row, word in enumerate(vectors.words) if row < commonest or word in forms]

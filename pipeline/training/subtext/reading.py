@@ -5,40 +5,30 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from pipeline.models import ngrams
-from pipeline.models.encoder import Encoder
-from pipeline.models.subtext.recogniser import Comparison, Pooling
+from pipeline.models.encoder import Encoder, IndexArray
+from pipeline.models.subtext.recogniser import Shape
 from pipeline.models.word_vectors import find_rows
 from pipeline.text import segment
 
-Floats = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class Recipe(Shape):
     """The hyperparameters of a training."""
 
     units: Literal["words", "characters", "pieces"] = "words"  # pieces: the tokens of a transformer
     tokenizer: Literal["jieba", "rjieba", "nltk"] = "jieba"
     vocabulary: int = 20_000  # vectors kept from the head of the list, besides those of the training texts
     longest: int = 128  # tokens of a text that are read
-    hidden: int = 128
-    meaning: int = 64
-    pooling: Pooling = "last"
-    is_bidirectional: bool = False
-    comparison: Comparison = "linear"
     has_context: bool = True  # False: every context is empty (ablation)
     is_tuned: bool = False  # also train the word vectors
     ngrams: int = 0  # fewest texts of an n-gram of the linear classifier; 0: no such classifier, as in the paper
     penalty: float = 0.5  # on the classifier's weights
     members: int = 1  # recognisers trained together, whose probabilities are averaged
     is_weighted: bool = False  # weight the classes equally
-    dropout: float = 0.0
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
     batch: int = 64

@@ -7,7 +7,8 @@ the LSTMs' logits to those of a linear classifier of n-grams (`models.ngrams`).
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,15 +19,14 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding, embedding_bag
 
 from pipeline.errors import BadInput
-from pipeline.metrics.classification import macro_f1
+from pipeline.metrics.classification import Floats, macro_f1
 from pipeline.models import ngrams
-from pipeline.models.encoder import Encoder, describe_encoder
-from pipeline.models.subtext.recogniser import Shape, Subtext
+from pipeline.models.encoder import Encoder, IndexArray, check_kind, describe_encoder
+from pipeline.models.subtext.recogniser import Subtext
 from pipeline.models.word_vectors import WordVectors
 from pipeline.training import loop, recipes
-from pipeline.training.batches import shuffle_batches, sort_batches
-from pipeline.training.loop import TrainingResult
-from pipeline.training.subtext.reading import Floats, IndexArray, Inputs, Reader, Recipe
+from pipeline.training.loop import TrainingResult, shuffle_batches, sort_batches
+from pipeline.training.subtext.reading import Inputs, Reader, Recipe
 
 POSITIVE = "1"  # the class of texts with subtext
 ROWS = 4096  # texts prepared at a time for prediction
@@ -42,11 +42,7 @@ PROFILES = {
 }  # fmt: skip
 """Algorithm 1 over words with the last state of one LSTM; and ours, chosen on the validation parts of ToSarcasm."""
 
-
-def make_recipe(profile: str, **changes: Any) -> Recipe:
-    """Return a profile with some fields changed; None changes nothing."""
-    from_zero = {"vocabulary", "ngrams", "seed"}
-    return recipes.replace_numbers(PROFILES, profile, changes, from_zero=from_zero, above_zero={"penalty"})
+make_recipe = partial(recipes.replace_numbers, PROFILES, from_zero={"vocabulary", "ngrams"}, above_zero={"penalty"})
 
 
 class Recogniser(nn.Module):
@@ -56,9 +52,8 @@ class Recogniser(nn.Module):
         super().__init__()
         channels = 2 if recipe.units == "characters" else 1
         dim = encoder.last if encoder else channels * (0 if table is None else table.shape[1])
-        sizes = {name: getattr(recipe, name) for name in Shape._fields if hasattr(recipe, name)}
         self.classes = classes
-        self.members = nn.ModuleList(Subtext(Shape(dim, classes, **sizes)) for _ in range(recipe.members))
+        self.members = nn.ModuleList(Subtext(dim, classes, recipe) for _ in range(recipe.members))
         self.table = None if table is None else nn.Parameter(table, requires_grad=recipe.is_tuned)
         self._encoder = None if encoder is None else [encoder]  # a list hides it: it is neither trained nor saved
 
@@ -100,15 +95,9 @@ def fit(
     The validation part calibrates the probabilities by a temperature (Guo et al., 2017). Without one, the training
     part chooses the epoch and nothing is calibrated. The same rows, recipe and vectors give the same bits on a CPU.
 
-    Args:
-        rows: text, context, label, split, as of `examples.subtext.contexts`.
-        recipe: hyperparameters.
-        vectors: of words and characters, or an encoder for pieces.
-        state: see `loop.run`.
-
-    Raises:
-        BadInput: fewer than two classes in the training part, a label that only the validation part has, vectors of
-            the wrong kind, or a loss that is not finite.
+    Rows have text, context, label, split, as of `examples.subtext.contexts`; vectors are of words and characters, or an
+    encoder for pieces; for `state` see `loop.run`. BadInput for fewer than two classes in the training part, a label
+    that only the validation part has, vectors of the wrong kind, or a loss that is not finite.
     """
     encoder = vectors if isinstance(vectors, Encoder) else None
     if (recipe.units == "pieces") != (encoder is not None):
@@ -249,11 +238,10 @@ class SubtextModel(NamedTuple):
 
 def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | None = None) -> SubtextModel:
     """Load a recogniser of `fit` or `registry.read`; BadInput for another kind of model, or another encoder."""
-    if config.get("kind") != "subtext":
-        raise BadInput(f"the model is of kind {config.get('kind')!r}, not 'subtext'")
+    check_kind(config, "subtext")
     if config["encoder_revision"] != (encoder.revision if encoder else None):
         raise BadInput(f"the recogniser was trained with encoder {config['encoder']}; give the same encoder")
-    recipe = Recipe(**{field.name: config[field.name] for field in fields(Recipe)})
+    recipe = recipes.read_recipe(Recipe, config)
     weights = dict(tensors)
     linear = None
     if config["grams"]:

@@ -10,6 +10,7 @@ from torch import Tensor
 from pipeline.errors import BadInput
 from pipeline.models.subtext.seq2seq import SOURCE, TARGET, Keep, Seq2Seq, encode_texts
 from pipeline.training import loop
+from pipeline.training.loop import TrainingResult
 
 _IGNORED = -100  # the label that PyTorch's cross entropy ignores
 
@@ -29,23 +30,13 @@ class Recipe:
     seed: int = 42
 
 
-@dataclass(slots=True)
-class TrainingResult:
-    """A fitted model, its recipe with base model and best epoch, and the numbers of the epochs."""
-
-    model: Seq2Seq
-    recipe: dict[str, Any]
-    history: pl.DataFrame  # epoch, train_loss, validation_loss (nats a token)
-
-
 def fit(rows: pl.DataFrame, model: Seq2Seq, recipe: Recipe) -> TrainingResult:
     """Train on the split `train` and keep the epoch with the least loss on `validation`; the model is changed in place.
 
     Without a validation part, the training part chooses the epoch. The same rows, model and recipe give the same
-    weights. Rows are text, context (null if absent), meaning, split; other splits are ignored.
-
-    Raises:
-        BadInput: there are no training rows, a text or meaning is null, or the loss is not finite.
+    weights. Rows are text, context (null if absent), meaning, split; other splits are ignored. The configuration has
+    the recipe, the base model and the best epoch. BadInput if there are no training rows, a text or meaning is null, or
+    the loss is not finite.
     """
     rows = rows.filter(pl.col("split").is_in(["train", "validation"]))
     train, validation = (rows.filter(pl.col("split") == name) for name in ("train", "validation"))
@@ -67,10 +58,10 @@ def fit(rows: pl.DataFrame, model: Seq2Seq, recipe: Recipe) -> TrainingResult:
         return train_loss, loss
 
     outcome = loop.run(epoch, learner, loop.LOSSES, recipe.epochs)
-    module.load_state_dict(outcome.weights)
+    learner.restore(outcome.weights)
     module.eval()
     base = {"base": model.name, "base_revision": model.revision, "best_epoch": outcome.best_epoch}
-    return TrainingResult(model, asdict(recipe) | base, outcome.history)
+    return TrainingResult(outcome.weights, asdict(recipe) | base, outcome.history)
 
 
 def _run_epoch(

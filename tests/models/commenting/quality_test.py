@@ -20,17 +20,13 @@ from pipeline.models.commenting.quality import (
     scale_features,
     score_comments,
 )
-from pipeline.models.encoder import Encoder, load
+from pipeline.models.encoder import Encoder
 
 DESIGN = Design(2, 2, 64, "jieba", has_surface=True, has_relation=True, dim=0)
 TITLE, CONTENT = "公交票价上涨", "明年起公交票价上涨一元，班次不变。"
 TEXTS = ["票价太高了，公交也慢", "同意", "The fare is too high!! See https://a.example", "", "涨价合理吗？我看不合理"]
 ROWS = pl.DataFrame(
-    {
-        "text": TEXTS,
-        "title": [TITLE, TITLE, None, TITLE, TITLE],
-        "content": [CONTENT, None, None, "", CONTENT],
-    }
+    {"text": TEXTS, "title": [TITLE, TITLE, None, TITLE, TITLE], "content": [CONTENT, None, None, "", CONTENT]}
 )
 
 
@@ -44,12 +40,6 @@ def make_scorer(design: Design = DESIGN, encoder: Encoder | None = None, target:
 
 def _embed(encoder: Encoder | None) -> quality.Embed | None:
     return partial(quality.encode, encoder) if encoder else None
-
-
-@pytest.fixture(scope="module")
-def tiny(tiny_folder: object) -> Encoder:
-    """An encoder of random weights."""
-    return load(str(tiny_folder), device="cpu")
 
 
 def test_surface_by_hand() -> None:

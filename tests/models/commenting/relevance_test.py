@@ -11,14 +11,14 @@ from torch import Tensor
 from pipeline.models.commenting.relevance import Relevance, Shape, build_vocabulary, number_words
 
 WORDS = ["雨", "river", "路", "soup", "salt"]
-SHAPE = Shape(len(WORDS), embedding=6, hidden=12, widths=(1, 2, 4))
+SHAPE = Shape(embedding=6, hidden=12, widths=(1, 2, 4))  # type: ignore[arg-type]
 texts = st.lists(st.lists(st.sampled_from([*WORDS, "?"]), max_size=7), min_size=1, max_size=6)
 
 
 def make_network() -> Relevance:
     """Make a small network of seeded weights."""
     torch.manual_seed(1)
-    return Relevance(SHAPE).eval()
+    return Relevance(len(WORDS), SHAPE).eval()
 
 
 def make_series(lists: list[list[str]]) -> pl.Series:
@@ -87,3 +87,4 @@ def test_the_vocabulary_is_the_most_frequent_words() -> None:
     parts = [make_series([["b", "b", "c"], []]), make_series([["a", "d", "", "", ""]])]
     assert build_vocabulary(parts, 3) == ["b", "a", "c"]
     assert build_vocabulary(parts, 30_000) == ["b", "a", "c", "d"]
+    assert build_vocabulary(parts, 2, excluded=("b", "a")) == ["", "c"]

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.models.ndd.count_lm import CountLM, fit, load, measure_cross_entropy, set_cache
+from pipeline.models.ndd.count_lm import CountLM, fit, load, measure_cross_entropy
 from pipeline.training import registry
 
 CORPUS = [
@@ -109,7 +110,7 @@ def test_by_hand() -> None:
 @given(corpora, st.lists(st.lists(st.sampled_from("abcdeAxy"), max_size=6), min_size=1, max_size=4), st.booleans())
 def test_distributions_are_ones(corpus: list[list[str]], sentences: list[list[str]], is_cached: bool) -> None:
     """Every row sums to one and no word is impossible; a word's surprisal is its entry of the row."""
-    model = set_cache(fit(corpus, 4), 0.25 if is_cached else 0.0)
+    model = replace(fit(corpus, 4), cache=0.25 if is_cached else 0.0)
     distributions = predict(model, sentences, list_places(sentences))
     assert distributions.sum(axis=1) == pytest.approx(np.ones(len(distributions)), abs=1e-5)
     assert (distributions > 0).all()
@@ -136,12 +137,12 @@ def test_the_order_of_sentences_does_not_matter(corpus: list[list[str]], random:
 def test_one_by_one_equals_a_batch(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asks together, one at a time, in small batches and with little kept have the same answers to the last digit."""
     sentences = [*CORPUS, ["the", "warm", "hat", "is", "cold"]]
-    model, asks = set_cache(fit(CORPUS, 6), share), list_places(sentences) * 2
+    model, asks = replace(fit(CORPUS, 6), cache=share), list_places(sentences) * 2
     batch = predict(model, sentences, asks)
     assert np.array_equal(batch, np.concatenate([predict(model, sentences, [ask]) for ask in asks]))
     assert np.array_equal(batch[: len(asks) // 2], batch[len(asks) // 2 :])
     monkeypatch.setattr("pipeline.models.ndd.count_lm._ROWS", 3)
-    assert np.array_equal(batch, predict(set_cache(model, share), sentences, asks))
+    assert np.array_equal(batch, predict(replace(model, cache=share), sentences, asks))
     together = np.concatenate(model.surprisals(sentences))
     assert np.array_equal(together, np.concatenate([model.surprisals([words])[0] for words in sentences]))
     assert model.surprisals([]) == []
@@ -162,17 +163,17 @@ def test_equal_contexts_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_cache_lets_far_words_count() -> None:
     """A share for the sentence's other words: "hat" is likelier where it stood before, the masked word not counted."""
-    model = set_cache(fit(CORPUS), 0.4)
+    model = replace(fit(CORPUS), cache=0.4)
     far, none = ["hat", "cold", "hat", "is", "x", "warm"], ["again", "cold", "the", "is", "x", "warm"]
-    plain = predict(set_cache(model, 0), [far], [(0, 4)])[0]
+    plain = predict(replace(model, cache=0), [far], [(0, 4)])[0]
     with_hat, without = predict(model, [far, none], [(0, 4), (1, 4)])
     hat = model.number["hat"]
     assert with_hat[hat] == pytest.approx(0.6 * plain[hat] + 0.4 * 2 / 5)
     assert without[hat] == pytest.approx(0.6 * plain[hat])
-    assert predict(model, [["hat"]], [(0, 0)]) == pytest.approx(predict(set_cache(model, 0), [["hat"]], [(0, 0)]))
+    assert predict(model, [["hat"]], [(0, 0)]) == pytest.approx(predict(replace(model, cache=0), [["hat"]], [(0, 0)]))
     behind = predict(model, [["hat", "soup"]], [(0, 2)])[0]  # all words are others of what stands behind them
     assert behind[hat] >= 0.4 / 2
-    assert model.signature != set_cache(model, 0).signature
+    assert model.signature != replace(model, cache=0).signature
 
 
 def test_words_not_known_are_one() -> None:
@@ -212,7 +213,7 @@ def test_rare_contexts_are_left_out_over_the_limit() -> None:
 
 def test_kept_and_loaded(tmp_path: Path) -> None:
     """Through safetensors and JSON the same model comes back: answers, signature and options."""
-    model = set_cache(fit(CORPUS, 7, is_folded=True, limit=3), 0.2)
+    model = replace(fit(CORPUS, 7, is_folded=True, limit=3), cache=0.2)
     stored = registry.fetch(tmp_path, registry.add(tmp_path, model.tensors(), model.config()))
     loaded = load(stored.tensors(), stored.config)
     assert (loaded.signature, loaded.pruned, loaded.cache) == (model.signature, model.pruned, 0.2)
@@ -243,8 +244,8 @@ def test_what_is_no_model(tensors: dict[str, torch.Tensor], config: dict[str, ob
         (lambda: fit([]), "nothing to count"),
         (lambda: fit([[], []]), "nothing to count"),
         (lambda: fit(CORPUS, 0), "expected 1 to 1,000,000 words, found 0"),
-        (lambda: set_cache(fit(CORPUS), 1.0), "a share from 0 to below 1, found 1.0"),
-        (lambda: set_cache(fit(CORPUS), -0.1), "found -0.1"),
+        (lambda: replace(fit(CORPUS), cache=1.0), "a share from 0 to below 1, found 1.0"),
+        (lambda: replace(fit(CORPUS), cache=-0.1), "found -0.1"),
         (lambda: measure_cross_entropy(fit(CORPUS), [[]]), "nothing to predict"),
     ],
 )

@@ -17,7 +17,7 @@ from torch import Tensor
 from pipeline.errors import BadInput
 from pipeline.metrics.ndd.model import MaskedModel
 from pipeline.models.ndd.masked_lm import MaskedLM, load
-from tests.support.rows.tiny import LENGTH, WIDTH
+from tests.support.rows.tiny import LENGTH, WIDTH, build_roberta
 
 SENTENCES = [
     ["the", "salty", "soup", "is", "not", "good"],
@@ -39,31 +39,8 @@ class Loaded(NamedTuple):
 
 @pytest.fixture(scope="module")
 def roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny RoBERTa of random weights, whose pieces are of bytes and hold the blank before a word; for 48 pieces."""
-    from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors, trainers
-    from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaForMaskedLM
-
-    inner = Tokenizer(models.BPE())
-    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    special = ["<s>", "<pad>", "</s>", "<unk>", AddedToken("<mask>", lstrip=True)]
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    inner.train_from_iterator(TEXTS * 4, trainers.BpeTrainer(
-        vocab_size=400, special_tokens=special, initial_alphabet=alphabet, show_progress=False
-    ))  # fmt: skip
-    inner.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=inner, bos_token="<s>", pad_token="<pad>", eos_token="</s>", cls_token="<s>",
-        sep_token="</s>", unk_token="<unk>", mask_token=special[-1],
-    )  # fmt: skip
-    config = RobertaConfig(
-        vocab_size=len(tokenizer), hidden_size=WIDTH, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=WIDTH, max_position_embeddings=50, type_vocab_size=1, initializer_range=0.5,
-    )  # fmt: skip
-    folder = tmp_path_factory.mktemp("roberta")
-    torch.manual_seed(8)
-    RobertaForMaskedLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    """A tiny RoBERTa for 48 pieces."""
+    return build_roberta(tmp_path_factory.mktemp("roberta"), TEXTS * 4, "RobertaForMaskedLM")
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ def draw_vectors(n: int, dim: int, seed: int = 1) -> np.ndarray:
 def test_the_layers_are_those_of_the_paper() -> None:
     """Two hidden layers with ReLU and a sigmoid: what is computed by hand is the score (section 3.2, REC-05)."""
     torch.manual_seed(0)
-    model = Abstractness(Shape(4, (3, 2)))
+    model = Abstractness(4, Shape(hidden=(3, 2)))
     first, second, last = (layer for layer in model.members[0] if isinstance(layer, nn.Linear))
     x = draw_vectors(5, 4)
     for layer in (first, second):
@@ -32,7 +32,7 @@ def test_the_layers_are_those_of_the_paper() -> None:
 @given(st.integers(0, 9), st.integers(1, 4), st.floats(0, 1e4))
 def test_scores_are_shares(n: int, members: int, size: float) -> None:
     """Whatever the vectors, one score a word, in [0, 1]; the members' mean; dropout is off when it is asked."""
-    model = Abstractness(Shape(3, (4, 2), members, 0.9, 0.9))
+    model = Abstractness(3, Shape(hidden=(4, 2), members=members, dropout=0.9, input_dropout=0.9))
     x = draw_vectors(n, 3) * np.float32(size)
     scores = score_vectors(model, x)
     assert scores.shape == (n,)
@@ -45,7 +45,7 @@ def test_scores_are_shares(n: int, members: int, size: float) -> None:
 def test_features_are_standardised() -> None:
     """Features of another size and place give the same scores; one that never varies does not count for more."""
     torch.manual_seed(0)
-    model, x = Abstractness(Shape(3, (8, 4))), draw_vectors(50, 3)
+    model, x = Abstractness(3, Shape(hidden=(8, 4))), draw_vectors(50, 3)
     model.standardise(torch.from_numpy(x))
     expected = score_vectors(model, x)
     changed = (x * 2 + 7).astype(np.float32)
@@ -60,7 +60,7 @@ def test_features_are_standardised() -> None:
 
 def test_many_words_are_scored_in_parts() -> None:
     """More words than are scored at a time get the scores they would get alone."""
-    model, x = Abstractness(Shape(2, (3, 2))), draw_vectors(9000, 2)
+    model, x = Abstractness(2, Shape(hidden=(3, 2))), draw_vectors(9000, 2)
     assert score_vectors(model, x)[[0, 8191, 8192, 8999]] == pytest.approx(
         score_vectors(model, x[[0, 8191, 8192, 8999]]), abs=1e-6
     )
@@ -70,4 +70,4 @@ def test_many_words_are_scored_in_parts() -> None:
 def test_another_width_is_an_error(shape: tuple[int, ...]) -> None:
     """Vectors of another width were not what it learnt from."""
     with pytest.raises(ValueError, match=r"expected vectors \[n, 3\]"):
-        score_vectors(Abstractness(Shape(3)), np.zeros(shape, np.float32))
+        score_vectors(Abstractness(3, Shape()), np.zeros(shape, np.float32))

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
@@ -16,14 +16,9 @@ from pipeline.models import encoder as encoders
 from pipeline.models.encoder import Encoder
 from pipeline.models.recam import contextual as work
 from pipeline.models.recam.contextual import embed_tokens
+from tests.support.rows.tiny import build_roberta
 
 DOOR = ["please", "close", "the", "windowhat", "."]
-
-
-@pytest.fixture(scope="module")
-def tiny(tiny_folder: Path) -> Encoder:
-    """The encoder of random weights."""
-    return encoders.load(str(tiny_folder), device="cpu")
 
 
 def plain(encoder: Encoder, tokens: Sequence[str], layer: int, first: bool = False) -> npt.NDArray[np.float32]:
@@ -46,6 +41,7 @@ def test_a_token_is_the_mean_of_its_pieces(tiny: Encoder, layer: int) -> None:
     assert first == pytest.approx(plain(tiny, DOOR, layer, first=True), abs=1e-5)
 
 
+@settings(max_examples=30)
 @given(
     st.lists(st.lists(st.sampled_from([*DOOR, "doorhat", "\u200b", "😀"]), max_size=9), max_size=6),
     st.sampled_from([1, 16, 400]),
@@ -124,27 +120,8 @@ def test_a_token_longer_than_the_model_reads(tiny: Encoder) -> None:
 
 def test_a_plain_transformers_folder_serves(tmp_path: Path) -> None:
     """A folder of AutoModel alone, with a byte-level tokenizer: a token reads as it does with a blank before it."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
-    from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaModel
-
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet, special = pre_tokenizers.ByteLevel.alphabet(), ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    trainer = trainers.BpeTrainer(
-        vocab_size=290, special_tokens=special, show_progress=False, initial_alphabet=alphabet
-    )
-    tokenizer.train_from_iterator(["the door is open", "please open the door"] * 9, trainer)
-    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
-    names = dict(zip(("bos_token", "pad_token", "eos_token", "unk_token", "mask_token"), special, strict=True))
-    names |= {"cls_token": "<s>", "sep_token": "</s>", "model_max_length": 30, "padding_side": "left"}
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(tmp_path)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
-    config = RobertaConfig(
-        vocab_size=tokenizer.get_vocab_size(), max_position_embeddings=40, initializer_range=0.5, **sizes
-    )
-    with torch.random.fork_rng():
-        torch.manual_seed(1)
-        RobertaModel(config).save_pretrained(tmp_path)
+    texts = ["the door is open", "please open the door"] * 9
+    build_roberta(tmp_path, texts, model_max_length=30, padding_side="left")
     encoder = encoders.load(str(tmp_path), device="cpu")
     results = embed_tokens(encoder, [["the", "door"], ["please", "open", "the", "door", "z"], ["é"] * 70])
     encoded = encoder.module.tokenizer(["please open the door z"], return_tensors="pt")
@@ -167,11 +144,3 @@ def test_what_cannot_be_embedded_is_named(tiny: Encoder) -> None:
             embed_tokens(tiny, [["door"]], layer)
     with pytest.raises(BadInput, match="no pooling 'sum'; there are mean, first"):
         embed_tokens(tiny, [["door"]], pooling="sum")  # type: ignore[arg-type]
-
-
-def test_the_embedded_encoder() -> None:
-    """With the embedded encoder a token in context is what its tokenizer's own words give, in a batch too."""
-    encoder = encoders.load(device="cpu")
-    sentence = ["Anna", "'s", "brother-in-law", "didn", "'t", "re-open", "the", "café", "until", "10.30am", "."]
-    results = embed_tokens(encoder, [["He", "slept", "."], sentence, ["Rain"] * 12])
-    assert results[1] == pytest.approx(plain(encoder, sentence, -1), abs=1e-5)

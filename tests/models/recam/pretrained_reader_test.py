@@ -10,6 +10,7 @@ from torch import Tensor
 from pipeline.errors import BadInput
 from pipeline.models.recam import pretrained_reader as models
 from pipeline.models.recam.pretrained_reader import Batch, LoadedTransformer, PretrainedReader, Shape, load_transformer
+from pipeline.training import loop
 from tests.support.rows.tiny import WIDTH
 
 
@@ -77,7 +78,7 @@ def test_a_filled_reader_scores_the_states_it_pools(bare: LoadedTransformer, poo
 
 def test_a_masked_reader_scores_log_probabilities(headed: LoadedTransformer) -> None:
     """An option's score is the mean log probability of its pieces, by the whole model of transformers itself."""
-    model = reader(headed, style="masked", over="mean")
+    model = reader(headed, style="masked", windows_by="mean")
     sequences = batch(ids=batch().ids.index_fill(1, torch.tensor([1, 2]), 4))
     log_probabilities = headed.module(input_ids=sequences.ids).logits.log_softmax(-1)
     of_two = (log_probabilities[:, 1, 21] + log_probabilities[:, 2, 22]) / 2
@@ -91,7 +92,7 @@ def test_a_masked_reader_scores_log_probabilities(headed: LoadedTransformer) -> 
 
 def test_new_heads_of_a_masked_reader_say_nothing_yet(headed: LoadedTransformer) -> None:
     """Glosses and wrong answers begin at silence; once learnt, a gloss counts by the mean of its embeddings."""
-    model, plain = reader(headed, style="masked", has_gloss=True, has_wrong=True), reader(headed, style="masked")
+    model, plain = reader(headed, style="masked", has_gloss=True, wrong=1.0), reader(headed, style="masked")
     sequences = batch()
     right, wrong = model(sequences)
     assert torch.equal(right, plain(sequences)[0])
@@ -149,13 +150,13 @@ def test_weights_go_back_where_they_were(headed: LoadedTransformer) -> None:
     architecture = models.describe_architecture(headed.module)
     assert not {"_name_or_path", "transformers_version"} & set(architecture)
     rebuilt = models.build_transformer(architecture, is_masked=True).eval()
-    weights = models.copy_weights(headed.module)
+    weights = loop.copy_weights(headed.module)
     assert not any("decoder" in name for name in weights)  # tied, so that it is there once
-    models.load_weights(rebuilt, weights)
+    loop.load_weights(rebuilt, weights)
     ids = batch().ids
     assert torch.equal(rebuilt(input_ids=ids).logits, headed.module.eval()(input_ids=ids).logits)
     with pytest.raises(BadInput, match=r"'elsewhere' \[3\] is of another model"):
-        models.load_weights(rebuilt, {"elsewhere": torch.zeros(3)})
+        loop.load_weights(rebuilt, {"elsewhere": torch.zeros(3)})
 
 
 def test_what_cannot_be_opened_is_refused(tmp_path: Path) -> None:
@@ -172,8 +173,8 @@ def test_what_cannot_be_opened_is_refused(tmp_path: Path) -> None:
 
 def test_the_width_is_the_encoders(bare: LoadedTransformer) -> None:
     """The head is as wide as the transformer; with wrong answers it has a second output."""
-    assert reader(bare, has_wrong=True).predict.weight.shape == (2, WIDTH)
-    right, wrong = reader(bare, has_wrong=True)(batch())
+    assert reader(bare, wrong=1.0).predict.weight.shape == (2, WIDTH)
+    right, wrong = reader(bare, wrong=1.0)(batch())
     assert wrong is not None
     assert right.shape == wrong.shape == (2, 5)
     assert not torch.equal(right, wrong)

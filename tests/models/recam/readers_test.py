@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from pipeline.models.recam.readers import Encoder, Padded, Reader, Shape, masked_softmax
+from pipeline.models.recam.readers import Encoder, Padded, Reader, Shape, Unit, masked_softmax
 
 N, D, HIDDEN = 3, 4, 5
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -25,7 +25,7 @@ every_setting = pytest.mark.parametrize("name", SETTINGS)
 def reader(name: str = "gated", **changes: Any) -> Reader:
     """A small one, its weights drawn under a seed."""
     torch.manual_seed(1)
-    return Reader(Shape(D, HIDDEN)._replace(**SETTINGS[name] | changes)).eval()
+    return Reader(D, Shape(**{"hidden": HIDDEN, **SETTINGS[name], **changes})).eval()
 
 
 def padded(lengths: list[int], seed: int, filler: float = 0.0) -> Padded:
@@ -95,10 +95,10 @@ def test_the_equations(name: str, filler: float) -> None:
 
 
 @pytest.mark.parametrize("unit", ["gru", "lstm"])
-def test_an_encoder_reads_as_torch_does(unit: str) -> None:
+def test_an_encoder_reads_as_torch_does(unit: Unit) -> None:
     """States of padded rows are those of torch's own network to both sides over packed rows, zeros after the ends."""
     torch.manual_seed(1)
-    encoder = Encoder(Shape(D, HIDDEN, unit=unit), D)
+    encoder = Encoder(D, HIDDEN, unit)
     torchs = (torch.nn.GRU if unit == "gru" else torch.nn.LSTM)(D, HIDDEN, batch_first=True, bidirectional=True)
     weights = {
         **encoder.onward.state_dict(),
@@ -125,11 +125,11 @@ def test_attention_sums_to_one(values: Any, lengths: list[int]) -> None:
 
 def test_sizes_of_the_paper() -> None:
     """Three hops of GRUs with 150 states to either side; the first reads 300 dimensions and the others 300 (REC-21)."""
-    model = Reader(Shape(300))
+    model = Reader(300, Shape())
     directions = [side for direction in model.passages for side in (direction.onward, direction.reverse)]
     assert [(direction.input_size, direction.hidden_size) for direction in directions] == [(300, 150)] * 6
     assert model.predict.weight.shape == (300, 600)
-    assert Reader(Shape(300, has_gloss=True)).predict.weight.shape == (600, 600)
+    assert Reader(300, Shape(has_gloss=True)).predict.weight.shape == (600, 600)
 
 
 @every_setting

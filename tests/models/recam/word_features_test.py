@@ -14,12 +14,6 @@ from pipeline.models.recam.word_features import load_or_make_vectors, make_featu
 from pipeline.models.word_vectors import WordVectors
 
 
-@pytest.fixture(scope="module")
-def tiny(tiny_folder: Path) -> Encoder:
-    """The encoder of random weights."""
-    return encoders.load(str(tiny_folder), device="cpu")
-
-
 @pytest.fixture
 def requested(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The words of each call of `make_features`."""

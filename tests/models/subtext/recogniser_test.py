@@ -1,6 +1,7 @@
 """Algorithm 1 with E10's repair: shapes, what gradient reaches, what padding and context do."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -28,10 +29,10 @@ def batch() -> Batch:
     return Batch((sentence_vectors, torch.tensor([5, 2, 1])), (context_vectors, torch.tensor([3, 5, 1])))
 
 
-def model(**changes: object) -> Subtext:
+def model(classes: int = 2, **changes: Any) -> Subtext:
     """A small one, its weights drawn under a seed."""
     torch.manual_seed(1)
-    return Subtext(Shape(dim=D, hidden=6, meaning=5)._replace(**changes)).eval()
+    return Subtext(D, classes, Shape(hidden=6, meaning=5, **changes)).eval()
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)

@@ -1,7 +1,8 @@
 """Sentence encoders of random weights, small enough to be trained in a test: 2 layers of width 32."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 WIDTH, LAYERS, LENGTH = 32, 2, 64
 PIECES = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -71,3 +72,31 @@ def build(folder: Path, seed: int = 5, kind: str = "all-MiniLM") -> Path:
     options = {"prompts": prompts, "default_prompt_name": shape.prompt}
     SentenceTransformer(modules=parts, device="cpu", **options).save(str(outer))
     return outer
+
+
+def build_roberta(folder: Path, texts: Sequence[str], kind: str = "RobertaModel", **tokenizer_options: Any) -> Path:
+    """Build a folder of a RoBERTa of random weights, whose pieces are of bytes and hold the blank before a word."""
+    import torch
+    import transformers
+    from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors, trainers
+
+    inner = Tokenizer(models.BPE())
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    special = ["<s>", "<pad>", "</s>", "<unk>", AddedToken("<mask>", lstrip=True)]
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    inner.train_from_iterator(texts, trainers.BpeTrainer(
+        vocab_size=400, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+    ))  # fmt: skip
+    inner.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    names = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "cls_token": "<s>", "sep_token": "</s>"}
+    names |= {"unk_token": "<unk>", "mask_token": special[-1]}
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, **names, **tokenizer_options)
+    config = transformers.RobertaConfig(
+        vocab_size=len(tokenizer), hidden_size=WIDTH, num_hidden_layers=LAYERS, num_attention_heads=2,
+        intermediate_size=WIDTH, max_position_embeddings=50, type_vocab_size=1, initializer_range=0.5,
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        torch.manual_seed(8)
+        getattr(transformers, kind)(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

@@ -14,7 +14,7 @@ from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.models.pinned import hash_model_folder
 from pipeline.tasks.impscore import in_force, pairs, scoring, train
-from pipeline.training import checkpoint, registry
+from pipeline.training import loop, registry
 from tests.examples.sources.writing import jsonl
 from tests.support.rows import tiny
 
@@ -258,15 +258,15 @@ def test_groups_of_a_file(imported: Path, tiny_encoder: Path, tmp_path: Path) ->
 
 def test_an_interrupted_training_goes_on(imported: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A training that was killed after its second epoch resumes with the third and ends with the same model."""
-    save, epoch_counts = checkpoint.save, []
+    save_state, epoch_counts = loop.save_state, []
 
-    def save_and_kill(path: Path, tensors: Any, facts: dict[str, Any]) -> None:
-        save(path, tensors, facts)
-        epoch_counts.append(len(facts["history"]))
+    def save_and_kill(*state: Any) -> None:
+        save_state(*state)
+        epoch_counts.append(len(state[3]))  # the history
         if epoch_counts == [1, 2]:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(checkpoint, "save", save_and_kill)
+    monkeypatch.setattr(loop, "save_state", save_and_kill)
     with pytest.raises(KeyboardInterrupt):
         train_model(epochs=5, seed=9)
     model_id = train_model(epochs=5, seed=9)

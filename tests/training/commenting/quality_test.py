@@ -11,7 +11,7 @@ from pipeline.errors import BadInput
 from pipeline.metrics.commenting.grading import report
 from pipeline.models.commenting import quality as models
 from pipeline.models.commenting.quality import score_comments
-from pipeline.models.encoder import Encoder, load
+from pipeline.models.encoder import Encoder
 from pipeline.training import registry
 from pipeline.training.commenting import quality
 from pipeline.training.commenting.quality import fit, make_recipe
@@ -56,12 +56,6 @@ def score_test(result: TrainingResult, rows: pl.DataFrame) -> pl.DataFrame:
 def measure(rows: pl.DataFrame, metric: str) -> float:
     """Measure scores by one metric."""
     return dict(report(rows, draws=0).select("metric", "value").iter_rows())[metric]
-
-
-@pytest.fixture(scope="module")
-def tiny(tiny_folder: object) -> Encoder:
-    """An encoder of random weights."""
-    return load(str(tiny_folder), device="cpu")
 
 
 @pytest.mark.parametrize("objective", ["regression", "ranking", "both"])
@@ -207,10 +201,6 @@ def test_what_cannot_be_learnt_is_an_error(change: pl.Expr, numbers: dict[str, A
     """One grade for all, no number, likes below 0, no text, no pairs, no features."""
     with pytest.raises(BadInput, match=message):
         fit(make_comments().with_columns(change), make_recipe("undertone", **numbers))
-
-
-def test_a_missing_column_is_an_error() -> None:
-    """The message names it."""
     with pytest.raises(BadInput, match="missing article_id"):
         fit_small(make_comments().drop("article_id"))
 

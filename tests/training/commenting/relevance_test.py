@@ -8,20 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from torch import Tensor
 
 from pipeline.errors import BadInput
 from pipeline.training.commenting import relevance
 from pipeline.training.commenting.relevance import Recipe, compute_loss, draw_batches, fit, make_recipe
 from pipeline.training.loop import TrainingResult
+from tests.support.killed import equal, equal_weights
 from tests.support.rows.thread_topics import ARTICLES, COMMENTS, SHORT, SMALL, topics
-
-
-def equal(tensors: dict[str, Tensor], other_tensors: dict[str, Tensor]) -> bool:
-    """The same names and the same bits."""
-    return tensors.keys() == other_tensors.keys() and all(
-        torch.equal(value, other_tensors[name]) for name, value in tensors.items()
-    )
 
 
 def make_pairs(recipe: Recipe = SHORT) -> relevance._Pairs:
@@ -47,7 +40,7 @@ def test_ranking_rises_from_chance_to_near_one(result: TrainingResult) -> None:
     Each topic has one held-out article, so that no foreign comment is of its topic.
     """
     assert result.history["count"].to_list() == [32] * SMALL.epochs
-    model = relevance.Relevance(relevance.make_shape(SMALL, len(result.config["words"])))
+    model = relevance.Relevance(len(result.config["words"]), SMALL)
     before = relevance._Training(model, SMALL, make_pairs(SMALL), torch.Generator().manual_seed(0)).rank()
     chance = np.mean(1 / np.arange(1, SMALL.foreign + 2))  # H(n + 1) / (n + 1) among n others
     assert relevance.compute_chance(SMALL) == chance
@@ -67,13 +60,10 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tmp_path: Path) ->
     articles, comments = topics()
     uninterrupted = fit(articles, comments, SHORT)
     state = tmp_path / "state.safetensors"
-    fit(articles, comments, replace(SHORT, epochs=1), state)
+    fit(articles, comments, replace(SHORT, epochs=1), state)  # the recipe may have more epochs later
     torch.manual_seed(99)
-    resumed = fit(articles, comments, SHORT, state)
-    assert equal(resumed.tensors, uninterrupted.tensors)
-    assert resumed.history.equals(uninterrupted.history)
-    assert resumed.config == uninterrupted.config
-    assert not equal(fit(articles, comments, replace(SHORT, seed=7)).tensors, uninterrupted.tensors)
+    assert equal(fit(articles, comments, SHORT, state), uninterrupted)
+    assert not equal_weights(fit(articles, comments, replace(SHORT, seed=7)).tensors, uninterrupted.tensors)
     for other_comments, recipe in ((comments[1:], SHORT), (comments, replace(SHORT, negatives=2))):
         with pytest.raises(BadInput, match=r"state\.safetensors: this state is of a training on other data"):
             fit(articles, other_comments, recipe, state)
@@ -82,7 +72,7 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tmp_path: Path) ->
 def test_a_comment_that_tells_nothing_is_last() -> None:
     """A model to which all comments are alike gets 1 / (1 + N), not 1."""
     pairs = make_pairs()
-    model = relevance.Relevance(relevance.make_shape(SHORT, len(pairs.words)))
+    model = relevance.Relevance(len(pairs.words), SHORT)
     with torch.no_grad():
         model.look_for.weight.zero_()
         model.look_for.bias.zero_()
@@ -98,7 +88,7 @@ def test_negatives_are_others_comments_by_their_counts() -> None:
         [(name, f"c{i}", word, [word]) for i, (name, word) in enumerate(rows)], COMMENTS, orient="row"
     )
     made_pairs = relevance._make_pairs(articles, comments, SHORT)
-    model = relevance.Relevance(relevance.make_shape(SHORT, len(made_pairs.words)))
+    model = relevance.Relevance(len(made_pairs.words), SHORT)
     training = relevance._Training(model, replace(SHORT, foreign=1), made_pairs, torch.Generator().manual_seed(0))
     samples = training.negatives.draw(np.zeros(4000, np.int64), 5, torch.Generator().manual_seed(1))
     counts = Counter(made_pairs.words[row - 2] for row in made_pairs.comments.rows[samples.ravel()])
@@ -131,7 +121,7 @@ def test_titles_alone_or_contents_too() -> None:
     assert texts.to_list() == [[*title, "it", "is"] for title in titles]
     short_recipe = replace(SHORT, epochs=1, foreign=2, reads="title")
     other = articles.with_columns(content=pl.lit(["what", "else"]))
-    assert equal(fit(articles, comments, short_recipe).tensors, fit(other, comments, short_recipe).tensors)
+    assert equal(fit(articles, comments, short_recipe), fit(other, comments, short_recipe))
     long = comments.with_columns(pl.col("words").list.concat(pl.lit(["x"] * 60)))
     made_pairs = relevance._make_pairs(articles, long, short_recipe)
     assert set(np.diff(made_pairs.comments.starts)) == {50}
@@ -147,8 +137,7 @@ def test_test_articles_are_ignored() -> None:
     recipe = replace(SHORT, epochs=1, foreign=2)
     result = fit(articles, comments, recipe)
     other_result = fit(pl.concat([more, articles]), pl.concat([on_them, comments]), recipe)
-    assert equal(result.tensors, other_result.tensors)
-    assert result.config == other_result.config
+    assert equal(result, other_result)
 
 
 def test_without_validation_the_training_part_decides() -> None:

@@ -66,7 +66,7 @@ def test_a_folder_alone_comments(result: TrainingResult, commenter: Commenter, t
     stored = registry.fetch(tmp_path, model_id)
     loaded = load(stored.tensors(), stored.config)
     assert comment(loaded, **make_articles(), best=9).equals(comment(commenter, **make_articles(), best=9))
-    with pytest.raises(BadInput, match="a model of the kind 'reader': expected retrieval"):
+    with pytest.raises(BadInput, match="of kind 'reader', not 'retrieval'"):
         load(result.tensors, result.config | {"kind": "reader"})
 
 

@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 import torch
 
-from pipeline.errors import BadInput
 from pipeline.examples.splits import SPLIT_OF
 from pipeline.metrics.impscore.ranking import kendall_tau
 from pipeline.models.encoder import Encoder
@@ -20,7 +19,7 @@ from pipeline.training.impscore import fit as impscore
 from pipeline.training.impscore.corpus import Corpus, make_corpus
 from pipeline.training.impscore.embedding import Frozen, Tuned
 from pipeline.training.impscore.fit import Recipe, TrainingResult, fit, make_recipe
-from tests.support.killed import killed_after
+from tests.support.killed import equal_weights, killed_after
 
 Embed = Callable[[Corpus], Frozen]
 
@@ -51,13 +50,6 @@ def result(corpus: Corpus, frozen: Embed) -> TrainingResult:
     return fit(corpus, frozen(corpus), SMALL)
 
 
-def equal(tensors: dict[str, torch.Tensor], other_tensors: dict[str, torch.Tensor]) -> bool:
-    """The same names and the same bits."""
-    return tensors.keys() == other_tensors.keys() and all(
-        torch.equal(value, other_tensors[name]) for name, value in tensors.items()
-    )
-
-
 def train(corpus: Corpus, frozen: Embed, recipe: Recipe) -> tuple[TrainingResult, Meaning]:
     """A fitted model, and its meanings of all texts."""
     embedding = frozen(corpus)
@@ -81,6 +73,7 @@ def test_profile_official() -> None:
     """The released code differs by weight decay 1e-3 and a split of 90:5:5 (E3); the paper splits 8:1:1."""
     assert make_recipe("official") == replace(Recipe(), weight_decay=1e-3)
     assert (SPLIT_OF["official"], SPLIT_OF["paper"]) == ("official", "paper")
+    assert make_recipe("paper", epochs=3, hidden=0, seed=None) == replace(Recipe(), epochs=3)
 
 
 def test_profile_undertone() -> None:
@@ -92,30 +85,6 @@ def test_profile_undertone() -> None:
     assert recipe.group_sharpness > 0
     assert SPLIT_OF["undertone"] == "grouped"
     assert SPLIT_OF.keys() == impscore.PROFILES.keys()
-
-
-def test_numbers_can_be_changed() -> None:
-    """A change that is given counts; None leaves the profile's number."""
-    assert make_recipe("paper", epochs=3, seed=None, space="third") == replace(Recipe(), epochs=3, space="third")
-
-
-@pytest.mark.parametrize(
-    ("profile", "changes", "message"),
-    [
-        ("papr", {}, "no profile 'papr'; choose one of paper, official, undertone"),
-        ("paper", {"gamma": 1.0}, "a recipe has no field gamma; its fields are features"),
-        ("paper", {"space": "fourth"}, "space should be one of p2s, s2p, third; found 'fourth'"),
-        ("paper", {"tune": "some"}, "tune should be one of none, adapter, full"),
-        ("paper", {"features": 0}, "features should be a whole number from 1; found 0"),
-        ("paper", {"hidden": -1}, "hidden should be a whole number from 0; found -1"),
-        ("paper", {"dropout": 1.0}, "dropout should be a number from 0 to below 1; found 1.0"),
-        ("paper", {"alpha": -1.0}, "alpha should be a number from 0; found -1.0"),
-    ],
-)
-def test_values_outside_of_a_recipe(profile: str, changes: dict[str, Any], message: str) -> None:
-    """An unknown profile, name or value is BadInput, which says what there is."""
-    with pytest.raises(BadInput, match=message):
-        make_recipe(profile, **changes)
 
 
 def test_overfits_32_triples(train_corpus: Corpus, frozen: Embed) -> None:
@@ -136,16 +105,6 @@ def test_every_variant_learns(train_corpus: Corpus, frozen: Embed, design: Desig
     i = meanings.implicitness[train_corpus.triples]
     assert (i[:, :1] > i[:, 1:]).float().mean() > 0.7
     assert {name: result.recipe[name] for name in Design._fields} == design._asdict()
-
-
-def test_two_trainings_are_equal_to_the_bit(corpus: Corpus, frozen: Embed, result: TrainingResult) -> None:
-    """The same pairs and recipe give the same weights and numbers; another seed gives others."""
-    repeated = fit(corpus, frozen(corpus), SMALL)
-    assert equal(repeated.tensors, result.tensors)
-    assert repeated.history.equals(result.history)
-    assert repeated.recipe == result.recipe
-    other = fit(corpus, frozen(corpus), replace(SMALL, seed=43, epochs=1))
-    assert not torch.equal(other.model.semantic, result.model.semantic)
 
 
 def test_the_reading_of_equation_9_hardly_matters(corpus: Corpus, frozen: Embed) -> None:
@@ -174,15 +133,10 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize(
     ("triples", "batch", "expected"),
-    [
-        (45_032, 8192, 180),  # 80 % of 56,290: 30 x ceil(45,032 / 8,192)
-        (50_661, 8192, 210),  # 90 %
-        (24, 10, 90),
-        (24, 24, 30),
-    ],
+    [(45_032, 8192, 180), (24, 10, 90)],  # 80 % of 56,290: 30 x ceil(45,032 / 8,192)
 )
 def test_updates(steps: list[int], triples: int, batch: int, expected: int) -> None:
-    """30 epochs of the paper's pairs are 180 updates, 210 with the released code's split (IMP-23)."""
+    """30 epochs of the paper's pairs are 180 updates (IMP-23)."""
     rows = torch.randint(0, 50, (triples, 3), generator=torch.Generator().manual_seed(1))
     split = pl.DataFrame({"split": ["train"] * triples})
     nothing = pl.DataFrame(schema={"group": pl.String, "level": pl.Int64, "text": pl.String, "split": pl.String})
@@ -207,7 +161,8 @@ def test_best_epoch_is_kept(result: TrainingResult, corpus: Corpus, frozen: Embe
     best = int(result.history["value"].arg_max() or 0) + 1
     assert result.recipe["best_epoch"] == best
     stopped, meanings = train(corpus, frozen, replace(SMALL, epochs=best))
-    assert equal(stopped.tensors, result.tensors)
+    assert equal_weights(stopped.tensors, result.tensors)
+    assert not equal_weights(fit(corpus, frozen(corpus), replace(SMALL, seed=43, epochs=best)).tensors, result.tensors)
     i = meanings.implicitness[corpus.select_triples("validation")]
     assert (i[:, :1] > i[:, 1:]).double().mean().item() == result.history["value"].max()
 
@@ -222,21 +177,6 @@ def test_learns_ten_groups_by_heart(group_corpus: Corpus, frozen: Embed) -> None
     """Ten graded groups of five steps are ranked without a fault in the end (tau 1), with no pair to learn from."""
     value = train(group_corpus, frozen, Recipe(epochs=200, group_sharpness=8.0))[1].implicitness
     assert [kendall_tau(range(5), value[rows].tolist()) for rows in group_corpus.select_groups("train")] == [1.0] * 10
-
-
-def test_a_group_is_about_one_thing(group_corpus: Corpus, frozen: Embed) -> None:
-    """Learning groups brings the sentences of a group nearer to each other than to those of other groups."""
-    sentences = group_corpus.groups.with_columns(row=pl.Series(group_corpus.graded.numpy())).sort("row")
-    name = sentences["group"].to_numpy()
-    same = name[:, None] == name[None, :]
-
-    def ratio(epochs: int) -> float:
-        """Mean distance within groups over that between groups."""
-        p = train(group_corpus, frozen, Recipe(epochs=epochs, group_sharpness=8.0))[1].pragmatic
-        apart = torch.cdist(p, p).numpy()
-        return float(apart[same & ~np.eye(len(name), dtype=bool)].mean() / apart[~same].mean())
-
-    assert ratio(200) < 0.85 < ratio(0)
 
 
 def test_groups_and_pairs_in_one_model(groups: pl.DataFrame, pairs: pl.DataFrame, frozen: Embed) -> None:
@@ -256,16 +196,6 @@ def test_groups_and_pairs_in_one_model(groups: pl.DataFrame, pairs: pl.DataFrame
     orders = [(kendall_tau(range(5), values[rows].tolist()) + 1) / 2 for rows in corpus.select_groups("validation")]
     right = (i[:, :1] > i[:, 1:]).sum().item() + 10 * sum(orders)  # ten comparisons a group of five
     assert result.history["value"].max() == pytest.approx(right / (2 * 4 + 10 * 3))
-
-
-def test_without_sharpness_groups_are_not_learnt(
-    groups: pl.DataFrame, pairs: pl.DataFrame, corpus: Corpus, frozen: Embed
-) -> None:
-    """Profile paper gives the same model whether groups lie beside the pairs or not."""
-    with_groups, recipe = make_corpus(pairs, groups), replace(SMALL, epochs=2)
-    vector_of = dict(zip(with_groups.texts, (embedding := frozen(with_groups)).vectors, strict=True))
-    same = Frozen(np.array([vector_of[text] for text in corpus.texts]))
-    assert equal(fit(corpus, same, recipe).tensors, fit(with_groups, embedding, recipe).tensors)
 
 
 @pytest.mark.parametrize(
@@ -340,7 +270,7 @@ def test_goes_on_where_it_was_stopped(
         fit(corpus, frozen(corpus), recipe, tmp_path / "state.safetensors")
     torch.manual_seed(99)  # whatever happens between the two
     resumed = fit(corpus, frozen(corpus), recipe, tmp_path / "state.safetensors")
-    assert equal(resumed.tensors, straight.tensors)
+    assert equal_weights(resumed.tensors, straight.tensors)
     assert resumed.history.equals(straight.history)
     assert resumed.recipe == straight.recipe
 
@@ -362,44 +292,24 @@ def test_goes_on_when_the_encoder_is_trained(
     with killed_after(1):
         fit(corpus, embedding(), recipe, tmp_path / "state")
     resumed = fit(corpus, embedding(), recipe, tmp_path / "state")
-    assert equal(resumed.tensors, straight.tensors)
+    assert equal_weights(resumed.tensors, straight.tensors)
     assert resumed.history.equals(straight.history)
-
-
-def test_ended_within_an_epoch(corpus: Corpus, frozen: Embed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed in the middle of the third epoch, training goes on after the second and comes to the same bits."""
-    recipe = replace(SMALL, epochs=4)
-    straight = fit(corpus, frozen(corpus), recipe)
-    loss, losses = impscore._compute_loss, []
-
-    def killed(*options: Any) -> Any:
-        losses.append(1)
-        if len(losses) == 8:  # three batches an epoch
-            raise KeyboardInterrupt
-        return loss(*options)
-
-    monkeypatch.setattr(impscore, "_compute_loss", killed)
-    with pytest.raises(KeyboardInterrupt):
-        fit(corpus, frozen(corpus), recipe, tmp_path / "state")
-    losses.clear()
-    monkeypatch.setattr(impscore, "_compute_loss", lambda *options: losses.append(1) or loss(*options))
-    assert equal(fit(corpus, frozen(corpus), recipe, tmp_path / "state").tensors, straight.tensors)
-    assert len(losses) == 2 * 3  # two epochs were not done again
 
 
 @pytest.mark.parametrize("tune", ["adapter", "full"])
 def test_a_trained_encoder_changes(train_corpus: Corpus, encoder: Encoder, tune: str) -> None:
-    """Fine-tuning moves the encoder's weights, learns, and repeats to the bit."""
+    """Fine-tuning moves the encoder's weights and learns."""
     recipe = Recipe(epochs=4, tune=tune, tune_batch=8, tune_rate=1e-3)
-    embeddings = [Tuned(encoder, train_corpus.texts, tune, torch.Generator().manual_seed(1)) for _ in range(3)]
-    first, second = (fit(train_corpus, embedding, recipe) for embedding in embeddings[:2])
-    before = embeddings[2].state()
-    assert before.keys() == {name for name in first.tensors if name.startswith("encoder.")}
-    moved = {name for name, value in before.items() if not torch.equal(value, first.tensors[name])}
+    embedding, untrained = (
+        Tuned(encoder, train_corpus.texts, tune, torch.Generator().manual_seed(1)) for _ in range(2)
+    )
+    result = fit(train_corpus, embedding, recipe)
+    before = {f"encoder.{name}": value.detach() for name, value in untrained.trained.items()}
+    assert before.keys() == {name for name in result.tensors if name.startswith("encoder.")}
+    moved = {name for name, value in before.items() if not torch.equal(value, result.tensors[name])}
     idle = {name for name in before if "pooler" in name or "token_type" in name}  # what no embedding depends on
     assert moved >= before.keys() - idle
-    assert first.history["value"].max() > 0.6
-    assert equal(second.tensors, first.tensors)
+    assert result.history["value"].max() > 0.6
 
 
 def test_batches_of_a_trained_encoder(corpus: Corpus) -> None:

@@ -114,16 +114,6 @@ def test_hard_negatives_are_learnt_from_and_those_given_are_measured(
     assert corpora[0].pairs.filter(pl.col("split") != "train").equals(pairs.filter(pl.col("split") != "train"))
 
 
-def test_texts_are_encoded_once(pairs: pl.DataFrame, encoder: Encoder, tmp_path: Path) -> None:
-    """Two recipes on the same texts share one file of embeddings; the second training only reads it."""
-    counts: list[int] = []
-    for features in (8, 16):
-        heads.fit(pairs, None, Recipe(**SMALL, features=features), encoder, tmp_path, on_progress=counts.append)
-    assert len(list(tmp_path.iterdir())) == 1
-    distinct = pl.concat([pairs[side].rename("t") for side in ("implicit", "explicit", "negative")]).n_unique()
-    assert sum(counts) == 2 * distinct
-
-
 def test_what_a_head_says_of_itself(
     pairs: pl.DataFrame, groups: pl.DataFrame, encoder: Encoder, tmp_path: Path
 ) -> None:

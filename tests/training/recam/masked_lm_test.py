@@ -12,10 +12,11 @@ import torch
 
 from pipeline.errors import BadInput
 from pipeline.models.recam import pretrained_reader as models
+from pipeline.training import loop
 from pipeline.training.loop import TrainingResult
 from pipeline.training.recam import masked_lm
 from pipeline.training.recam.masked_lm import PROFILES, Recipe, fit, make_recipe, mask_pieces, write
-from tests.training.recam.cases import check_resuming, equal
+from tests.support.killed import check_resuming, equal_weights
 
 WORDS = product(("i", "we", "you", "they", "he", "she"), ("a", "the", "this", "that", "some", "it"))
 TEXTS = [f"{first} see {second} nice day at the door" for first, second in WORDS]
@@ -86,7 +87,7 @@ def test_goes_on_where_it_was_stopped(tiny_folder: Path, tmp_path: Path, result:
     """Killed after its first epoch and started again it ends with the same bits; a text counts once."""
     state = tmp_path / "state"
     check_resuming(lambda: fit([*TEXTS, TEXTS[0]], SMALL, tiny_folder, state), result)
-    assert not equal(fit(TEXTS, replace(SMALL, seed=1, epochs=1), tiny_folder).tensors, result.tensors)
+    assert not equal_weights(fit(TEXTS, replace(SMALL, seed=1, epochs=1), tiny_folder).tensors, result.tensors)
     with pytest.raises(BadInput, match="a training on other data"):
         fit(TEXTS[1:], SMALL, tiny_folder, state)
 
@@ -100,7 +101,7 @@ def test_written_it_is_a_folder_of_transformers(tiny_folder: Path, tmp_path: Pat
     assert {path.suffix for path in folder.iterdir()} <= {".json", ".safetensors", ".txt"}
     model, loading_info = AutoModelForMaskedLM.from_pretrained(folder, output_loading_info=True)
     assert not any(loading_info.values())
-    assert equal(models.copy_weights(model), result.tensors)
+    assert equal_weights(loop.copy_weights(model), result.tensors)
     pieces = models.make_pieces(models.describe_tokenizer(models.load_transformer(tiny_folder)))
     ids = AutoTokenizer.from_pretrained(folder)("a nice day", add_special_tokens=False)["input_ids"]
     assert ids == pieces.tokenize(["a nice day"])[0]
@@ -158,7 +159,10 @@ def test_what_decays_and_what_is_faster() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"masked": 0.0}, "masked should be a number above 0"), ({"held": 1.0}, "held should be a share below 1")],
+    [
+        ({"masked": 0.0}, "masked should be a number above 0"),
+        ({"held": 1.0}, "held should be a number above 0 to below 1"),
+    ],
 )
 def test_recipes_are_checked(changes: dict[str, Any], message: str) -> None:
     """A number that is none, or of another kind, is refused with what was expected."""

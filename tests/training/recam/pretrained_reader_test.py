@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.models.recam import pretrained_reader as models
-from pipeline.training import registry
+from pipeline.training import loop, registry
 from pipeline.training.loop import TrainingResult
 from pipeline.training.recam import hypernyms, masked_lm
 from pipeline.training.recam import pretrained_reader as readers
 from pipeline.training.recam import pretrained_reading as reading
 from pipeline.training.recam.pretrained_reader import PROFILES, Recipe, answer, compute_loss, fit, load, make_recipe
-from tests.training.recam.cases import check_resuming, duplicate_items, make_items
+from tests.support.killed import check_resuming
+from tests.training.recam.cases import check_company, duplicate_items, make_items
 
 READINGS = {"soup": "salty", "door": "cold", "work": "late"}
 GLOSSES = {"salty": ["like", "salt"], "cold": ["not", "nice"]}
@@ -84,15 +85,9 @@ def test_answers_do_not_depend_on_company(
     """Alone, in another order or five at a time, an item has the same probabilities; an option takes its own along."""
     result = fit(items, replace(TINY, **changes, epochs=1), tiny_folder, glosses=GLOSSES)
     trained = load_reader(result)
-    expected = answer(trained, items)
-    assert expected.sum(axis=1) == pytest.approx(np.ones(12))
-    assert answer(trained, items.reverse())[::-1] == pytest.approx(expected, abs=1e-5)
-    assert answer(trained, items[3:4]) == pytest.approx(expected[3:4], abs=1e-5)
-    turned = items.with_columns(pl.col("options").list.reverse())
-    assert answer(trained, turned)[:, ::-1] == pytest.approx(expected, abs=1e-5)
+    expected = check_company(answer, trained, items, 1e-5)
     monkeypatch.setattr(readers, "ROWS", 5)
     assert answer(trained, items) == pytest.approx(expected, abs=1e-5)
-    assert answer(trained, items.clear()).shape == (0, 5)
 
 
 def test_a_model_that_was_kept_answers_the_same(items: pl.DataFrame, tiny_folder: Path, tmp_path: Path) -> None:
@@ -226,7 +221,7 @@ def test_weights_are_averaged_over_the_last_epochs(
     average = readers._Training._average
 
     def record_weights(self: Any, *args: Any) -> None:
-        epoch_weights.append(models.copy_weights(self.model, is_trained=True))
+        epoch_weights.append(loop.copy_weights(self.model, is_trained=True))
         average(self, *args)
 
     monkeypatch.setattr(readers._Training, "_average", record_weights)
@@ -241,7 +236,7 @@ def test_weights_are_averaged_over_the_last_epochs(
 
 def test_only_what_is_tuned_changes(items: pl.DataFrame, tiny_folder: Path, result: TrainingResult) -> None:
     """Without layers the heads learn alone; with all of them everything but word embeddings does."""
-    before = models.copy_weights(models.load_transformer(tiny_folder).module)
+    before = loop.copy_weights(models.load_transformer(tiny_folder).module)
     headed = fit(items, replace(TINY, tuned_layers=0, epochs=1), tiny_folder)
     for name, value in before.items():
         assert torch.equal(headed.tensors[f"transformer.{name}"], value)
@@ -276,17 +271,9 @@ def test_hypernyms_make_more_items_to_learn_from(
     half = hypernyms.augment(items, 0.5, 1)
     assert half.equals(hypernyms.augment(items, 0.5, 1))
     assert not half.equals(hypernyms.augment(items, 0.5, 2))
-    counts: list[int] = []
-    train = readers._Training.__init__
-
-    def record_counts(self: Any, *args: Any) -> None:
-        train(self, *args)
-        counts.extend((len(self.train), len(self.held)))
-
-    monkeypatch.setattr(readers._Training, "__init__", record_counts)
-    fit(items, replace(TINY, epochs=1, hypernyms=0.9), tiny_folder)
-    assert counts[1] == 1
-    assert 11 < counts[0] <= 22
+    augmented, plain = (fit(items, replace(TINY, epochs=1, hypernyms=share), tiny_folder) for share in (0.9, 0.0))
+    assert augmented.history["count"].to_list() == [1]
+    assert not augmented.history["loss"].equals(plain.history["loss"])
 
 
 @pytest.mark.usefixtures("wordnet")
@@ -330,7 +317,7 @@ def test_profiles_are_within_what_is_checked(profile: str) -> None:
         ({"stride": 41}, "stride should be 40 at most, the window, so that no piece is skipped; found 41"),
         ({"averaged": 2}, "averaged should be 1 at most, the epochs; found 2"),
         ({"parts": 17}, "parts should be 16 at most, the batch; found 17"),
-        ({"smoothing": 1.0}, "smoothing should be a share below 1"),
+        ({"smoothing": 1.0}, "smoothing should be a number from 0 to below 1"),
     ],
 )
 def test_recipes_are_checked(changes: dict[str, Any], message: str) -> None:

@@ -19,7 +19,7 @@ from pipeline.training.loop import TrainingResult
 from pipeline.training.subtext import recogniser
 from pipeline.training.subtext.reading import Recipe
 from pipeline.training.subtext.recogniser import fit, load, make_recipe, predict, predict_probabilities
-from tests.support.killed import killed_after
+from tests.support.killed import check_resuming, equal_weights
 
 TEXTS = ["真是好样的", "谢谢你这么准时", "今天天气不错", "这部电影很长", "你可真聪明"]
 CONTEXTS = ["他又迟到了两小时", "他提前十分钟到了", "外面下着暴雨", "我们聊聊周末"]
@@ -64,12 +64,6 @@ def result(split_rows: pl.DataFrame, vectors: WordVectors) -> TrainingResult:
     return fit(split_rows, TINY, vectors)
 
 
-def equal(tensors: dict[str, torch.Tensor], other_tensors: dict[str, torch.Tensor]) -> bool:
-    """Return whether names and bits are equal."""
-    pairs = [(value, other_tensors.get(name)) for name, value in tensors.items()]
-    return tensors.keys() == other_tensors.keys() and all(torch.equal(*pair) for pair in pairs)
-
-
 def scores(result: TrainingResult, rows: pl.DataFrame, **more: Any) -> np.ndarray:
     """Predict the probability of subtext of each row."""
     return predict(load(result.tensors, result.config, **more), rows["text"].to_list(), rows["context"].to_list())
@@ -92,16 +86,6 @@ def test_a_tiny_model_memorises_20_rows(rows: pl.DataFrame, vectors: WordVectors
     recipe = make_recipe("paper", units="characters", pooling=pooling, **SMALL)
     subset = label_irony(rows)
     assert f1(fit(subset, recipe, vectors), subset) == 1.0
-
-
-def test_only_a_product_learns_what_context_turns_round(rows: pl.DataFrame, vectors: WordVectors) -> None:
-    """A linear comparison cannot learn contexts that affect sentences in opposite ways; a product can."""
-    linear, product = (
-        f1(fit(rows, make_recipe("paper", units="characters", comparison=comparison, **SMALL), vectors), rows)
-        for comparison in ("linear", "product")
-    )
-    assert linear < 0.8
-    assert product == 1.0
 
 
 def test_without_contexts(rows: pl.DataFrame, vectors: WordVectors) -> None:
@@ -135,17 +119,6 @@ def test_pieces_of_an_encoder(rows: pl.DataFrame, encoder: Encoder) -> None:
         load(result.tensors, result.config)
 
 
-def test_two_trainings_are_equal_to_the_bit(
-    split_rows: pl.DataFrame, vectors: WordVectors, result: TrainingResult
-) -> None:
-    """Equal rows and recipe give equal weights and numbers; another seed gives other weights."""
-    repeated = fit(split_rows, TINY, vectors)
-    assert equal(repeated.tensors, result.tensors)
-    assert repeated.config == result.config
-    assert repeated.history.equals(result.history)
-    assert not equal(fit(split_rows, replace(TINY, seed=43, epochs=1), vectors).tensors, result.tensors)
-
-
 @pytest.mark.parametrize("is_tuned", [False, True])
 def test_a_killed_training_resumes(
     split_rows: pl.DataFrame, vectors: WordVectors, tmp_path: Path, is_tuned: bool
@@ -153,12 +126,9 @@ def test_a_killed_training_resumes(
     """A training killed after its first epoch resumes and ends with the same bits as an uninterrupted one."""
     recipe, state = replace(TINY, is_tuned=is_tuned), tmp_path / "state"
     uninterrupted = fit(split_rows, recipe, vectors)
-    with killed_after(1):
-        fit(split_rows, recipe, vectors, state)
-    resumed = fit(split_rows, recipe, vectors, state)
-    assert equal(resumed.tensors, uninterrupted.tensors)
-    assert resumed.config == uninterrupted.config
-    assert resumed.history.equals(uninterrupted.history)
+    check_resuming(lambda: fit(split_rows, recipe, vectors, state), uninterrupted)
+    other_seed = fit(split_rows, replace(recipe, seed=43, epochs=1), vectors)
+    assert not equal_weights(other_seed.tensors, uninterrupted.tensors)
 
 
 def test_a_model_that_was_kept_gives_the_same_scores(
@@ -244,28 +214,9 @@ def test_profiles() -> None:
     assert (paper.ngrams, paper.is_tuned, paper.has_context, paper.dropout) == (0, False, True, 0.0)
     assert (undertone.comparison, undertone.pooling, undertone.is_bidirectional) == ("product", "max", True)
     assert (undertone.ngrams, undertone.is_weighted, undertone.members, undertone.units) == (2, True, 3, "words")
-    assert make_recipe("paper", epochs=3, seed=None) == replace(paper, epochs=3)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"layers": 2}, "a recipe has no field layers"),
-        ({"pooling": "first"}, "pooling should be one of last, mean, max, attention; found 'first'"),
-        ({"epochs": 0}, "epochs should be a whole number from 1; found 0"),
-        ({"hidden": 1.5}, "hidden should be a whole number from 1"),
-        ({"dropout": 1.0}, "dropout should be a number from 0 to below 1"),
-        ({"learning_rate": float("nan")}, "learning_rate should be a number from 0"),
-        ({"penalty": 0.0}, "penalty should be a number above 0"),
-        ({"is_tuned": 1}, "is_tuned should be true or false"),
-    ],
-)
-def test_what_a_recipe_does_not_know(changes: dict[str, Any], message: str) -> None:
-    """An unknown field, value or profile raises BadInput with the accepted ones."""
-    with pytest.raises(BadInput, match=message):
-        make_recipe("paper", **changes)
-    with pytest.raises(BadInput, match="no profile 'ours'; choose one of paper, undertone"):
-        make_recipe("ours")
+    assert make_recipe("paper", epochs=3, vocabulary=0, ngrams=0, seed=None) == replace(paper, epochs=3, vocabulary=0)
+    with pytest.raises(BadInput, match="penalty should be a number above 0"):
+        make_recipe("paper", penalty=0.0)
 
 
 def test_what_cannot_be_learnt(split_rows: pl.DataFrame, vectors: WordVectors, encoder: Encoder) -> None:

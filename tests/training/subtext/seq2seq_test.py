@@ -12,7 +12,8 @@ from pipeline.errors import BadInput
 from pipeline.models.decoding import Decoding
 from pipeline.models.subtext import seq2seq
 from pipeline.models.subtext.seq2seq import Seq2Seq
-from pipeline.training.subtext.seq2seq import Recipe, TrainingResult, fit
+from pipeline.training.subtext.seq2seq import Recipe, fit
+from tests.support.killed import equal
 
 COMMENTS = [
     ("又陪老板看月亮", "下班了吗", "我又加班到很晚"),
@@ -35,56 +36,41 @@ def rows(validation: int = 0) -> pl.DataFrame:
     return pl.DataFrame(COMMENTS, schema=names, orient="row").with_columns(split=pl.Series(split))
 
 
-def model(dropout: float = 0.1) -> Seq2Seq:
+def make_model(dropout: float = 0.1) -> Seq2Seq:
     """Make a model of random weights with all their characters."""
     texts = [text for row in COMMENTS for text in row if text]
     return seq2seq.make_model(texts, width=32, layers=1, dropout=dropout)
 
 
-def write_meanings(result: TrainingResult) -> list[str]:
+def write_meanings(model: Seq2Seq) -> list[str]:
     """Generate the meanings of the comments."""
     texts, contexts, _ = zip(*COMMENTS, strict=True)
-    return seq2seq.generate(result.model, texts, contexts, 2, 12, 24)
+    return seq2seq.generate(model, texts, contexts, 2, 12, 24)
 
 
-def equal(result: TrainingResult, other_result: TrainingResult) -> bool:
-    """Return whether weights and history are equal."""
-    weights, other_weights = result.model.module.state_dict(), other_result.model.module.state_dict()
-    is_equal = [torch.equal(value, other_weights[name]) for name, value in weights.items()]
-    return result.history.equals(other_result.history) and all(is_equal)
-
-
-@pytest.fixture(scope="module")
-def result() -> TrainingResult:
-    """Train until the eight comments are memorised."""
-    return fit(rows(), model(0.0), SMALL)
-
-
-def test_eight_comments_are_memorised(result: TrainingResult) -> None:
-    """Every meaning is generated exactly; two equal comments differ by context alone (CSD-01)."""
-    assert write_meanings(result) == [meaning for *_, meaning in COMMENTS]
+def test_eight_comments_are_memorised(tmp_path: Path) -> None:
+    """Every meaning is generated exactly, by the model that is saved and loaded too; two differ by context (CSD-01)."""
+    model = make_model(0.0)
+    result = fit(rows(), model, SMALL)
+    assert write_meanings(model) == [meaning for *_, meaning in COMMENTS]
     assert result.history["validation_loss"][-1] < 0.1 < result.history["validation_loss"][0]
-    assert not result.model.module.training
-
-
-def test_a_reloaded_model_writes_the_same(result: TrainingResult, tmp_path: Path) -> None:
-    """A model saved and loaded generates the same meanings."""
-    revision = seq2seq.save(result.model, tmp_path / "model", result.recipe)
+    assert not model.module.training
+    revision = seq2seq.save(model, tmp_path / "model", result.config)
     loaded = seq2seq.load(tmp_path / "model", device="cpu")
     assert loaded.revision == revision
-    assert write_meanings(TrainingResult(loaded, {}, result.history)) == write_meanings(result)
+    assert write_meanings(loaded) == write_meanings(model)
 
 
 def test_equal_trainings_are_equal() -> None:
     """The same rows, model and recipe give the same weights, with dropout too; another seed gives others."""
-    base = model()
+    base = make_model()
     result = fit(rows(2), base, SHORT)
-    names = {"base": "characters", "base_revision": base.revision, "best_epoch": result.recipe["best_epoch"]}
-    assert result.recipe == asdict(SHORT) | names
+    names = {"base": "characters", "base_revision": base.revision, "best_epoch": result.config["best_epoch"]}
+    assert result.config == asdict(SHORT) | names
     assert result.history["epoch"].to_list() == [1, 2, 3, 4]
     torch.manual_seed(99)
-    assert equal(fit(rows(2), model(), SHORT), result)
-    assert not equal(fit(rows(2), model(), replace(SHORT, seed=7)), result)
+    assert equal(fit(rows(2), make_model(), SHORT), result)
+    assert not equal(fit(rows(2), make_model(), replace(SHORT, seed=7)), result)
 
 
 def test_test_rows_are_ignored() -> None:
@@ -92,7 +78,7 @@ def test_test_rows_are_ignored() -> None:
     few_rows = rows(2)
     more_rows = pl.concat([few_rows, few_rows.head(2).with_columns(meaning=pl.lit("他迟到"), split=pl.lit("test"))])
     recipe = replace(SHORT, epochs=1)
-    assert equal(fit(few_rows, model(), recipe), fit(more_rows, model(), recipe))
+    assert equal(fit(few_rows, make_model(), recipe), fit(more_rows, make_model(), recipe))
 
 
 def test_comments_on_articles_are_memorised() -> None:
@@ -108,9 +94,10 @@ def test_comments_on_articles_are_memorised() -> None:
     rows = rows.with_columns(pl.col("context") + tail, split=pl.lit("train"))
     texts = [text for name in names for text in rows[name]]
     recipe = replace(SMALL, epochs=60, keep="start")
-    result = fit(rows, seq2seq.make_model(texts, width=32, layers=1, dropout=0.0), recipe)
+    model = seq2seq.make_model(texts, width=32, layers=1, dropout=0.0)
+    fit(rows, model, recipe)
     articles, decoding = (rows["text"].to_list(), rows["context"].to_list()), Decoding(beams=3, longest=8)
-    generate = partial(seq2seq.generate_candidates, result.model, *articles, longest=24)
+    generate = partial(seq2seq.generate_candidates, model, *articles, longest=24)
     best = [row[0] for row in generate(decoding, keep="start")]
     assert [candidate.text for candidate in best] == rows["meaning"].to_list()
     assert min(candidate.log_probability for candidate in best) > -0.5
@@ -123,8 +110,8 @@ def test_comments_on_articles_are_memorised() -> None:
 def test_nothing_to_learn_from_or_a_loss_that_is_no_number() -> None:
     """No training rows, a null meaning or an infinite loss raises BadInput."""
     with pytest.raises(BadInput, match="split 'train': expected at least one"):
-        fit(rows().with_columns(split=pl.lit("test")), model(), SHORT)
+        fit(rows().with_columns(split=pl.lit("test")), make_model(), SHORT)
     with pytest.raises(BadInput, match="field 'meaning' is null in 1 of 8"):
-        fit(rows().with_columns(meaning=pl.Series([None, *rows()["meaning"][1:]])), model(), SHORT)
+        fit(rows().with_columns(meaning=pl.Series([None, *rows()["meaning"][1:]])), make_model(), SHORT)
     with pytest.raises(BadInput, match="in epoch 1: the learning rate is too high"):
-        fit(rows(), model(), replace(SHORT, learning_rate=float("inf"), epochs=1))
+        fit(rows(), make_model(), replace(SHORT, learning_rate=float("inf"), epochs=1))
