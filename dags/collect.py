@@ -19,55 +19,29 @@ from typing import Any
 
 from airflow.sdk import Param, TriggerRule, dag, task
 
-from dag_defaults import COMMENTS, DAY, Tag, build_daily, optional_param, partition_cron, resolve_day, secret
+from dag_defaults import COMMENTS, Tag, build_daily, partition_cron, resolve_day, secret
+from dag_params import DAY, optional, switch
 
+_NAME = "^[a-z][a-z0-9_]{0,39}$"
+_SOURCE = "all, a site (weibo, netease, bilibili, zhihu, tencent_news), or a name for your own data"
+_PATH = "csv, tsv, txt, jsonl, json, parquet, xlsx or SQLite; `sample`: the shipped corpus; empty: the inbox"
+_MAPPING = "Our field=column of the file, as in text=content,like_count=likes. Empty: recognise known exports"
+_ENCODING = "Encoding of text files, such as gb18030"
+_SKIP = "Drop unreadable rows, each with a reason; by default, the task stops at the first one"
+_FIRST, _LAST = (f"Keep comments written on this UTC day or {side}; empty: no limit" for side in ("later", "earlier"))
+_THREADS = "Ids of the posts, songs or articles to fetch from the site"
 PARAMS = {
     "day": DAY,
-    "source": Param(
-        "all",
-        type="string",
-        pattern="^[a-z][a-z0-9_]{0,39}$",
-        title="Source",
-        description="all, a site (weibo, netease, bilibili, zhihu, tencent_news), or a name for your own data",
-    ),
-    "path": optional_param(
-        "string",
-        "File or folder",
-        "csv, tsv, txt, jsonl, json, parquet, xlsx or SQLite; `sample`: the shipped corpus; empty: the inbox",
-    ),
-    "mapping": optional_param(
-        "string",
-        "Columns",
-        "Our field=column of the file, as in text=content,like_count=likes. Empty: recognise known exports",
-    ),
-    "encoding": Param(
-        "utf-8-sig", type="string", title="Encoding", description="Encoding of text files, such as gb18030"
-    ),
-    "skip_bad_rows": Param(
-        False,
-        type="boolean",
-        title="Skip bad rows",
-        description="Drop unreadable rows, each with a reason; by default, the task stops at the first one",
-    ),
-    "keep_duplicates": Param(
-        False, type="boolean", title="Keep duplicates", description="Keep equal and nearly equal texts of a thread"
-    ),
-    "first_day": optional_param(
-        "string", "First day", "Keep comments written on this UTC day or later; empty: no limit", format="date"
-    ),
-    "last_day": optional_param(
-        "string", "Last day", "Keep comments written on this UTC day or earlier; empty: no limit", format="date"
-    ),
-    "live": Param(
-        False, type="boolean", title="Fetch from the site", description="Fetch `threads` politely. Off by default"
-    ),
-    "threads": Param(
-        [],
-        type="array",
-        items={"type": "string"},
-        title="Threads",
-        description="Ids of the posts, songs or articles to fetch from the site",
-    ),
+    "source": Param("all", type="string", pattern=_NAME, title="Source", description=_SOURCE),
+    "path": optional("string", "File or folder", _PATH),
+    "mapping": optional("string", "Columns", _MAPPING),
+    "encoding": Param("utf-8-sig", type="string", title="Encoding", description=_ENCODING),
+    "skip_bad_rows": switch(False, "Skip bad rows", _SKIP),
+    "keep_duplicates": switch(False, "Keep duplicates", "Keep equal and nearly equal texts of a thread"),
+    "first_day": optional("string", "First day", _FIRST, format="date"),
+    "last_day": optional("string", "Last day", _LAST, format="date"),
+    "live": switch(False, "Fetch from the site", "Fetch `threads` politely. Off by default"),
+    "threads": Param([], type="array", items={"type": "string"}, title="Threads", description=_THREADS),
 }
 
 

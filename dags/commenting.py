@@ -34,65 +34,33 @@ from typing import Any
 
 from airflow.sdk import Param, PokeReturnValue, dag, task, task_group
 
-from dag_defaults import DAY, DEFAULTS, Tag, optional_param, resolve_day, service
+from dag_defaults import Tag, build_options, resolve_day, service
+from dag_params import DAY, choice, number, optional, switch
 
 SYSTEMS = ["ir_t", "ir_tc", "seq2seq", "att", "att_tc"]
-PRESETS = ["s/5", "(s-1)/4", "s/max"]
-TOOLS = ["none", "files", "label_studio", "simulated"]
+_LIST: dict[str, Any] = {"type": "array", "items": {"type": "string", "enum": SYSTEMS}, "uniqueItems": True}
+_FIRST = "Articles whose earliest comment is of this UTC day or later; the paper: 2017-04-01"
+_LAST = "Articles whose earliest comment is of this UTC day or earlier; the paper: 2017-08-31"
+_NUMBERS = "Changes by commenter: {'att': {'epochs': 2}}"
 PARAMS = {
     "day": DAY,
-    "source": Param(None, type=["null", "string"], title="Source", description="Source of the articles; empty: all"),
-    "least_words": Param(
-        30, type="integer", minimum=0, title="Minimum words", description="Words of the body of an article"
+    "source": optional("string", "Source", "Source of the articles; empty: all"),
+    "least_words": number(30, "Minimum words", "Words of the body of an article", 0),
+    "least_comments": number(20, "Minimum comments", "Comments on an article"),
+    "test_comments": number(30, "Minimum test comments", "Long comments on a test article"),
+    "comment_words": number(6, "Long comment", "Minimum words of a long comment"),
+    "likes": number(201, "Minimum upvotes", "Upvotes of all comments on a test article", 0),
+    "references": number(27, "References", "Number drawn for each test article"),
+    "first_day": optional("string", "First day", _FIRST, format="date"),
+    "last_day": optional("string", "Last day", _LAST, format="date"),
+    "rows_per_shard": number(5000, "Articles per shard", "One task for each shard"),
+    "systems": Param(SYSTEMS, **_LIST, title="Commenters", description="Commenters to train"),
+    "numbers": Param({}, type="object", title="Hyperparameters", description=_NUMBERS),
+    "tool": choice(["none", "files", "label_studio", "simulated"], "Tool", "How the grades are collected"),
+    "preset": choice(
+        ["s/5", "(s-1)/4", "s/max"], "Weights", "Formula from grades to weights; max: maximum of the article"
     ),
-    "least_comments": Param(
-        20, type="integer", minimum=1, title="Minimum comments", description="Comments on an article"
-    ),
-    "test_comments": Param(
-        30, type="integer", minimum=1, title="Minimum test comments", description="Long comments on a test article"
-    ),
-    "comment_words": Param(
-        6, type="integer", minimum=1, title="Long comment", description="Minimum words of a long comment"
-    ),
-    "likes": Param(
-        201, type="integer", minimum=0, title="Minimum upvotes", description="Upvotes of all comments on a test article"
-    ),
-    "references": Param(
-        27, type="integer", minimum=1, title="References", description="Number drawn for each test article"
-    ),
-    "first_day": optional_param(
-        "string",
-        "First day",
-        "Articles whose earliest comment is of this UTC day or later; the paper: 2017-04-01",
-        format="date",
-    ),
-    "last_day": optional_param(
-        "string",
-        "Last day",
-        "Articles whose earliest comment is of this UTC day or earlier; the paper: 2017-08-31",
-        format="date",
-    ),
-    "rows_per_shard": Param(
-        5000, type="integer", minimum=1, title="Articles per shard", description="One task for each shard"
-    ),
-    "systems": Param(
-        SYSTEMS,
-        type="array",
-        items={"type": "string", "enum": SYSTEMS},
-        uniqueItems=True,
-        title="Commenters",
-        description="Commenters to train",
-    ),
-    "numbers": Param(
-        {}, type="object", title="Hyperparameters", description="Changes by commenter: {'att': {'epochs': 2}}"
-    ),
-    "tool": Param("none", enum=TOOLS, title="Tool", description="How the grades are collected"),
-    "preset": Param(
-        "s/5", enum=PRESETS, title="Weights", description="Formula from grades to weights; max: maximum of the article"
-    ),
-    "train_quality": Param(
-        False, type="boolean", title="Scorer", description="At the end, train a scorer on the grades"
-    ),
+    "train_quality": switch(False, "Scorer", "At the end, train a scorer on the grades"),
 }
 
 
@@ -128,7 +96,7 @@ def check(params: Any = None) -> None:
     commenters.check_params(params)
 
 
-@dag(dag_id="commenting", schedule=None, params=PARAMS, tags=[Tag.TRAIN], doc_md=__doc__, **DEFAULTS)
+@dag("commenting", schedule=None, params=PARAMS, **build_options(Tag.TRAIN, __doc__))
 def commenting() -> None:
     @task
     def plan(day: str, params: Any = None) -> list[Any]:

@@ -33,36 +33,34 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param, PokeReturnValue, chain, dag, task, task_group
 from airflow.sdk.exceptions import AirflowSkipException
 
-from dag_defaults import DAY, DEFAULTS, LABELS, Tag, resolve_day, service
+from dag_defaults import LABELS, Tag, build_options, resolve_day, service
+from dag_params import DAY, choice, number, optional, switch
 
-NAME = "^[a-z][a-z0-9_]{0,39}$"
-TOOLS = ["files", "label_studio", "simulated"]
-TEXT = {"type": "string"}
-LIMIT = ["null", "integer"]
-REQUIRED = "Fields without which a comment is not published"
-TRAIN = "Train the recogniser on the data set, then score the day's comments with the one in force"
+_NAME = "^[a-z][a-z0-9_]{0,39}$"
+_TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+_REQUIRED = "Fields without which a comment is not published"
+_TRAIN = "Train the recogniser on the data set, then score the day's comments with the one in force"
+_LICENCE = "Licence of the annotations, for the data card"
 PARAMS = {
     "day": DAY,
-    "project": Param("csd", type="string", pattern=NAME, title="Project", description="Name of the labelling project"),
-    "tool": Param("files", enum=TOOLS, title="Tool", description="How the labels are collected"),
-    "langs": Param(["zh"], type="array", items=TEXT, title="Languages", description="Languages of the comments"),
-    "is_hot": Param(False, type="boolean", title="Hot only", description="Only comments that the site listed as hot"),
-    "least_chars": Param(4, type="integer", minimum=1, title="Minimum characters", description="Of a comment"),
-    "most_chars": Param(200, type="integer", minimum=1, title="Maximum characters", description="Of a comment"),
-    "least_likes": Param(0, type="integer", minimum=0, title="Minimum likes", description="Of a comment"),
-    "has_context": Param(True, type="boolean", title="With context", description="Drop comments without context"),
-    "per_thread": Param(None, type=LIMIT, minimum=1, title="Comments per thread", description="Maximum"),
-    "limit": Param(None, type=LIMIT, minimum=1, title="Comments per source", description="Maximum"),
-    "required": Param(["subtext"], type="array", items=TEXT, title="Required", description=REQUIRED),
-    "train": Param(False, type="boolean", title="Train", description=TRAIN),
-    "licence": Param(
-        "not stated", type="string", title="Licence", description="Licence of the annotations, for the data card"
-    ),
+    "project": Param("csd", type="string", pattern=_NAME, title="Project", description="Name of the labelling project"),
+    "tool": choice(["files", "label_studio", "simulated"], "Tool", "How the labels are collected"),
+    "langs": Param(["zh"], **_TEXTS, title="Languages", description="Languages of the comments"),
+    "is_hot": switch(False, "Hot only", "Only comments that the site listed as hot"),
+    "least_chars": number(4, "Minimum characters", "Of a comment"),
+    "most_chars": number(200, "Maximum characters", "Of a comment"),
+    "least_likes": number(0, "Minimum likes", "Of a comment", 0),
+    "has_context": switch(True, "With context", "Drop comments without context"),
+    "per_thread": optional("integer", "Comments per thread", "Maximum", minimum=1),
+    "limit": optional("integer", "Comments per source", "Maximum", minimum=1),
+    "required": Param(["subtext"], **_TEXTS, title="Required", description=_REQUIRED),
+    "train": switch(False, "Train", _TRAIN),
+    "licence": Param("not stated", type="string", title="Licence", description=_LICENCE),
 }
 STEPS = {"raters": [1, 1], "adjudicator": [1, 2], "raters_again": [2, 1], "adjudicator_again": [2, 2]}
 
 
-@dag(dag_id="csd", schedule=None, params=PARAMS, tags=[Tag.LABEL], doc_md=__doc__, **DEFAULTS)
+@dag("csd", schedule=None, params=PARAMS, **build_options(Tag.LABEL, __doc__))
 def csd() -> None:
     @task
     def select(day: str, params: Any = None, run_id: Any = None) -> int:

@@ -13,7 +13,6 @@ from airflow.sdk import (
     DeadlineAlert,
     DeadlineReference,
     ExceptionRetryPolicy,
-    Param,
     RetryAction,
     RetryRule,
     task,
@@ -93,22 +92,15 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
+def build_options(tag: Tag, doc: str | None, **more: Any) -> dict[str, Any]:
+    """Build the arguments of a DAG."""
+    return {**DEFAULTS, "tags": [tag], "doc_md": doc, **more}
+
+
 def build_daily(tag: Tag, doc: str | None) -> dict[str, Any]:
     """Build the arguments of a DAG of the daily chain."""
-    return {**DEFAULTS, "tags": [tag], "doc_md": doc, "deadline": deadline()}
+    return build_options(tag, doc, deadline=deadline())
 
-
-def optional_param(kind: str, title: str, description: str, **schema: Any) -> Param:
-    """Build a parameter that is empty by default."""
-    return Param(None, type=["null", kind], title=title, description=description, **schema)
-
-
-DAY = optional_param(
-    "string",
-    "Day",
-    "UTC day, as YYYY-MM-DD. Empty: the partition key of the run, or yesterday.",
-    format="date",
-)
 
 # Airflow treats False, its default, as None: a DAG that is unpaused within a tenth of the interval after a tick,
 # such as a weekly one on Monday afternoon, would run at once.

@@ -23,25 +23,24 @@ only numbers are flagged in the view `models_flagged`.
 
 from typing import Any
 
-from airflow.sdk import Param, dag, task
+from airflow.sdk import dag, task
 
-from dag_defaults import DEFAULTS, Tag, secret
+from dag_defaults import Tag, build_options, secret
+from dag_params import optional, switch
 
+_PATH = "A path that the worker can read; the DAG removes the file at the end"
+_SOURCE = "Source of the ids without one in the file; source of the imported file"
+_ORIGIN = "Erase all rows from this imported file, such as comments.csv"
 PARAMS = {
-    "path": Param(None, type=["null", "string"], title="File of ids",
-                  description="A path that the worker can read; the DAG removes the file at the end"),
-    "origin": Param(None, type=["null", "string"], title="Imported file",
-                    description="Erase all rows from this imported file, such as comments.csv"),
-    "source": Param(None, type=["null", "string"], pattern="^[a-z][a-z0-9_]{0,39}$", title="Source",
-                    description="Source of the ids without one in the file; source of the imported file"),
-    "retrain": Param(False, type="boolean", title="Train again",
-                     description="Train removed models in force again; by default, do it by hand"),
-    "dry_run": Param(False, type="boolean", title="Only count", description="Count rows and files; change nothing"),
-}  # fmt: skip
+    "path": optional("string", "File of ids", _PATH),
+    "origin": optional("string", "Imported file", _ORIGIN),
+    "source": optional("string", "Source", _SOURCE, pattern="^[a-z][a-z0-9_]{0,39}$"),
+    "retrain": switch(False, "Train again", "Train removed models in force again; by default, do it by hand"),
+    "dry_run": switch(False, "Only count", "Count rows and files; change nothing"),
+}
 
 
-@dag(dag_id="forget", schedule=None, params=PARAMS, tags=[Tag.UPKEEP], doc_md=__doc__,
-     **{**DEFAULTS, "max_active_runs": 1})  # fmt: skip
+@dag("forget", schedule=None, params=PARAMS, **build_options(Tag.UPKEEP, __doc__, max_active_runs=1))
 def forget() -> None:
     @task(queue="gpu", pool="gpu")  # it reads models with torch, and may train them again
     def erase(params: Any = None, dag_run: Any = None, dag: Any = None, run_id: Any = None) -> dict[str, Any]:

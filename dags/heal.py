@@ -11,10 +11,10 @@ from typing import Any
 
 from airflow.sdk import dag, task
 
-from dag_defaults import COMMENTS, DEFAULTS, TOKENS, Tag, plain_cron
+from dag_defaults import COMMENTS, TOKENS, Tag, build_options, plain_cron
 
 
-@dag(dag_id="heal", schedule=plain_cron("0 6 * * *"), tags=[Tag.UPKEEP], doc_md=__doc__, **DEFAULTS)
+@dag("heal", schedule=plain_cron("0 6 * * *"), **build_options(Tag.UPKEEP, __doc__))
 def heal() -> None:
     @task
     def holes() -> dict[str, list[str]]:

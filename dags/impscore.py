@@ -21,51 +21,33 @@ not promoted; the log of `train` has the comparison.
 
 from typing import Any
 
-from airflow.sdk import Param, TriggerRule, dag, task
+from airflow.sdk import TriggerRule, dag, task
 
-from dag_defaults import DAY, DEFAULTS, MODELS, Tag, optional_param, partition_cron, resolve_day, service
+from dag_defaults import MODELS, Tag, build_options, partition_cron, resolve_day, service
+from dag_params import DAY, choice, optional, switch
 
+_DATA = "Folder with one folder for each data set, such as latent_hatred/; empty: the rows of the table"
+_CASSETTE = "A .jsonl cassette to add first, or `sample` for the shipped one; empty: the rows of the table"
+_PROMPTS = "Folder with the wording for each source, such as toxigen.md; empty: the shipped prompts"
+_PROFILES = ["undertone", "paper", "official"]
+_PROFILE = "undertone also learns from graded groups; paper and official have their own hyperparameters"
 PARAMS = {
     "day": DAY,
-    "data": optional_param(
-        "string",
-        "Data sets",
-        "Folder with one folder for each data set, such as latent_hatred/; empty: the rows of the table",
-    ),
-    "cassette": optional_param(
-        "string",
-        "Completions",
-        "A .jsonl cassette to add first, or `sample` for the shipped one; empty: the rows of the table",
-    ),
-    "model": optional_param("string", "Language model", "Model for the requests; empty: no request is sent"),
-    "mode": Param(
-        "live", enum=["live", "cache-only"], title="Mode", description="cache-only: use only answers that are paid for"
-    ),
-    "prompts": optional_param(
-        "string", "Prompts", "Folder with the wording for each source, such as toxigen.md; empty: the shipped prompts"
-    ),
-    "max_cost": optional_param("number", "Cost limit", "Requests stop at this cost in USD; empty: no limit", minimum=0),
-    "limit": optional_param("integer", "Sentences", "Maximum number of requests for each source", minimum=1),
-    "profile": Param(
-        "undertone",
-        enum=["undertone", "paper", "official"],
-        title="Profile",
-        description="undertone also learns from graded groups; paper and official have their own hyperparameters",
-    ),
-    "epochs": optional_param("integer", "Epochs", "Empty: the number of the profile", minimum=1),
-    "seed": optional_param("integer", "Seed", "Empty: 42, as in the released code"),
-    "promote": Param(
-        False,
-        type="boolean",
-        title="Promote",
-        description="Score days with it, even if it learned only from the pairs of the sample",
-    ),
+    "data": optional("string", "Data sets", _DATA),
+    "cassette": optional("string", "Completions", _CASSETTE),
+    "model": optional("string", "Language model", "Model for the requests; empty: no request is sent"),
+    "mode": choice(["live", "cache-only"], "Mode", "cache-only: use only answers that are paid for"),
+    "prompts": optional("string", "Prompts", _PROMPTS),
+    "max_cost": optional("number", "Cost limit", "Requests stop at this cost in USD; empty: no limit", minimum=0),
+    "limit": optional("integer", "Sentences", "Maximum number of requests for each source", minimum=1),
+    "profile": choice(_PROFILES, "Profile", _PROFILE),
+    "epochs": optional("integer", "Epochs", "Empty: the number of the profile", minimum=1),
+    "seed": optional("integer", "Seed", "Empty: 42, as in the released code"),
+    "promote": switch(False, "Promote", "Score days with it, even if it learned only from the pairs of the sample"),
 }
 
 
-@dag(
-    dag_id="impscore", schedule=partition_cron("0 2 * * 1"), params=PARAMS, tags=[Tag.TRAIN], doc_md=__doc__, **DEFAULTS
-)
+@dag("impscore", schedule=partition_cron("0 2 * * 1"), params=PARAMS, **build_options(Tag.TRAIN, __doc__))
 def impscore() -> None:
     @task
     def data_sets(params: Any = None) -> list[list[str]]:

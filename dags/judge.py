@@ -18,36 +18,30 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from dag_defaults import COMMENTS, DAY, DEFAULTS, MODELS, Tag, optional_param, partition_cron, resolve_day, service
+from dag_defaults import COMMENTS, MODELS, Tag, build_options, partition_cron, resolve_day, service
+from dag_params import DAY, choice, number, optional, switch
 
+_RUBRICS = ["implicitness", "quality", "subtext"]
+_RUBRIC = "What is judged; quality is the commenting paper's 1 to 5, subtext CSD's eight kinds"
+_COST = {"type": ["null", "number"], "minimum": 0, "title": "Cost limit"}
 PARAMS = {
     "day": DAY,
-    "llm": optional_param("string", "Judge", "Language model that judges. Empty: UNDERTONE_JUDGE"),
-    "mode": Param("scale", enum=["scale", "pairwise"], title="Mode", description="Each text by itself, or two by two"),
-    "rubric": Param(
-        "implicitness",
-        enum=["implicitness", "quality", "subtext"],
-        title="Rubric",
-        description="What is judged; quality is the commenting paper's 1 to 5, subtext CSD's eight kinds",
-    ),
-    "days": Param(7, type="integer", minimum=1, title="Days", description="That end with the day of the run"),
-    "limit": Param(300, type="integer", minimum=1, title="Comments", description="Of each source at most"),
-    "params": optional_param("object", "Sampling", "Parameters, such as {}. Empty: log probabilities on a scale"),
-    "distil": Param(False, type="boolean", title="Distil", description="Train the scorer on the judged comments"),
-    "max_cost": Param(
-        1.0, type=["null", "number"], minimum=0, title="Cost limit", description="Requests stop at this cost in USD"
-    ),
+    "llm": optional("string", "Judge", "Language model that judges. Empty: UNDERTONE_JUDGE"),
+    "mode": choice(["scale", "pairwise"], "Mode", "Each text by itself, or two by two"),
+    "rubric": choice(_RUBRICS, "Rubric", _RUBRIC),
+    "days": number(7, "Days", "That end with the day of the run"),
+    "limit": number(300, "Comments", "Of each source at most"),
+    "params": optional("object", "Sampling", "Parameters, such as {}. Empty: log probabilities on a scale"),
+    "distil": switch(False, "Distil", "Train the scorer on the judged comments"),
+    "max_cost": Param(1.0, **_COST, description="Requests stop at this cost in USD"),
 }
 
 
 @dag(
-    dag_id="judge",
+    "judge",
     schedule=partition_cron("0 4 * * 1"),
     params=PARAMS,
-    tags=[Tag.SCORE],
-    doc_md=__doc__,
-    is_paused_upon_creation=True,
-    **DEFAULTS,
+    **build_options(Tag.SCORE, __doc__, is_paused_upon_creation=True),
 )
 def judge() -> None:
     @task(inlets=[COMMENTS])

@@ -19,32 +19,33 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from dag_defaults import DEFAULTS, Tag, plain_cron
+from dag_defaults import Tag, build_options, plain_cron
+from dag_params import number, switch
 
 PARAMS = {
     "tables": Param([], type="array", items={"type": "string"}, title="Tables", description="Empty: all"),
-    "keep_days": Param(7, type="number", minimum=0, title="Days to keep",
-                       description="How long a replaced snapshot stays; at least 7 unless forced"),
-    "grace_hours": Param(24, type="number", minimum=0, title="Hours of grace",
-                         description="Younger files stay; longer than the longest task; at least 24 unless forced"),
-    "quiet_hours": Param(1, type="number", minimum=0, title="Hours at rest",
-                         description="A partition with a newer write is not compacted"),
-    "small_files": Param(4, type="integer", minimum=1, title="Small files",
-                         description="A partition with more small files is compacted"),
-    "target_megabytes": Param(256, type="integer", minimum=1, title="Megabytes per file",
-                              description="Size of a compacted file; a file below a quarter of it is small"),
-    "gigabytes": Param(20, type="number", minimum=0, title="Gigabytes per run",
-                       description="Maximum for each table; the next run compacts the rest"),
-    "footers": Param(True, type="boolean", title="Open files", description="The check opens every data file"),
-    "verify_weeks": Param(4, type="integer", minimum=0, title="Weeks to verify",
-                          description="All checksums are compared once in this number of weeks; 1: all now; 0: none"),
-    "force": Param(False, type="boolean", title="Force", description="Allow shorter limits while nothing else runs"),
-    "dry_run": Param(False, type="boolean", title="Dry run", description="Check and count, change nothing"),
-}  # fmt: skip
+    "keep_days": number(7, "Days to keep", "How long a replaced snapshot stays; at least 7 unless forced", 0, "number"),
+    "grace_hours": number(
+        24, "Hours of grace", "Younger files stay; longer than the longest task; at least 24 unless forced", 0, "number"
+    ),
+    "quiet_hours": number(1, "Hours at rest", "A partition with a newer write is not compacted", 0, "number"),
+    "small_files": number(4, "Small files", "A partition with more small files is compacted"),
+    "target_megabytes": number(
+        256, "Megabytes per file", "Size of a compacted file; a file below a quarter of it is small"
+    ),
+    "gigabytes": number(20, "Gigabytes per run", "Maximum for each table; the next run compacts the rest", 0, "number"),
+    "footers": switch(True, "Open files", "The check opens every data file"),
+    "verify_weeks": number(
+        4, "Weeks to verify", "All checksums are compared once in this number of weeks; 1: all now; 0: none", 0
+    ),
+    "force": switch(False, "Force", "Allow shorter limits while nothing else runs"),
+    "dry_run": switch(False, "Dry run", "Check and count, change nothing"),
+}
 
 
-@dag(dag_id="maintain", schedule=plain_cron("0 4 * * 0"), params=PARAMS, tags=[Tag.UPKEEP], doc_md=__doc__,
-     **{**DEFAULTS, "max_active_runs": 1})  # fmt: skip
+@dag(
+    "maintain", schedule=plain_cron("0 4 * * 0"), params=PARAMS, **build_options(Tag.UPKEEP, __doc__, max_active_runs=1)
+)
 def maintain() -> None:
     @task
     def tables(params: Any = None, dag_run: Any = None, dag: Any = None) -> list[str]:

@@ -22,49 +22,37 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from dag_defaults import DAY, DEFAULTS, Tag, resolve_day
+from dag_defaults import Tag, build_options, resolve_day
+from dag_params import DAY, choice, number, optional
 
-_TEXT: dict[str, Any] = {"default": None, "type": ["null", "string"]}
 _SYSTEMS = ["ndd", "ndd_sc", "fast_ndd", "fast_ndd_sc", "ppl_deleter", "ppl_deleter_sc", "cosine", "bertscore"]
 _ITEMS = {"type": "string", "enum": [*_SYSTEMS, "cosine_sc", "bertscore_sc"]}
 _LIST: dict[str, Any] = {"type": "array", "items": _ITEMS, "uniqueItems": True}
+_BASELINES = "The baselines are copying, drop head, drop tail and random"
 _DIVERGENCES = [None, "hellinger", "kl", "kl_reversed"]
 _DIVERGENCE = "Of two expectations of a word; empty: the paper's, hellinger for pairs and contexts, else kl"
-_FORMATS = ["own", "google", "broadcast", "colloquial"]
+_WEIGHTS = ["balanced", "exponential", "printed", "released"]
 _NAME: dict[str, Any] = {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,29}$"}
-_SHARE: dict[str, Any] = {"default": None, "type": ["null", "number"], "exclusiveMinimum": 0, "maximum": 1}
+_SHARE = "Share of words to keep; empty: the share that people keep"
 _ADAPT = "Adapt the encoder to the corpus with this profile, and use this model; empty: use the model above"
+_PAIR_WEIGHTS = "What shared words count in pairs of sentences and in comments with contexts"
 PARAMS = {
     "day": DAY,
-    "model": Param(**_TEXT, title="Model", description="Folder, NAME@COMMIT or count; empty: UNDERTONE_MASKED_LM"),
-    "adapt": Param(None, enum=[None, "embedded", "large"], title="Adapt", description=_ADAPT),
-    "data": Param(**_TEXT, title="Data set", description="Sentences with compressions; empty: the sample"),
-    "format": Param("own", enum=_FORMATS, title="Format", description="Format of the data set"),
+    "model": optional("string", "Model", "Folder, NAME@COMMIT or count; empty: UNDERTONE_MASKED_LM"),
+    "adapt": choice([None, "embedded", "large"], "Adapt", _ADAPT),
+    "data": optional("string", "Data set", "Sentences with compressions; empty: the sample"),
+    "format": choice(["own", "google", "broadcast", "colloquial"], "Format", "Format of the data set"),
     "source": Param("sample", **_NAME, title="Name", description="Name of the data set in the tables"),
-    "split": Param(**_TEXT, title="Part", description="Part of the data set, such as test; empty: all"),
-    "syntax": Param(**_TEXT, title="Trees", description="CoNLL-U file with the sentences of the data set"),
-    "systems": Param(
-        _SYSTEMS, **_LIST, title="Systems", description="The baselines are copying, drop head, drop tail and random"
-    ),
-    "ratio": Param(**_SHARE, title="Ratio", description="Share of words to keep; empty: the share that people keep"),
-    "divergence": Param(None, enum=_DIVERGENCES, title="Divergence", description=_DIVERGENCE),
-    "weights": Param(
-        "balanced",
-        enum=["balanced", "exponential", "printed", "released"],
-        title="Weights",
-        description="What words near and far from a dropped span count",
-    ),
-    "pair_weights": Param(
-        "mean",
-        enum=["mean", "sum", "distance"],
-        title="Weights of pairs",
-        description="What shared words count in pairs of sentences and in comments with contexts",
-    ),
-    "pairs": Param(**_TEXT, title="Pairs", description="Graded pairs, csv or jsonl; empty: the sample"),
-    "treebank": Param(**_TEXT, title="Treebank", description="CoNLL-U; empty: the sample"),
-    "limit": Param(
-        200, type="integer", minimum=1, title="Sentences", description="Maximum from the treebank and for each test"
-    ),
+    "split": optional("string", "Part", "Part of the data set, such as test; empty: all"),
+    "syntax": optional("string", "Trees", "CoNLL-U file with the sentences of the data set"),
+    "systems": Param(_SYSTEMS, **_LIST, title="Systems", description=_BASELINES),
+    "ratio": optional("number", "Ratio", _SHARE, exclusiveMinimum=0, maximum=1),
+    "divergence": choice(_DIVERGENCES, "Divergence", _DIVERGENCE),
+    "weights": choice(_WEIGHTS, "Weights", "What words near and far from a dropped span count"),
+    "pair_weights": choice(["mean", "sum", "distance"], "Weights of pairs", _PAIR_WEIGHTS),
+    "pairs": optional("string", "Pairs", "Graded pairs, csv or jsonl; empty: the sample"),
+    "treebank": optional("string", "Treebank", "CoNLL-U; empty: the sample"),
+    "limit": number(200, "Sentences", "Maximum from the treebank and for each test"),
 }
 
 
@@ -77,7 +65,7 @@ def check(params: Any = None) -> None:
     distance.check_params(params)
 
 
-@dag(dag_id="ndd", schedule=None, params=PARAMS, tags=[Tag.SCORE], doc_md=__doc__, **DEFAULTS)
+@dag("ndd", schedule=None, params=PARAMS, **build_options(Tag.SCORE, __doc__))
 def ndd() -> None:
     @task(queue="gpu", pool="gpu")
     def count(day: str, ref: str | None, run_id: Any = None) -> list[str | None]:

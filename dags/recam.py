@@ -21,13 +21,8 @@ from typing import Any
 
 from airflow.sdk import Param, dag, task
 
-from dag_defaults import DAY, DEFAULTS, Tag, resolve_day
-
-
-def optional(kind: str, title: str, description: str, **limits: int) -> Param:
-    """Make a parameter that may be empty."""
-    return Param(None, type=["null", kind], title=title, description=description, **limits)
-
+from dag_defaults import Tag, build_options, resolve_day
+from dag_params import DAY, choice, number, optional, switch
 
 RATINGS = "Rated words, such as MRC's, to train a scorer of abstractness; empty: the scorer in force"
 SCORER = "Id of a scorer, or a file of ratings to use unchanged; empty: the scorer in force"
@@ -37,6 +32,7 @@ SMALL = "Use small readers, which a CPU can train, to propose wrong options"
 NUMBERS = "Changes for the readers that propose options"
 START = "Word vectors in GloVe's format, or the folder of an encoder; empty: the encoder in force"
 PROFILES = ["gated", "attentive", "gloss", "official", "filled", "masked", "strong"]
+_COSINE: dict[str, Any] = {"type": "number", "minimum": 0, "maximum": 1}
 PARAMS = {
     "day": DAY,
     "source": optional("string", "Source", "Source of the articles; empty: all"),
@@ -45,26 +41,15 @@ PARAMS = {
     "vectors": optional("string", "Vectors", "GloVe-format file for filters and options; empty: the encoder"),
     "conllu": optional("string", "Treebank", "CoNLL-U file to train a tagger, without stanza"),
     "similar": Param(
-        0.85,
-        type="number",
-        minimum=0,
-        maximum=1,
-        title="Similarity limit",
-        description="A word with a higher cosine is too similar",
+        0.85, **_COSINE, title="Similarity limit", description="A word with a higher cosine is too similar"
     ),
-    "in_context": Param(
-        True, type="boolean", title="In context", description="Also filter by the states of an encoder"
-    ),
-    "senses": Param(
-        "signatures", enum=["signatures", "glosses", "glosses_normalised"], title="Senses", description=SENSES
-    ),
-    "rows_per_shard": Param(
-        500, type="integer", minimum=1, title="Articles per shard", description="One task for each shard"
-    ),
-    "rule": Param("paper", enum=["paper", "balanced"], title="Wrong options", description=CHOOSING),
-    "is_small": Param(False, type="boolean", title="Small", description=SMALL),
+    "in_context": switch(True, "In context", "Also filter by the states of an encoder"),
+    "senses": choice(["signatures", "glosses", "glosses_normalised"], "Senses", SENSES),
+    "rows_per_shard": number(500, "Articles per shard", "One task for each shard"),
+    "rule": choice(["paper", "balanced"], "Wrong options", CHOOSING),
+    "is_small": switch(False, "Small", SMALL),
     "numbers": Param({}, type="object", title="Hyperparameters", description=NUMBERS),
-    "profile": Param("gated", enum=PROFILES, title="Reader", description="Profile of the reader to train and test"),
+    "profile": choice(PROFILES, "Reader", "Profile of the reader to train and test"),
     "start": optional("string", "Begin with", START),
     "epochs": optional("integer", "Epochs", "Empty: the number of the profile", minimum=1),
     "seed": optional("integer", "Seed", "Empty: the number of the profile"),
@@ -72,7 +57,7 @@ PARAMS = {
 SUBTASKS = ("imperceptibility", "nonspecificity")
 
 
-@dag(dag_id="recam", schedule=None, params=PARAMS, tags=[Tag.TRAIN], doc_md=__doc__, **DEFAULTS)
+@dag("recam", schedule=None, params=PARAMS, **build_options(Tag.TRAIN, __doc__))
 def recam() -> None:
     @task(queue="gpu", pool="gpu")  # trains a scorer, if there are ratings
     def rules(day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:

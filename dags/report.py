@@ -10,7 +10,8 @@ cause is a paused `tokenize` or `score`: run `heal`.
 
 from airflow.sdk import PartitionedAssetTimetable, TriggerRule, dag, task
 
-from dag_defaults import DAY, SCORES, Tag, build_daily, resolve_day
+from dag_defaults import SCORES, Tag, build_daily, resolve_day
+from dag_params import DAY
 
 
 @dag(

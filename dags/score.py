@@ -13,25 +13,19 @@ writes `scores_explained`: the words that carry the highest and the lowest score
 
 from typing import Any
 
-from airflow.sdk import Param, PartitionedAssetTimetable, TriggerRule, dag, task
+from airflow.sdk import PartitionedAssetTimetable, TriggerRule, dag, task
 
-from dag_defaults import COMMENTS, DAY, MODELS, SCORES, TOKENS, Tag, build_daily, optional_param, resolve_day
+from dag_defaults import COMMENTS, MODELS, SCORES, TOKENS, Tag, build_daily, resolve_day
+from dag_params import DAY, number, optional
 
+_MODEL = "Empty: the newest model trained for the day or an earlier day"
 PARAMS = {
     "day": DAY,
-    "model_id": optional_param(
-        "string", "Model", "Empty: the newest model trained for the day or an earlier day", pattern="^[0-9a-f]{64}$"
+    "model_id": optional("string", "Model", _MODEL, pattern="^[0-9a-f]{64}$"),
+    "rows_per_shard": number(
+        10_000, "Texts per shard", "One mapped task for each shard; the import of torch takes four seconds per task"
     ),
-    "rows_per_shard": Param(
-        10_000,
-        type="integer",
-        minimum=1,
-        title="Texts per shard",
-        description="One mapped task for each shard; the import of torch takes four seconds per task",
-    ),
-    "explain": Param(
-        0, type="integer", minimum=0, title="Explain", description="Comments of each end of a source; 0 for none"
-    ),
+    "explain": number(0, "Explain", "Comments of each end of a source; 0 for none", 0),
 }
 
 

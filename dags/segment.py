@@ -11,19 +11,16 @@ tokenize.py, because that name would hide the standard module of Python.)
 
 from typing import Any
 
-from airflow.sdk import Param, PartitionedAssetTimetable, TriggerRule, dag, task
+from airflow.sdk import PartitionedAssetTimetable, TriggerRule, dag, task
 
-from dag_defaults import COMMENTS, DAY, TOKENS, Tag, build_daily, resolve_day
+from dag_defaults import COMMENTS, TOKENS, Tag, build_daily, resolve_day
+from dag_params import DAY, choice, number
 
 PARAMS = {
     "day": DAY,
-    "chinese": Param(
-        "jieba", enum=["jieba", "rjieba"], title="Chinese tokenizer", description="rjieba is faster; its tokens differ"
-    ),
-    "english": Param("nltk", enum=["nltk", "stanza"], title="English tokenizer", description="stanza needs its models"),
-    "rows_per_shard": Param(
-        20_000, type="integer", minimum=1, title="Texts per shard", description="One mapped task each"
-    ),
+    "chinese": choice(["jieba", "rjieba"], "Chinese tokenizer", "rjieba is faster; its tokens differ"),
+    "english": choice(["nltk", "stanza"], "English tokenizer", "stanza needs its models"),
+    "rows_per_shard": number(20_000, "Texts per shard", "One mapped task each"),
 }
 
 

@@ -18,39 +18,28 @@ from typing import Any
 
 from airflow.sdk import Param, TriggerRule, dag, task
 
-from dag_defaults import DAY, DEFAULTS, Tag, resolve_day, service
+from dag_defaults import Tag, build_options, resolve_day, service
+from dag_params import DAY, number, optional
 
+_STUDIES = ["ablation", "sensitivity", "data_sets", "detection", "validation"]
+_TEXTS = {"type": "array", "items": {"type": "string"}}
 PARAMS = {
     "day": DAY,
     "studies": Param(
         ["ablation", "data_sets"],
         type="array",
-        items={"type": "string", "enum": ["ablation", "sensitivity", "data_sets", "detection", "validation"]},
+        items={"type": "string", "enum": _STUDIES},
         title="Studies",
         description="sensitivity trains 360 times; detection sends requests to a language model",
     ),
-    "runs": Param(
-        3, type="integer", minimum=1, title="Runs", description="Number of trainings for each design or setting"
-    ),
-    "epochs": Param(None, type=["null", "integer"], minimum=1, title="Epochs", description="Empty: the paper's 30"),
-    "cells_per_task": Param(
-        15, type="integer", minimum=1, title="Trainings per task", description="For ablation and sensitivity"
-    ),
-    "model_id": Param(
-        None, type=["null", "string"], title="Model", description="Empty: the model in force for the day"
-    ),
-    "ask": Param(None, type=["null", "string"], title="Detector", description="Language model for detection"),
-    "detect": Param(
-        [],
-        type="array",
-        items={"type": "string"},
-        title="Detection sources",
-        description="Sources of the sentences for detection",
-    ),
-    "limit": Param(None, type=["null", "integer"], minimum=1, title="Sentences", description="Maximum for each source"),
-    "max_cost": Param(
-        None, type=["null", "number"], minimum=0, title="Cost limit", description="Requests stop at this cost in USD"
-    ),
+    "runs": number(3, "Runs", "Number of trainings for each design or setting"),
+    "epochs": optional("integer", "Epochs", "Empty: the paper's 30", minimum=1),
+    "cells_per_task": number(15, "Trainings per task", "For ablation and sensitivity"),
+    "model_id": optional("string", "Model", "Empty: the model in force for the day"),
+    "ask": optional("string", "Detector", "Language model for detection"),
+    "detect": Param([], **_TEXTS, title="Detection sources", description="Sources of the sentences for detection"),
+    "limit": optional("integer", "Sentences", "Maximum for each source", minimum=1),
+    "max_cost": optional("number", "Cost limit", "Requests stop at this cost in USD", minimum=0),
 }
 
 
@@ -62,7 +51,7 @@ def check(params: Any = None) -> None:
     rows.check_params(params)
 
 
-@dag(dag_id="studies", schedule=None, params=PARAMS, tags=[Tag.REPORT], doc_md=__doc__, **DEFAULTS)
+@dag("studies", schedule=None, params=PARAMS, **build_options(Tag.REPORT, __doc__))
 def studies() -> None:
     @task
     def trainings(params: Any = None) -> list[Any]:
