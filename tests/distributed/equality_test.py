@@ -12,12 +12,11 @@ import polars as pl
 import pytest
 
 from pipeline import warehouse
-from pipeline.slices import parse_day
 from pipeline.tables import PROVENANCE
 from tests.distributed import steps as planning
 from tests.distributed.cluster import UPKEEP, Cluster
 from tests.distributed.comparison import Embedded, list_differences, start
-from tests.distributed.steps import DAY, REAL, Step
+from tests.distributed.steps import DAY, Step
 
 OWN = (*PROVENANCE, "row_id")  # the last is random, so that nobody can tell who wrote a comment
 """Columns in which two runs may differ. Everything else is equal, to the last bit."""
@@ -63,7 +62,7 @@ def ended(cluster: Cluster, steps: Iterable[Step], timeout: float = 900) -> dict
 def test_every_table_equals_the_embedded_ones(
     cluster: Cluster, wordnet: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sample through every DAG and real comments through the chain: on PostgreSQL, Redis, an object store and two
+    """The sample and real comments through every DAG: on PostgreSQL, Redis, an object store and two
     queues every table has the rows it has on SQLite in one process; what needs torch ran on the GPU worker alone.
     """
     folder = tmp_path / "given"
@@ -92,9 +91,9 @@ def test_every_table_equals_the_embedded_ones(
         for page in ("cloze", "commenting", "ndd", "labels", "studies"):
             assert (home / "reports" / f"{page}-{'csd' if page == 'labels' else DAY}.html").is_file(), page
     check_results(frames)
-    if steps.real:
+    if (folder / "real.jsonl").exists():
         comments = [json.loads(line)["comments"] for line in (folder / "real.jsonl").read_text("utf-8").splitlines()]
-        of_real = {"day": parse_day(REAL), "source": "checked_weibo"}
+        of_real = {"origin": "real.jsonl", "source": "checked_weibo"}
         row_count = sum(frames[name].filter(**of_real).height for name in ("comments", "dropped"))
         assert row_count == sum(map(len, comments))
 
@@ -128,10 +127,6 @@ def go_through(cluster: Cluster, steps: planning.Steps) -> dict[str, int]:
     rest.unpause("tokenize", *UPKEEP)
     start(cluster, Step("heal", "", {}))
     ended(cluster, [Step("heal", "", {}), *steps.healed])
-    if steps.real:
-        rest.pause("report")
-        start(cluster, steps.real[0])
-        ended(cluster, steps.real)
     for step in (*steps.after, planning.UPKEEP):
         start(cluster, step)
     return ended(cluster, [*steps.meanwhile, *steps.after, planning.UPKEEP])
