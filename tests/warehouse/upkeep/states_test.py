@@ -10,14 +10,7 @@ from pipeline.errors import BadInput
 from pipeline.warehouse import catalog, checksums
 from pipeline.warehouse.files import get_path
 from pipeline.warehouse.upkeep import check, recovery
-from tests.support.rows.catalogs import (
-    EAGER,
-    actions,
-    copy_catalog,
-    list_states,
-    recover_comments,
-    write_dying,
-)
+from tests.support.rows.catalogs import EAGER, actions, copy_catalog, list_states, recover_comments, write_dying
 from tests.support.rows.held import age, list_files, texts, write
 
 
