@@ -339,15 +339,6 @@ class Cluster:
                     tasks.append(process)
         return tasks
 
-    def memory(self) -> dict[str, int]:
-        """Bytes of memory (PSS: what is shared is divided by those who share it) by part."""
-        total = dict.fromkeys(NAMES, 0)
-        for name in NAMES:
-            for process in self.processes(name):
-                with contextlib.suppress(psutil.Error):
-                    total[name] += process.memory_full_info().pss
-        return total
-
     def close(self) -> None:
         """Kill everything and remove it; safe to repeat."""
         if hasattr(self, "rest"):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pipeline import sample
 
 DAY = sample.DAY
-POSTS = 40  # of real data: some 200 comments
+POSTS = 20  # of real data: some 100 comments
 FEW = 10  # sentences to compress, and graded pairs
 ARTICLES = 12  # with a summary, to make cloze items of
 
