@@ -175,7 +175,7 @@ def train(subtask: str, vectors: str) -> str:
 
 def report(do: Do, *, is_whole: bool) -> None:
     """DAGs report and heal; one check, or all, the page of the labels and DAG maintain."""
-    checks = do("tests.faults.whole:checks")
+    checks = do("pipeline.warehouse:list_checks")
     for name in checks if is_whole else checks[:1]:
         do("daily.report.check", name, DAY)
     do("daily.report.write", DAY)
@@ -183,7 +183,7 @@ def report(do: Do, *, is_whole: bool) -> None:
         do("labelling.release.write_page", "csd", DAY)
     do("daily.heal.find_holes")
     for name in ("comments", "tokens", "scores", "labels") if is_whole else ():
-        do("tests.faults.whole:maintain", name)
+        do("pipeline.warehouse:maintain", name)
 
 
 def upkeep(do: Do, *, is_whole: bool) -> None:
@@ -192,7 +192,7 @@ def upkeep(do: Do, *, is_whole: bool) -> None:
     source, comment = comments.sort("source", "comment_id").row(0)
     do("tests.faults.whole:forget", source, [comment])
     for name in TABLES if is_whole else ("comments",):
-        do("tests.faults.whole:maintain", name)
+        do("pipeline.warehouse:maintain", name)
     do("tests.faults.whole:rebuild")
 
 
@@ -253,16 +253,6 @@ def thresholds() -> int:
 def test(study: str) -> int:
     """The task `test` of ndd."""
     return compressions.replace_study(study, distance.run_study(study, DAY, None, None, None, 8), DAY, RUN)
-
-
-def checks() -> list[str]:
-    """The task `checks` of report."""
-    return warehouse.list_checks()
-
-
-def maintain(name: str) -> Any:
-    """The task `tidy` of maintain."""
-    return warehouse.maintain(name)
 
 
 def forget(source: str, comment_ids: list[str]) -> int:
