@@ -279,7 +279,6 @@ def record_run(
 
 
 def _add_answers(source: str, requests: Sequence[Request], answers: Mapping[str, Answer], options: Options) -> None:
-    """Write answers to `completions`."""
     names = ("response", "mode", "input_tokens", "output_tokens", "finish_reason")
     rows = [
         request.as_row() | {name: getattr(answer, name) for name in names} | {"completion_id": request.key}

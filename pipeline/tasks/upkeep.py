@@ -1,8 +1,8 @@
 """Upkeep of the tables, one table at a time, with limits from the parameters of a run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TypedDict
+from typing import Any
 
 from pipeline import warehouse
 from pipeline.errors import BadInput
@@ -11,23 +11,10 @@ from pipeline.warehouse.upkeep import maintain, sweep
 from pipeline.warehouse.upkeep.check import check, describe
 from pipeline.warehouse.upkeep.limits import Limits, refuse_hasty
 
-
-class UpkeepParams(TypedDict):
-    """The parameters of a run."""
-
-    keep_days: float
-    grace_hours: float
-    quiet_hours: float
-    small_files: int
-    target_megabytes: int
-    gigabytes: float
-    footers: bool
-    verify_weeks: int
-    force: bool
-    dry_run: bool
+Params = Mapping[str, Any]  # the parameters of the DAG `maintain`, but for its tables
 
 
-def parse_limits(params: UpkeepParams) -> Limits:
+def parse_limits(params: Params) -> Limits:
     """Convert parameters to limits; BadInput if they are too short to be safe and `force` is not set."""
     limits = Limits(
         keep=timedelta(days=params["keep_days"]),
@@ -44,7 +31,7 @@ def parse_limits(params: UpkeepParams) -> Limits:
     return limits
 
 
-def list_tables(names: Sequence[str], params: UpkeepParams) -> list[str]:
+def list_tables(names: Sequence[str], params: Params) -> list[str]:
     """List the tables to maintain: those named, else all that were ever written; refuse bad limits.
 
     A copy of the SQLite catalog is made first, unless it is a dry run.
@@ -57,7 +44,7 @@ def list_tables(names: Sequence[str], params: UpkeepParams) -> list[str]:
     return [name for name in maintain.list_written() if name in names or not names]
 
 
-def maintain_table(name: str, params: UpkeepParams) -> dict[str, int]:
+def maintain_table(name: str, params: Params) -> dict[str, int]:
     """Maintain one table; return counts of the work."""
     return warehouse.maintain(name, parse_limits(params), dry_run=params["dry_run"])
 
@@ -75,6 +62,6 @@ def find_damage() -> tuple[list[str], int]:
     return damaged, unrecorded_count
 
 
-def maintain_scratch(params: UpkeepParams) -> dict[str, int]:
+def maintain_scratch(params: Params) -> dict[str, int]:
     """Maintain scratch files, embeddings and training states; return counts of removed files."""
     return sweep.maintain_scratch(parse_limits(params).grace, dry_run=params["dry_run"])

@@ -129,11 +129,7 @@ def merge(location: str, existing: Collection[str], before: datetime) -> int:
     """Merge the JSON files older than `before`, without the files that are no longer there; return how many went.
 
     Records of metadata files stay as long as a state of their version or an older one is there: `lineage` needs them.
-
-    Args:
-        location: of the table.
-        existing: paths below the table's data and metadata that are there; listed after the commits of `before`.
-        before: younger JSON files stay as they are.
+    `existing` are the paths below the table's data and metadata, listed after the commits of `before`.
     """
     system, root = open_store(location)
     merged: dict[str, Checksum] = {}

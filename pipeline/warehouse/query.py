@@ -56,14 +56,10 @@ def connect(
 ) -> "duckdb.DuckDBPyConnection":
     """Connect to every table by name, as of now, and every view. Use it alone: cursors do not see them.
 
-    It reads these alone: no file, network, extension or Python variable, no writing, and no setting can be changed.
-
-    Args:
-        sql: the query to come. Loading a table costs reads of the catalog and the store; if this names some tables or
-            views, those and what they are made of are all that is loaded.
-        unsafe: all that DuckDB can do, for one's own machine; a task is refused it.
-        memory: how much DuckDB may take.
-        spill: folder for what does not fit; by default a new one below the home.
+    It reads these alone: no file, network, extension or Python variable, no writing, and no setting can be changed;
+    `unsafe` allows all that DuckDB can do, for one's own machine. Loading a table costs reads of the catalog and the
+    store, so if the query to come (`sql`) names some tables or views, only those and what they are made of are loaded.
+    What does not fit into `memory` goes into the folder `spill`, by default a new one below the home.
     """
     import duckdb
 
@@ -118,7 +114,11 @@ def read(
 
     try:
         if not unsafe:
-            _check_statement([statement.type.name for statement in con.extract_statements(sql)])
+            types = [statement.type.name for statement in con.extract_statements(sql)]
+            if len(types) != 1:
+                raise BadInput(f"the query has {len(types)} statements; write one select")
+            if types[0] not in _READING:
+                raise BadInput(f"the query is a statement {types[0].lower()}; it may only read: write one select")
         relation = con.sql(sql, params=list(values))
         if relation is None:  # a statement that gives no rows
             raise BadInput("the query gives no rows; write a select")
@@ -132,13 +132,6 @@ def read(
         raise BadInput(f"the query failed: it may read our tables and views alone: {error}") from error
     except (duckdb.Error, pl.exceptions.PolarsError) as error:
         raise BadInput(f"the query failed: {error}") from error
-
-
-def _check_statement(types: list[str]) -> None:
-    if len(types) != 1:
-        raise BadInput(f"the query has {len(types)} statements; write one select")
-    if types[0] not in _READING:
-        raise BadInput(f"the query is a statement {types[0].lower()}; it may only read: write one select")
 
 
 def list_checks() -> list[str]:

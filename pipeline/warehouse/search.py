@@ -62,11 +62,9 @@ def list_spellings(text: str) -> set[str]:
 def search(words: Collection[str], stores: Container[str] | None = None, closed: set[str] | None = None) -> list[Place]:
     """Search every file of the installation, and every table of its databases, for one of the words.
 
-    Args:
-        words: in each spelling that matters (`list_spellings`).
-        stores: the stores to search; all by default, but for the linguistic resources, which are nobody's words.
-        closed: gets the paths of files that cannot be searched: encrypted, damaged, packed in an unknown way, or a few
-            bytes that unpack into very many. A person must check them.
+    The words are given in each spelling that matters (`list_spellings`). All stores are searched by default, but for
+    the linguistic resources, which are nobody's words. `closed` gets the paths of files that a person must check:
+    encrypted, damaged, packed in an unknown way, or a few bytes that unpack into very many.
     """
     patterns = sorted(words)
     if not patterns:
@@ -97,7 +95,6 @@ def list_addresses() -> dict[str, str]:
 
 
 def _list_files() -> Iterator[tuple[str, fs.FileSystem, str]]:
-    """Store, file system and path of every file of the installation."""
     paths: set[str] = set()
     urls = {name: sa.make_url(uri) for name, uri in list_addresses().items()}
     sqlite = {url.database: name for name, url in urls.items() if url.get_backend_name() == "sqlite"}

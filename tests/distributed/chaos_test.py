@@ -17,8 +17,7 @@ import psutil
 import pytest
 
 from pipeline import warehouse
-from tests.distributed import cluster as clusters
-from tests.distributed.cluster import WORKERS, Cluster
+from tests.distributed.cluster import WORKERS, Cluster, missing
 from tests.distributed.comparison import Embedded, list_differences, put_in_force, start
 from tests.distributed.steps import DAY, IMPSCORE, Step
 from tests.faults.disturbed import every_row
@@ -40,9 +39,9 @@ CHAIN = ("collect", "tokenize", "score", "report", "csd")
 @pytest.fixture
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     """A cluster of its own, which notices deaths within seconds."""
-    if lacking := clusters.missing():
+    if lacking := missing():
         pytest.skip(lacking)
-    with clusters.cluster(tmp_path / "all", heartbeat=10) as running:
+    with Cluster(tmp_path / "all", heartbeat=10) as running:
         put_in_force(monkeypatch, running.environment)
         yield running
         warehouse.close()

@@ -21,7 +21,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -100,15 +99,16 @@ class Cluster:
 
     rest: Rest
 
-    def __init__(
-        self, folder: Path, heartbeat: int = 20, slots: int = SLOTS, more: Mapping[str, str] | None = None
-    ) -> None:
-        """Choose ports and places; nothing is started yet."""
-        self.folder, self.home, self._slots = folder, folder / "home", slots
+    def __init__(self, folder: Path, heartbeat: int = 20, **more: str) -> None:
+        """Choose ports and places in a new folder, which is removed at the end; nothing is started yet.
+
+        A worker that is silent for `heartbeat` seconds is taken for dead. `more` are settings beside the cluster's own.
+        """
+        self.folder, self.home = folder, folder / "home"
         self._ports = dict(zip(("postgres", "redis", "s3", "api", "triggers"), _find_ports(5), strict=True))
         self.url = f"http://127.0.0.1:{self._ports['api']}"
         self._data = Path(tempfile.mkdtemp(prefix="undertone-postgres-"))  # where the user postgres can reach it
-        self.environment = {**self._environment(heartbeat), **(more or {})}
+        self.environment = {**self._environment(heartbeat), **more}
         self.asleep: dict[tuple[str, int], float] = {}
         self._log_sizes: dict[str, int] = {}  # how long a part's log was when it was started last
         self._started: dict[str, list[subprocess.Popen[bytes]]] = {name: [] for name in NAMES}
@@ -131,7 +131,7 @@ class Cluster:
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "10",
             "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "15",
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
-            "AIRFLOW__CORE__DEFAULT_POOL_TASK_SLOT_COUNT": str(self._slots),
+            "AIRFLOW__CORE__DEFAULT_POOL_TASK_SLOT_COUNT": str(SLOTS),
             # all parts are on one machine, so a task instance tells by the user's name, not the host's, who ran it
             "AIRFLOW__CORE__HOSTNAME_CALLABLE": "getpass.getuser",
             # where things are
@@ -196,7 +196,7 @@ class Cluster:
         for name in AIRFLOW:
             self.wait(name)
         self.rest = Rest(self.url, password)
-        self.rest.pool("gpu", self._slots)
+        self.rest.pool("gpu", SLOTS)
         self.rest.wait_for_dags(set(demo.ALL))
         self.rest.unpause(*(dag for dag in demo.ALL if dag not in UPKEEP))
 
@@ -230,7 +230,7 @@ class Cluster:
         options = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "max_connections=200"]
         airflow, postgres = _BIN / "airflow", PROGRAMS / "postgres"
         queue = name.removeprefix("worker-")
-        worker = [airflow, "celery", "worker", "-q", queue, "-c", self._slots, "-H", f"{queue}@%h", "--skip-serve-logs"]
+        worker = [airflow, "celery", "worker", "-q", queue, "-c", SLOTS, "-H", f"{queue}@%h", "--skip-serve-logs"]
         words: dict[str, list[object]] = {
             "postgres": [postgres, "-D", self._data / "data", "-p", port, *(f"-c{option}" for option in options)],
             # kept on disk: what workers had not taken yet outlives a death
@@ -339,15 +339,6 @@ class Cluster:
                     tasks.append(process)
         return tasks
 
-    def memory(self) -> dict[str, int]:
-        """Bytes of memory (PSS: what is shared is divided by those who share it) by part."""
-        total = dict.fromkeys(NAMES, 0)
-        for name in NAMES:
-            for process in self.processes(name):
-                with contextlib.suppress(psutil.Error):
-                    total[name] += process.memory_full_info().pss
-        return total
-
     def close(self) -> None:
         """Kill everything and remove it; safe to repeat."""
         if hasattr(self, "rest"):
@@ -364,19 +355,3 @@ class Cluster:
 def outside() -> dict[str, str]:
     """Our environment without Airflow's, Undertone's and the store's settings."""
     return {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-
-
-@contextlib.contextmanager
-def cluster(
-    folder: Path, *, heartbeat: int = 20, slots: int = SLOTS, more: Mapping[str, str] | None = None
-) -> Iterator[Cluster]:
-    """A running cluster in a new folder, which is removed at the end; see `Cluster`.
-
-    Args:
-        folder: for all its files.
-        heartbeat: seconds after which a silent worker is taken for dead.
-        slots: tasks at once, of each worker and each pool.
-        more: settings beside those of the cluster, such as UNDERTONE_ENCODER.
-    """
-    with Cluster(folder, heartbeat, slots, more) as running:
-        yield running

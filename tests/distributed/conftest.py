@@ -6,18 +6,17 @@ from pathlib import Path
 import pytest
 
 from pipeline import warehouse
-from tests.distributed import cluster as clusters
-from tests.distributed.cluster import Cluster
+from tests.distributed.cluster import Cluster, missing
 from tests.distributed.comparison import put_in_force
 
 
 @pytest.fixture(scope="session")
 def installation(tmp_path_factory: pytest.TempPathFactory, resources: Path) -> Iterator[Cluster]:
     """A running cluster, started once."""
-    if lacking := clusters.missing():
+    if lacking := missing():
         pytest.skip(lacking)
     folder = tmp_path_factory.mktemp("cluster")
-    with clusters.cluster(folder / "all", more={"UNDERTONE_RESOURCES": str(resources)}) as running:
+    with Cluster(folder / "all", UNDERTONE_RESOURCES=str(resources)) as running:
         yield running
 
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from pipeline import sample
 
-DAY, REAL = sample.DAY, "2026-11-18"
-POSTS = 40  # of real data: some 200 comments
+DAY = sample.DAY
+POSTS = 20  # of real data: some 100 comments
 FEW = 10  # sentences to compress, and graded pairs
 ARTICLES = 12  # with a summary, to make cloze items of
 
@@ -30,7 +30,6 @@ class Steps(NamedTuple):
     before: list[Step]  # `collect` while `tokenize` is paused, and `impscore`
     meanwhile: list[Step]  # need nothing but those, and are not waited for until the end
     healed: list[Step]  # what `heal` then sets off
-    real: list[Step]  # what real comments set off; `report` is paused
     after: list[Step]
 
 
@@ -51,22 +50,20 @@ def plan(folder: Path, data: Path | None) -> Steps:
     threads = ",".join(f"{name}={column}" for name, column in sample.THREAD_COLUMNS.items())
     before = [
         Step("impscore", DAY, IMPSCORE, is_keyed=True),
-        Step("collect", DAY, {"path": "sample"}, is_keyed=True),
+        Step("collect", DAY, {"path": "sample", "source": "weibo"}, is_keyed=True),
         Step("collect", DAY, {"path": str(news), "source": "news"}, is_keyed=True),
         Step("collect", DAY, {"path": str(sample.THREADS), "source": "sample_news", "mapping": threads}, is_keyed=True),
     ]
     healed = [Step(dag, DAY, {}, is_keyed=True) for dag in ("tokenize", "score", "report")]
-    of_real: list[Step] = []
     if data:
         posts = data / "checked_weibo_news_comments_zh" / "checked_posts_comments20.jsonl"
         real.write_text(first(posts, POSTS), encoding="utf-8")
         mapping = "thread_id=id,article_text=text,comments=comments"
         params = {"path": str(real), "source": "checked_weibo", "mapping": mapping}
-        confs: dict[str, dict[str, Any]] = {"collect": params, "tokenize": {}, "score": {}}
-        of_real = [Step(dag, REAL, conf, is_keyed=True) for dag, conf in confs.items()]
+        before.append(Step("collect", DAY, params, is_keyed=True))
     # a few dozen tasks that need no words, no scores and no comments of another day
     small = {"hidden": 4, "longest": 20, "longest_gloss": 5, "epochs": 1, "vocabulary": 0}
-    recam = {"rule": "paper", "rows_per_shard": 6, "in_context": False, "similar": 0.9999, "scorer": str(rated)}
+    recam = {"rule": "paper", "rows_per_shard": 12, "in_context": False, "similar": 0.9999, "scorer": str(rated)}
     meanwhile = [
         Step("csd", DAY, {"tool": "simulated", "limit": 6}),
         Step("recam", DAY, {**recam, "numbers": small, "epochs": 1}),
@@ -77,7 +74,7 @@ def plan(folder: Path, data: Path | None) -> Steps:
     commenting = {"systems": ["ir_t", "seq2seq"], "tool": "simulated", "rows_per_shard": 40, "numbers": numbers}
     ndd = {"systems": ["fast_ndd"], "limit": 6, "data": str(sentences), "pairs": str(pairs)}
     after = [Step("commenting", DAY, commenting), Step("ndd", DAY, ndd)]
-    return Steps(before, meanwhile, healed, of_real, after)
+    return Steps(before, meanwhile, healed, after)
 
 
 def first(path: Path, count: int) -> str:
@@ -92,4 +89,4 @@ UPKEEP = Step("maintain", "", {"tables": ["comments", "tokens", "scores"]})
 def as_json(steps: Steps) -> str:
     """The steps in the order in which one process does them."""
     heal = Step("heal", "", {})
-    return json.dumps([*steps.before, *steps.meanwhile, heal, *steps.healed, *steps.real, *steps.after, UPKEEP])
+    return json.dumps([*steps.before, *steps.meanwhile, heal, *steps.healed, *steps.after, UPKEEP])

@@ -14,7 +14,7 @@ from tests.faults.asking import make_requests, start
 from tests.support.servers.biller import Biller
 from tests.support.servers.llm_server import Faults, Server
 
-COUNT, CONCURRENCY, KILLS = 1_200, 8, 5
+COUNT, CONCURRENCY, KILLS = 600, 8, 3
 
 
 @pytest.fixture

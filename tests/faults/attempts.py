@@ -29,7 +29,7 @@ _FORKS.set_forkserver_preload(PRELOADED)
 
 
 class Call(NamedTuple):
-    """A call of a task: `tests.faults.whole:NAME` or a function below `pipeline.tasks`, such as `score.pin`."""
+    """A call of a task: `MODULE:NAME` or a function below `pipeline.tasks`, such as `score.pin`."""
 
     task: str
     args: tuple[Any, ...]

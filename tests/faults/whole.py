@@ -44,9 +44,9 @@ def files(folder: Path) -> None:
 
 
 def collect(do: Do, *, is_whole: bool) -> None:
-    """DAGs collect and tokenize; two sources, or all and the articles that are commented on."""
+    """DAGs collect and tokenize; one source, or all and the articles that are commented on."""
     sources = do("daily.collect.list_sources", "all", "sample")
-    for source in sources if is_whole else sources[:2]:
+    for source in sources if is_whole else sources[:1]:
         do("daily.collect.run", source, DAY, path="sample", run_id=RUN)
     if is_whole:
         columns = ",".join(f"{name}={column}" for name, column in sample.THREAD_COLUMNS.items())
@@ -174,16 +174,16 @@ def train(subtask: str, vectors: str) -> str:
 
 
 def report(do: Do, *, is_whole: bool) -> None:
-    """DAGs report, heal and maintain; two checks, or all and the page of the labels."""
-    checks = do("tests.faults.whole:checks")
-    for name in checks if is_whole else checks[:2]:
+    """DAGs report and heal; one check, or all, the page of the labels and DAG maintain."""
+    checks = do("pipeline.warehouse:list_checks")
+    for name in checks if is_whole else checks[:1]:
         do("daily.report.check", name, DAY)
     do("daily.report.write", DAY)
     if is_whole:
         do("labelling.release.write_page", "csd", DAY)
     do("daily.heal.find_holes")
-    for name in ("comments", "tokens", "scores", "labels"):
-        do("tests.faults.whole:maintain", name)
+    for name in ("comments", "tokens", "scores", "labels") if is_whole else ():
+        do("pipeline.warehouse:maintain", name)
 
 
 def upkeep(do: Do, *, is_whole: bool) -> None:
@@ -191,8 +191,8 @@ def upkeep(do: Do, *, is_whole: bool) -> None:
     comments = warehouse.scan("label_tasks").filter(project="csd").select("source", "comment_id").collect()
     source, comment = comments.sort("source", "comment_id").row(0)
     do("tests.faults.whole:forget", source, [comment])
-    for name in TABLES if is_whole else ("comments", "dropped"):
-        do("tests.faults.whole:maintain", name)
+    for name in TABLES if is_whole else ("comments",):
+        do("pipeline.warehouse:maintain", name)
     do("tests.faults.whole:rebuild")
 
 
@@ -253,16 +253,6 @@ def thresholds() -> int:
 def test(study: str) -> int:
     """The task `test` of ndd."""
     return compressions.replace_study(study, distance.run_study(study, DAY, None, None, None, 8), DAY, RUN)
-
-
-def checks() -> list[str]:
-    """The task `checks` of report."""
-    return warehouse.list_checks()
-
-
-def maintain(name: str) -> Any:
-    """The task `tidy` of maintain."""
-    return warehouse.maintain(name)
 
 
 def forget(source: str, comment_ids: list[str]) -> int:

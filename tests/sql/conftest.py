@@ -15,17 +15,21 @@ Rows = pl.DataFrame | list[dict[str, Any]]
 Select = Callable[..., list[tuple[Any, ...]]]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def select() -> Iterator[Select]:
     """Queries a database with these rows in its tables, none in the others, and every view."""
     with duckdb.connect() as con:
 
-        def run(sql: str, **tables: Rows) -> list[tuple[Any, ...]]:
+        def register(tables: dict[str, Rows]) -> None:
             for name in TABLES:
                 rows = tables.get(name, empty(name))
                 con.register(name, filled(name, *rows) if isinstance(rows, list) else rows)
-            for path in sorted((SQL / "views").glob("*.sql")):
-                con.execute(path.read_text(encoding="utf-8"))
+
+        def run(sql: str, **tables: Rows) -> list[tuple[Any, ...]]:
+            register(tables)
             return con.execute(sql).fetchall()
 
+        register({})
+        for path in sorted((SQL / "views").glob("*.sql")):
+            con.execute(path.read_text(encoding="utf-8"))
         yield run

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pipeline import sample, warehouse
+from pipeline.llm.ledger import answers
 from pipeline.tasks.commenting import corpus, generated, grades
 from pipeline.tasks.daily import collect, score, tokenize
 from pipeline.tasks.impscore import in_force, pairs, train
@@ -55,6 +56,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path) -> tuple[
 
 def put_back(place: Path, copy: Path, patch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The copy in its place, in force."""
+    answers.close()  # it may hold the file that goes
     shutil.rmtree(place)
     shutil.copytree(copy, place)
     patch.setenv("UNDERTONE_HOME", str(place))

@@ -56,14 +56,14 @@ def flips(count: int) -> Iterator[tuple[Path, int]]:
         path.write_bytes(content)
 
 
-def test_each_of_200_changed_bits_is_found_and_named(tables: Path) -> None:
+def test_each_changed_bit_is_found_and_named(tables: Path) -> None:
     """In data, manifests, lists and metadata, whatever the bit means to a reader."""
     write(*(f"text number {number} of many" for number in range(300)))
     write("other", source="zhihu", day=NEXT)
     assert check.check("comments", footers=True).problems == []
     maintain.add_checksums("comments", [*check.check("comments", weeks=1).unrecorded])
     assert damage() == []
-    missed = [(path, bit) for path, bit in flips(200) if not any(str(path) in line for line in damage())]
+    missed = [(path, bit) for path, bit in flips(60) if not any(str(path) in line for line in damage())]
     assert missed == []
 
 
@@ -161,7 +161,7 @@ def test_a_writer_killed_after_its_commit_leaves_checksums_to_upkeep(
 
 def test_all_files_are_verified_in_four_weeks(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each week a share of the data files is read, each file once in four weeks; metadata every time."""
-    for number in range(20):
+    for number in range(8):
         write("text", source=f"site{number}")
     read: list[str] = []
     compute = checksums.compute
@@ -179,7 +179,7 @@ def test_all_files_are_verified_in_four_weeks(tables: Path, monkeypatch: pytest.
         check.check("comments", weeks=4)
         shares.append({path for path in read if path.endswith(".parquet")})
         assert len(read) > len(shares[-1])
-    assert sum(map(len, shares)) == len(set().union(*shares)) == 20
+    assert sum(map(len, shares)) == len(set().union(*shares)) == 8
 
 
 def test_records_are_merged_and_forget_what_is_gone(tables: Path) -> None:

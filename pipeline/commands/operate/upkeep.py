@@ -39,18 +39,18 @@ def maintain(
     """
     from pipeline.tasks import upkeep
 
-    params = upkeep.UpkeepParams(
-        keep_days=keep_days,
-        grace_hours=grace_hours,
-        quiet_hours=quiet_hours,
-        small_files=small_files,
-        target_megabytes=target_megabytes,
-        gigabytes=gigabytes,
-        footers=footers,
-        verify_weeks=verify_weeks,
-        force=force,
-        dry_run=dry_run,
-    )
+    params = {
+        "keep_days": keep_days,
+        "grace_hours": grace_hours,
+        "quiet_hours": quiet_hours,
+        "small_files": small_files,
+        "target_megabytes": target_megabytes,
+        "gigabytes": gigabytes,
+        "footers": footers,
+        "verify_weeks": verify_weeks,
+        "force": force,
+        "dry_run": dry_run,
+    }
     rows, errors = [], []
     for name in iterate(upkeep.list_tables(table or [], params), "tables maintained"):
         try:

@@ -233,7 +233,6 @@ def measure_curve(
 
 
 def _measure_agreement(rows: pl.DataFrame, values: Any, by: str) -> dict[str, Any]:
-    """Measure the rank correlation of values with those of the judge."""
     from pipeline.metrics.commenting.correlation import correlate
 
     rho, _, low, high = correlate(pl.Series(values), rows["value"])[:4]

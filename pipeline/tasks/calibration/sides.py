@@ -59,10 +59,6 @@ def _load_scorer(model: str) -> pl.DataFrame:
     return warehouse.query(f"{sql} order by all")
 
 
-def _load_judge(judge: str) -> pl.DataFrame:
-    return _load_scores("implicitness_judged", judge, "judge")
-
-
 def _load_scores(metric: str, name: str, kind: str) -> pl.DataFrame:
     """Load the scores of the one model or judge whose name begins so."""
     scores = warehouse.scan("scores", pl.col("metric") == metric)
@@ -94,7 +90,10 @@ def _load_grades(_: str) -> pl.DataFrame:
 
 _SIDES: dict[str, tuple[Callable[[str], pl.DataFrame], str]] = {
     "scorer": (_load_scorer, "`undertone score implicitness --day DAY`"),
-    "judge": (_load_judge, "`undertone judge --day DAY --llm MODEL`"),
+    "judge": (
+        lambda judge: _load_scores("implicitness_judged", judge, "judge"),
+        "`undertone judge --day DAY --llm MODEL`",
+    ),
     "people": (_load_labels, "`undertone label import`"),
     "grades": (_load_grades, "`undertone commenting ratings`"),
 }

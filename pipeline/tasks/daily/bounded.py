@@ -40,11 +40,6 @@ class Bounds(NamedTuple):
     seconds: float
 
 
-def read_bounds() -> Bounds:
-    """Read the limits of an import from the environment."""
-    return Bounds(settings.import_memory(), settings.import_seconds())
-
-
 def run_bounded(
     name: str, arguments: Mapping[str, Any], bounds: Bounds, on_progress: Callable[[int], None] = lambda _: None
 ) -> Any:

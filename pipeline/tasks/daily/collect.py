@@ -29,7 +29,7 @@ from pipeline.private import make_folder
 from pipeline.sample import list_pages, list_sites
 from pipeline.slices import parse_day
 from pipeline.tables import SOURCE
-from pipeline.tasks.daily.bounded import read_bounds, run_bounded
+from pipeline.tasks.daily.bounded import Bounds, run_bounded
 from pipeline.tasks.daily.intake import Collected, Selection, write_tables
 
 log = logging.getLogger(__name__)
@@ -130,11 +130,10 @@ def list_files(path: str | None, source: str | None, day: str) -> Inputs:
     root = Path(path).expanduser()
     if root.is_dir():
         return list_inputs(root)
-    if not root.is_file():
-        if root.exists():
-            raise BadInput(f"{root}: is no regular file; import a file or a folder")
-        raise BadInput(f"{root}: there is no such file or folder")
-    return Inputs([root], [])
+    if root.is_file():
+        return Inputs([root], [])
+    fault = "is no regular file; import a file or a folder" if root.exists() else "there is no such file or folder"
+    raise BadInput(f"{root}: {fault}")
 
 
 def import_bounded(
@@ -145,8 +144,8 @@ def import_bounded(
         return []
     on_progress = options.pop("on_progress", lambda _: None)
     options |= {"paths": list(map(str, paths)), "source": source, "day": day, "key": key.decode() if key else None}
-    function = "pipeline.tasks.daily.collect:import_files"
-    collected: list[Collected] = run_bounded(function, options, read_bounds(), on_progress)
+    bounds = Bounds(settings.import_memory(), settings.import_seconds())
+    collected: list[Collected] = run_bounded("pipeline.tasks.daily.collect:import_files", options, bounds, on_progress)
     return collected
 
 

@@ -9,7 +9,6 @@ from typing import TypedDict
 import polars as pl
 
 from pipeline import settings, slices, warehouse
-from pipeline.errors import Retry
 from pipeline.score import signature
 from pipeline.score.signature import IMPLICITNESS as METRIC
 from pipeline.slices import Shard, Staged, parse_day
@@ -89,15 +88,10 @@ def stage_words(
 
 def _join_scores(staged: Sequence[Staged], day: str, pins: Pins, *columns: str) -> pl.DataFrame:
     """Join the comments of the day with the scores of their texts, staged and earlier; Retry if some are missing."""
-    model_id = pins["model_id"]
     comments = day_texts.scan_comments(day, pins["snapshots"]["comments"], *_COLUMNS, *columns).collect()
-    staged_scores = [warehouse.scan_staged("scores", staged)] if staged else []
-    scores = pl.concat([_scan_scores(model_id, pins["snapshots"]), *staged_scores]).unique("text_hash", keep="any")
-    scores = scores.join(comments.lazy().select("text_hash").unique(), on="text_hash", how="semi")
-    rows = comments.join(scores.collect(), on="text_hash", how="inner", maintain_order="left")
-    if rows.height != comments.height:
-        raise Retry(f"scores of {comments.height - rows.height} comments are missing: run the shards again")
-    return rows.with_columns(metric=pl.lit(METRIC), model_id=pl.lit(model_id))
+    scores = _scan_scores(pins["model_id"], pins["snapshots"])
+    rows = day_texts.join_staged("scores", comments, ["text_hash"], scores, staged, "comments")
+    return rows.with_columns(metric=pl.lit(METRIC), model_id=pl.lit(pins["model_id"]))
 
 
 def publish(staged: Sequence[Staged], day: str, pins: Pins, run_id: str = "cli", words: Staged | None = None) -> int:

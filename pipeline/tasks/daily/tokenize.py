@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 import polars as pl
 
 from pipeline import settings, slices, warehouse
-from pipeline.errors import Retry
 from pipeline.slices import Shard, Staged
 from pipeline.tables import empty
 from pipeline.tasks.record import day_texts, runs
@@ -52,12 +51,7 @@ def publish(
     by_lang = _load_tokenizers(chinese, english)
     texts = _scan_texts(day, pins, by_lang, "source", "day").collect()
     tokens = _scan_tokens(pins).select("text_hash", "tokens", *_TOKENIZER)
-    tokens = tokens.join(texts.lazy().select(_TEXT).unique(), on=_TEXT, how="semi")
-    staged_tokens = [warehouse.scan_staged("tokens", staged)] if staged else []
-    tokens = pl.concat([tokens, *staged_tokens]).unique(_TEXT, keep="any")
-    rows = texts.lazy().join(tokens, on=_TEXT, how="inner").select(empty("tokens").columns).collect()
-    if rows.height != texts.height:
-        raise Retry(f"tokens of {texts.height - rows.height} texts are missing: run the shards again")
+    rows = day_texts.join_staged("tokens", texts, _TEXT, tokens, staged, "texts").select(empty("tokens").columns)
     makers = pl.DataFrame([tokenizer[:3] for tokenizer in by_lang.values()], schema=_TOKENIZER, orient="row").unique()
 
     def list_texts() -> pl.LazyFrame:

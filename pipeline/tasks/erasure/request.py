@@ -17,19 +17,7 @@ from pipeline.errors import BadInput
 from pipeline.io.rows import read_chunks
 from pipeline.tables import SOURCE
 from pipeline.tasks.erasure import pages, rules
-from pipeline.tasks.erasure.rules import (
-    COMMENT,
-    FIRST_CHARS,
-    LEAST_BYTES,
-    RULES,
-    THREAD,
-    Targets,
-    create_keys,
-    has_long_text,
-    has_text,
-    is_among,
-    is_one_of,
-)
+from pipeline.tasks.erasure.rules import COMMENT, RULES, THREAD, Targets, create_keys, has_text, is_among, is_one_of
 
 _KINDS = ("user_id", "comment_id", "thread_id")
 COLUMNS = ("source", *_KINDS)
@@ -200,7 +188,9 @@ def resolve(request: CheckedRequest) -> Targets:
         user_ids=request.user_ids,
         raw_ids=request.raw_ids,
     )
-    return rules.add_marks(_add_derived(targets, request))
+    targets = _add_derived(targets, request)
+    ids = {*targets.user_ids, *targets.hashes, *targets.label_tasks["row_id"], *rules.join_ids(targets)}
+    return targets._replace(marks=sorted({*targets.excerpts, *ids}))
 
 
 def _scan_keys(table: str, condition: pl.Expr, *columns: str, **renamed: str) -> pl.LazyFrame:
@@ -262,9 +252,10 @@ def _select_own_texts(
 
 def _cut_ends(text: str) -> set[str]:
     """Cut the two ends of a text by which it is searched, as half a record may be left of it."""
-    end = text[-FIRST_CHARS:]
-    is_long = len("".join(end.split()).encode()) >= LEAST_BYTES
-    return {text[:FIRST_CHARS], end} if is_long else {text[:FIRST_CHARS]}
+    end = text[-rules.FIRST_CHARS :]
+    is_long = len("".join(end.split()).encode()) >= rules.LEAST_BYTES
+    start = text[: rules.FIRST_CHARS]
+    return {start, end} if is_long else {start}
 
 
 def _add_derived(targets: Targets, request: CheckedRequest) -> Targets:
@@ -284,7 +275,7 @@ def _add_derived(targets: Targets, request: CheckedRequest) -> Targets:
     targets = targets._replace(sentences=sentences)
     sentence_keys = sentences.select("source", thread_id="item_id", comment_id="item_id")
     items = pl.concat([targets.comment_keys, targets.generated_comments, targets.cloze_items, sentence_keys])
-    is_task = is_among(items) | has_long_text(targets, "text")
+    is_task = is_among(items) | rules.has_long_text(targets, "text")
     targets = targets._replace(
         label_tasks=_scan_keys("label_tasks", is_task, "project", "task_id", "row_id").collect(),
         context_row_ids=_scan_keys("label_tasks", is_among(targets.replies), "row_id").collect()["row_id"],

@@ -55,13 +55,7 @@ class Targets(NamedTuple):
     marks: Sequence[str] = ()  # strings that nothing may contain at the end: excerpts, pseudonyms, ids and hashes
 
 
-def add_marks(targets: Targets) -> Targets:
-    """Add the marks to the targets."""
-    ids = {*targets.user_ids, *targets.hashes, *targets.label_tasks["row_id"], *_join_ids(targets)}
-    return targets._replace(marks=sorted({*targets.excerpts, *ids}))
-
-
-def _join_ids(targets: Targets) -> pl.Series:
+def join_ids(targets: Targets) -> pl.Series:
     """Join the ids of what was derived, which no other row has."""
     frames = (targets.generated_comments, targets.cloze_items)
     tasks = targets.label_tasks["task_id"]
@@ -185,7 +179,7 @@ def _update_row_keys(targets: Targets) -> Updates:
     key_frames = (comments, targets.threads, targets.sentences, paths.select("source", "thread_id"))
     is_key = reduce(or_, (is_among(keys, "source", "row_key") for keys in key_frames))
     is_key |= is_one_of("row_key", paths["path"]) | has_text(targets, "row_key")
-    return {"row_key": (is_key | _contains(pl.col("row_key"), _join_ids(targets)), pl.lit(ERASED))}
+    return {"row_key": (is_key | _contains(pl.col("row_key"), join_ids(targets)), pl.lit(ERASED))}
 
 
 def _update_config(targets: Targets) -> Updates:

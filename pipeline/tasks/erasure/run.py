@@ -86,13 +86,9 @@ def forget(
     It can run again after a kill; a second erasure waits for the end of the first. Let runs in flight end first: one
     that read the comments before may write rows derived from them later.
 
-    Args:
-        request: what to erase.
-        key: of the pseudonyms; that of the environment by default.
-        run_id: of Airflow.
-        verify: search every store before and after the comments are erased.
-        grace: minimum age of unreferenced files of tables that are removed.
-        retrain: train the removed models again that were in force.
+    The key of the pseudonyms is by default that of the environment. To `verify`, every store is searched before and
+    after the comments are erased. `grace` is the age from which unreferenced files of tables are removed. `retrain`
+    trains the removed models again that were in force.
 
     Raises:
         BadInput: the request is wrong, or rows of another table lie in our folder; nothing was erased.
@@ -211,7 +207,6 @@ def _add_count(erasure: _Erasure, store: str, row_count: int, file_count: int) -
 
 
 def _erase_table(erasure: _Erasure, name: str) -> Count:
-    """Erase a table's rows and update its fields; remove former states that have some of them."""
     is_changed, update = select_rows(erasure.targets, name)
     if is_changed is None:
         return 0, 0
@@ -286,7 +281,6 @@ def _erase_files(erasure: _Erasure, store: str) -> Count:
 
 
 def _find_remaining(erasure: _Erasure) -> list[warehouse.Place]:
-    """Find where something remains, except the comments themselves."""
     strays = warehouse.find_strays("comments")  # its other files have them until the end
     erasure.unreadable_paths.clear()  # some may be removed meanwhile
     places = [place for place in _search(erasure) if place.store != "comments" or place.path in strays]

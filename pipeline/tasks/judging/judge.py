@@ -123,7 +123,6 @@ def _list_items(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _start(items: pl.DataFrame, plan: Plan, options: Options) -> list[Scale] | list[Pairwise]:
-    """Start a session for each language."""
     if plan.mode not in MODES:
         raise BadInput(f"no mode {plan.mode!r}; there are {', '.join(MODES)}")
     distinct = items.drop_nulls("item").unique("item").sort("item")

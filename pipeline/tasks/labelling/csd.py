@@ -157,7 +157,6 @@ def collect(project: str, step: Step, tool: Tool, studio: Studio | None = None, 
 
 
 def _simulate(project: str, step: Step, tasks: pl.DataFrame) -> pl.DataFrame:
-    """Make labels of simulated raters, or of a simulated adjudicator."""
     in_round, stage = step
     if stage == 2:
         return simulated.adjudicate(stages.list_to_adjudicate(decide(project)).filter(round=in_round))
@@ -166,7 +165,6 @@ def _simulate(project: str, step: Step, tasks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _warn_stuck(project: str, step: Step, full_tasks: pl.DataFrame) -> None:
-    """Log the tasks that wait in a step although the tool gives them to no rater."""
     stuck = full_tasks.join(list_step_tasks(project, step)[0], on="task_id", how="semi")
     if step == STEPS[0]:  # which asks for all tasks, settled or not
         waiting = decide(project).annotations.filter(reason="too_few_raters")

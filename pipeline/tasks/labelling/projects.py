@@ -191,7 +191,6 @@ def _read_assigned(project: Project) -> pl.DataFrame | None:
 
 
 def _read_files(project: Project, tasks: pl.DataFrame, paths: Sequence[Path]) -> pl.DataFrame:
-    """Read the labels of files, by default those in the project's folder."""
     inbox = (project.folder / "labels").glob("*")
     paths = paths or sorted(path for path in inbox if path.is_file() and path.name[0] not in ".~")
     parts = [label_files.read(path, tasks, form=project.form) for path in paths]

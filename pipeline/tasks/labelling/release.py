@@ -135,14 +135,8 @@ def release(
 ) -> Path:
     """Publish a project's settled comments in `annotated_comments`, and as files with a data card; return the folder.
 
-    Args:
-        project: its name is that of the release by default.
-        name: of the release.
-        required: fields without which a comment is not published.
-        licence: of the annotations, for the card.
-        day: of the release, for the card; by default that of the newest comment.
-        run_id: of this run.
-        approved: the card that was approved (`render_card`).
+    The release has the name of the project by default, and the day of its newest comment. Comments without one of the
+    `required` fields are not published. `approved` is the card that was approved (`render_card`).
 
     Raises:
         BadInput: a field is still open, or labels changed after the approval.
@@ -188,10 +182,10 @@ def write_files(release: str) -> None:
 def withdraw(row_ids: Sequence[str], run_id: str = "cli") -> pl.DataFrame:
     """Withdraw comments from labelling and from every release, by the random ids they were published under (CSD-08).
 
-    Their rows are erased from `label_tasks`, `labels`, `annotations` and `annotated_comments`, also from the
-    data files, and the files of releases are written again. The hash of the task stays in `dropped`, so that `select`
-    does not select the same words in the same context again. Sheets and the labelling tool
-    keep their copies until a user deletes them.
+    Their rows are erased from `label_tasks`, `labels`, `annotations` and `annotated_comments`, also from the data
+    files, and the files of releases are written again. The hash of the task stays in `dropped`, so that `select` does
+    not select the same words in the same context again. Sheets and the labelling tool keep their copies until a user
+    deletes them.
 
     Returns:
         A row a project: project, row_count, releases.
@@ -219,7 +213,6 @@ def withdraw(row_ids: Sequence[str], run_id: str = "cli") -> pl.DataFrame:
 
 
 def _find_releases(row_ids: pl.Series) -> list[str]:
-    """Find the releases whose files hold one of the rows."""
     is_row = pl.col("row_id").is_in(row_ids.implode())
     files = sorted(settings.releases().glob("*/data.parquet"))
     return [path.parent.name for path in files if pl.scan_parquet(path).select(is_row.any()).collect().item()]

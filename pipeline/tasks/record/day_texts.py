@@ -1,11 +1,13 @@
 """The comments of a day, their distinct texts, the shards of these, and articles."""
 
+from collections.abc import Sequence
 from typing import TypedDict
 
 import polars as pl
 
 from pipeline import warehouse
-from pipeline.slices import Shard, parse_day
+from pipeline.errors import Retry
+from pipeline.slices import Shard, Staged, parse_day
 from pipeline.tables import empty
 
 
@@ -25,6 +27,18 @@ def is_in_shard(shard: Shard) -> pl.Expr:
     """Test whether a row belongs to a shard: the text hash decides, so that a text always has the same shard."""
     number = pl.col("text_hash").str.slice(0, 8).str.to_integer(base=16, dtype=pl.Int64)
     return number % shard["parts"] == shard["part"]
+
+
+def join_staged(
+    table: str, items: pl.DataFrame, key: Sequence[str], existing: pl.LazyFrame, staged: Sequence[Staged], noun: str
+) -> pl.DataFrame:
+    """Join the items of a day with their rows, existing or staged for a table; Retry if some have none."""
+    of_day = existing.join(items.lazy().select(key).unique(), on=key, how="semi")
+    results = pl.concat([of_day, *([warehouse.scan_staged(table, staged)] if staged else [])]).unique(key, keep="any")
+    rows = items.join(results.collect(), on=key, how="inner", maintain_order="left")
+    if rows.height != items.height:
+        raise Retry(f"{table} of {items.height - rows.height} {noun} are missing: run the shards again")
+    return rows
 
 
 def scan_articles(condition: pl.Expr, snapshot: int | None = None) -> pl.LazyFrame:

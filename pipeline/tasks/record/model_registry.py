@@ -136,7 +136,8 @@ def _judge(trained: TrainedModel, model_id: str, day: str, *, promote: bool) -> 
     choice = choose_model(trained.kind, None, day)
     is_same = (pl.col("kind") == trained.kind) & (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day))
     for row in () if promote else warehouse.scan("models", is_same).collect().iter_rows(named=True):
-        if verdict := read_promotion(row["config"]):  # trained again: its rivals were before it
+        # trained again: its rivals were before it; models of older versions have no record
+        if verdict := json.loads(row["config"]).get("promotion"):
             return {**verdict, "is_promoted": row["is_promoted"]}
     if choice and choice.model_id == model_id and not choice.is_shipped:
         choice = None
@@ -173,11 +174,6 @@ def _judge(trained: TrainedModel, model_id: str, day: str, *, promote: bool) -> 
     }
 
 
-def read_promotion(config: str) -> dict[str, Any]:
-    """Read what a row of `models` records of the promotion; empty for models of older versions."""
-    return dict(json.loads(config).get("promotion") or {})
-
-
 def locate_state(*facts: object) -> Path:
     """Return the file of a training's state; its name is a hash of what decides the training."""
     key = hashlib.sha256(json.dumps([*facts, __version__]).encode())
@@ -208,10 +204,8 @@ def record_texts(
 
     def with_other_models(current: pl.LazyFrame) -> pl.LazyFrame:
         is_own = pl.col("model_id") == model_id
-        has_erased = current.filter(is_own, text_hash=ERASED).head(1).collect().height
-        # the same model of the same texts: an erased text keeps no hash
-        if has_erased:
-            return current
+        if current.filter(is_own, text_hash=ERASED).head(1).collect().height:
+            return current  # the same model of the same texts: an erased text keeps no hash
         of_both = pl.concat([rows, current.filter(pl.col("model_id") == pl.lit(base)).with_columns(**keys)])
         counts = of_both.group_by(*keys, "text_hash").agg(pl.col("row_count").sum(), pl.col("is_labelled").max())
         return pl.concat([current.filter(~is_own), counts.select(current.collect_schema().names())])

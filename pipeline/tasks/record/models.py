@@ -98,12 +98,10 @@ def roll_back(kind: str, run_id: str = "cli") -> dict[str, Any]:
 
 
 def _change(row: dict[str, Any], **promotion: Any) -> dict[str, Any]:
-    """Change what a row records of its promotion."""
     return {**row, "promotion": {**row["promotion"], **promotion}, "is_promoted": promotion["is_promoted"]}
 
 
 def _write(rows: list[dict[str, Any]], run_id: str) -> None:
-    """Write rows of one kind and day in one commit."""
     configs = [json.dumps({**row["config"], "promotion": row["promotion"]}, sort_keys=True) for row in rows]
     columns = {name: [row[name] for row in rows] for name in empty("models").columns} | {"config": configs}
     model_registry.write_rows(pl.DataFrame(columns, schema=empty("models").schema), str(rows[0]["day"]), run_id)

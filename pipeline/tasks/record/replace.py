@@ -42,15 +42,9 @@ def replace_day(
     The day may have changed since the run read it, and a later run may have published. Therefore rows of items that the
     day no longer has are dropped, and rows of the later run for other items stay.
 
-    Args:
-        table: name of the table.
-        day: ISO date.
-        rows: the new rows, with all columns of the table.
-        makers: the models or tokenizers of `rows`, by columns of the table.
-        list_items: returns the comments or texts that the day has when the rows are written.
-        key: columns by which the row of another maker belongs to an item.
-        maker_key: columns by which a row of `makers` belongs to an item.
-        run_id: of Airflow.
+    `rows` have all columns of the table, and `makers` the columns that name the models or tokenizers of `rows`.
+    `list_items` returns the comments or texts that the day has when the rows are written. A row belongs to an item by
+    the columns `maker_key`, and by `key` if another maker made it.
     """
 
     def merge(current: pl.LazyFrame) -> pl.LazyFrame:

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
@@ -18,6 +18,9 @@ from pipeline import __version__, left_out, logs, settings, warehouse
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import empty
 from pipeline.warehouse.write import Slice
+
+if TYPE_CHECKING:
+    from pipeline.llm.ledger.answers import Spending
 
 log = logging.getLogger(__name__)
 
@@ -34,14 +37,6 @@ class Start(NamedTuple):
     byte_count: int  # written before
 
 
-class Usage(Protocol):
-    """Tokens and cost of a language model, such as `llm.ledger.answers.Spending`; an unknown cost is None."""
-
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None
-
-
 def start(staged: Sequence[Staged] = ()) -> Start:
     """Start to count seconds and bytes of a step; the seconds of its shards are added."""
     before = sum(shard.get("seconds", 0.0) for shard in staged)
@@ -55,7 +50,7 @@ def time_shard(started: Start, staged: Staged) -> Staged:
 
 def record_step(
     source: str, day: str, origin: str, step: str, kept_count: int, dropped: pl.DataFrame | None,
-    config: Mapping[str, object], run_id: str, started: Start | None = None, spent: Usage | None = None,
+    config: Mapping[str, object], run_id: str, started: Start | None = None, spent: "Spending | None" = None,
 ) -> None:  # fmt: skip
     """Replace the rows of `runs` and `dropped` of a step of a source, day and origin.
 
@@ -84,7 +79,7 @@ def report_dropped(step: str, dropped: pl.DataFrame, *key: str) -> None:
 
 def record_counts(
     counts: pl.DataFrame, day: str, origin: str, step: str, config: Mapping[str, object], run_id: str,
-    started: Start | None = None, spent: Usage | None = None, source: str | None = None,
+    started: Start | None = None, spent: "Spending | None" = None, source: str | None = None,
 ) -> None:  # fmt: skip
     """Replace the rows of `runs` of a step, without `dropped`; without a source, those of all sources.
 

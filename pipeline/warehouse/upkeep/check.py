@@ -48,10 +48,6 @@ class Checked:
         self.unrecorded: dict[str, None] = {}
         self.verified: set[str] = set()
 
-    @property
-    def files_verified(self) -> int:
-        return len(self.verified)
-
     def read(
         self, place: str, location: str, size: int | None, reader: Callable[[], Iterable[T]], *, is_current: bool = True
     ) -> list[T]:
@@ -73,7 +69,6 @@ class Checked:
         return []
 
     def _compare(self, path: str, size: int | None) -> str | None:
-        """Describe what is wrong with a file's size or checksum; None if nothing is."""
         actual, expected = self.sizes[path], self.checksums.get(path)
         if actual is None:
             return "missing"
@@ -132,11 +127,8 @@ class Checked:
 def check(name: str, *, footers: bool = False, weeks: int = 0) -> Checked:
     """Check that everything the metadata names is there, in its size, readable, and adds up.
 
-    Args:
-        name: of the table.
-        footers: also open each data file of the current snapshot and count its rows.
-        weeks: also compare checksums: those of all metadata, and of the data files that are due this week, so that
-            all are in so many weeks. 1 compares all, 0 none.
+    `footers` also opens each data file of the current snapshot and counts its rows. With `weeks`, checksums are
+    compared: those of all metadata, and of the data files that are due this week, so that all are in so many weeks.
     """
     location = catalog.list_registered().get(name)
     checked = Checked(location or catalog.locate_table(name), weeks)

@@ -108,7 +108,6 @@ def _group(files: Iterable[DataFile], target: int, budget: int) -> Iterator[list
 
 
 def _replace_files(handle: Table, groups: Sequence[Sequence[DataFile]]) -> None:
-    """Replace each group of files of one partition by one file, in one commit."""
     partition = groups[0][0].partition
     columns = [handle.schema().find_column_name(field.source_id) for field in handle.spec().fields]
     condition = And(AlwaysTrue(), AlwaysTrue(), *(EqualTo(c, partition[n]) for n, c in enumerate(columns)))
@@ -132,7 +131,6 @@ def _replace_files(handle: Table, groups: Sequence[Sequence[DataFile]]) -> None:
 
 
 def _join_files(handle: Table, files: Sequence[DataFile]) -> DataFile:
-    """Write one new data file with the rows of several; they are counted."""
     metadata, schema = handle.metadata, handle.schema()
     columns = schema_to_pyarrow(schema, include_field_ids=True)
     reader = ArrowScan(metadata, handle.io, schema, AlwaysTrue())

@@ -19,8 +19,8 @@ from pipeline.tasks.erasure.run import Outcome
 from pipeline.tasks.record import model_registry
 from tests.support.rows.filled import DAY
 from tests.support.rows.held import held
+from tests.tasks.conftest import put_back
 from tests.tasks.erasure import forgotten
-from tests.tasks.erasure.conftest import restore
 from tests.tasks.erasure.forgotten import FREE, KEY, MODEL, OTHER, PERSON, RAW, SHARED, USER, WORDS, WORLD, expect_rows
 
 CHECKS = Path(__file__).parents[3] / "sql" / "checks"
@@ -41,9 +41,7 @@ def filled_home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture
 def world(filled_home: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Every table and store, filled."""
-    restore(*filled_home, monkeypatch)
-    yield filled_home[0]
-    warehouse.close()
+    yield from put_back(*filled_home, monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -53,20 +51,18 @@ def forgotten_home(filled_home: tuple[Path, Path]) -> tuple[Path, Path, Outcome]
     tables = {"comments", "tokens", "label_tasks", "completions", "raw_pages"}
     folders = {"inbox", "ledger", "spool", "reports", "releases", "labelling", "models", "scratch", "home"}
     with pytest.MonkeyPatch.context() as patch:
-        restore(home, copy, patch)
-        assert {place.store for place in warehouse.search(WORDS)} >= tables | folders
-        assert violations() == {}
-        outcome = run.forget(Request(user_ids=[RAW], source="weibo"), key=KEY, run_id="test")
-        warehouse.close()
+        for _ in put_back(home, copy, patch):
+            assert {place.store for place in warehouse.search(WORDS)} >= tables | folders
+            assert violations() == {}
+            outcome = run.forget(Request(user_ids=[RAW], source="weibo"), key=KEY, run_id="test")
     return home, shutil.copytree(home, home.with_name("after")), outcome
 
 
 @pytest.fixture
 def outcome(forgotten_home: tuple[Path, Path, Outcome], monkeypatch: pytest.MonkeyPatch) -> Iterator[Outcome]:
     """What forgetting the person came to; the home is as it was left."""
-    restore(*forgotten_home[:2], monkeypatch)
-    yield forgotten_home[2]
-    warehouse.close()
+    for _ in put_back(*forgotten_home[:2], monkeypatch):
+        yield forgotten_home[2]
 
 
 def violations() -> dict[str, Any]:

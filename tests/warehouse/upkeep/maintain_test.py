@@ -257,10 +257,10 @@ def test_many_snapshots_are_warned_of(
     assert "comments has 3 snapshots, more than 2" in caplog.text
 
 
-DEFAULTS = runs.UpkeepParams(
-    keep_days=7, grace_hours=24, quiet_hours=1, small_files=4, target_megabytes=256, gigabytes=20, footers=True,
-    verify_weeks=4, force=False, dry_run=False,
-)  # fmt: skip
+DEFAULTS = {
+    "keep_days": 7, "grace_hours": 24, "quiet_hours": 1, "small_files": 4, "target_megabytes": 256, "gigabytes": 20,
+    "footers": True, "verify_weeks": 4, "force": False, "dry_run": False,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("hasty", [{"grace_hours": 23}, {"keep_days": 6.9}])

@@ -16,14 +16,7 @@ from pipeline.errors import BadInput, Missing, Retry
 from pipeline.warehouse import catalog
 from pipeline.warehouse.files import get_path
 from pipeline.warehouse.upkeep import check, recovery, sweep
-from tests.support.rows.catalogs import (
-    EAGER,
-    actions,
-    copy_catalog,
-    list_states,
-    recover_comments,
-    write_dying,
-)
+from tests.support.rows.catalogs import EAGER, actions, copy_catalog, list_states, recover_comments, write_dying
 from tests.support.rows.held import age, list_files, texts, write
 
 

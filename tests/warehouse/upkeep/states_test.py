@@ -7,17 +7,11 @@ import pytest
 
 from pipeline import warehouse
 from pipeline.errors import BadInput
+from pipeline.tables import TABLES
 from pipeline.warehouse import catalog, checksums
 from pipeline.warehouse.files import get_path
 from pipeline.warehouse.upkeep import check, recovery
-from tests.support.rows.catalogs import (
-    EAGER,
-    actions,
-    copy_catalog,
-    list_states,
-    recover_comments,
-    write_dying,
-)
+from tests.support.rows.catalogs import EAGER, actions, copy_catalog, list_states, recover_comments, write_dying
 from tests.support.rows.held import age, list_files, texts, write
 
 
@@ -196,20 +190,24 @@ def test_kills_around_a_commit_and_in_an_erasure_leave_no_state_in_doubt(tables:
 
 @pytest.mark.parametrize("is_recorded", [True, False])
 def test_a_state_that_a_killed_commit_left_is_no_stranger(
-    tables: Path, monkeypatch: pytest.MonkeyPatch, is_recorded: bool
+    home: Path, monkeypatch: pytest.MonkeyPatch, is_recorded: bool
 ) -> None:
     """Killed before it deletes the state that fell off its log, a commit leaves one that no log names for long."""
+    monkeypatch.setattr(catalog, "TABLES", {"comments": TABLES["comments"]})
+    monkeypatch.setitem(catalog.PROPERTIES, "write.metadata.previous-versions-max", "3")
+    warehouse.create()
     with monkeypatch.context() as patch:
         if not is_recorded:
             patch.setattr(checksums, "record", lambda *_: None)
         write("old")
-    for number in range(20):
+    for number in range(3):
         write(f"old {number}")
     for _ in range(2):  # its child stays too, and names it
         write_dying("killed", "weibo", catalog.Catalog, "_delete_old_metadata")
-    for number in range(45):  # more than twice what a log holds
+    for number in range(11):  # more than twice what a log holds
         write(f"new {number}")
     (remaining,) = [path for path in list_states() if path.name.startswith("00001-")]
     warehouse.purge("comments", timedelta(0))
     assert not remaining.exists()
-    assert texts() == ["new 44"]
+    assert texts() == ["new 10"]
+    warehouse.close()
