@@ -106,7 +106,7 @@ def people(kind: str, day: str) -> None:
         from pipeline.tasks.labelling import projects
 
         studio = projects.find_studio(*service("undertone_label_studio", ""))
-        return grades.assign_tasks(grades.check_kind(kind), day, params["tool"], studio, run_id)
+        return grades.assign_tasks(kind, day, params["tool"], studio, run_id)
 
     @task.sensor(mode="reschedule", poke_interval=60, timeout=90 * 24 * 3600)
     def grades(kind: str, params: Any = None, run_id: Any = None) -> PokeReturnValue:
@@ -114,7 +114,7 @@ def people(kind: str, day: str) -> None:
         from pipeline.tasks.labelling import projects
 
         studio = projects.find_studio(*service("undertone_label_studio", ""))
-        status = grades.poll(grades.check_kind(kind), params["tool"], studio, run_id)
+        status = grades.poll(kind, params["tool"], studio, run_id)
         return PokeReturnValue(is_done=status["waiting"] == 0, xcom_value=status)
 
     give(kind, day) >> grades(kind)
@@ -187,7 +187,7 @@ def commenting() -> None:
     def correlate(day: str, run_id: Any = None) -> int:
         from pipeline.tasks.commenting import correlations
 
-        return correlations.write_correlations(day, run_id)
+        return correlations.write_correlations(day, run_id).height
 
     @task
     def page(day: str) -> str:
