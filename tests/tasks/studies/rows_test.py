@@ -109,7 +109,7 @@ def test_every_cell_can_be_trained() -> None:
         cells = study_rows.list_cells(study, 1)
         assert json.loads(json.dumps(cells)) == cells
         assert len({make_recipe("paper", **cell["setting"]) for cell in cells}) == len(cells)
-    with pytest.raises(BadInput, match="no study 'data_sets' of trainings; there are ablation, sensitivity"):
+    with pytest.raises(BadInput, match="no study of trainings 'data_sets'; there are ablation, sensitivity"):
         study_rows.list_cells("data_sets", 1)
 
 
