@@ -109,7 +109,7 @@ def people(kind: str, day: str) -> None:
         from pipeline.tasks.labelling import projects
 
         studio = projects.find_studio(*service("undertone_label_studio", ""))
-        return grades.assign_tasks(grades.check_kind(kind), day, params["tool"], studio, run_id)
+        return grades.assign_tasks(kind, day, params["tool"], studio, run_id)
 
     @task.sensor(
         mode="reschedule",
@@ -122,7 +122,7 @@ def people(kind: str, day: str) -> None:
         from pipeline.tasks.labelling import projects
 
         studio = projects.find_studio(*service("undertone_label_studio", ""))
-        status = grades.poll(grades.check_kind(kind), params["tool"], studio, run_id)
+        status = grades.poll(kind, params["tool"], studio, run_id)
         return PokeReturnValue(is_done=status["waiting"] == 0, xcom_value=status)
 
     give(kind, day) >> grades(kind)
@@ -203,7 +203,7 @@ def commenting() -> None:
     def correlate(day: str, run_id: Any = None) -> int:
         from pipeline.tasks.commenting import correlations
 
-        return correlations.write_correlations(day, run_id)
+        return correlations.write_correlations(day, run_id).height
 
     @task(inlets=tables("metric_scores studies evaluations"), outlets=[PAGES["commenting"]])
     def page(day: str) -> str:

@@ -8,7 +8,7 @@ UndertoneError
 └── Retry           a lost race or a passing fault: run the task again, it changed nothing
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 
@@ -44,6 +44,13 @@ class Retry(UndertoneError):
     """A fault that may pass; nothing was changed."""
 
     exit_code = 75  # EX_TEMPFAIL of sysexits.h
+
+
+def check_name(kind: str, name: str, names: Iterable[str]) -> str:
+    """Return a name; raise BadInput if it is none of the names that there are of a kind of thing."""
+    if name not in (existing := list(names)):
+        raise BadInput(f"no {kind} {name!r}; there are {', '.join(existing)}")
+    return name
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from pipeline.commands.terminal.options import (
     this_run,
     today,
 )
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, Missing
 from pipeline.tasks.record.retry import retry
 
 Kind = Annotated[str, typer.Argument(help="references (real comments) or candidates (generated comments).")]
@@ -126,14 +126,14 @@ def rate(
     from pipeline.tasks.commenting import grades
     from pipeline.tasks.labelling import projects
 
-    name, day = grades.check_kind(kind), day or today()
+    day = day or today()
     if tool == "label_studio":
-        count = retry(partial(grades.assign_tasks, name, day, "label_studio", projects.find_studio(), this_run()))
+        count = retry(partial(grades.assign_tasks, kind, day, "label_studio", projects.find_studio(), this_run()))
         console.report(f"{count:,} comments given to Label Studio")
         return
-    retry(partial(grades.select, name, day, this_run()))
-    folder = out or grades.get_project(name).folder
-    console.report(f"{folder}: {grades.export(name, folder, rater or [], lang):,} comments")
+    retry(partial(grades.select, kind, day, this_run()))
+    folder = out or grades.get_project(kind).folder
+    console.report(f"{folder}: {grades.export(kind, folder, rater or [], lang):,} comments")
 
 
 def ratings(
@@ -150,13 +150,12 @@ def ratings(
     from pipeline.tasks.commenting import grades
     from pipeline.tasks.labelling import projects
 
-    name = grades.check_kind(kind)
     studio = projects.find_studio() if tool == "label_studio" else None
-    counts = retry(partial(grades.collect, name, paths or (), tool, studio, this_run()))
+    counts = retry(partial(grades.collect, kind, paths or (), tool, studio, this_run()))
     if tool == "simulated":
         console.report("these grades are simulated: they are no judgement of the comments")
-    summary = {**counts, **grades.summarize(name)._asdict()}
-    print_result(grades.measure_agreement(name), summary, as_json)
+    summary = {**counts, **grades.summarize(kind)._asdict()}
+    print_result(grades.measure_agreement(kind), summary, as_json)
     if not as_json:
         texts = {key: round(value, 3) if isinstance(value, float) else value for key, value in summary.items()}
         console.report(", ".join(f"{key} {value}" for key, value in texts.items() if value is not None))
@@ -294,8 +293,10 @@ def correlate(
     if file:
         table = correlations.correlate_table(file, grade, group)
     else:
-        retry(partial(correlations.write_correlations, day or today(), this_run()))
-        table = correlations.read_correlations(day or today())
+        day = day or today()
+        table = retry(partial(correlations.write_correlations, day, this_run()))
+        if not table.height:
+            raise Missing(f"there are no correlations of {day}; nothing that was measured was graded")
         console.report(f"weights of references: {correlations.find_preset()}")
     show(table if as_json else correlations.format_table_4(table), as_json)
     if not table["value"].count():

@@ -47,7 +47,8 @@ def rate(
     warehouse.create()
     retry(partial(user_study.select, kind, rows, day or today(), limit, this_run()))
     if tool == "label_studio":
-        console.report(f"{user_study.push(kind, rows, projects.find_studio()):,} tasks given to Label Studio")
+        tasks, _, project = user_study.read_tasks(kind, rows)
+        console.report(f"{projects.push(project, tasks, projects.find_studio()):,} tasks given to Label Studio")
         return
     console.report(f"{folder}: {user_study.export(kind, rows, folder, rater or ()):,} tasks")
 

@@ -62,7 +62,8 @@ def train_impscore(
             raise BadInput("--sample, --promote and --day are about the tables; with --out nothing is written there")
         rows = pairs.load_pairs(pairs_file, train.choose_split(profile)) if pairs_file else pairs.load_pairs(None)
         with track("encoding") as on_progress:
-            model_id, numbers = train.train_file(rows, out, profile, changes, groups, on_progress, force=force)
+            fitting = {"profile": profile, "changes": changes, "on_progress": on_progress}
+            model_id, numbers = train.train_file(rows, out, groups, force=force, **fitting)
     else:
         if pairs_file or groups:
             raise BadInput("with --pairs or --groups, give the folder of the model: --out DIR")

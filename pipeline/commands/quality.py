@@ -54,7 +54,8 @@ def train(
         raise BadInput("--data, a file of comments, and --out, the folder of the model, go together")
     with console.working("training"):
         if data and out:
-            evaluations = scorer.train_file(scorer.read(data, target), target, out, profile, numbers, force=force)
+            rows = scorer.read(data, target)
+            evaluations = scorer.train_file(rows, target, out, profile=profile, changes=numbers, force=force)
             model = str(out)
         else:
             warehouse.create()

@@ -66,7 +66,9 @@ def train(
             raise BadInput("--data needs --out, the folder of the model, and allows neither --release nor --day")
         with console.working("training"):
             rows = recogniser.read(data, data_format, by_topic=by_topic)
-            evaluations = recogniser.train_file(rows, out, profile, recipe_changes, vectors, force=force)
+            evaluations = recogniser.train_file(
+                rows, out, profile=profile, changes=recipe_changes, path=vectors, force=force
+            )
         model = str(out)
     else:
         warehouse.create()

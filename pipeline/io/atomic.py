@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pipeline.errors import BadInput
 from pipeline.private import make_draft
 
 
@@ -52,3 +53,9 @@ def create_folder(folder: Path, *, may_exist: bool = False) -> Iterator[Path]:
                 raise
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def check_empty(folder: Path) -> None:
+    """Raise BadInput unless a folder is absent or empty."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadInput(f"{folder}: is there already; choose another folder")

@@ -72,5 +72,5 @@ def trained_dir(pairs_file: Path, tiny_folder: Path, tmp_path_factory: pytest.Te
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UNDERTONE_HOME", str(folder / "home"))
         patch.setenv("UNDERTONE_ENCODER", str(tiny_folder))
-        train.train_file(pairs.read(pairs_file), folder / "model", "paper", {"epochs": 2})
+        train.train_file(pairs.read(pairs_file), folder / "model", profile="paper", changes={"epochs": 2})
     return folder / "model"

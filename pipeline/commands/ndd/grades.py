@@ -36,11 +36,12 @@ def rate(
     `undertone ndd rate --source google --system ndd --system fast_ndd --system gold --limit 100 --rater anna
     --rater ben`
     """
+    from pipeline.tasks.labelling import projects
     from pipeline.tasks.ndd import grades
 
     warehouse.create()
     day, folder = day or today(), out or grades.get_project(source).folder
-    grades.check_sheets(folder, rater or ())  # before anything is given out
+    projects.check_sheets(folder, rater or (), "sentence")  # before anything is given out
     retry(partial(grades.select_tasks, source, day, system or (), limit, this_run()))
     count = grades.export(source, day, folder, rater or (), lang, limit, system or ())
     console.report(f"{folder}: {count:,} compressions")

@@ -174,7 +174,8 @@ def rate(
     name = targets.check_subtask(subtask)
     retry(partial(ratings.select, name, day or today(), limit, this_run()))
     if tool == "label_studio":
-        console.report(f"{ratings.push(name, projects.find_studio()):,} tasks given to Label Studio")
+        count = projects.push(ratings.get_project(name), ratings.read_tasks(name), projects.find_studio())
+        console.report(f"{count:,} tasks given to Label Studio")
         return
     folder = out or ratings.get_project(name).folder
     console.report(f"{folder}: {ratings.export(name, folder, rater or []):,} tasks")

@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from pipeline.errors import BadInput, refuse_damage
-from pipeline.io.atomic import create_folder
+from pipeline.errors import refuse_damage
+from pipeline.io.atomic import check_empty, create_folder
 from pipeline.models.decoding import Candidate, Decoding, Marks, State, decode
 from pipeline.models.pinned import REMEDY, hash_model_folder, locate_files, strip_path
 
@@ -101,7 +101,7 @@ def make_tokenizer(texts: Iterable[str]) -> Any:
 
 def save(model: Seq2Seq, folder: Path, facts: dict[str, Any]) -> str:
     """Write model, tokenizer and facts (`facts.json`) as a new folder, complete or not at all; return its revision."""
-    check_folder(folder)
+    check_empty(folder)
     _disable_progress_bar()
     text = json.dumps(facts, sort_keys=True, ensure_ascii=False, indent=1)
     with create_folder(folder) as draft:
@@ -109,12 +109,6 @@ def save(model: Seq2Seq, folder: Path, facts: dict[str, Any]) -> str:
         model.tokenizer.save_pretrained(draft)
         (draft / "facts.json").write_text(text, encoding="utf-8")
     return hash_model_folder(folder)
-
-
-def check_folder(folder: Path) -> None:
-    """Check that a folder is absent or empty."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"{folder}: is there already; choose another folder")
 
 
 def encode_texts(

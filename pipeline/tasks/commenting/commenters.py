@@ -10,38 +10,36 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from pipeline.collect import importers
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput, Missing, check_name
 from pipeline.examples.splits import draw_uniform
 from pipeline.metrics.resample import Floats
 from pipeline.tasks.commenting import corpus
-from pipeline.tasks.commenting.corpus import COMMENT_ID, THREAD_ID
+from pipeline.tasks.commenting.corpus import COMMENT_ID, THREAD, THREAD_ID
 from pipeline.tasks.recam.readers import choose_device
 from pipeline.tasks.record import model_choice, model_registry, promotion
 from pipeline.tasks.record.model_registry import TrainedModel, select_scalars
 from pipeline.tasks.record.promotion import HeldOut
 from pipeline.tasks.subtext import recovery
+from pipeline.training.registry import Model
 
-if TYPE_CHECKING:
-    from pipeline.training.registry import Model
-
+VALIDATION = 0.1  # share of a file's articles
 RETRIEVING = ("ir_t", "ir_tc")
 WRITING = ("seq2seq", "att", "att_tc")
 SYSTEMS = (*RETRIEVING, *WRITING)
 """The five of the paper (section 5)."""
 
-_COLUMNS = {
+_COLUMNS = {  # of the results of an epoch: metric and split
     "train_loss": ("loss", "train"),
     "loss": ("loss", "train"),
     "validation_loss": ("loss", "validation"),
     "mrr": ("mrr", "validation"),
 }
-"""Metric and split of the results of an epoch."""
 
 
 class Data(NamedTuple):
@@ -49,13 +47,6 @@ class Data(NamedTuple):
 
     articles: pl.DataFrame  # article_id, title, content (lists of words), split; of a file title_text, content_text
     comments: pl.DataFrame  # article_id, comment_id, text, words
-
-
-def check_system(system: str) -> str:
-    """Check the name of one of the five systems and return it."""
-    if system not in SYSTEMS:
-        raise BadInput(f"no commenter {system!r}; there are {', '.join(SYSTEMS)}")
-    return system
 
 
 def check_params(params: Mapping[str, Any]) -> None:
@@ -71,18 +62,14 @@ def get_kind(system: str) -> str:
 
 def read_tables() -> Data:
     """Read the training and validation splits of the corpus."""
-    articles = corpus.read_threads("train", "validation")
-    articles = articles.select("split", title="title_tokens", content="content_tokens", article_id=THREAD_ID)
-    comments = corpus.read_thread_comments("train", "validation")
+    threads = corpus.read_threads("train", "validation")
+    articles = threads.select("split", title="title_tokens", content="content_tokens", article_id=THREAD_ID)
+    comments = corpus.read_tokenized_comments(threads.lazy().select(THREAD))
     return Data(articles, comments.select("text", words="tokens", article_id=THREAD_ID, comment_id=COMMENT_ID))
 
 
-def read_file(path: Path, mapping: Mapping[str, str] | None = None, share: float = 0.1) -> Data:
-    """Read articles with comments from a file that `undertone import` reads; a share of them validates, by id.
-
-    Raises:
-        BadInput: naming file, row and field; or the file holds no articles with comments.
-    """
+def read_file(path: Path, mapping: Mapping[str, str] | None = None) -> Data:
+    """Read articles with comments from a file that `undertone import` reads; a tenth of them validates, by id."""
     article_rows: list[tuple[str, str, str]] = []
     comment_rows: list[tuple[str, str, str]] = []
     for batch in importers.read(path, "own", mapping or {}, None):
@@ -98,7 +85,7 @@ def read_file(path: Path, mapping: Mapping[str, str] | None = None, share: float
         counts = f"{all_articles.height} articles, {comments.height} comments"
         raise BadInput(f"{path}: expected articles with comments, found {counts}")
     comments = comments.join(articles, on="article_id", how="semi")
-    is_held = draw_uniform(articles["article_id"]) < share
+    is_held = draw_uniform(articles["article_id"]) < VALIDATION
     articles = articles.with_columns(
         split=pl.when(is_held).then(pl.lit("validation")).otherwise(pl.lit("train")),
         title=corpus.tokenize_column(articles, "title_text"),
@@ -155,7 +142,7 @@ def make_held_out(system: str, data: Data) -> list[HeldOut]:
     units = comments["article_id"][rows]
     if system in RETRIEVING:
 
-        def rank(model: "Model") -> Floats:
+        def rank(model: Model) -> Floats:
             built = model.build(retrieval.load, choose_device())
             recipe = replace(built.recipe, judged=numbers.judged, foreign=numbers.foreign, seed=numbers.seed)
             ranks = relevance.rank_comments(built.model, built.words, recipe, articles, comments)
@@ -165,7 +152,7 @@ def make_held_out(system: str, data: Data) -> list[HeldOut]:
         return [HeldOut(metric="mrr", answer=rank, baselines={"chance": chance}, units=units)]
     drawn = comments[rows]
 
-    def expect(model: "Model") -> Floats:
+    def expect(model: Model) -> Floats:
         return commenters.sum_log_probabilities(model.build(models.load, choose_device()), articles, drawn)
 
     train_words = data.comments.join(articles, on="article_id", how="anti")["words"]
@@ -183,7 +170,7 @@ def _expect_frequencies(train_comments: pl.Series, comments: pl.Series) -> Float
 
 def get_modules(system: str) -> tuple[ModuleType, ModuleType]:
     """Return the module with the recipe of a system, and the module that fits it."""
-    if check_system(system) in RETRIEVING:
+    if check_name("commenter", system, SYSTEMS) in RETRIEVING:
         from pipeline.training.commenting import relevance, retrieval
 
         return relevance, retrieval
@@ -200,10 +187,8 @@ def train_file(
     return model_registry.train_into(out, lambda: fit(system, data, texts, changes), force=force)[1]
 
 
-def train(
-    day: str, system: str, *, changes: Mapping[str, Any] | None = None, promote: bool = False, run_id: str = "cli"
-) -> str:
-    """Train on the corpus into the registry; return the model's id.
+def train(day: str, system: str, *, promote: bool = False, run_id: str = "cli", **options: Any) -> str:
+    """Train on the corpus into the registry, with options of `fit`; return the model's id.
 
     The commenter is promoted from that day on if it is as good as the one in force, or by `promote`.
     """
@@ -213,19 +198,16 @@ def train(
         articles = corpus.scan_articles().select("title", "content", article_id=THREAD_ID).collect()
         articles = articles.join(data.articles, on="article_id", how="semi")
         texts = pl.concat([articles[name].alias("text") for name in ("content", "title")])
-        return fit(system, data, texts, changes)
+        return fit(system, data, texts, **options)
 
     return model_registry.train(day, fit_corpus, run_id, promote=promote)
 
 
-def load_model(ref: str | None = None, system: str = SYSTEMS[-1], day: str | None = None) -> "Model":
+def load_model(ref: str | None = None, system: str = SYSTEMS[-1], day: str | None = None) -> Model:
     """Load a commenter by its folder or id; without `ref`, the one of a system that is in force for a day."""
-    model = model_choice.load_model(
-        get_kind(system) if ref is None else "commenter",
-        ref,
-        day,
-        f"no commenter {system} is in force; train one: `undertone train commenter --help`",
-    )
+    kind = get_kind(system) if ref is None else "commenter"
+    missing = f"no commenter {system} is in force; train one: `undertone train commenter --help`"
+    model = model_choice.load_model(kind, ref, day, missing)
     if model.config.get("system") not in SYSTEMS:
         raise BadInput(f"model {model.model_id[:12]}: it is no commenter")
     return model

@@ -47,17 +47,9 @@ def format_tokenizer(tokenizer: Tokenizer) -> str:
 
 
 def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[ArticlePart]:
-    """Divide the articles that have comments, of all sources or of one, into parts.
-
-    Raises:
-        Missing: there are none.
-    """
-    snapshot = warehouse.get_snapshot_id("articles")
-    parts = day_texts.plan_articles(_scan_commented(only, snapshot), rows_per_shard, snapshot)
-    if not parts:
-        of_source = f" of {only}" if only else ""
-        raise Missing(f"no article{of_source} has comments; import some: `undertone import archive.jsonl`")
-    return parts
+    """Divide the articles that have comments, of all sources or of one, into parts; Missing without any."""
+    missing = "no article{} has comments; import some: `undertone import archive.jsonl`"
+    return day_texts.plan_articles(_scan_commented, rows_per_shard, only, missing)
 
 
 def scan_articles() -> pl.LazyFrame:
@@ -124,11 +116,7 @@ def join_tokens(comments: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def read_tokenized_comments(only: pl.LazyFrame) -> pl.DataFrame:
-    """Read some comments with their words, in the order of their ids: the columns of `comments`, and tokens.
-
-    Raises:
-        Missing: some are not tokenized.
-    """
+    """Read some comments with their tokens, in the order of their ids; Missing if some are not tokenized."""
     comments = join_tokens(scan_comments(only)).sort(COMMENT).collect()
     _check_tokenized(comments)
     return comments
@@ -147,10 +135,8 @@ def publish(
 ) -> dict[str, int]:
     """Replace the threads of each source and their references; count the articles by split or reason to drop them.
 
-    `only` is the source of the parts; without it, a source that no longer has articles is emptied.
-
-    Raises:
-        Missing: some comments are not tokenized.
+    `only` is the source of the parts; without it, a source that no longer has articles is emptied. Missing if some
+    comments are not tokenized.
     """
     slices.parse_day(day)
     timer = runs.start(staged)
@@ -205,29 +191,12 @@ def _is_in_splits(splits: Sequence[str]) -> pl.Expr:
 
 
 def read_threads(*splits: str) -> pl.DataFrame:
-    """Read the threads of the corpus, or of some splits, in the order of their ids.
-
-    Raises:
-        Missing: there are none.
-    """
+    """Read the threads of the corpus, or of some splits, in the order of their ids; Missing without any."""
     threads = warehouse.scan("threads", _is_in_splits(splits)).sort(THREAD).collect()
     if not threads.height:
         of_splits = f" of {' and '.join(splits)}" if splits else ""
         raise Missing(f"the corpus holds no articles{of_splits}; make it: `undertone commenting build`")
     return threads
-
-
-def read_thread_comments(*splits: str) -> pl.DataFrame:
-    """Read the comments of threads of some splits with their words, in the order of their ids.
-
-    Returns:
-        source, thread_id, comment_id, text, tokens.
-
-    Raises:
-        Missing: some are not tokenized.
-    """
-    threads = warehouse.scan("threads", _is_in_splits(splits)).select(THREAD)
-    return read_tokenized_comments(threads).select(*COMMENT, "text", "tokens")
 
 
 def measure_corpus() -> pl.DataFrame:

@@ -1,6 +1,5 @@
 """Metrics compared with people's grades as tasks: correlations of the tables and of files (commenting, section 5)."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,12 @@ from pipeline.errors import BadInput, Missing
 from pipeline.io.rows import read_chunks
 from pipeline.metrics.commenting import correlation
 from pipeline.metrics.overlap import weights
-from pipeline.slices import parse_day
-from pipeline.tables import TABLES, empty
+from pipeline.tables import empty
 from pipeline.tasks.commenting import grades, overlap
 from pipeline.tasks.commenting.corpus import COMMENT, COMMENT_ID, GENERATED_ID, THREAD, THREAD_ID
-from pipeline.tasks.commenting.overlap import DECIMALS, NAMES, format_name
+from pipeline.tasks.commenting.overlap import NAMES, format_name
 from pipeline.tasks.record import runs
+from pipeline.tasks.studies.rows import DECIMALS, build_frame, build_rows
 
 STUDY = "correlation"
 MIN_ARTICLES = 10  # for an interval over them
@@ -41,11 +40,7 @@ SENSITIVITY = {
 def read_judged() -> pl.DataFrame:
     """Read the metric scores of comments that people graded; where some are weighted, only comments that have both.
 
-    Returns:
-        item_id, group (the article), grade, metric, is_weighted, value.
-
-    Raises:
-        Missing: there are none.
+    Returns item_id, group (the article), grade, metric, is_weighted, value. Missing without any.
     """
     key = [*THREAD, "generated_id"]
     mean_grades = _read_generated_grades().group_by(key).agg(pl.col("grade").mean()).lazy()
@@ -79,12 +74,10 @@ def _read_generated_grades() -> pl.DataFrame:
 def correlate(judged: pl.DataFrame, ratings: pl.DataFrame | None = None) -> pl.DataFrame:
     """Correlate metrics with grades, plain and weighted, with intervals over articles (tables 3 and 4; AAC-26).
 
-    Ratings of `read_ratings` add rows of the metric `human`, one half of the raters with the other (AAC-27).
-
-    Returns:
-        metric, is_weighted, coefficient, value, low, high, p, n; and for weighted metrics how much higher they
-        correlate than the plain ones: difference, difference_low, difference_high. With fewer than `MIN_ARTICLES`
-        articles there are no intervals.
+    Ratings of `read_ratings` add rows of the metric `human`, one half of the raters with the other (AAC-27). Returns
+    metric, is_weighted, coefficient, value, low, high, p, n; and for weighted metrics how much higher they correlate
+    than the plain ones: difference, difference_low, difference_high. With fewer than `MIN_ARTICLES` articles there are
+    no intervals.
     """
     scores = judged.with_columns(pl.struct("metric", "is_weighted").alias("key"), format_name())
     keys = dict(scores.select("metric", "key").unique().iter_rows())
@@ -114,36 +107,27 @@ def correlate(judged: pl.DataFrame, ratings: pl.DataFrame | None = None) -> pl.D
     return correlations.with_columns(pl.lit(None, pl.Float64).alias(name) for name in bounds)
 
 
-def write_correlations(day: str, run_id: str = "cli") -> int:
-    """Write the correlations of the tables to `studies`; return the row count, 0 without grades."""
+def write_correlations(day: str, run_id: str = "cli") -> pl.DataFrame:
+    """Write the correlations of the tables to `studies`; return those with a value, rounded; none without grades."""
     timer = runs.start()
     partition = warehouse.make_slice(study=STUDY, day=day)
     try:
         correlations = correlate(read_judged(), read_ratings())
     except Missing:
-        return warehouse.overwrite("studies", partition, empty("studies"), run_id)
+        warehouse.overwrite("studies", partition, empty("studies"), run_id)
+        return pl.DataFrame(schema=CORRELATED)
     parts = {"": _NUMBERS, "_p": ("p",), "_difference": _DIFFERENCE}
-    rows = pl.concat([_make_study_rows(correlations, suffix, *names) for suffix, names in parts.items()])
-    facts = {"study": STUDY, "day": parse_day(day), "run": 0, "setting": json.dumps({"weights": find_preset()})}
-    rows = rows.with_columns(
-        **{name: pl.lit(value) for name, value in facts.items()},
-        model_id=pl.lit(None, pl.String),
-        effective_count=pl.lit(None, pl.Int64),
-    )
-    schema = TABLES["studies"].schema.create_empty().schema
-    rows = rows.select(pl.col(name).cast(kind) for name, kind in schema.items())
-    count = warehouse.overwrite("studies", partition, rows, run_id)
+    setting, rows = {"weights": find_preset()}, []
+    for row in correlations.with_columns(subset=format_name()).iter_rows(named=True):
+        for suffix, names in parts.items():
+            numbers = {column: row[name] for column, name in zip(_NUMBERS, names, strict=False)}
+            if numbers["value"] is not None:
+                metric = {"metric": f"{row['coefficient']}{suffix}", "n": row["n"]}
+                rows += build_rows(STUDY, day, row["subset"], setting, [metric | numbers])
+    count = warehouse.overwrite("studies", partition, build_frame(rows), run_id)
     runs.record_step(STUDY, day, "studies", "study", count, None, {}, run_id, timer)
-    return count
-
-
-def _make_study_rows(correlations: pl.DataFrame, suffix: str, *names: str) -> pl.DataFrame:
-    """Make rows of `studies` from a number, and perhaps the two bounds of its interval."""
-    numbers = {column: pl.col(name).round(DECIMALS) for column, name in zip(_NUMBERS, names, strict=False)}
-    nulls = {column: pl.lit(None, pl.Float64) for column in _NUMBERS}
-    metric = pl.format("{}{}", "coefficient", pl.lit(suffix))
-    rows = correlations.filter(pl.col(names[0]).is_not_null())
-    return rows.select(subset=format_name(), metric=metric, row_count="n", **nulls | numbers)
+    rounded = correlations.drop_nulls("value").with_columns(pl.col(pl.Float64).round(DECIMALS))
+    return rounded.sort("coefficient", "metric", "is_weighted", descending=[True, False, False])
 
 
 def find_preset() -> str:
@@ -151,29 +135,6 @@ def find_preset() -> str:
     rows = warehouse.scan("metric_scores", pl.col("is_weighted")).select(pl.col("signature").first()).collect()
     signature = next(iter(rows["signature"]), None) or ""
     return signature.partition("|weights:")[2].partition("|")[0] or "none"
-
-
-def read_correlations(day: str) -> pl.DataFrame:
-    """Read the correlations of a day, in the columns of `correlate`.
-
-    Raises:
-        Missing: there are none.
-    """
-    condition = (pl.col("study") == STUDY) & (pl.col("day") == parse_day(day))
-    rows = warehouse.scan("studies", condition).select("subset", "metric", *_NUMBERS, n="row_count").collect()
-    if not rows.height:
-        raise Missing(f"there are no correlations of {day}; nothing that was measured was graded")
-    parts = pl.col("metric").str.splitn("_", 2).struct
-    rows = rows.with_columns(coefficient=parts.field("field_0"), part=parts.field("field_1"))
-    key = ["subset", "coefficient"]
-    values = rows.filter(pl.col("part").is_null()).select(*key, *_NUMBERS, "n")
-    p_values = rows.filter(pl.col("part") == "p").select(*key, p="value")
-    names = dict(zip(_DIFFERENCE, _NUMBERS, strict=True))
-    differences = rows.filter(pl.col("part") == "difference").select(*key, **names)
-    wide = values.join(p_values, on=key, how="left").join(differences, on=key, how="left")
-    metric, is_weighted = pl.col("subset").str.strip_prefix("w_"), pl.col("subset").str.starts_with("w_")
-    wide = wide.with_columns(metric=metric, is_weighted=is_weighted).select(list(CORRELATED))
-    return wide.sort("coefficient", "metric", "is_weighted", descending=[True, False, False])
 
 
 def format_table_4(correlations: pl.DataFrame) -> pl.DataFrame:
@@ -194,8 +155,7 @@ def format_table_4(correlations: pl.DataFrame) -> pl.DataFrame:
 def measure_sensitivity(names: Sequence[str] = NAMES) -> pl.DataFrame:
     """Correlate by each preset that makes weights of grades; the paper does not say which it used (AAC-18, E11).
 
-    Returns:
-        preset, metric, coefficient, value, ratio (mean of the weighted scores over that of the plain).
+    Returns preset, metric, coefficient, value, ratio (mean of the weighted scores over that of the plain).
     """
     graded = read_judged().select("item_id", "group", "grade").unique()
     results = []
@@ -222,10 +182,7 @@ def correlate_table(path: Path, grade: str = "grade", group: str | None = None) 
     """Correlate the number columns of a table with its grades; `w_x` is compared with `x`.
 
     Each row is a comment. `grade` and `group` name columns, of the grades and of the articles; by default each row is a
-    separate group.
-
-    Raises:
-        BadInput: with file and field.
+    separate group. BadInput names file and field.
     """
     frames = [pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False) for chunk in read_chunks(path)]
     rows = pl.concat(frames, how="diagonal_relaxed")

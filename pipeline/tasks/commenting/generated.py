@@ -1,8 +1,5 @@
-"""Comments on articles by any commenter (AAC-26), and the table `generated_comments`: those of each system on the test
-articles, and human comments.
-"""
+"""Comments on articles by any commenter, and those on the test articles in `generated_comments` (AAC-26)."""
 
-import hashlib
 import json
 import re
 from collections.abc import Sequence
@@ -13,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from pipeline import __version__, warehouse
-from pipeline.errors import BadInput, Missing
+from pipeline.collect.clean import hash_text
+from pipeline.errors import BadInput, Missing, check_name
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.commenting import commenters, corpus
@@ -22,10 +20,10 @@ from pipeline.tasks.commenting.corpus import COMMENT, COMMENT_ID, THREAD
 from pipeline.tasks.recam.readers import choose_device
 from pipeline.tasks.record import model_choice, runs
 from pipeline.text.language import detect_language
+from pipeline.training.registry import Model
 
 if TYPE_CHECKING:
     from pipeline.models.decoding import Decoding
-    from pipeline.training.registry import Model
 
 HUMAN, PRETRAINED = "human", "pretrained"
 ORIGIN = "commenting"
@@ -35,8 +33,13 @@ _CHUNK = 256  # articles commented on at once
 _ROW = "__row__"  # no file has this name
 _SPACED = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")  # a letter or digit of writing that has blanks
 
-SCHEMA: dict[str, Any] = {"row": pl.Int64, "text": pl.String, "tokens": pl.List(pl.String), "score": pl.Float64}
-SCHEMA |= {"found_in": pl.String}
+SCHEMA: dict[str, Any] = {
+    "row": pl.Int64,
+    "text": pl.String,
+    "tokens": pl.List(pl.String),
+    "score": pl.Float64,
+    "found_in": pl.String,
+}
 
 
 class Comments(NamedTuple):
@@ -54,48 +57,35 @@ class Comments(NamedTuple):
         return f"{self.system}|model:{self.model_id[:12]}|{options}|undertone:{__version__}"
 
 
-def make_comments(
-    model: "Model", articles: pl.DataFrame, decoding: "Decoding | None" = None, first: int = 0
-) -> Comments:
+def make_comments(model: Model, articles: pl.DataFrame, decoding: "Decoding | None" = None, first: int = 0) -> Comments:
     """Make comments on articles, whose number seeds their samples, from `first` on.
 
     Articles have title_tokens, content_tokens, and lang, which decides how words are joined. `decoding` decides how
     many comments are written and how; by default it is one by beam search.
     """
+    from pipeline.models.commenting import commenters as writers
     from pipeline.models.decoding import Decoding
-
-    system, decoding = model.config["system"], decoding or Decoding()
-    if system in RETRIEVING:
-        config: dict[str, Any] = {"similar": SIMILAR, "best": decoding.best}
-        return Comments(_retrieve(model, articles, decoding.best), config, model.model_id, system)
-    return Comments(_write(model, articles, decoding, first), asdict(decoding), model.model_id, system)
-
-
-def _retrieve(model: "Model", articles: pl.DataFrame, best: int) -> pl.DataFrame:
     from pipeline.training.commenting import retrieval
 
-    titles, contents = _list_columns(articles)
-    candidates = retrieval.comment(model.build(retrieval.load, choose_device()), titles, contents, SIMILAR, best)
-    tokens = corpus.tokenize_column(candidates, "text")
-    return candidates.select("row", "text", tokens.alias("tokens"), score="relevance", found_in="comment_id")
-
-
-def _write(model: "Model", articles: pl.DataFrame, decoding: "Decoding", first: int) -> pl.DataFrame:
-    from pipeline.models.commenting import commenters
-
-    commenter, (titles, contents) = model.build(commenters.load, choose_device()), _list_columns(articles)
-    candidates = commenters.generate_candidates(commenter, titles, contents, decoding, first=first)
-    rows = [
+    system, decoding = model.config["system"], decoding or Decoding()
+    titles, contents = (articles[name].to_list() for name in ("title_tokens", "content_tokens"))
+    if system in RETRIEVING:
+        candidates = retrieval.comment(
+            model.build(retrieval.load, choose_device()), titles, contents, SIMILAR, decoding.best
+        )
+        tokens = corpus.tokenize_column(candidates, "text").alias("tokens")
+        rows = candidates.select("row", "text", tokens, score="relevance", found_in="comment_id")
+        return Comments(rows, {"similar": SIMILAR, "best": decoding.best}, model.model_id, system)
+    written = writers.generate_candidates(
+        model.build(writers.load, choose_device()), titles, contents, decoding, first=first
+    )
+    parts = [
         (row, join_words(comment.words, articles["lang"][row]), comment.words, comment.log_probability, None)
-        for row, comments in enumerate(candidates)
+        for row, comments in enumerate(written)
         for comment in comments
         if comment.words
     ]
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
-
-
-def _list_columns(articles: pl.DataFrame) -> tuple[list[list[str]], list[list[str]]]:
-    return articles["title_tokens"].to_list(), articles["content_tokens"].to_list()
+    return Comments(pl.DataFrame(parts, schema=SCHEMA, orient="row"), asdict(decoding), model.model_id, system)
 
 
 def join_words(words: Sequence[str], lang: str) -> str:
@@ -114,10 +104,8 @@ def comment(
 ) -> pl.DataFrame:
     """Make comments on any articles, of title and content (null or empty where there is none).
 
-    `ref` is the folder or id of a commenter; by default it is the one of the system in force.
-
-    Returns:
-        The rows with comment, score and signature; a row for each comment, or one row with nulls where there is none.
+    `ref` is the folder or id of a commenter; by default it is the one of the system in force. Returns the rows with
+    comment, score and signature; a row for each comment, or one row with nulls where there is none.
     """
     if ref and (Path(ref).expanduser() / "facts.json").is_file():  # as `models.subtext.seq2seq` writes its folders
         comments = make_pretrained_comments(rows, ref, decoding)
@@ -133,10 +121,7 @@ def comment(
 
 
 def make_pretrained_comments(rows: pl.DataFrame, folder: str, decoding: "Decoding | None" = None) -> Comments:
-    """Make comments on rows of title and content with a model of `commenters.fit_pretrained`.
-
-    A title and a content are read as they were in its training.
-    """
+    """Make comments on rows of title and content with a model of `commenters.fit_pretrained`, as in its training."""
     from pipeline.models.decoding import Decoding
     from pipeline.models.subtext import seq2seq
 
@@ -146,13 +131,13 @@ def make_pretrained_comments(rows: pl.DataFrame, folder: str, decoding: "Decodin
     options = {"longest": recipe.get("source", seq2seq.SOURCE), "keep": recipe.get("keep", "start")}
     texts = (rows["title"].fill_null("").to_list(), rows["content"].to_list())
     candidates = seq2seq.generate_candidates(model, *texts, decoding, **options)
-    comment_rows: list[tuple[Any, ...]] = [
+    parts: list[tuple[Any, ...]] = [
         (row, comment.text, [], comment.log_probability, None)
         for row, article_candidates in enumerate(candidates)
         for comment in article_candidates
         if comment.text.strip()
     ]
-    comments = pl.DataFrame(comment_rows, schema=SCHEMA, orient="row")
+    comments = pl.DataFrame(parts, schema=SCHEMA, orient="row")
     comments = comments.with_columns(corpus.tokenize_column(comments, "text").alias("tokens"))
     return Comments(comments, asdict(decoding), model.revision, PRETRAINED)
 
@@ -160,15 +145,17 @@ def make_pretrained_comments(rows: pl.DataFrame, folder: str, decoding: "Decodin
 def generate(
     day: str, system: str, *, ref: str | None = None, decoding: "Decoding | None" = None, run_id: str = "cli"
 ) -> int:
-    """Generate comments on the test articles with one system into `generated_comments`; return their count.
-
-    `dropped` has the articles without a comment.
-    """
+    """Generate comments by one system on the test articles; return their count. Articles without one are `dropped`."""
     parse_day(day)
     timer = runs.start()
     if system == HUMAN:
         articles = _read_test_articles(day, system, run_id)
-        comments = _read_human_comments()
+        # those that are not references, one for each test article (AAC-26)
+        candidates = warehouse.scan("reference_comments", pl.col("role") == "candidate").select(COMMENT)
+        nulls = {"score": pl.lit(None, pl.Float64), "model_id": pl.lit(None, pl.String)}
+        facts = {"config": pl.lit("{}"), "signature": pl.lit(f"{HUMAN}|undertone:{__version__}")}
+        human = corpus.read_tokenized_comments(candidates)
+        comments = human.select(*THREAD, "text", "tokens", found_in=COMMENT_ID, **nulls, **facts)
     elif system == PRETRAINED:
         if ref is None:
             raise BadInput("a pretrained commenter is a folder of `undertone train commenter --from`; name its folder")
@@ -178,22 +165,13 @@ def generate(
         rows = articles.select(THREAD).join(texts, on=THREAD, how="left", maintain_order="left")
         comments = _join_keys(make_pretrained_comments(rows, ref, decoding), rows)
     else:
-        model = commenters.load_model(ref, commenters.check_system(system), day)
+        model = commenters.load_model(ref, check_name("commenter", system, SYSTEMS), day)
         articles = _read_test_articles(day, system, run_id)
         parts = enumerate(articles.iter_slices(_CHUNK))
         comments = pl.concat(
             _join_keys(make_comments(model, part, decoding, number * _CHUNK), part) for number, part in parts
         )
     return _write_comments(day, system, comments, articles, run_id, timer)
-
-
-def _read_human_comments() -> pl.DataFrame:
-    """Read the human comments that are not references, one for each test article (AAC-26)."""
-    candidates = warehouse.scan("reference_comments", pl.col("role") == "candidate").select(COMMENT)
-    nulls = {"score": pl.lit(None, pl.Float64), "model_id": pl.lit(None, pl.String)}
-    facts = {"config": pl.lit("{}"), "signature": pl.lit(f"{HUMAN}|undertone:{__version__}")}
-    comments = corpus.read_tokenized_comments(candidates)
-    return comments.select(*THREAD, "text", "tokens", found_in=COMMENT_ID, **nulls, **facts)
 
 
 def _join_keys(comments: Comments, articles: pl.DataFrame) -> pl.DataFrame:
@@ -218,13 +196,12 @@ def _write_comments(
     day: str, system: str, rows: pl.DataFrame, articles: pl.DataFrame, run_id: str, timer: runs.Start
 ) -> int:
     """Replace the comments of a system, and record the articles without one."""
-    key = pl.concat_str(*THREAD, pl.lit(system), "text", separator="\n")
-    generated_id = key.map_elements(_hash_text, return_dtype=pl.String)
-    comments = rows.with_columns(system=pl.lit(system), generated_id=generated_id, score=pl.col("score").round(6))
+    key = rows.select(pl.concat_str(*THREAD, pl.lit(system), "text", separator="\n")).to_series()
+    comments = rows.with_columns(system=pl.lit(system), generated_id=hash_text(key), score=pl.col("score").round(6))
     comments = comments.select(TABLES["generated_comments"].schema.column_names())
     for source in corpus.list_sources("generated_comments", articles["source"], pl.col("system") == system):
         is_source = pl.col("source") == source
-        partition = {**warehouse.make_slice(source=source), "system": system}
+        partition = warehouse.make_slice(source=source, system=system)
         warehouse.overwrite("generated_comments", partition, comments.filter(is_source), run_id)
         source_articles = articles.filter(is_source)
         without_comment = source_articles.join(comments, on=THREAD, how="anti")
@@ -233,10 +210,6 @@ def _write_comments(
         runs.record_step(source, day, f"{ORIGIN}:{system}", STEP, count, dropped, config, run_id, timer)
         timer = runs.start()
     return comments.height
-
-
-def _hash_text(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def list_systems(day: str) -> list[str]:

@@ -8,12 +8,12 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import polars as pl
 
 from pipeline import warehouse
-from pipeline.errors import BadInput, Missing, Retry
+from pipeline.errors import BadInput, Missing, Retry, check_name
 from pipeline.io.rows import read_chunks
 from pipeline.label import assignment, grading, quality, simulated
 from pipeline.tables import empty
@@ -27,31 +27,19 @@ log = logging.getLogger(__name__)
 
 STEP = "grades"
 LOW, HIGH = 1, 5  # grades
-
-Kind = Literal["references", "candidates"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+KINDS = ("references", "candidates")
 
 
-def check_kind(kind: str) -> Kind:
-    """Check the name of a set of comments and return it."""
-    if kind not in KINDS:
-        raise BadInput(f"no comments {kind!r}; there are {' and '.join(KINDS)}")
-    return KINDS[KINDS.index(kind)]
-
-
-def get_project(kind: Kind) -> Project:
+def get_project(kind: str) -> Project:
     """Return the labelling project of a set; its folder holds the answers in files."""
+    check_name("comments", kind, KINDS)
     return Project(f"quality_{kind}", quality.FORM, rater_count=assignment.PER_TASK)
 
 
-def read_comments(kind: Kind) -> pl.DataFrame:
+def read_comments(kind: str) -> pl.DataFrame:
     """Read the comments of a set with their articles, in the order of their ids.
 
-    Returns:
-        source, thread_id, comment_id, item_id, title, content, text, lang.
-
-    Raises:
-        Missing: there are none.
+    Returns source, thread_id, comment_id, item_id, title, content, text, lang. Missing without any.
     """
     if kind == "references":
         rows = warehouse.scan("reference_comments", pl.col("role") == "reference").select(COMMENT)
@@ -65,42 +53,33 @@ def read_comments(kind: Kind) -> pl.DataFrame:
     return rows_with_articles.select(*COMMENT, "title", "content", "text", "lang", item_id=COMMENT_ID)
 
 
-def select(kind: Kind, day: str, run_id: str = "cli") -> int:
-    """Select the comments of a set as tasks of its project; return the task count.
-
-    Existing tasks stay. A withdrawn comment does not come back.
-    """
-    timer = runs.start()
+def select(kind: str, day: str, run_id: str = "cli") -> int:
+    """Select the comments of a set as tasks, except withdrawn ones; return the task count. Existing tasks stay."""
+    timer, project = runs.start(), get_project(kind)
     rows = read_comments(kind)
     tasks = quality.build_tasks(rows.select("item_id", "title", "content", "text")).drop("text", "lang")
     tasks = tasks.join(rows, on="item_id", how="inner", maintain_order="left")
-    return projects.select(get_project(kind).name, day, tasks, {"kind": kind}, run_id, timer)
+    return projects.select(project.name, day, tasks, {"kind": kind}, run_id, timer)
 
 
-def read_tasks(kind: Kind) -> pl.DataFrame:
-    """Read the tasks whose comment and article have not changed, in the order of their ids, with item_id.
-
-    Raises:
-        Missing: the set has no tasks.
-    """
+def read_tasks(kind: str) -> pl.DataFrame:
+    """Read the tasks whose comment and article have not changed, in the order of their ids, with item_id."""
     current_tasks = quality.build_tasks(read_comments(kind).select("item_id", "title", "content", "text"))
     ids = current_tasks.select("task_id", "item_id")
     return _read_all_tasks(kind).join(ids, on="task_id", how="inner", maintain_order="left")
 
 
-def _read_all_tasks(kind: Kind) -> pl.DataFrame:
+def _read_all_tasks(kind: str) -> pl.DataFrame:
     """Read all tasks, also those whose comment or article changed since: answers to them may still come."""
     command = f"`undertone commenting rate {kind}`"
     return projects.read_tasks(get_project(kind).name, f"no {kind} were given to raters: {command}")
 
 
-def export(kind: Kind, folder: Path, raters: Sequence[str] = (), lang: str = "zh") -> int:
+def export(kind: str, folder: Path, raters: Sequence[str] = (), lang: str = "zh") -> int:
     """Write tasks.jsonl, the guidelines, and a sheet of tasks for each named rater; return the task count.
 
-    Each task has two raters (AAC-08); `assigned.csv` in the set's own folder records them.
-
-    Raises:
-        BadInput: a sheet exists already, which may hold grades.
+    Each task has two raters (AAC-08); `assigned.csv` in the set's own folder records them. A sheet that exists
+    already is BadInput, as it may hold grades.
     """
     tasks = read_tasks(kind)
     projects.check_sheets(folder, raters, "comment")
@@ -119,7 +98,7 @@ def export(kind: Kind, folder: Path, raters: Sequence[str] = (), lang: str = "zh
 
 
 def assign_tasks(
-    kind: Kind, day: str, tool: Tool | Literal["none"], studio: Studio | None = None, run_id: str = "cli"
+    kind: str, day: str, tool: Tool | Literal["none"], studio: Studio | None = None, run_id: str = "cli"
 ) -> int:
     """Give the comments of a set to raters through a tool, each once; return the task count. `none` gives nothing."""
     if tool == "none":
@@ -133,11 +112,8 @@ def assign_tasks(
     return tasks.height
 
 
-def poll(kind: Kind, tool: Tool | Literal["none"], studio: Studio | None = None, run_id: str = "cli") -> dict[str, int]:
-    """Fetch the grades that a tool has; return the counts of `collect`. With `none` nothing waits.
-
-    A tool that cannot be reached has nothing new.
-    """
+def poll(kind: str, tool: Tool | Literal["none"], studio: Studio | None = None, run_id: str = "cli") -> dict[str, int]:
+    """Fetch the grades that a tool has; return the counts of `collect`. With `none`, nothing waits."""
     if tool == "none":
         return {"waiting": 0}
     try:
@@ -148,19 +124,14 @@ def poll(kind: Kind, tool: Tool | Literal["none"], studio: Studio | None = None,
 
 
 def collect(
-    kind: Kind, paths: Sequence[Path] = (), tool: Tool = "files", studio: Studio | None = None, run_id: str = "cli"
+    kind: str, paths: Sequence[Path] = (), tool: Tool = "files", studio: Studio | None = None, run_id: str = "cli"
 ) -> dict[str, int]:
     """Add grades from files or from a tool to the table `labels`, and update `comment_grades`.
 
-    Of two grades by one rater for one comment the later counts.
-
-    Returns:
-        Counts: tasks, graded (tasks with two grades), waiting.
-
-    Raises:
-        BadInput: with file, row and field.
+    Of two grades by one rater for one comment the later counts. Returns counts: tasks, graded (tasks with two grades),
+    waiting. BadInput names file, row and field.
     """
-    tasks, project = read_tasks(kind), get_project(kind)
+    project, tasks = get_project(kind), read_tasks(kind)
 
     def simulate() -> pl.DataFrame:
         """Make grades of simulated raters, who keep the tasks that they had."""
@@ -174,7 +145,7 @@ def collect(
     return {"tasks": tasks.height, "graded": graded, "waiting": tasks.height - graded}
 
 
-def publish(kind: Kind, run_id: str = "cli") -> int:
+def publish(kind: str, run_id: str = "cli") -> int:
     """Update the grades of a set from its labels; return the count of comments with enough grades. The others wait.
 
     The raters of a comment with enough grades stay its raters. Where people graded, simulated raters do not count.
@@ -187,22 +158,18 @@ def publish(kind: Kind, run_id: str = "cli") -> int:
     collected = quality.collect_grades(labels, tasks, first=first)
     tools = labels.group_by("task_id", "rater_id").agg(pl.col("tool").first())
     item_raters = collected.grades.select("item_id", rater_id="raters").explode("rater_id").drop_nulls()
-    item_tools = item_raters.join(tasks.select("item_id", "task_id"), on="item_id").join(
-        tools, on=["task_id", "rater_id"]
-    )
+    item_tools = item_raters.join(tasks, on="item_id").join(tools, on=["task_id", "rater_id"])
     item_tools = item_tools.group_by("item_id").agg(tool=pl.col("tool").unique().sort().str.join(","))
     complete = collected.grades.filter(pl.col("n") >= assignment.PER_TASK).join(item_tools, on="item_id", how="inner")
     rows = complete.join(tasks.select("item_id", *COMMENT), on="item_id", how="inner").sort(COMMENT)
     rows = rows.with_columns(pl.col("grades").cast(pl.List(pl.Float64)))
-    row_key = pl.concat_str("task_id", "rater_id", separator="/")
-    dropped = [collected.dropped, simulated_labels.with_columns(reason=pl.lit("simulated"))]
-    dropped_rows = pl.concat([frame.select("reason", row_key=row_key) for frame in dropped])
+    dropped = projects.list_dropped(collected.dropped, simulated_labels, "task_id", "rater_id")
     grade_count = int(collected.grades["n"].sum())
-    projects.publish("comment_grades", COMMENT, name, rows, STEP, grade_count, dropped_rows, run_id)
+    projects.publish("comment_grades", COMMENT, name, rows, STEP, grade_count, dropped, run_id)
     return rows.height
 
 
-def _collect_valid_grades(kind: Kind) -> pl.DataFrame:
+def _collect_valid_grades(kind: str) -> pl.DataFrame:
     """Collect the grades of a set that count: where people graded, only theirs."""
     labels, _ = projects.prefer_people(projects.read_labels(get_project(kind).name))
     return quality.collect_grades(labels, read_tasks(kind)).grades
@@ -233,18 +200,17 @@ def import_grades(path: Path, name: str, run_id: str = "cli") -> int:
     """Import grades collected elsewhere, such as a published data set; return the count of comments.
 
     The file has thread_id, comment_id, grade, and where they differ source and rater_id; one grade in each row. They
-    replace the earlier grades of the named project.
-
-    Raises:
-        BadInput: with file, row and field.
+    replace the earlier grades of the named project. BadInput names file, row and field.
     """
     if name in [get_project(kind).name for kind in KINDS]:
         raise BadInput(f"{name!r} is the project that raters' own grades are in; choose another name")
-    rows = [
-        _parse_row(row, f"{path}, row {number}")
-        for chunk in read_chunks(path, "utf-8-sig")
-        for number, row in enumerate(chunk.rows, chunk.first)
-    ]
+    rows = []
+    for chunk in read_chunks(path, "utf-8-sig"):
+        for number, row in enumerate(chunk.rows, chunk.first):
+            limits, ids = (LOW, HIGH), ("thread_id", "comment_id")
+            grade = parse_number(row, "grade", f"{path}, row {number}", limits, *ids)
+            source, rater = row.get("source") or None, row.get("rater_id") or "unnamed"
+            rows.append((source and str(source), *(str(row[name]) for name in ids), str(rater), grade))
     grades = pl.DataFrame(rows, schema=[*COMMENT, "rater_id", "grade"], orient="row")
     comments = warehouse.scan("comments").select(COMMENT).unique().collect()
     if (repeated := grades.filter(pl.struct(*COMMENT, "rater_id").is_duplicated())).height:
@@ -266,12 +232,6 @@ def import_grades(path: Path, name: str, run_id: str = "cli") -> int:
     return warehouse.overwrite("comment_grades", warehouse.make_slice(project=name), rows_by_comment, run_id)
 
 
-def _parse_row(row: dict[str, Any], place: str) -> tuple[str | None, str, str, str, float]:
-    grade = parse_number(row, "grade", place, (LOW, HIGH), "thread_id", "comment_id")
-    source, rater = row.get("source"), str(row.get("rater_id") or "unnamed")
-    return str(source) if source else None, str(row["thread_id"]), str(row["comment_id"]), rater, grade
-
-
 def parse_number(row: Mapping[str, Any], name: str, place: str, limits: tuple[float, float], *required: str) -> float:
     """Parse a number in a row of a file; raise BadInput if it is outside the limits, or a field is missing."""
     for field in (*required, name):
@@ -290,12 +250,8 @@ def parse_number(row: Mapping[str, Any], name: str, place: str, limits: tuple[fl
     return value
 
 
-def measure_agreement(kind: Kind) -> pl.DataFrame:
-    """Measure the agreement of the raters of a set: weighted kappa by both weights (the paper: .59; AAC-09).
-
-    Returns:
-        weights, value, low, high, n (comments with two grades).
-    """
+def measure_agreement(kind: str) -> pl.DataFrame:
+    """Measure weighted kappa by both weights (the paper: .59; AAC-09): weights, value, low, high, n comments."""
     from pipeline.metrics.labelling import agreement
 
     codes = quality.encode_grades(_collect_valid_grades(kind).filter(pl.col("n") >= assignment.PER_TASK))
@@ -307,6 +263,6 @@ def measure_agreement(kind: Kind) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row").fill_nan(None)
 
 
-def summarize(kind: Kind) -> quality.Summary:
+def summarize(kind: str) -> quality.Summary:
     """Summarize the grades of a set as the paper does (AAC-10)."""
     return quality.summarise(_collect_valid_grades(kind))

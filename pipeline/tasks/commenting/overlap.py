@@ -3,7 +3,6 @@
 The weights of references are people's grades of them (`comment_grades`); without grades only plain metrics exist.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -13,7 +12,8 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from pipeline import warehouse
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput, Missing, check_name
+from pipeline.io.lines import parse_value
 from pipeline.metrics import overlap
 from pipeline.metrics.overlap import scoring, weights
 from pipeline.metrics.overlap.metric import Metric
@@ -36,14 +36,8 @@ Cut = Callable[[str], list[str]]
 
 
 def load_tokenizer(tokenize: str) -> Cut:
-    """Load a function that tokenizes text: jieba, chars (Chinese characters and whole other words), none (blanks).
-
-    Raises:
-        BadInput: there is no such tokenizer.
-    """
-    if tokenize not in TOKENIZERS:
-        raise BadInput(f"no tokenizer {tokenize!r}; there are {', '.join(TOKENIZERS)}")
-    if tokenize == "chars":
+    """Load a function that tokenizes text: jieba, chars (Chinese characters and whole other words), none (blanks)."""
+    if check_name("tokenizer", tokenize, TOKENIZERS) == "chars":
         return segment.UNIT.findall
     return str.split if tokenize == "none" else partial(segment.split_words, cut=segment.load_tokenizer("jieba").cut)
 
@@ -63,8 +57,8 @@ class Files(NamedTuple):
         """Read the weights of each line, if there are any."""
         if self.weights is None:
             return None
-        if self.preset not in {None, *weights.PRESETS}:
-            raise BadInput(f"no weights {self.preset!r}; there are {', '.join(weights.PRESETS)}")
+        if self.preset:
+            check_name("weights", self.preset, weights.PRESETS)
         rows = _read_lists(self.weights, "weights", lambda values: {*map(type, values)} <= {int, float})
         return (weights.normalise(row, self.preset).tolist() for row in rows) if self.preset else rows
 
@@ -82,18 +76,9 @@ def measure_files(
 ) -> pl.DataFrame:
     """Measure the corpus scores of a file of candidates, with intervals, or how they differ from another system's.
 
-    Args:
-        files: see there.
-        names: of `overlap.METRICS`.
-        options: of their constructors, by the name of the metric.
-        against: candidates of another system for the same references.
-        sampling: draws, seed and confidence of `scoring.measure`.
-
-    Returns:
-        The columns of `scoring.measure` or `scoring.compare`, and signature; a row for each metric.
-
-    Raises:
-        BadInput: with file and line.
+    The options are of the metrics' constructors, by name; `against` has another system's candidates for the same
+    references; sampling are draws, seed and confidence of `scoring.measure`. Returns the columns of `scoring.measure`
+    or `scoring.compare`, and signature; a row for each metric.
     """
     cut = load_tokenizer(files.tokenize)
     with _name_files(files, against):
@@ -178,15 +163,10 @@ def _read_references(path: Path, cut: Cut) -> Iterator[list[list[str]]]:
         yield [cut(text) for text in texts]
 
 
-def _read_lists(
-    path: Path, items: str, is_valid: Callable[[list[Any]], object] = lambda _: True
-) -> Iterator[list[Any]]:
+def _read_lists(path: Path, items: str, is_valid: Callable[[list[Any]], object]) -> Iterator[list[Any]]:
     """Yield the JSON list in each line."""
     for number, line in _read_lines(path):
-        try:
-            values = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:  # RecursionError: a thousand brackets
-            raise BadInput(f"{path}, line {number}: expected JSON, found {line[:60]!r}") from error
+        values = parse_value(line, path, number)
         if not isinstance(values, list) or not is_valid(values):
             raise BadInput(f"{path}, line {number}: expected a JSON list of {items}, found {line[:60]}")
         yield values
@@ -207,14 +187,9 @@ def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
 def read_references(preset: str = PRESET) -> pl.DataFrame:
     """Read the references of the test articles, with weights where all references of an article have grades.
 
-    Returns:
-        source, thread_id, comment_ids, tokens (a list of lists), weights (null where a grade is missing).
-
-    Raises:
-        BadInput: there is no such preset.
+    Returns source, thread_id, comment_ids, tokens (a list of lists), weights (null where a grade is missing).
     """
-    if preset not in weights.PRESETS:
-        raise BadInput(f"no weights {preset!r}; there are {', '.join(weights.PRESETS)}")
+    check_name("weights", preset, weights.PRESETS)
     rows = warehouse.scan("reference_comments", pl.col("role") == "reference").select(*COMMENT, "place")
     comments = corpus.read_tokenized_comments(rows.select(COMMENT)).select(*COMMENT, "tokens")
     grades = grading.scan_grades().group_by(COMMENT).agg(pl.col("grade").mean()).collect()
@@ -231,35 +206,25 @@ def read_references(preset: str = PRESET) -> pl.DataFrame:
     return by_article.with_columns(weights=pl.when(~has_gap).then("weights"))
 
 
-def measure(
-    day: str, preset: str = PRESET, names: Sequence[str] = NAMES, source: str | None = None, run_id: str = "cli"
-) -> dict[str, int]:
-    """Measure generated comments by the references of their article into `metric_scores`; return row counts by source.
-
-    Raises:
-        Missing: nothing was generated, or its articles have no references.
-    """
+def measure(day: str, preset: str = PRESET, run_id: str = "cli") -> dict[str, int]:
+    """Measure generated comments by the references of their article into `metric_scores`; count rows by source."""
     parse_day(day)
     timer = runs.start()
     grading.prune(run_id)
-    rows, metrics = read_material(preset, names)
+    rows, metrics = read_material(preset)
     counts = {}
-    for name in [source] if source else corpus.list_sources("metric_scores", rows["source"]):
-        part = rows.filter(pl.col("source") == name)
-        scored = [
-            _sign(score(metrics, part, is_weighted), metrics, is_weighted, preset) for is_weighted in (False, True)
-        ]
-        counts[name] = warehouse.overwrite(
-            "metric_scores", warehouse.make_slice(source=name), pl.concat(scored), run_id
-        )
-        runs.record_step(name, day, "generated", "measure", counts[name], None, {"weights": preset}, run_id, timer)
+    for source in corpus.list_sources("metric_scores", rows["source"]):
+        part = rows.filter(pl.col("source") == source)
+        scored = pl.concat(_sign(score(metrics, part, flag), metrics, flag, preset) for flag in (False, True))
+        counts[source] = warehouse.overwrite("metric_scores", warehouse.make_slice(source=source), scored, run_id)
+        runs.record_step(source, day, "generated", "measure", counts[source], None, {"weights": preset}, run_id, timer)
         timer = runs.start()  # the first source has the time of what all sources share
     if not rows.height:
         raise Missing("no generated comment has references; see `undertone commenting build` and `generate`")
     return counts
 
 
-def read_material(preset: str, names: Sequence[str]) -> tuple[pl.DataFrame, list[Metric]]:
+def read_material(preset: str, names: Sequence[str] = NAMES) -> tuple[pl.DataFrame, list[Metric]]:
     """Read the generated comments with the references of their article and their weights, and build the metrics."""
     references = read_references(preset)
     generated = warehouse.scan("generated_comments").select(*THREAD, "generated_id", "tokens").collect()
@@ -272,13 +237,9 @@ def build_metrics(
     references: Callable[[], Iterable[Any]],
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Metric]:
-    """Build metrics under the names that were asked for.
-
-    Raises:
-        BadInput: there is no such metric.
-    """
-    if unknown := [name for name in names if name not in overlap.METRICS]:
-        raise BadInput(f"no metric {unknown[0]!r}; there are {', '.join(overlap.METRICS)}")
+    """Build metrics under the names that were asked for."""
+    for name in names:
+        check_name("metric", name, overlap.METRICS)
     if len(set(names)) < len(names):
         raise BadInput(f"metrics should be named once, found {', '.join(names)}")
     metrics = overlap.build_metrics(names, references, options=options)
@@ -304,9 +265,7 @@ def score(metrics: Sequence[Metric], rows: pl.DataFrame, is_weighted: bool) -> p
 
 def _sign(rows: pl.DataFrame, metrics: Sequence[Metric], is_weighted: bool, preset: str) -> pl.DataFrame:
     """Make rows of `metric_scores` with their signatures."""
-    tokenizers = "+".join(
-        sorted({corpus.format_tokenizer(tokenizer) for tokenizer in corpus.load_tokenizers().values()})
-    )
+    tokenizers = "+".join(sorted(set(map(corpus.format_tokenizer, corpus.load_tokenizers().values()))))
     facts = f"weights:{preset if is_weighted else 'none'}|tokens:{tokenizers}"
     signatures = {metric.name: f"{metric.name}|{metric.signature}|{facts}" for metric in metrics}
     signature = pl.col("metric").replace_strict(signatures, return_dtype=pl.String)

@@ -32,10 +32,12 @@ def read_inputs(day: str) -> page.Commenting:
     signatures = warehouse.scan("generated_comments").select(pl.col("signature").unique().sort()).collect()
     is_simulated = pl.col("tool").str.contains(simulated.TOOL, literal=True)
     is_scorer = pl.col("kind").is_in(["quality", "upvotes"]) & (pl.col("split") == "test")
+    is_reference = pl.col("project") == grades.get_project("references").name
+    references = warehouse.scan("comment_grades", is_reference).select(item_id=COMMENT_ID, grade="grades")
     inputs = page.Commenting(
         statistics=_read_if_present(lambda: corpus.list_statistics(corpus.measure_corpus())),
         categories=categories,
-        grades=_read_grades(),
+        grades=references.explode("grade").sort("item_id").collect(),
         kappa=_read_if_present(lambda: grades.measure_agreement("references")),
         systems=overlap.average_by_system(),
         numbers=_read_evaluations(day, is_scorer).with_columns(subset="kind"),
@@ -60,13 +62,6 @@ def _read_if_present(read: Callable[[], pl.DataFrame]) -> pl.DataFrame | None:
         return read()
     except Missing:
         return None
-
-
-def _read_grades() -> pl.DataFrame:
-    """Read the single grades of the references: item_id, grade."""
-    is_reference = pl.col("project") == grades.get_project("references").name
-    rows = warehouse.scan("comment_grades", is_reference).select(item_id=COMMENT_ID, grade="grades")
-    return rows.explode("grade").sort("item_id").collect()
 
 
 def _list_examples(judged: pl.DataFrame) -> pl.DataFrame:

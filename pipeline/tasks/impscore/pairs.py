@@ -21,10 +21,7 @@ OTHER_QUESTIONS = "^(problematic_|graded_|recover_|choose_meaning_|moderation$)"
 
 
 def import_sentences(source: str, path: str, day: str, run_id: str = "cli", *, is_own: bool = False) -> int:
-    """Import a data set of table 6, or the user's own sentences, into `sentences`; return the count of rows.
-
-    The rows replace those of an earlier import of the source.
-    """
+    """Import a data set of table 6, or the user's own, into `sentences` in place of its earlier rows; count them."""
     started, file = runs.start(), Path(path).expanduser()
     dataset = sources.read_own(file) if is_own else sources.read(source, file)
     rows = dataset.sentences.with_columns(source=pl.lit(source)).select(empty("sentences").columns)

@@ -1,7 +1,5 @@
 """Rank and choose: does implicitness rise with the level, does pragmatic distance find what is meant?"""
 
-from collections.abc import Callable
-
 import numpy as np
 import polars as pl
 
@@ -9,10 +7,9 @@ from pipeline.errors import BadInput
 from pipeline.examples.impscore.groups import find_language
 from pipeline.metrics.impscore.artefacts import audit_groups
 from pipeline.metrics.impscore.ranking import agreement_matrix, average_correlations, kendall_w
+from pipeline.progress import OnProgress
 from pipeline.tasks.impscore import scoring
 from pipeline.text.language import detect_language
-
-OnProgress = Callable[[int], None]
 
 
 def rank(
@@ -23,8 +20,8 @@ def rank(
 ) -> pl.DataFrame:
     """Measure mean rank correlations over graded groups, of the model and of each surface baseline.
 
-    The baselines are fitted on the training groups; without any,
-    crosswise. Returns by, group_count, kendall_tau (equation 11), spearman_rho; the model comes first.
+    The baselines are fitted on the training groups; without any, crosswise. Returns by, group_count, kendall_tau
+    (equation 11), spearman_rho; the model comes first.
     """
     scored = score_groups(sentences, model, on_progress)
     correlations = average_correlations(scored.with_columns(value="implicitness"))
@@ -55,11 +52,9 @@ def choose(questions: pl.DataFrame, model: str | None = None, on_progress: OnPro
 def measure_accuracy(answered: pl.DataFrame) -> pl.DataFrame:
     """Measure the share of right answers, and what guessing would reach: by, question_count, accuracy."""
     chance = (1 / answered["options"].list.len()).mean()
-    rows = [
-        {"by": name, "question_count": answered.height, "accuracy": round(float(accuracy), 6)}  # type: ignore[arg-type]
-        for name, accuracy in (("pragmatic_distance", answered["is_right"].mean()), ("chance", chance))
-    ]
-    return pl.DataFrame(rows)
+    shares = {"pragmatic_distance": answered["is_right"].mean(), "chance": chance}
+    rows = pl.DataFrame({"by": [*shares], "accuracy": pl.Series([*shares.values()], dtype=pl.Float64)})
+    return rows.select("by", question_count=pl.lit(answered.height, pl.Int64), accuracy=pl.col("accuracy").round(6))
 
 
 def add_distances(
@@ -69,10 +64,7 @@ def add_distances(
     model: str | None = None,
     on_progress: OnProgress = lambda _: None,
 ) -> pl.DataFrame:
-    """Add `pragmatic_distance` of two text columns to any frame (equation 6); null where a text is empty.
-
-    Both texts go through the head of the first one's language.
-    """
+    """Add `pragmatic_distance` of two text columns (equation 6) by the head of the first; null where one is empty."""
     from pipeline.score import implicitness
 
     heads = scoring.load_heads(model)

@@ -4,22 +4,25 @@ The reference `sample` of the shipped model lies in its folder; all others are f
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 import polars as pl
 
 from pipeline import logs, sample, settings
+from pipeline.collect.importers import read
 from pipeline.errors import BadInput, Missing
 from pipeline.io.atomic import write_text
 from pipeline.io.lines import read_json_lines
+from pipeline.metrics.impscore.ranking import average_correlations
+from pipeline.progress import OnProgress
+from pipeline.score import explain
 from pipeline.score import reference as scales
 from pipeline.score.reference import Reference, Scale
 from pipeline.tasks.impscore import in_force, scoring
+from pipeline.tasks.impscore.train import read_shipped_groups
 from pipeline.text.language import detect_language
-
-OnProgress = Callable[[int], None]
 
 SAMPLE = "sample"
 FILE = "reference.json"  # of the shipped model
@@ -28,11 +31,7 @@ EXPLAINED = 100  # texts explained at once, each by up to 64 shorter ones
 
 
 def load_reference(ref: str | None, name: str | None = None) -> Reference | None:
-    """Load a reference of the model that answers; without a name that of the sample, or None if there is none.
-
-    Raises:
-        Missing: the model has no reference of this name.
-    """
+    """Load a reference of the model that answers; without a name that of the sample, or None if there is none."""
     if not re.fullmatch(r"[\w-]{1,60}", name or SAMPLE):
         raise BadInput(f"reference {name!r}: expected a name of at most 60 letters, digits, - and _")
     choice = in_force.choose_model(ref)
@@ -60,15 +59,17 @@ def build_reference(
 ) -> Reference:
     """Build the reference of some texts, by default of our sample, as the model that answers scores them.
 
-    A language needs at least 100 texts. The bands are those of the model's reference `sample`, if it has one.
-
-    Raises:
-        BadInput: no language has enough texts, or `sample` names other texts than the sample.
+    A language needs at least 100 texts. The bands are those of the model's reference `sample`, if it has one. BadInput
+    if no language has enough texts, or `sample` names other texts than the sample.
     """
     if (texts is None) != (name == SAMPLE):
         raise BadInput(f"the name {SAMPLE!r} is for the shipped sample; give texts and another name, or neither")
     earlier = load_reference(ref) if texts is not None else None
-    groups = _score_groups(ref, on_progress) if earlier is None else pl.DataFrame()
+    groups = pl.DataFrame()
+    if earlier is None:  # the shipped groups that no shipped model was trained on
+        groups = pl.concat([read_shipped_groups(lang).with_columns(lang=pl.lit(lang)) for lang in sample.GROUPS])
+        groups = groups.filter(pl.col("split") != "train")
+        groups = scoring.add_scores(groups, "text", ref, on_progress, pl.col("lang"))
     group_scales = earlier.scales if earlier else _measure_groups(groups)
     rows = pl.DataFrame({"text": _read_sample() if texts is None else texts}, schema={"text": pl.String})
     scored = scoring.add_scores(rows, "text", ref, on_progress).select(detect_language().alias("lang"), "implicitness")
@@ -98,18 +99,8 @@ def write_reference(reference: Reference) -> str:
     return str(path)
 
 
-def _score_groups(ref: str | None, on_progress: OnProgress) -> pl.DataFrame:
-    """Score the shipped graded groups that no shipped model was trained on."""
-    from pipeline.tasks.impscore.train import read_shipped_groups
-
-    groups = pl.concat([read_shipped_groups(lang).with_columns(lang=pl.lit(lang)) for lang in sample.GROUPS])
-    return scoring.add_scores(groups.filter(pl.col("split") != "train"), "text", ref, on_progress, pl.col("lang"))
-
-
 def _measure_groups(groups: pl.DataFrame) -> dict[str, Scale]:
     """Fit the thresholds on the groups of the validation split, and measure them on those of the test split."""
-    from pipeline.metrics.impscore.ranking import average_correlations
-
     group_scales = {}
     for (lang,), part in groups.with_columns(value="implicitness").group_by("lang"):
         parts = [part.filter(split=split) for split in ("validation", "test")]
@@ -124,8 +115,6 @@ def _measure_groups(groups: pl.DataFrame) -> dict[str, Scale]:
 
 def _read_sample() -> list[str]:
     """Read the comments of the sample's pages and threads, and its sentences from pairs of similar ones."""
-    from pipeline.collect.importers import read
-
     paths = [path for site in sample.list_sites() for path in sample.list_pages(site)]
     batches = [batch for path in paths for batch in read(path, None, {}, None)]
     batches += read(sample.THREADS, "sample_news", sample.THREAD_COLUMNS, None)
@@ -170,11 +159,7 @@ def add_percentiles(
 def add_words(
     scores: pl.DataFrame, column: str, ref: str | None, on_progress: OnProgress = lambda _: None
 ) -> pl.DataFrame:
-    """Add `words` to scored rows: position, word and change of each word; null without a score or for one word.
-
-    The change is the score minus that of the text without the word.
-    """
-    from pipeline.score import explain
+    """Add `words` to scored rows: position, word, and how the score would change without it; null for one word."""
 
     def score(texts: list[str], lang: str) -> list[float]:
         rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})

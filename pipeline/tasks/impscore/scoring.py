@@ -1,6 +1,6 @@
 """Score the texts of any frame by a model, for tasks and commands."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -8,6 +8,7 @@ import polars as pl
 
 from pipeline import settings
 from pipeline.errors import Retry
+from pipeline.progress import OnProgress
 from pipeline.score import signature
 from pipeline.tasks.impscore import in_force
 from pipeline.tasks.record import model_choice
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from pipeline.models.encoder import Encoder
     from pipeline.models.impscore import Meaning
     from pipeline.score.implicitness import Head
-
-OnProgress = Callable[[int], None]
 
 SCORE_SCHEMA = {"text_hash": pl.String, "value": pl.Float64, "signature": pl.String}
 
@@ -80,10 +79,7 @@ def add_scores(
     on_progress: OnProgress = lambda _: None,
     lang: pl.Expr | None = None,
 ) -> pl.DataFrame:
-    """Add `implicitness` and `signature` of a text column to any frame; both are null where there is no text.
-
-    `lang`, an expression over the frame, replaces each text's own language.
-    """
+    """Add `implicitness` and `signature` of a text column, null without a text; `lang` replaces each text's own."""
     text = rows[column].fill_null("").str.strip_chars().rename("text")
     langs = pl.DataFrame({"text": text}).select(lang=detect_language()) if lang is None else rows.select(lang=lang)
     texts = langs.with_columns(text=text, text_hash=pl.lit("")).with_row_index("row")

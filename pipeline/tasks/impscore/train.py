@@ -2,30 +2,30 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from pipeline import sample, settings, warehouse
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput, Missing, check_name
 from pipeline.examples.impscore import groups as graded
 from pipeline.examples.splits import SEED, SPLIT_OF
+from pipeline.metrics.impscore import artefacts
 from pipeline.metrics.resample import Floats
+from pipeline.progress import OnProgress
 from pipeline.score.signature import ANY
-from pipeline.tasks.impscore import in_force
+from pipeline.tasks.impscore import in_force, scoring
 from pipeline.tasks.impscore.pairs import load_all_pairs
 from pipeline.tasks.record import model_registry, promotion
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel
 from pipeline.tasks.record.promotion import HeldOut
-
-if TYPE_CHECKING:
-    from pipeline.training.registry import Model
+from pipeline.training.registry import Model
 
 PROFILE = "undertone"
 UNBOUNDED = "its scores are not bounded by 2"  # why a model is never promoted
@@ -37,27 +37,18 @@ SHOWN_METRICS = {
     "choice_accuracy": "choice",
 }
 
-OnProgress = Callable[[int], None]
-
 
 def read_shipped_groups(lang: str) -> pl.DataFrame:
     """Read the graded groups of the sample: group, level, text, split."""
     return graded.add_split(graded.read(sample.GROUPS[lang]))
 
 
-def train(
-    day: str,
-    *,
-    profile: str = PROFILE,
-    changes: Mapping[str, Any] | None = None,
-    promote: bool = False,
-    on_progress: OnProgress = lambda _: None,
-    run_id: str = "cli",
-) -> str:
+def train(day: str, *, promote: bool = False, run_id: str = "cli", **options: Any) -> str:
     """Train on all pairs, and on the shipped graded groups if the profile uses groups; return the model's id.
 
-    Equal pairs and numbers give an equal model. The model is promoted for the day if it is as good as its rivals, and
-    unless all its pairs are the sample's: the shipped model is better than such a trial. `promote` overrides both.
+    The options are those of `fit_model`. Equal pairs and numbers give an equal model. The model is promoted for the day
+    if it is as good as its rivals, and unless all its pairs are the sample's: the shipped model is better than such a
+    trial. `promote` overrides both.
     """
 
     def fit() -> TrainedModel:
@@ -65,7 +56,7 @@ def train(
         if not rows.height:
             raise Missing("the table pairs is empty; add pairs first: `undertone pairs build --help`")
         groups = {lang: read_shipped_groups(lang) for lang in sample.GROUPS}
-        trained = fit_model(rows, groups, profile, changes, on_progress, _list_completion_models(rows))
+        trained = fit_model(rows, groups, completion_models=_list_completion_models(rows), **options)
         is_trial = set(trained.completion_models) == {sample.MODEL}
         is_bounded = all(head["recipe"]["implicitness"] == "cosine" for head in trained.config["heads"].values())
         return replace(
@@ -79,36 +70,26 @@ def train(
 
 
 def train_file(
-    rows: pl.DataFrame,
-    out: Path,
-    profile: str = PROFILE,
-    changes: Mapping[str, Any] | None = None,
-    groups: Sequence[Path] | None = None,
-    on_progress: OnProgress = lambda _: None,
-    *,
-    force: bool = False,
+    rows: pl.DataFrame, out: Path, groups: Sequence[Path] | None = None, *, force: bool = False, **options: Any
 ) -> tuple[str, pl.DataFrame]:
     """Train on rows of `pairs` into a folder, without the tables; return the model's id and its evaluations.
 
-    The groups of the files replace the shipped ones of their language.
+    The groups of the files replace the shipped ones of their language. The options are those of `fit_model`.
     """
 
     def fit() -> TrainedModel:
         by_lang = {lang: read_shipped_groups(lang) for lang in sample.GROUPS} | read_groups(groups or ())
         completion_models = _list_completion_models(rows) if rows["completion_id"].null_count() < rows.height else []
-        return fit_model(rows, by_lang, profile, changes, on_progress, completion_models)
+        return fit_model(rows, by_lang, completion_models=completion_models, **options)
 
     return model_registry.train_into(out, fit, force=force)
 
 
 def make_held_out(pairs: pl.DataFrame) -> list[HeldOut]:
     """Hold out pairs, by both accuracies of which models are compared, the first with surface baselines too."""
-    from pipeline.metrics.impscore import artefacts
-    from pipeline.tasks.impscore import scoring
-
     rows, train_pairs = promotion.select_held_out(pairs), pairs.filter(pl.col("split") == "train")
 
-    def answer(model: "Model", value: pl.Expr) -> Floats:
+    def answer(model: Model, value: pl.Expr) -> Floats:
         return promotion.count_shares(scoring.score_triples(rows, model.model_id).select(value).to_series())
 
     i1, i2, i3 = map(pl.col, ("i1", "i2", "i3"))
@@ -116,21 +97,18 @@ def make_held_out(pairs: pl.DataFrame) -> list[HeldOut]:
         "implicitness_accuracy": ((i1 > i2).cast(pl.Float64) + (i1 > i3).cast(pl.Float64)) / 2,
         "pragmatics_accuracy": (pl.col("near") < pl.col("far")).cast(pl.Float64),
     }
+    if not rows.height:
+        return []
     baselines = {}
-    if rows.height and train_pairs.height:
-        for name in artefacts.BASELINES:
-            scores = artefacts.score_pairs(train_pairs, rows, name)
-            wins = [np.sign(scores[0] - foreign) + 1 for foreign in scores[1:]]
-            baselines[name] = promotion.count_shares((wins[0] + wins[1]) / 4)
+    for name in artefacts.BASELINES if train_pairs.height else ():
+        scores = artefacts.score_pairs(train_pairs, rows, name)
+        wins = [np.sign(scores[0] - foreign) + 1 for foreign in scores[1:]]
+        baselines[name] = promotion.count_shares((wins[0] + wins[1]) / 4)
+    baselines_of = {"implicitness_accuracy": baselines, "pragmatics_accuracy": {}}
+    texts = rows["implicit"]
     return [
-        HeldOut(
-            metric=metric,
-            answer=partial(answer, value=value),
-            baselines=baselines if metric == "implicitness_accuracy" else {},
-            texts=rows["implicit"],
-        )
+        HeldOut(metric=metric, answer=partial(answer, value=value), baselines=baselines_of[metric], texts=texts)
         for metric, value in values.items()
-        if rows.height
     ]
 
 
@@ -153,9 +131,7 @@ def _list_completion_models(rows: pl.DataFrame) -> list[str]:
 
 def choose_split(profile: str) -> str:
     """Choose how pairs are split for a profile."""
-    if profile not in SPLIT_OF:
-        raise BadInput(f"no profile {profile!r}; there are {', '.join(SPLIT_OF)}")
-    return SPLIT_OF[profile]
+    return SPLIT_OF[check_name("profile", profile, SPLIT_OF)]
 
 
 def evaluate(rows: pl.DataFrame, model: str | None = None, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
@@ -163,8 +139,6 @@ def evaluate(rows: pl.DataFrame, model: str | None = None, on_progress: OnProgre
 
     The pairs that the model was trained on keep their splits; any others are all test.
     """
-    from pipeline.tasks.impscore import scoring
-
     if hash_in_order(rows) != in_force.load_model(model).config.get("pairs_hash"):
         rows = rows.with_columns(split=pl.lit("test"))
     return evaluate_triples(rows, scoring.score_triples(rows, model, on_progress))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import Missing, check_name
 from pipeline.label import grading, simulated, user_study
 from pipeline.label.user_study import CHOICE, KINDS, MEANING
 from pipeline.metrics.impscore.ranking import average_correlations, count_concordant
@@ -28,9 +28,7 @@ COUNT = RECRUITING["sets"] * RECRUITING["items_per_set"]
 
 def check_kind(kind: str) -> str:
     """Check the name of a task for people and return it."""
-    if kind not in KINDS:
-        raise BadInput(f"no task {kind!r} for people; there are {', '.join(KINDS)}")
-    return kind
+    return check_name("task for people", kind, KINDS)
 
 
 def get_project(kind: str, items: pl.DataFrame) -> Project:
@@ -74,12 +72,6 @@ def export(kind: str, items: pl.DataFrame, folder: Path, raters: Sequence[str] =
     return projects.export(folder, tasks, project.form, guidelines, sheets, "en")
 
 
-def push(kind: str, items: pl.DataFrame, studio: Studio | None) -> int:
-    """Push the tasks to Label Studio that it does not have yet; return their count."""
-    tasks, _, project = read_tasks(kind, items)
-    return projects.push(project, tasks, studio)
-
-
 def collect(
     kind: str, items: pl.DataFrame, paths: Sequence[Path], tool: Tool, studio: Studio | None, run_id: str
 ) -> int:
@@ -103,10 +95,8 @@ def load_answers(kind: str, items: pl.DataFrame, run_id: str | None = None) -> p
     if not answers.height:
         raise Missing(f"no whole answer yet: `undertone groups ratings {kind} FILES`")
     if run_id is not None:
-        row_key = pl.concat_str("task_id", "rater_id", "field", separator="/")
-        left_out = [dropped, simulated_labels.with_columns(reason=pl.lit("simulated"))]
-        dropped_rows = pl.concat([rows.select("reason", row_key=row_key) for rows in left_out])
-        projects.record_step(project.name, STEP, answers.height, dropped_rows, run_id)
+        left_out = projects.list_dropped(dropped, simulated_labels, "task_id", "rater_id", "field")
+        projects.record_step(project.name, STEP, answers.height, left_out, run_id)
     item_ids = answers.group_by("rater").agg(pl.col("item_id").unique().sort().str.join("\n"))
     item_ids = item_ids.select("rater", set=pl.col("item_id").rank("dense").cast(pl.Int64))
     return answers.join(item_ids, on="rater").sort("set", "rater", "item_id", "grade")

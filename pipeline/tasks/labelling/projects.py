@@ -315,6 +315,13 @@ def prefer_people(labels: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     return (people, labels.filter(is_simulated)) if people.height else (labels, labels.clear())
 
 
+def list_dropped(dropped: pl.DataFrame, simulated_labels: pl.DataFrame, *key: str) -> pl.DataFrame:
+    """List the labels that do not count, each by a key: reason, row_key."""
+    parts = [dropped, simulated_labels.with_columns(reason=pl.lit(simulated.TOOL))]
+    row_key = pl.concat_str(*key, separator="/")
+    return pl.concat([labels.select("reason", row_key=row_key) for labels in parts])
+
+
 def read_simulated_assignment(name: str, tasks: pl.DataFrame, graded: str) -> pl.DataFrame:
     """Read which simulated raters graded which tasks; raise BadInput where people graded."""
     labels = read_labels(name)

@@ -75,10 +75,7 @@ def check_params(params: Mapping[str, Any]) -> None:
 
 
 def load_items(data: str | None = None, form: str = "own", split: str | None = None) -> pl.DataFrame:
-    """Read sentences with gold compressions from a file, by default from the sample.
-
-    Masks of Colloquial-SC are replaced by what people say instead (NDD-28).
-    """
+    """Read gold compressions, by default the sample's; masks of Colloquial-SC become what people say (NDD-28)."""
     dataset, name = datasets.read(Path(data) if data else sample.COMPRESSIONS, form, split), data or "the sample"
     runs.report_dropped("read", dataset.dropped, name)
     items = dataset.rows
@@ -116,31 +113,44 @@ def compress_items(rows: pl.DataFrame, system: str, job: Job, on_progress: OnPro
     By default a system keeps as large a share of each language's words as people did, so that systems can be compared.
     A system that needs trees drops the sentences that have none.
     """
-    tables = []
+    parts = []
     for lang, part in systems.split_languages(rows):
+        sentences = part
+        heads: list[tuple[int, ...]] | None = None
         if system == GOLD or system in measures.BASELINES:
             labels = part["kept"].to_list() if system == GOLD else measures.BASELINES[system](part)
-            rounds = [[int(not stays) for stays in sentence] for sentence in labels]
-            tables.append(_build_compressions(part, rounds, system, job, system))
-            continue
-        lm = masked_lm.load_model(job.ref, systems.choose_model_lang(lang), job.day)
-        scorer, has_trees = systems.get_system(system)
-        if scorer in systems.STATE_SCORERS and masked_lm.is_count_model(lm):
-            log.warning("%s: no %s of %d sentences in %s: counts have no states", job.source, system, part.height, lang)
-            continue
-        sentences, heads = _select_with_trees(part, lang, job) if has_trees else (part, None)
-        if not sentences.height:
-            continue
-        words = sentences["words"].to_list()
-        kept_ratio = round(sum(map(sum, sentences["kept"])) / sum(map(len, words)), 4)
-        search = Search(ratio=kept_ratio if job.ratio is None else job.ratio)
-        method = systems.Method(system=system, search=search, distance=job.distance)
-        answers = systems.compress_sentences(words, method, lm, heads, on_progress)
-        rounds = [answer.rounds.tolist() for answer in answers]
-        tables.append(_build_compressions(sentences, rounds, system, job, method.format_signature(lm)))
-    if job.syntax and not tables and systems.get_system(system).has_trees:
-        raise BadInput(f"{job.syntax}: no tree of any of the {rows.height} sentences; are its words the same?")
-    return pl.concat(tables) if tables else empty("compressions")
+            rounds, signature = [[int(not stays) for stays in sentence] for sentence in labels], system
+        else:
+            lm = masked_lm.load_model(job.ref, systems.choose_model_lang(lang), job.day)
+            scorer, has_trees = systems.get_system(system)
+            if scorer in systems.STATE_SCORERS and masked_lm.is_count_model(lm):
+                message = "%s: no %s of %d sentences in %s: counts have no states"
+                log.warning(message, job.source, system, part.height, lang)
+                continue
+            if has_trees:
+                sentences, heads = _select_with_trees(part, lang, job)
+            if not sentences.height:
+                continue
+            words = sentences["words"].to_list()
+            kept_ratio = round(sum(map(sum, sentences["kept"])) / sum(map(len, words)), 4)
+            search = Search(ratio=kept_ratio if job.ratio is None else job.ratio)
+            method = systems.Method(system=system, search=search, distance=job.distance)
+            answers = systems.compress_sentences(words, method, lm, heads, on_progress)
+            rounds, signature = [answer.rounds.tolist() for answer in answers], method.format_signature(lm)
+        all_rounds = pl.Series(rounds, dtype=pl.List(pl.Int64))
+        parts.append(sentences.with_columns(rounds=all_rounds, signature=pl.lit(signature)))
+    if not parts:
+        if job.syntax and systems.get_system(system).has_trees:
+            raise BadInput(f"{job.syntax}: no tree of any of the {rows.height} sentences; are its words the same?")
+        return empty("compressions")
+    ratio = pl.col("rounds").list.count_matches(0) / pl.col("rounds").list.len()
+    constants = {"system": system, "source": job.source, "day": parse_day(job.day)}
+    compressions = pl.concat(parts).with_columns(
+        pl.col("lang").fill_null("und"),
+        ratio=ratio.round(DECIMALS),
+        **{name: pl.lit(value) for name, value in constants.items()},
+    )
+    return compressions.select(TABLES["compressions"].schema.column_names())
 
 
 def _select_with_trees(part: pl.DataFrame, lang: str, job: Job) -> tuple[pl.DataFrame, list[tuple[int, ...]]]:
@@ -156,19 +166,6 @@ def _select_with_trees(part: pl.DataFrame, lang: str, job: Job) -> tuple[pl.Data
         log.warning("%s: no tree of %d of %d sentences in %s", job.source, missing_count, part.height, lang)
     has_tree = pl.Series([tree is not None for tree in heads], dtype=pl.Boolean)
     return part.filter(has_tree), [tree for tree in heads if tree is not None]
-
-
-def _build_compressions(
-    part: pl.DataFrame, rounds: Sequence[Sequence[int]], system: str, job: Job, signature: str
-) -> pl.DataFrame:
-    constants = {"system": system, "source": job.source, "day": parse_day(job.day), "signature": signature}
-    kept_ratio = pl.col("rounds").list.count_matches(0) / pl.col("rounds").list.len()
-    part = part.with_columns(
-        rounds=pl.Series(rounds, dtype=pl.List(pl.Int64)),
-        lang=pl.col("lang").fill_null("und"),
-        **{name: pl.lit(value) for name, value in constants.items()},
-    )
-    return part.with_columns(ratio=kept_ratio.round(DECIMALS)).select(TABLES["compressions"].schema.column_names())
 
 
 def stage(system: str, job: Job) -> Staged:
@@ -313,10 +310,7 @@ def publish_thresholds(rows: pl.DataFrame, source: str, day: str, run_id: str = 
 
 
 def load_measures(source: str, day: str) -> pl.DataFrame:
-    """Load what `publish_measures` wrote about a data set: metric, value, low, high, by, lang, n.
-
-    Of the sentences that all systems compressed, lang is such as `en:common`.
-    """
+    """Load what `publish_measures` wrote: metric, value, low, high, by, lang (or such as `en:common`), n."""
     partition = (pl.col("study") == "compression") & (pl.col("day") == parse_day(day))
     rows = warehouse.scan("studies", partition).collect()
     rows = rows.filter(pl.col("subset").str.contains(MEASURES_SUBSET.format(source)))

@@ -90,11 +90,7 @@ def score_day(
 
 
 def correlate_day(day: str, ref: str | None = None) -> pl.DataFrame:
-    """Correlate the shift with implicitness, subtext and length over a day's comments.
-
-    Returns:
-        Rows of `studies`: Spearman's correlation with intervals, the same at equal length, and quantiles of the shift.
-    """
+    """Correlate the shift with implicitness, subtext and length over a day's comments; return rows of `studies`."""
     model_ids = {masked_lm.load_model(ref, lang, day, CACHE).model_id for lang in masked_lm.LANGS}
     comments = join_scores(day, sorted(model_ids))
     is_shift = (pl.col("day") == parse_day(day)) & (pl.col("metric") == METRIC) & pl.col("model_id").is_in(model_ids)
@@ -122,10 +118,8 @@ def correlate_day(day: str, ref: str | None = None) -> pl.DataFrame:
 def join_scores(day: str, model_ids: list[str]) -> pl.DataFrame:
     """Join a day's comments that have a context with their shift and other scores.
 
-    Of a metric by several models the one whose id comes last counts.
-
-    Returns:
-        source, thread_id, context_shift, implicitness, subtext, word_count.
+    Of a metric by several models the one whose id comes last counts. Returns source, thread_id, context_shift,
+    implicitness, subtext, word_count.
     """
     partition = pl.col("day") == parse_day(day)
     scores = warehouse.scan("scores", partition).collect() if warehouse.get_snapshot_id("scores") else empty("scores")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, check_name
 from pipeline.examples.ndd import compression as examples
 from pipeline.metrics.ndd import compression as measures
 
@@ -22,9 +22,7 @@ SHOWN_METRICS = ("f1_macro", "ratio", "ratio_macro", "ratio_delta", "length", "r
 
 def read(path: Path, source: str = "own", split: str | None = None) -> examples.Read:
     """Read a data set of one of `FORMATS`, or one split of it."""
-    if source not in FORMATS:
-        raise BadInput(f"no source {source!r}; there are {', '.join(FORMATS)}")
-    dataset = FORMATS[source](path)
+    dataset = FORMATS[check_name("source", source, FORMATS)](path)
     if split is None:
         return dataset
     rows = dataset.rows.filter(pl.col("split") == split)
@@ -53,11 +51,12 @@ def read_predictions(path: Path, rows: pl.DataFrame) -> list[list[bool]]:
 def measure(rows: pl.DataFrame, predictions: list[list[bool]] | None = None) -> pl.DataFrame:
     """Measure the predicted compressions, if any, the gold ones and the baselines: `by`, the columns of `evaluate`."""
     by_name = {} if predictions is None else {"answers": predictions}
-    by_name |= {"gold": rows["kept"].to_list()} | {
-        name: baseline(rows) for name, baseline in measures.BASELINES.items()
-    }
-    numbers = {name: measures.evaluate(labels, rows) for name, labels in by_name.items()}
-    return pl.concat(part.select(pl.lit(name).alias("by"), pl.all()) for name, part in numbers.items())
+    by_name |= {"gold": rows["kept"].to_list()}
+    by_name |= {name: baseline(rows) for name, baseline in measures.BASELINES.items()}
+    parts = (
+        measures.evaluate(labels, rows).select(pl.lit(name).alias("by"), pl.all()) for name, labels in by_name.items()
+    )
+    return pl.concat(parts)
 
 
 def summarize_measures(numbers: pl.DataFrame) -> pl.DataFrame:

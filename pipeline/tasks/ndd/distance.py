@@ -47,10 +47,8 @@ def build_test_pairs(data: str | None, syntax: str | None, limit: int) -> pl.Dat
 
     The test `supervised` has the graded pairs in English, by default the sample's; the others edit `limit` of their
     sentences with words of all of them. Parts of speech and lemmas are stanza's where its models are installed, else
-    those of a tagger trained on the treebank, else WordNet's counts.
-
-    Returns:
-        test, pair_id, sentence_id, one, other (words), is_positive, similarity, overlap.
+    those of a tagger trained on the treebank, else WordNet's counts. Returns test, pair_id, sentence_id, one, other
+    (words), is_positive, similarity, overlap.
     """
     dataset = similar.read(Path(data) if data else sample.SIMILAR)
     graded = similar.add_overlap(dataset.rows).filter(pl.col("lang") == "en")

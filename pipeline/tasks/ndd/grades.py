@@ -93,15 +93,10 @@ def select_tasks(source: str, day: str, systems: Sequence[str] = (), count: int 
     return total
 
 
-def _is_step(name: str, day: str, step: str) -> pl.Expr:
-    """Whether rows of `runs` and `dropped` are of a project's step and day."""
-    origin = pl.col("origin") == projects.format_origin(name)
-    return origin & (pl.col("step") == step) & (pl.col("day") == parse_day(day))
-
-
 def _load_selections(source: str, day: str) -> list[Selection]:
     """Load what was selected of a day, in order."""
-    configs = warehouse.scan("runs", _is_step(get_project(source).name, day, SELECT)).select("config").collect()
+    is_selection = projects.is_step(get_project(source).name, SELECT) & (pl.col("day") == parse_day(day))
+    configs = warehouse.scan("runs", is_selection).select("config").collect()
     return [selection for config in configs["config"] for selection in json.loads(config)["selections"]]
 
 
@@ -149,7 +144,7 @@ def export(
     if count is not None or systems:
         rows = compression.sample(load_compressions(source, day, systems), COUNT if count is None else count)
         tasks = tasks.join(compression.build_tasks(rows).tasks, on="task_id", how="semi", maintain_order="left")
-    check_sheets(folder, raters)
+    projects.check_sheets(folder, raters, "sentence")
     project, assigned = get_project(source), None
     if raters:
         assigned = projects.update_assignment(project, lambda previous: _assign(source, tasks, raters, previous))
@@ -157,11 +152,6 @@ def export(
     guidelines = {"guidelines.md": grading.read_guidelines("compression", lang)}
     (folder / "labels").mkdir(parents=True, exist_ok=True)
     return projects.export(folder, tasks, FORM, guidelines, sheets, lang)
-
-
-def check_sheets(folder: Path, raters: Sequence[str]) -> None:
-    """Raise BadInput where sheets cannot be written: one rater alone, an invalid name, or a sheet that exists."""
-    projects.check_sheets(folder, raters, "sentence")
 
 
 def _assign(source: str, tasks: pl.DataFrame, raters: Sequence[str], previous: pl.DataFrame | None) -> pl.DataFrame:
@@ -232,7 +222,15 @@ def publish(source: str, day: str, run_id: str = "cli") -> int:
 def _publish(source: str, day: str, tasks: Tasks, run_id: str) -> int:
     graded, simulated_labels, labels = _load_grades(source, day, tasks)
     grades = graded.grades.filter(pl.col("n") >= assignment.PER_TASK)
-    rows, order = _build_study_rows(source, day, grades, labels), ["subset", "setting", "metric"]
+    subset = f"{source}:{SIMULATED if (labels['tool'] == simulated.TOOL).any() else HUMAN}"
+    means = measures.summarize(grades).with_columns(metric="field")
+    # a measure of agreement is null where it is undefined, as when all grades are the same
+    agreement = measures.measure_agreement(grades).filter(pl.col("n") > 0)
+    study_rows: list[dict[str, Any]] = []
+    for numbers, name in ((means, "system"), (agreement, "field")):
+        for (value,), part in numbers.group_by(name, maintain_order=True):
+            study_rows += build_rows(STUDY, day, subset, {name: value}, part)
+    rows, order = build_frame(study_rows), ["subset", "setting", "metric"]
     current = _scan_rows(source, day).select(rows.columns).sort(order).collect()
     if not current.equals(rows.sort(order)):
         replace_rows("studies", warehouse.make_slice(study=STUDY, day=day), rows, _is_of_grades(source), run_id)
@@ -263,28 +261,13 @@ def _load_grades(source: str, day: str, tasks: Tasks) -> tuple[Grades, pl.DataFr
     return compression.collect_grades(counting, tasks.key), simulated_labels, counting
 
 
-def _build_study_rows(source: str, day: str, grades: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
-    """Build rows of `studies`; an undefined measure of agreement, as when all grades are the same, is null."""
-    subset = f"{source}:{SIMULATED if (labels['tool'] == simulated.TOOL).any() else HUMAN}"
-    means = measures.summarize(grades).with_columns(metric="field")
-    agreement = measures.measure_agreement(grades).filter(pl.col("n") > 0)
-    rows: list[dict[str, Any]] = []
-    for numbers, name in ((means, "system"), (agreement, "field")):
-        for (value,), part in numbers.group_by(name, maintain_order=True):
-            rows += build_rows(STUDY, day, subset, {name: value}, part)
-    return build_frame(rows)
-
-
 def _record_grades(
     name: str, day: str, kept_count: int, dropped: pl.DataFrame, simulated_labels: pl.DataFrame, run_id: str
 ) -> None:
     """Record how many grades count and which were dropped, unless the tables say so already."""
-    columns = ["task_id", "rater_id", "field", "reason"]
-    simulated_labels = simulated_labels.with_columns(reason=pl.lit(SIMULATED))
-    dropped = pl.concat([dropped.select(columns), simulated_labels.select(columns)])
-    row_key = pl.concat_str("task_id", "rater_id", "field", separator="/")
-    dropped = dropped.select("reason", source=pl.lit(name), row_key=row_key).sort("row_key", "reason")
-    is_step = _is_step(name, day, STEP)
+    dropped = projects.list_dropped(dropped, simulated_labels, "task_id", "rater_id", "field")
+    dropped = dropped.select("reason", "row_key", source=pl.lit(name)).sort("row_key", "reason")
+    is_step = projects.is_step(name, STEP) & (pl.col("day") == parse_day(day))
     current = warehouse.scan("dropped", is_step).select(dropped.columns).collect().sort("row_key", "reason")
     kept_counts = warehouse.scan("runs", is_step).select("kept_count").collect()["kept_count"].to_list()
     if kept_counts != [kept_count] or not current.equals(dropped):
@@ -296,8 +279,7 @@ def _record_grades(
 def load_means(source: str, day: str) -> pl.DataFrame:
     """Load the means of a day's compressions from `studies`, by system, syntax first; no rows without grades.
 
-    Returns:
-        by (human or simulated), system, metric, mean, low, high, n.
+    Returns by (human or simulated), system, metric, mean, low, high, n.
     """
     rows = _load_study_rows(source, day, "system").rename({"value": "mean"})
     rows = rows.select("by", "system", "metric", "mean", "low", "high", "n")
@@ -321,10 +303,8 @@ def _load_study_rows(source: str, day: str, name: str) -> pl.DataFrame:
 def summarize_grades(source: str, day: str) -> pl.DataFrame:
     """Show one row for each system: the means with intervals, beside the means of table 13.
 
-    The paper graded 100 sentences of Google's test set by its own systems, whatever the data set here is.
-
-    Returns:
-        system, raters (human or simulated), n (sentences), syntax, syntax_paper, semantics, semantics_paper.
+    The paper graded 100 sentences of Google's test set by its own systems, whatever the data set here is. Returns
+    system, raters (human or simulated), n (sentences), syntax, syntax_paper, semantics, semantics_paper.
     """
     lines: dict[str, dict[str, Any]] = {}
     for mean in load_means(source, day).to_dicts():

@@ -20,7 +20,9 @@ import polars as pl
 from pipeline import __version__, logs, sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import draw_uniform
+from pipeline.io.atomic import check_empty
 from pipeline.io.lines import read_json_lines
+from pipeline.metrics.ndd.model import MaskedModel
 from pipeline.metrics.resample import Floats, sum_units
 from pipeline.models.pinned import locate_files
 from pipeline.slices import parse_day
@@ -29,24 +31,25 @@ from pipeline.tasks.record import model_choice, model_registry, promotion, runs
 from pipeline.tasks.record.encoders import hash_encoder
 from pipeline.text import sentences
 from pipeline.text.language import detect_language
+from pipeline.training import registry
+from pipeline.training.registry import Model
 
 if TYPE_CHECKING:
-    from pipeline.metrics.ndd.model import MaskedModel
     from pipeline.models.ndd.count_lm import CountLM
-    from pipeline.training.registry import Model
 
 PROFILE = "embedded"
 COUNT = "count"  # the kind of a model of counts, and the ref of the one in force
 SAMPLE = "sample"  # the id of counts of the shipped sample
 LANGS = ("en", "zh")
 MOST_FREQUENT = "most frequent word"
+_MODEL_ID = re.compile("[0-9a-f]{64}")
 HELD_OUT = 0.05  # share of the texts that a model of counts is measured on
 
 
 class LoadedModel(NamedTuple):
     """A masked language model and its id in tables."""
 
-    model: "MaskedModel"
+    model: MaskedModel
     model_id: str
 
 
@@ -64,7 +67,7 @@ def load_model(ref: str | None = None, lang: str = "en", day: str | None = None,
     """
     ref, _, masks = settings.masked_lm(lang, ref).partition("|")
     folder = _parse_path(ref)
-    if ref in (COUNT, SAMPLE) or re.fullmatch("[0-9a-f]{64}", ref) or _is_count_folder(folder):
+    if ref in (COUNT, SAMPLE) or _MODEL_ID.fullmatch(ref) or _is_count_folder(folder):
         counts, model_id = _load_counts(ref, lang, day)
         return LoadedModel(replace(counts, cache=cache) if cache else counts, model_id)
     path, state = (str(folder), _list_file_states(folder)) if folder.is_dir() else (ref, ())
@@ -77,11 +80,9 @@ def check_ref(ref: str | None) -> None:
     for lang in LANGS:
         name = settings.masked_lm(lang, ref).partition("|")[0]
         folder = _parse_path(name)
-        if name in (COUNT, SAMPLE) or _is_count_folder(folder):
-            continue
-        if re.fullmatch("[0-9a-f]{64}", name):
+        if _MODEL_ID.fullmatch(name):
             load_model(name, lang)
-        else:
+        elif name not in (COUNT, SAMPLE) and not _is_count_folder(folder):
             locate_files(folder if folder.is_dir() else name)
 
 
@@ -184,46 +185,39 @@ def count_corpus(lang: str, day: str, run_id: str = "cli", *, promote: bool = Fa
         model = count_lm.fit(tokenize_sentences(train_texts, lang))
     except BadInput:  # there is no word
         return None
-    numbers = [("word_count", "train", float(model.left[:, -1].sum()), len(train_texts))]
+    train_count = {"value": float(model.left[:, -1].sum()), "pair_count": len(train_texts)}
+    rows: list[dict[str, Any]] = [{"metric": "word_count", "split": "train", **train_count}]
     test_sentences = [words for words in tokenize_sentences(texts.filter(is_held_out), lang) if words]
-    words = [word.casefold() for sentence in test_sentences for word in sentence]
-    is_top = np.array([word == count_lm.find_most_frequent(model).casefold() for word in words], np.float64)
-    if words:
-        result = count_lm.measure_cross_entropy(model, test_sentences)
-        numbers.append(("cross_entropy", "test", result.nats, result.places))
-        numbers.append(("accuracy", "test", result.accuracy, result.places))
-    evaluations = pl.DataFrame(numbers, ["metric", "split", "value", "pair_count"], orient="row")
-    by_word = pl.when(metric="accuracy")
-    evaluations = evaluations.with_columns(
-        epoch=pl.lit(0),
-        subset=pl.lit("all"),
-        baseline=by_word.then(pl.lit(is_top.mean() if words else None)),
-        baseline_name=by_word.then(pl.lit(MOST_FREQUENT)),
-    )
-
-    def answer(model: "Model") -> Floats:  # of each text; a word that a model does not know is not right
-        _, is_right, is_known = count_lm.find_right(model.build(count_lm.load), test_sentences)
-        return count(is_right & is_known)
-
-    def count(is_right: Any) -> Floats:
+    held_out = []
+    if test_sentences:
         owner = np.repeat(np.arange(len(test_sentences)), list(map(len, test_sentences)))
-        return sum_units(promotion.count_shares(is_right), owner)
+        top_word = count_lm.find_most_frequent(model).casefold()
+        is_top = np.array([word.casefold() == top_word for sentence in test_sentences for word in sentence])
+        result = count_lm.measure_cross_entropy(model, test_sentences)
+        baseline = {"baseline": float(is_top.mean()), "baseline_name": MOST_FREQUENT}
+        rows += [
+            {"metric": "cross_entropy", "split": "test", "value": result.nats, "pair_count": result.places},
+            {"metric": "accuracy", "split": "test", "value": result.accuracy, "pair_count": result.places, **baseline},
+        ]
 
-    def make_held_out() -> list[promotion.HeldOut]:
-        if not words:
-            return []
-        return [promotion.HeldOut(metric="accuracy", answer=answer, baselines={MOST_FREQUENT: count(is_top)})]
+        def count(is_right: Any) -> Floats:  # of each sentence
+            return sum_units(promotion.count_shares(is_right), owner)
 
+        def answer(model: Model) -> Floats:  # a word that a model does not know is not right
+            _, is_right, is_known = count_lm.find_right(model.build(count_lm.load), test_sentences)
+            return count(is_right & is_known)
+
+        held_out = [promotion.HeldOut(metric="accuracy", answer=answer, baselines={MOST_FREQUENT: count(is_top)})]
     trained = model_registry.TrainedModel(
         kind=name_kind(lang),
         tensors=model.tensors(),
         config=model.config(),
-        evaluations=model_registry.complete_evaluations(evaluations),
+        evaluations=model_registry.complete_evaluations(pl.DataFrame(rows, infer_schema_length=None)),
         texts=train_texts,
         summary={"vocabulary": len(model.words), "pruned": model.pruned},
         data_hash=model_registry.hash_rows(texts.to_frame("text")),
         encoder=COUNT,
-        make_held_out=make_held_out,
+        make_held_out=lambda: held_out,
     )
     return model_registry.register(trained, day, run_id, started, promote=promote)
 
@@ -236,13 +230,11 @@ def count_all(day: str, ref: str | None = None, run_id: str = "cli") -> list[str
 def count_file(texts: Sequence[str], out: Path, lang: str | None = None, *, force: bool = False) -> pl.DataFrame:
     """Count the words of texts into a folder; return a row of sentences, words, vocabulary (distinct words)."""
     from pipeline.models.ndd import count_lm
-    from pipeline.training import registry
 
     registry.check_writable(out, force=force)
     rows = pl.DataFrame({"text": texts}, schema={"text": pl.String}).select("text", lang=detect_language())
-    text_sentences = [
-        words for text, text_lang in rows.iter_rows() for words in tokenize_sentences([text], lang or text_lang)
-    ]
+    parts = (tokenize_sentences([text], lang or text_lang) for text, text_lang in rows.iter_rows())
+    text_sentences = [words for part in parts for words in part]
     model = count_lm.fit(text_sentences)
     registry.write(out, model.tensors(), model.config(), force=force)
     model_registry.record_texts_of_folder(COUNT, out, rows["text"])
@@ -260,15 +252,12 @@ def train(
     """Adapt an encoder to texts by predicting masked words, and write it as a Hugging Face folder.
 
     The folder is empty or does not exist yet. The numbers are those of a profile of `training.recam.masked_lm`, with
-    changes; the encoder to start from is a folder or name, by default that in force.
-
-    Returns:
-        epoch, loss, cross_entropy and accuracy on texts held out, count.
+    changes; the encoder to start from is a folder or name, by default that in force. Returns epoch, loss, cross_entropy
+    and accuracy on texts held out, count.
     """
     from pipeline.training.recam import masked_lm
 
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BadInput(f"{out}: is there already; choose another folder")
+    check_empty(out)
     recipe = masked_lm.make_recipe(profile, **(changes or {}))
     source = start or settings.encoder()
     state = model_registry.locate_state(asdict(recipe), hash_encoder(source) or source, *texts)

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from pipeline import __version__, settings
-from pipeline.errors import BadInput
-from pipeline.metrics.ndd.distance import DIVERGENCES
+from pipeline.errors import BadInput, check_name
+from pipeline.metrics.ndd.distance import DIVERGENCES, Divergence
 from pipeline.metrics.ndd.weights import MU, WEIGHTS
 from pipeline.progress import OnProgress
 from pipeline.score.compress import scorers
@@ -17,9 +17,6 @@ from pipeline.score.compress.search import Compression, Search, compress
 from pipeline.tasks.ndd import masked_lm
 from pipeline.text import sentences, trees
 from pipeline.text.language import detect_language
-
-if TYPE_CHECKING:
-    from pipeline.metrics.ndd.distance import Divergence
 
 
 class System(NamedTuple):
@@ -47,7 +44,7 @@ _BATCH_SIZE = 64  # sentences
 class DistanceOptions:
     """The numbers of the distance."""
 
-    divergence: "Divergence" = "kl"
+    divergence: Divergence = "kl"
     weighting: str = "balanced"
     mu: float = MU
     nu: float = 1.0  # below 1 later words are dropped more easily
@@ -80,9 +77,7 @@ class Method:
 
 def get_system(name: str) -> System:
     """Get a system by its name."""
-    if name not in SYSTEMS:
-        raise BadInput(f"no system {name!r}; there are {', '.join(SYSTEMS)}")
-    return SYSTEMS[name]
+    return SYSTEMS[check_name("system", name, SYSTEMS)]
 
 
 def check_distance(options: DistanceOptions) -> None:
@@ -92,22 +87,6 @@ def check_distance(options: DistanceOptions) -> None:
         raise BadInput(f"expected {expected}; found {options.divergence!r} and {options.weighting!r}")
     if not 0 < options.mu <= 1 or not 0 < options.nu <= 1:
         raise BadInput(f"mu and nu should be above 0 and at most 1, found {options.mu} and {options.nu}")
-
-
-def build_scorer(name: str, lm: masked_lm.LoadedModel, options: DistanceOptions) -> scorers.Scorer:
-    """Build what scores spans, if the numbers are in range and the model has the states that the scorer compares."""
-    check_distance(options)
-    if name in STATE_SCORERS and masked_lm.is_count_model(lm):
-        raise BadInput(f"{name} compares the states of a transformer, and a model of counts has none; give --model")
-    model: Any = lm.model  # with states, where the scorer needs them
-    rivals: dict[str, Callable[[Any], scorers.Scorer]] = {
-        "ppl_deleter": scorers.perplexity,
-        "cosine": scorers.cosine,
-        "bertscore": scorers.bertscore,
-    }
-    if name in rivals:
-        return rivals[name](model)
-    return scorers.ndd(model, **asdict(options), is_fast=name == "fast_ndd")
 
 
 def compress_sentences(
@@ -125,8 +104,23 @@ def compress_sentences(
         raise BadInput(
             f"{method.system} drops only whole subtrees and needs a tree of each sentence: --syntax F.conllu"
         )
+    check_distance(method.distance)
+    if scorer_name in STATE_SCORERS and masked_lm.is_count_model(lm):
+        raise BadInput(
+            f"{scorer_name} compares the states of a transformer, and a model of counts has none; give --model"
+        )
+    model: Any = lm.model  # with states, where the scorer needs them
+    rivals: dict[str, Callable[[Any], scorers.Scorer]] = {
+        "ppl_deleter": scorers.perplexity,
+        "cosine": scorers.cosine,
+        "bertscore": scorers.bertscore,
+    }
     try:
-        scorer, answers = build_scorer(scorer_name, lm, method.distance), []
+        if scorer_name in rivals:
+            scorer = rivals[scorer_name](model)
+        else:
+            scorer = scorers.ndd(model, **asdict(method.distance), is_fast=scorer_name == "fast_ndd")
+        answers: list[Compression] = []
         for start in range(0, len(words), _BATCH_SIZE):
             batch = slice(start, start + _BATCH_SIZE)
             answers += compress(words[batch], scorer, method.search, heads and heads[batch], on_progress)
@@ -153,23 +147,32 @@ def compress_texts(
 ) -> pl.DataFrame:
     """Compress the texts of any frame, sentence by sentence, by a model (see `masked_lm.load_model`).
 
-    Returns:
-        The frame with `compressed`, `ratio` (share of the words that stay), `after` (the text after each round, the
-        last as `compressed`) and `signature`; all null where there is no text.
+    Returns the frame with `compressed`, `ratio` (share of the words that stay), `after` (the text after each round, the
+    last as `compressed`) and `signature`; all null where there is no text.
     """
     texts = rows.select(text=pl.col(column).fill_null("")).with_columns(lang=detect_language()).with_row_index("row")
     longest = max(map(len, texts["text"]), default=0)
     if longest > LONGEST_TEXT:
         raise BadInput(f"a text of {longest:,} characters; texts of up to {LONGEST_TEXT:,} can be compressed")
-    schema: dict[str, Any] = {"compressed": pl.String, "ratio": pl.Float64, "after": pl.List(pl.String)}
-    schema["signature"] = pl.String
+    schema: dict[str, Any] = {
+        "compressed": pl.String,
+        "ratio": pl.Float64,
+        "after": pl.List(pl.String),
+        "signature": pl.String,
+    }
     values: list[tuple[object, ...]] = [(None,) * len(schema)] * texts.height
     for lang, part in split_languages(texts):
         model_lang = choose_model_lang(lang)
         lm = masked_lm.load_model(ref, model_lang)
         split_texts = [_split_text(text, lang) for text in part["text"]]
         words = [sentence.words for text_sentences in split_texts for _, sentence in text_sentences]
-        heads = _require_heads(words, model_lang, syntax) if get_system(method.system).has_trees else None
+        heads: list[tuple[int, ...]] | None = None
+        if get_system(method.system).has_trees:
+            trees_of_words = find_heads(words, model_lang, syntax)
+            if None in trees_of_words:
+                missing = " ".join(words[trees_of_words.index(None)])
+                raise BadInput(f"{syntax}: no tree of the words {missing[:80]!r}")
+            heads = [tree for tree in trees_of_words if tree]
         answers = iter(compress_sentences(words, method, lm, heads))
         for row, text_sentences in zip(part["row"], split_texts, strict=True):
             if text_sentences:
@@ -200,15 +203,6 @@ def _split_text(text: str, lang: str) -> list[tuple[int, sentences.Sentence]]:
 def choose_model_lang(lang: str) -> str:
     """Choose the language whose model is used: Chinese for what is written without blanks, else English."""
     return "zh" if lang in ("zh", "ja") else "en"
-
-
-def _require_heads(words: Sequence[Sequence[str]], lang: str, syntax: Path | None) -> list[tuple[int, ...]]:
-    tree_heads = []
-    for sentence, heads in zip(words, find_heads(words, lang, syntax), strict=True):
-        if heads is None:
-            raise BadInput(f"{syntax}: no tree of the words {' '.join(sentence)[:80]!r}")
-        tree_heads.append(heads)
-    return tree_heads
 
 
 def _join_rounds(

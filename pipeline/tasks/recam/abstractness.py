@@ -13,9 +13,10 @@ import numpy as np
 import polars as pl
 
 from pipeline import __version__, left_out, settings
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, check_name
 from pipeline.examples.splits import draw_uniform
 from pipeline.metrics.resample import Floats
+from pipeline.models import word_vectors
 from pipeline.models.pinned import hash_model_file
 from pipeline.score.signature import name_encoder
 from pipeline.tasks.record import model_choice, model_registry, promotion
@@ -23,10 +24,11 @@ from pipeline.tasks.record.encoders import hash_encoder, load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel
 from pipeline.tasks.record.promotion import HeldOut
 from pipeline.text import concreteness
+from pipeline.training import registry
+from pipeline.training.registry import Model
 
 if TYPE_CHECKING:
     from pipeline.models.recam.word_features import Source
-    from pipeline.training.registry import Model
 
 log = logging.getLogger(__name__)
 KIND = "abstractness"
@@ -58,8 +60,6 @@ def train_file(
     profile, paper or undertone. Return a row for each split: split, train_count, test_count, pearson_train, pearson,
     p_value.
     """
-    from pipeline.training import registry
-
     registry.check_writable(out, force=force)
     trained, split_results = _fit(ratings, vectors, profile, changes or {}, splits)
     model_registry.train_into(out, lambda: trained, force=force)
@@ -105,7 +105,7 @@ def make_held_out(words: pl.DataFrame, train_words: pl.DataFrame, vectors: Path 
     line = np.linalg.lstsq(train_lengths, train_gold)[0]
     guesses = {"mean": np.full(len(gold), train_gold.mean()), "length": lengths @ line}
 
-    def answer(count: Callable[[Floats], Floats], model: "Model") -> Floats:
+    def answer(count: Callable[[Floats], Floats], model: Model) -> Floats:
         if "held_out" not in model.config:
             raise BadInput("it learned from all rated words")
         scores = score_by_model(model, words["word"].to_list(), vectors)["concreteness"]
@@ -117,18 +117,15 @@ def make_held_out(words: pl.DataFrame, train_words: pl.DataFrame, vectors: Path 
     def count_errors(scores: Floats) -> Floats:
         return promotion.count_shares(-((scores - gold) ** 2))
 
-    return [
-        HeldOut(
-            metric=metric,
-            answer=partial(answer, count),
-            baselines={name: count(scores) for name, scores in guesses.items()},
-            measure=measure,
-        )
-        for metric, count, measure in (
-            ("pearson", count_products, promotion.compute_correlation),
-            ("negative_squared_error", count_errors, promotion.compute_share),
-        )
-    ]
+    metrics = {
+        "pearson": (count_products, promotion.compute_correlation),
+        "negative_squared_error": (count_errors, promotion.compute_share),
+    }
+    held_out = []
+    for metric, (count, measure) in metrics.items():
+        baselines = {name: count(scores) for name, scores in guesses.items()}
+        held_out.append(HeldOut(metric=metric, answer=partial(answer, count), baselines=baselines, measure=measure))
+    return held_out
 
 
 def _fit(
@@ -148,12 +145,21 @@ def _fit(
     without_vector = model.dropped.height
     left_out.record_rows("ratings", dict(ratings.dropped["reason"].value_counts().iter_rows()))
     left_out.record_rows("train", {"no_vector": without_vector})
+    evaluations = pl.DataFrame(schema={"metric": pl.String})
+    if splits:
+        of_splits = split_results.select(
+            subset=pl.format("split:{}", pl.col("split") + 1), value="pearson", pair_count="test_count"
+        )
+        mean = of_splits.select(
+            subset=pl.lit("all"), value=pl.col("value").mean(), pair_count=pl.col("pair_count").first()
+        )
+        evaluations = pl.concat([mean, of_splits]).with_columns(metric=pl.lit("pearson"))
     config = {**model.config, "profile": profile, "no_vector": without_vector, "vectors": _hash_vectors(vectors)}
     trained = TrainedModel(
         kind=KIND,
         tensors=model.tensors,
         config=config,
-        evaluations=_make_evaluations(split_results),
+        evaluations=model_registry.complete_evaluations(evaluations),
         texts=None,
         summary={"ratings": config["ratings"], "profile": profile},
         data_hash=ratings.revision,
@@ -161,16 +167,6 @@ def _fit(
         encoder_revision=config["vectors"],
     )
     return trained, split_results
-
-
-def _make_evaluations(splits: pl.DataFrame) -> pl.DataFrame:
-    """Make rows of `evaluations` without their keys: Pearson's r of each split and the mean of the splits."""
-    if splits.is_empty():
-        return model_registry.complete_evaluations(pl.DataFrame(schema={"metric": pl.String}))
-    rows = splits.select(subset=pl.format("split:{}", pl.col("split") + 1), value="pearson", pair_count="test_count")
-    mean = rows.select(subset=pl.lit("all"), value=pl.col("value").mean(), pair_count=pl.col("pair_count").first())
-    facts = {"metric": pl.lit("pearson"), "split": pl.lit("test"), "epoch": pl.lit(0, pl.Int64)}
-    return model_registry.complete_evaluations(pl.concat([mean, rows]).with_columns(**facts))
 
 
 def ensure_default_scorer(vectors: Path | None) -> Path:
@@ -194,13 +190,11 @@ def score_words(
 
     The scorer is one that `cloze build` takes: a folder or id, or a file of ratings to use unchanged; by default the
     one in force, else one trained on the shipped ratings. It needs the word vectors that it was trained on, if any.
-
     Columns: word, concreteness, is_imperceptible (under the threshold of section 3.2), reason (why the scorer does not
     know the word: no_vector, not_rated or unknown_word; else null), signature. An encoder scores the pieces of an
     unknown word: `unknown` is keep, empty (no score) or drop (no row). Other scorers have no score of it.
     """
-    if unknown not in UNKNOWN:
-        raise BadInput(f"unknown words cannot be treated as {unknown!r}; expected {', '.join(UNKNOWN)}")
+    check_name("treatment of unknown words", unknown, UNKNOWN)
     path = Path(ref).expanduser() if ref else None
     if path and path.is_file():
         ratings = read_ratings(path)
@@ -211,11 +205,10 @@ def score_words(
     else:
         model = load_model(ref, vectors)
         config = model.config
-        source = (
-            f"word vectors {config['vectors'][:12]}"
-            if config.get("vectors")
-            else name_encoder(config["encoder"], config["encoder_revision"])
-        )
+        if config.get("vectors"):
+            source = f"word vectors {config['vectors'][:12]}"
+        else:
+            source = name_encoder(config["encoder"], config["encoder_revision"])
         origin = f"model:{model.model_id[:12]}|ratings:{config['ratings']}|{source}"
         rows = score_by_model(model, words, vectors)
     if unknown == "drop":
@@ -232,7 +225,7 @@ def score_words(
     )
 
 
-def score_by_model(model: "Model", words: Sequence[str], vectors: Path | None = None) -> pl.DataFrame:
+def score_by_model(model: Model, words: Sequence[str], vectors: Path | None = None) -> pl.DataFrame:
     """Score words with a model: word, concreteness, reason if it does not know the word.
 
     BadInput if it was trained on other word vectors, or with an encoder although word vectors are given.
@@ -247,27 +240,22 @@ def score_by_model(model: "Model", words: Sequence[str], vectors: Path | None = 
     source = load_source(vectors, model.config)
     values = pl.Series(model.build(abstractness.load, source)(words), dtype=pl.Float64).fill_nan(None)
     is_whole = pl.Series(word_features.list_whole(words, source), dtype=pl.Boolean)
-    rows = pl.DataFrame(
-        {"word": words, "concreteness": values, "is_whole": is_whole}, schema_overrides={"word": pl.String}
-    )
+    names = pl.Series("word", words, dtype=pl.String)
+    rows = pl.DataFrame([names, values.rename("concreteness"), is_whole.rename("is_whole")])
     reason = pl.when(pl.col("concreteness").is_null()).then(pl.lit("no_vector")).when(~pl.col("is_whole"))
     return rows.select("word", "concreteness", reason=reason.then(pl.lit("unknown_word")))
 
 
-def load_model(ref: str | None, vectors: Path | None = None) -> "Model":
+def load_model(ref: str | None, vectors: Path | None = None) -> Model:
     """Load a scorer by its folder or id; by default the one in force, else the one of the shipped ratings."""
     if ref or model_choice.select_model_id(KIND, None):
         return model_choice.load_model(KIND, ref)
-    from pipeline.training import registry
-
     log.info("abstractness: the scorer of the shipped ratings, as none is in force")
     return registry.read(ensure_default_scorer(vectors))
 
 
 def load_source(vectors: Path | None, config: Mapping[str, Any] | None = None) -> "Source":
     """Load the source of word vectors: a file in GloVe's format, else a model's encoder or the one in force."""
-    from pipeline.models import word_vectors
-
     return word_vectors.read(vectors) if vectors else load_encoder(config)
 
 

@@ -1,7 +1,7 @@
 """All steps of building cloze items in one process: from the tables, or from a file without them (ReCAM, section 3)."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,11 @@ import polars as pl
 from pipeline import __version__, left_out
 from pipeline.errors import BadInput
 from pipeline.examples.recam import building, choices, items, summaries
-from pipeline.io.atomic import create_folder
+from pipeline.io.atomic import check_empty, create_folder
+from pipeline.progress import OnProgress
 from pipeline.tasks.recam import options, targets
 from pipeline.tasks.recam.options import CHOOSING, Choosing
 from pipeline.tasks.recam.targets import RULES, Rules
-
-OnProgress = Callable[[int], None]
 
 SOURCE = "file"  # of articles that are in no table
 
@@ -59,12 +58,10 @@ def build_file(
     """Build items from a file of articles with summaries into a folder, completely or not at all.
 
     It holds `<subtask>_<split>.jsonl` in the official format, targets.parquet (every token of the summaries with its
-    reason), dropped.csv, and card.json with the rules. Return subtask, split, item_count.
-
-    BadInput if the folder is not empty, the file is broken, or too few of its articles have a target.
+    reason), dropped.csv, and card.json with the rules. Return subtask, split, item_count. BadInput if the folder is not
+    empty, the file is broken, or too few of its articles have a target.
     """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise BadInput(f"{out}: is there already; choose another folder")
+    check_empty(out)
     summarised = summaries.read(path)
     articles = summarised.rows.select("text", "summary", source=pl.lit(SOURCE), thread_id="article_id")
     parts = [*articles.iter_slices(targets.ROWS_PER_SHARD)]
@@ -85,7 +82,11 @@ def build_file(
     dropped = pl.concat([summarised.dropped, untargeted, *(choice.dropped for choice in chosen.values())])
     left_out.record_rows("build", dict(dropped["reason"].value_counts().iter_rows()), str(path))
     with create_folder(out) as draft:
-        counts = [count for subtask, choice in chosen.items() for count in _write_items(draft, subtask, choice.items)]
+        counts = []
+        for subtask, choice in chosen.items():
+            for (split,), rows in sorted(choice.items.partition_by("split", as_dict=True).items()):
+                items.write(draft / f"{subtask}_{split}.jsonl", rows)
+                counts.append((subtask, split, rows.height))
         tokens.drop("source").write_parquet(draft / "targets.parquet")
         dropped.write_csv(draft / "dropped.csv")
         card: dict[str, Any] = {"file": path.name, "rules": rules._asdict(), "choosing": choosing._asdict()}
@@ -93,10 +94,3 @@ def build_file(
         card["undertone"] = __version__
         (draft / "card.json").write_text(json.dumps(card, indent=1, ensure_ascii=False), encoding="utf-8")
     return pl.DataFrame(counts, schema=["subtask", "split", "item_count"], orient="row")
-
-
-def _write_items(folder: Path, subtask: str, rows: pl.DataFrame) -> Iterator[tuple[str, str, int]]:
-    for split in rows["split"].unique().sort():
-        split_rows = rows.filter(split=split)
-        items.write(folder / f"{subtask}_{split}.jsonl", split_rows)
-        yield subtask, split, split_rows.height

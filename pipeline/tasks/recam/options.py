@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypedDict
 import polars as pl
 
 from pipeline import slices, warehouse
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, check_name
 from pipeline.examples.recam import balance, building, choices
 from pipeline.metrics.recam import retrieval
 from pipeline.slices import Staged
@@ -59,8 +59,7 @@ class ChosenItems(NamedTuple):
 def parse_choosing(values: Mapping[str, Any]) -> Choosing:
     """Make `Choosing` from the params of a DAG or the options of a command; null values keep their default."""
     choosing = Choosing(**targets.select_fields(values, Choosing._fields))
-    if choosing.rule not in CHOICE_RULES:
-        raise BadInput(f"no rule {choosing.rule!r}; there are {' and '.join(CHOICE_RULES)}")
+    check_name("rule", choosing.rule, CHOICE_RULES)
     return choosing
 
 
@@ -91,9 +90,8 @@ def list_jobs(subtasks: Sequence[str] = building.SUBTASKS) -> list[Job]:
     """List the readers to train, twelve for a subtask; none for a subtask with fewer articles than folds."""
     snapshots = _read_snapshots()
     articles = {subtask: list_open_items(subtask, snapshots)["article"].n_unique() for subtask in subtasks}
-    return [
-        job for subtask, count in articles.items() if count >= choices.FOLDS for job in make_jobs(subtask, snapshots)
-    ]
+    fit_subtasks = [subtask for subtask, count in articles.items() if count >= choices.FOLDS]
+    return [job for subtask in fit_subtasks for job in make_jobs(subtask, snapshots)]
 
 
 def make_jobs(subtask: str, snapshots: dict[str, int | None]) -> list[Job]:
@@ -153,17 +151,13 @@ def choose_options(
     vectors = targets.load_static_vectors(rules.vectors)
     chosen = choose(open_items, candidates, vectors, threshold=rules.similar, seed=choosing.seed)
     items = open_items.join(chosen.items.select("item_id", "options", "label"), on="item_id", how="inner")
-    return ChosenItems(items, chosen.dropped, _measure_retrieval(open_items, proposals))
-
-
-def _measure_retrieval(open_items: pl.DataFrame, proposals: pl.DataFrame) -> pl.DataFrame:
     reports = []
     answers = open_items["answer"].str.to_lowercase().to_list()
     for (reader,), part in proposals.partition_by("reader", as_dict=True, maintain_order=True).items():
         words = part.sort("rank").group_by("item_id").agg("word")
         lists = open_items.join(words, on="item_id", how="left", maintain_order="left")["word"].fill_null([])
         reports.append({"reader": reader, **retrieval.report(lists.to_list(), answers)._asdict()})
-    return pl.DataFrame(reports)
+    return ChosenItems(items, chosen.dropped, pl.DataFrame(reports))
 
 
 def publish_items(
@@ -198,27 +192,21 @@ def publish_items(
         kept_count = chosen.items.filter(source=source).height
         runs.record_step(source, day, subtask, STEP, kept_count, dropped.filter(source=source), config, run_id, timer)
         timer = runs.start()  # the first source has the time of what all sources share
-    facts = [readers.hash_items(open_items), choosing._asdict()]
-    _write_retrieval(subtask, day, chosen.retrieval, facts, run_id)
+    facts = json.dumps([readers.hash_items(open_items), choosing._asdict()], sort_keys=True)
+    # how well readers found the words left out (Tables 3 and 4); the subset is the reader
+    report = chosen.retrieval.rename({"reader": "subset", "row_count": "pair_count"})
+    evaluations = report.unpivot(index=["subset", "pair_count"], variable_name="metric")
+    partition = warehouse.make_slice(kind=get_kind(subtask), day=day)
+    keys = {**partition, "model_id": hashlib.sha256(facts.encode()).hexdigest()}
+    evaluations = model_registry.complete_evaluations(evaluations).with_columns(
+        **{name: pl.lit(value) for name, value in keys.items()}
+    )
+    warehouse.overwrite("evaluations", partition, evaluations, run_id)
     return count
 
 
-def _write_retrieval(subtask: str, day: str, report: pl.DataFrame, facts: Sequence[Any], run_id: str) -> None:
-    """Write how well readers found the words left out (Tables 3 and 4) to `evaluations`; the subset is the reader."""
-    renamed = report.rename({"reader": "subset", "row_count": "pair_count"})
-    rows = renamed.unpivot(index=["subset", "pair_count"], variable_name="metric")
-    rows = model_registry.complete_evaluations(rows.with_columns(split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)))
-    partition = warehouse.make_slice(kind=get_kind(subtask), day=day)
-    model_id = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-    keys = {name: pl.lit(value) for name, value in {**partition, "model_id": model_id}.items()}
-    warehouse.overwrite("evaluations", partition, rows.with_columns(**keys), run_id)
-
-
 def count_items() -> pl.DataFrame:
-    """Count the items of the tables by subtask and split, their articles, and those that raters flagged.
-
-    Columns: subtask, split, item_count, article_count, unanswerable_count, ambiguous_count.
-    """
+    """Count items, their articles and flags by subtask and split."""
     rows = warehouse.scan("cloze_items").group_by("subtask", "split")
     counts = rows.agg(
         item_count=pl.len(),

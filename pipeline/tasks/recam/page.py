@@ -1,7 +1,5 @@
 """The page about cloze items and their readers, from the tables."""
 
-import json
-
 import polars as pl
 
 from pipeline import warehouse
@@ -65,25 +63,23 @@ def read_evaluations(day: str) -> pl.DataFrame:
     models = models.select("kind", "model_id", "config")
     rows = warehouse.scan("evaluations", is_reader & (pl.col("split") == "test"))
     accuracies = rows.join(models, on=["kind", "model_id"], how="inner").collect()
-    names = {"accuracy": "accuracy", "accuracy_low": "low", "accuracy_high": "high"}
+    metrics = {"accuracy": "accuracy", "low": "accuracy_low", "high": "accuracy_high"}
+    numbers = {name: pl.col("value").filter(metric=metric).first() for name, metric in metrics.items()}
     index = ["kind", "model_id", "config", "subset", "pair_count"]
-    wide = accuracies.with_columns(pl.col("metric").replace(names)).pivot("metric", index=index, values="value")
-    numbers = pl.DataFrame(schema=dict.fromkeys(names.values(), pl.Float64))  # a pivot of no rows lacks these columns
-    wide = pl.concat([wide, numbers], how="diagonal")
-    profiles = [json.loads(config)["profile"] for config in wide["config"]]
+    wide = accuracies.group_by(index, maintain_order=True).agg(**numbers)
     parts = pl.col("subset").str.splitn(":", 2).struct
     home = pl.col("kind").replace_strict(kinds, return_dtype=pl.String)
     evaluations = wide.select(
         "model_id",
         "subset",
-        *names.values(),
+        *numbers,
         trained_on=home,
         n="pair_count",
         is_all=pl.col("subset").is_in([readers.HOME, *building.SUBTASKS]),
         tested_on=pl.when(subset=readers.HOME).then(home).otherwise("subset"),
         by=parts.field("field_0"),
         group=parts.field("field_1"),
-        profile=pl.Series(profiles, dtype=pl.String),
+        profile=pl.col("config").str.json_path_match("$.profile"),
     )
     return evaluations.filter(pl.col("subset") != pl.col("trained_on"))
 

@@ -55,11 +55,6 @@ def export(subtask: str, folder: Path, sheets: Sequence[str] = ()) -> int:
     return projects.export(folder, tasks, questionnaire.FORM, guidelines, dict.fromkeys(sheets, tasks), "en")
 
 
-def push(subtask: str, studio: Studio | None) -> int:
-    """Push the tasks to Label Studio that it does not have yet; return their count."""
-    return projects.push(get_project(subtask), read_tasks(subtask), studio)
-
-
 def collect(
     subtask: str, paths: Sequence[Path] = (), tool: Tool = "files", studio: Studio | None = None, run_id: str = "cli"
 ) -> int:

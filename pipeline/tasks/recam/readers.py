@@ -6,28 +6,29 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from pipeline import settings, warehouse
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput, Missing, check_name
 from pipeline.examples.recam import building
 from pipeline.examples.recam import items as cloze
+from pipeline.metrics.recam import audit, reading
+from pipeline.models import word_vectors
 from pipeline.models.pinned import strip_path
+from pipeline.models.word_vectors import WordVectors
 from pipeline.papers.recam import LEADERBOARDS
 from pipeline.slices import parse_day
 from pipeline.tasks.record import model_choice, model_registry, promotion, runs
 from pipeline.tasks.record.encoders import hash_encoder, load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel
 from pipeline.tasks.record.promotion import HeldOut
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from pipeline.models.word_vectors import WordVectors
-    from pipeline.training.registry import Model
+from pipeline.text import segment, wordnet
+from pipeline.training import registry
+from pipeline.training.registry import Model
 
 EDGES = (100, 200, 400)  # words of a passage, the same for all sets of items
 BLIND = ("longest", "often_right", "option_only", "question_only")  # by length, majority and words
@@ -83,17 +84,12 @@ def list_modules() -> dict[str, ModuleType]:
 
 def get_module(profile: str) -> ModuleType:
     """Return the module that trains a profile, `training.recam.readers` or `training.recam.pretrained_reader`."""
-    modules = list_modules()
-    if profile not in modules:
-        raise BadInput(f"no profile {profile!r}; there are {', '.join(modules)}")
-    return modules[profile]
+    return list_modules()[check_name("profile", profile, list_modules())]
 
 
-def load_vectors(texts: Sequence[str], path: Path | None = None) -> "WordVectors":
+def load_vectors(texts: Sequence[str], path: Path | None = None) -> WordVectors:
     """Load the vectors of the words of some texts from a file in GloVe's format, else compute them with the encoder."""
-    from pipeline.models import word_vectors
     from pipeline.models.recam import word_features
-    from pipeline.text import segment
 
     tokenize = segment.load_tokenizer("nltk").cut
     words = sorted({word.lower() for text in texts for word in segment.split_words(text, tokenize)})
@@ -110,8 +106,6 @@ def list_texts(items: pl.DataFrame) -> list[str]:
 
 def look_up_glosses(words: Iterable[str]) -> dict[str, list[str]]:
     """Look up the glosses of words in WordNet, tokenized (appendix D; REC-20); words it lacks have none."""
-    from pipeline.text import segment, wordnet
-
     tokenize = segment.load_tokenizer("nltk").cut
     glosses = {word: wordnet.join_glosses(word) for word in sorted({word.lower() for word in words})}
     return {word: segment.split_words(gloss, tokenize) for word, gloss in glosses.items() if gloss}
@@ -152,15 +146,13 @@ def fit(
     state = model_registry.locate_state(data_hash, asdict(recipe), encoder_hash, source_name)
     model = module.fit(items, recipe, source, state, glosses=glosses, device=choose_device())
     config = {**model.config, "profile": profile, "data_hash": data_hash, "source": source_name}
-    summaries = items.select(
-        pl.col("question").str.replace(cloze.PLACEHOLDER, cloze.select_right_option(), literal=True)
-    )
+    summary = pl.col("question").str.replace(cloze.PLACEHOLDER, cloze.select_right_option(), literal=True)
     test_items = items.filter(pl.col("split") == "test") if "split" in items.columns else items.clear()
     return TrainedModel(
         kind=get_kind(subtask) if subtask else config["kind"],
         tensors=model.tensors,
         config=config,
-        texts=pl.concat([items["article"], summaries.to_series().rename("article")]),
+        texts=pl.concat([items["article"], items.select(summary.alias("article")).to_series()]),
         evaluations=model_registry.build_epoch_rows(
             model.history, {"value": ("accuracy", "validation")}, 1 / len(items["options"][0])
         ),
@@ -194,8 +186,6 @@ def train(day: str, subtask: str, *, promote: bool = False, run_id: str = "cli",
 
 def make_held_out(items: pl.DataFrame) -> list[HeldOut]:
     """Hold out items, by the accuracy on which readers are compared, also with answers without reading."""
-    from pipeline.metrics.recam import audit
-
     rows = promotion.select_held_out(items) if "split" in items.columns else items.clear()
     if not rows.height:
         return []
@@ -215,8 +205,6 @@ def evaluate_crossed(day: str, trained_on: str, tested_on: str, model_id: str, r
 
     The rows go to `evaluations` with the name of the tested subtask as their subset.
     """
-    from pipeline.training import registry
-
     timer, kind = runs.start(), get_kind(trained_on)
     results = measure(read_items(tested_on, "test"), registry.fetch(settings.models(), model_id), tested_on)
     rows = results.filter(pl.col("subset") == tested_on).with_columns(
@@ -228,7 +216,7 @@ def evaluate_crossed(day: str, trained_on: str, tested_on: str, model_id: str, r
     return count
 
 
-def load_model(ref: str | None, subtask: str = building.SUBTASKS[0], day: str | None = None) -> "Model":
+def load_model(ref: str | None, subtask: str = building.SUBTASKS[0], day: str | None = None) -> Model:
     """Load a reader by its folder or id; without `ref`, the one of a subtask that is in force for a day."""
     missing = f"no reader of {subtask} is in force; train one: `undertone train reader --help`"
     model = model_choice.load_model(get_kind(subtask), ref, day, missing)
@@ -237,42 +225,38 @@ def load_model(ref: str | None, subtask: str = building.SUBTASKS[0], day: str | 
     return model
 
 
-def is_right(model: "Model", items: pl.DataFrame) -> "npt.NDArray[np.bool_]":
+def is_right(model: Model, items: pl.DataFrame) -> npt.NDArray[np.bool_]:
     """Whether a reader chooses the right option of each item [n]; of equally likely options it chooses the first."""
     module = get_module(model.config["profile"])
     reader = model.build(module.load, choose_device())
     glosses = look_up_glosses(items["options"].explode()) if reader.recipe.has_gloss else None
     choices = module.answer(reader, items, glosses).argmax(axis=1)
-    matches: npt.NDArray[np.bool_] = choices == items["label"].to_numpy()
-    return matches
+    return np.asarray(choices == items["label"].to_numpy(), np.bool_)
 
 
-def measure(items: pl.DataFrame, model: "Model", subset: str = HOME) -> pl.DataFrame:
+def measure(items: pl.DataFrame, model: Model, subset: str = HOME) -> pl.DataFrame:
     """Measure accuracy with its interval over articles, by part of speech and by length of passage (REC-28, REC-30).
 
     The baseline is the best way to answer the same items without reading (REC-32). Items may have upos; `subset` names
     them. Return rows of `evaluations` without their keys, of the split test.
     """
-    from pipeline.metrics.recam import audit, reading
-
     matches = is_right(model, items)
     articles = items.select(cloze.normalise()).to_series()
     overall = reading.accuracy(matches, articles)
     blind = audit.audit(items).sort("accuracy", descending=True).row(0, named=True)
     parts: list[tuple[Any, ...]] = [(subset, overall.n, *overall[:3])]
-    kinds = {"upos": items["upos"]} if "upos" in items.columns else {}
-    kinds["words"] = reading.bin_lengths(items["article"].str.count_matches(r"\S+"), EDGES)
-    for name, values in kinds.items():
-        groups = reading.measure_groups(matches, values, articles).iter_rows()
-        parts += [(f"{name}:{group}", *numbers) for group, *numbers in groups]
+    lengths = reading.bin_lengths(items["article"].str.count_matches(r"\S+"), EDGES)
+    for name, values in (("upos", items.get_column("upos", default=None)), ("words", lengths)):
+        if values is not None:
+            groups = reading.measure_groups(matches, values, articles).iter_rows()
+            parts += [(f"{name}:{group}", *numbers) for group, *numbers in groups]
     rows = [
         {"metric": metric, "subset": part, "value": value, "pair_count": n}
         for part, n, *numbers in parts
         for metric, value in zip(("accuracy", "accuracy_low", "accuracy_high"), numbers, strict=True)
     ]
     rows[0] |= {"baseline": blind["accuracy"], "baseline_name": blind["baseline"]}
-    frame = pl.DataFrame(rows, infer_schema_length=None)
-    return model_registry.complete_evaluations(frame.with_columns(split=pl.lit("test"), epoch=pl.lit(0, pl.Int64)))
+    return model_registry.complete_evaluations(pl.DataFrame(rows, infer_schema_length=None))
 
 
 def rank_among_submissions(accuracy: float, tested_on: str, model_id: str = "") -> pl.DataFrame:
@@ -292,10 +276,8 @@ def rank_among_submissions(accuracy: float, tested_on: str, model_id: str = "") 
     return table.select(pl.col(column).rank("min", descending=True).cast(pl.Int64).alias("rank"), pl.all())
 
 
-def compare(items: pl.DataFrame, model: "Model", other: "Model") -> dict[str, Any]:
+def compare(items: pl.DataFrame, model: Model, other: Model) -> dict[str, Any]:
     """Compare two readers on the same items: how much more often the first is right, with its interval and p."""
-    from pipeline.metrics.recam import reading
-
     articles = items.select(cloze.normalise()).to_series()
     return dict(reading.compare(is_right(model, items), is_right(other, items), articles)._asdict())
 

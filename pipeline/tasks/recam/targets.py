@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
 from pipeline import settings, slices, warehouse
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import check_name
 from pipeline.examples.recam import building, targets
+from pipeline.examples.recam.targets import Filter, Vectors
 from pipeline.slices import Staged
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.recam import abstractness
@@ -18,9 +19,6 @@ from pipeline.tasks.record import day_texts, model_choice, runs
 from pipeline.tasks.record.day_texts import ArticlePart
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.text import concreteness, senses, tagging, wordnet
-
-if TYPE_CHECKING:
-    from pipeline.examples.recam.targets import Filter, Vectors
 
 ORIGIN = "cloze"
 STEP = "cloze_targets"
@@ -48,9 +46,7 @@ RULES = Rules()
 
 def check_subtask(subtask: str) -> str:
     """Check the name of a subtask and return it."""
-    if subtask not in building.SUBTASKS:
-        raise BadInput(f"no subtask {subtask!r}; there are {' and '.join(building.SUBTASKS)}")
-    return subtask
+    return check_name("subtask", subtask, building.SUBTASKS)
 
 
 def parse_rules(values: Mapping[str, Any]) -> Rules:
@@ -92,12 +88,6 @@ def scan_articles(source: str | None = None, snapshot: int | None = None) -> pl.
     return articles.select("source", "thread_id", "text", "summary")
 
 
-def list_unfit_articles(source: str) -> pl.DataFrame:
-    """List the articles of a source that have a summary and cannot be used: reason, row_key (the thread_id)."""
-    articles = _scan_summarised(source, None).drop_nulls("reason")
-    return articles.select("reason", row_key="thread_id").sort("row_key").collect()
-
-
 def _scan_summarised(source: str | None, snapshot: int | None) -> pl.LazyFrame:
     """Scan articles with the reason to drop them; `@placeholder` is none, as importing rewrites it as a mention."""
     condition = pl.col("summary").is_not_null()
@@ -110,15 +100,11 @@ def _scan_summarised(source: str | None, snapshot: int | None) -> pl.LazyFrame:
 
 def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[ArticlePart]:
     """Divide the articles of all sources, or of one, into parts; without any they are Missing."""
-    snapshot = warehouse.get_snapshot_id("articles")
-    parts = day_texts.plan_articles(scan_articles(only, snapshot), rows_per_shard, snapshot)
-    if not parts:
-        of_source = f" of {only}" if only else ""
-        raise Missing(
-            f"no English article{of_source} has a summary; import some: `undertone import summaries.jsonl --map "
-            "thread_id=id,article_text=document,summary=summary`"
-        )
-    return parts
+    missing = (
+        "no English article{} has a summary; import some: `undertone import summaries.jsonl --map "
+        "thread_id=id,article_text=document,summary=summary`"
+    )
+    return day_texts.plan_articles(scan_articles, rows_per_shard, only, missing)
 
 
 def stage_targets(part: ArticlePart, rules: Rules = RULES) -> Staged:
@@ -160,7 +146,7 @@ def _score_concreteness(words: Sequence[str], rules: Rules) -> dict[str, float]:
     return dict(scores.filter(pl.col("reason").is_null()).select("word", "concreteness").iter_rows())
 
 
-def _list_filters(rules: Rules) -> "Sequence[Filter]":
+def _list_filters(rules: Rules) -> Sequence[Filter]:
     """List the filters of section 3.4, the cheap ones first: each sees only what those before it keep."""
     filters = [*targets.FILTERS, targets.build_passage_filter(load_static_vectors(rules.vectors), rules.similar)]
     if rules.in_context:
@@ -171,13 +157,13 @@ def _list_filters(rules: Rules) -> "Sequence[Filter]":
     return filters
 
 
-def load_static_vectors(path: str | None) -> "Vectors":
+def load_static_vectors(path: str | None) -> Vectors:
     """Load vectors of words out of context from a file, or compute them with the encoder and cache them by word."""
     return _load_static_vectors(parse_path(path), settings.encoder(), settings.precision())
 
 
 @cache
-def _load_static_vectors(path: Path | None, *_encoder: str) -> "Vectors":
+def _load_static_vectors(path: Path | None, *_encoder: str) -> Vectors:
     from pipeline.models.recam import word_features
 
     return word_features.make_static_lookup(abstractness.load_source(path))
@@ -196,8 +182,8 @@ def publish_targets(staged: Sequence[Staged], day: str, rules: Rules = RULES, ru
         threads = reasons.select("thread_id").unique().sort("thread_id")
         untargeted = building.list_untargeted(threads, reasons)
         kept_count = threads.height * len(building.SUBTASKS) - untargeted.height
-        dropped = pl.concat([untargeted, list_unfit_articles(source)])
-        dropped = dropped.select(pl.lit(source).alias("source"), "reason", "row_key")
+        unfit = _scan_summarised(source, None).drop_nulls("reason").select("reason", row_key="thread_id")
+        dropped = pl.concat([untargeted, unfit.sort("row_key").collect()]).with_columns(source=pl.lit(source))
         runs.record_step(source, day, ORIGIN, STEP, kept_count, dropped, rules._asdict(), run_id, timer)
         timer = runs.start()  # the first source has the time of what all sources share
         counts.update(reasons.filter(pl.col("reason").is_null())["subtask"])

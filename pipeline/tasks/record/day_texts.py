@@ -1,12 +1,12 @@
 """The comments of a day, their distinct texts, the shards of these, and articles."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypedDict
 
 import polars as pl
 
 from pipeline import warehouse
-from pipeline.errors import Retry
+from pipeline.errors import Missing, Retry
 from pipeline.slices import Shard, Staged, parse_day
 from pipeline.tables import empty
 
@@ -56,12 +56,21 @@ class ArticlePart(TypedDict):
     snapshot: int | None
 
 
-def plan_articles(articles: pl.LazyFrame, rows_per_shard: int, snapshot: int | None) -> list[ArticlePart]:
-    """Divide the articles of each source into parts of about `rows_per_shard`."""
-    plan = []
+def plan_articles(
+    scan: Callable[[str | None, int | None], pl.LazyFrame], rows_per_shard: int, only: str | None, missing: str
+) -> list[ArticlePart]:
+    """Divide the articles of all sources, or of one, into parts of about `rows_per_shard`.
+
+    `scan` gives the articles of a source, or of all, at a snapshot. Without any the message says what is Missing; its
+    `{}` is for the source.
+    """
+    plan, snapshot = [], warehouse.get_snapshot_id("articles")
+    articles = scan(only, snapshot)
     for source, count in articles.group_by("source").len().sort("source").collect().iter_rows():
         parts = -(-count // rows_per_shard)
         plan += [ArticlePart(source=source, part=part, parts=parts, snapshot=snapshot) for part in range(parts)]
+    if not plan:
+        raise Missing(missing.format(f" of {only}" if only else ""))
     return plan
 
 

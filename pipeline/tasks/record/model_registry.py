@@ -230,9 +230,13 @@ def list_flagged() -> pl.DataFrame:
 
 
 def complete_evaluations(frame: pl.DataFrame) -> pl.DataFrame:
-    """Complete rows of `evaluations` without keys: absent columns are null; values are rounded, as machines differ."""
+    """Complete rows of `evaluations` without keys; values are rounded, as machines differ.
+
+    Rows are of all test items after training where columns do not say otherwise; other absent columns are null.
+    """
     schema = empty("evaluations").drop("kind", "day", "model_id").schema
-    absent = [pl.lit(None, kind).alias(name) for name, kind in schema.items() if name not in frame.columns]
+    defaults = {"split": "test", "subset": "all", "epoch": 0}
+    absent = [pl.lit(defaults.get(name), kind).alias(name) for name, kind in schema.items() if name not in frame]
     rows = frame.with_columns(*absent).select(pl.col(name).cast(kind) for name, kind in schema.items())
     return rows.with_columns(pl.col("value", "baseline").round(DECIMALS))
 

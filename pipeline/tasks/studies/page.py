@@ -12,10 +12,7 @@ from pipeline.tasks.record.pages import write_page
 
 
 def write(day: str, model: str | None = None) -> str:
-    """Write the page of the newest studies up to a day; return its path.
-
-    The numbers, artefacts and spaces are those of `model`, by default of the one in force for the day.
-    """
+    """Write the page of the newest studies up to a day, about `model` or the one in force; return its path."""
     until, model_id = pl.col("day") <= parse_day(day), in_force.load_model(model, day).model_id
     model = model or model_id
     rows = pairs.load_all_pairs()

@@ -12,7 +12,8 @@ from typing import Any, TypedDict
 import polars as pl
 
 from pipeline import left_out, settings, warehouse
-from pipeline.errors import BadInput, Missing, Refused
+from pipeline.errors import BadInput, Missing, Refused, check_name
+from pipeline.examples.impscore.clusters import cluster_near_duplicates
 from pipeline.metrics.impscore import detection, diversity
 from pipeline.metrics.impscore.implicitness import QUANTILES, compute_quantiles, tabulate_figure_3
 from pipeline.papers.impscore import BENCHMARKS
@@ -22,7 +23,7 @@ from pipeline.slices import Staged, parse_day
 from pipeline.tables import empty
 from pipeline.tasks import asking
 from pipeline.tasks.asking import Options
-from pipeline.tasks.impscore import in_force, pairs, scoring
+from pipeline.tasks.impscore import in_force, pairs, rank, scoring
 from pipeline.tasks.record import runs
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.replace import replace_rows
@@ -45,9 +46,7 @@ class Cell(TypedDict):
 
 def list_cells(study: str, run_count: int) -> list[Cell]:
     """List the trainings of a study: 12 designs, or 120 settings of margins and weight, each `run_count` times."""
-    if study not in STUDIES:
-        raise BadInput(f"no study {study!r} of trainings; there are {', '.join(STUDIES)}")
-    if study == "ablation":
+    if check_name("study of trainings", study, STUDIES) == "ablation":
         from pipeline.models.impscore import DESIGNS
 
         cell_settings = [design._asdict() for design in DESIGNS]
@@ -109,8 +108,6 @@ def stage_data_set(source: str, day: str, model: str | None = None, on_progress:
             study_rows += _summarize_values("data_sets", day, subset, part["implicitness"], model_id)
     indices = diversity.sample_pairs(rows.height, min(diversity.PAIRS, rows.height * (rows.height - 1) // 2))
     if len(indices):
-        from pipeline.tasks.impscore import rank
-
         texts = rows["text"].to_numpy()
         sampled = pl.DataFrame({"first": texts[indices[:, 0]], "second": texts[indices[:, 1]]})
         distances = rank.add_distances(sampled, "first", "second", model)["pragmatic_distance"]
@@ -147,10 +144,7 @@ def list_detection_sources(model: str | None, sources: Sequence[str]) -> list[st
 
 
 def ask(source: str, options: Options, limit: int | None, day: str) -> int:
-    """Ask a language model whether a data set's problematic sentences are problematic; return the number of answers.
-
-    The answers are in the ledger, where `stage_detection` finds them.
-    """
+    """Ask a language model about a data set's problematic sentences, for the ledger; return the number of answers."""
     texts = _load_problematic(source, limit)["text"].to_list()
     return sum(verdict is not None for verdict in asking.ask_verdicts(source, texts, options, day))
 
@@ -174,17 +168,13 @@ def stage_detection(
         raise Refused(f"no answer about any sentence of {source}")
     if verdicts.null_count():
         left_out.record_rows("study detection", {"no_answer": verdicts.null_count()}, source)
-    columns: dict[str, Any] = {"model_id": model_id}
-    columns["setting"] = {"by": options.model, "source": source}
+    columns: dict[str, Any] = {"model_id": model_id, "setting": {"by": options.model, "source": source}}
     study_rows = []
     for part in measure_by_bin(answered).to_dicts():
-        columns["effective_count"] = part["effective_count"]
-        ends = {"low": part["low"], "high": part["high"]}
-        subset, count = part["subset"], part["row_count"]
-        study_rows += [
-            build_row("detection", day, "accuracy", subset, part["accuracy"], count, **columns, **ends),
-            build_row("detection", day, "other_answers", subset, part["other_count"], count, **columns),
-        ]
+        columns |= {name: part[name] for name in ("subset", "effective_count")}
+        for metric, name, ends in (("accuracy", "accuracy", ("low", "high")), ("other_answers", "other_count", ())):
+            numbers = {"value": part[name], "count": part["row_count"], **{end: part[end] for end in ends}}
+            study_rows.append(build_row("detection", day, metric, **columns, **numbers))
     return _stage(study_rows, started)
 
 
@@ -198,8 +188,6 @@ def _load_problematic(source: str, limit: int | None = None) -> pl.DataFrame:
 
 def measure_by_bin(scored: pl.DataFrame) -> pl.DataFrame:
     """Measure accuracy in eight bins of rows of text, implicitness and is_detected, counting near duplicates once."""
-    from pipeline.examples.impscore.clusters import cluster_near_duplicates
-
     return detection.measure_bins(scored.with_columns(cluster=pl.Series(cluster_near_duplicates(scored["text"]))))
 
 

@@ -56,7 +56,9 @@ def measure(
 ) -> tuple[pl.DataFrame, dict[str, str]]:
     """Measure every scorer on every set of `list_benchmarks`: rows of SCHEMA, and how to get what is not at hand."""
     benchmarks, missing = list_benchmarks(**files)
-    refs, tables = list_models(models, day), [_load_judged(), *map(read_values, values or ())]
+    judged = warehouse.scan("scores", pl.col("metric") == "implicitness_judged").rename({"model_id": "by"})
+    judged_values = _average(judged.select("by", "text_hash", "value", "signature").collect())
+    refs, tables = list_models(models, day), [judged_values, *map(read_values, values or ())]
     _refuse_repeats([*refs, *validation.OTHERS, *(name for t in tables for name in t["by"].unique())], "scorers")
     rows = [row for benchmark in benchmarks for row in _measure(benchmark, refs, tables, on_progress)]
     numbers = pl.DataFrame(rows, schema=SCHEMA).with_columns(pl.col(pl.Float64).round(studies.DECIMALS))
@@ -175,11 +177,6 @@ def read_values(path: Path) -> pl.DataFrame:
     hashes = hash_text(rows["text"].fill_null("").str.strip_chars())
     signature = pl.col("signature").fill_null(path.stem)
     return _average(parse_numbers(rows, "value").select("value", signature, by=pl.lit(path.stem), text_hash=hashes))
-
-
-def _load_judged() -> pl.DataFrame:
-    scores = warehouse.scan("scores", pl.col("metric") == "implicitness_judged").rename({"model_id": "by"})
-    return _average(scores.select("by", "text_hash", "value", "signature").collect())
 
 
 def _average(rows: pl.DataFrame) -> pl.DataFrame:

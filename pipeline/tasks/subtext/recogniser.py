@@ -1,6 +1,4 @@
-"""The subtext recogniser as tasks: from labelled comments to a model, from a model to scores (CSD-02, CSD-28 to
-CSD-31).
-"""
+"""The subtext recogniser as tasks: from labelled comments to a model, from a model to scores (CSD-02, 28 to 31)."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -12,46 +10,37 @@ import numpy as np
 import polars as pl
 
 from pipeline import warehouse
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput, Missing, check_name
 from pipeline.examples.splits import SEED
 from pipeline.examples.subtext import contexts
+from pipeline.metrics import classification
+from pipeline.metrics.labelling import predictability
 from pipeline.metrics.resample import Floats
-from pipeline.score import signature
-from pipeline.tables import TABLES
-from pipeline.tasks.record import day_texts, model_choice, model_registry, promotion, runs
+from pipeline.models import word_vectors
+from pipeline.models.word_vectors import WordVectors
+from pipeline.tasks.record import day_texts, model_choice, model_registry, promotion, runs, scores
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel
 from pipeline.tasks.record.promotion import HeldOut
+from pipeline.text import segment
+from pipeline.training.registry import Model
 
 if TYPE_CHECKING:
-    from pipeline.models.word_vectors import WordVectors
-    from pipeline.training.registry import Model
     from pipeline.training.subtext.recogniser import SubtextModel
-
-Changes = Mapping[str, Any] | None  # to the recipe of a profile
 
 KIND = METRIC = "subtext"
 PROFILE = "undertone"
-DECIMALS = 6
 QUOTED = 6  # characters from which a text within another is a quotation
 
 
 def read(path: Path, source: str = "own", *, by_topic: bool = False) -> pl.DataFrame:
-    """Read the labelled comments of a file: text, context, label, split; see `examples.subtext.contexts.SOURCES`.
-
-    They are split by topic if `by_topic` is set or the file has no split.
-    """
-    if source not in contexts.SOURCES:
-        raise BadInput(f"no source {source!r}; there are {', '.join(contexts.SOURCES)}")
-    rows = contexts.SOURCES[source](path)
+    """Read labelled comments (text, context, label, split), split by topic on request or if the file has no split."""
+    rows = contexts.SOURCES[check_name("source", source, contexts.SOURCES)](path)
     return contexts.split_by_topic(rows) if by_topic or rows["split"].null_count() else rows
 
 
 def read_released(release: str | None = None) -> pl.DataFrame:
-    """Read the published comments that raters were sure about, split by context.
-
-    Without `release`, read all except those that simulated raters labelled.
-    """
+    """Read the published comments that raters were sure about; without a release all but simulated raters'."""
     rows = warehouse.scan("annotated_comments", pl.col("is_subtext").is_not_null()).sort("release", "row_id").collect()
     simulated_ids = list_simulated_rows()
     rows = rows.filter(pl.col("release") == release if release else ~pl.col("row_id").is_in(simulated_ids.implode()))
@@ -71,14 +60,12 @@ def list_simulated_rows() -> pl.Series:
 
 def load_vectors(
     rows: pl.DataFrame, path: Path | None = None, tokenizer: str = "jieba", extra_texts: Sequence[str] = ()
-) -> "WordVectors":
+) -> WordVectors:
     """Load word vectors from a file in GloVe's format; else train them on the train split and on extra texts.
 
     Skip-gram over words and characters. Training uses no label, no text of the validation and test splits, and no text
     that quotes one: the words around a quoted comment may reveal its label.
     """
-    from pipeline.models import word_vectors
-    from pipeline.text import segment
     from pipeline.training import word_vectors as fitting
 
     if path:
@@ -94,11 +81,15 @@ def load_vectors(
 
 
 def fit(
-    rows: pl.DataFrame, profile: str, changes: Changes, path: Path | None = None, extra_texts: Sequence[str] = ()
+    rows: pl.DataFrame,
+    profile: str = PROFILE,
+    changes: Mapping[str, Any] | None = None,
+    path: Path | None = None,
+    extra_texts: Sequence[str] = (),
 ) -> TrainedModel:
     """Fit a recogniser on labelled comments (text, context, label, split), with its evaluation.
 
-    Word vectors are loaded from `path`, or trained on extra texts without label too.
+    The changes are to the recipe of the profile. Word vectors are loaded from `path`, or trained on extra texts too.
     """
     from pipeline.training.subtext import recogniser
 
@@ -121,10 +112,17 @@ def fit(
     texts = [rows["text"], rows["context"].alias("text")]
     if not encoder:  # word vectors read all, without labels
         texts.append(pl.Series("text", extra_texts, dtype=pl.String))
-    facts: dict[str, Any] = {"encoder": "word vectors", "encoder_revision": "of the model"}
-    facts |= {"summary": {"profile": profile, **asdict(recipe)}}
-    facts |= {"texts": pl.concat(texts), "labelled": labelled}
-    return TrainedModel(kind=KIND, tensors=result.tensors, config=config, evaluations=evaluations, **facts)
+    return TrainedModel(
+        kind=KIND,
+        tensors=result.tensors,
+        config=config,
+        evaluations=evaluations,
+        texts=pl.concat(texts),
+        labelled=labelled,
+        summary={"profile": profile, **asdict(recipe)},
+        encoder="word vectors",
+        encoder_revision="of the model",
+    )
 
 
 def hash_rows(rows: pl.DataFrame) -> str:
@@ -133,29 +131,13 @@ def hash_rows(rows: pl.DataFrame) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def train_file(
-    rows: pl.DataFrame,
-    out: Path,
-    profile: str = PROFILE,
-    changes: Changes = None,
-    path: Path | None = None,
-    *,
-    force: bool = False,
-) -> pl.DataFrame:
-    """Train into a folder; return the model's evaluation."""
-    return model_registry.train_into(out, lambda: fit(rows, profile, changes, path), force=force)[1]
+def train_file(rows: pl.DataFrame, out: Path, *, force: bool = False, **options: Any) -> pl.DataFrame:
+    """Train into a folder, with options of `fit`; return the model's evaluation."""
+    return model_registry.train_into(out, lambda: fit(rows, **options), force=force)[1]
 
 
-def train(
-    day: str,
-    release: str | None = None,
-    *,
-    profile: str = PROFILE,
-    changes: Changes = None,
-    promote: bool = False,
-    run_id: str = "cli",
-) -> str:
-    """Train on published comments into the registry; return the model's id.
+def train(day: str, release: str | None = None, *, promote: bool = False, run_id: str = "cli", **options: Any) -> str:
+    """Train on published comments into the registry, with options of `fit`; return the model's id.
 
     The model is promoted from that day on if it is as good as its rivals, and unless simulated raters made some of its
     labels; `promote` overrides both.
@@ -164,7 +146,7 @@ def train(
     def fit_release() -> TrainedModel:
         comments = warehouse.scan("comments").select(pl.col("text").unique().sort()).collect()["text"].to_list()
         rows = read_released(release)
-        trained = fit(rows, profile, changes, extra_texts=comments)
+        trained = fit(rows, extra_texts=comments, **options)
         is_simulated = rows["item_id"].is_in(list_simulated_rows().implode()).any()
         return replace(
             trained,
@@ -178,8 +160,6 @@ def train(
 
 def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
     """Hold out labelled comments, by the macro F1 of which models are compared, also with the baselines."""
-    from pipeline.metrics import classification
-    from pipeline.metrics.labelling import predictability
     from pipeline.training.subtext import recogniser
 
     part, train_rows = promotion.select_held_out(rows), rows.filter(pl.col("split") == "train")
@@ -234,13 +214,9 @@ def evaluate(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
 def measure(rows: pl.DataFrame, model: "SubtextModel") -> pl.DataFrame:
     """Measure macro precision, recall and F1 (errata E9) with intervals, calibration, and F1 without the context.
 
-    The baselines on the test split are the majority class and a linear SVM on TF-IDF of characters.
-
-    Returns:
-        Rows of `evaluations` without their keys.
+    The baselines on the test split are the majority class and a linear SVM on TF-IDF of characters. Returns rows of
+    `evaluations` without their keys.
     """
-    from pipeline.metrics import classification
-    from pipeline.metrics.labelling import predictability
     from pipeline.training.subtext import recogniser
 
     class_index = {name: number for number, name in enumerate(model.classes)}
@@ -265,10 +241,9 @@ def measure(rows: pl.DataFrame, model: "SubtextModel") -> pl.DataFrame:
             for name, labels in predictability.predict_baselines(*examples, texts, SEED).items():
                 predictions = np.array([class_index[label] for label in labels])
                 values[f"{name}_baseline"] = classification.macro_f1(truth, predictions)
-        row = {"split": split, "subset": "all", "pair_count": part.height}
+        row = {"split": split, "pair_count": part.height}
         results += [{**row, "metric": name, "value": value} for name, value in values.items()]
-    evaluations = pl.DataFrame(results, infer_schema_length=None).with_columns(epoch=pl.lit(0, pl.Int64))
-    return model_registry.complete_evaluations(evaluations)
+    return model_registry.complete_evaluations(pl.DataFrame(results, infer_schema_length=None))
 
 
 def summarize(evaluations: pl.DataFrame) -> pl.DataFrame:
@@ -282,28 +257,21 @@ def score_frame(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
     from pipeline.training.subtext import recogniser
 
     model = load_model(ref)
-    texts = rows.select(pl.col("text").fill_null("").str.strip_chars(), pl.col("context").fill_null(""))
-    has_text = texts["text"] != ""
-    values = np.full(rows.height, np.nan)
-    columns = [column.to_list() for column in texts.filter(has_text)]
-    values[has_text.to_numpy()] = recogniser.predict(build_recogniser(model), *columns)
-    scores = pl.Series(METRIC, values.round(DECIMALS)).fill_nan(None)
-    text = signature.with_encoder(METRIC, model.model_id, model.config, "word-vectors")
-    rows = rows.drop(METRIC, "signature", strict=False)
-    return rows.with_columns(scores, signature=pl.when(has_text).then(pl.lit(text)))
+    texts = rows.select("text", pl.col("context").fill_null(""))
+
+    def score(filled: pl.DataFrame) -> Floats:
+        columns = [column.to_list() for column in filled]
+        return recogniser.predict(build_recogniser(model), *columns)
+
+    return scores.add_scores(rows, METRIC, texts, model, score, "word-vectors")
 
 
 def score_day(day: str, ref: str | None = None, run_id: str = "cli") -> int:
     """Score a day's comments in context into `scores`, replacing those by the same model; return the count."""
     timer = runs.start()
     model = load_model(ref, day)
-    key = ("source", "day", "thread_id", "comment_id", "text_hash")
-    comments = day_texts.scan_comments(day, warehouse.get_snapshot_id("comments"), *key, "text", "context").collect()
-    comments = comments.sort("source", "thread_id", "comment_id")
-    scores = score_frame(comments, ref or model.model_id).select(
-        *key, "signature", metric=pl.lit(METRIC), model_id=pl.lit(model.model_id), value=METRIC
-    )
-    partition = {**warehouse.make_slice(day=day), "metric": METRIC, "model_id": model.model_id}
-    count = warehouse.overwrite("scores", partition, scores.select(TABLES["scores"].schema.column_names()), run_id)
-    runs.record_scores(scores, day, "score_subtext", METRIC, [model.model_id], run_id, timer)
-    return count
+    columns = (*scores.ITEM, "text", "context")
+    comments = day_texts.scan_comments(day, warehouse.get_snapshot_id("comments"), *columns)
+    rows = comments.sort("source", "thread_id", "comment_id").collect()
+    scored_rows = score_frame(rows, ref or model.model_id)
+    return scores.write_day(scored_rows, METRIC, day, model.model_id, run_id, timer)

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from pipeline.examples.sources.files import read_table
+from pipeline.io.atomic import check_empty
 from pipeline.llm.questions import recovery
 from pipeline.tasks import asking
 from pipeline.tasks.asking import Options
@@ -70,19 +71,16 @@ def read_comments(path: Path, column: str | None = None) -> pl.DataFrame:
 def train(
     rows: pl.DataFrame, out: Path, *, start: str | None = None, changes: dict[str, Any] | None = None
 ) -> pl.DataFrame:
-    """Fit a sequence-to-sequence model on references into a folder; return its losses by epoch.
+    """Fit a sequence-to-sequence model on references (text, context, meaning, split) into a new folder.
 
-    Args:
-        rows: text, context, meaning, split.
-        out: folder, which must not exist.
-        start: model to start from, a folder or a hub name with @revision; by default a small one with random weights.
-        changes: to the recipe.
+    It starts from a model, a folder or a hub name with @revision; by default from a small one with random weights. The
+    changes are to the recipe. Return its losses by epoch.
     """
     from pipeline.models.subtext import seq2seq
     from pipeline.training.subtext import seq2seq as fitting
 
     recipe = replace(fitting.Recipe(), **{k: v for k, v in (changes or {}).items() if v is not None})
-    seq2seq.check_folder(out)
+    check_empty(out)
     columns = [rows[name].cast(pl.String).alias("text") for name in ("text", "context", "meaning")]
     train_texts = [text for column in columns for text in column.filter(rows["split"] == "train").drop_nulls()]
     model = seq2seq.load(start) if start else seq2seq.make_model(train_texts, width=WIDTH, seed=recipe.seed)

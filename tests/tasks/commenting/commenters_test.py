@@ -11,6 +11,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.models.decoding import Decoding
 from pipeline.tasks.commenting import commenters, corpus, generated
 from pipeline.tasks.record import model_choice, models, promotion
+from pipeline.training.commenting import retrieval
 
 DAY = sample.DAY
 RETRIEVAL = {"hidden": 8, "embedding": 8, "epochs": 1, "judged": 20, "foreign": 5}
@@ -56,8 +57,8 @@ def test_a_retrieved_comment_is_one_of_a_training_article(sample_corpus: Path) -
     commenters.train(DAY, "ir_tc", changes=RETRIEVAL, promote=True)
     generated.generate(DAY, "ir_tc")
     comments = warehouse.scan("generated_comments").select("found_in", "text").collect()
-    training_comments = corpus.read_thread_comments("train").select(corpus.COMMENT_ID, "text")
-    assert set(comments.iter_rows()) <= set(training_comments.iter_rows())
+    training_comments = corpus.read_tokenized_comments(corpus.read_threads("train").lazy().select(corpus.THREAD))
+    assert set(comments.iter_rows()) <= set(training_comments.select(corpus.COMMENT_ID, "text").iter_rows())
 
 
 def test_real_comments_stand_beside(sample_corpus: Path) -> None:
@@ -72,7 +73,8 @@ def test_real_comments_stand_beside(sample_corpus: Path) -> None:
 def test_an_article_without_a_comment_is_dropped(sample_corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What gets no comment is in `dropped` with the reason, and the funnel adds up."""
     commenters.train(DAY, "ir_tc", changes=RETRIEVAL, promote=True)
-    monkeypatch.setattr(generated, "_retrieve", lambda *_: pl.DataFrame(schema=generated.SCHEMA))
+    no_comments = pl.DataFrame(schema={**generated.SCHEMA, "relevance": pl.Float64, "comment_id": pl.String})
+    monkeypatch.setattr(retrieval, "comment", lambda *_: no_comments)
     assert generated.generate(DAY, "ir_tc") == 0
     dropped = warehouse.scan("dropped", pl.col("step") == generated.STEP).collect()
     assert dropped["reason"].to_list() == ["no_comment"] * 6

@@ -27,10 +27,16 @@ def read_corpus() -> list[pl.DataFrame]:
 
 
 def test_the_sample_is_divided(sample_corpus: Path) -> None:
-    """Two articles of the sample break a filter each, with its reason; ten may be tested, six of them are."""
-    rows = table("threads")
-    dropped = dict(rows.drop_nulls("reason").select("thread_id", "reason").iter_rows())
-    assert dropped == {"a25": "short_content", "a26": "few_comments"}
+    """Two articles of the sample break a filter each, with its reason; ten may be tested, six of them are.
+
+    The funnel has every article: those that are in, and those that are not with their reasons.
+    """
+    rows, reasons = table("threads"), {"a25": "short_content", "a26": "few_comments"}
+    assert dict(rows.drop_nulls("reason").select("thread_id", "reason").iter_rows()) == reasons
+    run = warehouse.scan("runs", pl.col("step") == corpus.STEP).collect().row(0, named=True)
+    assert (run["read_count"], run["kept_count"], run["dropped_count"]) == (26, 24, 2)
+    dropped = warehouse.scan("dropped", pl.col("step") == corpus.STEP).select("row_key", "reason").collect()
+    assert dict(dropped.iter_rows()) == reasons
     counts = dict(rows.group_by("split").len().drop_nulls().iter_rows())
     assert counts == {"train": 12, "validation": 6, "test": 6}
     tested = set(rows.filter(split="test")["thread_id"])
@@ -67,26 +73,14 @@ def test_a_window_of_days(sample_corpus: Path) -> None:
     )
 
 
-def test_dropped_articles_are_recorded(sample_corpus: Path) -> None:
-    """The funnel has every article: those that are in, and those that are not with their reasons."""
-    run = warehouse.scan("runs", pl.col("step") == corpus.STEP).collect().row(0, named=True)
-    assert (run["read_count"], run["kept_count"], run["dropped_count"]) == (26, 24, 2)
-    dropped = warehouse.scan("dropped", pl.col("step") == corpus.STEP).select("row_key", "reason").collect()
-    assert sorted(dropped.iter_rows()) == [("a25", "short_content"), ("a26", "few_comments")]
-
-
 def test_comments_that_were_not_tokenized_are_missing(tables: Path) -> None:
-    """Without tokens there is no corpus: the message names the days to tokenize."""
+    """Without articles there is no corpus, nor without tokens: the message names what to do, and the days."""
+    with pytest.raises(Missing, match="undertone import"):
+        corpus.plan()
     collect.import_files([sample.THREADS], "sample_news", DAY, mapping=sample.THREAD_COLUMNS)
     with pytest.raises(Missing, match=f"692 comments are not tokenized: .* for {DAY}"):
         corpus.build(DAY)
     assert warehouse.get_snapshot_id("threads") is None
-
-
-def test_nothing_to_divide_is_missing(tables: Path) -> None:
-    """Without articles that have comments the message says what to do."""
-    with pytest.raises(Missing, match="undertone import"):
-        corpus.plan()
 
 
 def test_a_comment_collected_on_two_days_is_one(sample_corpus: Path) -> None:
@@ -113,7 +107,7 @@ def test_comments_that_are_no_longer_tokenized_are_missing(sample_corpus: Path) 
     """Where tokens are missing, comments are not dropped silently: the message names the days."""
     warehouse.overwrite("tokens", warehouse.make_slice(source="sample_news"), empty("tokens"))
     with pytest.raises(Missing, match=f"for {DAY}"):
-        corpus.read_thread_comments("train")
+        corpus.read_tokenized_comments(corpus.read_threads("train").lazy().select(corpus.THREAD))
     with pytest.raises(Missing, match=f"162 comments are not tokenized: .* for {DAY}"):
         overlap.read_references()
     assert corpus.measure_corpus()["comments"].to_list() == [0, 0, 0, 0]

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from pipeline import sample, warehouse
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput
 from pipeline.metrics.commenting import correlation
 from pipeline.metrics.overlap import scoring, weights
 from pipeline.tasks.commenting import correlations, generated, overlap
@@ -26,14 +26,18 @@ def write_table(path: Path, text: str) -> Path:
 def test_metrics_are_held_against_people(graded: Path) -> None:
     """Correlations of the tables are scipy's on the same numbers, weighted beside plain, and people beside people."""
     overlap.measure(DAY)
-    assert correlations.write_correlations(DAY) > 0
-    rows = correlations.read_correlations(DAY)
+    rows = correlations.write_correlations(DAY)
     is_meteor = (pl.col("metric") == "meteor") & pl.col("is_weighted")
     judged = correlations.read_judged().filter(is_meteor)
     expected = correlation.correlate(judged["value"], judged["grade"], judged["group"])
     meteor = rows.filter(is_meteor, coefficient="spearman").row(0, named=True)
     assert (meteor["value"], meteor["n"]) == (round(expected.spearman or 0, 6), 6)
     assert meteor["difference"] is not None
+    is_spearman = pl.col("metric").str.starts_with("spearman")
+    of_meteor = warehouse.scan("studies").filter(is_spearman, subset="w_meteor").collect()
+    parts = dict(of_meteor.select("metric", "value").iter_rows())
+    columns = {"spearman": "value", "spearman_p": "p", "spearman_difference": "difference"}
+    assert parts == pytest.approx({name: meteor[column] for name, column in columns.items()}, abs=1e-6)
     assert rows.filter(metric="human").height == 2
     assert {"meteor", "w_meteor", "human"} <= set(correlations.format_table_4(rows)["metric"])
     sensitivity = correlations.measure_sensitivity(["meteor"])
@@ -46,9 +50,8 @@ def test_without_grades_there_are_the_plain_metrics(sample_corpus: Path) -> None
     generated.generate(DAY, generated.HUMAN)
     overlap.measure(DAY)
     assert warehouse.scan("metric_scores").collect()["is_weighted"].any() is False
-    assert correlations.write_correlations(DAY) == 0
-    with pytest.raises(Missing, match="nothing that was measured was graded"):
-        correlations.read_correlations(DAY)
+    assert not correlations.write_correlations(DAY).height
+    assert not warehouse.scan("studies").collect().height
 
 
 def test_a_table_of_scores_is_correlated(tmp_path: Path) -> None:

@@ -191,16 +191,6 @@ def test_people_count_before_simulated_raters(folder: Path) -> None:
     assert warehouse.scan("dropped", pl.col("reason") == "simulated").collect().height == 324
 
 
-def test_a_grade_of_another_round_is_refused(folder: Path) -> None:
-    """A row of round 2 is named by file, task and rater, and no label of its file comes in."""
-    grades.export("references", folder, RATERS[:2])
-    path = fill_in(folder, "anna", 3)
-    pl.read_csv(path).with_columns(round=pl.lit(2)).write_csv(path)
-    with pytest.raises(BadInput, match=r"task \w+, rater 'anna': expected round 1 and stage 1, found 2 and 1"):
-        grades.collect("references", [path])
-    assert warehouse.get_snapshot_id("labels") is None
-
-
 def test_a_poll_without_news_writes_nothing(folder: Path) -> None:
     """Polling a tool again and again leaves no snapshots behind."""
     grades.poll("references", "simulated")

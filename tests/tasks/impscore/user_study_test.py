@@ -101,5 +101,5 @@ def test_choices_have_an_interval(items: pl.DataFrame, model: str) -> None:
     assert all(row["low"] < row["accuracy"] < row["high"] for row in numbers[:5].to_dicts())
     expected = rank.choose(rows.head(20), model)["is_right"].mean()
     assert numbers["accuracy"][-1] == expected
-    with pytest.raises(BadInput, match="no task 'grading' for people; there are ranking, choice, meaning"):
+    with pytest.raises(BadInput, match="no task for people 'grading'; there are ranking, choice, meaning"):
         user_study.check_kind("grading")

@@ -124,22 +124,6 @@ def test_raters_see_no_system(folder: Path) -> None:
     assert sheets[0]["task_id"].sort().equals(sheets[1]["task_id"].sort())
 
 
-def test_a_sentence_goes_to_two_with_all_its_compressions(folder: Path, tmp_path: Path) -> None:
-    """Of four raters two see a sentence, each all of it; no sheet is written over; elsewhere it is the same again."""
-    raters = ("anna", "ben", "chen", "dora")
-    grades.export("trams", DAY, folder, raters)
-    task = warehouse.scan("label_tasks").select("task_id", "thread_id").collect()
-    tasks_by_rater = {rater: read_sheet(folder, rater)["task_id"] for rater in raters}
-    tasks_by_item = {item: set(rows["task_id"]) for (item,), rows in task.group_by("thread_id")}
-    for tasks in tasks_by_item.values():
-        shared_counts = sorted(len(tasks & set(rater_tasks)) for rater_tasks in tasks_by_rater.values())
-        assert shared_counts == [0, 0, len(tasks), len(tasks)]
-    with pytest.raises(BadInput, match=r"anna.xlsx: is there and may hold grades"):
-        grades.export("trams", DAY, folder, raters)
-    grades.export("trams", DAY, tmp_path, raters)
-    assert tasks_by_rater["dora"].equals(read_sheet(tmp_path, "dora")["task_id"])
-
-
 def test_new_compressions_go_to_the_raters_of_their_sentence(
     folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
 from pipeline import settings, warehouse
@@ -223,10 +222,3 @@ def test_an_encoder_is_adapted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert masked_lm.adapt(DAY) == f"en={folders[0]}"
     assert masked_lm.adapt(LATER) == f"en={folders[1]}"
     assert len({*folders}) == len(folders) == 2
-
-
-def test_words_are_those_of_sentences() -> None:
-    """Sentences are tokenized in order, each language by its own rules."""
-    assert [*masked_lm.tokenize_sentences(["Don't go. Stay!", ""], "en")] == [["Do", "n't", "go", "."], ["Stay", "!"]]
-    assert [*masked_lm.tokenize_sentences(["我很冷。"], "zh")] == [["我", "很", "冷", "。"]]
-    assert pl.Series([len(words) for words in masked_lm.tokenize_sentences(TEXTS, "en")]).sum() == 21

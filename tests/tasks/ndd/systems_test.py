@@ -118,12 +118,6 @@ def test_trees_are_needed_where_subtrees_are_asked_for() -> None:
         compress_sentences([["a", "b"]], Method(system="ndd_sc"), masked_lm.load_model())
 
 
-def test_a_file_lacks_a_tree() -> None:
-    """Heads come from the file's sentences, and are None where it lacks one."""
-    tree = next(trees.read(sample.TREES))
-    assert systems.find_heads([tree.words, ["no", "such"]], "en", sample.TREES) == [tree.heads, None]
-
-
 def test_long_texts_are_refused() -> None:
     """One character more than can be."""
     with pytest.raises(BadInput, match="a text of 100,001 characters; texts of up to 100,000 can be compressed"):
@@ -142,16 +136,11 @@ def test_systems_by_name() -> None:
             compress(text, system="nnd")
 
 
-@pytest.mark.parametrize("system", ["cosine", "bertscore"])
-def test_counts_have_no_states(system: str) -> None:
-    """A system that compares states needs a transformer."""
-    with pytest.raises(BadInput, match=f"{system} compares the states of a transformer.*give --model"):
-        compress(EN, system=system)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"system": "cosine"}, "cosine compares the states of a transformer.*give --model"),
+        ({"system": "bertscore"}, "bertscore compares the states of a transformer.*give --model"),
         ({"search": Search(ratio=float("nan"))}, "ratio should be above 0 and at most 1, not nan"),
         ({"distance": DistanceOptions(mu=0)}, "mu and nu should be above 0 and at most 1, found 0 and 1"),
         ({"distance": DistanceOptions(nu=1.5)}, "mu and nu should be above 0 and at most 1"),
@@ -159,7 +148,7 @@ def test_counts_have_no_states(system: str) -> None:
         ({"distance": DistanceOptions(divergence="l2")}, "expected a divergence of hellinger, kl, kl_reversed"),  # type: ignore[arg-type]
     ],
 )
-def test_numbers_that_are_none(options: dict[str, object], message: str) -> None:
+def test_options_that_cannot_be(options: dict[str, object], message: str) -> None:
     """Each is refused with what it can be."""
     with pytest.raises(BadInput, match=message):
         compress(EN, **options)

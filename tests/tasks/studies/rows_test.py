@@ -17,7 +17,6 @@ from pipeline.metrics.impscore import detection
 from pipeline.metrics.impscore.implicitness import tabulate_figure_3
 from pipeline.models import encoder as encoders
 from pipeline.models.impscore import DESIGNS
-from pipeline.slices import Staged
 from pipeline.tasks import asking
 from pipeline.tasks.impscore import in_force, pairs, rank, scoring, train
 from pipeline.tasks.studies import page
@@ -110,7 +109,7 @@ def test_every_cell_can_be_trained() -> None:
         cells = study_rows.list_cells(study, 1)
         assert json.loads(json.dumps(cells)) == cells
         assert len({make_recipe("paper", **cell["setting"]) for cell in cells}) == len(cells)
-    with pytest.raises(BadInput, match="no study 'data_sets' of trainings; there are ablation, sensitivity"):
+    with pytest.raises(BadInput, match="no study of trainings 'data_sets'; there are ablation, sensitivity"):
         study_rows.list_cells("data_sets", 1)
 
 
@@ -174,11 +173,6 @@ def test_trained_again_the_table_is_the_same(few_pairs: pl.DataFrame) -> None:
     assert load_table().height == 4 + 2 + 2
     study_rows.publish("ablation", new_shards[:1], DAY)
     assert load_table().height == 4 + 2 + 2  # one cell replaces itself, the other stays
-
-
-def test_sources(source: str) -> None:
-    """Sources are those of the table `sentences`."""
-    assert study_rows.list_sources() == [source]
 
 
 def test_a_data_set_described(source: str, model: str) -> None:
@@ -256,13 +250,9 @@ def test_no_more_pairs_than_asked_for(tables: Path, model: str, monkeypatch: pyt
 def test_accuracy_by_bin_by_hand() -> None:
     """Two of three in one bin are noticed, near duplicates count once; an answer that is neither counts as not."""
     same = "Some of us get up at five in the morning, every single day of the week"
-    rows = pl.DataFrame(
-        {
-            "text": [same + ".", same + "!", "something else entirely was said here", "nice hat"],
-            "implicitness": [0.3, 0.4, 0.45, 2.0],
-            "is_detected": [True, True, None, False],
-        }
-    )
+    texts = [same + ".", same + "!", "something else entirely was said here", "nice hat"]
+    columns = {"implicitness": [0.3, 0.4, 0.45, 2.0], "is_detected": [True, True, None, False]}
+    rows = pl.DataFrame({"text": texts, **columns})
     bins = study_rows.measure_by_bin(rows)
     assert bins["subset"].to_list() == list(detection.LABELS)
     assert bins["row_count"].to_list() == [0, 3, 0, 0, 0, 0, 0, 1]
@@ -297,7 +287,7 @@ def test_without_answers_there_is_no_accuracy(tables: Path, source: str, model: 
     with pytest.raises(Refused, match="none of 5 requests has an answer"):
         study_rows.stage_detection(source, DAY, cached, model)
     with Server(write=judge_text) as judge:
-        assert count_answered(study_rows.stage_detection(source, DAY, build_options(judge), model, limit=2)) == 2
+        study_rows.stage_detection(source, DAY, build_options(judge), model, limit=2)
         assert judge.sent.total() == 2
     left_out.clear()
     study_table = load_staged(study_rows.stage_detection(source, DAY, cached, model))
@@ -322,11 +312,6 @@ def test_verdicts(judge: Server, source: str) -> None:
     assert Counter(completions) == prompts
     assert judge.served["awful"] == 3  # once by each
     assert pairs.build(source, DAY) == 0  # a verdict is no explicit form
-
-
-def count_answered(shard: Staged) -> int:
-    """Count the sentences that an accuracy is over."""
-    return int(load_staged(shard).filter(pl.col("metric") == "accuracy")["row_count"].sum())
 
 
 def test_nothing_to_detect(judge: Server, tables: Path, model: str) -> None:
