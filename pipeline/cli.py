@@ -54,14 +54,14 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
             "ratings": "groups:ratings",
         }),
         "cloze": Family("Cloze questions on abstract words: build, check, rate.", {
-            "build": "recam.cloze:build", "stats": "recam.cloze:stats", "export": "recam.cloze:export",
+            "build": "recam.cloze:build_items", "stats": "recam.cloze:stats", "export": "recam.cloze:export",
             "audit": "recam.cloze:audit", "page": "recam.cloze:page", "rate": "recam.cloze:rate",
-            "ratings": "recam.cloze:ratings",
+            "ratings": "recam.cloze:import_ratings",
         }),
         "commenting": Family("Article commenting: corpus, commenters, grades, weighted metrics.", {
             "build": "commenting:build", "stats": "commenting:stats", "comment": "commenting:comment",
             "generate": "commenting:generate", "rate": "commenting:rate", "ratings": "commenting:ratings",
-            "grades": "commenting:grades", "measure": "commenting:measure", "overlap": "commenting:overlap_",
+            "grades": "commenting:import_grades", "measure": "commenting:measure", "overlap": "commenting:overlap_",
             "correlate": "commenting:correlate", "page": "commenting:page",
         }),
         "ndd": Family("Neighbouring Distribution Divergence: distance of sentences, compression, tests.", {

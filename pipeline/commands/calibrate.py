@@ -1,31 +1,27 @@
 """The command that compares two measures of the same texts."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Exit, Option
 
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Json, check_source, print_result, show, this_run, today
+from pipeline.commands.terminal.options import Json, check_source, this_run, today
 from pipeline.errors import BadInput
+from pipeline.tasks.calibration import calibrate as work
 from pipeline.tasks.record.retry import retry
 
 
 def calibrate(
-    a: Annotated[
-        str | None, typer.Argument(help="scorer, scorer:MODEL, judge, judge:NAME, people:FIELD or grades.")
-    ] = None,
-    b: Annotated[str | None, typer.Argument(help="The measure to compare it with, such as judge.")] = None,
-    file: Annotated[Path | None, typer.Option(help="Compare two columns of this file instead.")] = None,
-    columns: Annotated[tuple[str, str] | None, typer.Option("--columns", "-c", help="The two columns.")] = None,
-    rater: Annotated[
-        list[str] | None, typer.Option(help="A column of one rater's values, two or more; repeat it.")
-    ] = None,
-    day: Annotated[str, typer.Option("--day", help="UTC day, YYYY-MM-DD.", show_default="all days")] = "",
-    days: Annotated[int, typer.Option(min=1, help="Days that end with --day.")] = 1,
+    a: Annotated[str | None, Argument(help="scorer, scorer:MODEL, judge, judge:NAME, people:FIELD or grades.")] = None,
+    b: Annotated[str | None, Argument(help="The measure to compare it with, such as judge.")] = None,
+    file: Annotated[Path | None, Option(help="Compare two columns of this file instead.")] = None,
+    columns: Annotated[tuple[str, str] | None, Option("--columns", "-c", help="The two columns.")] = None,
+    rater: Annotated[list[str] | None, Option(help="A column of one rater's values, two or more; repeat it.")] = None,
+    day: Annotated[str, Option("--day", help="UTC day, YYYY-MM-DD.", show_default="all days")] = "",
+    days: Annotated[int, Option(min=1, help="Days that end with --day.")] = 1,
     epsilon: Annotated[
-        float, typer.Option(min=0, max=1, help="Advantage of a rater in the test: 0.2 expert, 0.15 trained, 0.1 crowd.")
+        float, Option(min=0, max=1, help="Advantage of a rater in the test: 0.2 expert, 0.15 trained, 0.1 crowd.")
     ] = 0.15,
     as_json: Json = False,
 ) -> None:
@@ -38,8 +34,6 @@ def calibrate(
     Examples: `undertone calibrate scorer judge`; `undertone calibrate judge:gpt-4o-mini people:subtext`;
     `undertone calibrate --file scored.csv -c implicitness judged --rater anna --rater ben`
     """
-    from pipeline.tasks.calibration import calibrate as work
-
     check_source(file, day)
     if file:
         if a or not columns:
@@ -51,9 +45,9 @@ def calibrate(
             raise BadInput("name two measures, such as `undertone calibrate scorer judge`, or --file and -c")
         names = (a, b)
         result = work.compare_sides(a, b, day or None, days, epsilon)
-        retry(partial(work.write_study, result, a, b, day or today(), this_run()))
+        retry(work.write_study, result, a, b, day or today(), this_run())
     compared, test = result.comparison, result.replacement
-    print_result(
+    console.print_result(
         compared.measures,
         {
             "a": names[0], "b": names[1], "faults": compared.faults,
@@ -64,8 +58,8 @@ def calibrate(
         as_json,
     )  # fmt: skip
     if not as_json:
-        show(compared.subsets, as_json)
-        show(compared.curve, as_json)
+        console.show(compared.subsets, as_json)
+        console.show(compared.curve, as_json)
         if test:
             verdict = "may replace a rater" if test.passes else "may not replace a rater"
             shares = (
@@ -75,4 +69,4 @@ def calibrate(
     for fault in compared.faults:
         console.report(f"do not trust this measure: {fault}")
     if compared.faults:
-        raise typer.Exit(1)
+        raise Exit(1)

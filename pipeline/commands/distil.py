@@ -4,31 +4,31 @@ from pathlib import Path
 from typing import Annotated
 
 import polars as pl
-import typer
+from typer import Argument, Option, echo
 
 from pipeline import warehouse
 from pipeline.commands.models import end_training
-from pipeline.commands.terminal.options import Day, Force, Json, Promote, print_result, this_run, today
+from pipeline.commands.terminal import console
+from pipeline.commands.terminal.options import Force, Json, MaybeDay, Promote, this_run, today
 from pipeline.errors import BadInput
+from pipeline.tasks.calibration import distillation as work
 from pipeline.tasks.record.retry import retry
 
 
 def distil(
     file: Annotated[
-        Path | None, typer.Argument(help="Judged texts of `undertone judge -o`; those in the tables by default.")
+        Path | None, Argument(help="Judged texts of `undertone judge -o`; those in the tables by default.")
     ] = None,
-    column: Annotated[
-        str, typer.Option("--column", "-c", help="Column of the judge's values.")
-    ] = "implicitness_judged",
-    judge: Annotated[str, typer.Option(help="Which judge of the tables, where there are several.")] = "",
+    column: Annotated[str, Option("--column", "-c", help="Column of the judge's values.")] = "implicitness_judged",
+    judge: Annotated[str, Option(help="Which judge of the tables, where there are several.")] = "",
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder to write the model to, instead of the registry.")
+        Path | None, Option("--out", "-o", help="Folder to write the model to, instead of the registry.")
     ] = None,
-    curve: Annotated[bool, typer.Option("--curve", help="Measure after 100, 300, 1,000 and 3,000 texts too.")] = False,
-    price: Annotated[float | None, typer.Option(min=0, help="USD for a judged text, for the costs of --curve.")] = None,
+    curve: Annotated[bool, Option("--curve", help="Measure after 100, 300, 1,000 and 3,000 texts too.")] = False,
+    price: Annotated[float | None, Option(min=0, help="USD for a judged text, for the costs of --curve.")] = None,
     promote: Promote = False,
     force: Force = False,
-    day: Day = "",
+    day: MaybeDay = "",
     as_json: Json = False,
 ) -> None:
     """Train the scorer on judged texts, so that it scores others like the judge.
@@ -40,8 +40,6 @@ def distil(
     Examples: `undertone distil`; `undertone distil judged.csv --curve --price 0.0004`;
     `undertone distil judged.csv --out model/`
     """
-    from pipeline.tasks.calibration import distillation as work
-
     if out and (promote or day):
         raise BadInput("--promote and --day are about the tables; with --out nothing is written there")
     warehouse.create()
@@ -53,10 +51,10 @@ def distil(
         work.train_file(rows, out, force=force)
         ref = str(out)
     else:
-        ref = retry(lambda: work.train(rows, day or today(), promote=promote, run_id=this_run()))
+        ref = retry(work.train, rows, day or today(), promote=promote, run_id=this_run())
     agreement = pl.concat([*frames, work.measure_model(rows, ref, price)]).sort("lang", maintain_order=True)
-    print_result(agreement, {"model": ref}, as_json)
+    console.print_result(agreement, {"model": ref}, as_json)
     if not as_json:
-        typer.echo(ref)
+        echo(ref)
     if not out:
         end_training(ref)

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import polars as pl
-import typer
+from typer import Argument, Option
 
 from pipeline import left_out, sample
 from pipeline.commands.reading import print_words
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Day, Encoding, Json, Model, check_source, print_result, today
+from pipeline.commands.terminal.options import Encoding, Json, MaybeDay, Model, check_source, today
 from pipeline.errors import BadInput, Missing
 from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
@@ -20,27 +20,26 @@ from pipeline.tasks.record.retry import retry
 def score_implicitness(
     file: Annotated[
         Path | None,
-        typer.Argument(help="Texts: txt (one a line), csv, tsv, jsonl, json, parquet or xlsx; a day's by default."),
+        Argument(help="Texts: txt (one a line), csv, tsv, jsonl, json, parquet or xlsx; a day's by default."),
     ] = None,
-    day: Day = "",
-    text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the texts.")] = None,
+    day: MaybeDay = "",
+    text_column: Annotated[str | None, Option("--text-column", "-c", help="Column with the texts.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl, parquet, or txt (the scores alone).")
+        Path | None, Option("--out", "-o", help="Write csv, tsv, jsonl, parquet, or txt (the scores alone).")
     ] = None,
     model: Model = None,
     reference: Annotated[
-        str | None, typer.Option(help="Percentiles among this corpus of `reference build`; by default the sample.")
+        str | None, Option(help="Percentiles among this corpus of `reference build`; by default the sample.")
     ] = None,
     calibrated: Annotated[
         str | None,
-        typer.Option(help="Add what this measure would be, with an interval: judge, judge:NAME, people or grades."),
+        Option(help="Add what this measure would be, with an interval: judge, judge:NAME, people or grades."),
     ] = None,
     is_explained: Annotated[
-        bool, typer.Option("--explain", help="Print the words of each text with the change when it lacks the word.")
+        bool, Option("--explain", help="Print the words of each text with the change when it lacks the word.")
     ] = False,
     limit: Annotated[
-        int | None,
-        typer.Option(min=1, help="Of a day, explain so many comments of each end of a source.", show_default="20"),
+        int | None, Option(min=1, help="Of a day, explain so many comments of each end of a source.", show_default="20")
     ] = None,
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
@@ -110,7 +109,7 @@ def _score_day(day: str, is_explained: bool, limit: int | None) -> None:
 
     explained = (limit or explanations.LIMIT) if is_explained else 0
     with track("scoring") as on_progress:
-        count = retry(partial(score.run, day, on_progress, explained))
+        count = retry(score.run, day, on_progress, explained)
     if not count:
         raise Missing(f"there are no comments on {day}; `undertone tables` lists the days with comments")
     references.warn_weak(None, references.load_reference(None))
@@ -119,9 +118,7 @@ def _score_day(day: str, is_explained: bool, limit: int | None) -> None:
 
 
 def rank(
-    groups: Annotated[
-        Path | None, typer.Option(help="Graded groups as .jsonl; by default shipped test groups.")
-    ] = None,
+    groups: Annotated[Path | None, Option(help="Graded groups as .jsonl; by default shipped test groups.")] = None,
     model: Model = None,
     as_json: Json = False,
 ) -> None:
@@ -138,7 +135,7 @@ def rank(
     sentences, training_groups = (read(groups), None) if groups else read_default_groups()
     with track("ranking", sentences.height) as on_progress:
         correlations = work.rank(sentences, model, on_progress, training_groups)
-    print_result(correlations, correlations.drop("by").row(0, named=True), as_json)
+    console.print_result(correlations, correlations.drop("by").row(0, named=True), as_json)
     if (tau := correlations["kendall_tau"][0]) < WEAK:
         console.report(describe_weakness({"": tau}))
 
@@ -146,13 +143,13 @@ def rank(
 def agree(
     ratings: Annotated[
         Path | None,
-        typer.Option(help="Orders as .jsonl: rater, group, ranks (1 is the most explicit); by default the table's."),
+        Option(help="Orders as .jsonl: rater, group, ranks (1 is the most explicit); by default the table's."),
     ] = None,
     groups: Annotated[
-        Path | None, typer.Option(help="The graded groups they ranked, as .jsonl; by default shipped test groups.")
+        Path | None, Option(help="The graded groups they ranked, as .jsonl; by default shipped test groups.")
     ] = None,
     model: Model = None,
-    figure: Annotated[Path | None, typer.Option(help="Also draw the matrix of Kendall's tau, as .svg.")] = None,
+    figure: Annotated[Path | None, Option(help="Also draw the matrix of Kendall's tau, as .svg.")] = None,
     as_json: Json = False,
 ) -> None:
     """Measure how far raters, the order of the groups and a model agree on graded groups, each with each.
@@ -174,7 +171,7 @@ def agree(
             raise BadInput("--figure draws the orders of a file; give them with --ratings")
         svg = model_figures.draw_matrix(kendall["by"].to_list(), kendall.drop("by").to_numpy(), "Kendall's tau")
         figure.write_text(svg, encoding="utf-8")
-    print_result(kendall, {"spearman": spearman.to_dicts(), "concordance": concordance.to_dicts()}, as_json)
+    console.print_result(kendall, {"spearman": spearman.to_dicts(), "concordance": concordance.to_dicts()}, as_json)
     if not as_json:
         console.table(spearman, "Spearman's rho")
         console.table(concordance, "Kendall's W")
@@ -182,10 +179,10 @@ def agree(
 
 def choose(
     questions: Annotated[
-        Path | None, typer.Option(help="Choice questions as .jsonl; by default made of the shipped groups for tests.")
+        Path | None, Option(help="Choice questions as .jsonl; by default made of the shipped groups for tests.")
     ] = None,
     model: Model = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Also write every answer.")] = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="Also write every answer.")] = None,
     as_json: Json = False,
 ) -> None:
     """Answer choice questions: the option of least pragmatic distance to the reference.
@@ -204,16 +201,16 @@ def choose(
         with files.Writer(out) as writer:
             writer.write(answered)
     accuracy = work.measure_accuracy(answered)
-    print_result(accuracy, accuracy.drop("by").row(0, named=True), as_json)
+    console.print_result(accuracy, accuracy.drop("by").row(0, named=True), as_json)
 
 
 def distance(
-    pairs: Annotated[Path, typer.Option(help="csv, tsv, jsonl, json, parquet or xlsx with two text columns.")],
+    pairs: Annotated[Path, Option(help="csv, tsv, jsonl, json, parquet or xlsx with two text columns.")],
     columns: Annotated[
-        str | None, typer.Option(help="Two columns, comma-separated; implicit,explicit or the first two by default.")
+        str | None, Option(help="Two columns, comma-separated; implicit,explicit or the first two by default.")
     ] = None,
     model: Model = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
 ) -> None:

@@ -4,19 +4,21 @@ from pathlib import Path
 from typing import Annotated
 
 import polars as pl
-import typer
+from typer import Argument, Exit, Option
 
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Encoding, Json, Model, print_result
+from pipeline.commands.terminal.options import Encoding, Json, Model
 from pipeline.progress import track
+from pipeline.tasks.impscore import references
+from pipeline.tasks.impscore import selftest as work
 
 
 def build_reference(
     file: Annotated[
-        Path | None, typer.Argument(help="Texts, as for `score implicitness`; our own sample by default.")
+        Path | None, Argument(help="Texts, as for `score implicitness`; our own sample by default.")
     ] = None,
-    name: Annotated[str, typer.Option(help="What `score implicitness --reference` calls it.")] = "sample",
-    text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the texts.")] = None,
+    name: Annotated[str, Option(help="What `score implicitness --reference` calls it.")] = "sample",
+    text_column: Annotated[str | None, Option("--text-column", "-c", help="Column with the texts.")] = None,
     model: Model = None,
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
@@ -27,8 +29,6 @@ def build_reference(
 
     Examples: `undertone reference build comments.csv -c body --name forum`; `undertone reference build --model model/`
     """
-    from pipeline.tasks.impscore import references
-
     texts = None
     if file is not None:
         texts = [text for frame, column in files.texts(file, text_column, encoding) for text in frame[column]]
@@ -39,7 +39,7 @@ def build_reference(
     rows = [{"lang": lang, **scale._asdict()} for lang, scale in reference.scales.items()]
     medians = [scale.quantiles[50] for scale in reference.scales.values()]
     frame = pl.DataFrame(rows).drop("quantiles", "thresholds").insert_column(2, pl.Series("median", medians))
-    print_result(frame, {"name": reference.name, "model_id": reference.model_id, "path": path}, as_json)
+    console.print_result(frame, {"name": reference.name, "model_id": reference.model_id, "path": path}, as_json)
     console.report(f"wrote {path}")
 
 
@@ -48,20 +48,18 @@ def selftest(as_json: Json = False) -> None:
 
     Examples: `undertone selftest`; `undertone selftest --json`
     """
-    from pipeline.tasks.impscore import selftest as work
-
     rows = work.compare_scores()
     outside = rows.filter(~pl.col("is_within"))
     versions = dict(work.list_versions())
     if as_json:
-        print_result(rows, {"is_right": outside.is_empty(), "versions": versions}, as_json)
+        console.print_result(rows, {"is_right": outside.is_empty(), "versions": versions}, as_json)
     else:
         console.out.print(work.summarise(rows), markup=False, soft_wrap=True)
         console.out.print(", ".join(map(" ".join, versions.items())), markup=False, soft_wrap=True)
         if outside.height:
             console.table(outside.drop("is_within"))
             console.report("scores are not as expected: install the versions of constraints.txt")
-    raise typer.Exit(1 if outside.height else 0)
+    raise Exit(1 if outside.height else 0)
 
 
 def print_words(frame: pl.DataFrame, column: str) -> None:

@@ -1,33 +1,34 @@
 """Commands about recovering what comments mean."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import polars as pl
-import typer
+from typer import Argument, Option
 
 from pipeline import warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, stop_if_unanswered
 from pipeline.commands.pairs import table_writer
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Json, TextColumn, print_result, show
+from pipeline.commands.terminal.options import Json, TextColumn
 from pipeline.errors import BadInput
+from pipeline.examples.subtext import recovery as examples
+from pipeline.llm.outcome import Summary
+from pipeline.metrics.recovery import compare_choices, compare_overlap
 from pipeline.progress import track
+from pipeline.tasks.subtext import recovery
 
-if TYPE_CHECKING:
-    from pipeline.llm.outcome import Summary
-
-Llm = Annotated[str | None, typer.Option("--llm", help="Language model to ask.")]
-Folder = Annotated[str | None, typer.Option("--model", "-m", help="Folder of a fitted model, instead of asking one.")]
+Llm = Annotated[str | None, Option("--llm", help="Language model to ask.")]
+Folder = Annotated[str | None, Option("--model", "-m", help="Folder of a fitted model, instead of asking one.")]
 
 
 def recover(
-    file: Annotated[Path, typer.Argument(help="Comments: columns text, perhaps context; csv, tsv, jsonl.")],
+    file: Annotated[Path, Argument(help="Comments: columns text, perhaps context; csv, tsv, jsonl.")],
     llm: Llm = None,
     model: Folder = None,
     text_column: TextColumn = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write them: csv, tsv, jsonl, parquet.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Comments at most.")] = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="Write them: csv, tsv, jsonl, parquet.")] = None,
+    limit: Annotated[int | None, Option(min=1, help="Comments at most.")] = None,
     max_cost: MaxCost = None,
     cache_only: CacheOnly = False,
     as_json: Json = False,
@@ -37,8 +38,6 @@ def recover(
     Examples: `undertone recover comments.csv --llm gpt-4o-mini -o meanings.csv`;
     `undertone recover comments.csv --model model/`
     """
-    from pipeline.tasks.subtext import recovery
-
     rows = recovery.read_comments(file, text_column)[:limit]
     writer = table_writer(out) if out else None
     meanings, summary = _recover(rows, llm, model, max_cost, cache_only)
@@ -49,18 +48,15 @@ def recover(
         with writer:
             writer.write(meanings)
     else:
-        show(meanings.select("text", "plain", "meaning", "reason"), as_json)
+        console.show(meanings.select("text", "plain", "meaning", "reason"), as_json)
     if llm:
         finish(summary, as_json)
 
 
 def _recover(
     rows: pl.DataFrame, llm: str | None, model: str | None, max_cost: float | None, cache_only: bool
-) -> "tuple[pl.DataFrame, Summary]":
+) -> tuple[pl.DataFrame, Summary]:
     """Return the comments with their meanings, and the summary of the requests."""
-    from pipeline.llm.outcome import Summary
-    from pipeline.tasks.subtext import recovery
-
     if (llm is None) == (model is None):
         raise BadInput("give either --llm, a language model to ask, or --model, a fitted model")
     if model:
@@ -74,14 +70,14 @@ def _recover(
 
 def evaluate(
     references: Annotated[
-        Path | None, typer.Option(help="Comments with their meanings: csv, tsv, jsonl, or CN-SarcasmBench.json.")
+        Path | None, Option(help="Comments with their meanings: csv, tsv, jsonl, or CN-SarcasmBench.json.")
     ] = None,
     choices: Annotated[
-        Path | None, typer.Option(help="Comments with readings to choose from: jsonl, or CN-SarcasmBench.json.")
+        Path | None, Option(help="Comments with readings to choose from: jsonl, or CN-SarcasmBench.json.")
     ] = None,
     llm: Llm = None,
     model: Folder = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Comments at most.")] = None,
+    limit: Annotated[int | None, Option(min=1, help="Comments at most.")] = None,
     max_cost: MaxCost = None,
     cache_only: CacheOnly = False,
     as_json: Json = False,
@@ -93,10 +89,6 @@ def evaluate(
     Examples: `undertone evaluate recovery --references notes.csv --model model/`;
     `undertone evaluate recovery --choices CN-SarcasmBench.json --llm gpt-4o-mini --limit 200`
     """
-    from pipeline.examples.subtext import recovery as examples
-    from pipeline.metrics.recovery import compare_choices, compare_overlap
-    from pipeline.tasks.subtext import recovery
-
     if (references is None) == (choices is None):
         raise BadInput("give --references or --choices")
     if choices and model:
@@ -116,31 +108,28 @@ def evaluate(
     if summary:
         stop_if_unanswered(summary, as_json)
     table = compare_overlap(rows) if references else compare_choices(rows, picks)
-    print_result(table, table.row(0, named=True) if summary else {}, as_json)
+    console.print_result(table, table.row(0, named=True) if summary else {}, as_json)
     if llm and summary:
         finish(summary, as_json)
 
 
 def train(
-    references: Annotated[Path, typer.Argument(help="Comments with their meanings: csv, tsv, jsonl.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="New folder of the model.")],
+    references: Annotated[Path, Argument(help="Comments with their meanings: csv, tsv, jsonl.")],
+    out: Annotated[Path, Option("--out", "-o", help="New folder of the model.")],
     start: Annotated[
-        str | None, typer.Option("--from", help="Model to begin with: a folder, or a hub name with @revision.")
+        str | None, Option("--from", help="Model to begin with: a folder, or a hub name with @revision.")
     ] = None,
-    epochs: Annotated[int | None, typer.Option(min=1)] = None,
-    learning_rate: Annotated[float | None, typer.Option(min=0)] = None,
-    seed: Annotated[int | None, typer.Option(min=0)] = None,
+    epochs: Annotated[int | None, Option(min=1)] = None,
+    learning_rate: Annotated[float | None, Option(min=0)] = None,
+    seed: Annotated[int | None, Option(min=0)] = None,
     as_json: Json = False,
 ) -> None:
     """Fit a sequence-to-sequence model that writes meanings; without --from a small one of random weights.
 
     Example: `undertone train recovery notes.csv -o model/ --from google/mt5-small@<commit>`
     """
-    from pipeline.examples.subtext import recovery as examples
-    from pipeline.tasks.subtext import recovery
-
     rows = recovery.split_references(examples.read(references))
     changes = {"epochs": epochs, "learning_rate": learning_rate, "seed": seed}
     with console.working("training"):
         history = recovery.train(rows, out, start=start, changes=changes)
-    show(history, as_json)
+    console.show(history, as_json)

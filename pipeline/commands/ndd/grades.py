@@ -1,31 +1,29 @@
 """Commands about compressions as people grade them: out to raters, and back (NDD, appendix F)."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
+from typer import Argument, Option
 
 from pipeline import warehouse
 from pipeline.commands.label import Raters
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Json, print_result, this_run, today
+from pipeline.commands.terminal.options import Day, Json, this_run
+from pipeline.tasks.ndd import grades
 from pipeline.tasks.record.retry import retry
 
-Source = Annotated[str, typer.Option(help="Name that the compressions are filed under.")]
+Source = Annotated[str, Option(help="Name that the compressions are filed under.")]
 
 
 def rate(
     source: Source = "sample",
     rater: Raters = None,
     system: Annotated[
-        list[str] | None, typer.Option("--system", help="A system, or gold; repeat it; all there are by default.")
+        list[str] | None, Option("--system", help="A system, or gold; repeat it; all there are by default.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Sentences at most, compressed by all these systems.")] = 100,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")
-    ] = None,
-    lang: Annotated[Literal["zh", "en"], typer.Option(help="Language of guidelines and sheets.")] = "zh",
+    limit: Annotated[int, Option(min=1, help="Sentences at most, compressed by all these systems.")] = 100,
+    out: Annotated[Path | None, Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")] = None,
+    lang: Annotated[Literal["zh", "en"], Option(help="Language of guidelines and sheets.")] = "zh",
     day: Day = "",
 ) -> None:
     """Give compressions to people, who grade syntax and meaning from 0 to 5 and do not see whose they are (table 13).
@@ -36,21 +34,19 @@ def rate(
     `undertone ndd rate --source google --system ndd --system fast_ndd --system gold --limit 100 --rater anna
     --rater ben`
     """
-    from pipeline.tasks.ndd import grades
-
     warehouse.create()
-    day, folder = day or today(), out or grades.get_project(source).folder
+    folder = out or grades.get_project(source).folder
     grades.check_sheets(folder, rater or ())  # before anything is given out
-    retry(partial(grades.select_tasks, source, day, system or (), limit, this_run()))
+    retry(grades.select_tasks, source, day, system or (), limit, this_run())
     count = grades.export(source, day, folder, rater or (), lang, limit, system or ())
     console.report(f"{folder}: {count:,} compressions")
 
 
 def ratings(
-    paths: Annotated[list[Path] | None, typer.Argument(help="Filled sheets, or long tables.")] = None,
+    paths: Annotated[list[Path] | None, Argument(help="Filled sheets, or long tables.")] = None,
     source: Source = "sample",
     tool: Annotated[
-        Literal["files", "simulated"], typer.Option(help="Simulated raters are made up: for trying out.")
+        Literal["files", "simulated"], Option(help="Simulated raters are made up: for trying out.")
     ] = "files",
     day: Day = "",
     as_json: Json = False,
@@ -62,15 +58,12 @@ def ratings(
     Examples: `undertone ndd ratings anna.xlsx ben.xlsx`; `undertone ndd ratings --source google anna.xlsx`;
     `undertone ndd ratings --tool simulated --json`
     """
-    from pipeline.tasks.ndd import grades
-
-    day = day or today()
-    counts = retry(partial(grades.collect, source, day, paths or (), tool, this_run()))
+    counts = retry(grades.collect, source, day, paths or (), tool, this_run())
     agreement, means = grades.load_agreement(source, day), grades.load_means(source, day)
     if "simulated" in means["by"]:
         console.report("these grades are simulated: they are no judgement of the systems")
     if as_json:
-        print_result(means, {**counts, "agreement": agreement.to_dicts()}, as_json=True)
+        console.print_result(means, {**counts, "agreement": agreement.to_dicts()}, as_json=True)
         return
     console.table(grades.summarize_grades(source, day))
     console.table(agreement.drop("by"))

@@ -1,11 +1,10 @@
 """Commands about what NDD is worth: compressions of data sets, tests of the distance, and their page."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
-import typer
+from typer import Option, echo
 
 from pipeline import warehouse
 from pipeline.commands.ndd.distance import (
@@ -18,26 +17,25 @@ from pipeline.commands.ndd.distance import (
     warn_of_counts,
 )
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Json, show, today
+from pipeline.commands.terminal.options import Day, Json
 from pipeline.errors import BadInput
 from pipeline.progress import iterate, track
+from pipeline.tasks.ndd import compressions, datasets, distance, grades, masked_lm, systems
 from pipeline.tasks.record.retry import retry
 
 
 def compress_data(
     data: Annotated[
-        Path | None, typer.Option("--data", help="Sentences with compressions by people; the sample's by default.")
+        Path | None, Option("--data", help="Sentences with compressions by people; the sample's by default.")
     ] = None,
-    data_format: Annotated[str, typer.Option(help="Format of --data: own, google, broadcast or colloquial.")] = "own",
-    source: Annotated[str, typer.Option(help="Name to file the compressions under.")] = "sample",
-    split: Annotated[str | None, typer.Option(help="Part of the data, such as test.")] = None,
-    system: Annotated[list[str] | None, typer.Option(help="Repeat it; all that the model can do by default.")] = None,
-    ratio: Annotated[float | None, typer.Option(help="Share of the words to keep; that of people by default.")] = None,
+    data_format: Annotated[str, Option(help="Format of --data: own, google, broadcast or colloquial.")] = "own",
+    source: Annotated[str, Option(help="Name to file the compressions under.")] = "sample",
+    split: Annotated[str | None, Option(help="Part of the data, such as test.")] = None,
+    system: Annotated[list[str] | None, Option(help="Repeat it; all that the model can do by default.")] = None,
+    ratio: Annotated[float | None, Option(help="Share of the words to keep; that of people by default.")] = None,
     divergence: Kind = "kl",
     weights: Weighting = "balanced",
-    thresholds: Annotated[
-        bool, typer.Option("--thresholds", help="Table 6 as well: Fast NDD without a ratio.")
-    ] = False,
+    thresholds: Annotated[bool, Option("--thresholds", help="Table 6 as well: Fast NDD without a ratio.")] = False,
     syntax: Syntax = None,
     model: Masked = None,
     day: Day = "",
@@ -49,15 +47,11 @@ def compress_data(
 
     Example: `undertone ndd measure --data google.jsonl --data-format google --source google -m NAME@COMMIT`
     """
-    from pipeline.tasks.ndd import compressions as work
-    from pipeline.tasks.ndd import datasets, grades, masked_lm, systems
-
-    if data is None and source != work.SAMPLE:
+    if data is None and source != compressions.SAMPLE:
         raise BadInput("--source names the data; give --data as well")
-    if data and source == work.SAMPLE:
+    if data and source == compressions.SAMPLE:
         raise BadInput("--data needs a --source, the name to file its compressions under")
     warehouse.create()
-    day = day or today()
     path, trees = (str(file) if file else None for file in (data, syntax))
     params: dict[str, Any] = {
         "source": source,
@@ -68,33 +62,31 @@ def compress_data(
         "ratio": ratio,
     }
     params |= {"divergence": divergence, "weights": weights, "systems": system or list(systems.SYSTEMS), "model": model}
-    work.check_params(params)
-    job = work.make_job(params, day, model)
-    names = work.list_systems(params["systems"], model, is_explicit=bool(system))
+    compressions.check_params(params)
+    job = compressions.make_job(params, day, model)
+    names = compressions.list_systems(params["systems"], model, is_explicit=bool(system))
     warn_of_counts(masked_lm.load_model(model, day=day).model.signature)
-    staged = [work.stage(name, job) for name in names]
-    retry(partial(work.publish, staged, source, day))
-    retry(partial(grades.publish, source, day))  # means of grades are of the compressions there are
-    retry(partial(work.publish_measures, source, day))
+    staged = [compressions.stage(name, job) for name in names]
+    retry(compressions.publish, staged, source, day)
+    retry(grades.publish, source, day)  # means of grades are of the compressions there are
+    retry(compressions.publish_measures, source, day)
     if thresholds:
         with track("sentences compressed by each threshold") as on_progress:
-            rows = work.try_thresholds(work.load_items(path, data_format, split), job, on_progress)
-        retry(partial(work.publish_thresholds, rows, source, day))
-    for lang, numbers in systems.split_languages(work.load_measures(source, day)):
+            rows = compressions.try_thresholds(compressions.load_items(path, data_format, split), job, on_progress)
+        retry(compressions.publish_thresholds, rows, source, day)
+    for lang, numbers in systems.split_languages(compressions.load_measures(source, day)):
         if not as_json:
             console.report(f"{source}, {lang.replace(':common', ', the sentences that all systems compressed')}")
-        show(numbers if as_json else datasets.summarize_measures(numbers), as_json)
+        console.show(numbers if as_json else datasets.summarize_measures(numbers), as_json)
 
 
 def measure_distance(
-    pairs: Annotated[
-        Path | None, typer.Option(help="Graded pairs, csv as STS-B or jsonl; the sample's by default.")
-    ] = None,
-    syntax: Annotated[Path | None, typer.Option(help="Treebank in CoNLL-U; the sample's by default.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Sentences of the treebank, and of those that are edited.")] = 200,
+    pairs: Annotated[Path | None, Option(help="Graded pairs, csv as STS-B or jsonl; the sample's by default.")] = None,
+    syntax: Annotated[Path | None, Option(help="Treebank in CoNLL-U; the sample's by default.")] = None,
+    limit: Annotated[int, Option(min=1, help="Sentences of the treebank, and of those that are edited.")] = 200,
     divergence: Annotated[
         str | None,
-        typer.Option(help="hellinger, kl or kl_reversed; by default the paper's, hellinger for pairs, kl for trees."),
+        Option(help="hellinger, kl or kl_reversed; by default the paper's, hellinger for pairs, kl for trees."),
     ] = None,
     weights: PairWeights = "mean",
     model: Masked = None,
@@ -105,23 +97,20 @@ def measure_distance(
 
     Example: `undertone ndd test --pairs stsb-en-dev.csv --syntax en_ewt-ud-test.conllu`
     """
-    from pipeline.tasks.ndd import compressions, masked_lm
-    from pipeline.tasks.ndd import distance as work
-
     check_pair_options(divergence or "kl", weights)
     warehouse.create()
-    day, rows_by_study = day or today(), {}
+    rows_by_study = {}
     data, treebank = (str(path) if path else None for path in (pairs, syntax))
     warn_of_counts(masked_lm.load_model(model, day=day).model.signature)
-    for study in iterate(work.TESTS, "tests"):
-        rows_by_study[study] = work.run_study(study, day, model, data, treebank, limit, divergence, weights)  # type: ignore[arg-type]
-        retry(partial(compressions.replace_study, study, rows_by_study[study], day))
+    for study in iterate(distance.TESTS, "tests"):
+        rows_by_study[study] = distance.run_study(study, day, model, data, treebank, limit, divergence, weights)  # type: ignore[arg-type]
+        retry(compressions.replace_study, study, rows_by_study[study], day)
     if as_json:
-        show(pl.concat(rows_by_study.values()), as_json=True)
+        console.show(pl.concat(rows_by_study.values()), as_json=True)
         return
     for study, rows in rows_by_study.items():
         console.report(study)
-        console.table(work.summarize_tests(rows))
+        console.table(distance.summarize_tests(rows))
 
 
 def page(day: Day = "") -> None:
@@ -132,5 +121,5 @@ def page(day: Day = "") -> None:
     from pipeline.tasks.ndd import page as ndd_page
 
     with console.working("writing the page"):
-        path = ndd_page.write(day or today())
-    typer.echo(path)
+        path = ndd_page.write(day)
+    echo(path)

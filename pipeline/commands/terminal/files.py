@@ -143,8 +143,3 @@ def as_text(frame: pl.DataFrame, suffix: str, *, header: bool) -> str:
     except pl.exceptions.ComputeError as error:  # structs, arrays, bytes
         kinds = ", ".join(map(str, frame.dtypes))
         raise BadInput(f"{suffix[1:]} cannot hold {kinds}; write JSON or Parquet") from error
-
-
-def to_stdout(frame: pl.DataFrame, suffix: str) -> None:
-    """Print a frame as data."""
-    sys.stdout.write(as_text(frame, suffix, header=True))
