@@ -29,19 +29,19 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
     "Measures": {
         "score": Family("Score comments and texts with a model.", {
             "implicitness": "measures:score_implicitness", "subtext": "subtext:score", "quality": "quality:score",
-            "abstractness": "recam.abstractness:score", "context-shift": "ndd.distance:score_context_shift",
+            "abstractness": "recam.readers:score_words", "context-shift": "ndd.distance:score_context_shift",
         }),
         "judge": Command("Judge how implicit texts are: by a language model, or by people.", "judge:judge"),
         "reference": Family("Corpora among whose scores a score has its percentile.", {
             "build": "reading:build_reference",
         }),
-        "recover": Command("Write what comments mean, in plain words and in their context.", "recovery:recover"),
+        "recover": Command("Write what comments mean, in plain words and in their context.", "subtext:recover"),
         "distil": Command("Train the scorer on judged texts, so that it scores others like the judge.",
-                          "distil:distil"),
+                          "calibration:distil"),
         "calibrate": Command("Compare two measures: a scorer, a judge, people, columns of a file.",
-                             "calibrate:calibrate"),
+                             "calibration:calibrate"),
         "validate": Command("Measure every scorer on every graded, paired and labelled set at hand.",
-                            "validate:validate"),
+                            "calibration:validate"),
         "pairs": Family("Pairs of implicit and explicit sentences: build, check, measure their distance.", {
             "import": "pairs:import_", "replay": "pairs:replay", "ask": "pairs:ask", "build": "pairs:build",
             "distance": "measures:distance", "stats": "pairs:stats", "audit": "pairs:audit",
@@ -66,8 +66,8 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
         }),
         "ndd": Family("Neighbouring Distribution Divergence: distance of sentences, compression, tests.", {
             "distance": "ndd.distance:ndd", "compress": "ndd.distance:compress",
-            "measure": "ndd.study:compress_data", "test": "ndd.study:measure_distance", "rate": "ndd.grades:rate",
-            "ratings": "ndd.grades:ratings", "page": "ndd.study:page",
+            "measure": "ndd.study:compress_data", "test": "ndd.study:measure_distance", "rate": "ndd.study:rate",
+            "ratings": "ndd.study:ratings", "page": "ndd.study:page",
         }),
     },
     "Labels and models": {
@@ -82,19 +82,19 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
         }),
         "train": Family("Train models.", {
             "impscore": "models:train_impscore", "subtext": "subtext:train",
-            "abstractness": "recam.abstractness:train", "reader": "recam.readers:train",
+            "abstractness": "recam.readers:train_scorer", "reader": "recam.readers:train_reader",
             "masked-lm": "recam.readers:train_masked_lm", "commenter": "commenting:train",
             "quality": "quality:train", "count-lm": "ndd.distance:train_count_lm",
-            "recovery": "recovery:train",
+            "recovery": "subtext:train_recovery",
         }),
         "models": Family("The models of the tables: list, show, promote, roll back, import.", {
             "list": "models:list_", "show": "models:show_model", "promote": "models:promote",
             "rollback": "models:rollback", "import": "models:import_model",
         }),
         "evaluate": Family("Evaluate models on labelled data.", {
-            "impscore": "models:evaluate_impscore", "subtext": "subtext:evaluate", "reader": "recam.readers:evaluate",
-            "quality": "quality:evaluate", "compression": "ndd.compression:evaluate",
-            "recovery": "recovery:evaluate",
+            "impscore": "models:evaluate_impscore", "subtext": "subtext:evaluate", "reader": "recam.readers:evaluate_reader",
+            "quality": "quality:evaluate", "compression": "ndd.study:evaluate",
+            "recovery": "subtext:evaluate_recovery",
         }),
         "study": Family("Studies of a model and of data sets, as in ImpScore's sections 5.3 and 7.", {
             "ablation": "studies:ablation", "sensitivity": "studies:sensitivity", "data-sets": "studies:data_sets",

@@ -10,9 +10,18 @@ from pipeline import warehouse
 from pipeline.collect import columns
 from pipeline.commands.label import Raters, RatingTool, Tool
 from pipeline.commands.models import changes_of, end_training, read_evaluations
-from pipeline.commands.pairs import table_writer
-from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Force, Json, MaybeDay, Promote, check_promote, this_run, today
+from pipeline.commands.terminal import console, files
+from pipeline.commands.terminal.options import (
+    Day,
+    Force,
+    Json,
+    MaybeDay,
+    Promote,
+    TableFile,
+    check_promote,
+    this_run,
+    today,
+)
 from pipeline.errors import BadInput
 from pipeline.tasks.commenting import commenters, corpus, correlations, generated, grades, overlap
 from pipeline.tasks.labelling import projects
@@ -45,12 +54,8 @@ def build(
     `undertone commenting build --test-comments 15 --min-likes 0 --references 12`
     """
     warehouse.create()
-    numbers: dict[str, object] = {
-        "least_words": min_words,
-        "least_comments": min_comments,
-        "test_comments": test_comments,
-    }
-    numbers |= {"comment_words": comment_words, "likes": min_likes, "references": references}
+    numbers: dict[str, object] = {"least_words": min_words, "least_comments": min_comments, "likes": min_likes}
+    numbers |= {"test_comments": test_comments, "comment_words": comment_words, "references": references}
     numbers |= {"first_day": first_day, "last_day": last_day}
     with console.working("tokenizing and dividing"):
         counts = retry(corpus.build, day, corpus.parse_rules(numbers), source, this_run())
@@ -209,14 +214,13 @@ def overlap_(
     """
     if (grades and not segments) or (preset and not weights):
         raise BadInput("--grades needs --segments, and --preset needs --weights")
-    writer = table_writer(segments) if segments else None
-    files = overlap.Files(candidates, references, weights, preset, documents, groups, tokenize)
+    files.check_table(segments)
+    inputs = overlap.Files(candidates, references, weights, preset, documents, groups, tokenize)
     names, options = metric or overlap.NAMES, nest_options(settings or [])
     sampling = {"draws": draws, "seed": seed, "confidence": confidence}
-    scores = overlap.measure_files(files, names, options, against, **sampling)
-    if writer:
-        with writer:
-            writer.write(overlap.score_files(files, names, options, grades))
+    scores = overlap.measure_files(inputs, names, options, against, **sampling)
+    if segments:
+        files.write_table(overlap.score_files(inputs, names, options, grades), segments)
     headline = dict(scores.select("metric", "difference" if against else "score").iter_rows())
     console.print_result(scores if as_json else scores.drop("signature"), headline, as_json)
     if not as_json:
@@ -321,7 +325,7 @@ def comment(
     top_p: Annotated[float, Option(min=0.0, max=1.0, help="Share of the probability that is drawn from.")] = 1.0,
     count: Annotated[int, Option(min=1, help="Comments an article.")] = 1,
     seed: Annotated[int, Option(help="Of sampling.")] = 42,
-    out: Annotated[Path | None, Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    out: TableFile = None,
     as_json: Json = False,
 ) -> None:
     """Comment on an article, or on those of a file.
@@ -335,15 +339,14 @@ def comment(
 
     if (title is None) == (file is None):
         raise BadInput("give either --title, with --content, or --file")
-    writer = table_writer(out) if out else None
+    files.check_table(out)
     articles = pl.DataFrame({"title": [title], "content": [content]})
     if file:
         articles = read_table([file], {"title": ("title",)}, {"content": ("content", "text")})
     decoding = Decoding(method=method, temperature=temperature, top_p=top_p, best=count, seed=seed)
     comments = generated.comment(articles, model, system=system, decoding=decoding)
-    if writer:
-        with writer:
-            writer.write(comments)
+    if out:
+        files.write_table(comments, out)
     elif as_json or file:
         console.show(comments, as_json)
     else:

@@ -10,9 +10,8 @@ from typer import Argument, Exit, Option, echo
 
 from pipeline import sample, warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, parse_params, show_estimate
-from pipeline.commands.pairs import table_writer
-from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Json, MaybeDay, TextColumn, check_name, check_source, today
+from pipeline.commands.terminal import console, files
+from pipeline.commands.terminal.options import Json, MaybeDay, TableFile, TextColumn, check_name, check_source, today
 from pipeline.errors import BadInput
 from pipeline.progress import track
 from pipeline.tasks.judging import judge as work
@@ -39,7 +38,7 @@ def judge(
     comparisons: Annotated[int, Option(min=1, help="Comparisons for each text, with pairwise.")] = 10,
     rounds: Annotated[int, Option(min=1, help="Rounds of the comparisons.")] = 10,
     seed: Annotated[int, Option(min=0)] = 42,
-    out: Annotated[Path | None, Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    out: TableFile = None,
     requests: Annotated[
         Path | None, Option(help="Send nothing; write the open questions of the next round as .jsonl.")
     ] = None,
@@ -73,7 +72,7 @@ def judge(
     answers = [sample.JUDGEMENTS if path == Path("sample") else path for path in answers or ()]
     if is_offline + batch + cache_only + dry_run > 1:
         raise BadInput("give only one of --requests or --answers, --batch, --cache-only and --dry-run")
-    writer = table_writer(out) if out else None
+    files.check_table(out)
     warehouse.create()
     plan = Plan(rubric, mode, repeats, comparisons, rounds, seed)
     if file:
@@ -104,9 +103,8 @@ def judge(
     if judgement.open_requests and (requests or batch):
         _hand_over(judgement, requests, batches, as_json)
         return
-    if writer:
-        with writer:
-            writer.write(judgement.rows)
+    if out:
+        files.write_table(judgement.rows, out)
     elif file or as_json:
         console.show(judgement.rows, as_json)
     judged = judgement.rows[plan.metric].count()
@@ -121,8 +119,7 @@ def _hand_over(judgement: "Judgement", path: Path | None, batches: list[pl.DataF
     """Write the open requests, or show the batches that have them, and print what to do next."""
     name = f"round {judgement.round} of at most {judgement.round_count}: {len(judgement.open_requests):,} requests"
     if path:
-        with table_writer(path) as writer:
-            writer.write(work.describe_requests(judgement))
+        files.write_table(work.describe_requests(judgement), path)
         console.report(f"{name} written to {path}; fill in `response` and give all answers so far by --answers")
     else:
         console.show(pl.concat(batches), as_json)

@@ -11,7 +11,7 @@ from typer import Argument, Option
 from pipeline import left_out, sample
 from pipeline.commands.reading import print_words
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Encoding, Json, MaybeDay, Model, check_source, today
+from pipeline.commands.terminal.options import Encoding, Json, MaybeDay, Model, TableFile, Texts, check_source, today
 from pipeline.errors import BadInput, Missing
 from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
@@ -23,7 +23,7 @@ def score_implicitness(
         Argument(help="Texts: txt (one a line), csv, tsv, jsonl, json, parquet or xlsx; a day's by default."),
     ] = None,
     day: MaybeDay = "",
-    text_column: Annotated[str | None, Option("--text-column", "-c", help="Column with the texts.")] = None,
+    text_column: Texts = None,
     out: Annotated[
         Path | None, Option("--out", "-o", help="Write csv, tsv, jsonl, parquet, or txt (the scores alone).")
     ] = None,
@@ -210,7 +210,7 @@ def distance(
         str | None, Option(help="Two columns, comma-separated; implicit,explicit or the first two by default.")
     ] = None,
     model: Model = None,
-    out: Annotated[Path | None, Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    out: TableFile = None,
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
 ) -> None:

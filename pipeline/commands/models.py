@@ -11,7 +11,7 @@ from typer import Argument, Exit, Option, echo
 from pipeline import warehouse
 from pipeline.commands import pairs
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Force, Json, MaybeDay, Model, Promote, this_run, today
+from pipeline.commands.terminal.options import Day, Force, Json, MaybeDay, Model, ModelFolder, Promote, this_run, today
 from pipeline.errors import BadInput
 from pipeline.progress import track
 from pipeline.slices import parse_day
@@ -26,9 +26,7 @@ def train_impscore(
     pairs_file: Annotated[
         Path | None, Option("--pairs", help="Pairs to train on; the table `pairs` by default.")
     ] = None,
-    out: Annotated[
-        Path | None, Option("--out", "-o", help="Folder to write the model to, instead of the registry.")
-    ] = None,
+    out: ModelFolder = None,
     profile: Annotated[
         str, Option(help="undertone (learns from graded groups too), paper, or official (the released code's).")
     ] = "undertone",
@@ -222,9 +220,7 @@ def evaluate_impscore(
 
 def import_model(
     file: Annotated[Path, Argument(help="The state of the authors' model, as safetensors.")],
-    out: Annotated[
-        Path | None, Option("--out", "-o", help="Folder to write the model to, instead of the registry.")
-    ] = None,
+    out: ModelFolder = None,
     set_: Annotated[
         list[str] | None, Option("--set", help="The variant, such as space=s2p, unless the paper's; repeat it.")
     ] = None,

@@ -36,13 +36,6 @@ def load_pairs(path: Path | None, split: str = "paper") -> pl.DataFrame:
     return rows
 
 
-def table_writer(path: Path) -> files.Writer:
-    """Make a writer of whole tables: in every format but txt, which holds scores alone."""
-    if path.suffix.lower() == ".txt":
-        raise BadInput(f"{path}: a table cannot be written as txt; csv, tsv, jsonl and parquet can")
-    return files.Writer(path)
-
-
 def import_(
     source: Annotated[str, Argument(help="A data set of ImpScore's table 6, davidson, or a name for your own.")],
     path: Annotated[Path, Argument(help="The published file or folder.")],
@@ -144,7 +137,7 @@ def build(
         raise BadInput(f"nothing to build of {', '.join(unknown)}; there is {', '.join(sources) or 'no source'}")
     if not sources:
         raise Missing("no sentences or completions yet; `undertone pairs import` or `undertone pairs replay`")
-    writer = table_writer(out) if out else None
+    files.check_table(out)
     counts = [(name, retry(work.build, name, day, split, seed)) for name in source or sources]
     for name, count in counts:
         console.report(f"{name}: {count:,} pairs")
@@ -154,9 +147,8 @@ def build(
             "pairs ask`, and a source at least two different explicit forms"
         )
         raise Exit(1)
-    if writer:
-        with writer:
-            writer.write(work.load_pairs(source or sources))
+    if out:
+        files.write_table(work.load_pairs(source or sources), out)
 
 
 def stats(pairs: Pairs = None, as_json: Json = False) -> None:
@@ -230,10 +222,10 @@ def sample(
     if out.resolve() == key.resolve():
         raise BadInput(f"{key}: the key should be another file than the one for the judge")
     rows = quality.sample(load_pairs(pairs), seed=seed)
-    with table_writer(out) as writer, table_writer(key) as key_writer:
-        answers = {"same_meaning": pl.lit(""), "first_more_implicit": pl.lit("")}
-        writer.write(rows.select("item", "first", "second", **answers))
-        key_writer.write(rows.select("item", "source", "kind"))
+    files.check_table(key)
+    answers = {"same_meaning": pl.lit(""), "first_more_implicit": pl.lit("")}
+    files.write_table(rows.select("item", "first", "second", **answers), out)
+    files.write_table(rows.select("item", "source", "kind"), key)
 
 
 def ratings(

@@ -16,6 +16,7 @@ from pipeline.commands.terminal.options import (
     Json,
     MaybeDay,
     Promote,
+    TableFile,
     check_promote,
     check_source,
     this_run,
@@ -87,7 +88,7 @@ def score(
     target: Scores = "quality",
     day: MaybeDay = "",
     model: Annotated[str | None, Option("--model", "-m", help="Folder of a scorer, or its id.")] = None,
-    out: Annotated[Path | None, Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    out: TableFile = None,
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
 ) -> None:

@@ -7,7 +7,7 @@ import polars as pl
 from typer import Argument, Exit, Option
 
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Encoding, Json, Model
+from pipeline.commands.terminal.options import Encoding, Json, Model, Texts
 from pipeline.progress import track
 from pipeline.tasks.impscore import references
 from pipeline.tasks.impscore import selftest as work
@@ -18,7 +18,7 @@ def build_reference(
         Path | None, Argument(help="Texts, as for `score implicitness`; our own sample by default.")
     ] = None,
     name: Annotated[str, Option(help="What `score implicitness --reference` calls it.")] = "sample",
-    text_column: Annotated[str | None, Option("--text-column", "-c", help="Column with the texts.")] = None,
+    text_column: Texts = None,
     model: Model = None,
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,

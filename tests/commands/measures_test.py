@@ -3,14 +3,13 @@
 import csv
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-Run = Callable[..., Any]
+from tests.commands.conftest import Run
 
 SENTENCES = [["close the door", "it is cold in here", "brr"], ["i want to go home", "it is late", "what time is it"]]
 
@@ -30,9 +29,7 @@ def groups(tmp_path: Path) -> Path:
 
 def test_rank_of_a_file(run: Run, groups: Path, model_dir: Path) -> None:
     """`rank --groups F --model DIR --json` has the model's tau and rho on top, the baselines among the rows."""
-    result = run("groups", "rank", "--groups", groups, "--model", model_dir, "--json")
-    assert result.code == 0, result.err
-    ranking = json.loads(result.out)
+    ranking = run("groups", "rank", "--groups", groups, "--model", model_dir, "--json").check().json
     assert -1 <= ranking["kendall_tau"] <= 1
     assert -1 <= ranking["spearman_rho"] <= 1
     assert ranking["group_count"] == 2
@@ -51,8 +48,7 @@ def test_choose(run: Run, model_dir: Path, tmp_path: Path) -> None:
         {"reference": "nice hat", "options": ["nice hat", "cold soup"], "answer": 1},
     ]
     questions, out = write_lines(tmp_path / "questions.jsonl", rows), tmp_path / "a.jsonl"
-    result = run("groups", "choose", "--questions", questions, "--model", model_dir, "--json", "--out", out)
-    accuracy = json.loads(result.out)
+    accuracy = run("groups", "choose", "--questions", questions, "--model", model_dir, "--json", "--out", out).json
     assert accuracy["accuracy"] == pytest.approx(2 / 3, abs=1e-6)
     assert accuracy["question_count"] == 3
     assert accuracy["rows"][1] == {"by": "chance", "question_count": 3, "accuracy": pytest.approx(4 / 9, abs=1e-6)}
@@ -63,10 +59,10 @@ def test_choose(run: Run, model_dir: Path, tmp_path: Path) -> None:
 
 def test_the_shipped_model_on_shipped_groups(run: Run) -> None:
     """Without options the shipped model ranks, and answers questions made of, groups it was not trained on."""
-    ranking = json.loads(run("groups", "rank", "--json").out)
+    ranking = run("groups", "rank", "--json").json
     assert ranking["kendall_tau"] > 0.3
     assert ranking["group_count"] >= 40
-    accuracy = json.loads(run("groups", "choose", "--json").out)
+    accuracy = run("groups", "choose", "--json").json
     assert accuracy["accuracy"] > accuracy["rows"][1]["accuracy"]
 
 
@@ -92,10 +88,8 @@ def test_distance_of_other_columns(run: Run, model_dir: Path, tmp_path: Path) ->
     path = tmp_path / "mine.csv"
     path.write_text("a,b,c\nbrr,it is cold,brr\n", encoding="utf-8")
     command = ("pairs", "distance", "--pairs", path, "--model", model_dir, "--json", "--columns")
-    assert json.loads(run(*command, "a,c").out)["pragmatic_distance"] == 0.0
-    failure = run(*command, "a,d")
-    assert failure.code == 2
-    assert "mine.csv: expected two text columns; there are a, b, c" in " ".join(failure.err.split())
+    assert run(*command, "a,c").json["pragmatic_distance"] == 0.0
+    run(*command, "a,d").check(2, "mine.csv: expected two text columns; there are a, b, c")
 
 
 def test_score_by_a_model_of_a_folder(run: Run, model_dir: Path, tmp_path: Path) -> None:
@@ -151,9 +145,9 @@ def test_people_rank_groups(run: Run, tables: Path, model_dir: Path, tmp_path: P
     assert {file.name for file in out.iterdir()} == {
         "anna.xlsx", "ben.xlsx", "guidelines.md", "hiring.md", "tasks.jsonl"
     }  # fmt: skip
-    result = json.loads(run("groups", "ratings", "ranking", "--items", path, "--tool", "simulated", *words).out)
+    result = run("groups", "ratings", "ranking", "--items", path, "--tool", "simulated", *words).json
     assert [row["by"] for row in result["rows"]][-2:] == ["simulated_5", "model"]
     assert len(result["paper"]) == 12
-    agreement = json.loads(run("groups", "agree", "--groups", path, *words).out)
+    agreement = run("groups", "agree", "--groups", path, *words).json
     assert agreement["concordance"][0]["raters"] == 5
     assert run("groups", "rate", "grading").code == 2

@@ -2,9 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,8 +14,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.tasks.calibration import calibrate
 from pipeline.tasks.impscore import references, scoring, selftest
 from pipeline.tasks.impscore.in_force import SHIPPED
-
-Run = Callable[..., Any]
+from tests.commands.conftest import Run
 
 TEXTS = ["He is supposedly ill, plainly.", "他据说病了，我就直说吧。", "", "ok"]
 
@@ -54,8 +51,7 @@ def cues(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_scores_are_read_among_the_sample(run: Run, texts: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Each text with a score has its percentile and band; one line says in which languages the model is weak."""
-    result = run("score", "implicitness", texts, "--json")
-    rows = [json.loads(line) for line in result.out.splitlines()][: len(TEXTS)]
+    rows = run("score", "implicitness", texts, "--json").rows[: len(TEXTS)]
     assert list(rows[0]) == ["text", "implicitness", "percentile", "band", "signature"]
     assert [row["percentile"] is None for row in rows] == [False, False, True, False]
     reference = references.load_reference(None)
@@ -90,15 +86,13 @@ def test_explained_words(run: Run, texts: Path, tmp_path: Path, cues: None) -> N
 def test_calibrated_scores(run: Run, texts: Path, tables: Path) -> None:
     """`--calibrated judge` adds what a judge would give, with its interval; without a calibration it is Missing."""
     command = ("score", "implicitness", texts, "--calibrated", "judge")
-    failure = run(*command)
-    assert failure.code == 4
-    assert "has no calibration by 'judge'; found none; run `undertone calibrate scorer judge`" in failure.err
+    run(*command).check(4, "has no calibration by 'judge'; found none; run `undertone calibrate scorer judge`")
     rng = np.random.default_rng(3)
     rows = pl.DataFrame({"a": rng.random(60), "thread": map(str, range(60)), "lang": "en", "text": "so", "source": "x"})
     result = calibrate._compare(rows.with_columns(b=4 * pl.col("a")), np.empty((60, 0)), "scorer", "judge", 0.15)
     model_id = references.in_force.choose_model().model_id
     calibrate.write_study(result._replace(model_id=model_id), "scorer", "judge", sample.DAY)
-    first, chinese, *_ = [json.loads(line) for line in run(*command, "--json").out.splitlines()]
+    first, chinese, *_ = run(*command, "--json").rows
     assert 0 <= first["low"] <= first["judged_like"] <= first["high"] <= 4
     assert chinese["low"] is None
     printed = run(*command, "--explain").out.splitlines()
@@ -110,11 +104,10 @@ def test_reference_of_a_corpus(
     run: Run, texts: Path, corpus: Path, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A built reference gives percentiles of its languages alone, and names the others; its bands are the sample's."""
-    built = json.loads(run("reference", "build", corpus, "--name", "forum", "--json").out)
+    built = run("reference", "build", corpus, "--name", "forum", "--json").json
     assert [(row["lang"], row["text_count"], row["group_count"]) for row in built["rows"]] == [("en", 100, 260)]
     assert Path(built["path"]) == home / "references" / "forum" / f"{built['model_id']}.json"
-    result = run("score", "implicitness", texts, "--reference", "forum", "--json")
-    rows = [json.loads(line) for line in result.out.splitlines()]
+    rows = run("score", "implicitness", texts, "--reference", "forum", "--json").rows
     assert [row["percentile"] is None for row in rows[:4]] == [False, True, True, False]
     assert "reference 'forum' lacks languages of fewer than 100 texts: zh 1" in caplog.text
     assert "reference 'forum' has no texts in zh, so no percentiles there" in caplog.text
@@ -149,7 +142,7 @@ def test_model_without_a_reference(run: Run, texts: Path, model_dir: Path, caplo
 
 def test_selftest(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All forty scores are as expected here; a changed one, and a model that was replaced, are detected."""
-    result = json.loads(run("selftest", "--json").out)
+    result = run("selftest", "--json").json
     assert (result["is_right"], len(result["rows"])) == (True, 40)
     assert {"torch", "tokenizers", "precision"} <= set(result["versions"])
     folder = tmp_path / "shipped"
@@ -158,8 +151,7 @@ def test_selftest(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     golden = json.loads((folder / selftest.FILE).read_text(encoding="utf-8"))
     golden["texts"][7][1] += 0.001
     (folder / selftest.FILE).write_text(json.dumps(golden), encoding="utf-8")
-    changed = run("selftest")
-    assert changed.code == 1
+    changed = run("selftest").check(1)
     assert "39 of 40 scores" in changed.out
     assert golden["texts"][7][0] in changed.out
     (folder / selftest.FILE).write_text(json.dumps({**golden, "model_id": "f" * 64}), encoding="utf-8")

@@ -1,12 +1,13 @@
-"""Commands about what NDD is worth: compressions of data sets, tests of the distance, and their page."""
+"""Commands about what NDD is worth: compressions measured and graded, tests of the distance, and their page."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import polars as pl
-from typer import Option, echo
+from typer import Argument, Option, echo
 
 from pipeline import warehouse
+from pipeline.commands.label import Folder, Raters
 from pipeline.commands.ndd.distance import (
     Kind,
     Masked,
@@ -17,11 +18,14 @@ from pipeline.commands.ndd.distance import (
     warn_of_counts,
 )
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Json
+from pipeline.commands.terminal.options import Day, Json, this_run
 from pipeline.errors import BadInput
 from pipeline.progress import iterate, track
 from pipeline.tasks.ndd import compressions, datasets, distance, grades, masked_lm, systems
+from pipeline.tasks.record import runs
 from pipeline.tasks.record.retry import retry
+
+Source = Annotated[str, Option(help="Name that the compressions are filed under.")]
 
 
 def compress_data(
@@ -53,15 +57,9 @@ def compress_data(
         raise BadInput("--data needs a --source, the name to file its compressions under")
     warehouse.create()
     path, trees = (str(file) if file else None for file in (data, syntax))
-    params: dict[str, Any] = {
-        "source": source,
-        "data": path,
-        "format": data_format,
-        "split": split,
-        "syntax": trees,
-        "ratio": ratio,
-    }
-    params |= {"divergence": divergence, "weights": weights, "systems": system or list(systems.SYSTEMS), "model": model}
+    params: dict[str, Any] = {"source": source, "data": path, "format": data_format, "split": split, "syntax": trees}
+    params |= {"ratio": ratio, "divergence": divergence, "weights": weights, "model": model}
+    params["systems"] = system or list(systems.SYSTEMS)
     compressions.check_params(params)
     job = compressions.make_job(params, day, model)
     names = compressions.list_systems(params["systems"], model, is_explicit=bool(system))
@@ -107,8 +105,7 @@ def measure_distance(
         retry(compressions.replace_study, study, rows_by_study[study], day)
     if as_json:
         console.show(pl.concat(rows_by_study.values()), as_json=True)
-        return
-    for study, rows in rows_by_study.items():
+    for study, rows in () if as_json else rows_by_study.items():
         console.report(study)
         console.table(distance.summarize_tests(rows))
 
@@ -121,5 +118,85 @@ def page(day: Day = "") -> None:
     from pipeline.tasks.ndd import page as ndd_page
 
     with console.working("writing the page"):
-        path = ndd_page.write(day)
-    echo(path)
+        echo(ndd_page.write(day))
+
+
+def evaluate(
+    data: Annotated[Path, Option("--data", help="Sentences with compressions by people.")],
+    data_format: Annotated[str, Option(help="Format of --data: own, google, broadcast or colloquial.")] = "own",
+    predictions: Annotated[
+        Path | None, Option(help="Compressions of the same sentences, in our own format; else baselines alone.")
+    ] = None,
+    split: Annotated[str | None, Option(help="Part of the data, such as test; all by default.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure compressions: F1, ROUGE, BLEU, ratio and length, with people's and baselines that read no word (NDD).
+
+    `ratio` is of all words together, `ratio_macro` the mean over sentences; `length` is the mean number of words.
+
+    Our own format has a sentence a line: {"words": [...], "kept": [true, ...]} or {"text": "...", "compressed": "..."}.
+
+    Examples: `undertone evaluate compression --data google/ --data-format google`;
+    `undertone evaluate compression --data test.jsonl --predictions mine.jsonl`
+    """
+    dataset = datasets.read(data, data_format, split)
+    answers = datasets.read_predictions(predictions, dataset.rows) if predictions else None
+    numbers = datasets.measure(dataset.rows, answers)
+    console.show(numbers if as_json else datasets.summarize_measures(numbers), as_json)
+    runs.report_dropped("read", dataset.dropped, str(data))
+
+
+def rate(
+    source: Source = "sample",
+    rater: Raters = None,
+    system: Annotated[
+        list[str] | None, Option("--system", help="A system, or gold; repeat it; all there are by default.")
+    ] = None,
+    limit: Annotated[int, Option(min=1, help="Sentences at most, compressed by all these systems.")] = 100,
+    out: Folder = None,
+    lang: Annotated[Literal["zh", "en"], Option(help="Language of guidelines and sheets.")] = "zh",
+    day: Day = "",
+) -> None:
+    """Give compressions to people, who grade syntax and meaning from 0 to 5 and do not see whose they are (table 13).
+
+    Two people grade each sentence, with all its compressions. The day is that of the compressions.
+
+    Examples: `undertone ndd rate --rater anna --rater ben --lang en`;
+    `undertone ndd rate --source google --system ndd --system fast_ndd --system gold --limit 100 --rater anna
+    --rater ben`
+    """
+    warehouse.create()
+    folder = out or grades.get_project(source).folder
+    grades.check_sheets(folder, rater or ())  # before anything is given out
+    retry(grades.select_tasks, source, day, system or (), limit, this_run())
+    count = grades.export(source, day, folder, rater or (), lang, limit, system or ())
+    console.report(f"{folder}: {count:,} compressions")
+
+
+def ratings(
+    paths: Annotated[list[Path] | None, Argument(help="Filled sheets, or long tables.")] = None,
+    source: Source = "sample",
+    tool: Annotated[
+        Literal["files", "simulated"], Option(help="Simulated raters are made up: for trying out.")
+    ] = "files",
+    day: Day = "",
+    as_json: Json = False,
+) -> None:
+    """Take people's grades of compressions into `studies`; prints each system's means and how far raters agree.
+
+    Without files those in `labels` in the folder of the source are read.
+
+    Examples: `undertone ndd ratings anna.xlsx ben.xlsx`; `undertone ndd ratings --source google anna.xlsx`;
+    `undertone ndd ratings --tool simulated --json`
+    """
+    counts = retry(grades.collect, source, day, paths or (), tool, this_run())
+    agreement, means = grades.load_agreement(source, day), grades.load_means(source, day)
+    if "simulated" in means["by"]:
+        console.report("these grades are simulated: they are no judgement of the systems")
+    if as_json:
+        console.print_result(means, {**counts, "agreement": agreement.to_dicts()}, as_json=True)
+        return
+    console.table(grades.summarize_grades(source, day))
+    console.table(agreement.drop("by"))
+    console.report(", ".join(f"{name} {number:,}" for name, number in counts.items()))
+    console.report("…_paper: the paper's means, of 100 of Google's sentences and its own systems")

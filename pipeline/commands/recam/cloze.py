@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Argument, Option, echo
 
 from pipeline import warehouse
-from pipeline.commands.label import Raters, RatingTool, Tool
+from pipeline.commands.label import Folder, Raters, RatingTool, Tool
 from pipeline.commands.models import changes_of
 from pipeline.commands.recam import OneSubtask, Scorer, Subtask, Vectors
 from pipeline.commands.terminal import console
@@ -142,7 +142,7 @@ def page(day: Day = "") -> None:
 def rate(
     subtask: OneSubtask,
     limit: Annotated[int | None, Option(min=1, help="Items to rate at most; all by default.")] = None,
-    out: Annotated[Path | None, Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")] = None,
+    out: Folder = None,
     rater: Raters = None,
     tool: RatingTool = "files",
     day: Day = "",

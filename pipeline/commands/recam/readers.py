@@ -1,4 +1,4 @@
-"""Commands about readers of cloze items, and the encoders that pretrained ones stand on."""
+"""Commands about models of ReCAM: readers, the encoders they stand on, and the scorer of abstractness."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,9 +8,10 @@ from typer import Argument, Option
 
 from pipeline import left_out, warehouse
 from pipeline.commands.models import changes_of, end_training, read_evaluations
-from pipeline.commands.recam import Changes, Subtask
+from pipeline.commands.recam import Changes, Scorer, Subtask, Vectors
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import (
+    Day,
     Encoding,
     Force,
     Json,
@@ -24,11 +25,11 @@ from pipeline.errors import BadInput
 from pipeline.examples.recam import items as cloze
 from pipeline.examples.recam.building import SUBTASKS
 from pipeline.tasks.ndd import masked_lm
-from pipeline.tasks.recam import readers, targets
+from pipeline.tasks.recam import abstractness, readers, targets
 from pipeline.tasks.record.retry import retry
 
 
-def train(
+def train_reader(
     items: Annotated[
         list[Path] | None, Option(help="Items in the official format; repeat it. By default the tables'.")
     ] = None,
@@ -85,7 +86,7 @@ def _show_evaluations(evaluations: pl.DataFrame, facts: dict[str, object], as_js
     console.print_result(summary, facts, as_json)
 
 
-def evaluate(
+def evaluate_reader(
     items: Annotated[
         Path | None, Option(help="Items in the official format; by default the tables' test part.")
     ] = None,
@@ -139,3 +140,65 @@ def train_masked_lm(
     with console.working("training"):
         epochs = masked_lm.train(texts, out, profile, changes_of(changes or []), start)
     console.print_result(epochs, {"model": str(out)}, as_json)
+
+
+def train_scorer(
+    out: Annotated[
+        Path | None, Option("--out", "-o", help="Folder of the model; by default registry and tables.")
+    ] = None,
+    ratings: Annotated[
+        Path | None, Option(help="Rated words, as MRC's csv; by default ours, which are by a language model.")
+    ] = None,
+    vectors: Vectors = None,
+    splits: Annotated[int, Option(min=0, help="Measure it first on so many random splits of the list.")] = 0,
+    profile: Annotated[str, Option(help="undertone or paper.")] = "undertone",
+    changes: Changes = None,
+    promote: Promote = False,
+    force: Force = False,
+    day: Day = "",
+    as_json: Json = False,
+) -> None:
+    """Train the scorer of abstractness on rated words (ReCAM, section 3.2).
+
+    Examples: `undertone train abstractness --ratings mrc.csv --splits 10 -o concreteness/`;
+    `undertone train abstractness --ratings mrc.csv` (ten splits are measured, and a tenth is held out)
+    """
+    if out is None and (changes or splits or profile != abstractness.PROFILE):
+        raise BadInput("--splits, --profile and --set need --out: a scorer of the tables has the default numbers")
+    check_promote(out, promote)
+    words = abstractness.read_ratings(ratings)
+    if out is None:
+        warehouse.create()
+        with console.working("training"):
+            model_id = retry(abstractness.train, day, words, vectors, this_run(), promote=promote)
+        console.report(f"model {model_id}: {words.rows.height:,} words, {words.signature}")
+        end_training(model_id)
+        return
+    with console.working("training"):
+        rows = abstractness.train_file(out, words, vectors, profile, changes_of(changes or []), splits, force=force)
+    facts = {"model": str(out), "ratings": words.signature, "word_count": words.rows.height}
+    if rows.height:
+        console.print_result(abstractness.summarize(rows), {**facts, "splits": rows.to_dicts()}, as_json)
+    elif as_json:
+        console.print_result(rows, facts, as_json)
+    else:
+        console.report(f"{out}: {words.rows.height:,} words, {words.signature}")
+
+
+def score_words(
+    words: Annotated[list[str], Argument(help="Words.")],
+    scorer: Scorer = None,
+    vectors: Vectors = None,
+    unknown: Annotated[
+        str, Option(help="Words that the scorer does not know: keep them, give them an empty score, or drop them.")
+    ] = "keep",
+    as_json: Json = False,
+) -> None:
+    """Score words for concreteness, 0 highly abstract to 1 highly concrete; `reason` marks those that are unknown.
+
+    Examples: `undertone score abstractness hope bridge --scorer concreteness/`;
+    `undertone score abstractness hope bridge --scorer brysbaert.csv --unknown drop`
+    """
+    with console.working("scoring"):
+        scores = abstractness.score_words(scorer, words, vectors, unknown)
+    console.show(scores, as_json)

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import os
+from pathlib import Path
 from typing import Annotated
 
 from typer import Option
@@ -22,6 +23,11 @@ Model = Annotated[
     str | None,
     Option("--model", "-m", help="Folder of a model, or its id; by default that in force, else the shipped one."),
 ]
+ModelFolder = Annotated[
+    Path | None, Option("--out", "-o", help="Folder to write the model to, instead of the registry.")
+]
+TableFile = Annotated[Path | None, Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")]
+Texts = Annotated[str | None, Option("--text-column", "-c", help="Column with the texts.")]
 Promote = Annotated[bool, Option("--promote", help="Promote it even if it is worse than its rivals.")]
 Force = Annotated[bool, Option("--force", help="Replace a model that is in the folder of --out.")]
 SkipBadRows = Annotated[

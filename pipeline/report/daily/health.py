@@ -107,7 +107,7 @@ def _build_unusual(rows: pl.DataFrame) -> Section:
         "These steps differ from the usual: the median of up to seven days before. The age is the time from the end of "
         "the day to the start of the step."
     )
-    return Section("Unusual steps", sentence, "", names, cells, 4)
+    return Section(sentence, names, cells, text_count=4, title="Unusual steps")
 
 
 def _build_dropped(dropped: pl.DataFrame) -> Section:
@@ -120,7 +120,8 @@ def _build_dropped(dropped: pl.DataFrame) -> Section:
     ]
     rest = f" The table shows the {_MOST} most frequent of {reasons.height} reasons." if reasons.height > _MOST else ""
     sentence = f"The steps dropped {total:,} rows, each with a reason.{rest}"
-    return Section("Reasons for dropped rows", sentence, "", ("step", "part", "reason", "rows", "share"), cells, 3)
+    names = ("step", "part", "reason", "rows", "share")
+    return Section(sentence, names, cells, text_count=3, title="Reasons for dropped rows")
 
 
 def _build_costs(rows: pl.DataFrame, days: list[date], steps: list[str]) -> Section:
@@ -129,7 +130,8 @@ def _build_costs(rows: pl.DataFrame, days: list[date], steps: list[str]) -> Sect
     cost_text = f" Language models cost {usd:,.4f} USD." if rows["cost_usd"].count() else ""
     sentence = f"All steps together took {rows['seconds'].sum():,.0f} seconds of work.{cost_text}"
     names = ("step", "days", "rows kept", "seconds", "rows per second", "MB written", "tokens in + out", "USD")
-    return Section("Runtime and cost", sentence, health_figures.draw_trends(rows, days, steps), names, cells)
+    figure = health_figures.draw_trends(rows, days, steps)
+    return Section(sentence, names, cells, figure, title="Runtime and cost")
 
 
 def _format_totals(step: str, rows: pl.DataFrame) -> list[str]:

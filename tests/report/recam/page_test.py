@@ -1,7 +1,6 @@
 """The page of a cloze set: every number given is on it, names are text, and what was not measured is named."""
 
 import re
-from typing import Any
 
 import polars as pl
 import pytest
@@ -11,7 +10,7 @@ from pipeline.metrics.recam import reading
 from pipeline.papers.recam import SIZES
 from pipeline.report.recam.page import PASSAGE, render
 from tests.report.recam.rows import AUDIT, BREAKDOWN, FIRST, FUNNEL, MATRIX, READERS, RETRIEVAL, SECOND
-from tests.support.pages import HOSTILE, check_names, check_sections, tables, texts
+from tests.support.pages import check_sections, tables, texts
 
 ITEMS = pl.DataFrame(
     [(subtask, split, count) for subtask in (FIRST, SECOND)
@@ -162,18 +161,6 @@ def test_same_rows_same_bytes(whole: str) -> None:
     """Rows in another order give the same page, but for the sample, which stands as it comes."""
     frames = {name: rows.sample(fraction=1, shuffle=True, seed=2) for name, rows in FRAMES.items() if name != "sample"}
     assert render(DAY, [SIGNATURE], **frames, sample=SAMPLE) == whole
-
-
-def test_names_stay_text(whole: str) -> None:
-    """Hostile words, questions, passages, names of readers and files add no element and no handler."""
-    frames: dict[str, Any] = {}
-    for i, (name, rows) in enumerate(FRAMES.items()):
-        row = rows.head(1)
-        columns = [column for column, dtype in row.schema.items() if dtype == pl.String]
-        hostile = [HOSTILE[(i + k) % len(HOSTILE)] for k in range(2)]
-        frames[name] = pl.concat(row.with_columns(pl.lit(text).alias(column) for column in columns) for text in hostile)
-    frames["sample"] = frames["sample"].with_columns(options=pl.lit(pl.Series([HOSTILE[:5]])).first())
-    check_names(render(HOSTILE[0], HOSTILE, **frames), whole, 3)
 
 
 @pytest.mark.parametrize(
