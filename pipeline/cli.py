@@ -92,9 +92,9 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
             "rollback": "models:rollback", "import": "models:import_model",
         }),
         "evaluate": Family("Evaluate models on labelled data.", {
-            "impscore": "models:evaluate_impscore", "subtext": "subtext:evaluate", "reader": "recam.readers:evaluate_reader",
-            "quality": "quality:evaluate", "compression": "ndd.study:evaluate",
-            "recovery": "subtext:evaluate_recovery",
+            "impscore": "models:evaluate_impscore", "subtext": "subtext:evaluate",
+            "reader": "recam.readers:evaluate_reader", "quality": "quality:evaluate",
+            "compression": "ndd.study:evaluate", "recovery": "subtext:evaluate_recovery",
         }),
         "study": Family("Studies of a model and of data sets, as in ImpScore's sections 5.3 and 7.", {
             "ablation": "studies:ablation", "sensitivity": "studies:sensitivity", "data-sets": "studies:data_sets",

@@ -121,7 +121,7 @@ def rank_values(values: plot.Floats) -> plot.Floats:
 
 def draw_categories(frame: pl.DataFrame) -> str:
     """Draw figure 2, the most frequent categories."""
-    frame = plot.require_rows(frame).sort(-pl.col("n").cast(pl.Int64), "category", nulls_last=True)
+    frame = frame.sort(-pl.col("n").cast(pl.Int64), "category", nulls_last=True)
     top = frame.head(TOP)
     names = ["not known" if name is None else _truncate(name) for name in top["category"]]
     with plot.use_style():
@@ -144,9 +144,7 @@ def _truncate(name: str) -> str:
 
 def draw_grades(frame: pl.DataFrame, paper: float | None = None) -> str:
     """Draw the distribution of the mean grades of items."""
-    values = plot.require_rows(frame).group_by("item_id").agg(pl.col("grade").mean())["grade"].drop_nulls().to_numpy()
-    if not len(values):
-        raise ValueError("expected at least one grade")
+    values = frame.group_by("item_id").agg(pl.col("grade").mean())["grade"].drop_nulls().to_numpy()
     centers, counts = np.unique(np.round(values, 6), return_counts=True)
     if len(centers) > 20:
         counts, edges = np.histogram(values, 20)
@@ -154,8 +152,7 @@ def draw_grades(frame: pl.DataFrame, paper: float | None = None) -> str:
     width = 0.86 * (np.diff(centers).min() if len(centers) > 1 else 1)
     mean = float(values.mean())
     with plot.use_style():
-        figure = Figure(figsize=(7.2, 2.6), layout="constrained")
-        axis = figure.subplots()
+        figure, axis = plot.create_figure((7.2, 2.6))
         shares = 100 * counts / counts.sum()
         bars = axis.bar(centers, shares, width, color=plot.PALE)
         if len(centers) <= 12:
@@ -173,7 +170,7 @@ def draw_grades(frame: pl.DataFrame, paper: float | None = None) -> str:
 
 def draw_correlations(frame: pl.DataFrame) -> str:
     """Draw tables 3 and 4: metrics with human grades, without and with weights, the paper's numbers as ticks."""
-    kinds = list_kinds(plot.require_rows(frame))
+    kinds = list_kinds(frame)
     forms = {"plain": "plain", "weighted": "weighted by the grades of the references"}
     frame = frame.with_columns(form=pl.when("is_weighted").then(pl.lit("weighted")).otherwise(pl.lit("plain")))
     rows_by_key = index_rows(frame, "coefficient", "metric", "form")
@@ -204,7 +201,7 @@ def _name_metrics(frame: pl.DataFrame) -> dict[str, str]:
 
 def draw_sensitivity(frame: pl.DataFrame) -> str:
     """Draw how the correlation depends on the weights (AAC-18)."""
-    kinds = list_kinds(plot.require_rows(frame))
+    kinds = list_kinds(frame)
     presets = {preset: preset for preset in sorted(set(frame["preset"]))}
     rows_by_key = index_rows(frame, "coefficient", "metric", "preset")
     return plot.draw_dots(rows_by_key, kinds, _name_metrics(frame), presets, chance=dict.fromkeys(kinds, 0))
@@ -216,11 +213,10 @@ def draw_scatter(frame: pl.DataFrame) -> str:
     Only the grades that are drawn have noise: line and r are of the grades as they are, and of all rows, of which at
     most `POINTS` drawn at random are shown.
     """
-    metrics = list_rows(plot.require_rows(frame))
+    metrics = list_rows(frame)
     panels = [panel for panel in PANELS if panel in metrics] or metrics[:3]
     with plot.use_style():
-        figure = Figure(figsize=(min(2.4 * len(panels), 7.2), 2.7), layout="constrained")
-        axes = figure.subplots(1, len(panels), squeeze=False).ravel()
+        figure, (axes,) = plot.create_figure((min(2.4 * len(panels), 7.2), 2.7), 1, len(panels), squeeze=False)
         longest = 0
         for axis, panel in zip(axes, panels, strict=True):
             points = select_metric(frame, panel).select(pl.col("grade", "value").cast(pl.Float64))
@@ -253,7 +249,7 @@ def _draw_fit(axis: Axes, grades: plot.Floats, values: plot.Floats) -> str:
 
 def draw_systems(frame: pl.DataFrame) -> str:
     """Draw table 7: systems by metrics and people, cells by rank, the best framed; the paper's numbers beside, pale."""
-    rows, names = list_rows(plot.require_rows(frame)), list_systems(frame["system"])
+    rows, names = list_rows(frame), list_systems(frame["system"])
     values = build_values(rows, names, index_cells(frame))
     printed = build_values(rows, names, PAPER_CELLS)
     printed_columns = [i for i, column in enumerate(printed.T) if np.isfinite(column).any()]
@@ -302,7 +298,7 @@ def _draw_ranks(
 
 def draw_history(frame: pl.DataFrame) -> str:
     """Draw the loss by epoch, a panel a commenter."""
-    names = list_systems(plot.require_rows(frame)["system"])
+    names = list_systems(frame["system"])
     lines = {"train_loss": "training loss", "validation_loss": "validation loss"}
     looks = [(*plot.pick_look(i), style) for i, style in enumerate(_CURVES)]
     with plot.use_style():

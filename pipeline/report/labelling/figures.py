@@ -197,8 +197,7 @@ def draw_overlaps(overlaps: pl.DataFrame) -> str:
         "jaccard": "Jaccard index: instances in both\ndivided by instances in either",
     }
     with plot.use_style():
-        figure = Figure(figsize=(7.2, 0.33 * len(names) + 1.5), layout="constrained")
-        axes = figure.subplots(1, 2, sharey=True)
+        figure, axes = plot.create_figure((7.2, 0.33 * len(names) + 1.5), 1, 2, sharey=True)
         for axis, (column, title) in zip(axes, panels.items(), strict=True):
             _draw_numbers(axis, names, build_matrix(overlaps, column), plot.LIGHT, Normalize(0, 1))
             axis.set_xlabel(title)
@@ -228,8 +227,8 @@ def draw_study(study: pl.DataFrame) -> str:
     kinds, rates = (study[name].unique().sort().to_list() for name in ("classes", "positive_rate"))
     thresholds = {"kappa": KAPPA_HIGH, "fleiss": KAPPA_HIGH, "tae": TAE_HIGH}
     with plot.use_style():
-        figure = Figure(figsize=(7.2, 2.2 * len(kinds) + 0.7), layout="constrained")
-        axes = figure.subplots(len(kinds), len(CURVES), sharex=True, sharey=True, squeeze=False)
+        size = (7.2, 2.2 * len(kinds) + 0.7)
+        figure, axes = plot.create_figure(size, len(kinds), len(CURVES), sharex=True, sharey=True, squeeze=False)
         for row_axes, kind in zip(axes, kinds, strict=True):
             for axis, measure in zip(row_axes, CURVES, strict=True):
                 if measure in thresholds:

@@ -54,8 +54,7 @@ def draw_compressions(frame: pl.DataFrame, lang: str) -> str:
         return ""
     printed = PAPER_COMPRESSORS.get(lang, {})
     with plot.use_style():
-        figure = Figure(figsize=(7.2, 4.2), layout="constrained")
-        axis = figure.subplots()
+        figure, axis = plot.create_figure((7.2, 4.2))
         keys: list[Line2D] = []
         for name in names:
             x, lowest_ratio, highest_ratio = _get_bounds(rows_by_key[name, "ratio"])
@@ -222,8 +221,8 @@ def draw_pruning(frame: pl.DataFrame) -> str:
     cells = [[rows_by_key.get((*key, metric), {}).get("value") for metric in metrics] for key in keys]
     values: plot.Floats = 100 * np.array(cells, float).reshape(len(keys), len(metrics))
     with plot.use_style():
-        figure = Figure(figsize=(7.2, 0.46 * len(keys) + 1.0), layout="constrained")
-        parts = figure.subplots(1, 2, width_ratios=(len(DEPTHS), len(SUBTREES)), sharey=True)
+        size = (7.2, 0.46 * len(keys) + 1.0)
+        figure, parts = plot.create_figure(size, 1, 2, width_ratios=(len(DEPTHS), len(SUBTREES)), sharey=True)
         rows = [f"{plot.wrap_name(name_system(name), 18, 2)}, N_max {size:g}" for name, size in keys]
         for axis, start, part_metrics in zip(parts, (0, len(DEPTHS)), (DEPTHS, SUBTREES), strict=True):
             part = values[:, start : start + len(part_metrics)]

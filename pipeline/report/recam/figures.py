@@ -75,7 +75,7 @@ def _render(draw: Callable[[pl.DataFrame], Figure]) -> Callable[[pl.DataFrame], 
     @wraps(draw)
     def render(frame: pl.DataFrame) -> str:
         with plot.use_style():
-            return plot.render_svg(draw(plot.require_rows(frame)))
+            return plot.render_svg(draw(frame))
 
     return render
 
@@ -144,8 +144,8 @@ def draw_retrieval(frame: pl.DataFrame) -> Figure:
     """Draw how well the readers that make the wrong options find the word, beside tables 3 and 4 (REC-22)."""
     names, readers = list_subtasks(frame["subtask"]), order_names(frame["reader"], TABLES_3_4[1])
     rows = index_rows(frame, "subtask", "reader")
-    figure = Figure(figsize=(7.2, 4 * len(readers) * 0.21 + 1.3), layout="constrained")
-    axes = figure.subplots(1, len(names), sharey=True, squeeze=False).ravel()
+    size = (7.2, 4 * len(readers) * 0.21 + 1.3)
+    figure, (axes,) = plot.create_figure(size, 1, len(names), sharey=True, squeeze=False)
     labels = [f"{plot.wrap_name(reader, 20, 1)} · {measure}" for reader in readers for measure in MEASURES.values()]
     for axis, name in zip(axes, names, strict=True):
         plot.name_rows(axis, labels)
@@ -226,8 +226,7 @@ def draw_matrix(frame: pl.DataFrame) -> Figure:
     rows, columns = (list_subtasks(frame[name]) for name in ("trained_on", "tested_on"))
     cells, drops = index_rows(frame, "trained_on", "tested_on"), index_drops(frame)
     values = np.array([[cells.get((a, b), {}).get("accuracy") for b in columns] for a in rows], float)
-    figure = Figure(figsize=(1.9 * len(columns) + 1.8, 0.85 * len(rows) + 1.0), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = plot.create_figure((1.9 * len(columns) + 1.8, 0.85 * len(rows) + 1.0))
     counts = [max(frame.filter(tested_on=name)["n"]) for name in columns]
     labels = [f"{plot.wrap_name(name, 24)}\nn = {count:,}" for name, count in zip(columns, counts, strict=True)]
     plot.draw_grid(axis, [plot.wrap_name(name) for name in rows], labels, values, plot.LIGHT, Normalize(0, 1))
@@ -279,8 +278,9 @@ def draw_breakdown(frame: pl.DataFrame) -> Figure:
 
 def _create_panels(counts: Sequence[int], row_height: float = _ROW, extra: float = 0.0) -> tuple[Figure, list[Axes]]:
     """Create panels one below the other on one scale, as high as their numbers of rows."""
-    figure = Figure(figsize=(7.2, row_height * sum(counts) + 0.35 * len(counts) + 0.75 + extra), layout="constrained")
-    return figure, figure.subplots(len(counts), 1, sharex=True, squeeze=False, height_ratios=counts).ravel().tolist()
+    size = (7.2, row_height * sum(counts) + 0.35 * len(counts) + 0.75 + extra)
+    figure, axes = plot.create_figure(size, len(counts), 1, sharex=True, squeeze=False, height_ratios=counts)
+    return figure, axes.ravel().tolist()
 
 
 def _name_rows(axis: Axes, names: Sequence[str], width: int = 28) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from pipeline.errors import BadInput
 from pipeline.examples.recam.items import PLACEHOLDER
 from pipeline.papers.recam import SIZES, TABLES_3_4, TABLES_6_7
 from pipeline.report import sections
@@ -41,9 +40,6 @@ def render(day: str, signatures: Sequence[str] = (), **frames: pl.DataFrame) -> 
     holds a row twice.
     """
     rows = sections.check_rows(PARTS, frames)
-    for label, options in rows["sample"].select("label", "options").iter_rows() if "sample" in rows else ():
-        if not 0 <= label < len(options):
-            raise BadInput(f"sample: expected a label below {len(options)}, found {label}")
     targets = rows["funnel"].filter(pl.col("reason").fill_null(TARGET) == TARGET) if "funnel" in rows else _NONE
     counts = {"targets": targets, "items": rows.get("items", _NONE), "dropped items": rows.get("dropped", _NONE)}
     if "readers" in rows and "audit" in rows:
