@@ -11,15 +11,7 @@ from typer import Argument, Option, echo
 from pipeline import private, settings, warehouse
 from pipeline.collect import columns
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import (
-    Day,
-    Encoding,
-    FirstDay,
-    Json,
-    KeepDuplicates,
-    LastDay,
-    SkipBadRows,
-)
+from pipeline.commands.terminal.options import Day, Encoding, FirstDay, Json, KeepDuplicates, LastDay, SkipBadRows
 from pipeline.progress import track
 from pipeline.tasks.daily import collect as collect_task
 from pipeline.tasks.daily import report as report_task

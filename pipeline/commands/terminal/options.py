@@ -11,8 +11,7 @@ from pipeline.errors import BadInput
 
 MaybeDay = Annotated[str, Option("--day", help="UTC day, YYYY-MM-DD.", show_default="today")]
 Day = Annotated[
-    str,
-    Option("--day", help="UTC day, YYYY-MM-DD.", show_default="today", callback=lambda day: day or today()),
+    str, Option("--day", help="UTC day, YYYY-MM-DD.", show_default="today", callback=lambda day: day or today())
 ]
 """`MaybeDay` is empty where no day is named, `Day` is today's then."""
 Json = Annotated[bool, Option("--json", help="JSON instead of a table: one object a line.")]

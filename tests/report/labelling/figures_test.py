@@ -13,15 +13,7 @@ from pipeline.metrics.labelling import label_analysis
 from pipeline.papers.csd import TABLE_2
 from pipeline.report.labelling import figures
 from pipeline.report.labelling.figures import KAPPAS, PAPER, TAES, build_matrix
-from tests.report.labelling.rows import (
-    AGREEMENT,
-    CORRELATIONS,
-    NAMES,
-    OVERLAPS,
-    PREDICTABILITY,
-    RATIOS,
-    STUDY,
-)
+from tests.report.labelling.rows import AGREEMENT, CORRELATIONS, NAMES, OVERLAPS, PREDICTABILITY, RATIOS, STUDY
 from tests.support.pages import check_figure, check_print, stars, words
 
 STEPS = pl.DataFrame({"step": ["select", "release"], "read_count": [5000, 400], "kept_count": [400, 366]})
