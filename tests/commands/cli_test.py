@@ -15,7 +15,7 @@ from pipeline import cli, left_out, sample
 from pipeline.commands.terminal import lazy
 from pipeline.commands.terminal.lazy import Command
 from pipeline.io import rows
-from tests.commands.conftest import Run
+from tests.commands.conftest import Run, write_file
 
 DAY = sample.DAY
 
@@ -78,8 +78,7 @@ def test_tables_import_no_engine() -> None:
 
 def test_scoring_imports_no_transformers(tmp_path: Path) -> None:
     """The shipped model scores texts in both languages with torch alone."""
-    lines = tmp_path / "lines.txt"
-    lines.write_text("How kind of you to come.\n他说得真好，就是没人信。\n", encoding="utf-8")
+    lines = write_file(tmp_path / "lines.txt", "How kind of you to come.\n他说得真好，就是没人信。\n")
     modules, printed = imports("score", "implicitness", lines)
     assert len(printed) == 3
     assert not modules & {"transformers", "sentence_transformers", "pyiceberg", "sqlalchemy", "duckdb"}
@@ -100,8 +99,7 @@ def test_sample_to_report_without_airflow(run: Run, home: Path, tiny_encoder: Pa
     assert counts["comments"] == counts["scores"] == 301
     run("heal", "--dry-run").check(0, "none")
 
-    lines = tmp_path / "lines.txt"
-    lines.write_text("Close the door, please.\n=1+1 looks like a formula\n", encoding="utf-8")
+    lines = write_file(tmp_path / "lines.txt", "Close the door, please.\n=1+1 looks like a formula\n")
     printed = run("score", "implicitness", lines).check().out.splitlines()
     assert printed[0] == "text,implicitness,percentile,band,signature"
     assert printed[2].startswith("'=1+1")
@@ -134,8 +132,7 @@ def test_failures_are_one_line_and_an_exit_code(run: Run, words: tuple[str, ...]
 
 def test_text_columns_and_blanks(run: Run, tables: Path, tmp_path: Path) -> None:
     """A file without the column is named with the columns it has; a row without text is kept, unscored and counted."""
-    file = tmp_path / "reviews.csv"
-    file.write_text("id,body\n1,hello there\n2,\n3,goodbye\n", encoding="utf-8")
+    file = write_file(tmp_path / "reviews.csv", "id,body\n1,hello there\n2,\n3,goodbye\n")
     run("score", "implicitness", file).check(2, "reviews.csv: no column `text`; there are id, body")
     lines = run("score", "implicitness", file, "-c", "body").check().out.splitlines()
     assert [line.split(",")[2] != "" for line in lines[1:]] == [True, False, True]
@@ -174,8 +171,7 @@ def test_scores_of_files_whose_rows_differ(
     assert pl.read_csv(out, infer_schema=False)["note"].to_list() == ["-5", "'=1+1", "+3.5"]
     run("score", "implicitness", str(out), "-o", str(tmp_path / "again.txt")).check()
     assert len((tmp_path / "again.txt").read_text().splitlines()) == 3
-    sparse = tmp_path / "s.jsonl"
-    sparse.write_text('{"text": "a b"}\n{"text": "c"}\n{"text": "d", "more": 1}\n', encoding="utf-8")
+    sparse = write_file(tmp_path / "s.jsonl", '{"text": "a b"}\n{"text": "c"}\n{"text": "d", "more": 1}\n')
     run("score", "implicitness", sparse, "-o", tmp_path / "s.parquet").check(2, "fields that the first")
     assert not (tmp_path / "s.parquet").exists()
     run("score", "implicitness", str(sparse), "-o", str(tmp_path / "s_out.jsonl")).check()
@@ -184,8 +180,7 @@ def test_scores_of_files_whose_rows_differ(
 
 def test_log_lines_as_json(home: Path, tmp_path: Path) -> None:
     """With `--log-json` each line on standard error that tells of a write or a step is a JSON object with counts."""
-    path = tmp_path / "a.csv"
-    path.write_text("thread_id,comment_id,text\n1,1,How kind of you to come at all\n", encoding="utf-8")
+    path = write_file(tmp_path / "a.csv", "thread_id,comment_id,text\n1,1,How kind of you to come at all\n")
     words = ["--log-json", "import", str(path), "--source", "forum", "--day", DAY]
     run = [sys.executable, "-c", "from pipeline.cli import main; main()", *words]
     said = subprocess.run(run, capture_output=True, text=True, check=True).stderr
@@ -199,8 +194,7 @@ def test_log_lines_as_json(home: Path, tmp_path: Path) -> None:
 
 def test_health_says_what_is_missing(run: Run, home: Path, tmp_path: Path) -> None:
     """Exit code 1 where comments lack a step; the page is written all the same, and rows come as JSON."""
-    path = tmp_path / "a.csv"
-    path.write_text("thread_id,comment_id,text\n1,1,How kind of you to come at all\n", encoding="utf-8")
+    path = write_file(tmp_path / "a.csv", "thread_id,comment_id,text\n1,1,How kind of you to come at all\n")
     run("import", str(path), "--source", "forum", "--day", DAY).check()
     rows = run("health", "--day", DAY, "--json").check(1).rows
     assert [row["step"] for row in rows if row["status"] == "missing"] == ["score", "tokenize"]

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from pipeline import sample, warehouse
-from tests.commands.conftest import Run
+from tests.commands.conftest import Run, write_file
 
 DAY = sample.DAY
 MAPPING = ",".join(f"{name}={column}" for name, column in sample.THREAD_COLUMNS.items())
@@ -89,8 +89,7 @@ def test_overlap_of_files(run: Run, tmp_path: Path) -> None:
     result = run("commenting", "overlap", *files)
     assert "rouge_l" in result.out
     assert "CIDEr is 0: it weighs words by how few candidates' references have them" in result.err
-    documents = tmp_path / "d.jsonl"
-    documents.write_text('["the bus is late"]\n["no bus"]\n', encoding="utf-8")
+    documents = write_file(tmp_path / "d.jsonl", '["the bus is late"]\n["no bus"]\n')
     assert "CIDEr is 0" not in run("commenting", "overlap", *files, "--documents", documents).err
     weights.write_text("[0.5]\n", encoding="utf-8")
     run("commenting", "overlap", *files, "--weights", weights).check(2, "row 1, weights: expected a list of 2")
@@ -144,16 +143,14 @@ def test_correlations_of_a_file(run: Run, tmp_path: Path) -> None:
 )
 def test_missing_correlations_are_explained(run: Run, tmp_path: Path, rows: list[str], message: str) -> None:
     """Too few rows give no correlation, and too few articles no interval."""
-    path = tmp_path / "scores.csv"
-    path.write_text("grade,meteor\n" + "\n".join(rows), encoding="utf-8")
+    path = write_file(tmp_path / "scores.csv", "grade,meteor\n" + "\n".join(rows))
     assert message in run("commenting", "correlate", path).err
 
 
 def test_a_scorer_of_a_file(run: Run, tmp_path: Path) -> None:
     """Graded comments make a scorer, which scores a file and is measured on another."""
     lines = "\n".join(f"{'好' * (n % 5 + 1)}第{n}条,{n % 5 + 1},a{n // 6}" for n in range(300))
-    path = tmp_path / "graded.csv"
-    path.write_text(f"text,grade,article_id\n{lines}", encoding="utf-8")
+    path = write_file(tmp_path / "graded.csv", f"text,grade,article_id\n{lines}")
     small = set_numbers(has_embedding="false", buckets=256)
     training = run("train", "quality", "--data", path, "-o", tmp_path / "scorer", *small, "--json").check()
     assert {"spearman", "pairwise_accuracy"} <= {row["metric"] for row in training.json["rows"]}
@@ -166,8 +163,7 @@ def test_a_scorer_of_a_file(run: Run, tmp_path: Path) -> None:
 def test_published_grades(run: Run, tables: Path, tmp_path: Path) -> None:
     """Published grades come in by the ids of comments that exist; others are refused."""
     run(*IMPORT)
-    path = tmp_path / "grades.csv"
-    path.write_text("thread_id,comment_id,grade\na01,a01-01,4\n", encoding="utf-8")
+    path = write_file(tmp_path / "grades.csv", "thread_id,comment_id,grade\na01,a01-01,4\n")
     assert run("commenting", "grades", path).code == 0
     assert warehouse.scan("comment_grades").collect()["grade"].to_list() == [4.0]
     path.write_text("thread_id,comment_id,grade\na01,a99-01,4\n", encoding="utf-8")

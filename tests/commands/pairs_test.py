@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from pipeline import warehouse
-from tests.commands.conftest import Run
+from tests.commands.conftest import Run, write_file
 
 
 @pytest.fixture
@@ -34,8 +34,7 @@ def test_sentences_to_pairs(run: Run, tables: Path, own_file: Path, tmp_path: Pa
 
 def test_nothing_to_pair(run: Run, tables: Path, tmp_path: Path) -> None:
     """Sentences without explicit forms make no pair: exit code 1, and why."""
-    path = tmp_path / "mine.csv"
-    path.write_text("text\nBrr.\nSo what.\n", encoding="utf-8")
+    path = write_file(tmp_path / "mine.csv", "text\nBrr.\nSo what.\n")
     run("pairs", "import", "mine", path, "--own")
     run("pairs", "build").check(1, "no pairs: a pair needs an implicit sentence with an explicit form")
 
@@ -88,11 +87,10 @@ def test_audit_of_groups(run: Run, tmp_path: Path) -> None:
 
 def test_leakage(run: Run, tmp_path: Path) -> None:
     """`pairs leakage` counts what of the held-out parts stands in train: here one explicit sentence of two."""
-    path = tmp_path / "p.csv"
-    path.write_text(
+    path = write_file(
+        tmp_path / "p.csv",
         "implicit,explicit,negative,split\nBrr.,I am cold.,Hurry up.,train\nTick tock.,Hurry up.,I am cold.,train\n"
         "So chilly.,I am cold.,Hush.,test\nSome hat.,I dislike your hat.,Hush.,test\n",
-        encoding="utf-8",
     )
     told = run("pairs", "leakage", "--pairs", path, "--json").rows
     found = {(row["split"], row["source"], row["check"]): row for row in told}
@@ -113,12 +111,6 @@ def test_judgement(run: Run, pairs_file: Path, tmp_path: Path) -> None:
     assert [(row["source"], row["rating"]) for row in told] == [("own", 5)]
 
 
-def test_without_pairs(run: Run, tables: Path) -> None:
-    """Where the table is empty and no file is given, it is Missing (4) and says what to do."""
-    for command in ("stats", "audit", "leakage"):
-        run("pairs", command).check(4, "undertone pairs build")
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -128,18 +120,18 @@ def test_without_pairs(run: Run, tables: Path) -> None:
         (("ask", "--llm", "m", "--params", "{"), "--params: broken JSON"),
         (("ask", "--llm", "m", "--params", "[]"), "--params should be a JSON object"),
         (("ask", "--llm", "m", "--source", "mine"), "nothing to ask about mine"),
+        *(((name,), "undertone pairs build") for name in ("stats", "audit", "leakage")),
     ],
 )
 def test_what_is_refused(run: Run, tables: Path, words: tuple[str, ...], said: str) -> None:
-    """Bad input exits with 2, says what is wrong, and writes nothing."""
-    run("pairs", *words).check(2, said)
+    """Bad input exits with 2 and an empty table with 4; the message says what is wrong, and nothing is written."""
+    run("pairs", *words).check(4 if len(words) == 1 else 2, said)
     assert all(warehouse.get_snapshot_id(name) is None for name in ("sentences", "completions", "pairs", "runs"))
 
 
 def test_a_bad_row_of_sentences(run: Run, tables: Path, tmp_path: Path) -> None:
     """A bad row is named by file and row, and nothing is written."""
-    path = tmp_path / "mine.csv"
-    path.write_text("text,label\nBrr.,implicit\nOh.,sarcastic\n", encoding="utf-8")
+    path = write_file(tmp_path / "mine.csv", "text,label\nBrr.,implicit\nOh.,sarcastic\n")
     run("pairs", "import", "mine", path, "--own").check(2, "mine.csv", "label")
     assert warehouse.get_snapshot_id("sentences") is None
 

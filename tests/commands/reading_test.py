@@ -14,7 +14,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.tasks.calibration import calibrate
 from pipeline.tasks.impscore import references, scoring, selftest
 from pipeline.tasks.impscore.in_force import SHIPPED
-from tests.commands.conftest import Run
+from tests.commands.conftest import Run, write_file
 
 TEXTS = ["He is supposedly ill, plainly.", "他据说病了，我就直说吧。", "", "ok"]
 
@@ -22,18 +22,16 @@ TEXTS = ["He is supposedly ill, plainly.", "他据说病了，我就直说吧。
 @pytest.fixture
 def texts(tmp_path: Path) -> Path:
     """English, Chinese, blank and of one word."""
-    path = tmp_path / "texts.jsonl"
-    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS), encoding="utf-8")
-    return path
+    return write_file(tmp_path / "texts.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
 
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     """A hundred English texts, and a few Chinese ones."""
     lines = [json.loads(line) for line in sample.GROUPS["en"].read_text(encoding="utf-8").splitlines()[:20]]
-    path = tmp_path / "corpus.txt"
-    path.write_text("\n".join([*(text for line in lines for text in line["sentences"]), TEXTS[1]]), encoding="utf-8")
-    return path
+    return write_file(
+        tmp_path / "corpus.txt", "\n".join([*(text for line in lines for text in line["sentences"]), TEXTS[1]])
+    )
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline import sample, warehouse
-from tests.commands.conftest import Run
+from tests.commands.conftest import Run, write_file
 from tests.support.rows.filled import filled
 
 DAY = sample.DAY
@@ -19,9 +19,7 @@ TEXT = "The old shop, which nobody liked, is shut. It was cold."
 def few(tmp_path: Path) -> Path:
     """Four English and two Chinese sentences with compressions."""
     lines = sample.COMPRESSIONS.read_text(encoding="utf-8").splitlines()
-    path = tmp_path / "few.jsonl"
-    path.write_text("\n".join([*lines[:4], *lines[-2:]]) + "\n", encoding="utf-8")
-    return path
+    return write_file(tmp_path / "few.jsonl", "\n".join([*lines[:4], *lines[-2:]]) + "\n")
 
 
 def test_distance_of_two_sentences(run: Run) -> None:
@@ -203,8 +201,7 @@ def test_comments_of_a_day_and_counts_of_them(run: Run, tmp_path: Path) -> None:
     assert f"40 scores for {DAY}" in scored.err
     assert set(warehouse.scan("scores").collect()["model_id"]) == {english}
     assert "the mechanics, no result" in run("ndd", "distance", ONE, OTHER).err
-    path = tmp_path / "texts.txt"
-    path.write_text(f"{ONE}\n{OTHER}\n", encoding="utf-8")
+    path = write_file(tmp_path / "texts.txt", f"{ONE}\n{OTHER}\n")
     result = run("train", "count-lm", path, "-o", tmp_path / "counts", "--json")
     assert result.json == {"sentences": 2, "words": 12, "vocabulary": 7}
     assert "signature  count:" in run("ndd", "distance", ONE, OTHER, "-m", tmp_path / "counts").out

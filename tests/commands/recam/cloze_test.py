@@ -9,7 +9,7 @@ import pytest
 
 from pipeline import sample, warehouse
 from pipeline.tasks.recam import abstractness, targets
-from tests.commands.conftest import Run
+from tests.commands.conftest import Run, write_file
 
 NUMBERS = ("hidden=4", "longest=20", "longest_gloss=5", "epochs=1", "vocabulary=0")
 SMALL = [word for number in NUMBERS for word in ("--set", number)]
@@ -128,8 +128,7 @@ def test_audit(run: Run, tmp_path: Path) -> None:
     item = {"article": "It rained.", "question": "They lost @placeholder.", "label": 1}
     rows = ["peace hope joy rain dust", "grief hope time luck idea", "a b c d A"]
     entries = (item | {f"option_{i}": word for i, word in enumerate(row.split())} for row in rows)
-    path = tmp_path / "items.jsonl"
-    path.write_text("\n".join(map(json.dumps, entries)) + "\n", encoding="utf-8")
+    path = write_file(tmp_path / "items.jsonl", "\n".join(map(json.dumps, entries)) + "\n")
     result = run("cloze", "audit", path, "--json").check(0, "read: left out 1 as same_options")
     *lines, facts = map(json.loads, result.out.splitlines())
     assert facts["dropped"][0]["reason"] == "same_options"

@@ -72,8 +72,6 @@ def test_grades_are_means_of_items() -> None:
         assert part in text
     assert text.count("50.0 %") == 2
     assert "paper" not in said(figures.draw_grades(rows))
-    with pytest.raises(ValueError, match="at least one grade"):
-        figures.draw_grades(rows.with_columns(grade=pl.lit(None, pl.Float64)))
 
 
 def test_many_grades_are_drawn_in_bins() -> None:

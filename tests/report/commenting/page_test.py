@@ -12,7 +12,7 @@ from pipeline.papers.commenting import list_claims
 from pipeline.report.commenting.metric_sections import EXAMPLES, LONG
 from pipeline.report.commenting.page import Commenting, render
 from tests.report.commenting import rows as data
-from tests.support.pages import HOSTILE, check_names, check_sections, tables, texts
+from tests.support.pages import HOSTILE, check_sections, tables, texts
 
 DAY = "2026-11-22"
 
@@ -224,20 +224,6 @@ def test_same_rows_same_bytes(html: str) -> None:
     assert render(DAY, DATA._replace(**frames)) == html
 
 
-def test_names_stay_text(html: str) -> None:
-    """Hostile titles, comments, categories and names add no element and no handler."""
-    frames: dict[str, Any] = {}
-    for i, name in enumerate(TITLES):
-        row = getattr(DATA, name).head(1)
-        strings = [c for c, kind in row.schema.items() if kind == pl.String and c != "coefficient"]
-        names = [HOSTILE[(i + k) % len(HOSTILE)] for k in range(2)]
-        frames[name] = pl.concat(row.with_columns(pl.lit(text).alias(column) for column in strings) for text in names)
-    frames["examples"] = pl.concat(
-        EXAMPLE_ROWS.tail(3).with_columns(title=pl.lit(text), text=pl.lit(text)) for text in HOSTILE[:EXAMPLES]
-    )
-    check_names(render(HOSTILE[0], Commenting(**frames, signatures=HOSTILE)), html, 2)
-
-
 def test_missing_numbers_are_dashes() -> None:
     """Null and NaN are both a dash, and rank nothing first."""
     systems = data.SYSTEM_ROWS.with_columns(value=pl.lit(float("nan")))
@@ -248,22 +234,17 @@ def test_missing_numbers_are_dashes() -> None:
     assert read_table(html, "numbers")[0][5:7] == ["–", "–"]
 
 
-RHO = pl.concat_str(pl.lit("rho"), pl.int_range(pl.len()))
 NO_NUMBER = pl.lit(None, pl.Float64)
 
 
 @pytest.mark.parametrize(
     ("frames", "message"),
     [
-        (
-            {"correlations": data.CORRELATIONS.with_columns(coefficient=RHO)},
-            "correlations: expected a coefficient of spearman, pearson, found rho0",
-        ),
         ({"grades": data.GRADES.with_columns(grade=NO_NUMBER)}, "grades: expected a value of grade, found 80"),
         ({"scatter": data.SCATTER.with_columns(value=NO_NUMBER)}, "scatter: expected a row with value"),
     ],
 )
 def test_what_cannot_be_shown_is_an_error(frames: dict[str, pl.DataFrame], message: str) -> None:
-    """An unknown coefficient, and parts without a number, are named."""
+    """Parts without a number are named."""
     with pytest.raises(BadInput, match=re.escape(message)):
         render(DAY, Commenting(**frames))

@@ -325,7 +325,6 @@ def test_numbers_that_are_none_are_dashes() -> None:
 @pytest.mark.parametrize(
     ("name", "rows", "message"),
     [
-        ("positions", POSITIONS.with_columns(pl.col("bin") + 1), "positions: expected a bin of 0 to 9, found 10"),
         ("examples", [SENTENCES[1] | {"rounds": [0]}], "examples, row 1, rounds: expected 12, one a word, found 1"),
         ("examples", [SENTENCES[1], SENTENCES[0] | {"gold": []}], "examples, row 2, gold: expected 14, one a word, "),
         ("examples", [{"words": [], "rounds": []}], "examples, row 1: expected source, found words, rounds"),

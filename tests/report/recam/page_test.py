@@ -1,7 +1,5 @@
 """The page of a cloze set: every number given is on it, names are text, and what was not measured is named."""
 
-import re
-
 import polars as pl
 import pytest
 
@@ -163,17 +161,10 @@ def test_same_rows_same_bytes(whole: str) -> None:
     assert render(DAY, [SIGNATURE], **frames, sample=SAMPLE) == whole
 
 
-@pytest.mark.parametrize(
-    ("name", "frame", "message"),
-    [
-        ("audit", pl.concat([AUDIT, AUDIT]), "audit: expected a row for each subtask, baseline"),
-        ("sample", SAMPLE.with_columns(label=5), "sample: expected a label below 5, found 5"),
-    ],
-)
-def test_what_cannot_be_shown_is_an_error(name: str, frame: pl.DataFrame, message: str) -> None:
-    """A row that is there twice, and a label that is no place, are refused by name."""
-    with pytest.raises(BadInput, match=re.escape(message)):
-        render(DAY, **{**FRAMES, name: frame})
+def test_what_cannot_be_shown_is_an_error() -> None:
+    """A row that is there twice is refused by name."""
+    with pytest.raises(BadInput, match="audit: expected a row for each subtask, baseline"):
+        render(DAY, audit=pl.concat([AUDIT, AUDIT]))
 
 
 def test_measured_numbers_fit_the_page() -> None:
