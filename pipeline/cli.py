@@ -33,7 +33,7 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
         }),
         "judge": Command("Judge how implicit texts are: by a language model, or by people.", "judge:judge"),
         "reference": Family("Corpora among whose scores a score has its percentile.", {
-            "build": "reading:build_reference",
+            "build": "measures:build_reference",
         }),
         "recover": Command("Write what comments mean, in plain words and in their context.", "subtext:recover"),
         "distil": Command("Train the scorer on judged texts, so that it scores others like the judge.",
@@ -49,8 +49,8 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
             "sources": "pairs:sources",
         }),
         "groups": Family("Graded groups, one intent written in several ways: rank, choose, compare raters.", {
-            "ask": "studies:ask_groups", "check": "studies:check_groups", "rank": "measures:rank",
-            "choose": "measures:choose", "agree": "measures:agree", "rate": "groups:rate",
+            "ask": "studies:ask_groups", "check": "studies:check_groups", "rank": "groups:rank",
+            "choose": "groups:choose", "agree": "groups:agree", "rate": "groups:rate",
             "ratings": "groups:ratings",
         }),
         "cloze": Family("Cloze questions on abstract words: build, check, rate.", {
@@ -108,7 +108,7 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
         "doctor": Command("Check what is installed, and print what to do about each missing part.",
                           "operate.running:doctor"),
         "selftest": Command("Compare scores of the shipped models with those that they should give.",
-                            "reading:selftest"),
+                            "measures:selftest"),
         "health": Command("Print the state of each step of the last days: ok, late, unusual or missing.",
                           "operate.running:health"),
         "heal": Command("Find days that lack tokens or scores, and make them.", "operate.running:heal"),

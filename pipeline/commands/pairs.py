@@ -15,7 +15,6 @@ from pipeline.examples import splits
 from pipeline.examples.impscore import pairs as pair_rows
 from pipeline.examples.impscore import quality
 from pipeline.examples.sources import SOURCES
-from pipeline.examples.splits import get_shares
 from pipeline.progress import track
 from pipeline.tasks import asking
 from pipeline.tasks.impscore import pairs as work
@@ -130,7 +129,7 @@ def build(
 
     Examples: `undertone pairs build`; `undertone pairs build --source latent_hatred --split grouped -o pairs.parquet`
     """
-    get_shares(split)
+    splits.get_shares(split)
     warehouse.create()
     sources = work.list_sources()
     if unknown := sorted(set(source or ()) - set(sources)):

@@ -73,9 +73,10 @@ def ndd(
     Examples: `undertone ndd distance "The soup is hot." "The soup is cold." --explain`;
     `undertone ndd distance "我很冷" "我很热" -m bert-base-chinese@<commit>`
     """
-    check_pair_options(divergence, weights)
+    metric.check_options(divergence, weights)
     _check_choice("lang", lang or "en", masked_lm.LANGS)
-    lang = lang or _detect_model_lang(f"{one} {other}")
+    script_lang = pl.DataFrame({"text": f"{one} {other}"}).select(detect_language()).item()
+    lang = lang or systems.choose_model_lang(str(script_lang))
     lm = masked_lm.load_model(model, lang)
     first, second = ([*chain(*masked_lm.tokenize_sentences([text], lang))] for text in (one, other))
     if not first or not second:
@@ -104,15 +105,6 @@ def ndd(
 def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
     if value not in choices:
         raise BadInput(f"{name}: expected one of {', '.join(choices)}, found {value!r}")
-
-
-def check_pair_options(divergence: str, weights: str) -> None:
-    """Raise BadInput for a divergence or weights of pairs that there are not."""
-    metric.check_options(divergence, weights)
-
-
-def _detect_model_lang(text: str) -> str:
-    return systems.choose_model_lang(str(pl.DataFrame({"text": text}).select(detect_language()).item()))
 
 
 def warn_of_counts(*signatures: str | None) -> None:
@@ -232,7 +224,7 @@ def score_context_shift(
     `undertone score context-shift --day 2026-11-19`
     """
     check_source(file, day)
-    check_pair_options(divergence, weights)
+    metric.check_options(divergence, weights)
     options = {"divergence": divergence, "weights": weights}
     if file is None:
         day = day or today()

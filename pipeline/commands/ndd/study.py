@@ -8,18 +8,11 @@ from typer import Argument, Option, echo
 
 from pipeline import warehouse
 from pipeline.commands.label import Folder, Raters
-from pipeline.commands.ndd.distance import (
-    Kind,
-    Masked,
-    PairWeights,
-    Syntax,
-    Weighting,
-    check_pair_options,
-    warn_of_counts,
-)
+from pipeline.commands.ndd.distance import Kind, Masked, PairWeights, Syntax, Weighting, warn_of_counts
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, this_run
 from pipeline.errors import BadInput
+from pipeline.metrics.ndd import distance as metric
 from pipeline.progress import iterate, track
 from pipeline.tasks.ndd import compressions, datasets, distance, grades, masked_lm, systems
 from pipeline.tasks.record import runs
@@ -95,7 +88,7 @@ def measure_distance(
 
     Example: `undertone ndd test --pairs stsb-en-dev.csv --syntax en_ewt-ud-test.conllu`
     """
-    check_pair_options(divergence or "kl", weights)
+    metric.check_options(divergence or "kl", weights)
     warehouse.create()
     rows_by_study = {}
     data, treebank = (str(path) if path else None for path in (pairs, syntax))
