@@ -7,7 +7,8 @@ import tenacity
 
 from pipeline.errors import Retry
 
-P, T = ParamSpec("P"), TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def retry(work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
