@@ -5,7 +5,6 @@ our own figures is escaped. The paper's numbers stand beside ours; they are of i
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import polars as pl
 
@@ -26,31 +25,13 @@ from pipeline.report.sections import (
 )
 
 
-class Commenting(NamedTuple):
-    """What the page shows, without the parts whose frames are None or have no rows. `PARTS` has the columns.
+def render(day: str, signatures: Sequence[str] = (), simulated_count: int = 0, **frames: pl.DataFrame | None) -> str:
+    """Render the page of the frames that `PARTS` names; those that are None or have no rows are left out.
 
-    Metrics have their plain names (`meteor`, `bleu_1`, `human`); `is_weighted` is true of W-METEOR.
+    Metrics have their plain names (`meteor`, `bleu_1`, `human`); `is_weighted` is true of W-METEOR. Signatures name the
+    metrics and models that all this comes from. BadInput if a frame lacks a column or a value, or holds a row twice.
     """
-
-    statistics: pl.DataFrame | None = None
-    categories: pl.DataFrame | None = None
-    grades: pl.DataFrame | None = None
-    kappa: pl.DataFrame | None = None
-    correlations: pl.DataFrame | None = None
-    scatter: pl.DataFrame | None = None
-    sensitivity: pl.DataFrame | None = None
-    systems: pl.DataFrame | None = None
-    examples: pl.DataFrame | None = None
-    numbers: pl.DataFrame | None = None
-    history: pl.DataFrame | None = None
-    errata: pl.DataFrame | None = None
-    signatures: Sequence[str] = ()  # of the metrics and models that all this comes from
-    simulated_count: int = 0  # comments that simulated raters graded
-
-
-def render(day: str, data: Commenting) -> str:
-    """Render the page of a day; BadInput if a frame lacks a column or a value, or holds a row twice."""
-    rows = sections.check_rows(PARTS, data._asdict())
+    rows = sections.check_rows(PARTS, frames)
     names = figures.list_rows(rows["correlations"]) if "correlations" in rows else []
     counts = {
         "graded comments": rows["grades"]["item_id"].n_unique() if "grades" in rows else None,
@@ -58,7 +39,7 @@ def render(day: str, data: Commenting) -> str:
         "commenters": rows["systems"]["system"].n_unique() if "systems" in rows else None,
     }
     warning = (
-        f"Warning: simulated raters graded {data.simulated_count:,} comments. A program made these grades; no person "
+        f"Warning: simulated raters graded {simulated_count:,} comments. A program made these grades; no person "
         "read the comments. Numbers from these grades are no evidence about comments, metrics or commenters."
     )
     return sections.render(
@@ -68,8 +49,8 @@ def render(day: str, data: Commenting) -> str:
         f"Article Commenting), {day}.",
         **sections.build_sections(PARTS, rows),
         counts=counts,
-        warning=warning if data.simulated_count else "",
-        signatures=data.signatures,
+        warning=warning if simulated_count else "",
+        signatures=signatures,
     )
 
 

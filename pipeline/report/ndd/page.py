@@ -5,7 +5,7 @@ figures is escaped. The paper's numbers stand beside ours; they are of other mod
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
@@ -33,33 +33,14 @@ COMMON = ", sentences of all systems"  # behind the name of a data set
 _METRICS = ("f1_macro", *paper.RATIO, *paper.QUALITY[1:], *paper.BLEU)  # no F1 without its CR
 
 
-class Ndd(NamedTuple):
-    """What the page shows; what is None or without rows is a part that is left out.
+def render(day: str, signatures: Sequence[str] = (), **parts: Any) -> str:
+    """Render the page of the rows that `PARTS` names; those that are None or have none are left out.
 
     Values are as the metrics give them: shares in [0, 1], which the page shows in percent, and correlations in [-1, 1].
-    `PARTS` has the columns; `sentences` those of `examples` and `explained`.
+    `sentences` has the columns of `examples` and `explained`. Signatures name the models and measures that all this
+    comes from. BadInput if a frame or a sentence lacks what it needs, or a frame holds a row twice.
     """
-
-    compressions: pl.DataFrame | None = None
-    significance: pl.DataFrame | None = None
-    positions: pl.DataFrame | None = None
-    ratios: pl.DataFrame | None = None
-    tests: pl.DataFrame | None = None
-    overlap: pl.DataFrame | None = None
-    distributions: pl.DataFrame | None = None
-    pruning: pl.DataFrame | None = None
-    predicates: pl.DataFrame | None = None
-    shift: pl.DataFrame | None = None
-    shift_values: pl.DataFrame | None = None
-    human: pl.DataFrame | None = None
-    examples: Sequence[Mapping[str, Any]] | None = None
-    explained: Sequence[Mapping[str, Any]] | None = None
-    signatures: Sequence[str] = ()  # of models and measures that all this comes from
-
-
-def render(day: str, inputs: Ndd) -> str:
-    """Render the page of a day; BadInput if a frame or a sentence lacks what it needs, or a frame holds a row twice."""
-    rows, counts = sections.check_rows(PARTS, inputs._asdict()), {}
+    rows, counts = sections.check_rows(PARTS, parts), {}
     if "compressions" in rows:
         is_whole = ~pl.col("source").str.ends_with(COMMON)
         by_source = rows["compressions"].filter(is_whole).group_by("source", "lang").agg(pl.col("n").max())
@@ -72,9 +53,9 @@ def render(day: str, inputs: Ndd) -> str:
         f"A distance between sentences that share words, and sentence compression with this distance (NDD), {day}.",
         **sections.build_sections(PARTS, rows),
         counts=counts,
-        warning=_format_warning(inputs.signatures),
+        warning=_format_warning(signatures),
         note=_NOTE,
-        signatures=inputs.signatures,
+        signatures=signatures,
         template="ndd/page.html",
     )
 
