@@ -37,7 +37,7 @@ NOT_RUN = {  # the beginning of a command -> why, and the test that runs it
         ("train subtext", "score subtext", "evaluate subtext"), (TRAINING, "tests/commands/subtext_test.py")
     ),
     **dict.fromkeys(("recover", "evaluate recovery", "train recovery"), (TRAINING, "tests/commands/subtext_test.py")),
-    "reference build": ("a corpus of a hundred texts", "tests/commands/reading_test.py"),
+    "reference build": ("a corpus of a hundred texts", "tests/commands/measures_test.py"),
     "study": (TRAINING, "tests/commands/studies_test.py"),
     **dict.fromkeys(("label import", "label adjudicate", "label release", "label withdraw"), (PEOPLE, LABELS)),
     "label page": (PEOPLE, LABELS),

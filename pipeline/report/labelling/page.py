@@ -171,7 +171,7 @@ def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
         "this threshold. The threshold is not a verdict: if a class is rare, κ is low even if raters nearly always "
         "agree.",
         *tabulate(agreement, kappa_columns),
-        figures.draw_kappas(agreement),
+        figures.draw_agreement(agreement, KAPPAS),
         title="Agreement corrected for chance",
     )
     taes = Section(
@@ -182,7 +182,7 @@ def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
         "Use it with caution: a recomputation finds a κ between 0.39 and 0.65 at this TAE, depending on the number of "
         "classes. The paper's own labels of subtext have a TAE of 0.50, below the threshold (errata E8).",
         *tabulate(agreement, tae_columns),
-        figures.draw_taes(agreement),
+        figures.draw_agreement(agreement, TAES),
         title="Agreement by the paper's measure (TAE)",
     )
     return [kappas, taes]
