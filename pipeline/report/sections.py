@@ -144,7 +144,7 @@ def format_signed(value: float | None, digits: int = 3) -> str:
     return format_number(value, digits, "+")
 
 
-def format_count(value: float | None) -> str:
+def format_count(value: Any) -> str:
     """Format a count with commas."""
     return format_number(value, 0, ",")
 
