@@ -19,8 +19,9 @@ from pipeline.io.visible import escape_invisible
 BEST = "★ "  # stands before the best of a row or column
 LONG = 16  # rows of a table that is open from the start
 
-Columns = dict[str, str | Callable[[dict[str, Any]], str]]
-"""Of a table, by heading: the column of a frame, or what formats a row of it."""
+Column = str | Callable[[dict[str, Any]], Any]
+"""Of a table: the column of a frame, or what formats a row of it."""
+Columns = dict[str, Column]  # by heading
 
 
 class Section(NamedTuple):
@@ -162,7 +163,7 @@ def format_interval(row: Mapping[str, Any], value: str = "value", *, scale: floa
     return text if None in numbers[1:] else f"{text}\n{low} to {high}"
 
 
-def tabulate(frame: pl.DataFrame, columns: Columns) -> tuple[tuple[str, ...], list[list[str]]]:
+def tabulate(frame: pl.DataFrame, columns: Mapping[str, Column]) -> tuple[tuple[str, ...], list[list[str]]]:
     """Build the headings and the rows of a table.
 
     Args:
