@@ -1,7 +1,7 @@
 """`undertone maintain`, `check` and `recover-catalog`: the upkeep of the tables without Airflow."""
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
 from typer import Exit, Option, echo
@@ -50,7 +50,8 @@ def maintain(
         force=force,
         dry_run=dry_run,
     )
-    rows, errors = [], []
+    rows: list[dict[str, Any]] = []
+    errors = []
     for name in iterate(upkeep.list_tables(table or [], params), "tables maintained"):
         try:
             rows.append({"table": name, **retry(upkeep.maintain_table, name, params)})
