@@ -158,13 +158,13 @@ def frame_cell(axis: Axes, x: float, y: float, colour: str = WARM) -> None:
 
 
 def draw_dots(
-    rows_by_key: Mapping[tuple[str, str, str], Mapping[str, Any]],
+    rows_by_key: Mapping[tuple[Any, ...], Mapping[str, Any]],
     titles: Mapping[str, str],
     row_names: Mapping[str, str],
-    mark_names: Mapping[str, str],
+    mark_names: Mapping[Any, str],
     *,
-    looks: Mapping[str, tuple[str, str]] | None = None,
-    printed: Mapping[tuple[str, str, str], float] | None = None,
+    looks: Mapping[Any, tuple[str, str]] | None = None,
+    printed: Mapping[tuple[Any, ...], float] | None = None,
     paper: str = "",
     scale: float = 1,
     chance: Mapping[str, float] | None = None,

@@ -171,13 +171,9 @@ def draw_grades(frame: pl.DataFrame, paper: float | None = None) -> str:
 def draw_correlations(frame: pl.DataFrame) -> str:
     """Draw tables 3 and 4: metrics with human grades, without and with weights, the paper's numbers as ticks."""
     kinds = list_kinds(frame)
-    forms = {"plain": "plain", "weighted": "weighted by the grades of the references"}
-    frame = frame.with_columns(form=pl.when("is_weighted").then(pl.lit("weighted")).otherwise(pl.lit("plain")))
-    rows_by_key = index_rows(frame, "coefficient", "metric", "form")
-    paper = {
-        (kind, metric, "weighted" if is_weighted else "plain"): value
-        for (metric, is_weighted, kind), value in PAPER_CORRELATIONS.items()
-    }
+    forms = {False: "plain", True: "weighted by the grades of the references"}
+    rows_by_key = index_rows(frame, "coefficient", "metric", "is_weighted")
+    paper = {(kind, *metric): value for (*metric, kind), value in PAPER_CORRELATIONS.items()}
     return plot.draw_dots(
         rows_by_key,
         kinds,
