@@ -188,7 +188,7 @@ def test_validate(run: Run, tables: Path, few_groups: None, tmp_path: Path, monk
     assert "expected the column 'lang', 'by', 'metric'" in run(*words, "--out", out).err
 
 
-@pytest.mark.usefixtures("tables", "tiny_encoder", "few_groups")
+@pytest.mark.usefixtures("source", "tiny_encoder", "few_groups")
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

@@ -12,7 +12,7 @@ from pipeline.report.commenting import figures
 from pipeline.report.commenting.figures import METRICS, POINTS, SYSTEMS, TOP
 from tests.report.commenting import rows as data
 from tests.report.commenting.rows import CATEGORIES, CORRELATIONS, HISTORY, SCATTER, SYSTEM_ROWS
-from tests.support.pages import check_figure, check_rows, said, words
+from tests.support.pages import check_print, check_rows, said, words
 
 BLUE, ORANGE = "#2a6f97", "#d1682f"
 FIGURES: dict[str, tuple[Callable[[pl.DataFrame], str], pl.DataFrame]] = {
@@ -40,8 +40,8 @@ def count_marks(svg: str, colour: str) -> int:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_is_of_its_rows(name: str) -> None:
-    """Rows in any order give the same bytes; there are rows, and their names are text."""
-    assert check_figure(*FIGURES[name]) == draw(name)
+    """It can be read in print, and its names are text."""
+    check_print(draw(name))
     check_rows(*FIGURES[name], keep=("coefficient",))
 
 
