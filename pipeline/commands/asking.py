@@ -4,30 +4,28 @@ import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Exit, Option, echo
 
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Json, check_name, show, this_run
+from pipeline.commands.terminal.options import Json, check_name, this_run
 from pipeline.errors import BadInput
+from pipeline.llm.ledger import cost
+from pipeline.llm.outcome import Summary
+from pipeline.tasks import asking
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from pipeline.llm.outcome import Summary
-    from pipeline.tasks.asking import Options
+
+MaxCost = Annotated[float | None, Option("--max-cost", min=0, help="USD that this may cost at most.")]
+CacheOnly = Annotated[bool, Option("--cache-only", help="Take answers from the ledger alone.")]
+Llm = Annotated[str | None, Option("--llm", help="Requests to this language model.")]
+Reason = Annotated[str | None, Option("--reason", help="Requests whose reason holds these words.")]
+Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
-MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="USD that this may cost at most.")]
-CacheOnly = Annotated[bool, typer.Option("--cache-only", help="Take answers from the ledger alone.")]
-Llm = Annotated[str | None, typer.Option("--llm", help="Requests to this language model.")]
-Reason = Annotated[str | None, typer.Option("--reason", help="Requests whose reason holds these words.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
-
-
-def build_options(model: str, max_cost: float | None, cache_only: bool) -> "tuple[Options, Summary]":
+def build_options(model: str, max_cost: float | None, cache_only: bool) -> tuple[asking.Options, Summary]:
     """Build the options of this run, and the summary to which its outcomes are added."""
-    from pipeline.llm.outcome import Summary
-    from pipeline.tasks import asking
-
     summary = Summary(max_cost=max_cost)
     options = asking.Options(
         check_name(model),
@@ -40,25 +38,23 @@ def build_options(model: str, max_cost: float | None, cache_only: bool) -> "tupl
     return options, summary
 
 
-def finish(summary: "Summary", as_json: bool = False) -> None:
+def finish(summary: Summary, as_json: bool = False) -> None:
     """Print the summary, and exit by it: 0 if all requests are answered, 1 if a part is, 3 if none is.
 
     In JSON it goes to standard error too, as an object: standard output has the rows.
     """
     if as_json:
-        typer.echo(json.dumps({"asking": summary.as_dict()}, ensure_ascii=False), err=True)
+        echo(json.dumps({"asking": summary.as_dict()}, ensure_ascii=False), err=True)
     else:
         console.report(summary.sentence())
     summary.check()
     if summary.exit_code:
-        raise typer.Exit(summary.exit_code)
+        raise Exit(summary.exit_code)
 
 
 def show_estimate(estimate: "pl.DataFrame", model: str, as_json: bool) -> None:
     """Show what requests would cost; if their model has no price, print how to give one."""
-    from pipeline.llm.ledger import cost
-
-    show(estimate, as_json)
+    console.show(estimate, as_json)
     if estimate["cost_usd"].null_count():
         console.report(cost.describe_missing_price(model, "the cost is unknown"))
 
@@ -78,7 +74,7 @@ def _refuse_constant(name: str) -> None:
     raise BadInput(f"--params: {name} is no JSON")
 
 
-def stop_if_unanswered(summary: "Summary", as_json: bool = False) -> None:
+def stop_if_unanswered(summary: Summary, as_json: bool = False) -> None:
     """Exit if no request is answered or the service refused, before anything is written."""
     if summary.exit_code > 1 or summary.error:
         finish(summary, as_json)
@@ -89,11 +85,9 @@ def status(as_json: Json = False) -> None:
 
     Example: `undertone llm status`
     """
-    from pipeline.tasks import asking
-
     entries = asking.count_calls()
     if entries.height or as_json:
-        show(entries, as_json)
+        console.show(entries, as_json)
     else:
         console.report("the ledger holds no calls: no language model was asked yet")
 
@@ -115,12 +109,10 @@ def clear(llm: Llm = None, reason: Reason = None, yes: Yes = False, as_json: Jso
 
 
 def _change(effect: str, llm: str | None, reason: str | None, yes: bool, as_json: bool, *, is_clearing: bool) -> None:
-    from pipeline.tasks import asking
-
     entries = asking.list_given_up(llm, reason)
     count = int(entries["calls"].sum())
     if count or as_json:
-        show(entries, as_json)
+        console.show(entries, as_json)
     if not count:
         console.report("no such request")
         return

@@ -1,55 +1,50 @@
 """Commands about article commenting: corpus, commenters, grades by people, quality-weighted metrics."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import polars as pl
-import typer
+from typer import Argument, Option, echo
 
 from pipeline import warehouse
+from pipeline.collect import columns
 from pipeline.commands.label import Raters, RatingTool, Tool
 from pipeline.commands.models import changes_of, end_training, read_evaluations
-from pipeline.commands.pairs import table_writer
-from pipeline.commands.terminal import console
+from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import (
     Day,
     Force,
     Json,
+    MaybeDay,
     Promote,
+    TableFile,
     check_promote,
-    print_result,
-    show,
     this_run,
     today,
 )
 from pipeline.errors import BadInput, Missing
+from pipeline.tasks.commenting import commenters, corpus, correlations, generated, grades, overlap
+from pipeline.tasks.labelling import projects
 from pipeline.tasks.record.retry import retry
 
-Kind = Annotated[str, typer.Argument(help="references (real comments) or candidates (generated comments).")]
-System = Annotated[str, typer.Option(help="ir_t, ir_tc, seq2seq, att or att_tc.")]
-Changes = Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the recipe; repeat it.")]
-Preset = Annotated[str, typer.Option(help="How grades become weights: s/5, (s-1)/4, s/max (of the article).")]
+Kind = Annotated[str, Argument(help="references (real comments) or candidates (generated comments).")]
+System = Annotated[str, Option(help="ir_t, ir_tc, seq2seq, att or att_tc.")]
+Changes = Annotated[list[str] | None, Option("--set", help="NAME=VALUE of the recipe; repeat it.")]
+Preset = Annotated[str, Option(help="How grades become weights: s/5, (s-1)/4, s/max (of the article).")]
 
 
 def build(
-    source: Annotated[str | None, typer.Option(help="Source of the articles; all by default.")] = None,
-    min_words: Annotated[int | None, typer.Option(min=0, help="Least words of an article; 30 by default.")] = None,
-    min_comments: Annotated[
-        int | None, typer.Option(min=1, help="Least comments of an article; 20 by default.")
-    ] = None,
-    test_comments: Annotated[
-        int | None, typer.Option(min=1, help="Long comments of a test article; default 30.")
-    ] = None,
-    comment_words: Annotated[int | None, typer.Option(min=1, help="Words of a long comment; 6 by default.")] = None,
-    min_likes: Annotated[
-        int | None, typer.Option(min=0, help="Least upvotes of a test article; 201 by default.")
-    ] = None,
-    references: Annotated[int | None, typer.Option(min=1, help="Drawn of a test article; 27 by default.")] = None,
+    source: Annotated[str | None, Option(help="Source of the articles; all by default.")] = None,
+    min_words: Annotated[int | None, Option(min=0, help="Least words of an article; 30 by default.")] = None,
+    min_comments: Annotated[int | None, Option(min=1, help="Least comments of an article; 20 by default.")] = None,
+    test_comments: Annotated[int | None, Option(min=1, help="Long comments of a test article; default 30.")] = None,
+    comment_words: Annotated[int | None, Option(min=1, help="Words of a long comment; 6 by default.")] = None,
+    min_likes: Annotated[int | None, Option(min=0, help="Least upvotes of a test article; 201 by default.")] = None,
+    references: Annotated[int | None, Option(min=1, help="Drawn of a test article; 27 by default.")] = None,
     first_day: Annotated[
-        str | None, typer.Option("--from", help="First UTC day of an article, that of its earliest comment.")
+        str | None, Option("--from", help="First UTC day of an article, that of its earliest comment.")
     ] = None,
-    last_day: Annotated[str | None, typer.Option("--to", help="Last such day; the paper has 2017-08-31.")] = None,
+    last_day: Annotated[str | None, Option("--to", help="Last such day; the paper has 2017-08-31.")] = None,
     day: Day = "",
     as_json: Json = False,
 ) -> None:
@@ -58,18 +53,12 @@ def build(
     Examples: `undertone commenting build`;
     `undertone commenting build --test-comments 15 --min-likes 0 --references 12`
     """
-    from pipeline.tasks.commenting import corpus
-
     warehouse.create()
-    numbers: dict[str, object] = {
-        "least_words": min_words,
-        "least_comments": min_comments,
-        "test_comments": test_comments,
-    }
-    numbers |= {"comment_words": comment_words, "likes": min_likes, "references": references}
+    numbers: dict[str, object] = {"least_words": min_words, "least_comments": min_comments, "likes": min_likes}
+    numbers |= {"test_comments": test_comments, "comment_words": comment_words, "references": references}
     numbers |= {"first_day": first_day, "last_day": last_day}
     with console.working("tokenizing and dividing"):
-        counts = retry(partial(corpus.build, day or today(), corpus.parse_rules(numbers), source, this_run()))
+        counts = retry(corpus.build, day, corpus.parse_rules(numbers), source, this_run())
     console.report(", ".join(f"{name} {count:,}" for name, count in counts.items()))
     stats(as_json)
 
@@ -79,19 +68,17 @@ def stats(as_json: Json = False) -> None:
 
     Example: `undertone commenting stats`
     """
-    from pipeline.tasks.commenting import corpus
-
     statistics = corpus.measure_corpus()
-    show(statistics if as_json else corpus.tabulate_statistics(statistics), as_json)
+    console.show(statistics if as_json else corpus.tabulate_statistics(statistics), as_json)
     if not as_json:
         console.report("numbers in brackets are the paper's")
 
 
 def generate(
     system: Annotated[
-        list[str] | None, typer.Option(help="A commenter in force, or human for real comments; all by default.")
+        list[str] | None, Option(help="A commenter in force, or human for real comments; all by default.")
     ] = None,
-    pretrained: Annotated[Path | None, typer.Option(help="Or the folder of a fitted encoder-decoder.")] = None,
+    pretrained: Annotated[Path | None, Option(help="Or the folder of a fitted encoder-decoder.")] = None,
     day: Day = "",
     as_json: Json = False,
 ) -> None:
@@ -99,22 +86,19 @@ def generate(
 
     Examples: `undertone commenting generate`; `undertone commenting generate --pretrained model/`
     """
-    from pipeline.tasks.commenting import generated
-
-    day = day or today()
     ref, counts = str(pretrained) if pretrained else None, []
     for name in [generated.PRETRAINED] if ref else system or generated.list_systems(day):
         with console.working(f"{name} is commenting"):
-            count = retry(partial(generated.generate, day, name, ref=ref, run_id=this_run()))
+            count = retry(generated.generate, day, name, ref=ref, run_id=this_run())
         counts.append({"system": name, "comments": count})
-    show(pl.DataFrame(counts), as_json)
+    console.show(pl.DataFrame(counts), as_json)
 
 
 def rate(
     kind: Kind,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder; in UNDERTONE_LABELLING by default.")] = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="Folder; in UNDERTONE_LABELLING by default.")] = None,
     rater: Raters = None,
-    lang: Annotated[Literal["zh", "en"], typer.Option(help="Language of guidelines and sheets.")] = "zh",
+    lang: Annotated[Literal["zh", "en"], Option(help="Language of guidelines and sheets.")] = "zh",
     tool: RatingTool = "files",
     day: Day = "",
 ) -> None:
@@ -123,22 +107,18 @@ def rate(
     Examples: `undertone commenting rate references --rater anna --rater ben --rater chen --rater dora --rater eve`;
     `undertone commenting rate candidates --tool label_studio`
     """
-    from pipeline.tasks.commenting import grades
-    from pipeline.tasks.labelling import projects
-
-    day = day or today()
     if tool == "label_studio":
-        count = retry(partial(grades.assign_tasks, kind, day, "label_studio", projects.find_studio(), this_run()))
+        count = retry(grades.assign_tasks, kind, day, "label_studio", projects.find_studio(), this_run())
         console.report(f"{count:,} comments given to Label Studio")
         return
-    retry(partial(grades.select, kind, day, this_run()))
+    retry(grades.select, kind, day, this_run())
     folder = out or grades.get_project(kind).folder
     console.report(f"{folder}: {grades.export(kind, folder, rater or [], lang):,} comments")
 
 
 def ratings(
     kind: Kind,
-    paths: Annotated[list[Path] | None, typer.Argument(help="Filled sheets, or long tables.")] = None,
+    paths: Annotated[list[Path] | None, Argument(help="Filled sheets, or long tables.")] = None,
     tool: Tool = "files",
     as_json: Json = False,
 ) -> None:
@@ -147,34 +127,27 @@ def ratings(
     Examples: `undertone commenting ratings references anna.xlsx ben.xlsx`; `undertone commenting ratings candidates
     --tool simulated`
     """
-    from pipeline.tasks.commenting import grades
-    from pipeline.tasks.labelling import projects
-
     studio = projects.find_studio() if tool == "label_studio" else None
-    counts = retry(partial(grades.collect, kind, paths or (), tool, studio, this_run()))
+    counts = retry(grades.collect, kind, paths or (), tool, studio, this_run())
     if tool == "simulated":
         console.report("these grades are simulated: they are no judgement of the comments")
     summary = {**counts, **grades.summarize(kind)._asdict()}
-    print_result(grades.measure_agreement(kind), summary, as_json)
+    console.print_result(grades.measure_agreement(kind), summary, as_json)
     if not as_json:
         texts = {key: round(value, 3) if isinstance(value, float) else value for key, value in summary.items()}
         console.report(", ".join(f"{key} {value}" for key, value in texts.items() if value is not None))
 
 
-def grades(
-    path: Annotated[Path, typer.Argument(help="thread_id, comment_id, grade[, source, rater_id]; a row a grade.")],
-    project: Annotated[
-        str, typer.Option(help="Project for the grades, whose earlier grades they replace.")
-    ] = "imported",
+def import_grades(
+    path: Annotated[Path, Argument(help="thread_id, comment_id, grade[, source, rater_id]; a row a grade.")],
+    project: Annotated[str, Option(help="Project for the grades, whose earlier grades they replace.")] = "imported",
 ) -> None:
     """Import grades from 1 to 5 that were collected elsewhere, such as a published data set.
 
     Example: `undertone commenting grades grades.csv`
     """
-    from pipeline.tasks.commenting import grades
-
     warehouse.create()
-    console.report(f"{retry(partial(grades.import_grades, path, project, this_run())):,} graded comments")
+    console.report(f"{retry(grades.import_grades, path, project, this_run()):,} graded comments")
 
 
 def measure(preset: Preset = "s/5", day: Day = "", as_json: Json = False) -> None:
@@ -182,12 +155,10 @@ def measure(preset: Preset = "s/5", day: Day = "", as_json: Json = False) -> Non
 
     Example: `undertone commenting measure`
     """
-    from pipeline.tasks.commenting import overlap
-
     with console.working("measuring"):
-        retry(partial(overlap.measure, day or today(), preset, run_id=this_run()))
+        retry(overlap.measure, day, preset, run_id=this_run())
     scores = overlap.average_by_system()
-    show(scores if as_json else overlap.format_table_7(scores), as_json)
+    console.show(scores if as_json else overlap.format_table_7(scores), as_json)
 
 
 def page(day: Day = "") -> None:
@@ -197,40 +168,40 @@ def page(day: Day = "") -> None:
     """
     from pipeline.tasks.commenting import page
 
-    typer.echo(page.write(day or today()))
+    echo(page.write(day))
 
 
 def overlap_(
-    candidates: Annotated[Path, typer.Option(help="A candidate a line.")],
-    references: Annotated[Path, typer.Option(help="A JSON list of references a line.")],
-    weights: Annotated[Path | None, typer.Option(help="A JSON list of weights in [0, 1] a line; 1 by default.")] = None,
+    candidates: Annotated[Path, Option(help="A candidate a line.")],
+    references: Annotated[Path, Option(help="A JSON list of references a line.")],
+    weights: Annotated[Path | None, Option(help="A JSON list of weights in [0, 1] a line; 1 by default.")] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(help="bleu_1 … bleu_4, meteor, rouge_l, cider, cider_d, delta_bleu; the first seven by default."),
+        Option(help="bleu_1 … bleu_4, meteor, rouge_l, cider, cider_d, delta_bleu; the first seven by default."),
     ] = None,
     tokenize: Annotated[
-        Literal["jieba", "chars", "none"], typer.Option(help="Words by jieba, characters, or what blanks divide.")
+        Literal["jieba", "chars", "none"], Option(help="Words by jieba, characters, or what blanks divide.")
     ] = "jieba",
     preset: Annotated[
-        str | None, typer.Option(help="The weights are grades from 1 to 5, made weights by s/5, (s-1)/4 or s/max.")
+        str | None, Option(help="The weights are grades from 1 to 5, made weights by s/5, (s-1)/4 or s/max.")
     ] = None,
     documents: Annotated[
-        Path | None, typer.Option(help="References that CIDEr counts words in; those measured by default.")
+        Path | None, Option(help="References that CIDEr counts words in; those measured by default.")
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="METRIC.OPTION=VALUE, as bleu_4.smoothing=exp; repeat it.")
+        list[str] | None, Option("--set", help="METRIC.OPTION=VALUE, as bleu_4.smoothing=exp; repeat it.")
     ] = None,
-    against: Annotated[Path | None, typer.Option(help="Candidates of another system, to compare with.")] = None,
+    against: Annotated[Path | None, Option(help="Candidates of another system, to compare with.")] = None,
     groups: Annotated[
-        Path | None, typer.Option(help="A name a line, such as the article: its candidates are drawn together.")
+        Path | None, Option(help="A name a line, such as the article: its candidates are drawn together.")
     ] = None,
-    draws: Annotated[int, typer.Option(min=1, help="Bootstrap samples of the intervals.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Of the samples.")] = 42,
-    confidence: Annotated[float, typer.Option(min=0.01, max=0.99, help="Of the intervals.")] = 0.95,
+    draws: Annotated[int, Option(min=1, help="Bootstrap samples of the intervals.")] = 1000,
+    seed: Annotated[int, Option(min=0, help="Of the samples.")] = 42,
+    confidence: Annotated[float, Option(min=0.01, max=0.99, help="Of the intervals.")] = 0.95,
     segments: Annotated[
-        Path | None, typer.Option(help="Also write a row a candidate, which `commenting correlate` reads.")
+        Path | None, Option(help="Also write a row a candidate, which `commenting correlate` reads.")
     ] = None,
-    grades: Annotated[Path | None, typer.Option(help="People's grade of a candidate a line, for --segments.")] = None,
+    grades: Annotated[Path | None, Option(help="People's grade of a candidate a line, for --segments.")] = None,
     as_json: Json = False,
 ) -> None:
     """Measure the overlap of candidates with weighted references: W-BLEU, W-METEOR, W-ROUGE-L, W-CIDEr (section 4).
@@ -239,20 +210,17 @@ def overlap_(
     `undertone commenting overlap --candidates c.txt --references r.jsonl --metric bleu_4 --set bleu_4.smoothing=exp`;
     `undertone commenting overlap --candidates c.txt --references r.jsonl --grades g.txt --segments s.csv`
     """
-    from pipeline.tasks.commenting import overlap
-
     if (grades and not segments) or (preset and not weights):
         raise BadInput("--grades needs --segments, and --preset needs --weights")
-    writer = table_writer(segments) if segments else None
-    files = overlap.Files(candidates, references, weights, preset, documents, groups, tokenize)
+    files.check_table(segments)
+    inputs = overlap.Files(candidates, references, weights, preset, documents, groups, tokenize)
     names, options = metric or overlap.NAMES, nest_options(settings or [])
     sampling = {"draws": draws, "seed": seed, "confidence": confidence}
-    scores = overlap.measure_files(files, names, options, against, **sampling)
-    if writer:
-        with writer:
-            writer.write(overlap.score_files(files, names, options, grades))
+    scores = overlap.measure_files(inputs, names, options, against, **sampling)
+    if segments:
+        files.write_table(overlap.score_files(inputs, names, options, grades), segments)
     headline = dict(scores.select("metric", "difference" if against else "score").iter_rows())
-    print_result(scores if as_json else scores.drop("signature"), headline, as_json)
+    console.print_result(scores if as_json else scores.drop("signature"), headline, as_json)
     if not as_json:
         for signature in scores["signature"]:
             console.report(signature)
@@ -275,11 +243,9 @@ def nest_options(settings: list[str]) -> dict[str, dict[str, object]]:
 
 
 def correlate(
-    file: Annotated[Path | None, typer.Argument(help="A table of grades and scores; else the tables'.")] = None,
-    grade: Annotated[str, typer.Option(help="Column of the grades.")] = "grade",
-    group: Annotated[
-        str | None, typer.Option("--group", help="Column that names the article, for the intervals.")
-    ] = None,
+    file: Annotated[Path | None, Argument(help="A table of grades and scores; else the tables'.")] = None,
+    grade: Annotated[str, Option(help="Column of the grades.")] = "grade",
+    group: Annotated[str | None, Option("--group", help="Column that names the article, for the intervals.")] = None,
     day: Day = "",
     as_json: Json = False,
 ) -> None:
@@ -288,17 +254,14 @@ def correlate(
     Examples: `undertone commenting correlate`;
     `undertone commenting correlate scores.csv --grade human --group article_id`
     """
-    from pipeline.tasks.commenting import correlations
-
     if file:
         table = correlations.correlate_table(file, grade, group)
     else:
-        day = day or today()
-        table = retry(partial(correlations.write_correlations, day, this_run()))
+        table = retry(correlations.write_correlations, day, this_run())
         if not table.height:
             raise Missing(f"there are no correlations of {day}; nothing that was measured was graded")
         console.report(f"weights of references: {correlations.find_preset()}")
-    show(table if as_json else correlations.format_table_4(table), as_json)
+    console.show(table if as_json else correlations.format_table_4(table), as_json)
     if not table["value"].count():
         console.report("no correlations: they need at least three rows, and scores and grades that vary")
     elif not table["low"].count():
@@ -307,16 +270,16 @@ def correlate(
 
 def train(
     system: System = "att_tc",
-    data: Annotated[Path | None, typer.Option("--data", help="Articles with comments; else the corpus.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the model, with --data.")] = None,
-    mapping: Annotated[str | None, typer.Option("--map", help="Our field=their column, of --data.")] = None,
+    data: Annotated[Path | None, Option("--data", help="Articles with comments; else the corpus.")] = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="Folder of the model, with --data.")] = None,
+    mapping: Annotated[str | None, Option("--map", help="Our field=their column, of --data.")] = None,
     start: Annotated[
-        str | None, typer.Option("--from", help="Encoder-decoder to fit instead: folder or NAME@COMMIT; with --data.")
+        str | None, Option("--from", help="Encoder-decoder to fit instead: folder or NAME@COMMIT; with --data.")
     ] = None,
     changes: Changes = None,
     promote: Promote = False,
     force: Force = False,
-    day: Day = "",
+    day: MaybeDay = "",
     as_json: Json = False,
 ) -> None:
     """Train a commenter on the corpus, in force from that day on; or on a file into a folder.
@@ -324,9 +287,6 @@ def train(
     Examples: `undertone train commenter --system ir_tc`; `undertone train commenter --data archive.jsonl -o model/
     --system att --set hidden=128`; `undertone train commenter --data archive.jsonl -o model/ --from bart/`
     """
-    from pipeline.collect import columns
-    from pipeline.tasks.commenting import commenters
-
     numbers = changes_of(changes or [])
     check_promote(out, promote)
     if data is None and (out or mapping or start):
@@ -344,27 +304,27 @@ def train(
         else:
             warehouse.create()
             options: dict[str, Any] = {"changes": numbers, "promote": promote, "run_id": this_run()}
-            model = retry(partial(commenters.train, day or today(), system, **options))
+            model = retry(commenters.train, day or today(), system, **options)
             history = read_evaluations(model, day or today()).sort("epoch")
     names = ("epoch", "metric", "split", "value", "baseline", "baseline_name", "train_loss", "validation_loss")
-    print_result(history.select(name for name in names if name in history.columns), {"model": model}, as_json)
+    console.print_result(history.select(name for name in names if name in history.columns), {"model": model}, as_json)
     console.report(f"model {model}")
     if not data:
         end_training(model)
 
 
 def comment(
-    title: Annotated[str | None, typer.Option(help="Title of an article.")] = None,
-    content: Annotated[str, typer.Option(help="Its body.")] = "",
-    file: Annotated[Path | None, typer.Option(help="Or a table with columns title and content.")] = None,
-    model: Annotated[str | None, typer.Option("--model", "-m", help="Folder or id; that in force by default.")] = None,
+    title: Annotated[str | None, Option(help="Title of an article.")] = None,
+    content: Annotated[str, Option(help="Its body.")] = "",
+    file: Annotated[Path | None, Option(help="Or a table with columns title and content.")] = None,
+    model: Annotated[str | None, Option("--model", "-m", help="Folder or id; that in force by default.")] = None,
     system: System = "att_tc",
-    method: Annotated[Literal["beam", "greedy", "sample"], typer.Option(help="How a comment is written.")] = "beam",
-    temperature: Annotated[float, typer.Option(min=0.01, help="Of sampling.")] = 1.0,
-    top_p: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of the probability that is drawn from.")] = 1.0,
-    count: Annotated[int, typer.Option(min=1, help="Comments an article.")] = 1,
-    seed: Annotated[int, typer.Option(help="Of sampling.")] = 42,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    method: Annotated[Literal["beam", "greedy", "sample"], Option(help="How a comment is written.")] = "beam",
+    temperature: Annotated[float, Option(min=0.01, help="Of sampling.")] = 1.0,
+    top_p: Annotated[float, Option(min=0.0, max=1.0, help="Share of the probability that is drawn from.")] = 1.0,
+    count: Annotated[int, Option(min=1, help="Comments an article.")] = 1,
+    seed: Annotated[int, Option(help="Of sampling.")] = 42,
+    out: TableFile = None,
     as_json: Json = False,
 ) -> None:
     """Comment on an article, or on those of a file.
@@ -378,19 +338,18 @@ def comment(
 
     if (title is None) == (file is None):
         raise BadInput("give either --title, with --content, or --file")
-    writer = table_writer(out) if out else None
+    files.check_table(out)
     articles = pl.DataFrame({"title": [title], "content": [content]})
     if file:
         articles = read_table([file], {"title": ("title",)}, {"content": ("content", "text")})
     decoding = Decoding(method=method, temperature=temperature, top_p=top_p, best=count, seed=seed)
     comments = generated.comment(articles, model, system=system, decoding=decoding)
-    if writer:
-        with writer:
-            writer.write(comments)
+    if out:
+        files.write_table(comments, out)
     elif as_json or file:
-        show(comments, as_json)
+        console.show(comments, as_json)
     else:
         for text in comments["comment"].drop_nulls():
-            typer.echo(text)
+            echo(text)
         if comments["comment"].null_count():
             console.report("no comment: no training article shares a word with this one")

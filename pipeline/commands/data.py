@@ -6,23 +6,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
-import typer
+from typer import Argument, Option, echo
 
 from pipeline import private, settings, warehouse
+from pipeline.collect import columns
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import (
-    Day,
-    Encoding,
-    FirstDay,
-    Json,
-    KeepDuplicates,
-    LastDay,
-    SkipBadRows,
-    show,
-    today,
-)
+from pipeline.commands.terminal.options import Day, Encoding, FirstDay, Json, KeepDuplicates, LastDay, SkipBadRows
 from pipeline.progress import track
+from pipeline.tasks.daily import collect as collect_task
+from pipeline.tasks.daily import report as report_task
+from pipeline.tasks.daily import tokenize as tokenize_task
+from pipeline.tasks.daily.intake import Collected
+from pipeline.tasks.record import table_counts
 from pipeline.tasks.record.retry import retry
+from pipeline.text.segment import count_disagreements
 
 if TYPE_CHECKING:
     from pipeline.tasks.daily.intake import Collected
@@ -42,17 +39,11 @@ def init() -> None:
 
 
 def import_(
-    paths: Annotated[
-        list[Path], typer.Argument(help="Files or folders: csv, tsv, txt, jsonl, json, parquet, xlsx, SQLite.")
-    ],
-    source: Annotated[
-        str | None, typer.Option(help="Name to file the rows under; known exports name their own.")
-    ] = None,
+    paths: Annotated[list[Path], Argument(help="Files or folders: csv, tsv, txt, jsonl, json, parquet, xlsx, SQLite.")],
+    source: Annotated[str | None, Option(help="Name to file the rows under; known exports name their own.")] = None,
     day: Day = "",
-    mapping: Annotated[str | None, typer.Option("--map", help="Our field=their column, comma-separated.")] = None,
-    origin: Annotated[
-        str | None, typer.Option(help="Name of this import within the day; the file's by default.")
-    ] = None,
+    mapping: Annotated[str | None, Option("--map", help="Our field=their column, comma-separated.")] = None,
+    origin: Annotated[str | None, Option(help="Name of this import within the day; the file's by default.")] = None,
     encoding: Encoding = "utf-8-sig",
     skip_bad_rows: SkipBadRows = False,
     keep_duplicates: KeepDuplicates = False,
@@ -66,36 +57,31 @@ def import_(
     `undertone import weibo_note_comment.jsonl` (a MediaCrawler export is recognised by its columns);
     `undertone import posts.jsonl --map thread_id=id,article_text=text,comments=replies` (a list of comments a row)
     """
-    from pipeline.collect import columns
-    from pipeline.tasks.daily import collect
-
     warehouse.create()
-    inputs = [collect.list_files(str(path), source, day or today()) for path in paths]
+    inputs = [collect_task.list_files(str(path), source, day) for path in paths]
     files = [file for part in inputs for file in part.files]
     ignored = [name for part in inputs for name in part.left_out]
     if len(files) > 1 or ignored:
         more = f" and {len(files) - 20:,} more" if len(files) > 20 else ""
         console.report(f"reading {', '.join(file.name for file in files[:20])}{more}")
-    name = origin or (collect.name_origin(str(paths[0])) if len(paths) == 1 else None)
+    name = origin or (collect_task.name_origin(str(paths[0])) if len(paths) == 1 else None)
     options: dict[str, Any] = {"mapping": columns.parse(mapping), "origin": name, "ignored": ignored}
     options["selection"] = {"keep_duplicates": keep_duplicates, "first_day": first_day, "last_day": last_day}
     with track("importing") as on_progress:
         options |= {"encoding": encoding, "skip_bad_rows": skip_bad_rows, "on_progress": on_progress}
-        collected = retry(partial(collect.import_bounded, files, source, day or today(), **options))
+        collected = retry(collect_task.import_bounded, files, source, day, **options)
     _print(collected, as_json)
 
 
 def collect(
-    source: Annotated[str, typer.Option(help="all, or one source.")] = "all",
+    source: Annotated[str, Option(help="all, or one source.")] = "all",
     day: Day = "",
-    path: Annotated[str | None, typer.Option(help="`sample`, a file or a folder; the day's inbox by default.")] = None,
-    mapping: Annotated[str | None, typer.Option("--map", help="Our field=their column, comma-separated.")] = None,
+    path: Annotated[str | None, Option(help="`sample`, a file or a folder; the day's inbox by default.")] = None,
+    mapping: Annotated[str | None, Option("--map", help="Our field=their column, comma-separated.")] = None,
     encoding: Encoding = "utf-8-sig",
     skip_bad_rows: SkipBadRows = False,
-    live: Annotated[bool, typer.Option("--live", help="Ask the site, politely.")] = False,
-    thread_id: Annotated[
-        list[str] | None, typer.Option(help="Id of a post, song or article to fetch; repeat it.")
-    ] = None,
+    live: Annotated[bool, Option("--live", help="Ask the site, politely.")] = False,
+    thread_id: Annotated[list[str] | None, Option(help="Id of a post, song or article to fetch; repeat it.")] = None,
     keep_duplicates: KeepDuplicates = False,
     first_day: FirstDay = None,
     last_day: LastDay = None,
@@ -106,19 +92,15 @@ def collect(
     Examples: `undertone collect --path sample --day 2026-11-19`;
     `undertone collect --source netease --live --thread-id 186016`
     """
-    from pipeline.tasks.daily import collect as work
-    from pipeline.tasks.daily.intake import Collected
-
     warehouse.create()
-    day = day or today()
     collected: list[Collected] = []
     options: dict[str, Any] = {"path": path, "mapping": mapping, "live": live}
     options["selection"] = {"keep_duplicates": keep_duplicates, "first_day": first_day, "last_day": last_day}
     with track("collecting") as on_progress:
         options |= {"encoding": encoding, "skip_bad_rows": skip_bad_rows, "on_progress": on_progress}
-        run = partial(work.run, day=day, threads=thread_id or [], **options)
-        for name in work.list_sources(source, path):
-            collected += retry(partial(run, name))
+        run = partial(collect_task.run, day=day, threads=thread_id or [], **options)
+        for name in collect_task.list_sources(source, path):
+            collected += retry(run, name)
     if not collected:
         console.report(f"nothing found for {day}")
     _print(collected, as_json)
@@ -126,7 +108,7 @@ def collect(
 
 def _print(collected: "Sequence[Collected]", as_json: bool) -> None:
     if collected:
-        show(pl.DataFrame(collected, schema=["source", "articles", "read", "kept", "dropped"]), as_json)
+        console.show(pl.DataFrame(collected, schema=["source", "articles", "read", "kept", "dropped"]), as_json)
     for source in collected:
         if source["stopped"]:
             console.report(f"{source['source']} stopped before its end: {source['stopped']}")
@@ -134,17 +116,14 @@ def _print(collected: "Sequence[Collected]", as_json: bool) -> None:
 
 def tokenize(
     day: Day = "",
-    chinese: Annotated[str, typer.Option(help="jieba or rjieba.")] = "jieba",
-    english: Annotated[str, typer.Option(help="nltk or stanza.")] = "nltk",
-    compare: Annotated[bool, typer.Option("--compare", help="Only report where jieba and rjieba disagree.")] = False,
+    chinese: Annotated[str, Option(help="jieba or rjieba.")] = "jieba",
+    english: Annotated[str, Option(help="nltk or stanza.")] = "nltk",
+    compare: Annotated[bool, Option("--compare", help="Only report where jieba and rjieba disagree.")] = False,
 ) -> None:
     """Tokenize a day's comments; only new texts are tokenized.
 
     Examples: `undertone tokenize --day 2026-11-19`; `undertone tokenize --compare`
     """
-    from pipeline.tasks.daily import tokenize as work
-    from pipeline.text.segment import count_disagreements
-
     if compare:
         texts = warehouse.scan("comments", pl.col("lang") == "zh").select(pl.col("text").unique()).collect()["text"]
         differing_count, examples = count_disagreements(texts.to_list())
@@ -153,18 +132,16 @@ def tokenize(
         console.table(pl.DataFrame(rows, schema=["text", "jieba", "rjieba"], orient="row"))
         return
     with track("cutting") as on_progress:
-        row_count = retry(partial(work.run, day or today(), chinese, english, on_progress))
-    console.report(f"{row_count:,} rows of tokens for {day or today()}")
+        row_count = retry(tokenize_task.run, day, chinese, english, on_progress)
+    console.report(f"{row_count:,} rows of tokens for {day}")
 
 
-def tables(as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False) -> None:
+def tables(as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False) -> None:
     """List the tables with their rows.
 
     Example: `undertone tables`
     """
-    from pipeline.tasks.record.table_counts import count_rows
-
-    show(count_rows(), as_json)
+    console.show(table_counts.count_rows(), as_json)
 
 
 def report(day: Day = "") -> None:
@@ -172,8 +149,6 @@ def report(day: Day = "") -> None:
 
     Example: `undertone report --day 2026-11-19`
     """
-    from pipeline.tasks.daily import report as work
-
     with console.working("writing the report"):
-        path = work.write(day or today())
-    typer.echo(path)
+        path = report_task.write(day)
+    echo(path)

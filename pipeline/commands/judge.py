@@ -6,55 +6,54 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
-import typer
+from typer import Argument, Exit, Option, echo
 
 from pipeline import sample, warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, parse_params, show_estimate
-from pipeline.commands.pairs import table_writer
-from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Json, TextColumn, check_name, check_source, show, today
+from pipeline.commands.terminal import console, files
+from pipeline.commands.terminal.options import Json, MaybeDay, TableFile, TextColumn, check_name, check_source, today
 from pipeline.errors import BadInput
 from pipeline.progress import track
+from pipeline.tasks.judging import judge as work
+from pipeline.tasks.judging.modes import Plan
 from pipeline.tasks.record.retry import retry
+from pipeline.tasks.subtext import recovery
 
 if TYPE_CHECKING:
     from pipeline.tasks.judging.judge import Judgement
 
 
 def judge(
-    llm: Annotated[str, typer.Option("--llm", help="Who judges: a language model, or a name.", callback=check_name)],
+    llm: Annotated[str, Option("--llm", help="Who judges: a language model, or a name.", callback=check_name)],
     file: Annotated[
-        Path | None, typer.Argument(help="Texts, perhaps with a column context; a sample of a day's by default.")
+        Path | None, Argument(help="Texts, perhaps with a column context; a sample of a day's by default.")
     ] = None,
     text_column: TextColumn = None,
-    day: Day = "",
-    days: Annotated[int, typer.Option(min=1, help="Days that end with --day.")] = 1,
-    limit: Annotated[int | None, typer.Option(min=1, help="Texts at most; of a day, of each source.")] = None,
-    mode: Annotated[str, typer.Option(help="scale: each text by itself; pairwise: two by two.")] = "scale",
-    rubric: Annotated[str, typer.Option(help="implicitness, quality or subtext.")] = "implicitness",
-    repeats: Annotated[
-        int, typer.Option(min=1, help="Answers to a text, where the server gives no log probabilities.")
-    ] = 3,
-    comparisons: Annotated[int, typer.Option(min=1, help="Comparisons for each text, with pairwise.")] = 10,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of the comparisons.")] = 10,
-    seed: Annotated[int, typer.Option(min=0)] = 42,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    day: MaybeDay = "",
+    days: Annotated[int, Option(min=1, help="Days that end with --day.")] = 1,
+    limit: Annotated[int | None, Option(min=1, help="Texts at most; of a day, of each source.")] = None,
+    mode: Annotated[str, Option(help="scale: each text by itself; pairwise: two by two.")] = "scale",
+    rubric: Annotated[str, Option(help="implicitness, quality or subtext.")] = "implicitness",
+    repeats: Annotated[int, Option(min=1, help="Answers to a text, where the server gives no log probabilities.")] = 3,
+    comparisons: Annotated[int, Option(min=1, help="Comparisons for each text, with pairwise.")] = 10,
+    rounds: Annotated[int, Option(min=1, help="Rounds of the comparisons.")] = 10,
+    seed: Annotated[int, Option(min=0)] = 42,
+    out: TableFile = None,
     requests: Annotated[
-        Path | None, typer.Option(help="Send nothing; write the open questions of the next round as .jsonl.")
+        Path | None, Option(help="Send nothing; write the open questions of the next round as .jsonl.")
     ] = None,
     answers: Annotated[
-        list[Path] | None,
-        typer.Option(help="Take answers from this .jsonl, cassette or `sample`; repeat it."),
+        list[Path] | None, Option(help="Take answers from this .jsonl, cassette or `sample`; repeat it.")
     ] = None,
-    revision: Annotated[str | None, typer.Option(help="Revision of the model, where its server names one.")] = None,
+    revision: Annotated[str | None, Option(help="Revision of the model, where its server names one.")] = None,
     params: Annotated[
-        str | None, typer.Option(help="Sampling parameters as JSON; for a scale, log probabilities by default.")
+        str | None, Option(help="Sampling parameters as JSON; for a scale, log probabilities by default.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what the first round would cost.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Print what the first round would cost.")] = False,
     cache_only: CacheOnly = False,
     max_cost: MaxCost = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at most.")] = 16,
-    batch: Annotated[bool, typer.Option("--batch", help="Hand over to the provider's batch API, or collect.")] = False,
+    concurrency: Annotated[int, Option(min=1, help="Requests in flight at most.")] = 16,
+    batch: Annotated[bool, Option("--batch", help="Hand over to the provider's batch API, or collect.")] = False,
     as_json: Json = False,
 ) -> None:
     """Judge how implicit texts are: by a language model, or by people with --requests and --answers.
@@ -66,10 +65,6 @@ def judge(
     `undertone judge --day 2026-11-19 --llm gpt-4o-mini --mode pairwise --limit 200`;
     `undertone judge lines.csv --llm ana --mode pairwise --rounds 3 --requests ask.jsonl --answers ana.jsonl`
     """
-    from pipeline.tasks.judging import judge as work
-    from pipeline.tasks.judging.modes import Plan
-    from pipeline.tasks.subtext import recovery
-
     check_source(file, day)
     if text_column and not file:
         raise BadInput("--text-column is about a file; the texts of a day are comments")
@@ -77,7 +72,7 @@ def judge(
     answers = [sample.JUDGEMENTS if path == Path("sample") else path for path in answers or ()]
     if is_offline + batch + cache_only + dry_run > 1:
         raise BadInput("give only one of --requests or --answers, --batch, --cache-only and --dry-run")
-    writer = table_writer(out) if out else None
+    files.check_table(out)
     warehouse.create()
     plan = Plan(rubric, mode, repeats, comparisons, rounds, seed)
     if file:
@@ -108,30 +103,26 @@ def judge(
     if judgement.open_requests and (requests or batch):
         _hand_over(judgement, requests, batches, as_json)
         return
-    if writer:
-        with writer:
-            writer.write(judgement.rows)
+    if out:
+        files.write_table(judgement.rows, out)
     elif file or as_json:
-        show(judgement.rows, as_json)
+        console.show(judgement.rows, as_json)
     judged = judgement.rows[plan.metric].count()
     _report(judgement, judged, as_json)
     if not is_offline and not batch:
         finish(summary, as_json)
     if judgement.open_requests or judgement.useless_langs or not judged:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def _hand_over(judgement: "Judgement", path: Path | None, batches: list[pl.DataFrame], as_json: bool) -> None:
     """Write the open requests, or show the batches that have them, and print what to do next."""
-    from pipeline.tasks.judging import judge as work
-
     name = f"round {judgement.round} of at most {judgement.round_count}: {len(judgement.open_requests):,} requests"
     if path:
-        with table_writer(path) as writer:
-            writer.write(work.describe_requests(judgement))
+        files.write_table(work.describe_requests(judgement), path)
         console.report(f"{name} written to {path}; fill in `response` and give all answers so far by --answers")
     else:
-        show(pl.concat(batches), as_json)
+        console.show(pl.concat(batches), as_json)
         console.report(f"{name} are open; run the same command again to collect their answers")
 
 
@@ -141,7 +132,7 @@ def _report(judgement: "Judgement", judged: int, as_json: bool) -> None:
     numbers = {"texts": judgement.rows.height, "judged": judged, "requests": len(judgement.requests)}
     if as_json:
         fields = {**numbers, "no_answer": reasons, "checks": judgement.checks.to_dicts()}
-        typer.echo(json.dumps({"judge": fields}, ensure_ascii=False), err=True)
+        echo(json.dumps({"judge": fields}, ensure_ascii=False), err=True)
         return
     console.report(f"{judged:,} of {judgement.rows.height:,} texts judged by {len(judgement.requests):,} requests")
     for reason, count in reasons.items():

@@ -5,40 +5,43 @@ from typing import Annotated, Literal
 
 import polars as pl
 import polars.selectors as cs
-import typer
+from typer import Argument, Option, echo
 
 from pipeline import settings, warehouse
+from pipeline.collect.columns import parse
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Json, print_result, show, this_run, today
+from pipeline.commands.terminal.options import Day, Json, this_run
 from pipeline.errors import BadInput, Missing
 from pipeline.io.atomic import write_text
+from pipeline.label import rating_files
+from pipeline.label.selection import Rules
+from pipeline.tasks.labelling import csd, projects
+from pipeline.tasks.labelling import release as releases
 from pipeline.tasks.record.retry import retry
 
-Project = Annotated[str, typer.Option("--project", "-p", help="Labelling project.")]
+Project = Annotated[str, Option("--project", "-p", help="Labelling project.")]
 Tool = Annotated[
-    Literal["files", "label_studio", "simulated"], typer.Option(help="Simulated raters are made up: for trying out.")
+    Literal["files", "label_studio", "simulated"], Option(help="Simulated raters are made up: for trying out.")
 ]
-RatingTool = Annotated[
-    Literal["files", "label_studio"], typer.Option("--tool", help="Files and sheets, or Label Studio.")
-]
+RatingTool = Annotated[Literal["files", "label_studio"], Option("--tool", help="Files and sheets, or Label Studio.")]
 Names = list[str] | None
-Raters = Annotated[Names, typer.Option("--rater", help="Also write a sheet (.xlsx) for this rater; repeat it.")]
-Folder = Annotated[Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")]
+Raters = Annotated[Names, Option("--rater", help="Also write a sheet (.xlsx) for this rater; repeat it.")]
+Folder = Annotated[Path | None, Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")]
 
 
 def export(
     project: Project = "csd",
-    day: Annotated[str, typer.Option(help="Select comments of this day first; what is there stays.")] = "",
+    day: Annotated[str, Option(help="Select comments of this day first; what is there stays.")] = "",
     out: Folder = None,
     rater: Raters = None,
-    lang: Annotated[list[str], typer.Option(help="Languages to select; repeat it.")] = ["zh"],  # noqa: B006
-    hot: Annotated[bool, typer.Option("--hot", help="Only comments the site listed as hot.")] = False,
-    min_chars: Annotated[int, typer.Option(min=1, help="Characters of a comment at least.")] = 4,
-    max_chars: Annotated[int, typer.Option(min=1, help="Characters of a comment at most.")] = 200,
-    min_likes: Annotated[int, typer.Option(min=0, help="Upvotes of a comment at least.")] = 0,
-    any_context: Annotated[bool, typer.Option("--any-context", help="Also comments that answer nothing.")] = False,
-    per_thread: Annotated[int | None, typer.Option(min=1, help="Comments of a thread at most.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Comments of a source at most.")] = None,
+    lang: Annotated[list[str], Option(help="Languages to select; repeat it.")] = ["zh"],  # noqa: B006
+    hot: Annotated[bool, Option("--hot", help="Only comments the site listed as hot.")] = False,
+    min_chars: Annotated[int, Option(min=1, help="Characters of a comment at least.")] = 4,
+    max_chars: Annotated[int, Option(min=1, help="Characters of a comment at most.")] = 200,
+    min_likes: Annotated[int, Option(min=0, help="Upvotes of a comment at least.")] = 0,
+    any_context: Annotated[bool, Option("--any-context", help="Also comments that answer nothing.")] = False,
+    per_thread: Annotated[int | None, Option(min=1, help="Comments of a thread at most.")] = None,
+    limit: Annotated[int | None, Option(min=1, help="Comments of a source at most.")] = None,
     as_json: Json = False,
 ) -> None:
     """Give comments to raters: tasks.jsonl, the guidelines, and sheets to fill in.
@@ -46,22 +49,19 @@ def export(
     Examples: `undertone label export --day 2026-11-19 --limit 200 --rater anna --rater ben --rater chen`;
     `undertone label export -o tasks/`
     """
-    from pipeline.label.selection import Rules
-    from pipeline.tasks.labelling import csd
-
     warehouse.create()
     if day:
         rules = Rules(tuple(lang), hot, min_chars, max_chars, min_likes, not any_context, per_thread, limit)
-        if not retry(lambda: csd.select(project, day, rules)):
+        if not retry(csd.select, project, day, rules):
             raise csd.explain_empty_selection(project, day)
     folder = out or csd.get_step_folder(project, csd.STEPS[0])
     tasks, _ = csd.list_step_tasks(project, csd.STEPS[0])
     csd.export(folder, tasks, None, rater or ())
-    show(pl.DataFrame({"project": [project], "tasks": [tasks.height], "folder": [str(folder)]}), as_json)
+    console.show(pl.DataFrame({"project": [project], "tasks": [tasks.height], "folder": [str(folder)]}), as_json)
 
 
 def import_(
-    files: Annotated[list[Path], typer.Argument(help="Labels: long or wide, csv, jsonl, xlsx or parquet.")],
+    files: Annotated[list[Path], Argument(help="Labels: long or wide, csv, jsonl, xlsx or parquet.")],
     project: Project = "csd",
     as_json: Json = False,
 ) -> None:
@@ -69,11 +69,9 @@ def import_(
 
     Example: `undertone label import anna.xlsx ben.xlsx chen.xlsx`
     """
-    from pipeline.tasks.labelling import csd
-
     warehouse.create()
-    retry(lambda: csd.import_labels(project, files, this_run()))
-    show(csd.count_states(project), as_json)
+    retry(csd.import_labels, project, files, this_run())
+    console.show(csd.count_states(project), as_json)
 
 
 def status(project: Project = "csd", as_json: Json = False) -> None:
@@ -81,16 +79,14 @@ def status(project: Project = "csd", as_json: Json = False) -> None:
 
     Example: `undertone label status`
     """
-    from pipeline.tasks.labelling import csd
-
-    show(csd.count_states(project), as_json)
+    console.show(csd.count_states(project), as_json)
 
 
 def adjudicate(
     project: Project = "csd",
     out: Folder = None,
-    adjudicator: Annotated[Names, typer.Option(help="Also write a sheet for this adjudicator; repeat it.")] = None,
-    rater: Annotated[Names, typer.Option(help="Also write a sheet for this rater of round 2; repeat it.")] = None,
+    adjudicator: Annotated[Names, Option(help="Also write a sheet for this adjudicator; repeat it.")] = None,
+    rater: Annotated[Names, Option(help="Also write a sheet for this rater of round 2; repeat it.")] = None,
     as_json: Json = False,
 ) -> None:
     """Write the tasks that wait: for the adjudicator what raters disagree on, for raters what was sent back to them.
@@ -99,8 +95,6 @@ def adjudicate(
 
     Example: `undertone label adjudicate --adjudicator dora`
     """
-    from pipeline.tasks.labelling import csd
-
     rows = []
     for step in csd.STEPS[1:]:
         tasks, labels = csd.list_step_tasks(project, step)
@@ -111,7 +105,7 @@ def adjudicate(
             rows.append((*step, tasks.height, int(tasks["fields"].list.len().sum()), str(folder)))
     if not rows:
         console.report("nothing waits for an adjudicator or a second round")
-    show(pl.DataFrame(rows, schema=["round", "stage", "tasks", "fields", "folder"], orient="row"), as_json)
+    console.show(pl.DataFrame(rows, schema=["round", "stage", "tasks", "fields", "folder"], orient="row"), as_json)
 
 
 def collect(project: Project = "csd", tool: Tool = "files", as_json: Json = False) -> None:
@@ -119,30 +113,28 @@ def collect(project: Project = "csd", tool: Tool = "files", as_json: Json = Fals
 
     Examples: `undertone label collect --tool label_studio`; `undertone label collect --tool simulated`
     """
-    from pipeline.tasks.labelling import csd, projects
-
     warehouse.create()
     if step := csd.find_waiting_step(project):
         studio = projects.find_studio()
-        retry(lambda: csd.push(project, step, tool, studio))
-        retry(lambda: csd.collect(project, step, tool, studio, this_run()))
-    show(csd.count_states(project), as_json)
+        retry(csd.push, project, step, tool, studio)
+        retry(csd.collect, project, step, tool, studio, this_run())
+    console.show(csd.count_states(project), as_json)
 
 
 def agreement(
-    file: Annotated[Path | None, typer.Argument(help="Labels, long or wide; those of --project by default.")] = None,
+    file: Annotated[Path | None, Argument(help="Labels, long or wide; those of --project by default.")] = None,
     project: Project = "csd",
     mapping: Annotated[
-        str | None, typer.Option("--map", help="task_id, rater_id, field or value=their column, comma-separated.")
+        str | None, Option("--map", help="task_id, rater_id, field or value=their column, comma-separated.")
     ] = None,
     columns: Annotated[
-        str, typer.Option(help="Columns with labels: a column a rater, or with rater_id a column a field.")
+        str, Option(help="Columns with labels: a column a rater, or with rater_id a column a field.")
     ] = "",
     level: Annotated[
-        Literal["nominal", "ordinal", "interval"] | None, typer.Option(help="Of values that are not CSD's.")
+        Literal["nominal", "ordinal", "interval"] | None, Option(help="Of values that are not CSD's.")
     ] = None,
-    values: Annotated[str, typer.Option(help="All values in their order, comma-separated; any by default.")] = "",
-    missing: Annotated[Names, typer.Option(help="A cell that holds no label; repeat it. Empty, NA, NaN, null.")] = None,
+    values: Annotated[str, Option(help="All values in their order, comma-separated; any by default.")] = "",
+    missing: Annotated[Names, Option(help="A cell that holds no label; repeat it. Empty, NA, NaN, null.")] = None,
     as_json: Json = False,
 ) -> None:
     """Measure agreement by field, of a project or of any file by 2 to 20 raters.
@@ -153,10 +145,6 @@ def agreement(
     Examples: `undertone label agreement labels.csv`; `undertone label agreement ratings.xlsx --map task_id=item --level
     ordinal`
     """
-    from pipeline.collect.columns import parse
-    from pipeline.label import rating_files
-    from pipeline.tasks.labelling import csd
-
     options = (parse(mapping, rating_files.ROLES), _split(columns), level or "nominal", _split(values))
     reading = rating_files.Reading(*options, ("", *missing) if missing else rating_files.MISSING)
     is_plain = level is None and reading == rating_files.Reading()
@@ -166,7 +154,7 @@ def agreement(
         table = csd.measure_file_agreement(file, None if is_plain else reading)
     else:
         table = csd.measure_agreement(csd.decide(project))
-    show(table if as_json else table.select(~cs.ends_with("_low", "_high", "note")), as_json)
+    console.show(table if as_json else table.select(~cs.ends_with("_low", "_high", "note")), as_json)
     for line in csd.explain_agreement(table):
         console.report(line)
 
@@ -177,11 +165,11 @@ def _split(names: str) -> tuple[str, ...]:
 
 def release(
     project: Project = "csd",
-    name: Annotated[str | None, typer.Option(help="Name of the release; the project's by default.")] = None,
+    name: Annotated[str | None, Option(help="Name of the release; the project's by default.")] = None,
     required: Annotated[
-        Names, typer.Option(help="Fields without which a comment is not published; repeat it. subtext.")
+        Names, Option(help="Fields without which a comment is not published; repeat it. subtext.")
     ] = None,
-    licence: Annotated[str, typer.Option(help="Of the annotations, for the card.")] = "not stated",
+    licence: Annotated[str, Option(help="Of the annotations, for the card.")] = "not stated",
     day: Day = "",
     as_json: Json = False,
 ) -> None:
@@ -189,18 +177,16 @@ def release(
 
     Example: `undertone label release --licence CC-BY-4.0`
     """
-    from pipeline.tasks.labelling import release
-
-    fields = required or release.REQUIRED
-    folder = retry(lambda: release.release(project, name, fields, licence, day or today(), this_run()))
+    fields = required or releases.REQUIRED
+    folder = retry(releases.release, project, name, fields, licence, day, this_run())
     count = pl.scan_parquet(folder / "data.parquet").select(pl.len()).collect().item()
-    print_result(
+    console.print_result(
         pl.DataFrame({"rows": [count], "folder": [str(folder)]}), {"folder": str(folder), "row_count": count}, as_json
     )
 
 
 def withdraw(
-    row_ids: Annotated[list[str], typer.Argument(help="Random ids that the comments were published under.")],
+    row_ids: Annotated[list[str], Argument(help="Random ids that the comments were published under.")],
     as_json: Json = False,
 ) -> None:
     """Take comments out of labelling and of every release, when their writers ask for it.
@@ -209,9 +195,7 @@ def withdraw(
 
     Example: `undertone label withdraw 0f3a5c7e91b2d486`
     """
-    from pipeline.tasks.labelling import release
-
-    show(retry(lambda: release.withdraw(row_ids, this_run())), as_json)
+    console.show(retry(releases.withdraw, row_ids, this_run()), as_json)
 
 
 def page(project: Project = "csd", day: Day = "") -> None:
@@ -219,15 +203,13 @@ def page(project: Project = "csd", day: Day = "") -> None:
 
     Example: `undertone label page`
     """
-    from pipeline.tasks.labelling import release
-
     with console.working("drawing"):
-        typer.echo(release.write_page(project, day or today()))
+        echo(releases.write_page(project, day))
 
 
 def guidelines(
-    lang: Annotated[str, typer.Option(help="zh or en.")] = "zh",
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="The .html file; in the reports by default.")] = None,
+    lang: Annotated[str, Option(help="zh or en.")] = "zh",
+    out: Annotated[Path | None, Option("--out", "-o", help="The .html file; in the reports by default.")] = None,
 ) -> None:
     """Write the page that raters read first, and print its path.
 
@@ -239,4 +221,4 @@ def guidelines(
         raise Missing(f"{out}: there is no folder {out.parent}")
     path = out or settings.reports() / f"guidelines-{lang}.html"
     write_text(path, guidelines.render(lang))
-    typer.echo(path)
+    echo(path)

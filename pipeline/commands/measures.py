@@ -1,4 +1,4 @@
-"""Commands that apply a model: score, rank, choose, distance."""
+"""Commands that score texts and by which a score can be read: references, words, distances, a test of the models."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -6,41 +6,42 @@ from pathlib import Path
 from typing import Annotated
 
 import polars as pl
-import typer
+from typer import Argument, Exit, Option
 
-from pipeline import left_out, sample
-from pipeline.commands.reading import print_words
+from pipeline import left_out
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Day, Encoding, Json, Model, check_source, print_result, today
+from pipeline.commands.terminal.options import Encoding, Json, MaybeDay, Model, TableFile, Texts, check_source, today
 from pipeline.errors import BadInput, Missing
+from pipeline.io.rows import read_chunks
 from pipeline.progress import track
+from pipeline.tasks.impscore import in_force, references
+from pipeline.tasks.impscore import selftest as work
 from pipeline.tasks.record.retry import retry
 
 
 def score_implicitness(
     file: Annotated[
         Path | None,
-        typer.Argument(help="Texts: txt (one a line), csv, tsv, jsonl, json, parquet or xlsx; a day's by default."),
+        Argument(help="Texts: txt (one a line), csv, tsv, jsonl, json, parquet or xlsx; a day's by default."),
     ] = None,
-    day: Day = "",
-    text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the texts.")] = None,
+    day: MaybeDay = "",
+    text_column: Texts = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl, parquet, or txt (the scores alone).")
+        Path | None, Option("--out", "-o", help="Write csv, tsv, jsonl, parquet, or txt (the scores alone).")
     ] = None,
     model: Model = None,
     reference: Annotated[
-        str | None, typer.Option(help="Percentiles among this corpus of `reference build`; by default the sample.")
+        str | None, Option(help="Percentiles among this corpus of `reference build`; by default the sample.")
     ] = None,
     calibrated: Annotated[
         str | None,
-        typer.Option(help="Add what this measure would be, with an interval: judge, judge:NAME, people or grades."),
+        Option(help="Add what this measure would be, with an interval: judge, judge:NAME, people or grades."),
     ] = None,
     is_explained: Annotated[
-        bool, typer.Option("--explain", help="Print the words of each text with the change when it lacks the word.")
+        bool, Option("--explain", help="Print the words of each text with the change when it lacks the word.")
     ] = False,
     limit: Annotated[
-        int | None,
-        typer.Option(min=1, help="Of a day, explain so many comments of each end of a source.", show_default="20"),
+        int | None, Option(min=1, help="Of a day, explain so many comments of each end of a source.", show_default="20")
     ] = None,
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
@@ -68,8 +69,6 @@ def score_implicitness(
         return
     if (is_explained or calibrated) and out and out.suffix.lower() == ".txt":
         raise BadInput(f"{out}: .txt holds the scores alone; write words and intervals as csv, tsv, jsonl or parquet")
-    from pipeline.tasks.impscore import in_force, references
-
     model = model or in_force.load_model().model_id  # one for the whole file
     corpus = references.load_reference(model, reference)
     add_intervals = _load_intervals(calibrated, in_force.choose_model(model).model_id) if calibrated else None
@@ -106,11 +105,10 @@ def _load_intervals(measure: str, model_id: str) -> Callable[[pl.DataFrame, str]
 
 def _score_day(day: str, is_explained: bool, limit: int | None) -> None:
     from pipeline.tasks.daily import explanations, score
-    from pipeline.tasks.impscore import references
 
     explained = (limit or explanations.LIMIT) if is_explained else 0
     with track("scoring") as on_progress:
-        count = retry(partial(score.run, day, on_progress, explained))
+        count = retry(score.run, day, on_progress, explained)
     if not count:
         raise Missing(f"there are no comments on {day}; `undertone tables` lists the days with comments")
     references.warn_weak(None, references.load_reference(None))
@@ -118,102 +116,13 @@ def _score_day(day: str, is_explained: bool, limit: int | None) -> None:
     console.report(f"{count:,} scores for {day}{table}")
 
 
-def rank(
-    groups: Annotated[
-        Path | None, typer.Option(help="Graded groups as .jsonl; by default shipped test groups.")
-    ] = None,
-    model: Model = None,
-    as_json: Json = False,
-) -> None:
-    """Rank graded groups by implicitness: Kendall's tau and Spearman's rho, with surface baselines.
-
-    A line of the file is {"group": name, "sentences": [from most explicit to most implicit]}.
-
-    Examples: `undertone groups rank`; `undertone groups rank --groups mine.jsonl --model model/ --json`
-    """
-    from pipeline.examples.impscore.groups import read
-    from pipeline.score.reference import WEAK, describe_weakness
-    from pipeline.tasks.impscore import rank as work
-
-    sentences, training_groups = (read(groups), None) if groups else read_default_groups()
-    with track("ranking", sentences.height) as on_progress:
-        correlations = work.rank(sentences, model, on_progress, training_groups)
-    print_result(correlations, correlations.drop("by").row(0, named=True), as_json)
-    if (tau := correlations["kendall_tau"][0]) < WEAK:
-        console.report(describe_weakness({"": tau}))
-
-
-def agree(
-    ratings: Annotated[
-        Path | None,
-        typer.Option(help="Orders as .jsonl: rater, group, ranks (1 is the most explicit); by default the table's."),
-    ] = None,
-    groups: Annotated[
-        Path | None, typer.Option(help="The graded groups they ranked, as .jsonl; by default shipped test groups.")
-    ] = None,
-    model: Model = None,
-    figure: Annotated[Path | None, typer.Option(help="Also draw the matrix of Kendall's tau, as .svg.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Measure how far raters, the order of the groups and a model agree on graded groups, each with each.
-
-    Examples: `undertone groups agree --ratings ratings.jsonl --groups groups.jsonl`; `undertone groups agree` (of
-    people's orders in the tables)
-    """
-    from pipeline.examples.impscore.groups import read, read_ratings
-    from pipeline.report.impscore import model_figures
-    from pipeline.tasks.impscore import rank as work
-    from pipeline.tasks.impscore import user_study
-
-    sentences = read(groups) if groups else read_default_groups()[0]
-    orders = read_ratings(ratings, sentences) if ratings else user_study.load_orders(sentences)
-    matrices = work.measure_agreement(sentences, orders, model)
-    kendall, spearman, concordance = (matrices[name] for name in ("kendall", "spearman", "concordance"))
-    if figure:
-        if "set" in kendall.columns:
-            raise BadInput("--figure draws the orders of a file; give them with --ratings")
-        svg = model_figures.draw_matrix(kendall["by"].to_list(), kendall.drop("by").to_numpy(), "Kendall's tau")
-        figure.write_text(svg, encoding="utf-8")
-    print_result(kendall, {"spearman": spearman.to_dicts(), "concordance": concordance.to_dicts()}, as_json)
-    if not as_json:
-        console.table(spearman, "Spearman's rho")
-        console.table(concordance, "Kendall's W")
-
-
-def choose(
-    questions: Annotated[
-        Path | None, typer.Option(help="Choice questions as .jsonl; by default made of the shipped groups for tests.")
-    ] = None,
-    model: Model = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Also write every answer.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Answer choice questions: the option of least pragmatic distance to the reference.
-
-    A line of the file is {"reference": text, "options": [texts], "answer": place of the right one, from 0}.
-
-    Examples: `undertone groups choose`; `undertone groups choose --questions mine.jsonl --json`
-    """
-    from pipeline.examples.impscore.questions import build_questions, read
-    from pipeline.tasks.impscore import rank as work
-
-    rows = read(questions) if questions else build_questions(read_default_groups()[0]).drop("group")
-    with track("choosing") as on_progress:
-        answered = work.choose(rows, model, on_progress)
-    if out:
-        with files.Writer(out) as writer:
-            writer.write(answered)
-    accuracy = work.measure_accuracy(answered)
-    print_result(accuracy, accuracy.drop("by").row(0, named=True), as_json)
-
-
 def distance(
-    pairs: Annotated[Path, typer.Option(help="csv, tsv, jsonl, json, parquet or xlsx with two text columns.")],
+    pairs: Annotated[Path, Option(help="csv, tsv, jsonl, json, parquet or xlsx with two text columns.")],
     columns: Annotated[
-        str | None, typer.Option(help="Two columns, comma-separated; implicit,explicit or the first two by default.")
+        str | None, Option(help="Two columns, comma-separated; implicit,explicit or the first two by default.")
     ] = None,
     model: Model = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    out: TableFile = None,
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
 ) -> None:
@@ -223,15 +132,14 @@ def distance(
 
     Example: `undertone pairs distance --pairs pairs.csv --out distances.csv`
     """
-    from pipeline.io.rows import read_chunks
-    from pipeline.tasks.impscore import rank as work
+    from pipeline.tasks.impscore import rank
 
     def measure_chunks() -> Iterator[pl.DataFrame]:
         for chunk in read_chunks(pairs, encoding):
             frame = pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False)
             first, second = _choose_columns(pairs, frame, columns)
             with track(f"measuring {pairs.name}") as on_progress:
-                distances = work.add_distances(frame, first, second, model, on_progress)
+                distances = rank.add_distances(frame, first, second, model, on_progress)
             yield distances
 
     files.write_frames(measure_chunks(), out, as_json=as_json)
@@ -248,10 +156,63 @@ def _choose_columns(path: Path, frame: pl.DataFrame, columns: str | None) -> lis
     return names
 
 
-def read_default_groups() -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read the shipped English groups that the shipped model was not trained on, and those that it was trained on."""
-    from pipeline.examples.impscore import groups
+def build_reference(
+    file: Annotated[
+        Path | None, Argument(help="Texts, as for `score implicitness`; our own sample by default.")
+    ] = None,
+    name: Annotated[str, Option(help="What `score implicitness --reference` calls it.")] = "sample",
+    text_column: Texts = None,
+    model: Model = None,
+    encoding: Encoding = "utf-8-sig",
+    as_json: Json = False,
+) -> None:
+    """Build a reference: the scores of a corpus of yours, among which `score implicitness` gives percentiles.
 
-    rows = groups.add_split(groups.read(sample.GROUPS["en"]))
-    is_test = pl.col("split") == "test"
-    return rows.filter(is_test), rows.filter(~is_test)
+    Without a file it is the shipped sample, for a model that has none yet. A language needs at least 100 texts.
+
+    Examples: `undertone reference build comments.csv -c body --name forum`; `undertone reference build --model model/`
+    """
+    texts = None
+    if file is not None:
+        texts = [text for frame, column in files.texts(file, text_column, encoding) for text in frame[column]]
+    source = {"source": f"{len(texts or ()):,} texts of {file.name}"} if file else {}
+    with track(f"scoring {file.name if file else 'the sample'}") as on_progress:
+        reference = references.build_reference(texts, name, model, on_progress, **source)
+    path = references.write_reference(reference)
+    rows = [{"lang": lang, **scale._asdict()} for lang, scale in reference.scales.items()]
+    medians = [scale.quantiles[50] for scale in reference.scales.values()]
+    frame = pl.DataFrame(rows).drop("quantiles", "thresholds").insert_column(2, pl.Series("median", medians))
+    console.print_result(frame, {"name": reference.name, "model_id": reference.model_id, "path": path}, as_json)
+    console.report(f"wrote {path}")
+
+
+def selftest(as_json: Json = False) -> None:
+    """Compare scores of the shipped models with those that they should give. Exit code 1 if one is outside.
+
+    Examples: `undertone selftest`; `undertone selftest --json`
+    """
+    rows = work.compare_scores()
+    outside = rows.filter(~pl.col("is_within"))
+    versions = dict(work.list_versions())
+    if as_json:
+        console.print_result(rows, {"is_right": outside.is_empty(), "versions": versions}, as_json)
+    else:
+        console.out.print(work.summarise(rows), markup=False, soft_wrap=True)
+        console.out.print(", ".join(map(" ".join, versions.items())), markup=False, soft_wrap=True)
+        if outside.height:
+            console.table(outside.drop("is_within"))
+            console.report("scores are not as expected: install the versions of constraints.txt")
+    raise Exit(1 if outside.height else 0)
+
+
+def print_words(frame: pl.DataFrame, column: str) -> None:
+    """Print the score, percentile and band of each text, and its words with their changes."""
+    for row in frame.iter_rows(named=True):
+        words = [(part["word"], part["change"]) for part in row["words"] or ()]
+        percentile = "" if row["percentile"] is None else f"percentile {row['percentile']:.0f}"
+        value = "no text" if row["implicitness"] is None else f"{row['implicitness']:.3f}"
+        like = row.get("judged_like")
+        judged = "" if like is None else f"judged like {like:.1f}"
+        judged += f" ({row['low']:.1f} to {row['high']:.1f})" if judged and row["low"] is not None else ""
+        facts = [value, percentile, row["band"], judged, None if words else row[column]]
+        console.print_changes("  ".join(fact for fact in facts if fact), words)

@@ -6,43 +6,44 @@ from pathlib import Path
 from typing import Annotated
 
 import polars as pl
-import typer
+from typer import Argument, Exit, Option, echo
 
 from pipeline import warehouse
 from pipeline.commands import pairs
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Force, Json, Model, Promote, print_result, show, this_run, today
+from pipeline.commands.terminal.options import Day, Force, Json, MaybeDay, Model, ModelFolder, Promote, this_run, today
 from pipeline.errors import BadInput
 from pipeline.progress import track
 from pipeline.slices import parse_day
+from pipeline.tasks.impscore import checkpoint, in_force, train
+from pipeline.tasks.impscore import pairs as work
+from pipeline.tasks.record import model_choice, model_registry, models
+from pipeline.tasks.record.promotion import SCHEMA
 from pipeline.tasks.record.retry import retry
 
 
 def train_impscore(
     pairs_file: Annotated[
-        Path | None, typer.Option("--pairs", help="Pairs to train on; the table `pairs` by default.")
+        Path | None, Option("--pairs", help="Pairs to train on; the table `pairs` by default.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder to write the model to, instead of the registry.")
-    ] = None,
+    out: ModelFolder = None,
     profile: Annotated[
-        str, typer.Option(help="undertone (learns from graded groups too), paper, or official (the released code's).")
+        str, Option(help="undertone (learns from graded groups too), paper, or official (the released code's).")
     ] = "undertone",
     groups: Annotated[
-        list[Path] | None, typer.Option(help="Graded groups to learn from; the shipped ones by default. Repeat it.")
+        list[Path] | None, Option(help="Graded groups to learn from; the shipped ones by default. Repeat it.")
     ] = None,
-    use_sample: Annotated[bool, typer.Option("--sample", help="Add the sample's pairs to the table first.")] = False,
+    use_sample: Annotated[bool, Option("--sample", help="Add the sample's pairs to the table first.")] = False,
     promote: Promote = False,
     force: Force = False,
-    day: Day = "",
-    epochs: Annotated[int | None, typer.Option(min=1, help="The profile's unless given.")] = None,
-    seed: Annotated[int | None, typer.Option(help="42, as in the released code, unless given.")] = None,
+    day: MaybeDay = "",
+    epochs: Annotated[int | None, Option(min=1, help="The profile's unless given.")] = None,
+    seed: Annotated[int | None, Option(help="42, as in the released code, unless given.")] = None,
     tune: Annotated[
-        str | None,
-        typer.Option(help="What of the encoder is trained: none, adapter or full; the profile's unless given."),
+        str | None, Option(help="What of the encoder is trained: none, adapter or full; the profile's unless given.")
     ] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Another number of the recipe, as name=value; repeat it.")
+        list[str] | None, Option("--set", help="Another number of the recipe, as name=value; repeat it.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -52,9 +53,6 @@ def train_impscore(
     `undertone train impscore --pairs mine.csv --out model/ --profile paper`;
     `undertone train impscore --set gamma_implicitness=0.7 --set features=32`
     """
-    from pipeline.tasks.impscore import train
-    from pipeline.tasks.record import models
-
     options = {"epochs": epochs, "seed": seed, "tune": tune}
     changes = {**changes_of(set_ or []), **{name: value for name, value in options.items() if value is not None}}
     if out:
@@ -73,19 +71,17 @@ def train_impscore(
     if as_json:
         facts = {"model": ref, "model_id": model_id, **train.select_headline(final)}
         facts |= {"rows": train.summarize_evaluations(final).to_dicts(), "epochs": history.to_dicts()}
-        typer.echo(json.dumps(facts, ensure_ascii=False))
+        echo(json.dumps(facts, ensure_ascii=False))
     else:
         console.table(history, "Epochs of the training", is_message=True)
         console.table(train.summarize_evaluations(final), wide=("subset",))
-        typer.echo(ref)
+        echo(ref)
     if not out:
         end_training(model_id)
 
 
 def end_training(*model_ids: str) -> None:
     """Print whether new models are promoted, and why not; exit code 1 if a rival of one is better."""
-    from pipeline.tasks.record import models
-
     promotions = {model_id[:12]: models.read_model(model_id)["promotion"] for model_id in model_ids}
     for name, promotion in promotions.items():
         if promotion.get("is_worse"):
@@ -95,7 +91,7 @@ def end_training(*model_ids: str) -> None:
         if not promotion["is_promoted"] and not promotion.get("is_barred"):
             console.report(f"`undertone models promote {name}` promotes it all the same")
     if any(row.get("is_worse") and not row["is_promoted"] for row in promotions.values()):
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def read_evaluations(model_id: str, day: str) -> pl.DataFrame:
@@ -105,9 +101,7 @@ def read_evaluations(model_id: str, day: str) -> pl.DataFrame:
 
 
 def _frame(comparisons: list[dict[str, object]]) -> pl.DataFrame:
-    from pipeline.tasks.record import promotion
-
-    return pl.DataFrame(comparisons, schema=promotion.SCHEMA)
+    return pl.DataFrame(comparisons, schema=SCHEMA)
 
 
 def list_(as_json: Json = False) -> None:
@@ -115,8 +109,6 @@ def list_(as_json: Json = False) -> None:
 
     Example: `undertone models list`
     """
-    from pipeline.tasks.record import models
-
     rows = models.list_models()
     if not as_json:
         marks = {
@@ -124,25 +116,23 @@ def list_(as_json: Json = False) -> None:
         }
         rows = rows.with_columns(pl.col("model_id").str.slice(0, 12), **marks)
         rows = rows.rename({"is_promoted": "promoted", "is_in_force": "in force"})
-    show(rows, as_json)
+    console.show(rows, as_json)
     if not rows.height:
         console.report("no model is in the tables; `undertone train --help` lists what trains one")
 
 
 def show_model(
-    ref: Annotated[str, typer.Argument(metavar="ID", help="Id, or its beginning.")], as_json: Json = False
+    ref: Annotated[str, Argument(metavar="ID", help="Id, or its beginning.")], as_json: Json = False
 ) -> None:
     """Show a model: its hyperparameters, its evaluations, its epochs, and how it compares with its rivals.
 
     Example: `undertone models show 3f2a91`
     """
-    from pipeline.tasks.record import models
-
     row = models.read_model(ref)
     evaluations = models.read_evaluations(row)
     epochs, finals = models.tabulate_epochs(evaluations), evaluations.filter(pl.col("epoch") == 0)
     if as_json:
-        typer.echo(json.dumps({**row, "evaluations": evaluations.to_dicts()}, ensure_ascii=False, default=str))
+        echo(json.dumps({**row, "evaluations": evaluations.to_dicts()}, ensure_ascii=False, default=str))
         return
     promotion = row.pop("promotion")
     facts = {
@@ -160,25 +150,21 @@ def show_model(
         console.table(epochs, "\nEpochs of the training")
 
 
-def promote(ref: Annotated[str, typer.Argument(metavar="ID", help="Id, or its beginning.")], day: Day = "") -> None:
+def promote(ref: Annotated[str, Argument(metavar="ID", help="Id, or its beginning.")], day: Day = "") -> None:
     """Promote a model from a day on, also if it is worse than its rivals. The request is recorded.
 
     Example: `undertone models promote 3f2a91`
     """
-    from pipeline.tasks.record import models
-
-    row = retry(partial(models.promote, ref, day or today(), this_run()))
+    row = retry(models.promote, ref, day, this_run())
     console.report(f"model {row['model_id'][:12]} of kind {row['kind']} is in force from {row['day']} on")
 
 
-def rollback(kind: Annotated[str, typer.Argument(help="Kind of model, such as impscore.")]) -> None:
+def rollback(kind: Annotated[str, Argument(help="Kind of model, such as impscore.")]) -> None:
     """Take the newest promoted model of a kind out of force; the one before it is in force again.
 
     Example: `undertone models rollback impscore`
     """
-    from pipeline.tasks.record import model_choice, models
-
-    row = retry(partial(models.roll_back, kind, this_run()))
+    row = retry(models.roll_back, kind, this_run())
     console.report(f"model {row['model_id'][:12]} of kind {kind} is no longer promoted")
     choice = model_choice.choose_model(kind)
     console.report(f"model {choice.model_id[:12]} answers now, {choice.reason}" if choice else f"no {kind} is in force")
@@ -203,13 +189,10 @@ def changes_of(settings: list[str]) -> dict[str, object]:
 def _train_in_tables(
     day: str, profile: str, changes: dict[str, object], *, use_sample: bool, promote: bool
 ) -> tuple[str, pl.DataFrame]:
-    from pipeline.tasks.impscore import pairs as work
-    from pipeline.tasks.impscore import train
-
     warehouse.create()
     if use_sample:
-        for source in retry(partial(work.replay_cassette, day)):
-            count = retry(partial(work.build, source, day, train.choose_split(profile), None))
+        for source in retry(work.replay_cassette, day):
+            count = retry(work.build, source, day, train.choose_split(profile), None)
             console.report(f"{source}: {count} pairs")
     with track("encoding") as on_progress:
         fit = partial(train.train, day, profile=profile, changes=changes, promote=promote, on_progress=on_progress)
@@ -220,7 +203,7 @@ def _train_in_tables(
 
 def evaluate_impscore(
     pairs_file: Annotated[
-        Path | None, typer.Option("--pairs", help="Pairs to measure on; the table `pairs` by default.")
+        Path | None, Option("--pairs", help="Pairs to measure on; the table `pairs` by default.")
     ] = None,
     model: Model = None,
     as_json: Json = False,
@@ -229,34 +212,27 @@ def evaluate_impscore(
 
     Example: `undertone evaluate impscore --pairs mine.csv --model model/`
     """
-    from pipeline.tasks.impscore import in_force, train
-
     rows = pairs.load_pairs(pairs_file, train.choose_split(in_force.load_model(model).config["profile"]))
     with track("encoding") as on_progress:
         numbers = train.evaluate(rows, model, on_progress)
     facts = {**train.select_headline(numbers), "numbers": numbers.to_dicts()}
-    print_result(train.summarize_evaluations(numbers), facts, as_json)
+    console.print_result(train.summarize_evaluations(numbers), facts, as_json)
 
 
 def import_model(
-    file: Annotated[Path, typer.Argument(help="The state of the authors' model, as safetensors.")],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder to write the model to, instead of the registry.")
-    ] = None,
+    file: Annotated[Path, Argument(help="The state of the authors' model, as safetensors.")],
+    out: ModelFolder = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", help="The variant, such as space=s2p, unless the paper's; repeat it.")
+        list[str] | None, Option("--set", help="The variant, such as space=s2p, unless the paper's; repeat it.")
     ] = None,
 ) -> None:
     """Import the public checkpoint of ImpScore as a model on the encoder in force, which is not promoted.
 
     Example: `undertone models import impscore.safetensors`, with UNDERTONE_ENCODER set to all-mpnet-base-v2
     """
-    from pipeline.tasks.impscore import checkpoint
-    from pipeline.tasks.record import model_registry
-
     fit = partial(checkpoint.read_checkpoint, file, changes_of(set_ or []))
     if out:
         model_registry.train_into(out, fit)
     else:
         warehouse.create()
-    typer.echo(out or retry(partial(model_registry.train, today(), fit, "cli")))
+    echo(out or retry(model_registry.train, today(), fit, "cli"))

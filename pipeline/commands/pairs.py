@@ -1,63 +1,53 @@
 """Commands about pairs: import data sets, ask for missing explicit forms, build, audit, and have pairs judged."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import polars as pl
-import typer
+from typer import Argument, Exit, Option
 
 from pipeline import warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, parse_params, show_estimate
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Day, Json, check_name, show, today
+from pipeline.commands.terminal.options import Day, Json, check_name
 from pipeline.errors import BadInput, Missing
+from pipeline.examples import splits
+from pipeline.examples.impscore import pairs as pair_rows
+from pipeline.examples.impscore import quality
+from pipeline.examples.sources import SOURCES
 from pipeline.progress import track
+from pipeline.tasks import asking
+from pipeline.tasks.impscore import pairs as work
 from pipeline.tasks.record.retry import retry
 
 Pairs = Annotated[
-    Path | None, typer.Option("--pairs", help="A file with columns implicit and explicit; the table by default.")
+    Path | None, Option("--pairs", help="A file with columns implicit and explicit; the table by default.")
 ]
-Sources = Annotated[list[str] | None, typer.Option("--source", help="One source; repeat it. All by default.")]
+Sources = Annotated[list[str] | None, Option("--source", help="One source; repeat it. All by default.")]
 
 
 def load_pairs(path: Path | None, split: str = "paper") -> pl.DataFrame:
     """Load the pairs of a file, or of the table."""
-    from pipeline.examples.impscore import pairs
-    from pipeline.tasks.impscore import pairs as work
-
     if path:
-        return pairs.read(path, split)
+        return pair_rows.read(path, split)
     if not (rows := work.load_all_pairs()).height:
         raise Missing("the table pairs is empty; `undertone pairs build`, or give a file with --pairs")
     return rows
 
 
-def table_writer(path: Path) -> files.Writer:
-    """Make a writer of whole tables: in every format but txt, which holds scores alone."""
-    if path.suffix.lower() == ".txt":
-        raise BadInput(f"{path}: a table cannot be written as txt; csv, tsv, jsonl and parquet can")
-    return files.Writer(path)
-
-
 def import_(
-    source: Annotated[str, typer.Argument(help="A data set of ImpScore's table 6, davidson, or a name for your own.")],
-    path: Annotated[Path, typer.Argument(help="The published file or folder.")],
+    source: Annotated[str, Argument(help="A data set of ImpScore's table 6, davidson, or a name for your own.")],
+    path: Annotated[Path, Argument(help="The published file or folder.")],
     day: Day = "",
-    is_own: Annotated[
-        bool, typer.Option("--own", help="Your own file: a column text, perhaps label and explicit.")
-    ] = False,
+    is_own: Annotated[bool, Option("--own", help="Your own file: a column text, perhaps label and explicit.")] = False,
 ) -> None:
     """Read sentences of a data set into the table `sentences`.
 
     Examples: `undertone pairs import latent_hatred implicit-hate-corpus/`;
     `undertone pairs import forum sentences.csv --own`
     """
-    from pipeline.examples.sources import SOURCES
-    from pipeline.tasks.impscore import pairs as work
-
     warehouse.create()
-    count = retry(lambda: work.import_sentences(source, str(path), day or today(), is_own=is_own))
+    count = retry(work.import_sentences, source, str(path), day, is_own=is_own)
     rows = warehouse.scan("sentences", pl.col("source") == source)
     implicit = int(rows.select((pl.col("label") == "implicit").sum()).collect().item())
     paper = ""
@@ -67,35 +57,31 @@ def import_(
 
 
 def replay(
-    cassette: Annotated[
-        Path | None, typer.Argument(help="A .jsonl cassette of answers; the sample's by default.")
-    ] = None,
+    cassette: Annotated[Path | None, Argument(help="A .jsonl cassette of answers; the sample's by default.")] = None,
     day: Day = "",
 ) -> None:
     """Add answers of language models kept in a file to the table `completions`.
 
     Example: `undertone pairs replay`
     """
-    from pipeline.tasks.impscore import pairs as work
-
     warehouse.create()
-    sources = retry(lambda: work.replay_cassette(day or today(), str(cassette) if cassette else None))
+    sources = retry(work.replay_cassette, day, str(cassette) if cassette else None)
     console.report(f"answers about {', '.join(sources)}")
 
 
 def ask(
-    llm: Annotated[str, typer.Option("--llm", help="Language model to ask.", callback=check_name)],
+    llm: Annotated[str, Option("--llm", help="Language model to ask.", callback=check_name)],
     source: Sources = None,
-    revision: Annotated[str | None, typer.Option(help="Revision of the model, where its server names one.")] = None,
-    params: Annotated[str, typer.Option(help="Sampling parameters as JSON.")] = "{}",
-    limit: Annotated[int | None, typer.Option(min=1, help="Sentences of a source at most.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what asking would cost, and send nothing.")] = False,
+    revision: Annotated[str | None, Option(help="Revision of the model, where its server names one.")] = None,
+    params: Annotated[str, Option(help="Sampling parameters as JSON.")] = "{}",
+    limit: Annotated[int | None, Option(min=1, help="Sentences of a source at most.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Print what asking would cost, and send nothing.")] = False,
     cache_only: CacheOnly = False,
     max_cost: MaxCost = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests in flight at most.")] = 16,
-    batch: Annotated[bool, typer.Option("--batch", help="Hand over to the provider's batch API, or collect.")] = False,
+    concurrency: Annotated[int, Option(min=1, help="Requests in flight at most.")] = 16,
+    batch: Annotated[bool, Option("--batch", help="Hand over to the provider's batch API, or collect.")] = False,
     prompts: Annotated[
-        Path | None, typer.Option(help="Folder with the wording for each source, such as toxigen.md; ours by default.")
+        Path | None, Option(help="Folder with the wording for each source, such as toxigen.md; ours by default.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -106,8 +92,6 @@ def ask(
     Examples: `undertone pairs ask --llm gpt-4o-mini --source toxigen --dry-run`;
     `undertone pairs ask --llm gpt-4o --source snarks --prompts paper/ --max-cost 5`
     """
-    from pipeline.tasks import asking
-
     options, summary = build_options(llm, max_cost, cache_only)
     options = options._replace(revision=revision, params=parse_params(params), concurrency=concurrency, prompts=prompts)
     sources = asking.list_sources(source or (), prompts)
@@ -117,12 +101,12 @@ def ask(
         return
     if batch:
         batches = asking.run_batch(sources, options, limit)
-        show(batches, as_json)
+        console.show(batches, as_json)
         if unanswered := int(batches["open"].sum()):
             console.report(
                 f"{unanswered:,} requests of batches that have ended have no answer; they can be asked again"
             )
-            raise typer.Exit(1 if batches["answered"].sum() else 3)
+            raise Exit(1 if batches["answered"].sum() else 3)
         return
     rows = []
     with track("asking") as on_progress:
@@ -130,35 +114,30 @@ def ask(
             rows.append(asking.ask(name, options._replace(on_progress=on_progress), limit))
             if summary.error:
                 break
-    show(pl.DataFrame(rows), as_json)
+    console.show(pl.DataFrame(rows), as_json)
     finish(summary, as_json)
 
 
 def build(
     source: Sources = None,
-    split: Annotated[
-        str, typer.Option(help="paper (8:1:1), official (90:5:5) or grouped (by near duplicates).")
-    ] = "paper",
-    seed: Annotated[int | None, typer.Option(min=0, help="42, as in the released code, unless given.")] = None,
+    split: Annotated[str, Option(help="paper (8:1:1), official (90:5:5) or grouped (by near duplicates).")] = "paper",
+    seed: Annotated[int | None, Option(min=0, help="42, as in the released code, unless given.")] = None,
     day: Day = "",
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Also write them: csv, tsv, jsonl, parquet.")] = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="Also write them: csv, tsv, jsonl, parquet.")] = None,
 ) -> None:
     """Build pairs and their negatives from `sentences` and `completions`; exit code 1 if there are none.
 
     Examples: `undertone pairs build`; `undertone pairs build --source latent_hatred --split grouped -o pairs.parquet`
     """
-    from pipeline.examples.splits import get_shares
-    from pipeline.tasks.impscore import pairs as work
-
-    get_shares(split)
+    splits.get_shares(split)
     warehouse.create()
     sources = work.list_sources()
     if unknown := sorted(set(source or ()) - set(sources)):
         raise BadInput(f"nothing to build of {', '.join(unknown)}; there is {', '.join(sources) or 'no source'}")
     if not sources:
         raise Missing("no sentences or completions yet; `undertone pairs import` or `undertone pairs replay`")
-    writer = table_writer(out) if out else None
-    counts = [(name, retry(partial(work.build, name, day or today(), split, seed))) for name in source or sources]
+    files.check_table(out)
+    counts = [(name, retry(work.build, name, day, split, seed)) for name in source or sources]
     for name, count in counts:
         console.report(f"{name}: {count:,} pairs")
     if not any(count for _, count in counts):
@@ -166,10 +145,9 @@ def build(
             "no pairs: a pair needs an implicit sentence with an explicit form, from the data set or by `undertone "
             "pairs ask`, and a source at least two different explicit forms"
         )
-        raise typer.Exit(1)
-    if writer:
-        with writer:
-            writer.write(work.load_pairs(source or sources))
+        raise Exit(1)
+    if out:
+        files.write_table(work.load_pairs(source or sources), out)
 
 
 def stats(pairs: Pairs = None, as_json: Json = False) -> None:
@@ -177,9 +155,7 @@ def stats(pairs: Pairs = None, as_json: Json = False) -> None:
 
     Example: `undertone pairs stats`
     """
-    from pipeline.examples.impscore import pairs as examples
-
-    show(examples.compute_statistics(load_pairs(pairs)), as_json)
+    console.show(pair_rows.compute_statistics(load_pairs(pairs)), as_json)
 
 
 def sources(as_json: Json = False) -> None:
@@ -187,9 +163,7 @@ def sources(as_json: Json = False) -> None:
 
     Example: `undertone pairs sources`
     """
-    from pipeline.tasks.impscore import pairs as work
-
-    show(work.compare_with_table_6(), as_json)
+    console.show(work.compare_with_table_6(), as_json)
     if not as_json:
         console.report("r3 is read by its labels: table 6 lists it as original, but speaks of prompting")
         console.report("ludwig has labels too; a model is asked only with `undertone pairs ask --source ludwig`")
@@ -197,8 +171,8 @@ def sources(as_json: Json = False) -> None:
 
 def audit(
     pairs: Pairs = None,
-    groups: Annotated[Path | None, typer.Option(help="Audit graded groups instead.")] = None,
-    figure: Annotated[Path | None, typer.Option(help="Also draw it, as .svg.")] = None,
+    groups: Annotated[Path | None, Option(help="Audit graded groups instead.")] = None,
+    figure: Annotated[Path | None, Option(help="Also draw it, as .svg.")] = None,
     as_json: Json = False,
 ) -> None:
     """What length, punctuation, words or source alone would reach, by source: what a model must beat.
@@ -212,7 +186,7 @@ def audit(
     if groups and (pairs or figure):
         raise BadInput("--groups goes without --pairs and --figure")
     if groups:
-        show(artefacts.audit_groups(graded.read(groups)), as_json)
+        console.show(artefacts.audit_groups(graded.read(groups)), as_json)
         return
     if figure and not figure.parent.is_dir():
         raise BadInput(f"{figure}: there is no folder {figure.parent}")
@@ -221,7 +195,7 @@ def audit(
         raise BadInput("too few pairs to audit: the baselines need some to learn from and others to be measured on")
     if figure:
         figure.write_text(model_figures.draw_audit(accuracies), encoding="utf-8")
-    show(accuracies, as_json)
+    console.show(accuracies, as_json)
 
 
 def leakage(pairs: Pairs = None, as_json: Json = False) -> None:
@@ -229,16 +203,14 @@ def leakage(pairs: Pairs = None, as_json: Json = False) -> None:
 
     Example: `undertone pairs leakage --pairs pairs.parquet`
     """
-    from pipeline.examples import splits
-
-    show(splits.measure_leakage(load_pairs(pairs)), as_json)
+    console.show(splits.measure_leakage(load_pairs(pairs)), as_json)
 
 
 def sample(
-    out: Annotated[Path, typer.Argument(help="File to write: csv, tsv, jsonl, parquet.")],
-    key: Annotated[Path, typer.Argument(help="File for what the judge should not see.")],
+    out: Annotated[Path, Argument(help="File to write: csv, tsv, jsonl, parquet.")],
+    key: Annotated[Path, Argument(help="File for what the judge should not see.")],
     pairs: Pairs = None,
-    seed: Annotated[int, typer.Option()] = 42,
+    seed: Annotated[int, Option()] = 42,
 ) -> None:
     """Write 20 pairs a source for a reader to judge, half of them negative, shuffled (ImpScore, appendix A.2).
 
@@ -246,26 +218,22 @@ def sample(
 
     Example: `undertone pairs sample judge.csv key.csv`
     """
-    from pipeline.examples.impscore import quality
-
     if out.resolve() == key.resolve():
         raise BadInput(f"{key}: the key should be another file than the one for the judge")
     rows = quality.sample(load_pairs(pairs), seed=seed)
-    with table_writer(out) as writer, table_writer(key) as key_writer:
-        answers = {"same_meaning": pl.lit(""), "first_more_implicit": pl.lit("")}
-        writer.write(rows.select("item", "first", "second", **answers))
-        key_writer.write(rows.select("item", "source", "kind"))
+    files.check_table(key)
+    answers = {"same_meaning": pl.lit(""), "first_more_implicit": pl.lit("")}
+    files.write_table(rows.select("item", "first", "second", **answers), out)
+    files.write_table(rows.select("item", "source", "kind"), key)
 
 
 def ratings(
-    judged: Annotated[Path, typer.Argument(help="The judge's file of `pairs sample`, filled.")],
-    key: Annotated[Path, typer.Argument(help="Its key.")],
+    judged: Annotated[Path, Argument(help="The judge's file of `pairs sample`, filled.")],
+    key: Annotated[Path, Argument(help="Its key.")],
     as_json: Json = False,
 ) -> None:
     """Rate each source from 1 to 5 by the share of appropriate pairs, next to the ratings of the paper's table 7.
 
     Example: `undertone pairs ratings judge.csv key.csv`
     """
-    from pipeline.examples.impscore import quality
-
-    show(quality.rate_sources(quality.read_judgements(judged, key)), as_json)
+    console.show(quality.rate_sources(quality.read_judgements(judged, key)), as_json)

@@ -1,10 +1,9 @@
 """Commands about the scorer of comments: train, evaluate, score."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
+from typer import Argument, Option
 
 from pipeline import warehouse
 from pipeline.commands.commenting import Changes
@@ -15,26 +14,28 @@ from pipeline.commands.terminal.options import (
     Encoding,
     Force,
     Json,
+    MaybeDay,
     Promote,
+    TableFile,
     check_promote,
     check_source,
-    print_result,
     this_run,
     today,
 )
 from pipeline.errors import BadInput
+from pipeline.tasks.commenting import scorer
 from pipeline.tasks.record.retry import retry
 
-Scores = Annotated[Literal["quality", "upvotes"], typer.Option("--target", help="Grades by people, or upvotes.")]
+Scores = Annotated[Literal["quality", "upvotes"], Option("--target", help="Grades by people, or upvotes.")]
 
 
 def train(
     target: Scores = "quality",
     data: Annotated[
-        Path | None, typer.Option("--data", help="text, grade or upvotes[, article_id, title, content, split].")
+        Path | None, Option("--data", help="text, grade or upvotes[, article_id, title, content, split].")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the model, with --data.")] = None,
-    profile: Annotated[str | None, typer.Option(help="undertone, or upvotes for upvotes.")] = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="Folder of the model, with --data.")] = None,
+    profile: Annotated[str | None, Option(help="undertone, or upvotes for upvotes.")] = None,
     changes: Changes = None,
     promote: Promote = False,
     force: Force = False,
@@ -46,8 +47,6 @@ def train(
     Examples: `undertone train quality`; `undertone train quality --data graded.csv -o scorer/`;
     `undertone train quality --target upvotes --data liked.jsonl -o scorer/`
     """
-    from pipeline.tasks.commenting import scorer
-
     numbers = changes_of(changes or [])
     check_promote(out, promote)
     if (data is None) != (out is None):
@@ -60,9 +59,9 @@ def train(
         else:
             warehouse.create()
             options: dict[str, Any] = {"profile": profile, "changes": numbers, "promote": promote, "run_id": this_run()}
-            model = retry(partial(scorer.train, day or today(), target, **options))
-            evaluations = read_evaluations(model, day or today())
-    print_result(scorer.summarize(evaluations), {"model": model}, as_json)
+            model = retry(scorer.train, day, target, **options)
+            evaluations = read_evaluations(model, day)
+    console.print_result(scorer.summarize(evaluations), {"model": model}, as_json)
     if not evaluations.height:
         console.report("not measured: there are too few articles for a test part")
     console.report(f"model {model}")
@@ -71,28 +70,26 @@ def train(
 
 
 def evaluate(
-    data: Annotated[Path, typer.Option("--data", help="text, grade or upvotes[, article_id, title, content].")],
+    data: Annotated[Path, Option("--data", help="text, grade or upvotes[, article_id, title, content].")],
     target: Scores = "quality",
-    model: Annotated[str | None, typer.Option("--model", "-m", help="Folder of a scorer, or its id.")] = None,
+    model: Annotated[str | None, Option("--model", "-m", help="Folder of a scorer, or its id.")] = None,
     as_json: Json = False,
 ) -> None:
     """Measure a scorer on comments that it did not learn from.
 
     Example: `undertone evaluate quality --data test.csv --model scorer/`
     """
-    from pipeline.tasks.commenting import scorer
-
     evaluations = scorer.evaluate(scorer.read(data, target), target, model)
-    print_result(scorer.summarize(evaluations), {"numbers": evaluations.to_dicts()}, as_json)
+    console.print_result(scorer.summarize(evaluations), {"numbers": evaluations.to_dicts()}, as_json)
 
 
 def score(
-    file: Annotated[Path | None, typer.Argument(help="text[, title, content]; a day's comments by default.")] = None,
-    text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the comments.")] = None,
+    file: Annotated[Path | None, Argument(help="text[, title, content]; a day's comments by default.")] = None,
+    text_column: Annotated[str | None, Option("--text-column", "-c", help="Column with the comments.")] = None,
     target: Scores = "quality",
-    day: Day = "",
-    model: Annotated[str | None, typer.Option("--model", "-m", help="Folder of a scorer, or its id.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    day: MaybeDay = "",
+    model: Annotated[str | None, Option("--model", "-m", help="Folder of a scorer, or its id.")] = None,
+    out: TableFile = None,
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
 ) -> None:
@@ -101,12 +98,10 @@ def score(
     Examples: `undertone score quality comments.csv --model scorer/ -o scored.csv`;
     `undertone score quality --day 2026-11-19`
     """
-    from pipeline.tasks.commenting import scorer
-
     check_source(file, day)
     if file is None:
         warehouse.create()
-        count = retry(partial(scorer.score_day, day or today(), target, model, this_run()))
+        count = retry(scorer.score_day, day or today(), target, model, this_run())
         console.report(f"{count:,} comments scored")
         return
     frames = files.texts(file, text_column, encoding)

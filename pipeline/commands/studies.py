@@ -1,27 +1,30 @@
 """Commands for studies: ablation, sensitivity, data sets, detection, and their page; graded groups by prompting."""
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Exit, Option, echo
 
 from pipeline import warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, stop_if_unanswered
 from pipeline.commands.terminal import console, renamed
-from pipeline.commands.terminal.options import Day, Json, Model, show, today
+from pipeline.commands.terminal.options import Day, Json, Model
 from pipeline.errors import BadInput, Refused
+from pipeline.examples.impscore import groups as graded
 from pipeline.io.lines import read_lines
+from pipeline.llm.questions.graded import balance
 from pipeline.progress import track
+from pipeline.tasks import asking
 from pipeline.tasks.record.retry import retry
+from pipeline.tasks.studies import rows as studies
 
-Epochs = Annotated[int | None, typer.Option(min=1, help="30 unless given.")]
+Epochs = Annotated[int | None, Option(min=1, help="30 unless given.")]
 
 
 def ablation(
     day: Day = "",
-    runs: Annotated[int, typer.Option(min=1, help="Trainings of each design.")] = 3,
+    runs: Annotated[int, Option(min=1, help="Trainings of each design.")] = 3,
     epochs: Epochs = None,
     as_json: Json = False,
 ) -> None:
@@ -34,7 +37,7 @@ def ablation(
 
 def sensitivity(
     day: Day = "",
-    runs: Annotated[int, typer.Option(min=1, help="Trainings of each setting.")] = 3,
+    runs: Annotated[int, Option(min=1, help="Trainings of each setting.")] = 3,
     epochs: Epochs = None,
     as_json: Json = False,
 ) -> None:
@@ -46,25 +49,22 @@ def sensitivity(
 
 
 def _train_grid(study: str, day: str, run_count: int, epochs: int | None, as_json: bool) -> None:
-    from pipeline.tasks.studies import rows as studies
-
     warehouse.create()
-    day = day or today()
     cells = studies.list_cells(study, run_count)
     with track("training", len(cells)) as on_progress:
         staged = [studies.stage_cells(study, cells, day, epochs, on_progress)]
-    retry(lambda: studies.publish(study, staged, day))
+    retry(studies.publish, study, staged, day)
     means = warehouse.query(
         "select setting, metric, avg(value) as mean, stddev(value) as sd, count(*) as runs from studies "
         "where study = ? and day = cast(? as date) group by all order by metric, mean desc",
         [study, day],
     )
-    show(means, as_json)
+    console.show(means, as_json)
 
 
 def data_sets(
     day: Day = "",
-    source: Annotated[list[str] | None, typer.Option(help="One source; repeat it. All by default.")] = None,
+    source: Annotated[list[str] | None, Option(help="One source; repeat it. All by default.")] = None,
     model: Model = None,
     as_json: Json = False,
 ) -> None:
@@ -72,15 +72,12 @@ def data_sets(
 
     Example: `undertone study data-sets`
     """
-    from pipeline.tasks.studies import rows as studies
-
     warehouse.create()
-    day = day or today()
     with track("scoring") as on_progress:
         staged = [studies.stage_data_set(name, day, model, on_progress) for name in source or studies.list_sources()]
     for study in ("data_sets", "diversity"):
-        retry(partial(studies.publish, study, staged, day))
-    show(studies.load_spreads(day), as_json)
+        retry(studies.publish, study, staged, day)
+    console.show(studies.load_spreads(day), as_json)
     if not as_json:
         console.report(
             "in the paper, ishate (Adversarial) is the most implicit of six data sets, and davidson very low"
@@ -88,11 +85,11 @@ def data_sets(
 
 
 def detection(
-    llm: Annotated[str, typer.Option("--llm", help="Language model to ask whether each text is problematic.")],
-    source: Annotated[list[str], typer.Option(help="Source of the table `sentences`; repeat it.")],
+    llm: Annotated[str, Option("--llm", help="Language model to ask whether each text is problematic.")],
+    source: Annotated[list[str], Option(help="Source of the table `sentences`; repeat it.")],
     day: Day = "",
     model: Model = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Sentences of a source at most.")] = None,
+    limit: Annotated[int | None, Option(min=1, help="Sentences of a source at most.")] = None,
     max_cost: MaxCost = None,
     cache_only: CacheOnly = False,
     as_json: Json = False,
@@ -101,19 +98,16 @@ def detection(
 
     Example: `undertone study detection --llm gpt-4o-mini --source toxigen --limit 500`
     """
-    from pipeline.tasks.studies import rows as studies
-
     warehouse.create()
-    day = day or today()
     options, summary = build_options(llm, max_cost, cache_only)
     with track("asking") as on_progress:
         options = options._replace(on_progress=on_progress)
         try:
-            staged = [retry(partial(studies.stage_detection, name, day, options, model, limit)) for name in source]
+            staged = [retry(studies.stage_detection, name, day, options, model, limit) for name in source]
         except Refused:  # nothing is answered about a source
             finish(summary, as_json)
             raise
-    retry(lambda: studies.publish("detection", staged, day))
+    retry(studies.publish, "detection", staged, day)
     accuracies = warehouse.query(
         "select a.setting, a.subset, a.value as accuracy, a.low, a.high, a.row_count, a.effective_count, "
         "cast(o.value as bigint) as other_answers from studies a join studies o using (study, day, setting, subset)"
@@ -121,7 +115,7 @@ def detection(
         "and o.metric = 'other_answers' order by a.setting, a.subset",
         [day],
     )
-    show(accuracies, as_json)
+    console.show(accuracies, as_json)
     finish(summary, as_json)
 
 
@@ -133,15 +127,15 @@ def page(day: Day = "", model: Model = None) -> None:
     from pipeline.tasks.studies import page as study_page
 
     with console.working("drawing"):
-        typer.echo(study_page.write(day or today(), model))
+        echo(study_page.write(day, model))
 
 
 def ask_groups(
-    intents: Annotated[Path, typer.Argument(help="A text file, one intent a line.")],
-    llm: Annotated[str, typer.Option("--llm", help="Language model to ask.")],
-    old_out: Annotated[Path | None, typer.Argument(hidden=True)] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="The .jsonl file to write.")] = None,
-    lang: Annotated[str, typer.Option(help="en or zh.")] = "en",
+    intents: Annotated[Path, Argument(help="A text file, one intent a line.")],
+    llm: Annotated[str, Option("--llm", help="Language model to ask.")],
+    old_out: Annotated[Path | None, Argument(hidden=True)] = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="The .jsonl file to write.")] = None,
+    lang: Annotated[str, Option(help="en or zh.")] = "en",
     max_cost: MaxCost = None,
     cache_only: CacheOnly = False,
 ) -> None:
@@ -149,8 +143,6 @@ def ask_groups(
 
     Example: `undertone groups ask intents.txt --out groups.jsonl --llm gpt-4o-mini`
     """
-    from pipeline.tasks import asking
-
     if lang not in {"en", "zh"}:
         raise BadInput(f"--lang should be en or zh, not {lang!r}")
     out = renamed.option("--out", out, old_out)
@@ -180,26 +172,21 @@ def ask_groups(
         _check(out)
     finish(summary)
     if not lines:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
-def check_groups(
-    groups: Annotated[Path, typer.Argument(help="Graded groups as .jsonl.")], as_json: Json = False
-) -> None:
+def check_groups(groups: Annotated[Path, Argument(help="Graded groups as .jsonl.")], as_json: Json = False) -> None:
     """Whether length, punctuation or words give the level away; exit code 1 if they do.
 
     Example: `undertone groups check groups.jsonl`
     """
     if not _check(groups, as_json):
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def _check(path: Path, as_json: bool = False) -> bool:
-    from pipeline.examples.impscore import groups as graded
-    from pipeline.llm.questions.graded import balance
-
     result = balance(graded.read(path))
-    show(result.checks, as_json)
+    console.show(result.checks, as_json)
     for fault in result.faults:
         console.report(f"not balanced: {fault}")
     return not result.faults

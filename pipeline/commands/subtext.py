@@ -1,53 +1,55 @@
-"""Commands about the subtext recogniser."""
+"""Commands about the two tasks of CSD: to recognise subtext, and to recover what comments mean."""
 
-from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import typer
+import polars as pl
+from typer import Argument, Option
 
 from pipeline import warehouse
+from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, stop_if_unanswered
 from pipeline.commands.models import changes_of, end_training, read_evaluations
-from pipeline.commands.pairs import table_writer
-from pipeline.commands.terminal import console
+from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import (
-    Day,
     Force,
     Json,
+    MaybeDay,
     Promote,
+    TableFile,
     TextColumn,
     check_promote,
     check_source,
-    print_result,
-    show,
     this_run,
     today,
 )
 from pipeline.errors import BadInput
+from pipeline.examples.subtext import recovery as meanings
+from pipeline.llm.outcome import Summary
+from pipeline.metrics.recovery import compare_choices, compare_overlap
+from pipeline.progress import track
 from pipeline.tasks.record.retry import retry
+from pipeline.tasks.subtext import recogniser, recovery
 
-Labelled = Annotated[
-    Path | None, typer.Option("--data", help="Labelled comments: text, context, label[, split, topic].")
-]
-DataFormat = Annotated[str, typer.Option(help="Format of --data: own, published, tosarcasm or cold.")]
-ByTopic = Annotated[bool, typer.Option("--by-topic", help="Split again, so that no topic is in two splits.")]
-Folder = Annotated[str | None, typer.Option("--model", "-m", help="Folder of a recogniser, or its id.")]
+Labelled = Annotated[Path | None, Option("--data", help="Labelled comments: text, context, label[, split, topic].")]
+DataFormat = Annotated[str, Option(help="Format of --data: own, published, tosarcasm or cold.")]
+ByTopic = Annotated[bool, Option("--by-topic", help="Split again, so that no topic is in two splits.")]
+Folder = Annotated[str | None, Option("--model", "-m", help="Folder of a recogniser, or its id.")]
 
 
 def train(
     data: Labelled = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the model, with --data.")] = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="Folder of the model, with --data.")] = None,
     data_format: DataFormat = "own",
     by_topic: ByTopic = False,
-    release: Annotated[str | None, typer.Option(help="A release of annotated_comments; all by default.")] = None,
+    release: Annotated[str | None, Option(help="A release of annotated_comments; all by default.")] = None,
     vectors: Annotated[
-        Path | None, typer.Option(help="Word vectors in GloVe's format, with --data; else they are trained.")
+        Path | None, Option(help="Word vectors in GloVe's format, with --data; else they are trained.")
     ] = None,
-    profile: Annotated[str, typer.Option(help="undertone or paper.")] = "undertone",
-    changes: Annotated[list[str] | None, typer.Option("--set", help="NAME=VALUE of the profile; repeat it.")] = None,
+    profile: Annotated[str, Option(help="undertone or paper.")] = "undertone",
+    changes: Annotated[list[str] | None, Option("--set", help="NAME=VALUE of the profile; repeat it.")] = None,
     promote: Promote = False,
     force: Force = False,
-    day: Day = "",
+    day: MaybeDay = "",
     as_json: Json = False,
 ) -> None:
     """Train the recogniser on published labels, or on a file into a folder.
@@ -55,28 +57,25 @@ def train(
     Examples: `undertone train subtext`;
     `undertone train subtext --data tosarcasm/ --data-format tosarcasm --by-topic -o m/`
     """
-    from pipeline.tasks.subtext import recogniser
-
     recipe_changes = changes_of(changes or [])
     if data is None and (out or vectors or by_topic):
         raise BadInput("--out, --vectors and --by-topic are about a file; give it by --data")
     check_promote(out, promote)
-    if data:
-        if out is None or release or day:
-            raise BadInput("--data needs --out, the folder of the model, and allows neither --release nor --day")
-        with console.working("training"):
+    if data and (out is None or release or day):
+        raise BadInput("--data needs --out, the folder of the model, and allows neither --release nor --day")
+    with console.working("training"):
+        if data and out:
             rows = recogniser.read(data, data_format, by_topic=by_topic)
             evaluations = recogniser.train_file(
                 rows, out, profile=profile, changes=recipe_changes, path=vectors, force=force
             )
-        model = str(out)
-    else:
-        warehouse.create()
-        train_release = partial(recogniser.train, day or today(), release, profile=profile, changes=recipe_changes)
-        with console.working("training"):
-            model = retry(partial(train_release, promote=promote, run_id=this_run()))
-        evaluations = read_evaluations(model, day or today())
-    print_result(recogniser.summarize(evaluations), {"model": model}, as_json)
+            model = str(out)
+        else:
+            warehouse.create()
+            options: dict[str, Any] = {"changes": recipe_changes, "promote": promote, "run_id": this_run()}
+            model = retry(recogniser.train, day or today(), release, profile=profile, **options)
+            evaluations = read_evaluations(model, day or today())
+    console.print_result(recogniser.summarize(evaluations), {"model": model}, as_json)
     if not data:
         end_training(model)
 
@@ -92,19 +91,17 @@ def evaluate(
 
     Example: `undertone evaluate subtext --data test.csv --model model/`
     """
-    from pipeline.tasks.subtext import recogniser
-
     rows = recogniser.read(data, data_format, by_topic=by_topic) if data else recogniser.read_released()
     evaluations = recogniser.evaluate(rows, model)
-    print_result(recogniser.summarize(evaluations), {"numbers": evaluations.to_dicts()}, as_json)
+    console.print_result(recogniser.summarize(evaluations), {"numbers": evaluations.to_dicts()}, as_json)
 
 
 def score(
-    file: Annotated[Path | None, typer.Argument(help="Comments with text and context; a day's by default.")] = None,
+    file: Annotated[Path | None, Argument(help="Comments with text and context; a day's by default.")] = None,
     text_column: TextColumn = None,
-    day: Day = "",
+    day: MaybeDay = "",
     model: Folder = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    out: TableFile = None,
     as_json: Json = False,
 ) -> None:
     """Score comments for subtext, the probability that there is some: of a file, or of a day into `scores`.
@@ -112,18 +109,131 @@ def score(
     Examples: `undertone score subtext comments.csv --model model/ -o scored.csv`;
     `undertone score subtext --day 2026-11-19`
     """
-    from pipeline.tasks.subtext import recogniser, recovery
-
     check_source(file, day)
     if file is None:
         warehouse.create()
-        count = retry(partial(recogniser.score_day, day or today(), model, this_run()))
+        count = retry(recogniser.score_day, day or today(), model, this_run())
         console.report(f"{count:,} comments scored")
         return
-    writer = table_writer(out) if out else None
+    files.check_table(out)
     scored = recogniser.score_frame(recovery.read_comments(file, text_column), model)
-    if writer:
-        with writer:
-            writer.write(scored)
+    if out:
+        files.write_table(scored, out)
     else:
-        show(scored, as_json)
+        console.show(scored, as_json)
+
+
+Llm = Annotated[str | None, Option("--llm", help="Language model to ask.")]
+RecoveryFolder = Annotated[str | None, Option("--model", "-m", help="Folder of a fitted model, instead of asking one.")]
+
+
+def recover(
+    file: Annotated[Path, Argument(help="Comments: columns text, perhaps context; csv, tsv, jsonl.")],
+    llm: Llm = None,
+    model: RecoveryFolder = None,
+    text_column: TextColumn = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="Write them: csv, tsv, jsonl, parquet.")] = None,
+    limit: Annotated[int | None, Option(min=1, help="Comments at most.")] = None,
+    max_cost: MaxCost = None,
+    cache_only: CacheOnly = False,
+    as_json: Json = False,
+) -> None:
+    """Write what comments mean, in plain words and in their context (CSD's second task).
+
+    Examples: `undertone recover comments.csv --llm gpt-4o-mini -o meanings.csv`;
+    `undertone recover comments.csv --model model/`
+    """
+    rows = recovery.read_comments(file, text_column)[:limit]
+    files.check_table(out)
+    answers, summary = _recover(rows, llm, model, max_cost, cache_only)
+    stop_if_unanswered(summary, as_json)
+    for reason, count in answers.drop_nulls("reason")["reason"].value_counts(sort=True).iter_rows():
+        console.report(f"{count} comments have no meaning: {reason}")
+    if out:
+        files.write_table(answers, out)
+    else:
+        console.show(answers.select("text", "plain", "meaning", "reason"), as_json)
+    if llm:
+        finish(summary, as_json)
+
+
+def _recover(
+    rows: pl.DataFrame, llm: str | None, model: str | None, max_cost: float | None, cache_only: bool
+) -> tuple[pl.DataFrame, Summary]:
+    """Return the comments with their meanings, and the summary of the requests."""
+    if (llm is None) == (model is None):
+        raise BadInput("give either --llm, a language model to ask, or --model, a fitted model")
+    if model:
+        with console.working("writing"):
+            return recovery.generate(rows, model), Summary()
+    warehouse.create()
+    options, summary = build_options(llm or "", max_cost, cache_only)
+    with track("asking", rows.height) as on_progress:
+        return recovery.recover(rows, options._replace(on_progress=on_progress)), summary
+
+
+def evaluate_recovery(
+    references: Annotated[
+        Path | None, Option(help="Comments with their meanings: csv, tsv, jsonl, or CN-SarcasmBench.json.")
+    ] = None,
+    choices: Annotated[
+        Path | None, Option(help="Comments with readings to choose from: jsonl, or CN-SarcasmBench.json.")
+    ] = None,
+    llm: Llm = None,
+    model: RecoveryFolder = None,
+    limit: Annotated[int | None, Option(min=1, help="Comments at most.")] = None,
+    max_cost: MaxCost = None,
+    cache_only: CacheOnly = False,
+    as_json: Json = False,
+) -> None:
+    """Measure recovery: overlap with references, or how often the right reading is chosen; and baselines.
+
+    Without --llm or --model only the baselines are measured.
+
+    Examples: `undertone evaluate recovery --references notes.csv --model model/`;
+    `undertone evaluate recovery --choices CN-SarcasmBench.json --llm gpt-4o-mini --limit 200`
+    """
+    if (references is None) == (choices is None):
+        raise BadInput("give --references or --choices")
+    if choices and model:
+        raise BadInput("a fitted model writes meanings and chooses none; give --references, or --llm")
+    summary = picks = None
+    if references:
+        rows = meanings.read(references)[:limit]
+        if llm or model:
+            rows, summary = _recover(rows, llm, model, max_cost, cache_only)
+    else:
+        rows = meanings.read_choices(choices or Path())[:limit]
+        if llm:
+            warehouse.create()
+            options, summary = build_options(llm, max_cost, cache_only)
+            with track("asking", rows.height) as on_progress:
+                picks = recovery.choose(rows, options._replace(on_progress=on_progress))
+    if summary:
+        stop_if_unanswered(summary, as_json)
+    table = compare_overlap(rows) if references else compare_choices(rows, picks)
+    console.print_result(table, table.row(0, named=True) if summary else {}, as_json)
+    if llm and summary:
+        finish(summary, as_json)
+
+
+def train_recovery(
+    references: Annotated[Path, Argument(help="Comments with their meanings: csv, tsv, jsonl.")],
+    out: Annotated[Path, Option("--out", "-o", help="New folder of the model.")],
+    start: Annotated[
+        str | None, Option("--from", help="Model to begin with: a folder, or a hub name with @revision.")
+    ] = None,
+    epochs: Annotated[int | None, Option(min=1)] = None,
+    learning_rate: Annotated[float | None, Option(min=0)] = None,
+    seed: Annotated[int | None, Option(min=0)] = None,
+    as_json: Json = False,
+) -> None:
+    """Fit a sequence-to-sequence model that writes meanings; without --from a small one of random weights.
+
+    Example: `undertone train recovery notes.csv -o model/ --from google/mt5-small@<commit>`
+    """
+    rows = recovery.split_references(meanings.read(references))
+    changes = {"epochs": epochs, "learning_rate": learning_rate, "seed": seed}
+    with console.working("training"):
+        history = recovery.train(rows, out, start=start, changes=changes)
+    console.show(history, as_json)

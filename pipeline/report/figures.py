@@ -74,13 +74,6 @@ def wrap_name(name: str, width: int = 22, lines: int = 3) -> str:
     return re.sub(r"([_/]) ", r"\1", "\n".join(parts))
 
 
-def require_rows(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the frame; ValueError if it has no rows, as there is nothing to draw."""
-    if frame.is_empty():
-        raise ValueError("expected at least one row")
-    return frame
-
-
 def name_rows(axis: Axes, names: Sequence[str]) -> None:
     """Give an axis a row for each name, the first on top."""
     axis.set_yticks(range(len(names)), names, fontsize=8)
@@ -97,10 +90,15 @@ def draw_rules(axis: Axes, count: int) -> None:
         axis.axhline(y - 0.5, color=PALE, linewidth=0.6)
 
 
+def create_figure(size: tuple[float, float], *grid: int, **options: Any) -> tuple[Figure, Any]:
+    """Create a figure of so many inches, and its axes as `Figure.subplots` gives them."""
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots(*grid, **options)
+
+
 def create_row_figure(names: Sequence[str], height: float) -> tuple[Figure, Axes]:
     """Create a figure with a row for each name, so many inches each."""
-    figure = Figure(figsize=(7.2, height * len(names) + 0.9), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = create_figure((7.2, height * len(names) + 0.9))
     name_rows(axis, [wrap_name(name) for name in names])
     return figure, axis
 
@@ -160,13 +158,13 @@ def frame_cell(axis: Axes, x: float, y: float, colour: str = WARM) -> None:
 
 
 def draw_dots(
-    rows_by_key: Mapping[tuple[str, str, str], Mapping[str, Any]],
+    rows_by_key: Mapping[tuple[Any, ...], Mapping[str, Any]],
     titles: Mapping[str, str],
     row_names: Mapping[str, str],
-    mark_names: Mapping[str, str],
+    mark_names: Mapping[Any, str],
     *,
-    looks: Mapping[str, tuple[str, str]] | None = None,
-    printed: Mapping[tuple[str, str, str], float] | None = None,
+    looks: Mapping[Any, tuple[str, str]] | None = None,
+    printed: Mapping[tuple[Any, ...], float] | None = None,
     paper: str = "",
     scale: float = 1,
     chance: Mapping[str, float] | None = None,
@@ -262,8 +260,7 @@ def draw_funnel(rows: pl.DataFrame) -> str:
         return np.array([frame.filter(source=source)["row_count"].sum() for source in sources], float)
 
     with use_style():
-        figure = Figure(figsize=(7.2, 0.36 * len(sources) + 1.3), layout="constrained")
-        axis = figure.subplots()
+        figure, axis = create_figure((7.2, 0.36 * len(sources) + 1.3))
         offsets, totals = np.zeros(len(sources)), count(rows)
         for position, reason in enumerate(reasons):
             counts = count(rows.filter(pl.col("reason").eq_missing(reason)))

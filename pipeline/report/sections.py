@@ -4,7 +4,7 @@ Names are hostile data: all text but our own markup is escaped, and its invisibl
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,16 +19,20 @@ from pipeline.io.visible import escape_invisible
 BEST = "★ "  # stands before the best of a row or column
 LONG = 16  # rows of a table that is open from the start
 
+Column = str | Callable[[dict[str, Any]], Any]
+"""Of a table: the column of a frame, or what formats a row of it."""
+Columns = dict[str, Column]  # by heading
+
 
 class Section(NamedTuple):
     """A part of the page. The first `text_count` columns are words, the others numbers."""
 
-    title: str
     sentence: str
-    figure: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
+    figure: str = ""
     text_count: int = 1
+    title: str = ""  # where it is not that of the part
 
 
 class Part(NamedTuple):
@@ -38,15 +42,15 @@ class Part(NamedTuple):
     their values has one row.
     """
 
-    topic: str  # what is missing without it
-    build: Callable[[Any], Section | Sequence[Section]]
+    title: str
+    build: Callable[[Any], Any]  # a section, or several with their titles
     keys: str = ""
     columns: str = ""
 
 
 @cache
 def create_environment() -> Environment:
-    """Create the environment with the templates of this folder; the filter `number` is `format_number`."""
+    """Create the environment with the templates of this folder, and our formats as filters."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -55,9 +59,7 @@ def create_environment() -> Environment:
         # markup is a subclass of str, and our own
         finalize=lambda value: escape_invisible(value) if type(value) is str else value,
     )
-    environment.filters["number"] = format_number
-    environment.filters["percentile"] = format_percentile
-    environment.filters["signed"] = format_signed
+    environment.filters |= {"number": format_number, "percentile": format_count, "signed": format_signed}
     return environment
 
 
@@ -76,18 +78,11 @@ def render(
     template: str = "sections.html",
     **extra: Any,
 ) -> str:
-    """Render a page of sections.
+    """Render a page of sections, with the title of its window and a line below its heading.
 
-    Args:
-        title: of the window.
-        heading: of the page.
-        lead: line below the heading.
-        sections: in order.
-        counts: numbers on top, by name; None is left out.
-        template: one that extends sections.html.
-        extra: what that template shows; of any page `warning` (shown above all else), `missing` (topics of the parts
-            without rows), `note` (a line at the foot), `signatures` (of the models and settings that all this comes
-            from) and `longest` (rows of a table that is open from the start).
+    `counts` are numbers on top, by name; None is left out. The template extends sections.html, and `extra` is what it
+    shows; of any page `warning` (shown above all else), `missing` (parts without rows), `note` (a line at the foot),
+    `signatures` (of models and settings) and `longest` (rows of a table that is open from the start).
     """
     facts = [(name, format_count(value)) for name, value in (counts or {}).items() if value is not None]
     values = {"warning": "", "missing": (), "note": "", "signatures": (), "longest": LONG, **extra}
@@ -113,8 +108,10 @@ def build_sections(parts: Mapping[str, Part], rows: Mapping[str, Any]) -> dict[s
     sections: list[Section] = []
     for name, part_rows in rows.items():
         built = parts[name].build(part_rows)
-        sections += [built] if isinstance(built, Section) else built
-    return {"sections": sections, "missing": [part.topic for name, part in parts.items() if name not in rows]}
+        built = [built] if isinstance(built, Section) else built
+        sections += [section._replace(title=section.title or parts[name].title) for section in built]
+    missing = [part.title for name, part in parts.items() if name not in rows]
+    return {"sections": sections, "missing": [title[0].lower() + title[1:] for title in missing]}
 
 
 def _check_frame(name: str, frame: pl.DataFrame, part: Part) -> None:
@@ -143,17 +140,12 @@ def format_number(value: Any, digits: int = 3, style: str = "") -> str:
     return text.removeprefix("-") if not text.strip("-0.") else text.replace("-", "−")
 
 
-def format_percentile(value: Any) -> str:
-    """Format a percentile, from 0 to 100."""
-    return format_number(value, 0)
-
-
 def format_signed(value: float | None, digits: int = 3) -> str:
     """Format a number with its sign, also if it is positive."""
     return format_number(value, digits, "+")
 
 
-def format_count(value: float | None) -> str:
+def format_count(value: Any) -> str:
     """Format a count with commas."""
     return format_number(value, 0, ",")
 
@@ -169,6 +161,24 @@ def format_interval(row: Mapping[str, Any], value: str = "value", *, scale: floa
     numbers = [None if row.get(name) is None else scale * row[name] for name in (value, "low", "high")]
     text, low, high = (format_number(bound, digits) for bound in numbers)
     return text if None in numbers[1:] else f"{text}\n{low} to {high}"
+
+
+def tabulate(frame: pl.DataFrame, columns: Mapping[str, Column]) -> tuple[tuple[str, ...], list[list[str]]]:
+    """Build the headings and the rows of a table.
+
+    Args:
+        frame: of the rows.
+        columns: of the table; a null is a dash.
+    """
+    cells = [partial(_format_cell, column=column) if isinstance(column, str) else column for column in columns.values()]
+    return tuple(columns), [[form(row) for form in cells] for row in frame.iter_rows(named=True)]
+
+
+def _format_cell(row: Mapping[str, Any], column: str) -> str:
+    value = row[column]
+    if isinstance(value, str):
+        return value
+    return format_count(value) if isinstance(value, int) else format_number(value)
 
 
 def format_p(value: float | None) -> str:

@@ -49,16 +49,13 @@ def refuse(server: Server, count: int) -> None:
 
 def test_all_is_answered(run: Run, server: Server, words: list[Any]) -> None:
     """All answered: what it came to is said, and the code is that of the command's own result."""
-    result = run(*words)
-    assert result.code == (1 if words[0] == "groups" else 0)  # an echo is no group
-    assert "3 of 3 requests have an answer" in " ".join(result.err.split())
+    run(*words).check(1 if words[0] == "groups" else 0, "3 of 3 requests have an answer")
 
 
 def test_a_part_is_answered(run: Run, server: Server, words: list[Any]) -> None:
     """Answered in part: exit code 1, with the number and the reason."""
     refuse(server, 1)
-    result = run(*words)
-    assert result.code == 1
+    result = run(*words).check(1)
     message = " ".join(result.err.split())
     assert "2 of 3 requests have an answer" in message
     assert "without one: 1 rejected: Error code: 400" in message
@@ -67,9 +64,7 @@ def test_a_part_is_answered(run: Run, server: Server, words: list[Any]) -> None:
 def test_nothing_is_answered(run: Run, server: Server, words: list[Any]) -> None:
     """Nothing answered: exit code 3, and nothing is written."""
     refuse(server, 3)
-    result = run(*words)
-    assert result.code == 3
-    assert "0 of 3 requests have an answer" in " ".join(result.err.split())
+    run(*words).check(3, "0 of 3 requests have an answer")
     assert not [arg for arg in words if isinstance(arg, Path) and arg.name == "out.jsonl" and arg.exists()]
 
 
@@ -83,9 +78,7 @@ def test_an_empty_ledger(run: Run, server: Server, words: list[Any]) -> None:
 def test_a_wrong_address(run: Run, server: Server, words: list[Any]) -> None:
     """A page of HTML: exit code 3, with how it begins."""
     server.page = HTML
-    result = run(*words)
-    assert result.code == 3
-    assert "a page of HTML or XML, no JSON: <html>no model here</html>" in " ".join(result.err.split())
+    run(*words).check(3, "a page of HTML or XML, no JSON: <html>no model here</html>")
 
 
 @pytest.mark.parametrize("words", ["pairs ask"], indirect=True)
@@ -97,7 +90,7 @@ def test_the_summary_as_json(
     monkeypatch.setenv("UNDERTONE_LLM_PRICES", str(tmp_path / "prices.toml"))
     refuse(server, 1)
     result = run(*words, "--json", "--max-cost", 0.5)
-    row, summary = json.loads(result.out), json.loads(result.err.strip().splitlines()[-1])["asking"]
+    row, summary = result.json, json.loads(result.err.strip().splitlines()[-1])["asking"]
     assert (row["requests"], row["answers"], row["missing"], row["max_cost"]) == (3, 2, 1, 0.5)
     assert (summary["requests"], summary["answered"], summary["missing"], summary["max_cost"]) == (3, 2, 1, 0.5)
     assert summary["cost_usd"] == row["cost_usd"] == pytest.approx(2 * 0.00002)
@@ -115,7 +108,7 @@ def test_requests_that_were_given_up(
     server.errors = {}
     assert run(*words).code == 1
     assert server.served.total() == 1
-    rows = [json.loads(line) for line in run("llm", "status", "--json").out.splitlines()]
+    rows = run("llm", "status", "--json").rows
     assert {row["outcome"]: row["calls"] for row in rows} == {"answered": 1, "rejected": 2}
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     assert run("llm", "retry").code == 1

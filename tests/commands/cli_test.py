@@ -10,43 +10,14 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 from pipeline import cli, left_out, sample
 from pipeline.commands.terminal import lazy
 from pipeline.commands.terminal.lazy import Command
-from pipeline.errors import UndertoneError
 from pipeline.io import rows
-from tests.commands.conftest import Run
+from tests.commands.conftest import Run, write_file
 
 DAY = sample.DAY
-
-
-def undertone(*words: str) -> str:
-    """Standard output of a command that should succeed."""
-    done = CliRunner().invoke(cli.app, list(words), catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
-def failing(*words: str) -> tuple[int, str]:
-    """Exit code and standard error of a command run as a script would run it."""
-    done = subprocess.run(
-        [sys.executable, "-c", "from pipeline.cli import main; main()", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stderr
-
-
-def test_an_error_is_one_line(tmp_path: Path) -> None:
-    """Where nobody watches, an error is one line however long it is, so that its path can be copied from a log."""
-    path = tmp_path / ("a-long-name-" * 10 + ".jsonl")
-    code, said = failing("groups", "rank", "--groups", str(path))
-    assert code == 2
-    assert str(path) in said
-    assert len(said.splitlines()) == 1
 
 
 def _leaves() -> Iterator[tuple[tuple[str, ...], str, str | None]]:
@@ -59,16 +30,16 @@ def _leaves() -> Iterator[tuple[tuple[str, ...], str, str | None]]:
                 yield from (((name, leaf), place, None) for leaf, place in entry.places.items())
 
 
-def test_every_command_has_help_with_an_example() -> None:
+def test_every_command_has_help_with_an_example(run: Run) -> None:
     """`--help` of every command shows an example, and its line in the list is how its own help begins."""
-    listed = undertone("--help")
+    listed = run("--help").check().out
     for words, place, summary in _leaves():
         command = lazy.load(words[-1], place)
         assert "Example" in command.help, words
         assert " ".join(command.help.split()).startswith((summary or "").rstrip(".")), words
         assert words[0] in listed
-    assert "Example" in undertone("pairs", "build", "--help")
-    assert "recovery" in undertone("train", "--help")
+    assert "Example" in run("pairs", "build", "--help").check().out
+    assert "recovery" in run("train", "--help").check().out
 
 
 IMPORTED = """
@@ -107,37 +78,33 @@ def test_tables_import_no_engine() -> None:
 
 def test_scoring_imports_no_transformers(tmp_path: Path) -> None:
     """The shipped model scores texts in both languages with torch alone."""
-    lines = tmp_path / "lines.txt"
-    lines.write_text("How kind of you to come.\n他说得真好，就是没人信。\n", encoding="utf-8")
-    modules, printed = imports("score", "implicitness", str(lines))
+    lines = write_file(tmp_path / "lines.txt", "How kind of you to come.\n他说得真好，就是没人信。\n")
+    modules, printed = imports("score", "implicitness", lines)
     assert len(printed) == 3
     assert not modules & {"transformers", "sentence_transformers", "pyiceberg", "sqlalchemy", "duckdb"}
 
 
-def test_sample_to_report_without_airflow(home: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+def test_sample_to_report_without_airflow(run: Run, home: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     """Collect, tokenize, train, score, check, report and query work one after another with no Airflow running."""
-    undertone("collect", "--path", "sample", "--day", DAY)
-    undertone("tokenize", "--day", DAY)
-    undertone("train", "impscore", "--sample", "--day", DAY, "--epochs", "2", "--profile", "paper", "--promote")
-    undertone("score", "implicitness", "--day", DAY)
-    assert "FAILED" not in undertone("check")
-    page = Path(undertone("report", "--day", DAY).strip())
+    run("collect", "--path", "sample", "--day", DAY).check()
+    run("tokenize", "--day", DAY).check()
+    run("train", "impscore", "--sample", "--day", DAY, "--epochs", "2", "--profile", "paper", "--promote").check()
+    run("score", "implicitness", "--day", DAY).check()
+    assert "FAILED" not in run("check").check().out
+    page = Path(run("report", "--day", DAY).check().out.strip())
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
-    rows = [
-        json.loads(line) for line in undertone("query", "select * from most_implicit limit 3", "--json").splitlines()
-    ]
+    rows = run("query", "select * from most_implicit limit 3", "--json").rows
     assert [row["rank"] for row in rows] == [1, 2, 3]
-    counts = {row["table"]: row["rows"] for row in map(json.loads, undertone("tables", "--json").splitlines())}
+    counts = {row["table"]: row["rows"] for row in run("tables", "--json").rows}
     assert counts["comments"] == counts["scores"] == 301
-    assert "none" in CliRunner().invoke(cli.app, ["heal", "--dry-run"]).output
+    run("heal", "--dry-run").check(0, "none")
 
-    lines = tmp_path / "lines.txt"
-    lines.write_text("Close the door, please.\n=1+1 looks like a formula\n", encoding="utf-8")
-    printed = undertone("score", "implicitness", str(lines)).splitlines()
+    lines = write_file(tmp_path / "lines.txt", "Close the door, please.\n=1+1 looks like a formula\n")
+    printed = run("score", "implicitness", lines).check().out.splitlines()
     assert printed[0] == "text,implicitness,percentile,band,signature"
     assert printed[2].startswith("'=1+1")
     for suffix, reader in ((".parquet", pl.read_parquet), (".jsonl", pl.read_ndjson), (".csv", pl.read_csv)):
-        undertone("score", "implicitness", str(lines), "--out", str(out := tmp_path / f"scored{suffix}"))
+        run("score", "implicitness", lines, "--out", (out := tmp_path / f"scored{suffix}")).check()
         scored = reader(out)
         assert scored["implicitness"].is_between(0, 2).all()
         assert scored.columns == ["text", "implicitness", "percentile", "band", "signature"]
@@ -160,70 +127,60 @@ def test_sample_to_report_without_airflow(home: Path, tiny_encoder: Path, tmp_pa
 )
 def test_failures_are_one_line_and_an_exit_code(run: Run, words: tuple[str, ...], code: int, said: str) -> None:
     """What goes wrong is told in words, not as a traceback, with the documented exit code."""
-    told = run(*words)
-    assert told.code == code, told.err
-    assert said in told.err
-    assert "Traceback" not in told.err
+    assert "Traceback" not in run(*words).check(code, said).err
 
 
-def test_text_columns_and_blanks(tables: Path, tmp_path: Path) -> None:
+def test_text_columns_and_blanks(run: Run, tables: Path, tmp_path: Path) -> None:
     """A file without the column is named with the columns it has; a row without text is kept, unscored and counted."""
-    file = tmp_path / "reviews.csv"
-    file.write_text("id,body\n1,hello there\n2,\n3,goodbye\n", encoding="utf-8")
-    done = CliRunner().invoke(cli.app, ["score", "implicitness", str(file)])
-    assert isinstance(done.exception, UndertoneError)
-    assert "reviews.csv: no column `text`; there are id, body" in str(done.exception)
-    left_out.clear()
-    done = CliRunner().invoke(cli.app, ["score", "implicitness", str(file), "-c", "body"])
-    assert [line.split(",")[2] != "" for line in done.stdout.splitlines()[1:]] == [True, False, True]
+    file = write_file(tmp_path / "reviews.csv", "id,body\n1,hello there\n2,\n3,goodbye\n")
+    run("score", "implicitness", file).check(2, "reviews.csv: no column `text`; there are id, body")
+    lines = run("score", "implicitness", file, "-c", "body").check().out.splitlines()
+    assert [line.split(",")[2] != "" for line in lines[1:]] == [True, False, True]
     assert [(row.reason, row.row_count) for row in left_out.list_rows()] == [("no_text", 1)]
 
 
-def test_importing_twice_and_two_files(tables: Path, tmp_path: Path) -> None:
+def test_importing_twice_and_two_files(run: Run, tables: Path, tmp_path: Path) -> None:
     """Importing a file again replaces its rows; a second file of the day adds its own."""
     one, other = tmp_path / "one.csv", tmp_path / "other.csv"
     one.write_text("body,likes\nfirst,1\nsecond,2\n", encoding="utf-8")
     other.write_text("body,likes\nthird,3\n", encoding="utf-8")
     mapping = ("--map", "text=body,like_count=likes", "--source", "forum", "--day", DAY)
     for file, total in ((one, 2), (one, 2), (other, 3), (one, 3)):
-        counts = json.loads(undertone("import", str(file), *mapping, "--json").splitlines()[0])
+        counts = json.loads(run("import", str(file), *mapping, "--json").check().out.splitlines()[0])
         assert (counts["source"], counts["read"]) == ("forum", 1 if file == other else 2)
-        assert json.loads(undertone("query", "select count(*) as n from comments", "--json"))["n"] == total
+        assert json.loads(run("query", "select count(*) as n from comments", "--json").check().out)["n"] == total
 
 
-def test_doctor_names_what_is_missing() -> None:
+def test_doctor_names_what_is_missing(run: Run) -> None:
     """Without a catalog the doctor exits with 1 and says which command makes one; the shipped model is there."""
-    done = CliRunner().invoke(cli.app, ["doctor"])
-    assert done.exit_code == 1
-    assert re.search("ok       ImpScore model: [0-9a-f]{12}, shipped", done.output)
-    assert "undertone init" in done.output
-    assert "ok       torch" in done.output
+    output = run("doctor").check(1).out
+    assert re.search("ok       ImpScore model: [0-9a-f]{12}, shipped", output)
+    assert "undertone init" in output
+    assert "ok       torch" in output
 
 
-def test_scores_of_files_whose_rows_differ(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_of_files_whose_rows_differ(
+    run: Run, tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Numbers stay numbers, a scored file can be scored again, fields of later rows only are refused but for jsonl."""
     two_at_a_time = partial(rows.read_chunks, size=2)
     monkeypatch.setattr("pipeline.commands.terminal.files.read_chunks", two_at_a_time)
     file, out = tmp_path / "r.csv", tmp_path / "out.csv"
     file.write_text("text,note\nhello,-5\nbye,=1+1\nwell,+3.5\n", encoding="utf-8")
-    undertone("score", "implicitness", str(file), "-o", str(out))
+    run("score", "implicitness", str(file), "-o", str(out)).check()
     assert pl.read_csv(out, infer_schema=False)["note"].to_list() == ["-5", "'=1+1", "+3.5"]
-    undertone("score", "implicitness", str(out), "-o", str(tmp_path / "again.txt"))
+    run("score", "implicitness", str(out), "-o", str(tmp_path / "again.txt")).check()
     assert len((tmp_path / "again.txt").read_text().splitlines()) == 3
-    sparse = tmp_path / "s.jsonl"
-    sparse.write_text('{"text": "a b"}\n{"text": "c"}\n{"text": "d", "more": 1}\n', encoding="utf-8")
-    refused = CliRunner().invoke(cli.app, ["score", "implicitness", str(sparse), "-o", str(tmp_path / "s.parquet")])
-    assert "fields that the first" in str(refused.exception)
+    sparse = write_file(tmp_path / "s.jsonl", '{"text": "a b"}\n{"text": "c"}\n{"text": "d", "more": 1}\n')
+    run("score", "implicitness", sparse, "-o", tmp_path / "s.parquet").check(2, "fields that the first")
     assert not (tmp_path / "s.parquet").exists()
-    undertone("score", "implicitness", str(sparse), "-o", str(tmp_path / "s_out.jsonl"))
-    nowhere = CliRunner().invoke(cli.app, ["score", "implicitness", str(file), "-o", str(tmp_path / "no" / "o.csv")])
-    assert "there is no folder" in str(nowhere.exception)
+    run("score", "implicitness", str(sparse), "-o", str(tmp_path / "s_out.jsonl")).check()
+    run("score", "implicitness", file, "-o", tmp_path / "no" / "o.csv").check(2, "there is no folder")
 
 
 def test_log_lines_as_json(home: Path, tmp_path: Path) -> None:
     """With `--log-json` each line on standard error that tells of a write or a step is a JSON object with counts."""
-    path = tmp_path / "a.csv"
-    path.write_text("thread_id,comment_id,text\n1,1,How kind of you to come at all\n", encoding="utf-8")
+    path = write_file(tmp_path / "a.csv", "thread_id,comment_id,text\n1,1,How kind of you to come at all\n")
     words = ["--log-json", "import", str(path), "--source", "forum", "--day", DAY]
     run = [sys.executable, "-c", "from pipeline.cli import main; main()", *words]
     said = subprocess.run(run, capture_output=True, text=True, check=True).stderr
@@ -235,14 +192,11 @@ def test_log_lines_as_json(home: Path, tmp_path: Path) -> None:
     assert "How kind" not in said
 
 
-def test_health_says_what_is_missing(home: Path, tmp_path: Path) -> None:
+def test_health_says_what_is_missing(run: Run, home: Path, tmp_path: Path) -> None:
     """Exit code 1 where comments lack a step; the page is written all the same, and rows come as JSON."""
-    path = tmp_path / "a.csv"
-    path.write_text("thread_id,comment_id,text\n1,1,How kind of you to come at all\n", encoding="utf-8")
-    undertone("import", str(path), "--source", "forum", "--day", DAY)
-    done = CliRunner().invoke(cli.app, ["health", "--day", DAY, "--json"])
-    assert done.exit_code == 1
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    path = write_file(tmp_path / "a.csv", "thread_id,comment_id,text\n1,1,How kind of you to come at all\n")
+    run("import", str(path), "--source", "forum", "--day", DAY).check()
+    rows = run("health", "--day", DAY, "--json").check(1).rows
     assert [row["step"] for row in rows if row["status"] == "missing"] == ["score", "tokenize"]
-    page = Path(undertone("health", "--day", DAY, "--page").strip())
+    page = Path(run("health", "--day", DAY, "--page").check().out.strip())
     assert page.is_file()

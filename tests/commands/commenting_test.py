@@ -2,13 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 from pipeline import sample, warehouse
-from tests.commands.conftest import Run
+from tests.commands.conftest import Run, write_file
 
 DAY = sample.DAY
 MAPPING = ",".join(f"{name}={column}" for name, column in sample.THREAD_COLUMNS.items())
@@ -20,11 +19,6 @@ def set_numbers(**numbers: object) -> list[str]:
     return [word for name, value in numbers.items() for word in ("--set", f"{name}={value}")]
 
 
-def read_lines(text: str) -> list[dict[str, Any]]:
-    """Read JSON Lines."""
-    return [json.loads(line) for line in text.splitlines()]
-
-
 def test_from_articles_to_correlations(run: Run, tables: Path) -> None:
     """Import, tokenize, build, train, generate, have graded, measure, correlate, and a page: one command each."""
     assert run(*IMPORT).code == 0
@@ -32,22 +26,22 @@ def test_from_articles_to_correlations(run: Run, tables: Path) -> None:
     corpus = run("commenting", "build", "--day", DAY)
     assert "train 20" in corpus.err
     assert "27 (27)" in corpus.out
-    statistics = read_lines(run("commenting", "stats", "--json").out)
+    statistics = run("commenting", "stats", "--json").rows
     assert [row["split"] for row in statistics] == ["train", "validation", "test", "all"]
     small = set_numbers(hidden=8, embedding=8, epochs=1, judged=20, foreign=5)
     training = run("train", "commenter", "--system", "ir_t", "--day", DAY, "--promote", *small)
     assert (training.code, "0.408" in training.out) == (0, True)  # H(6) / 6, the rank by chance
-    counts = read_lines(run("commenting", "generate", "--day", DAY, "--json").out)
+    counts = run("commenting", "generate", "--day", DAY, "--json").rows
     assert [row["system"] for row in counts] == ["ir_t", "human"]
     for kind in ("references", "candidates"):
         assert run("commenting", "rate", kind, "--rater", "anna", "--rater", "ben", "--day", DAY).code == 0
-        grades = json.loads(run("commenting", "ratings", kind, "--tool", "simulated", "--json").out)
+        grades = run("commenting", "ratings", kind, "--tool", "simulated", "--json").json
         assert grades["waiting"] == 0
         assert {row["weights"] for row in grades["rows"]} == {"linear", "quadratic"}
     assert (tables / "labelling" / "quality_references" / "anna.xlsx").is_file()
     assert "w_meteor" in run("commenting", "measure", "--day", DAY).out
     correlations = run("commenting", "correlate", "--day", DAY, "--json")
-    assert {"meteor", "human"} <= {row["metric"] for row in read_lines(correlations.out)}
+    assert {"meteor", "human"} <= {row["metric"] for row in correlations.rows}
     page = run("commenting", "page", "--day", DAY)
     assert "<svg" in Path(page.out.strip()).read_text(encoding="utf-8")
     assert run("check").code == 0
@@ -60,13 +54,12 @@ def test_a_commenter_of_a_file(run: Run, tmp_path: Path) -> None:
     model, out, articles = (tmp_path / name for name in ("model", "c.jsonl", "a.csv"))
     small = set_numbers(hidden=8, embedding=8, epochs=1, vocabulary=100)
     source = ("--data", sample.THREADS, "-o", model, "--map", MAPPING)
-    training = run("train", "commenter", "--system", "att", *source, *small)
-    assert training.code == 0, training.err
+    run("train", "commenter", "--system", "att", *source, *small).check()
     comments = run("commenting", "comment", "--model", model, "--title", "公交改线", "--count", "2", "--json")
-    assert read_lines(comments.out)[0]["signature"].startswith("att|model:")
+    assert comments.rows[0]["signature"].startswith("att|model:")
     articles.write_text("title,content\n公交改线,老人怎么办\n", encoding="utf-8")
     assert run("commenting", "comment", "-m", model, "--file", articles, "--method", "sample", "-o", out).code == 0
-    assert read_lines(out.read_text(encoding="utf-8"))[0]["comment"]
+    assert pl.read_ndjson(out)["comment"][0]
 
 
 def test_headlines_are_written(run: Run, tmp_path: Path) -> None:
@@ -76,8 +69,7 @@ def test_headlines_are_written(run: Run, tmp_path: Path) -> None:
     news.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     mapping = "thread_id=id,comment_id=id,article_text=body,text=headline"
     small = set_numbers(hidden=8, embedding=8, epochs=1, vocabulary=100)
-    result = run("train", "commenter", "--system", "att", "--data", news, "-o", model, "--map", mapping, *small)
-    assert result.code == 0, result.err
+    run("train", "commenter", "--system", "att", "--data", news, "-o", model, "--map", mapping, *small).check()
     words = run("commenting", "comment", "-m", model, "--title", "", "--content", "the bus 3 is late").out.split()
     assert set(words) <= {"bus", "late", *map(str, range(30))}
 
@@ -89,21 +81,18 @@ def test_overlap_of_files(run: Run, tmp_path: Path) -> None:
     references.write_text('["the bus is late", "no bus"]\n', encoding="utf-8")
     weights.write_text("[0.5, 1.0]\n", encoding="utf-8")
     files = ["--candidates", candidates, "--references", references]
-    plain = json.loads(run("commenting", "overlap", *files, "--metric", "bleu_1", "--tokenize", "none", "--json").out)
+    plain = run("commenting", "overlap", *files, "--metric", "bleu_1", "--tokenize", "none", "--json").json
     assert plain["bleu_1"] == 1
     weighted = run("commenting", "overlap", *files, "--weights", weights, "--tokenize", "none", "--json")
     # the, is and late count half; bus is in the other reference, whose weight is 1
-    assert json.loads(weighted.out)["bleu_1"] == pytest.approx((3 * 0.5 + 1) / 4)
+    assert weighted.json["bleu_1"] == pytest.approx((3 * 0.5 + 1) / 4)
     result = run("commenting", "overlap", *files)
     assert "rouge_l" in result.out
     assert "CIDEr is 0: it weighs words by how few candidates' references have them" in result.err
-    documents = tmp_path / "d.jsonl"
-    documents.write_text('["the bus is late"]\n["no bus"]\n', encoding="utf-8")
+    documents = write_file(tmp_path / "d.jsonl", '["the bus is late"]\n["no bus"]\n')
     assert "CIDEr is 0" not in run("commenting", "overlap", *files, "--documents", documents).err
     weights.write_text("[0.5]\n", encoding="utf-8")
-    failure = run("commenting", "overlap", *files, "--weights", weights)
-    assert failure.code == 2
-    assert "row 1, weights: expected a list of 2" in failure.err
+    run("commenting", "overlap", *files, "--weights", weights).check(2, "row 1, weights: expected a list of 2")
 
 
 def test_segments_of_files_are_correlated(run: Run, tmp_path: Path) -> None:
@@ -124,17 +113,16 @@ def test_segments_of_files_are_correlated(run: Run, tmp_path: Path) -> None:
     more = ["--weights", paths["w.jsonl"], "--preset", "(s-1)/4", "--groups", paths["a.txt"], "--metric", "bleu_1"]
     more += ["--metric", "bleu_2", "--set", "bleu_2.smoothing=exp", "--draws", 50, "--confidence", 0.9, "--json"]
     graded = ["--segments", paths["s.csv"], "--grades", paths["g.txt"]]
-    result = run("commenting", "overlap", *files, *more, *graded)
-    assert result.code == 0, result.err
-    assert "smoothing:exp" in json.loads(result.out)["rows"][1]["signature"]
+    result = run("commenting", "overlap", *files, *more, *graded).check()
+    assert "smoothing:exp" in result.json["rows"][1]["signature"]
     rows = pl.read_csv(paths["s.csv"])
     assert set(rows.columns) == {"grade", "group", "bleu_1", "bleu_2", "w_bleu_1", "w_bleu_2"}
     assert rows.select("bleu_1", "w_bleu_1").rows()[:2] == [(1.0, 0.25), (0.5, 0.25)]
-    correlations = read_lines(run("commenting", "correlate", paths["s.csv"], "--group", "group", "--json").out)
+    correlations = run("commenting", "correlate", paths["s.csv"], "--group", "group", "--json").rows
     assert {(row["metric"], row["is_weighted"], row["n"]) for row in correlations} == {
         (metric, is_weighted, 40) for metric in ("bleu_1", "bleu_2") for is_weighted in (False, True)
     }
-    compared = json.loads(run("commenting", "overlap", *files, "--against", paths["o.txt"], *more).out)
+    compared = run("commenting", "overlap", *files, "--against", paths["o.txt"], *more).json
     assert compared["bleu_1"] < 0
     for words in (["--grades", paths["g.txt"]], ["--set", "smoothing=exp"], ["--preset", "s/5"]):
         assert run("commenting", "overlap", *files, *words).code == 2
@@ -155,22 +143,19 @@ def test_correlations_of_a_file(run: Run, tmp_path: Path) -> None:
 )
 def test_missing_correlations_are_explained(run: Run, tmp_path: Path, rows: list[str], message: str) -> None:
     """Too few rows give no correlation, and too few articles no interval."""
-    path = tmp_path / "scores.csv"
-    path.write_text("grade,meteor\n" + "\n".join(rows), encoding="utf-8")
+    path = write_file(tmp_path / "scores.csv", "grade,meteor\n" + "\n".join(rows))
     assert message in run("commenting", "correlate", path).err
 
 
 def test_a_scorer_of_a_file(run: Run, tmp_path: Path) -> None:
     """Graded comments make a scorer, which scores a file and is measured on another."""
     lines = "\n".join(f"{'好' * (n % 5 + 1)}第{n}条,{n % 5 + 1},a{n // 6}" for n in range(300))
-    path = tmp_path / "graded.csv"
-    path.write_text(f"text,grade,article_id\n{lines}", encoding="utf-8")
+    path = write_file(tmp_path / "graded.csv", f"text,grade,article_id\n{lines}")
     small = set_numbers(has_embedding="false", buckets=256)
-    training = run("train", "quality", "--data", path, "-o", tmp_path / "scorer", *small, "--json")
-    assert training.code == 0, training.err
-    assert {"spearman", "pairwise_accuracy"} <= {row["metric"] for row in json.loads(training.out)["rows"]}
+    training = run("train", "quality", "--data", path, "-o", tmp_path / "scorer", *small, "--json").check()
+    assert {"spearman", "pairwise_accuracy"} <= {row["metric"] for row in training.json["rows"]}
     scores = run("score", "quality", path, "--model", tmp_path / "scorer", "--json")
-    assert 1 <= read_lines(scores.out)[0]["quality"] <= 5
+    assert 1 <= scores.rows[0]["quality"] <= 5
     assert "spearman" in run("evaluate", "quality", "--data", path, "--model", tmp_path / "scorer").out
     assert run("train", "quality", "--data", path).code == 2
 
@@ -178,8 +163,7 @@ def test_a_scorer_of_a_file(run: Run, tmp_path: Path) -> None:
 def test_published_grades(run: Run, tables: Path, tmp_path: Path) -> None:
     """Published grades come in by the ids of comments that exist; others are refused."""
     run(*IMPORT)
-    path = tmp_path / "grades.csv"
-    path.write_text("thread_id,comment_id,grade\na01,a01-01,4\n", encoding="utf-8")
+    path = write_file(tmp_path / "grades.csv", "thread_id,comment_id,grade\na01,a01-01,4\n")
     assert run("commenting", "grades", path).code == 0
     assert warehouse.scan("comment_grades").collect()["grade"].to_list() == [4.0]
     path.write_text("thread_id,comment_id,grade\na01,a99-01,4\n", encoding="utf-8")

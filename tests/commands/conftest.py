@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import polars as pl
 import pytest
@@ -13,15 +13,37 @@ from pipeline import cli, sample
 from pipeline.commands.terminal import console
 
 
-class Told(NamedTuple):
+class Result(NamedTuple):
     """What a command came to."""
 
     code: int
     out: str
     err: str
 
+    @property
+    def json(self) -> Any:
+        """The object that it printed."""
+        return json.loads(self.out)
 
-Run = Callable[..., Told]
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The objects that it printed, one a line."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    def check(self, code: int = 0, *messages: str) -> Self:
+        """Check the exit code, and that standard error has these words, wherever its lines end."""
+        assert self.code == code, self.err
+        assert [message for message in messages if message not in " ".join(self.err.split())] == [], self.err
+        return self
+
+
+Run = Callable[..., Result]
+
+
+def write_file(path: Path, text: str) -> Path:
+    """Write a file; return its path."""
+    path.write_text(text, encoding="utf-8")
+    return path
 
 
 @pytest.fixture
@@ -29,12 +51,12 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     """`run("groups", "rank", "--json")`: exit code, standard output and standard error, no path in it cut in two."""
     monkeypatch.setattr(console.err, "width", 1000)
 
-    def once(*words: object) -> Told:
+    def once(*words: object) -> Result:
         monkeypatch.setattr(sys, "argv", ["undertone", *map(str, words)])
         with pytest.raises(SystemExit) as ended:
             cli.main()
         code = ended.value.code
-        return Told(int(code) if isinstance(code, int) else 0, *capsys.readouterr())
+        return Result(int(code) if isinstance(code, int) else 0, *capsys.readouterr())
 
     return once
 

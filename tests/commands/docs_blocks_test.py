@@ -19,11 +19,9 @@ DAY = sample.DAY
 PEOPLE, DATA, TRAINING = "people fill in sheets first", "published data", "minutes of training, or what it makes"
 CLOZE, COMMENTING, COMPRESSION, GRADES, FORGET = (
     f"tests/commands/{name}_test.py"
-    for name in ("recam/cloze", "commenting", "ndd/compression", "ndd/grades", "operate/forget")
+    for name in ("recam/cloze", "commenting", "ndd/study", "ndd/study", "operate/forget")
 )
-ABSTRACTNESS, COUNTS, LABELS = (
-    f"tests/commands/{name}_test.py" for name in ("recam/abstractness", "ndd/distance", "label")
-)
+ABSTRACTNESS, COUNTS, LABELS = (f"tests/commands/{name}_test.py" for name in ("recam/readers", "ndd/distance", "label"))
 NOT_RUN = {  # the beginning of a command -> why, and the test that runs it
     **dict.fromkeys(("cloze build", "cloze stats", "cloze page", "cloze rate", "cloze export"), (TRAINING, CLOZE)),
     **dict.fromkeys(("train reader", "evaluate reader", "train masked-lm"), (TRAINING, CLOZE)),
@@ -38,12 +36,12 @@ NOT_RUN = {  # the beginning of a command -> why, and the test that runs it
     **dict.fromkeys(
         ("train subtext", "score subtext", "evaluate subtext"), (TRAINING, "tests/commands/subtext_test.py")
     ),
-    **dict.fromkeys(("recover", "evaluate recovery", "train recovery"), (TRAINING, "tests/commands/recovery_test.py")),
-    "reference build": ("a corpus of a hundred texts", "tests/commands/reading_test.py"),
+    **dict.fromkeys(("recover", "evaluate recovery", "train recovery"), (TRAINING, "tests/commands/subtext_test.py")),
+    "reference build": ("a corpus of a hundred texts", "tests/commands/measures_test.py"),
     "study": (TRAINING, "tests/commands/studies_test.py"),
     **dict.fromkeys(("label import", "label adjudicate", "label release", "label withdraw"), (PEOPLE, LABELS)),
     "label page": (PEOPLE, LABELS),
-    "calibrate": ("judgements first", "tests/commands/calibrate_test.py"),
+    "calibrate": ("judgements first", "tests/commands/calibration_test.py"),
     "distil": ("judgements first", "tests/commands/judge_test.py"),
     "validate --values": ("judgements first", "tests/tasks/studies/validation_test.py"),
     "models import": ("the authors' checkpoint", "tests/tasks/impscore/checkpoint_test.py"),
@@ -133,8 +131,7 @@ def test_blocks_run(page: Path, run: Run, tables: Path, tmp_path: Path, monkeypa
     text, output = page.read_text(encoding="utf-8"), ""
     for words in [[DAY if word == "$day" else word for word in words] for words in list_commands(text)]:
         if find_reason(words) is None and words not in ALONE:
-            result = run(*words)
-            assert result.code == (1 if words == ["health"] else 0), (words, result.err)
+            result = run(*words).check(1 if words == ["health"] else 0)
             output += result.out + result.err
     for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
         for line in (line for line in block.splitlines() if not line.startswith("$")):

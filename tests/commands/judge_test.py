@@ -29,8 +29,7 @@ def test_a_service_judges_a_file(run: Run, lines: Path, tmp_path: Path, monkeypa
     words = ("judge", lines, "--llm", "m", "--mode", "pairwise", "--rounds", "4", "-o", tmp_path / "judged.csv")
     with Server(write=write) as server:
         monkeypatch.setenv("UNDERTONE_LLM_URL", server.url)
-        result = run(*words)
-        assert result.code == 0, result.err
+        result = run(*words).check()
         for part in ("24 of 24 texts judged by 240 requests", "en, first text chosen: 0.", "malformed: ", "240 calls"):
             assert part in result.err
         columns = pl.read_csv(tmp_path / "judged.csv").columns
@@ -40,12 +39,11 @@ def test_a_service_judges_a_file(run: Run, lines: Path, tmp_path: Path, monkeypa
         fields = json.loads(cached.err.splitlines()[-2])["judge"]
         assert (fields["judged"], fields["requests"], len(fields["checks"])) == (24, 240, 3)
         server.write = answer_a
-        result = run(*words[:3], "other", *words[4:])
-        assert (result.code, "do not trust this judge: en: always chooses the first text" in result.err) == (1, True)
+        run(*words[:3], "other", *words[4:]).check(1, "do not trust this judge: en: always chooses the first text")
         pl.read_csv(lines).rename({"text": "body"}).write_csv(bodies := tmp_path / "bodies.csv")
         planned = run("judge", bodies, "-c", "body", "--llm", "new", "--dry-run", "--json")
         assert "there is no price for the model 'new'" in planned.err
-        estimate = json.loads(planned.out)
+        estimate = planned.json
         assert (estimate["to_send"], estimate["requests_of_all_rounds"]) == (24, 72)
         assert server.sent.total() == 480
 
@@ -78,14 +76,12 @@ def test_people_judge_a_file(run: Run, lines: Path, tmp_path: Path) -> None:
     answers.touch()
     words = ("judge", lines, "--llm", "ana", "--repeats", "2", "--requests", questions, "--answers", answers)
     for number in (1, 2):
-        result = run(*words)
-        assert (result.code, f"round {number} of at most 2: 24 requests written" in result.err) == (0, True)
+        run(*words).check(0, f"round {number} of at most 2: 24 requests written")
         rows = [json.loads(line) for line in questions.read_text(encoding="utf-8").splitlines()]
         assert rows[0]["instructions"].startswith("You rate how implicit a text is")
         filled = [json.dumps(row | {"response": write(row["question"], number + 1)}) + "\n" for row in rows]
         answers.write_text(answers.read_text(encoding="utf-8") + "".join(filled), encoding="utf-8")
-    result = run(*words)
-    assert (result.code, "24 of 24 texts judged by 48 requests" in result.err) == (0, True)
+    run(*words).check(0, "24 of 24 texts judged by 48 requests")
 
 
 @pytest.mark.parametrize(
@@ -102,8 +98,7 @@ def test_people_judge_a_file(run: Run, lines: Path, tmp_path: Path) -> None:
 )
 def test_what_is_refused(run: Run, lines: Path, words: tuple[str, ...], code: int, message: str) -> None:
     """What cannot be done exits with its code and gives the reason in one line."""
-    result = run("judge", *(lines if word == "FILE" else word for word in words))
-    assert (result.code, message in result.err) == (code, True), result.err
+    run("judge", *(lines if word == "FILE" else word for word in words)).check(code, message)
 
 
 def test_the_sample_offline(run: Run, tables: Path) -> None:
@@ -111,9 +106,8 @@ def test_the_sample_offline(run: Run, tables: Path) -> None:
     for path in sorted((sample.FOLDER / "pages").glob("*.jsonl")):
         assert run("import", path, "--source", path.stem, "--day", sample.DAY).code == 0
     words = ("--day", sample.DAY, "--llm", "undertone-reader", "--repeats", "1", "--limit", "1000")
-    result = run("judge", *words, "--answers", "sample")
-    assert (result.code, "301 of 301 texts judged by 301 requests" in result.err) == (0, True), result.err
+    run("judge", *words, "--answers", "sample").check(0, "301 of 301 texts judged by 301 requests")
     assert run("score", "implicitness", "--day", sample.DAY).code == 0
-    assert json.loads(run("calibrate", "scorer", "judge", "--json").out)["rows"][0]["n"] == 301
-    distilled = json.loads(run("distil", "--curve", "--json").out)
+    assert run("calibrate", "scorer", "judge", "--json").json["rows"][0]["n"] == 301
+    distilled = run("distil", "--curve", "--json").json
     assert {"distilled", "length", "words"} <= {row["by"] for row in distilled["rows"] if row["lang"] == "zh"}

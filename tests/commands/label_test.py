@@ -1,7 +1,5 @@
 """Commands about labels: out to raters, in, adjudicated, measured, published."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +8,8 @@ import pytest
 
 from pipeline import sample, warehouse
 from pipeline.label import schema
+from tests.commands.conftest import Run
 from tests.support.rows.filled import filled
-
-Run = Callable[..., Any]
 
 DAY = sample.DAY
 
@@ -28,9 +25,8 @@ def comments(tables: Path) -> None:
 
 def run_json(run: Run, *words: object) -> list[dict[str, Any]]:
     """Run a command, which succeeds, and read its JSON, one object a line."""
-    result = run("label", *words, "--json")
-    assert result.code == 0, result.err
-    return [json.loads(line) for line in result.out.splitlines()]
+    result = run("label", *words, "--json").check()
+    return result.rows
 
 
 def read_sheet(path: Path) -> pl.DataFrame:
@@ -135,8 +131,7 @@ def test_agreement_of_any_file(run: Run, home: Path, tmp_path: Path) -> None:
 )
 def test_a_day_that_gives_nothing(run: Run, comments: None, words: tuple[str, ...], message: str) -> None:
     """The message has the days there are, or how many comments each rule dropped."""
-    result = run("label", "export", *words)
-    assert (result.code, message in result.err) == (4, True)
+    run("label", "export", *words).check(4, message)
 
 
 @pytest.mark.parametrize(
@@ -151,16 +146,13 @@ def test_a_day_that_gives_nothing(run: Run, comments: None, words: tuple[str, ..
 )
 def test_what_is_refused(run: Run, tables: Path, words: tuple[str, ...], code: int, message: str) -> None:
     """What cannot be done says why, by its exit code too, and writes nothing."""
-    result = run("label", *words)
-    assert (result.code, message in result.err) == (code, True), result.err
+    run("label", *words).check(code, message)
     assert all(warehouse.get_snapshot_id(name) is None for name in ("label_tasks", "labels", "annotations"))
 
 
 def test_a_raters_name_names_a_file(run: Run, comments: None, tmp_path: Path) -> None:
     """A name that would lead out of the folder is refused before anything is written."""
-    result = run("label", "export", "--day", DAY, "-o", tmp_path / "o", "--rater", "../anna")
-    assert result.code == 2
-    assert "letters, digits" in result.err
+    run("label", "export", "--day", DAY, "-o", tmp_path / "o", "--rater", "../anna").check(2, "letters, digits")
     assert not (tmp_path / "o").exists()
 
 

@@ -1,16 +1,23 @@
-"""Commands that apply a model: rank, choose, distance, score; by the shipped model and by one of a folder."""
+"""Commands that apply a model, and by which a score can be read: by the shipped model and by one of a folder."""
 
 import csv
 import io
 import json
-from collections.abc import Callable
+import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
-Run = Callable[..., Any]
+import pipeline
+from pipeline import sample
+from pipeline.errors import BadInput, Missing
+from pipeline.tasks.calibration import calibrate
+from pipeline.tasks.impscore import references, scoring, selftest
+from pipeline.tasks.impscore.in_force import SHIPPED
+from tests.commands.conftest import Run, write_file
 
 SENTENCES = [["close the door", "it is cold in here", "brr"], ["i want to go home", "it is late", "what time is it"]]
 
@@ -30,9 +37,7 @@ def groups(tmp_path: Path) -> Path:
 
 def test_rank_of_a_file(run: Run, groups: Path, model_dir: Path) -> None:
     """`rank --groups F --model DIR --json` has the model's tau and rho on top, the baselines among the rows."""
-    result = run("groups", "rank", "--groups", groups, "--model", model_dir, "--json")
-    assert result.code == 0, result.err
-    ranking = json.loads(result.out)
+    ranking = run("groups", "rank", "--groups", groups, "--model", model_dir, "--json").check().json
     assert -1 <= ranking["kendall_tau"] <= 1
     assert -1 <= ranking["spearman_rho"] <= 1
     assert ranking["group_count"] == 2
@@ -51,8 +56,7 @@ def test_choose(run: Run, model_dir: Path, tmp_path: Path) -> None:
         {"reference": "nice hat", "options": ["nice hat", "cold soup"], "answer": 1},
     ]
     questions, out = write_lines(tmp_path / "questions.jsonl", rows), tmp_path / "a.jsonl"
-    result = run("groups", "choose", "--questions", questions, "--model", model_dir, "--json", "--out", out)
-    accuracy = json.loads(result.out)
+    accuracy = run("groups", "choose", "--questions", questions, "--model", model_dir, "--json", "--out", out).json
     assert accuracy["accuracy"] == pytest.approx(2 / 3, abs=1e-6)
     assert accuracy["question_count"] == 3
     assert accuracy["rows"][1] == {"by": "chance", "question_count": 3, "accuracy": pytest.approx(4 / 9, abs=1e-6)}
@@ -63,10 +67,10 @@ def test_choose(run: Run, model_dir: Path, tmp_path: Path) -> None:
 
 def test_the_shipped_model_on_shipped_groups(run: Run) -> None:
     """Without options the shipped model ranks, and answers questions made of, groups it was not trained on."""
-    ranking = json.loads(run("groups", "rank", "--json").out)
+    ranking = run("groups", "rank", "--json").json
     assert ranking["kendall_tau"] > 0.3
     assert ranking["group_count"] >= 40
-    accuracy = json.loads(run("groups", "choose", "--json").out)
+    accuracy = run("groups", "choose", "--json").json
     assert accuracy["accuracy"] > accuracy["rows"][1]["accuracy"]
 
 
@@ -89,19 +93,15 @@ def test_distance(run: Run, model_dir: Path, tmp_path: Path, has_model: bool) ->
 
 def test_distance_of_other_columns(run: Run, model_dir: Path, tmp_path: Path) -> None:
     """Any two text columns can be named; one that does not exist is BadInput and says which do."""
-    path = tmp_path / "mine.csv"
-    path.write_text("a,b,c\nbrr,it is cold,brr\n", encoding="utf-8")
+    path = write_file(tmp_path / "mine.csv", "a,b,c\nbrr,it is cold,brr\n")
     command = ("pairs", "distance", "--pairs", path, "--model", model_dir, "--json", "--columns")
-    assert json.loads(run(*command, "a,c").out)["pragmatic_distance"] == 0.0
-    failure = run(*command, "a,d")
-    assert failure.code == 2
-    assert "mine.csv: expected two text columns; there are a, b, c" in " ".join(failure.err.split())
+    assert run(*command, "a,c").json["pragmatic_distance"] == 0.0
+    run(*command, "a,d").check(2, "mine.csv: expected two text columns; there are a, b, c")
 
 
 def test_score_by_a_model_of_a_folder(run: Run, model_dir: Path, tmp_path: Path) -> None:
     """`score implicitness --model DIR` scores each text; the signature names that model, otherwise the shipped one."""
-    path = tmp_path / "lines.txt"
-    path.write_text("close the door\nbrr\n", encoding="utf-8")
+    path = write_file(tmp_path / "lines.txt", "close the door\nbrr\n")
     signatures = []
     for options in (("--model", model_dir), ()):
         lines = run("score", "implicitness", path, "--json", *options).out.splitlines()
@@ -151,9 +151,150 @@ def test_people_rank_groups(run: Run, tables: Path, model_dir: Path, tmp_path: P
     assert {file.name for file in out.iterdir()} == {
         "anna.xlsx", "ben.xlsx", "guidelines.md", "hiring.md", "tasks.jsonl"
     }  # fmt: skip
-    result = json.loads(run("groups", "ratings", "ranking", "--items", path, "--tool", "simulated", *words).out)
+    result = run("groups", "ratings", "ranking", "--items", path, "--tool", "simulated", *words).json
     assert [row["by"] for row in result["rows"]][-2:] == ["simulated_5", "model"]
     assert len(result["paper"]) == 12
-    agreement = json.loads(run("groups", "agree", "--groups", path, *words).out)
+    agreement = run("groups", "agree", "--groups", path, *words).json
     assert agreement["concordance"][0]["raters"] == 5
     assert run("groups", "rate", "grading").code == 2
+
+
+TEXTS = ["He is supposedly ill, plainly.", "他据说病了，我就直说吧。", "", "ok"]
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    """English, Chinese, blank and of one word."""
+    return write_file(tmp_path / "texts.jsonl", "".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """A hundred English texts, and a few Chinese ones."""
+    lines = [json.loads(line) for line in sample.GROUPS["en"].read_text(encoding="utf-8").splitlines()[:20]]
+    return write_file(
+        tmp_path / "corpus.txt", "\n".join([*(text for line in lines for text in line["sentences"]), TEXTS[1]])
+    )
+
+
+@pytest.fixture
+def cues(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that looks at two words of each language alone."""
+
+    def score(rows: pl.DataFrame, ref: str | None, on_progress: object = None) -> pl.DataFrame:
+        text = pl.col("text")
+        value = 1 + text.str.contains("supposedly|据说").cast(pl.Float64) / 2
+        value -= text.str.contains("plainly|直说").cast(pl.Float64) / 4
+        return rows.select("text_hash", value=value, signature=pl.lit("cues"))
+
+    monkeypatch.setattr(scoring, "score_texts", score)
+
+
+def test_scores_are_read_among_the_sample(run: Run, texts: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Each text with a score has its percentile and band; one line says in which languages the model is weak."""
+    rows = run("score", "implicitness", texts, "--json").rows[: len(TEXTS)]
+    assert list(rows[0]) == ["text", "implicitness", "percentile", "band", "signature"]
+    assert [row["percentile"] is None for row in rows] == [False, False, True, False]
+    reference = references.load_reference(None)
+    assert reference
+    for row, lang in zip(rows, ("en", "zh", "en", "en"), strict=True):
+        assert (row["percentile"], row["band"]) == reference.read(row["implicitness"], lang)
+    [line] = [line for line in caplog.messages if "is weak here" in line]
+    assert "en 0.56, zh 0.51, expected 0.6" in line
+
+
+def test_explained_words(run: Run, texts: Path, tmp_path: Path, cues: None) -> None:
+    """`--explain` prints each text's words with signed changes; with --out it writes a row a word."""
+    printed = run("score", "implicitness", texts, "--explain").out.splitlines()
+    assert "supposedly +0.50" in printed[0]
+    assert "plainly -0.25" in printed[0]
+    assert "据说 +0.50" in printed[1]
+    assert printed[2] == "no text"
+    assert printed[3].endswith("  ok")
+    out = tmp_path / "words.csv"
+    assert run("score", "implicitness", texts, "--explain", "--out", out).code == 0
+    rows = pl.read_csv(out)
+    assert rows.columns[-3:] == ["position", "word", "change"]
+    carrying = rows.filter(pl.col("change") != 0)
+    assert carrying.select("word", "change").rows() == [
+        ("supposedly", 0.5), ("plainly", -0.25), ("据说", 0.5), ("直说", -0.25),
+    ]  # fmt: skip
+    assert rows.filter(pl.col("word").is_null())["text"].to_list() == ["", "ok"]
+    assert run("score", "implicitness", texts, "--explain", "--out", tmp_path / "a.txt").code == 2
+    assert run("score", "implicitness", texts, "--explain", "--limit", "2").code == 2
+
+
+def test_calibrated_scores(run: Run, texts: Path, tables: Path) -> None:
+    """`--calibrated judge` adds what a judge would give, with its interval; without a calibration it is Missing."""
+    command = ("score", "implicitness", texts, "--calibrated", "judge")
+    run(*command).check(4, "has no calibration by 'judge'; found none; run `undertone calibrate scorer judge`")
+    rng = np.random.default_rng(3)
+    rows = pl.DataFrame({"a": rng.random(60), "thread": map(str, range(60)), "lang": "en", "text": "so", "source": "x"})
+    result = calibrate._compare(rows.with_columns(b=4 * pl.col("a")), np.empty((60, 0)), "scorer", "judge", 0.15)
+    model_id = references.in_force.choose_model().model_id
+    calibrate.write_study(result._replace(model_id=model_id), "scorer", "judge", sample.DAY)
+    first, chinese, *_ = run(*command, "--json").rows
+    assert 0 <= first["low"] <= first["judged_like"] <= first["high"] <= 4
+    assert chinese["low"] is None
+    printed = run(*command, "--explain").out.splitlines()
+    assert f"judged like {first['judged_like']:.1f} ({first['low']:.1f} to" in printed[0]
+    assert run(*command, "--out", "a.txt").code == 2
+
+
+def test_reference_of_a_corpus(
+    run: Run, texts: Path, corpus: Path, home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A built reference gives percentiles of its languages alone, and names the others; its bands are the sample's."""
+    built = run("reference", "build", corpus, "--name", "forum", "--json").json
+    assert [(row["lang"], row["text_count"], row["group_count"]) for row in built["rows"]] == [("en", 100, 260)]
+    assert Path(built["path"]) == home / "references" / "forum" / f"{built['model_id']}.json"
+    rows = run("score", "implicitness", texts, "--reference", "forum", "--json").rows
+    assert [row["percentile"] is None for row in rows[:4]] == [False, True, True, False]
+    assert "reference 'forum' lacks languages of fewer than 100 texts: zh 1" in caplog.text
+    assert "reference 'forum' has no texts in zh, so no percentiles there" in caplog.text
+    assert run("score", "implicitness", texts, "--reference", "none").code == 4
+    with pytest.raises(Missing, match=r"has no reference 'none'; found forum; build it: undertone reference build"):
+        references.load_reference(None, "none")
+
+
+def test_names_and_sizes_of_references(tables: Path) -> None:
+    """Too few texts, a name that is a path, and the name of the sample are refused; so is a column of one's own."""
+    with pytest.raises(BadInput, match="needs 100 texts of one language, found en 1, zh 1"):
+        references.build_reference(["Nice hat.", "今天真冷。", None], "few")
+    with pytest.raises(BadInput, match="expected a name of at most 60 letters"):
+        references.load_reference(None, "../forum")
+    with pytest.raises(BadInput, match="is for the shipped sample"):
+        references.build_reference(["Nice hat."])
+    with pytest.raises(BadInput, match="column 'band': the scores have a column of this name"):
+        references.add_readings(pl.DataFrame({"text": ["a"], "band": ["Blur"]}), "text", None, None)
+
+
+def test_model_without_a_reference(run: Run, texts: Path, model_dir: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A model that has none scores without percentiles, and one line says how to build it."""
+    result = run("score", "implicitness", texts, "--model", model_dir, "--json")
+    assert json.loads(result.out.splitlines()[0])["band"] is None
+    assert "build it: undertone reference build --model " in caplog.text
+    assert run("reference", "build", "--model", model_dir).code == 0
+    rows = run("score", "implicitness", texts, "--model", model_dir, "--json").out.splitlines()
+    assert json.loads(rows[0])["band"] in ("outright", "indirect", "hinted", "veiled")
+    [reading] = pipeline.interpret([TEXTS[0]], str(model_dir))
+    assert {name: json.loads(rows[0])[name] for name in reading} == reading
+
+
+def test_selftest(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All forty scores are as expected here; a changed one, and a model that was replaced, are detected."""
+    result = run("selftest", "--json").json
+    assert (result["is_right"], len(result["rows"])) == (True, 40)
+    assert {"torch", "tokenizers", "precision"} <= set(result["versions"])
+    folder = tmp_path / "shipped"
+    shutil.copytree(SHIPPED, folder)
+    monkeypatch.setitem(selftest.SHIPPED, "impscore", folder)
+    golden = json.loads((folder / selftest.FILE).read_text(encoding="utf-8"))
+    golden["texts"][7][1] += 0.001
+    (folder / selftest.FILE).write_text(json.dumps(golden), encoding="utf-8")
+    changed = run("selftest").check(1)
+    assert "39 of 40 scores" in changed.out
+    assert golden["texts"][7][0] in changed.out
+    (folder / selftest.FILE).write_text(json.dumps({**golden, "model_id": "f" * 64}), encoding="utf-8")
+    with pytest.raises(BadInput, match="scores of model ffffffffffff, but the folder holds"):
+        selftest.compare_scores()

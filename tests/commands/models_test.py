@@ -1,24 +1,19 @@
 """Commands that make and measure models: from a file to a folder, numbers as JSON, what is refused."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pipeline.tasks.impscore import in_force
 from pipeline.training import registry
-
-Run = Callable[..., Any]
+from tests.commands.conftest import Run, write_file
 
 PAPER = ("--profile", "paper", "--epochs", 2)
 
 
 def test_a_file_becomes_a_model(run: Run, home: Path, tiny_encoder: Path, pairs_file: Path, tmp_path: Path) -> None:
     """`train impscore --pairs F --out DIR` writes a model and prints its accuracies; no table is made for it."""
-    done = run("train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "model", *PAPER)
-    assert done.code == 0, done.err
+    done = run("train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "model", *PAPER).check()
     assert done.out.splitlines()[-1] == str(tmp_path / "model")
     assert done.out.split()[:5] == ["split", "subset", "n", "implicit", "pragmatic"]
     config = registry.read(tmp_path / "model").config
@@ -29,7 +24,7 @@ def test_a_file_becomes_a_model(run: Run, home: Path, tiny_encoder: Path, pairs_
 def test_training_as_json(run: Run, tiny_encoder: Path, pairs_file: Path, model_dir: Path, tmp_path: Path) -> None:
     """With --json it is one short object of ids and numbers; the same pairs give the same model."""
     done = run("train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "model", *PAPER, "--json")
-    told = json.loads(done.out)
+    told = done.json
     assert told["model"] == str(tmp_path / "model")
     assert told["model_id"] == registry.read(model_dir).model_id
     assert told["rows"][0]["implicit"] == told["accuracy"]
@@ -41,11 +36,23 @@ def test_training_as_json(run: Run, tiny_encoder: Path, pairs_file: Path, model_
 
 def test_numbers_of_the_recipe(run: Run, tiny_encoder: Path, pairs_file: Path, tmp_path: Path) -> None:
     """--set changes any number of the recipe, --seed and --tune have options of their own."""
-    done = run(
-        "train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "m", *PAPER, "--seed", 7,
-        "--set", "features=8", "--set", "gamma_implicitness=0.7", "--set", "space=third",
-    )  # fmt: skip
-    assert done.code == 0, done.err
+    run(
+        "train",
+        "impscore",
+        "--pairs",
+        pairs_file,
+        "--out",
+        tmp_path / "m",
+        *PAPER,
+        "--seed",
+        7,
+        "--set",
+        "features=8",
+        "--set",
+        "gamma_implicitness=0.7",
+        "--set",
+        "space=third",
+    ).check()
     model = registry.read(tmp_path / "m")
     recipe = model.config["heads"]["any"]["recipe"]
     assert (recipe["features"], recipe["gamma_implicitness"], recipe["space"], recipe["seed"]) == (8, 0.7, "third", 7)
@@ -60,16 +67,19 @@ def test_numbers_of_the_recipe(run: Run, tiny_encoder: Path, pairs_file: Path, t
         (("--profile", "paper", "--set", "epoch=3"), "a recipe has no field epoch"),
         (("--profile", "paper", "--set", "batch=many"), "batch should be a whole number"),
         (("--profile", "paper", "--tune", "some"), "tune should be one of none, adapter, full"),
+        (("--sample",), "--sample, --promote and --day are about the tables"),
+        (("--promote",), "--sample, --promote and --day are about the tables"),
+        (("--day", "2026-11-19"), "--sample, --promote and --day are about the tables"),
     ],
 )
 def test_numbers_that_are_refused(
-    run: Run, tiny_encoder: Path, pairs_file: Path, tmp_path: Path, words: tuple[str, ...], said: str
+    run: Run, home: Path, tiny_encoder: Path, pairs_file: Path, tmp_path: Path, words: tuple[str, ...], said: str
 ) -> None:
-    """What a recipe does not know exits with 2, says what there is, and writes no model."""
-    done = run("train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "m", *words)
-    assert done.code == 2
-    assert said in " ".join(done.err.split())
+    """What a recipe does not know, or is about the tables, exits with 2 and writes no model; a file needs a folder."""
+    run("train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "m", *words).check(2, said)
     assert not (tmp_path / "m").exists()
+    assert not home.exists()
+    run("train", "impscore", "--pairs", pairs_file).check(2, "give the folder of the model: --out DIR")
 
 
 @pytest.mark.parametrize(
@@ -83,12 +93,9 @@ def test_numbers_that_are_refused(
 )  # fmt: skip
 def test_bad_pairs_are_named(run: Run, home: Path, tiny_encoder: Path, tmp_path: Path, content: str, said: str) -> None:
     """A bad row exits with 2 and names file, row and field; neither a model nor anything else is written."""
-    path = tmp_path / "mine.csv"
-    path.write_text(content, encoding="utf-8")
+    path = write_file(tmp_path / "mine.csv", content)
     for words in (("train", "impscore", "--out", tmp_path / "m", *PAPER), ("evaluate", "impscore")):
-        done = run(*words, "--pairs", path)
-        assert done.code == 2
-        assert f"mine.csv, {said}" in " ".join(done.err.split())
+        done = run(*words, "--pairs", path).check(2, f"mine.csv, {said}")
         assert done.out == ""
     assert not (tmp_path / "m").exists()
     assert not home.exists()
@@ -101,37 +108,14 @@ def test_a_folder_that_is_no_model_is_not_overwritten(
     thesis = tmp_path / "notes" / "thesis.txt"
     thesis.parent.mkdir()
     thesis.write_text("ten years of work")
-    done = run("train", "impscore", "--pairs", pairs_file, "--out", thesis.parent, *PAPER)
-    assert done.code == 2
-    assert "exists and is not a model of Undertone; choose another folder" in " ".join(done.err.split())
+    run("train", "impscore", "--pairs", pairs_file, "--out", thesis.parent, *PAPER).check(
+        2, "exists and is not a model of Undertone; choose another folder"
+    )
     assert [path.name for path in thesis.parent.iterdir()] == ["thesis.txt"]
     for seed in (1, 2):
-        assert (
-            run(
-                "train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "m", *PAPER, "--seed", seed, "--force"
-            ).code
-            == 0
-        )
+        words = ("--pairs", pairs_file, "--out", tmp_path / "m", "--seed", seed, "--force")
+        run("train", "impscore", *words, *PAPER).check()
     assert registry.read(tmp_path / "m").config["heads"]["any"]["recipe"]["seed"] == 2
-
-
-def test_a_file_without_a_folder_is_refused(run: Run, tiny_encoder: Path, pairs_file: Path) -> None:
-    """Pairs of a file are not what the registry keeps models of: --out says where the model should go."""
-    done = run("train", "impscore", "--pairs", pairs_file)
-    assert done.code == 2
-    assert "give the folder of the model: --out DIR" in " ".join(done.err.split())
-
-
-@pytest.mark.parametrize("more", [("--sample",), ("--promote",), ("--day", "2026-11-19")], ids=lambda more: more[0])
-def test_options_of_the_tables_are_refused_with_a_folder(
-    run: Run, home: Path, tiny_encoder: Path, pairs_file: Path, tmp_path: Path, more: tuple[str, ...]
-) -> None:
-    """With --out nothing is put into the tables, so what is about them exits with 2 before anything is trained."""
-    done = run("train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "m", *PAPER, *more)
-    assert done.code == 2
-    assert "--sample, --promote and --day are about the tables" in " ".join(done.err.split())
-    assert not (tmp_path / "m").exists()
-    assert not home.exists()
 
 
 @pytest.mark.parametrize(
@@ -140,26 +124,22 @@ def test_options_of_the_tables_are_refused_with_a_folder(
 )
 def test_a_model_of_a_folder_is_not_promoted(run: Run, home: Path, kind: str) -> None:
     """--promote together with --out is refused for every kind before anything is read."""
-    done = run("train", *kind.split(), "--out", "m", "--promote")
-    assert (done.code, "--promote is about the tables" in done.err) == (2, True), done.err
+    run("train", *kind.split(), "--out", "m", "--promote").check(2, "--promote is about the tables")
 
 
 def test_the_table_becomes_a_model(run: Run, tables: Path, tiny_encoder: Path) -> None:
     """Without --pairs the table is trained on; the sample's pairs alone give a model that days are not scored by."""
-    done = run("train", "impscore", "--sample", "--profile", "paper", "--epochs", 1, "--day", "2026-11-19")
-    assert done.code == 1, done.err
+    done = run("train", "impscore", "--sample", "--profile", "paper", "--epochs", 1, "--day", "2026-11-19").check(1)
     model_id = done.out.splitlines()[-1]
     assert (tables / "models" / model_id / "model.safetensors").is_file()
     assert in_force.find_model_id("2026-11-19") != model_id
     done = run("train", "impscore", "--promote", "--profile", "paper", "--epochs", 1, "--day", "2026-11-19", "--json")
-    assert json.loads(done.out)["model_id"] == in_force.find_model_id("2026-11-19") == model_id
+    assert done.json["model_id"] == in_force.find_model_id("2026-11-19") == model_id
 
 
 def test_a_model_is_measured(run: Run, pairs_file: Path, model_dir: Path) -> None:
     """`evaluate impscore` gives both accuracies on top, then by source, the best baseline beside, and all numbers."""
-    done = run("evaluate", "impscore", "--pairs", pairs_file, "--model", model_dir, "--json")
-    assert done.code == 0, done.err
-    told = json.loads(done.out)
+    told = run("evaluate", "impscore", "--pairs", pairs_file, "--model", model_dir, "--json").check().json
     assert told["accuracy"] == told["implicitness_accuracy"]
     assert 0 <= told["pragmatics_accuracy"] <= 1
     assert {row["subset"] for row in told["rows"]} == {"all", "own"}
@@ -169,42 +149,24 @@ def test_a_model_is_measured(run: Run, pairs_file: Path, model_dir: Path) -> Non
     assert any(row["metric"] == "length_baseline" for row in told["numbers"])
     shown = run("evaluate", "impscore", "--pairs", pairs_file, "--model", model_dir).out
     assert shown.split("\n")[0].split() == ["split", "subset", "n", "implicit", "pragmatic", "baseline", "by"]
-
-
-def test_the_shipped_model_is_measured(run: Run, pairs_file: Path) -> None:
-    """Without --model it is the shipped one that is measured."""
-    told = json.loads(run("evaluate", "impscore", "--pairs", pairs_file, "--json").out)
-    assert told["accuracy"] > 0.5
+    assert run("evaluate", "impscore", "--pairs", pairs_file, "--json").json["accuracy"] > 0.5  # the shipped model
 
 
 @pytest.mark.parametrize(("ref", "code"), [("nowhere", 4), ("0123456789ab", 4), (".", 2)])
 def test_models_that_are_not_there(run: Run, pairs_file: Path, tmp_path: Path, ref: str, code: int) -> None:
     """A folder that is no model exits with 2, a model that is not there with 4, and both say what was looked for."""
     where = tmp_path if ref == "." else ref
-    done = run("evaluate", "impscore", "--pairs", pairs_file, "--model", where)
-    assert done.code == code
-    assert str(where)[:20] in done.err
+    run("evaluate", "impscore", "--pairs", pairs_file, "--model", where).check(code, str(where)[:20])
 
 
 def test_a_bad_model_is_not_promoted(run: Run, tables: Path, tiny_encoder: Path) -> None:
     """Audit C3: worse than words and the shipped model on the same held-out rows, it ends with 1, and says why."""
-    bad = (
-        "train",
-        "impscore",
-        "--sample",
-        *PAPER[:2],
-        "--epochs",
-        1,
-        "--set",
-        "learning_rate=1e6",
-        "--day",
-        "2026-11-19",
-    )
-    done = run(*bad)
+    numbers = ("--epochs", 1, "--set", "learning_rate=1e6", "--day", "2026-11-19")
+    done = run("train", "impscore", "--sample", *PAPER[:2], *numbers)
     assert (done.code, in_force.choose_model().is_shipped) == (1, True)
     assert "is not promoted: worse than " in done.err
     model_id = done.out.splitlines()[-1]
-    promotion = json.loads(run("models", "show", model_id[:12], "--json").out)["promotion"]
+    promotion = run("models", "show", model_id[:12], "--json").json["promotion"]
     assert {row["rival"] for row in promotion["comparisons"] if row["high"] < 0} >= {"words", "model in force"}
     shown = run("models", "show", model_id).out
     assert "implicitness_accuracy, validation" in shown.partition("Epochs of the training")[2]

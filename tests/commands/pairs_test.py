@@ -1,16 +1,13 @@
 """Commands about pairs: data sets in, answers in, pairs out; statistics, audit, leakage, judgement."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 from pipeline import warehouse
-
-Run = Callable[..., Any]
+from tests.commands.conftest import Run, write_file
 
 
 @pytest.fixture
@@ -19,11 +16,6 @@ def own_file(tmp_path: Path, pairs_file: Path) -> Path:
     path = tmp_path / "own.csv"
     pl.read_csv(pairs_file).rename({"implicit": "text"}).write_csv(path)
     return path
-
-
-def rows(told: str) -> list[dict[str, Any]]:
-    """One JSON object a line."""
-    return [json.loads(line) for line in told.splitlines()]
 
 
 def test_sentences_to_pairs(run: Run, tables: Path, own_file: Path, tmp_path: Path) -> None:
@@ -42,11 +34,9 @@ def test_sentences_to_pairs(run: Run, tables: Path, own_file: Path, tmp_path: Pa
 
 def test_nothing_to_pair(run: Run, tables: Path, tmp_path: Path) -> None:
     """Sentences without explicit forms make no pair: exit code 1, and why."""
-    path = tmp_path / "mine.csv"
-    path.write_text("text\nBrr.\nSo what.\n", encoding="utf-8")
+    path = write_file(tmp_path / "mine.csv", "text\nBrr.\nSo what.\n")
     run("pairs", "import", "mine", path, "--own")
-    result = run("pairs", "build")
-    assert (result.code, "no pairs: a pair needs an implicit sentence with an explicit form" in result.err) == (1, True)
+    run("pairs", "build").check(1, "no pairs: a pair needs an implicit sentence with an explicit form")
 
 
 def test_counts_beside_the_papers(run: Run, tables: Path, data: Path, tmp_path: Path) -> None:
@@ -67,7 +57,7 @@ def test_the_sample_is_played(run: Run, tables: Path) -> None:
 
 def test_statistics(run: Run, pairs_file: Path) -> None:
     """`pairs stats` has a line a source and one for all: counts, mean lengths and their deviation (IMP-20)."""
-    told = rows(run("pairs", "stats", "--pairs", pairs_file, "--json").out)
+    told = run("pairs", "stats", "--pairs", pairs_file, "--json").rows
     assert [row["source"] for row in told] == ["own", "all"]
     assert told[0]["positives"] == told[0]["negatives"] == 40
     lengths = pl.read_csv(pairs_file)["implicit"].str.len_chars()
@@ -77,7 +67,7 @@ def test_statistics(run: Run, pairs_file: Path) -> None:
 
 def test_audit(run: Run, pairs_file: Path, tmp_path: Path) -> None:
     """`pairs audit` says what length, punctuation, words and source alone reach, and draws it if asked."""
-    told = rows(run("pairs", "audit", "--pairs", pairs_file, "--figure", tmp_path / "a.svg", "--json").out)
+    told = run("pairs", "audit", "--pairs", pairs_file, "--figure", tmp_path / "a.svg", "--json").rows
     assert {row["baseline"] for row in told} == {"length", "punctuation", "words", "source"}
     assert {row["subset"] for row in told} == {"all", "own"}
     source = next(row for row in told if row["baseline"] == "source" and row["subset"] == "all")
@@ -90,20 +80,19 @@ def test_audit_of_groups(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "g.jsonl"
     lines = [{"group": str(n), "sentences": [f"a{n}", f"bb{n}", f"ccc{n}"]} for n in range(6)]
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    told = {row["baseline"]: row for row in rows(run("pairs", "audit", "--groups", path, "--json").out)}
+    told = {row["baseline"]: row for row in run("pairs", "audit", "--groups", path, "--json").rows}
     assert told["longer"]["kendall_tau"] == 1.0
     assert set(told) == {"longer", "length", "punctuation", "words"}
 
 
 def test_leakage(run: Run, tmp_path: Path) -> None:
     """`pairs leakage` counts what of the held-out parts stands in train: here one explicit sentence of two."""
-    path = tmp_path / "p.csv"
-    path.write_text(
+    path = write_file(
+        tmp_path / "p.csv",
         "implicit,explicit,negative,split\nBrr.,I am cold.,Hurry up.,train\nTick tock.,Hurry up.,I am cold.,train\n"
         "So chilly.,I am cold.,Hush.,test\nSome hat.,I dislike your hat.,Hush.,test\n",
-        encoding="utf-8",
     )
-    told = rows(run("pairs", "leakage", "--pairs", path, "--json").out)
+    told = run("pairs", "leakage", "--pairs", path, "--json").rows
     found = {(row["split"], row["source"], row["check"]): row for row in told}
     assert (found["test", "all", "explicit"]["count"], found["test", "all", "explicit"]["share"]) == (1, 0.5)
     assert found["test", "all", "implicit"]["count"] == 0
@@ -118,16 +107,8 @@ def test_judgement(run: Run, pairs_file: Path, tmp_path: Path) -> None:
     assert sorted(kinds["kind"].value_counts()["count"]) == [10, 10]
     same = asked.join(kinds, on="item", maintain_order="left")["kind"].replace_strict({"positive": 1, "negative": 0})
     asked.with_columns(same_meaning=same, first_more_implicit=pl.lit(1)).write_csv(judge)
-    told = rows(run("pairs", "ratings", judge, key, "--json").out)
+    told = run("pairs", "ratings", judge, key, "--json").rows
     assert [(row["source"], row["rating"]) for row in told] == [("own", 5)]
-
-
-def test_without_pairs(run: Run, tables: Path) -> None:
-    """Where the table is empty and no file is given, it is Missing (4) and says what to do."""
-    for command in ("stats", "audit", "leakage"):
-        done = run("pairs", command)
-        assert done.code == 4
-        assert "undertone pairs build" in done.err
 
 
 @pytest.mark.parametrize(
@@ -139,24 +120,19 @@ def test_without_pairs(run: Run, tables: Path) -> None:
         (("ask", "--llm", "m", "--params", "{"), "--params: broken JSON"),
         (("ask", "--llm", "m", "--params", "[]"), "--params should be a JSON object"),
         (("ask", "--llm", "m", "--source", "mine"), "nothing to ask about mine"),
+        *(((name,), "undertone pairs build") for name in ("stats", "audit", "leakage")),
     ],
 )
 def test_what_is_refused(run: Run, tables: Path, words: tuple[str, ...], said: str) -> None:
-    """Bad input exits with 2, says what is wrong, and writes nothing."""
-    done = run("pairs", *words)
-    assert done.code == 2, done.err
-    assert said in " ".join(done.err.split())
+    """Bad input exits with 2 and an empty table with 4; the message says what is wrong, and nothing is written."""
+    run("pairs", *words).check(4 if len(words) == 1 else 2, said)
     assert all(warehouse.get_snapshot_id(name) is None for name in ("sentences", "completions", "pairs", "runs"))
 
 
 def test_a_bad_row_of_sentences(run: Run, tables: Path, tmp_path: Path) -> None:
     """A bad row is named by file and row, and nothing is written."""
-    path = tmp_path / "mine.csv"
-    path.write_text("text,label\nBrr.,implicit\nOh.,sarcastic\n", encoding="utf-8")
-    done = run("pairs", "import", "mine", path, "--own")
-    assert done.code == 2
-    assert "mine.csv" in done.err
-    assert "label" in done.err
+    path = write_file(tmp_path / "mine.csv", "text,label\nBrr.,implicit\nOh.,sarcastic\n")
+    run("pairs", "import", "mine", path, "--own").check(2, "mine.csv", "label")
     assert warehouse.get_snapshot_id("sentences") is None
 
 
@@ -170,12 +146,12 @@ def test_asking(run: Run, tables: Path, own_file: Path, monkeypatch: pytest.Monk
         monkeypatch.setenv("UNDERTONE_LLM_URL", server.url)
         words = ("pairs", "ask", "--llm", "small-model", "--json")
         planned = run(*words, "--dry-run")
-        told = json.loads(planned.out)
+        told = planned.json
         assert "there is no price for the model 'small-model', so the cost is unknown. Write it into" in planned.err
         assert (told["requests"], told["to_send"], server.sent.total()) == (3, 3, 0)
-        assert json.loads(run(*words, "--limit", 2).out)["calls_sent"] == 2
-        assert json.loads(run(*words).out)["calls_sent"] == 1
-        assert json.loads(run(*words).out)["calls_sent"] == 0
-        assert json.loads(run(*words, "--cache-only").out)["cached"] == 3
+        assert run(*words, "--limit", 2).json["calls_sent"] == 2
+        assert run(*words).json["calls_sent"] == 1
+        assert run(*words).json["calls_sent"] == 0
+        assert run(*words, "--cache-only").json["cached"] == 3
         assert server.sent.total() == 3
     assert warehouse.scan("completions").collect().height == 3

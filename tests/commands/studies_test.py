@@ -1,9 +1,8 @@
 """Commands for studies and graded groups, as a script meets them."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -11,10 +10,9 @@ import pytest
 from pipeline import sample, warehouse
 from pipeline.tasks.impscore import pairs, train
 from pipeline.tasks.studies import validation
+from tests.commands.conftest import Run
 from tests.support.rows.filled import filled
 from tests.support.servers.llm_server import Server
-
-Run = Callable[..., Any]
 
 DAY = sample.DAY
 SENTENCES = [("nice hat", "implicit"), ("what an awful day", "explicit"), ("close the door", "neither")]
@@ -61,16 +59,9 @@ def few_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(train, "read_shipped_groups", lambda _: groups)
 
 
-def lines(out: str) -> list[dict[str, Any]]:
-    """JSON Lines."""
-    return [json.loads(line) for line in out.splitlines()]
-
-
 def test_ablation(run: Run, with_pairs: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`study ablation` trains the twelve designs and says the mean of each accuracy, best first."""
-    result = run("study", "ablation", "--day", DAY, "--runs", 1, "--epochs", 1, "--json")
-    assert result.code == 0, result.err
-    rows = lines(result.out)
+    rows = run("study", "ablation", "--day", DAY, "--runs", 1, "--epochs", 1, "--json").check().rows
     assert len(rows) == 24
     assert len({row["setting"] for row in rows}) == 12
     assert all(0 <= row["mean"] <= 1 and (row["sd"], row["runs"]) == (None, 1) for row in rows)
@@ -83,9 +74,7 @@ def test_sensitivity(run: Run, with_pairs: Path, tiny_encoder: Path, monkeypatch
     """`study sensitivity` trains the grid, here of one margin each; runs of a setting are put together."""
     grid = {"gamma_implicitness": (0.5, 1.0), "gamma_pragmatics": (0.7,), "alpha": (1.0,)}
     monkeypatch.setattr("pipeline.tasks.studies.rows.GRID", grid)
-    result = run("study", "sensitivity", "--day", DAY, "--runs", 2, "--epochs", 2, "--json")
-    assert result.code == 0, result.err
-    rows = lines(result.out)
+    rows = run("study", "sensitivity", "--day", DAY, "--runs", 2, "--epochs", 2, "--json").check().rows
     assert [row["runs"] for row in rows] == [2] * 4
     assert {json.loads(row["setting"])["gamma_implicitness"] for row in rows} == {0.5, 1.0}
     shown = run("study", "sensitivity", "--day", DAY, "--runs", 2, "--epochs", 2)
@@ -93,23 +82,14 @@ def test_sensitivity(run: Run, with_pairs: Path, tiny_encoder: Path, monkeypatch
     assert warehouse.scan("studies").collect().height == 8
 
 
-def test_a_grid_without_pairs(run: Run, tables: Path, tiny_encoder: Path) -> None:
-    """Without pairs it exits with 4 and says how to get some."""
-    result = run("study", "ablation", "--day", DAY)
-    assert (result.code, result.out) == (4, "")
-    assert "the table pairs is empty; `undertone pairs build`" in result.err
-
-
 def test_data_sets(run: Run, source: str, model_dir: Path) -> None:
     """`study data-sets` says the means of every source, of its implicit part, and of the distances within."""
-    result = run("study", "data-sets", "--day", DAY, "--model", model_dir, "--json")
-    assert result.code == 0, result.err
-    rows = lines(result.out)
+    rows = run("study", "data-sets", "--day", DAY, "--model", model_dir, "--json").check().rows
     assert {(row["study"], row["subset"], row["row_count"]) for row in rows} == {
         ("data_sets", source, 3), ("data_sets", f"{source}:implicit", 1), ("diversity", source, 3),
     }  # fmt: skip
     second = run("study", "data-sets", "--day", DAY, "--model", model_dir, "--source", source, "--json")
-    assert lines(second.out) == rows
+    assert second.rows == rows
 
 
 def test_what_data_sets_leave_out(run: Run, tables: Path, model_dir: Path) -> None:
@@ -118,42 +98,26 @@ def test_what_data_sets_leave_out(run: Run, tables: Path, model_dir: Path) -> No
     for source in ("mine", "sbic"):
         rows = [{"source": source, "item_id": str(n), "text": row[0], "label": row[1]} for n, row in enumerate(texts)]
         warehouse.overwrite("sentences", warehouse.make_slice(source=source), filled("sentences", *rows))
-    result = run("study", "data-sets", "--day", DAY, "--model", model_dir)
-    assert result.code == 0, result.err
-    assert "study: left out 2 as repeated_text: the data set has the text several times" in result.err
-    assert "study: left out 1 as not_problematic" in result.err
-
-
-def test_data_sets_that_are_not_there(run: Run, source: str, model_dir: Path) -> None:
-    """A source without sentences exits with 4 and is named; nothing is published."""
-    result = run("study", "data-sets", "--day", DAY, "--model", model_dir, "--source", "nobody")
-    assert result.code == 4
-    assert "no sentences of nobody; `undertone pairs import nobody PATH`" in result.err
-    assert warehouse.scan("studies").collect().height == 0
+    run("study", "data-sets", "--day", DAY, "--model", model_dir).check(
+        0,
+        "study: left out 2 as repeated_text: the data set has the text several times",
+        "study: left out 1 as not_problematic",
+    )
 
 
 @pytest.mark.parametrize("name", ["small-model", "moderation:mod-1"])
 def test_detection(run: Run, source: str, writer: Server, model_dir: Path, name: str) -> None:
     """`study detection` asks about the problematic sentences, says the accuracy by bin, and does not ask twice."""
     words = ("study", "detection", "--llm", name, "--source", source, "--day", DAY, "--model", model_dir, "--json")
-    result = run(*words)
-    assert result.code == 0, result.err
-    *rows, left_out = lines(result.out)
+    *rows, left_out = run(*words).check().rows
     assert [(row["reason"], row["row_count"]) for row in left_out["dropped"]] == [("not_problematic", 1)]
     assert len(rows) == 8
     assert sum(row["other_answers"] for row in rows) == (0 if name.startswith("moderation:") else 1)
     assert {json.loads(row["setting"])["by"] for row in rows} == {name}
     assert sum(row["row_count"] for row in rows) == writer.sent.total() == 2
     assert sum(row["accuracy"] * row["row_count"] for row in rows if row["row_count"]) == pytest.approx(1, abs=1e-5)
-    assert lines(run(*words, "--cache-only").out) == [*rows, left_out]
+    assert run(*words, "--cache-only").rows == [*rows, left_out]
     assert writer.sent.total() == 2
-
-
-def test_detection_needs_somebody_to_ask(run: Run, source: str, model_dir: Path) -> None:
-    """Without an endpoint it exits with 4 and names the settings."""
-    result = run("study", "detection", "--llm", "m", "--source", source, "--day", DAY, "--model", model_dir)
-    assert result.code == 4
-    assert "UNDERTONE_LLM_URL" in result.err
 
 
 @pytest.mark.parametrize("is_ours", [True, False], ids=["of a folder", "shipped"])
@@ -161,34 +125,18 @@ def test_page(run: Run, source: str, model_dir: Path, few_groups: None, is_ours:
     """`study page` prints the path of the page, which shows the day's studies of the model."""
     words = ("--day", DAY, *(("--model", model_dir) if is_ours else ()))
     assert run("study", "data-sets", *words).code == 0
-    result = run("study", "page", *words)
-    assert result.code == 0, result.err
+    result = run("study", "page", *words).check()
     path = Path(result.out.strip())
     assert path.name == f"studies-{DAY}.html"
     assert ">Implicitness of data sets (model " in path.read_text(encoding="utf-8")
-
-
-def test_a_page_of_nothing(run: Run, tables: Path, few_groups: None) -> None:
-    """With nothing to show it exits with 4."""
-    result = run("study", "page", "--day", DAY)
-    assert (result.code, result.out) == (4, "")
-    assert "nothing to show yet; `undertone study data-sets`" in result.err
-
-
-def test_a_page_before_anything_is_there(run: Run, home: Path, few_groups: None) -> None:
-    """In a home that was never set up it exits with one of our codes and one line, and no traceback."""
-    result = run("study", "page", "--day", DAY)
-    assert result.code in (2, 4)
-    assert result.err.splitlines()[-1].startswith("undertone: ")
 
 
 def test_groups_are_asked_for(run: Run, home: Path, writer: Server, tmp_path: Path) -> None:
     """`groups ask` writes a line a group for each intent, equal ones once, says what gave none, and checks them."""
     intents, out = tmp_path / "intents.txt", tmp_path / "groups.jsonl"
     intents.write_text("open the window\n\nnothing\n  go home \nopen the window\n", encoding="utf-8")
-    result = run("groups", "ask", intents, "--out", out, "--llm", "small-model")
-    assert result.code == 0, result.err
-    written = lines(out.read_text(encoding="utf-8"))
+    result = run("groups", "ask", intents, "--out", out, "--llm", "small-model").check()
+    written = pl.read_ndjson(out).to_dicts()
     assert [(row["group"], row["intent"]) for row in written] == [("g1", "open the window"), ("g2", "go home")]
     assert written[1]["sentences"] == [f"{text} go home" for text in LEVELS]
     assert "2 groups in" in result.err
@@ -201,28 +149,11 @@ def test_groups_are_asked_for(run: Run, home: Path, writer: Server, tmp_path: Pa
     assert writer.sent.total() == 4
 
 
-def test_groups_of_no_language(run: Run, home: Path, tmp_path: Path) -> None:
-    """Groups are asked for in English or Chinese; anything else exits with 2 before anything is set up."""
-    (tmp_path / "intents.txt").write_text("go home\n", encoding="utf-8")
-    result = run("groups", "ask", tmp_path / "intents.txt", "-o", tmp_path / "o.jsonl", "--llm", "m", "--lang", "ja")
-    assert result.code == 2
-    assert "--lang should be en or zh, not 'ja'" in result.err
-    assert not home.exists()
-
-
-def test_intents_that_are_not_there(run: Run, home: Path, tmp_path: Path) -> None:
-    """A missing file of intents exits with 2 and is named."""
-    result = run("groups", "ask", tmp_path / "nowhere.txt", "-o", tmp_path / "o.jsonl", "--llm", "m")
-    assert result.code == 2
-    assert "nowhere.txt" in result.err
-
-
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_the_shipped_groups_are_balanced(run: Run, lang: str) -> None:
     """`groups check` of the shipped groups exits with 0, every check holds."""
-    result = run("groups", "check", sample.GROUPS[lang], "--json")
-    assert result.code == 0, result.err
-    assert all(row["holds"] for row in lines(result.out))
+    result = run("groups", "check", sample.GROUPS[lang], "--json").check()
+    assert all(row["holds"] for row in result.rows)
 
 
 def test_groups_whose_length_tells(run: Run, tmp_path: Path) -> None:
@@ -230,12 +161,8 @@ def test_groups_whose_length_tells(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "groups.jsonl"
     rows = [{"group": f"g{n}", "sentences": [f"case {n}" + " and so on" * k for k in range(5)]} for n in range(60)]
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    result = run("groups", "check", path)
-    assert result.code == 1
-    assert "not balanced: tau of length and level is 1.000" in result.err
-    bad = run("groups", "check", tmp_path / "nowhere.jsonl")
-    assert bad.code == 2
-    assert "nowhere.jsonl" in bad.err
+    run("groups", "check", path).check(1, "not balanced: tau of length and level is 1.000")
+    run("groups", "check", tmp_path / "nowhere.jsonl").check(2, "nowhere.jsonl")
 
 
 def test_validate(run: Run, tables: Path, few_groups: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,17 +174,51 @@ def test_validate(run: Run, tables: Path, few_groups: None, tmp_path: Path, monk
     words = ["validate", "--labelled", labelled, "-c", "tweet", "ironic"]
     assert run(*words, "--texts", texts).code == 0
     assert pl.read_csv(texts)["text"].to_list()[-4:] == [f"what a day {n}" for n in range(4)]
-    result = run(*words, "--out", out)
-    assert result.code == 0, result.err
-    assert "not at hand: obvious_en; install Undertone again" in result.err
+    run(*words, "--out", out).check(0, "not at hand: obvious_en; install Undertone again")
     rows = pl.read_csv(out)
     assert {*rows["set"]} == {"groups_en", "mine"}
     others = rows.with_columns(by=pl.lit("theirs"), value=0.9).head(1)
     pl.concat([rows, others]).write_csv(out)
-    facts = json.loads(run(*words, "--out", out, "--json").out)
+    facts = run(*words, "--out", out, "--json").json
     kinds = ["pairs of the tables", "graded groups of yours", "pairs of yours", "judged values"]
     assert list(facts["missing"]) == ["obvious_en", *kinds]
     assert len(facts["rows"]) == rows.height
     assert pl.read_csv(out).sort("set", "by").equals(pl.concat([rows, others]).sort("set", "by"))
     out.write_text("set,value\nmine,1\n")
     assert "expected the column 'lang', 'by', 'metric'" in run(*words, "--out", out).err
+
+
+@pytest.mark.usefixtures("source", "tiny_encoder", "few_groups")
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        ("ablation", 4, "the table pairs is empty; `undertone pairs build`"),
+        ("data-sets --source nobody", 4, "no sentences of nobody; `undertone pairs import nobody PATH`"),
+        ("detection --llm m --source mine", 4, "UNDERTONE_LLM_URL"),
+        ("page", 4, "nothing to show yet; `undertone study data-sets`"),
+    ],
+)
+def test_studies_of_nothing(run: Run, words: str, code: int, message: str) -> None:
+    """Without pairs, sentences, a service or studies the message names what to do; nothing is published."""
+    assert run("study", *words.split(), "--day", DAY).check(code, message).out == ""
+    assert warehouse.scan("studies").collect().height == 0
+
+
+def test_a_page_before_anything_is_there(run: Run, home: Path, few_groups: None) -> None:
+    """In a home that was never set up it exits with one of our codes and one line, and no traceback."""
+    result = run("study", "page", "--day", DAY)
+    assert result.code in (2, 4)
+    assert result.err.splitlines()[-1].startswith("undertone: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(("intents.txt", "--lang", "ja"), "--lang should be en or zh, not 'ja'"), (("nowhere.txt",), "nowhere.txt")],
+)
+def test_groups_that_cannot_be_asked_for(
+    run: Run, home: Path, tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    """Another language than English and Chinese and a missing file exit with 2 before anything is set up."""
+    (tmp_path / "intents.txt").write_text("go home\n", encoding="utf-8")
+    run("groups", "ask", tmp_path / words[0], "-o", tmp_path / "o.jsonl", "--llm", "m", *words[1:]).check(2, message)
+    assert not home.exists()

@@ -1,6 +1,5 @@
-"""Commands about the recogniser: train, evaluate, score."""
+"""Commands about the recogniser and about recovering meanings: train, evaluate, score, recover."""
 
-import json
 from pathlib import Path
 
 import polars as pl
@@ -21,14 +20,11 @@ def labelled_file(tmp_path: Path) -> Path:
 def test_train_evaluate_score(run: Run, labelled_file: Path, tmp_path: Path) -> None:
     """A model of a file has its numbers by JSON, is measured on a file, and scores one."""
     model, small = tmp_path / "m", ("--set", "epochs=1", "--set", "members=1", "--set", "hidden=8", "--set", "ngrams=1")
-    result = run("train", "subtext", "--data", labelled_file, "-o", model, *small, "--json")
-    assert result.code == 0, result.err
-    output = json.loads(result.out)
+    output = run("train", "subtext", "--data", labelled_file, "-o", model, *small, "--json").check().json
     assert {row["split"] for row in output["rows"]} == {"train", "validation", "test"}
     assert {"macro_f1", "svm_baseline", "macro_f1_without_context"} <= set(output["rows"][-1])
     assert (
-        json.loads(run("evaluate", "subtext", "--data", labelled_file, "--model", model, "--json").out)["rows"]
-        == output["rows"]
+        run("evaluate", "subtext", "--data", labelled_file, "--model", model, "--json").json["rows"] == output["rows"]
     )
     out = tmp_path / "s.parquet"
     assert run("score", "subtext", labelled_file, "--model", model, "-o", out).code == 0
@@ -52,7 +48,52 @@ def test_what_is_refused(
     """What cannot be done exits with its code and says why."""
     all_train = tmp_path / "train.csv"
     pl.read_csv(labelled_file).with_columns(split=pl.lit("train")).write_csv(all_train)
-    result = run(
+    run(
         *({"FILE": labelled_file, "ALL_TRAIN": all_train, "OUT": tmp_path / "o"}.get(word, word) for word in words)
-    )
-    assert (result.code, output in result.err) == (code, True), result.err
+    ).check(code, output)
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    """Comments with their meanings."""
+    path = tmp_path / "notes.csv"
+    rows = [(f"真准时{n}", "他迟到了", f"他来晚了{n}") for n in range(10)]
+    pl.DataFrame(rows, schema=["text", "context", "meaning"], orient="row").write_csv(path)
+    return path
+
+
+def test_a_fitted_model_recovers(run: Run, notes: Path, tmp_path: Path) -> None:
+    """`train recovery` fits a model, `recover` writes meanings by it, `evaluate recovery` measures them."""
+    model = tmp_path / "model"
+    result = run("train", "recovery", notes, "-o", model, "--epochs", "1", "--json").check()
+    assert result.json["epoch"] == 1
+    out = tmp_path / "told.csv"
+    assert run("recover", notes, "--model", model, "-o", out).code == 0
+    assert pl.read_csv(out).height == 10
+    output = run("evaluate", "recovery", "--references", notes, "--model", model, "--json").json
+    assert 0 <= output["rouge_l"] <= 1
+    assert [row["by"] for row in output["rows"]] == ["answers", "text", "context", "other_meaning"]
+
+
+def test_baselines_alone(run: Run, notes: Path) -> None:
+    """With nobody to ask the baselines are told, and nothing is set up."""
+    output = run("evaluate", "recovery", "--references", notes, "--json").json
+    assert [row["by"] for row in output["rows"]] == ["text", "context", "other_meaning"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("recover", "FILE"), 2, "give either --llm, a language model to ask, or --model"),
+        (("recover", "FILE", "--llm", "m", "--model", "x"), 2, "give either --llm"),
+        (("recover", "FILE", "--llm", "m"), 4, "UNDERTONE_LLM_URL"),
+        (("recover", "nowhere.csv", "--llm", "m"), 2, "nowhere.csv"),
+        (("evaluate", "recovery"), 2, "give --references or --choices"),
+        (("evaluate", "recovery", "--choices", "FILE", "--model", "x"), 2, "chooses none"),
+    ],
+)
+def test_recovery_that_is_refused(
+    run: Run, home: Path, notes: Path, words: tuple[str, ...], code: int, message: str
+) -> None:
+    """What cannot be done exits with its code and says why in one line."""
+    run(*(notes if word == "FILE" else word for word in words)).check(code, message)

@@ -21,24 +21,25 @@ from pipeline.report.sections import (
     order_names,
     render,
     shorten,
+    tabulate,
 )
 from tests.support.pages import check_names, check_sections, texts
 
 
 def build_names(frame: pl.DataFrame) -> Section:
     """Build a part with a row for each name."""
-    return Section("Names", "They have values.", "", ("name", "value"), [[*map(str, row)] for row in frame.rows()])
+    return Section("They have values.", *tabulate(frame, {"name": "name", "value": lambda row: str(row["value"])}))
 
 
 def build_numbered(rows: list[int]) -> list[Section]:
     """Build parts of no frame."""
-    return [Section(f"Part {n}", "", "<svg></svg>", ("a",), []) for n in rows]
+    return [Section("", ("a",), [], "<svg></svg>", title=f"Part {n}") for n in rows]
 
 
 PARTS = {
-    "second": Part("what is second", build_numbered),
-    "first": Part("what is first", build_names, "name", "value?"),
-    "third": Part("what is third", build_names, "name of?", "value"),
+    "second": Part("What is second", build_numbered),
+    "first": Part("Names", build_names, "name", "value?"),
+    "third": Part("What is third", build_names, "name of?", "value"),
 }
 ROWS = pl.DataFrame({"name": ["a", "b"], "of": [None, "x"], "value": [1.0, float("nan")]})
 
@@ -52,8 +53,8 @@ def test_parts_without_rows_are_missing() -> None:
     html = render("a title", "A heading", "A lead", **page)
     check_sections(html, ["Part 1", "Part 2", "Names"], 2)
     assert "Not measured: what is third." in texts(html)
-    topics = [part.topic for part in PARTS.values()]
-    assert build_sections(PARTS, check_rows(PARTS, {"first": None}))["missing"] == topics
+    missing = build_sections(PARTS, check_rows(PARTS, {"first": None}))["missing"]
+    assert missing == ["what is second", "names", "what is third"]
     assert rows["first"]["value"].to_list() == [1.0, None]  # NaN is no number, and would sort before all
 
 
@@ -87,17 +88,17 @@ def test_a_page_has_what_is_given() -> None:
 def test_long_tables_are_folded() -> None:
     """A table of many rows is closed at first, unless a page has it otherwise."""
     rows = [["a", "1"]] * (LONG + 1)
-    html = render("a", "b", "c", [Section("Many", "", "", ("name", "value"), rows)])
+    html = render("a", "b", "c", [Section("", ("name", "value"), rows)])
     assert "All 17 rows" in texts(html)
-    assert "<details>" not in render("a", "b", "c", [Section("Few", "", "", ("name", "value"), rows[1:])])
-    assert "<details>" not in render("a", "b", "c", [Section("Many", "", "", ("name",), rows)], longest=99)
+    assert "<details>" not in render("a", "b", "c", [Section("", ("name", "value"), rows[1:])])
+    assert "<details>" not in render("a", "b", "c", [Section("", ("name",), rows)], longest=99)
 
 
 def test_names_are_text() -> None:
     """Whatever a page is given is escaped, everywhere but in figures."""
 
     def build_page(name: str) -> str:
-        part = Section(name, name, "<svg></svg>", (name,), [[name]])
+        part = Section(name, (name,), [[name]], "<svg></svg>", title=name)
         return render(name, name, name, [part], counts={name: 1}, warning=name, missing=[name], signatures=[name])
 
     for name in ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>'):

@@ -6,7 +6,6 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
 
 import polars as pl
-import pytest
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -144,9 +143,7 @@ def check_figure(draw: Callable[[pl.DataFrame], str], rows: pl.DataFrame) -> str
 
 
 def check_rows(draw: Callable[[pl.DataFrame], str], rows: pl.DataFrame, keep: tuple[str, ...] = ()) -> None:
-    """Without rows there is no figure; names add no element. Texts of the columns of `keep` are no names."""
-    with pytest.raises(ValueError, match="at least one row"):
-        draw(rows.clear())
+    """Names add no element. Texts of the columns of `keep` are no names."""
     names = [name for name in rows.columns if rows.schema[name] == pl.String and name not in keep]
     hostile = rows.head(1).with_columns(pl.lit(HOSTILE[i % 3]).alias(name) for i, name in enumerate(names))
     plain = rows.head(1).with_columns(pl.lit("a").alias(name) for name in names)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import polars as pl
-import typer
+from typer import Argument, Option, echo
 
 from pipeline import warehouse
 from pipeline.commands.models import end_training
@@ -18,46 +18,50 @@ from pipeline.commands.terminal.options import (
     Encoding,
     Force,
     Json,
+    MaybeDay,
     Promote,
+    TableFile,
+    Texts,
     check_promote,
     check_source,
-    print_result,
-    show,
     today,
 )
 from pipeline.errors import BadInput, Missing
+from pipeline.metrics.ndd import distance as metric
 from pipeline.progress import track
+from pipeline.score.compress.search import Search
+from pipeline.tasks.ndd import context_shift, distance, masked_lm, systems
 from pipeline.tasks.record.retry import retry
+from pipeline.text.language import detect_language
 
 Masked = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--model", "-m", help="Masked language model: a folder, NAME@COMMIT, or count; UNDERTONE_MASKED_LM by default."
     ),
 ]
-Lang = Annotated[str | None, typer.Option(help="en or zh; by default what the script suggests.")]
-Kind = Annotated[str, typer.Option("--divergence", help="hellinger, kl (the paper's for compressions) or kl_reversed.")]
+Lang = Annotated[str | None, Option(help="en or zh; by default what the script suggests.")]
+Kind = Annotated[str, Option("--divergence", help="hellinger, kl (the paper's for compressions) or kl_reversed.")]
 Weighting = Annotated[
-    str,
-    typer.Option("--weights", help="What near and far words count: balanced, exponential, printed or released."),
+    str, Option("--weights", help="What near and far words count: balanced, exponential, printed or released.")
 ]
 PairWeights = Annotated[
-    str, typer.Option("--weights", help="mean, sum, or distance (μ^distance to what differs, or to the context).")
+    str, Option("--weights", help="mean, sum, or distance (μ^distance to what differs, or to the context).")
 ]
 Syntax = Annotated[
-    Path | None, typer.Option(help="CoNLL-U file with trees of the sentences; only whole subtrees are dropped then.")
+    Path | None, Option(help="CoNLL-U file with trees of the sentences; only whole subtrees are dropped then.")
 ]
 
 
 def ndd(
-    one: Annotated[str, typer.Argument(help="A sentence.")],
-    other: Annotated[str, typer.Argument(help="Another one.")],
+    one: Annotated[str, Argument(help="A sentence.")],
+    other: Annotated[str, Argument(help="Another one.")],
     model: Masked = None,
     lang: Lang = None,
     divergence: Kind = "hellinger",
     weights: PairWeights = "mean",
     explain: Annotated[
-        bool, typer.Option("--explain", help="Each word that both have, with its divergence and weight.")
+        bool, Option("--explain", help="Each word that both have, with its divergence and weight.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -69,19 +73,16 @@ def ndd(
     Examples: `undertone ndd distance "The soup is hot." "The soup is cold." --explain`;
     `undertone ndd distance "我很冷" "我很热" -m bert-base-chinese@<commit>`
     """
-    from pipeline.metrics.ndd import distance
-    from pipeline.tasks.ndd import distance as work
-    from pipeline.tasks.ndd import masked_lm
-
-    check_pair_options(divergence, weights)
+    metric.check_options(divergence, weights)
     _check_choice("lang", lang or "en", masked_lm.LANGS)
-    lang = lang or _detect_model_lang(f"{one} {other}")
+    script_lang = pl.DataFrame({"text": f"{one} {other}"}).select(detect_language()).item()
+    lang = lang or systems.choose_model_lang(str(script_lang))
     lm = masked_lm.load_model(model, lang)
     first, second = ([*chain(*masked_lm.tokenize_sentences([text], lang))] for text in (one, other))
     if not first or not second:
         raise BadInput("expected two sentences with a word each")
-    rows = distance.explain(lm.model, first, second, divergence=divergence, weights=weights)  # type: ignore[arg-type]
-    rivals = work.measure_distances([first], [second], lm)
+    rows = metric.explain(lm.model, first, second, divergence=divergence, weights=weights)  # type: ignore[arg-type]
+    rivals = distance.measure_distances([first], [second], lm)
     numbers: dict[str, object] = {"ndd": float(rows["share"].sum()), "delta_perplexity": float(rivals["perplexity"][0])}
     if "cosine" in rivals:
         numbers["cosine"] = float(rivals["cosine"][0])
@@ -93,7 +94,7 @@ def ndd(
     elif unknown := sorted(({*first} ^ {*second}) - {*vocabulary}):
         console.report(f"these counts do not know {', '.join(unknown)}: as good as any other such word")
     if as_json:
-        print_result(rows if explain else rows.clear(), numbers, as_json=True)
+        console.print_result(rows if explain else rows.clear(), numbers, as_json=True)
         return
     if explain:
         console.table(rows.with_columns(pl.col("divergence", "weight", "share").round(4)))
@@ -106,20 +107,6 @@ def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
         raise BadInput(f"{name}: expected one of {', '.join(choices)}, found {value!r}")
 
 
-def check_pair_options(divergence: str, weights: str) -> None:
-    """Raise BadInput for a divergence or weights of pairs that there are not."""
-    from pipeline.metrics.ndd import distance
-
-    distance.check_options(divergence, weights)
-
-
-def _detect_model_lang(text: str) -> str:
-    from pipeline.tasks.ndd.systems import choose_model_lang
-    from pipeline.text.language import detect_language
-
-    return choose_model_lang(str(pl.DataFrame({"text": text}).select(detect_language()).item()))
-
-
 def warn_of_counts(*signatures: str | None) -> None:
     """Warn if the signature names a model of counts."""
     if any(part.startswith("count:") for signature in signatures for part in (signature or "").split("|")):
@@ -129,29 +116,26 @@ def warn_of_counts(*signatures: str | None) -> None:
 
 
 def compress(
-    what: Annotated[str, typer.Argument(help="A text, or a file: txt (one a line), csv, tsv, jsonl, parquet, xlsx.")],
+    what: Annotated[str, Argument(help="A text, or a file: txt (one a line), csv, tsv, jsonl, parquet, xlsx.")],
     ratio: Annotated[
         float | None,
-        typer.Option(help="Share of the words to keep, such as 0.44; without, what costs at most --threshold goes."),
+        Option(help="Share of the words to keep, such as 0.44; without, what costs at most --threshold goes."),
     ] = None,
     threshold: Annotated[
-        float, typer.Option(help="What a span may cost, N_max; the paper's number is for a real model.")
+        float, Option(help="What a span may cost, N_max; the paper's number is for a real model.")
     ] = 1.0,
-    max_span: Annotated[
-        int | None, typer.Option(min=1, help="Words of a span at most, L_max; 5, with --syntax 9.")
-    ] = None,
-    max_rounds: Annotated[int, typer.Option(min=1, help="Rounds at most, without a ratio.")] = 5,
-    nu: Annotated[float, typer.Option(help="Below 1 later words are dropped more easily.")] = 1.0,
+    max_span: Annotated[int | None, Option(min=1, help="Words of a span at most, L_max; 5, with --syntax 9.")] = None,
+    max_rounds: Annotated[int, Option(min=1, help="Rounds at most, without a ratio.")] = 5,
+    nu: Annotated[float, Option(help="Below 1 later words are dropped more easily.")] = 1.0,
     divergence: Kind = "kl",
     weights: Weighting = "balanced",
     system: Annotated[
-        str | None,
-        typer.Option(help="ndd, fast_ndd, ppl_deleter, cosine or bertscore; with _sc only whole subtrees go."),
+        str | None, Option(help="ndd, fast_ndd, ppl_deleter, cosine or bertscore; with _sc only whole subtrees go.")
     ] = None,
     syntax: Syntax = None,
-    rounds: Annotated[bool, typer.Option("--rounds", help="Show what is left after each round.")] = False,
-    text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the texts.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    rounds: Annotated[bool, Option("--rounds", help="Show what is left after each round.")] = False,
+    text_column: Texts = None,
+    out: TableFile = None,
     model: Masked = None,
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
@@ -163,18 +147,15 @@ def compress(
     Examples: `undertone ndd compress "The old shop, which nobody liked, is shut." --ratio 0.5 --rounds`;
     `undertone ndd compress articles.csv -c body --ratio 0.44 -o short.csv -m bert-base-cased@<commit>`
     """
-    from pipeline.score.compress.search import Search
-    from pipeline.tasks.ndd import systems as work
-
-    method = work.Method(
-        system=system or (work.DEFAULT_SYNTAX_SYSTEM if syntax else work.DEFAULT_SYSTEM),
+    method = systems.Method(
+        system=system or (systems.DEFAULT_SYNTAX_SYSTEM if syntax else systems.DEFAULT_SYSTEM),
         search=Search(ratio=ratio, threshold=threshold, longest=max_span, rounds=max_rounds),
-        distance=work.DistanceOptions(divergence=divergence, weighting=weights, nu=nu),  # type: ignore[arg-type]
+        distance=systems.DistanceOptions(divergence=divergence, weighting=weights, nu=nu),  # type: ignore[arg-type]
     )
-    is_default = replace(method.distance, nu=1.0) == work.DistanceOptions()
-    if not is_default and work.get_system(method.system).scorer not in work.NDD_SCORERS:
+    is_default = replace(method.distance, nu=1.0) == systems.DistanceOptions()
+    if not is_default and systems.get_system(method.system).scorer not in systems.NDD_SCORERS:
         raise BadInput(f"--divergence and --weights are of ndd and fast_ndd; {method.system} has neither")
-    compress_rows = partial(work.compress_texts, method=method, ref=model, syntax=syntax)
+    compress_rows = partial(systems.compress_texts, method=method, ref=model, syntax=syntax)
     if _is_path(what, Path.is_file):
         has_lists = as_json or (out is not None and out.suffix in {".jsonl", ".parquet"})
         chunks = _compress_file(Path(what), text_column, encoding, compress_rows)
@@ -191,11 +172,11 @@ def compress(
         raise BadInput("expected a text with a word")
     warn_of_counts(*result["signature"])
     if as_json:
-        show(result, as_json=True)
+        console.show(result, as_json=True)
         return
     if rounds:
         console.table(pl.DataFrame({"round": range(1, len(result["after"][0]) + 1), "text": result["after"][0]}))
-    typer.echo(result["compressed"][0])
+    echo(result["compressed"][0])
 
 
 def _looks_like_a_file(what: str) -> bool:
@@ -223,14 +204,14 @@ def _compress_file(
 
 def score_context_shift(
     file: Annotated[
-        Path | None, typer.Argument(help="Comments with the columns text and context; a day's by default.")
+        Path | None, Argument(help="Comments with the columns text and context; a day's by default.")
     ] = None,
-    day: Day = "",
-    text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the texts.")] = None,
-    context_column: Annotated[str, typer.Option(help="Column with the contexts.")] = "context",
+    day: MaybeDay = "",
+    text_column: Texts = None,
+    context_column: Annotated[str, Option(help="Column with the contexts.")] = "context",
     divergence: Kind = "hellinger",
     weights: PairWeights = "mean",
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")] = None,
+    out: TableFile = None,
     model: Masked = None,
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
@@ -242,20 +223,18 @@ def score_context_shift(
     Examples: `undertone score context-shift comments.csv -o scored.csv`;
     `undertone score context-shift --day 2026-11-19`
     """
-    from pipeline.tasks.ndd import context_shift as work
-
     check_source(file, day)
-    check_pair_options(divergence, weights)
+    metric.check_options(divergence, weights)
     options = {"divergence": divergence, "weights": weights}
     if file is None:
         day = day or today()
         with track("scoring") as on_progress:
-            rows = retry(partial(work.score_day, day, model, on_progress=on_progress, **options))
+            rows = retry(context_shift.score_day, day, model, on_progress=on_progress, **options)
         if not rows:
             raise Missing(f"there are no comments on {day}; `undertone tables` counts the days there are")
         console.report(f"{rows:,} scores for {day}")
         return
-    add_shift = partial(work.add_context_shift, ref=model, **options)  # type: ignore[arg-type]
+    add_shift = partial(context_shift.add_context_shift, ref=model, **options)  # type: ignore[arg-type]
     files.write_frames(_score_file(file, text_column, context_column, encoding, add_shift), out, as_json=as_json)
 
 
@@ -274,9 +253,9 @@ def _score_file(
 
 
 def train_count_lm(
-    file: Annotated[Path | None, typer.Argument(help="Texts; without: the comments and articles there are.")] = None,
-    text_column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column with the texts.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the model; with a file.")] = None,
+    file: Annotated[Path | None, Argument(help="Texts; without: the comments and articles there are.")] = None,
+    text_column: Texts = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="Folder of the model; with a file.")] = None,
     lang: Lang = None,
     promote: Promote = False,
     force: Force = False,
@@ -290,22 +269,20 @@ def train_count_lm(
 
     Examples: `undertone train count-lm`; `undertone train count-lm texts.txt -o counts/`
     """
-    from pipeline.tasks.ndd import masked_lm as work
-
     check_promote(out, promote)
     if (file is None) != (out is None):
         raise BadInput("a file and --out go together; without both the tables are counted")
     if file and out:
         texts = [text for frame, name in files.texts(file, text_column, encoding) for text in frame[name].drop_nulls()]
-        show(work.count_file(texts, out, lang, force=force), as_json)
+        console.show(masked_lm.count_file(texts, out, lang, force=force), as_json)
         return
-    _check_choice("lang", lang or "en", work.LANGS)
+    _check_choice("lang", lang or "en", masked_lm.LANGS)
     warehouse.create()
     model_ids = {}
-    for corpus_lang in [lang] if lang else work.LANGS:
+    for corpus_lang in [lang] if lang else masked_lm.LANGS:
         with console.working(f"counting {corpus_lang}"):
-            model_ids[corpus_lang] = retry(partial(work.count_corpus, corpus_lang, day or today(), promote=promote))
+            model_ids[corpus_lang] = retry(partial(masked_lm.count_corpus, corpus_lang, day, promote=promote))
     if not any(model_ids.values()):
         raise Missing("there are no comments and articles to count; import some with `undertone import`")
-    show(pl.DataFrame({"lang": list(model_ids), "model_id": list(model_ids.values())}), as_json)
+    console.show(pl.DataFrame({"lang": list(model_ids), "model_id": list(model_ids.values())}), as_json)
     end_training(*filter(None, model_ids.values()))

@@ -150,13 +150,6 @@ def _examine_private() -> Result:
     return not paths, detail, "undertone init takes these rights away"
 
 
-def _has_catalog() -> bool:
-    try:
-        return warehouse.load_table("comments") is not None
-    except Missing:
-        return False
-
-
 def _examine_model() -> Result:
     from pipeline.tasks.impscore import in_force
 
@@ -178,7 +171,9 @@ def _examine_scores() -> Result:
 def _examine_erased() -> Result:
     from pipeline.tasks.record import model_registry
 
-    if not _has_catalog():
+    try:
+        warehouse.load_table("comments")
+    except Missing:  # without a catalog no model of the tables is in force
         return True, "in no model in force", ""
     flagged = model_registry.list_flagged().filter("is_promoted").select("kind", "erased_ratio")
     shares = ", ".join(f"{kind} {share:.2%}" for kind, share in flagged.iter_rows())

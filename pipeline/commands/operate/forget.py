@@ -8,48 +8,47 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Exit, Option, echo
 
 from pipeline import settings
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import this_run
 from pipeline.errors import BadInput
+from pipeline.tasks.erasure import run as work
+from pipeline.tasks.erasure.models import summarize
+from pipeline.tasks.erasure.request import Request, check_request
 
 
 def forget(
     user_id: Annotated[
         list[str] | None,
-        typer.Option(help="Pseudonym (32 hexadecimal digits), or with --source an id as the site has it. Repeat it."),
+        Option(help="Pseudonym (32 hexadecimal digits), or with --source an id as the site has it. Repeat it."),
     ] = None,
-    comment_id: Annotated[list[str] | None, typer.Option(help="A comment, of --source or of any. Repeat it.")] = None,
+    comment_id: Annotated[list[str] | None, Option(help="A comment, of --source or of any. Repeat it.")] = None,
     thread_id: Annotated[
-        list[str] | None, typer.Option(help="An article, with its text; others' comments on it stay. Repeat it.")
+        list[str] | None, Option(help="An article, with its text; others' comments on it stay. Repeat it.")
     ] = None,
     file: Annotated[
-        Path | None,
-        typer.Option(help="csv, tsv, jsonl, xlsx or parquet with user_id, comment_id or thread_id, and source."),
+        Path | None, Option(help="csv, tsv, jsonl, xlsx or parquet with user_id, comment_id or thread_id, and source.")
     ] = None,
-    origin: Annotated[str | None, typer.Option(help="All rows from an imported file of this name.")] = None,
-    source: Annotated[str | None, typer.Option(help="Source of what is named.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would go.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    verify: Annotated[bool, typer.Option(help="Search everything for what is left, before and after.")] = True,
+    origin: Annotated[str | None, Option(help="All rows from an imported file of this name.")] = None,
+    source: Annotated[str | None, Option(help="Source of what is named.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only count what would go.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
+    verify: Annotated[bool, Option(help="Search everything for what is left, before and after.")] = True,
     retrain: Annotated[
-        bool, typer.Option("--retrain", help="Train again what was in force and had to go; without: the commands.")
+        bool, Option("--retrain", help="Train again what was in force and had to go; without: the commands.")
     ] = False,
     grace_hours: Annotated[
-        float, typer.Option(help="Hours a file that no table refers to stays; 0 only while nothing else runs.", min=0)
+        float, Option(help="Hours a file that no table refers to stays; 0 only while nothing else runs.", min=0)
     ] = 24,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Erase everything that comes from some comments, and write a receipt. Models that hold their words are erased too.
 
     Examples: `undertone forget --comment-id 42 --source weibo --dry-run`;
     `undertone forget --file requests.csv`; `undertone forget --origin comments.csv --yes`
     """
-    from pipeline.tasks.erasure import run as work
-    from pipeline.tasks.erasure.models import summarize
-    from pipeline.tasks.erasure.request import Request, check_request
-
     request = Request(user_id or [], comment_id or [], thread_id or [], origin, source, file)
     key = settings.user_key()
     check_request(request, key)  # refused before anybody is asked
@@ -59,7 +58,7 @@ def forget(
         with console.working("looking for it"):
             preview = work.preview(request, key=key)
         if dry_run and as_json:
-            typer.echo(json.dumps({"is_dry_run": True, "stores": preview.to_dicts()}))
+            echo(json.dumps({"is_dry_run": True, "stores": preview.to_dicts()}))
         else:
             console.table(preview) if preview.height else console.report("nothing of it is here")
         if dry_run:
@@ -74,8 +73,8 @@ def forget(
     if as_json:
         summary = {"erasure_id": erasure_id, "stores": stores.to_dicts(), "models": models}
         files = {"removed": outcome.removed_paths, "days": outcome.report_days, "closed": outcome.unreadable_paths}
-        typer.echo(json.dumps({**summary, **files, "is_verified": verify}))
-        raise typer.Exit(int(bool(outcome.problems)))
+        echo(json.dumps({**summary, **files, "is_verified": verify}))
+        raise Exit(int(bool(outcome.problems)))
     for path in outcome.unreadable_paths:
         console.report(f"encrypted, damaged, or too large unpacked; check it by hand: {path}")
     if not stores.height:
@@ -89,7 +88,7 @@ def forget(
     for model in models:
         _print_model(model)
     console.report(f"receipt {erasure_id}" + (", nothing is left" if verify else ", not verified"))
-    raise typer.Exit(int(bool(outcome.problems)))
+    raise Exit(int(bool(outcome.problems)))
 
 
 def _print_model(model: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from uuid import uuid4
 import duckdb
 import polars as pl
 import psutil
-import typer
+from typer import Argument, Option
 
 from pipeline import settings, warehouse
 from pipeline.commands.terminal import console, files
@@ -25,17 +25,17 @@ GRACE = 1.0  # seconds for DuckDB to stop when interrupted; some of its function
 
 
 def query(
-    sql: Annotated[str, typer.Argument(help="One select in DuckDB's dialect, over tables and views.")],
+    sql: Annotated[str, Argument(help="One select in DuckDB's dialect, over tables and views.")],
     as_json: Json = False,
     format_: Annotated[
         Literal["table", "csv", "json"],
-        typer.Option("--format", help="A table, csv that is safe for spreadsheets, or one JSON object a line."),
+        Option("--format", help="A table, csv that is safe for spreadsheets, or one JSON object a line."),
     ] = "table",
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write: csv, tsv, jsonl or parquet.")] = None,
-    timeout: Annotated[float, typer.Option(min=0, help="Seconds after which the query is stopped; 0: never.")] = 300,
-    memory: Annotated[float, typer.Option(min=0.1, help="Gigabytes that the query may take.")] = 3,
+    out: Annotated[Path | None, Option("--out", "-o", help="File to write: csv, tsv, jsonl or parquet.")] = None,
+    timeout: Annotated[float, Option(min=0, help="Seconds after which the query is stopped; 0: never.")] = 300,
+    memory: Annotated[float, Option(min=0.1, help="Gigabytes that the query may take.")] = 3,
     unsafe: Annotated[
-        bool, typer.Option("--unsafe", help="All that DuckDB can do: files, network, settings. Not inside a task.")
+        bool, Option("--unsafe", help="All that DuckDB can do: files, network, settings. Not inside a task.")
     ] = False,
 ) -> None:
     """Query the tables with SQL. A query changes nothing: it reads tables and views alone.

@@ -2,17 +2,17 @@
 
 from typing import Annotated
 
-import typer
+from typer import Exit, Option, echo
 
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, show, today
+from pipeline.commands.terminal.options import Day
 
 
 def health(
     day: Day = "",
-    days: Annotated[int, typer.Option(min=1, help="So many days until it.")] = 14,
-    page: Annotated[bool, typer.Option("--page", help="Write the page and print its path.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    days: Annotated[int, Option(min=1, help="So many days until it.")] = 14,
+    page: Annotated[bool, Option("--page", help="Write the page and print its path.")] = False,
+    as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Print the state of each step of the last days: ok, late, unusual or missing. Exit code 1 if one is missing.
 
@@ -22,16 +22,16 @@ def health(
 
     if page:
         with console.working("writing the page"):
-            path = work.write_page(day or today(), days)
-        typer.echo(path)
+            path = work.write_page(day, days)
+        echo(path)
         return
-    steps = work.build_table(day or today(), days)
+    steps = work.build_table(day, days)
     columns = ("day", "step", "status", "why", "read_count", "kept_count", "dropped_count", "seconds", "cost_usd")
-    show(steps if as_json else steps.select(columns), as_json)
-    raise typer.Exit(1 if "missing" in steps["status"] else 0)
+    console.show(steps if as_json else steps.select(columns), as_json)
+    raise Exit(1 if "missing" in steps["status"] else 0)
 
 
-def heal(dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the days.")] = False) -> None:
+def heal(dry_run: Annotated[bool, Option("--dry-run", help="Only list the days.")] = False) -> None:
     """Find days that lack tokens or scores, and make them. Such days are left when a DAG was paused or failed.
 
     Examples: `undertone heal --dry-run`; `undertone heal`
@@ -44,15 +44,15 @@ def heal(dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the 
         console.report(f"days without {name}: {', '.join(days) or 'none'}")
     if any(holes.values()) and not dry_run:
         with console.working("making what is missing"):
-            retry(lambda: work.heal(holes))
+            retry(work.heal, holes)
 
 
 def backfill(
-    first: Annotated[str, typer.Option("--from", help="First UTC day, YYYY-MM-DD.")],
-    last: Annotated[str, typer.Option("--to", help="Last UTC day, included.")],
-    step: Annotated[list[str] | None, typer.Option(help="collect, tokenize, score or report; repeat it.")] = None,
-    source: Annotated[str, typer.Option(help="all, or one source to collect.")] = "all",
-    backwards: Annotated[bool, typer.Option("--backwards", help="The last day first.")] = False,
+    first: Annotated[str, Option("--from", help="First UTC day, YYYY-MM-DD.")],
+    last: Annotated[str, Option("--to", help="Last UTC day, included.")],
+    step: Annotated[list[str] | None, Option(help="collect, tokenize, score or report; repeat it.")] = None,
+    source: Annotated[str, Option(help="all, or one source to collect.")] = "all",
+    backwards: Annotated[bool, Option("--backwards", help="The last day first.")] = False,
 ) -> None:
     """Run days through collect, tokenize, score and report, again or for the first time.
 
@@ -74,7 +74,7 @@ def backfill(
     for day, error in failures.items():
         console.report(f"{day} failed: {error}")
     if failures:
-        raise typer.Exit(max(error.exit_code for error in failures.values()))
+        raise Exit(max(error.exit_code for error in failures.values()))
 
 
 def up() -> None:
@@ -113,7 +113,7 @@ def demo() -> None:
     work.demo()
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False) -> None:
+def doctor(as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False) -> None:
     """Check what is installed, and print what to do about each missing part. Exit code 1 if a needed part is missing.
 
     Example: `undertone doctor`
@@ -124,10 +124,10 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="One JSON object
 
     findings = work.examine()
     if as_json:
-        show(pl.DataFrame(findings, schema=list(work.Finding._fields), orient="row"), as_json)
+        console.show(pl.DataFrame(findings, schema=list(work.Finding._fields), orient="row"), as_json)
     for finding in [] if as_json else findings:
         mark = "ok     " if finding.is_found else "MISSING" if finding.needed else "absent "
         console.out.print(f"{mark}  {finding.thing}: {finding.detail}", markup=False, soft_wrap=True)
         if not finding.is_found and finding.remedy:
             console.out.print(f"           -> {finding.remedy}", markup=False, soft_wrap=True)
-    raise typer.Exit(1 if any(finding.needed and not finding.is_found for finding in findings) else 0)
+    raise Exit(1 if any(finding.needed and not finding.is_found for finding in findings) else 0)

@@ -1,33 +1,34 @@
 """`undertone maintain`, `check` and `recover-catalog`: the upkeep of the tables without Airflow."""
 
 import json
-from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
-import typer
+from typer import Exit, Option, echo
 
+from pipeline import warehouse
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Json, show
+from pipeline.commands.terminal.options import Json
 from pipeline.errors import BadInput
 from pipeline.progress import iterate
+from pipeline.tasks import upkeep
 from pipeline.tasks.record.retry import retry
 
 
 def maintain(
-    table: Annotated[list[str] | None, typer.Option(help="Only this one; repeat it. All by default.")] = None,
-    keep_days: Annotated[float, typer.Option(help="Days a snapshot stays after it was replaced.", min=0)] = 7,
-    grace_hours: Annotated[float, typer.Option(help="Hours under which no file is removed.", min=0)] = 24,
-    quiet_hours: Annotated[float, typer.Option(help="Hours a partition rests before it is compacted.", min=0)] = 1,
-    small_files: Annotated[int, typer.Option(help="Small files a partition may have.", min=1)] = 4,
-    target_megabytes: Annotated[int, typer.Option(help="Size of a compacted file.", min=1)] = 256,
-    gigabytes: Annotated[float, typer.Option(help="Compacted at most, a table.", min=0)] = 20,
-    footers: Annotated[bool, typer.Option(help="Open every data file in the check.")] = True,
+    table: Annotated[list[str] | None, Option(help="Only this one; repeat it. All by default.")] = None,
+    keep_days: Annotated[float, Option(help="Days a snapshot stays after it was replaced.", min=0)] = 7,
+    grace_hours: Annotated[float, Option(help="Hours under which no file is removed.", min=0)] = 24,
+    quiet_hours: Annotated[float, Option(help="Hours a partition rests before it is compacted.", min=0)] = 1,
+    small_files: Annotated[int, Option(help="Small files a partition may have.", min=1)] = 4,
+    target_megabytes: Annotated[int, Option(help="Size of a compacted file.", min=1)] = 256,
+    gigabytes: Annotated[float, Option(help="Compacted at most, a table.", min=0)] = 20,
+    footers: Annotated[bool, Option(help="Open every data file in the check.")] = True,
     verify_weeks: Annotated[
-        int, typer.Option(help="Compare every checksum once in so many weeks; 1: all now, 0: none.", min=0)
+        int, Option(help="Compare every checksum once in so many weeks; 1: all now, 0: none.", min=0)
     ] = 4,
-    force: Annotated[bool, typer.Option("--force", help="Take shorter limits; only while nothing else runs.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check and count, change nothing.")] = False,
+    force: Annotated[bool, Option("--force", help="Take shorter limits; only while nothing else runs.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Check and count, change nothing.")] = False,
     as_json: Json = False,
 ) -> None:
     """Check the tables, compact small files, expire old snapshots, remove files that no table refers to.
@@ -37,8 +38,6 @@ def maintain(
 
     Examples: `undertone maintain --dry-run`; `undertone maintain --table comments --keep-days 30`
     """
-    from pipeline.tasks import upkeep
-
     params = {
         "keep_days": keep_days,
         "grace_hours": grace_hours,
@@ -51,29 +50,27 @@ def maintain(
         "force": force,
         "dry_run": dry_run,
     }
-    rows, errors = [], []
+    rows: list[dict[str, Any]] = []
+    errors = []
     for name in iterate(upkeep.list_tables(table or [], params), "tables maintained"):
         try:
-            rows.append({"table": name, **retry(partial(upkeep.maintain_table, name, params))})
+            rows.append({"table": name, **retry(upkeep.maintain_table, name, params)})
         except BadInput as error:
             errors.append(str(error))
     rows.append({"table": "(scratch)", **upkeep.maintain_scratch(params)})
     frame = pl.DataFrame(rows)
-    show(frame.select(c for c in frame.columns if as_json or c == "table" or frame[c].sum()), as_json)
+    console.show(frame.select(c for c in frame.columns if as_json or c == "table" or frame[c].sum()), as_json)
     if errors:
         raise BadInput("\n".join(errors))
 
 
 def check(
-    deep: Annotated[bool, typer.Option("--deep", help="Compare every file with its checksum instead.")] = False,
+    deep: Annotated[bool, Option("--deep", help="Compare every file with its checksum instead.")] = False,
 ) -> None:
     """Run the data checks of sql/checks, or look for damaged files. Exit code 1 if a check fails or a file is damaged.
 
     Examples: `undertone check`; `undertone check --deep`
     """
-    from pipeline import warehouse
-    from pipeline.tasks import upkeep
-
     if deep:
         with console.working("comparing checksums"):
             damaged, unrecorded_count = upkeep.find_damage()
@@ -83,7 +80,7 @@ def check(
             console.report(f"{unrecorded_count} files have no checksum yet; `undertone maintain` records them")
         if damaged or not unrecorded_count:
             console.report(f"{len(damaged)} files are damaged" if damaged else "every file is as it was written")
-        raise typer.Exit(1 if damaged else 0)
+        raise Exit(1 if damaged else 0)
     is_failed = False
     for name in warehouse.list_checks():
         rows = warehouse.run_check(name)
@@ -91,18 +88,17 @@ def check(
         console.out.print(f"{'FAILED' if rows else 'holds '}  {name}", markup=False)
         if rows:
             console.table(pl.DataFrame(rows))
-    raise typer.Exit(int(is_failed))
+    raise Exit(int(is_failed))
 
 
 def recover_catalog(
     force: Annotated[
-        bool, typer.Option("--force", help="Take the newest whole state also where the catalog names another.")
+        bool, Option("--force", help="Take the newest whole state also where the catalog names another.")
     ] = False,
     take: Annotated[
-        list[str] | None,
-        typer.Option("--take", help="Take the state of this metadata file; repeat it for other tables."),
+        list[str] | None, Option("--take", help="Take the state of this metadata file; repeat it for other tables.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what it would do, change nothing.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Show what it would do, change nothing.")] = False,
     as_json: Json = False,
 ) -> None:
     """Rebuild a lost or damaged catalog from the tables' metadata files. Stop everything else first.
@@ -113,12 +109,10 @@ def recover_catalog(
     Examples: `undertone recover-catalog --dry-run`; `undertone recover-catalog`;
     `undertone recover-catalog --take 00007-5f2c….metadata.json`
     """
-    from pipeline import warehouse
-
     recovered = warehouse.recover(dry_run=dry_run, force=force, take=take or [])
     rows = [row._asdict() | {"others": [other._asdict() for other in row.others]} for row in recovered]
     if as_json:
-        typer.echo("".join(f"{json.dumps(row, ensure_ascii=False, default=str)}\n" for row in rows), nl=False)
+        echo("".join(f"{json.dumps(row, ensure_ascii=False, default=str)}\n" for row in rows), nl=False)
     else:
         console.table(pl.DataFrame(rows, schema=list(warehouse.Recovered._fields)).drop("others"))
     for other in [] if as_json else [other for row in recovered for other in row.others]:
@@ -130,4 +124,4 @@ def recover_catalog(
     lost = [row.table for row in recovered if row.action == "lost"]
     changed_count = sum(row.action in ("registered", "replaced") for row in recovered)
     console.report(f"{changed_count} tables {'would be' if dry_run else 'were'} registered, {len(lost)} lost")
-    raise typer.Exit(1 if lost else 0)
+    raise Exit(1 if lost else 0)

@@ -1,50 +1,49 @@
 """Commands about cloze questions on abstract words."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option, echo
 
 from pipeline import warehouse
-from pipeline.commands.label import Raters, RatingTool, Tool
+from pipeline.commands.label import Folder, Raters, RatingTool, Tool
 from pipeline.commands.models import changes_of
 from pipeline.commands.recam import OneSubtask, Scorer, Subtask, Vectors
 from pipeline.commands.terminal import console
-from pipeline.commands.terminal.options import Day, Json, print_result, show, this_run, today
+from pipeline.commands.terminal.options import Day, Json, this_run
 from pipeline.errors import BadInput, Missing
+from pipeline.examples.recam import items as cloze
 from pipeline.examples.recam.building import SUBTASKS
+from pipeline.metrics.recam import audit as cloze_audit
 from pipeline.progress import track
+from pipeline.tasks.labelling import projects
+from pipeline.tasks.recam import build, options, ratings, readers, targets
+from pipeline.tasks.record import runs
 from pipeline.tasks.record.retry import retry
 
 NO_ITEMS = "the tables hold no cloze items; make some: `undertone cloze build`"
-Items = Annotated[Path, typer.Argument(help="Items, a JSON object a line: article, question, option_0 …, label.")]
+Items = Annotated[Path, Argument(help="Items, a JSON object a line: article, question, option_0 …, label.")]
 
 
-def build(
+def build_items(
     file: Annotated[
-        Path | None, typer.Argument(help="Articles with summaries, such as XSum's; by default those of the tables.")
+        Path | None, Argument(help="Articles with summaries, such as XSum's; by default those of the tables.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the items, with a file.")] = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="Folder of the items, with a file.")] = None,
     subtask: Subtask = None,
     rule: Annotated[
-        str | None,
-        typer.Option(help="Wrong options: paper, the commonest (default); or balanced, which give nothing away."),
+        str | None, Option(help="Wrong options: paper, the commonest (default); or balanced, which give nothing away.")
     ] = None,
     scorer: Scorer = None,
     vectors: Vectors = None,
-    conllu: Annotated[Path | None, typer.Option(help="A treebank to learn tagging from, without stanza.")] = None,
-    in_context: Annotated[
-        bool, typer.Option("--in-context/--no-context", help="Filter by an encoder's states.")
-    ] = True,
+    conllu: Annotated[Path | None, Option(help="A treebank to learn tagging from, without stanza.")] = None,
+    in_context: Annotated[bool, Option("--in-context/--no-context", help="Filter by an encoder's states.")] = True,
     senses: Annotated[
-        str | None, typer.Option(help="What chooses senses: signatures (default), glosses or glosses_normalised.")
+        str | None, Option(help="What chooses senses: signatures (default), glosses or glosses_normalised.")
     ] = None,
-    small: Annotated[
-        bool, typer.Option("--small", help="Readers that a CPU can train, by some thousand items.")
-    ] = False,
+    small: Annotated[bool, Option("--small", help="Readers that a CPU can train, by some thousand items.")] = False,
     changes: Annotated[
-        list[str] | None, typer.Option("--set", help="NAME=VALUE of the readers that propose options; repeat it.")
+        list[str] | None, Option("--set", help="NAME=VALUE of the readers that propose options; repeat it.")
     ] = None,
     day: Day = "",
 ) -> None:
@@ -53,8 +52,6 @@ def build(
     Examples: `undertone cloze build xsum.jsonl -o items/ --small`; `undertone cloze build` (of the tables, as
     the DAG `recam` does)
     """
-    from pipeline.tasks.recam import build, options, targets
-
     if (file is None) != (out is None):
         raise BadInput("a file of articles and --out, the folder of the items, go together")
     paths = {name: path and str(path) for name, path in (("vectors", vectors), ("conllu", conllu))}
@@ -69,23 +66,20 @@ def build(
             counts = build.build_file(file, out, subtasks, rules, choosing, on_progress)
         else:
             warehouse.create()
-            counts = retry(partial(build.build, day or today(), subtasks, rules, choosing, this_run(), on_progress))
+            counts = retry(build.build, day, subtasks, rules, choosing, this_run(), on_progress)
     console.table(counts)
 
 
 def stats(
-    file: Annotated[Path | None, typer.Argument(help="Items in the official format; by default the tables'.")] = None,
+    file: Annotated[Path | None, Argument(help="Items in the official format; by default the tables'.")] = None,
     as_json: Json = False,
 ) -> None:
     """Count items, their lengths and words; of the tables also what each filter took out.
 
     Examples: `undertone cloze stats Task_1_dev.jsonl`; `undertone cloze stats`
     """
-    from pipeline.examples.recam import items as cloze
-    from pipeline.tasks.recam import options
-
     if file:
-        show(cloze.compute_statistics(cloze.read(file).items), as_json)
+        console.show(cloze.compute_statistics(cloze.read(file).items), as_json)
         return
     counts = options.count_items()
     funnel = warehouse.query(
@@ -94,23 +88,20 @@ def stats(
     )
     if not counts.height and not funnel.height:
         raise Missing(f"{NO_ITEMS}, or give a file of items")
-    print_result(counts, {"items": counts.to_dicts(), "funnel": funnel.to_dicts()}, as_json)
+    console.print_result(counts, {"items": counts.to_dicts(), "funnel": funnel.to_dicts()}, as_json)
     if not as_json and funnel.height:
         console.table(funnel.pivot("subtask", index="reason", values="row_count"), "\nTokens of summaries, by reason")
 
 
 def export(
     subtask: OneSubtask,
-    out: Annotated[Path, typer.Option("--out", "-o", help="File to write, in the official format.")],
-    split: Annotated[str | None, typer.Option(help="train, validation or test; all by default.")] = None,
+    out: Annotated[Path, Option("--out", "-o", help="File to write, in the official format.")],
+    split: Annotated[str | None, Option(help="train, validation or test; all by default.")] = None,
 ) -> None:
     """Write items of the tables in the official format.
 
     Example: `undertone cloze export nonspecificity --split test -o Task_2_test.jsonl`
     """
-    from pipeline.examples.recam import items as cloze
-    from pipeline.tasks.recam import readers, targets
-
     rows = readers.read_items(targets.check_subtask(subtask), *([split] if split else []))
     cloze.write(out, rows)
     console.report(f"{out}: {rows.height:,} items")
@@ -121,13 +112,9 @@ def audit(file: Items, as_json: Json = False) -> None:
 
     Example: `undertone cloze audit Task_1_dev.jsonl`
     """
-    from pipeline.examples.recam import items as cloze
-    from pipeline.metrics.recam import audit as cloze_audit
-    from pipeline.tasks.record import runs
-
     items, dropped = cloze.read(file)
     runs.report_dropped("read", dropped, str(file))
-    show(cloze_audit.audit(items), as_json)
+    console.show(cloze_audit.audit(items), as_json)
 
 
 def page(day: Day = "") -> None:
@@ -141,7 +128,6 @@ def page(day: Day = "") -> None:
 
     if not options.count_items().height:
         raise Missing(NO_ITEMS)
-    day = day or today()
     for trained_on in SUBTASKS:
         try:
             model_id = readers.load_model(None, trained_on, day).model_id
@@ -149,16 +135,14 @@ def page(day: Day = "") -> None:
             console.report(f"the page has no accuracy of a reader of {trained_on}: {error}")
             continue
         for tested_on in SUBTASKS:
-            retry(partial(readers.evaluate_crossed, day, trained_on, tested_on, model_id, this_run()))
-    typer.echo(page.write(day))
+            retry(readers.evaluate_crossed, day, trained_on, tested_on, model_id, this_run())
+    echo(page.write(day))
 
 
 def rate(
     subtask: OneSubtask,
-    limit: Annotated[int | None, typer.Option(min=1, help="Items to rate at most; all by default.")] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder; below UNDERTONE_LABELLING by default.")
-    ] = None,
+    limit: Annotated[int | None, Option(min=1, help="Items to rate at most; all by default.")] = None,
+    out: Folder = None,
     rater: Raters = None,
     tool: RatingTool = "files",
     day: Day = "",
@@ -168,11 +152,8 @@ def rate(
     Examples: `undertone cloze rate imperceptibility --limit 200 --rater anna --rater ben`;
     `undertone cloze rate imperceptibility --tool label_studio`
     """
-    from pipeline.tasks.labelling import projects
-    from pipeline.tasks.recam import ratings, targets
-
     name = targets.check_subtask(subtask)
-    retry(partial(ratings.select, name, day or today(), limit, this_run()))
+    retry(ratings.select, name, day, limit, this_run())
     if tool == "label_studio":
         count = projects.push(ratings.get_project(name), ratings.read_tasks(name), projects.find_studio())
         console.report(f"{count:,} tasks given to Label Studio")
@@ -181,9 +162,9 @@ def rate(
     console.report(f"{folder}: {ratings.export(name, folder, rater or []):,} tasks")
 
 
-def ratings(
+def import_ratings(
     subtask: OneSubtask,
-    files: Annotated[list[Path] | None, typer.Argument(help="Answers: sheets, or long tables.")] = None,
+    files: Annotated[list[Path] | None, Argument(help="Answers: sheets, or long tables.")] = None,
     tool: Tool = "files",
     as_json: Json = False,
 ) -> None:
@@ -194,19 +175,16 @@ def ratings(
     Examples: `undertone cloze ratings imperceptibility anna.xlsx ben.xlsx`; `undertone cloze ratings imperceptibility
     --tool simulated`
     """
-    from pipeline.tasks.labelling import projects
-    from pipeline.tasks.recam import ratings, targets
-
     name = targets.check_subtask(subtask)
     studio = projects.find_studio() if tool == "label_studio" else None
     if tool != "files" or files:
-        retry(partial(ratings.collect, name, files or [], tool, studio, this_run()))
-    items, selection = retry(partial(ratings.flag, name, this_run()))
+        retry(ratings.collect, name, files or [], tool, studio, this_run())
+    items, selection = retry(ratings.flag, name, this_run())
     if tool == "simulated":
         console.report("these answers are simulated: the flags are no judgement of the items")
     columns = {"unanswerable": "is_unanswerable", "ambiguous": "is_ambiguous", "answers": "n"}
     counts = {"items": items.height, **{count: items[column].sum() for count, column in columns.items()}}
     counts |= dict(selection.dropped.group_by("reason").len().sort("reason").iter_rows())
-    print_result(selection.raters, {**counts, "raters": selection.raters.to_dicts()}, as_json)
+    console.print_result(selection.raters, {**counts, "raters": selection.raters.to_dicts()}, as_json)
     if not as_json:
         console.report(", ".join(f"{name} {count}" for name, count in counts.items()))

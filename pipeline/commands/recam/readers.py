@@ -1,51 +1,51 @@
-"""Commands about readers of cloze items, and the encoders that pretrained ones stand on."""
+"""Commands about models of ReCAM: readers, the encoders they stand on, and the scorer of abstractness."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
-import typer
+from typer import Argument, Option
 
 from pipeline import left_out, warehouse
 from pipeline.commands.models import changes_of, end_training, read_evaluations
-from pipeline.commands.recam import Changes, Subtask
-from pipeline.commands.terminal import console
+from pipeline.commands.recam import Changes, Scorer, Subtask, Vectors
+from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import (
     Day,
     Encoding,
     Force,
     Json,
+    MaybeDay,
     Promote,
     check_promote,
-    print_result,
     this_run,
     today,
 )
 from pipeline.errors import BadInput
+from pipeline.examples.recam import items as cloze
 from pipeline.examples.recam.building import SUBTASKS
+from pipeline.tasks.ndd import masked_lm
+from pipeline.tasks.recam import abstractness, readers, targets
 from pipeline.tasks.record.retry import retry
 
 
-def train(
+def train_reader(
     items: Annotated[
-        list[Path] | None, typer.Option(help="Items in the official format; repeat it. By default the tables'.")
+        list[Path] | None, Option(help="Items in the official format; repeat it. By default the tables'.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the model, with --items.")] = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="Folder of the model, with --items.")] = None,
     without: Annotated[
-        list[Path] | None, typer.Option(help="Leave out items whose article is in this file; repeat it.")
+        list[Path] | None, Option(help="Leave out items whose article is in this file; repeat it.")
     ] = None,
     subtask: Subtask = None,
-    profile: Annotated[
-        str, typer.Option(help="gated, attentive, gloss, official, or a pretrained reader's.")
-    ] = "gated",
+    profile: Annotated[str, Option(help="gated, attentive, gloss, official, or a pretrained reader's.")] = "gated",
     start: Annotated[
-        Path | None, typer.Option("--from", help="Word vectors in GloVe's format, or the folder of an encoder.")
+        Path | None, Option("--from", help="Word vectors in GloVe's format, or the folder of an encoder.")
     ] = None,
     changes: Changes = None,
     promote: Promote = False,
     force: Force = False,
-    day: Day = "",
+    day: MaybeDay = "",
     as_json: Json = False,
 ) -> None:
     """Train a reader on items of files into a folder, or on the tables' into the registry.
@@ -53,8 +53,6 @@ def train(
     Examples: `undertone train reader --items trial.jsonl --without Task_1_dev.jsonl -o reader/`;
     `undertone train reader --subtask imperceptibility --profile attentive`
     """
-    from pipeline.tasks.recam import readers, targets
-
     recipe: dict[str, Any] = {"profile": profile, "changes": changes_of(changes or []), "path": start}
     day_of_run = day or today()
     check_promote(out, promote)
@@ -73,7 +71,7 @@ def train(
     model_ids = []
     for name in [targets.check_subtask(subtask)] if subtask else SUBTASKS:
         with console.working(f"training on {name}"):
-            model_id = retry(partial(readers.train, day_of_run, name, promote=promote, run_id=this_run(), **recipe))
+            model_id = retry(readers.train, day_of_run, name, promote=promote, run_id=this_run(), **recipe)
         evaluations = read_evaluations(model_id, day_of_run).filter(kind=readers.get_kind(name))
         _show_evaluations(evaluations, {"model": model_id, "subtask": name}, as_json)
         model_ids.append(model_id)
@@ -82,25 +80,21 @@ def train(
 
 def _show_evaluations(evaluations: pl.DataFrame, facts: dict[str, object], as_json: bool) -> None:
     """Show the numbers of the test part, or where there is none of the epochs."""
-    from pipeline.tasks.recam import readers
-
     is_tested = (evaluations["split"] == "test").any()
     epochs = evaluations.select("epoch", "baseline", n="pair_count", accuracy="value", by="baseline_name")
     summary = readers.summarize(evaluations) if is_tested else epochs
-    print_result(summary, facts, as_json)
+    console.print_result(summary, facts, as_json)
 
 
-def evaluate(
+def evaluate_reader(
     items: Annotated[
-        Path | None, typer.Option(help="Items in the official format; by default the tables' test part.")
+        Path | None, Option(help="Items in the official format; by default the tables' test part.")
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", "-m", help="Folder or id; by default that in force.")] = None,
-    against: Annotated[
-        str | None, typer.Option(help="Folder or id of another reader, compared on the same items.")
-    ] = None,
+    model: Annotated[str | None, Option("--model", "-m", help="Folder or id; by default that in force.")] = None,
+    against: Annotated[str | None, Option(help="Folder or id of another reader, compared on the same items.")] = None,
     subtask: Subtask = None,
     submissions: Annotated[
-        bool, typer.Option("--submissions", help="Rank it among the paper's submissions (tables 6 and 7).")
+        bool, Option("--submissions", help="Rank it among the paper's submissions (tables 6 and 7).")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -110,9 +104,6 @@ def evaluate(
     `undertone evaluate reader --subtask nonspecificity` (the one in force, on its own kind of items);
     `undertone evaluate reader --model ID --subtask nonspecificity` (of one kind on the other: subtask 3)
     """
-    from pipeline.examples.recam import items as cloze
-    from pipeline.tasks.recam import readers, targets
-
     name = targets.check_subtask(subtask) if subtask else SUBTASKS[0]
     reader = readers.load_model(model, name)
     rows = cloze.read(items).items if items else readers.read_items(name, "test")
@@ -123,7 +114,7 @@ def evaluate(
     if submissions:
         ranked = readers.rank_among_submissions(evaluations["value"][0], name, reader.model_id)
         facts["submissions"] = ranked.to_dicts()
-    print_result(readers.summarize(evaluations), facts, as_json)
+    console.print_result(readers.summarize(evaluations), facts, as_json)
     if against and not as_json:
         console.table(pl.DataFrame([facts["compared"]]), f"\nHow much more often right than {against}")
     if submissions and not as_json:
@@ -131,13 +122,11 @@ def evaluate(
 
 
 def train_masked_lm(
-    file: Annotated[Path, typer.Argument(help="Texts: csv, tsv, txt, jsonl, parquet, xlsx.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the encoder, in Hugging Face's layout.")],
-    column: Annotated[str | None, typer.Option("--text-column", "-c", help="Column of the texts.")] = None,
-    start: Annotated[
-        str | None, typer.Option("--from", help="Encoder: a folder or a name; the usual by default.")
-    ] = None,
-    profile: Annotated[str, typer.Option(help="embedded or large.")] = "embedded",
+    file: Annotated[Path, Argument(help="Texts: csv, tsv, txt, jsonl, parquet, xlsx.")],
+    out: Annotated[Path, Option("--out", "-o", help="Folder of the encoder, in Hugging Face's layout.")],
+    column: Annotated[str | None, Option("--text-column", "-c", help="Column of the texts.")] = None,
+    start: Annotated[str | None, Option("--from", help="Encoder: a folder or a name; the usual by default.")] = None,
+    profile: Annotated[str, Option(help="embedded or large.")] = "embedded",
     changes: Changes = None,
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
@@ -147,10 +136,69 @@ def train_masked_lm(
     Example: `undertone train masked-lm xsum.jsonl -c document -o adapted/`, then
     `undertone train reader --profile masked --from adapted/ …`
     """
-    from pipeline.commands.terminal import files
-    from pipeline.tasks.ndd import masked_lm
-
     texts = [text for frame, name in files.texts(file, column, encoding) for text in frame[name].drop_nulls()]
     with console.working("training"):
         epochs = masked_lm.train(texts, out, profile, changes_of(changes or []), start)
-    print_result(epochs, {"model": str(out)}, as_json)
+    console.print_result(epochs, {"model": str(out)}, as_json)
+
+
+def train_scorer(
+    out: Annotated[
+        Path | None, Option("--out", "-o", help="Folder of the model; by default registry and tables.")
+    ] = None,
+    ratings: Annotated[
+        Path | None, Option(help="Rated words, as MRC's csv; by default ours, which are by a language model.")
+    ] = None,
+    vectors: Vectors = None,
+    splits: Annotated[int, Option(min=0, help="Measure it first on so many random splits of the list.")] = 0,
+    profile: Annotated[str, Option(help="undertone or paper.")] = "undertone",
+    changes: Changes = None,
+    promote: Promote = False,
+    force: Force = False,
+    day: Day = "",
+    as_json: Json = False,
+) -> None:
+    """Train the scorer of abstractness on rated words (ReCAM, section 3.2).
+
+    Examples: `undertone train abstractness --ratings mrc.csv --splits 10 -o concreteness/`;
+    `undertone train abstractness --ratings mrc.csv` (ten splits are measured, and a tenth is held out)
+    """
+    if out is None and (changes or splits or profile != abstractness.PROFILE):
+        raise BadInput("--splits, --profile and --set need --out: a scorer of the tables has the default numbers")
+    check_promote(out, promote)
+    words = abstractness.read_ratings(ratings)
+    if out is None:
+        warehouse.create()
+        with console.working("training"):
+            model_id = retry(abstractness.train, day, words, vectors, this_run(), promote=promote)
+        console.report(f"model {model_id}: {words.rows.height:,} words, {words.signature}")
+        end_training(model_id)
+        return
+    with console.working("training"):
+        rows = abstractness.train_file(out, words, vectors, profile, changes_of(changes or []), splits, force=force)
+    facts = {"model": str(out), "ratings": words.signature, "word_count": words.rows.height}
+    if rows.height:
+        console.print_result(abstractness.summarize(rows), {**facts, "splits": rows.to_dicts()}, as_json)
+    elif as_json:
+        console.print_result(rows, facts, as_json)
+    else:
+        console.report(f"{out}: {words.rows.height:,} words, {words.signature}")
+
+
+def score_words(
+    words: Annotated[list[str], Argument(help="Words.")],
+    scorer: Scorer = None,
+    vectors: Vectors = None,
+    unknown: Annotated[
+        str, Option(help="Words that the scorer does not know: keep them, give them an empty score, or drop them.")
+    ] = "keep",
+    as_json: Json = False,
+) -> None:
+    """Score words for concreteness, 0 highly abstract to 1 highly concrete; `reason` marks those that are unknown.
+
+    Examples: `undertone score abstractness hope bridge --scorer concreteness/`;
+    `undertone score abstractness hope bridge --scorer brysbaert.csv --unknown drop`
+    """
+    with console.working("scoring"):
+        scores = abstractness.score_words(scorer, words, vectors, unknown)
+    console.show(scores, as_json)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
+from typer import echo
 
 from pipeline import left_out, logs
 from pipeline.io.visible import escape_invisible
@@ -149,6 +150,25 @@ def table(
     for row in frame.iter_rows():
         grid.add_row(*(escape(_format_cell(value)) for value in row))
     (err if is_message else out).print(grid)
+
+
+def show(frame: "pl.DataFrame", as_json: bool) -> None:
+    """Print a frame as a table for people, or as JSON Lines."""
+    if as_json:
+        from pipeline.commands.terminal import files
+
+        sys.stdout.write(files.as_text(frame, ".jsonl", header=True))
+    else:
+        table(frame)
+
+
+def print_result(frame: "pl.DataFrame", first: dict[str, object], as_json: bool) -> None:
+    """Print a table for people, or one JSON object: the numbers in `first` and the table's rows."""
+    if as_json:
+        facts = {**first, "rows": frame.to_dicts(), **take_left_out()}
+        echo(json.dumps(facts, ensure_ascii=False, default=str))
+    else:
+        table(frame)
 
 
 def print_changes(head: str, words: Sequence[tuple[str, float]]) -> None:

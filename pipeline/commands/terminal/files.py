@@ -117,6 +117,21 @@ class Writer:
         self.draft.unlink(missing_ok=True)
 
 
+def check_table(path: Path | None) -> None:
+    """Refuse a file that a whole table cannot be written to; txt holds scores alone."""
+    if path and path.suffix.lower() == ".txt":
+        raise BadInput(f"{path}: a table cannot be written as txt; csv, tsv, jsonl and parquet can")
+    if path:
+        Writer(path)
+
+
+def write_table(frame: pl.DataFrame, path: Path) -> None:
+    """Write a frame to a file, without a message."""
+    check_table(path)
+    with Writer(path) as writer:
+        writer.write(frame)
+
+
 def write_frames(frames: Iterable[pl.DataFrame], out: Path | None, *, as_json: bool = False) -> None:
     """Write frames one after another to a file; without one print them as csv, or as JSON Lines."""
     if out is None:
@@ -143,8 +158,3 @@ def as_text(frame: pl.DataFrame, suffix: str, *, header: bool) -> str:
     except pl.exceptions.ComputeError as error:  # structs, arrays, bytes
         kinds = ", ".join(map(str, frame.dtypes))
         raise BadInput(f"{suffix[1:]} cannot hold {kinds}; write JSON or Parquet") from error
-
-
-def to_stdout(frame: pl.DataFrame, suffix: str) -> None:
-    """Print a frame as data."""
-    sys.stdout.write(as_text(frame, suffix, header=True))

@@ -1,39 +1,45 @@
-"""Options that several commands have, and how they print frames."""
+"""Options that several commands have."""
 
 import datetime as dt
-import json
 import os
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
-import typer
+from typer import Option
 
 from pipeline.errors import BadInput
 
-if TYPE_CHECKING:
-    import polars as pl
-
-Day = Annotated[str, typer.Option("--day", help="UTC day, YYYY-MM-DD.", show_default="today")]
-Json = Annotated[bool, typer.Option("--json", help="JSON instead of a table: one object a line.")]
+MaybeDay = Annotated[str, Option("--day", help="UTC day, YYYY-MM-DD.", show_default="today")]
+Day = Annotated[
+    str, Option("--day", help="UTC day, YYYY-MM-DD.", show_default="today", callback=lambda day: day or today())
+]
+"""`MaybeDay` is empty where no day is named, `Day` is today's then."""
+Json = Annotated[bool, Option("--json", help="JSON instead of a table: one object a line.")]
 TextColumn = Annotated[
-    str | None, typer.Option("--text-column", "-c", help="Column with the texts; text or comment by default.")
+    str | None, Option("--text-column", "-c", help="Column with the texts; text or comment by default.")
 ]
 Model = Annotated[
     str | None,
-    typer.Option("--model", "-m", help="Folder of a model, or its id; by default that in force, else the shipped one."),
+    Option("--model", "-m", help="Folder of a model, or its id; by default that in force, else the shipped one."),
 ]
-Promote = Annotated[bool, typer.Option("--promote", help="Promote it even if it is worse than its rivals.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace a model that is in the folder of --out.")]
+ModelFolder = Annotated[
+    Path | None, Option("--out", "-o", help="Folder to write the model to, instead of the registry.")
+]
+TableFile = Annotated[Path | None, Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")]
+Texts = Annotated[str | None, Option("--text-column", "-c", help="Column with the texts.")]
+Promote = Annotated[bool, Option("--promote", help="Promote it even if it is worse than its rivals.")]
+Force = Annotated[bool, Option("--force", help="Replace a model that is in the folder of --out.")]
 SkipBadRows = Annotated[
-    bool, typer.Option("--skip-bad-rows", help="Drop rows that cannot be read, with a reason, instead of stopping.")
+    bool, Option("--skip-bad-rows", help="Drop rows that cannot be read, with a reason, instead of stopping.")
 ]
 KeepDuplicates = Annotated[
-    bool, typer.Option("--keep-duplicates", help="Keep equal and nearly equal texts of a thread, each as a row.")
+    bool, Option("--keep-duplicates", help="Keep equal and nearly equal texts of a thread, each as a row.")
 ]
 FirstDay = Annotated[
-    str | None, typer.Option("--from", help="Keep comments written on this UTC day or later; if unknown, of --day.")
+    str | None, Option("--from", help="Keep comments written on this UTC day or later; if unknown, of --day.")
 ]
-LastDay = Annotated[str | None, typer.Option("--to", help="Keep comments written on this UTC day or earlier.")]
-Encoding = Annotated[str, typer.Option(help="Encoding of text files, such as gb18030.")]
+LastDay = Annotated[str | None, Option("--to", help="Keep comments written on this UTC day or earlier.")]
+Encoding = Annotated[str, Option(help="Encoding of text files, such as gb18030.")]
 
 
 def today() -> str:
@@ -63,21 +69,3 @@ def check_name(value: str) -> str:
 def this_run() -> str:
     """Name this call of a command, for the limit on cost and for the rows that it writes."""
     return f"cli-{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
-
-
-def show(frame: "pl.DataFrame", as_json: bool) -> None:
-    """Print a frame as a table for people, or as JSON Lines."""
-    from pipeline.commands.terminal import console, files
-
-    files.to_stdout(frame, ".jsonl") if as_json else console.table(frame)
-
-
-def print_result(frame: "pl.DataFrame", first: dict[str, object], as_json: bool) -> None:
-    """Print a table for people, or one JSON object: the numbers in `first` and the table's rows."""
-    from pipeline.commands.terminal import console
-
-    if as_json:
-        facts = console.take_left_out()
-        typer.echo(json.dumps({**first, "rows": frame.to_dicts(), **facts}, ensure_ascii=False, default=str))
-    else:
-        console.table(frame)

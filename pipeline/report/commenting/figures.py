@@ -1,8 +1,7 @@
 """Figures of article commenting, as inline SVG: what the corpus is made of, and whether metrics grade as people do.
 
-In: frames with a row at least; without rows a figure raises ValueError. Rows may come in any order, and what is null is
-not drawn. Nothing is shown by colour alone: there are markers and numbers. Metrics have their plain names (`meteor`,
-`bleu_1`, `human`), and `is_weighted` distinguishes W-METEOR from METEOR.
+Frames have the columns of `PARTS` of the page, and at least one row. What is null is not drawn. Nothing is shown by
+colour alone: there are markers and numbers. `is_weighted` distinguishes W-METEOR from METEOR.
 """
 
 import re
@@ -121,8 +120,8 @@ def rank_values(values: plot.Floats) -> plot.Floats:
 
 
 def draw_categories(frame: pl.DataFrame) -> str:
-    """Draw figure 2, the most frequent categories. Columns: category (null: not known), n, share (in [0, 1])."""
-    frame = plot.require_rows(frame).sort(-pl.col("n").cast(pl.Int64), "category", nulls_last=True)
+    """Draw figure 2, the most frequent categories."""
+    frame = frame.sort(-pl.col("n").cast(pl.Int64), "category", nulls_last=True)
     top = frame.head(TOP)
     names = ["not known" if name is None else _truncate(name) for name in top["category"]]
     with plot.use_style():
@@ -144,10 +143,8 @@ def _truncate(name: str) -> str:
 
 
 def draw_grades(frame: pl.DataFrame, paper: float | None = None) -> str:
-    """Draw the distribution of grades. Columns: item_id, grade; the mean is over the grades of an item."""
-    values = plot.require_rows(frame).group_by("item_id").agg(pl.col("grade").mean())["grade"].drop_nulls().to_numpy()
-    if not len(values):
-        raise ValueError("expected at least one grade")
+    """Draw the distribution of the mean grades of items."""
+    values = frame.group_by("item_id").agg(pl.col("grade").mean())["grade"].drop_nulls().to_numpy()
     centers, counts = np.unique(np.round(values, 6), return_counts=True)
     if len(centers) > 20:
         counts, edges = np.histogram(values, 20)
@@ -155,8 +152,7 @@ def draw_grades(frame: pl.DataFrame, paper: float | None = None) -> str:
     width = 0.86 * (np.diff(centers).min() if len(centers) > 1 else 1)
     mean = float(values.mean())
     with plot.use_style():
-        figure = Figure(figsize=(7.2, 2.6), layout="constrained")
-        axis = figure.subplots()
+        figure, axis = plot.create_figure((7.2, 2.6))
         shares = 100 * counts / counts.sum()
         bars = axis.bar(centers, shares, width, color=plot.PALE)
         if len(centers) <= 12:
@@ -173,18 +169,11 @@ def draw_grades(frame: pl.DataFrame, paper: float | None = None) -> str:
 
 
 def draw_correlations(frame: pl.DataFrame) -> str:
-    """Draw tables 3 and 4: metrics with human grades, without and with weights, the paper's numbers as ticks.
-
-    Columns: metric, is_weighted, coefficient (spearman or pearson), value, low, high, n.
-    """
-    kinds = list_kinds(plot.require_rows(frame))
-    forms = {"plain": "plain", "weighted": "weighted by the grades of the references"}
-    frame = frame.with_columns(form=pl.when("is_weighted").then(pl.lit("weighted")).otherwise(pl.lit("plain")))
-    rows_by_key = index_rows(frame, "coefficient", "metric", "form")
-    paper = {
-        (kind, metric, "weighted" if is_weighted else "plain"): value
-        for (metric, is_weighted, kind), value in PAPER_CORRELATIONS.items()
-    }
+    """Draw tables 3 and 4: metrics with human grades, without and with weights, the paper's numbers as ticks."""
+    kinds = list_kinds(frame)
+    forms = {False: "plain", True: "weighted by the grades of the references"}
+    rows_by_key = index_rows(frame, "coefficient", "metric", "is_weighted")
+    paper = {(kind, *metric): value for (*metric, kind), value in PAPER_CORRELATIONS.items()}
     return plot.draw_dots(
         rows_by_key,
         kinds,
@@ -207,49 +196,43 @@ def _name_metrics(frame: pl.DataFrame) -> dict[str, str]:
 
 
 def draw_sensitivity(frame: pl.DataFrame) -> str:
-    """Draw how the correlation depends on the weights (AAC-18). Columns: preset, metric, coefficient, value."""
-    kinds = list_kinds(plot.require_rows(frame))
+    """Draw how the correlation depends on the weights (AAC-18)."""
+    kinds = list_kinds(frame)
     presets = {preset: preset for preset in sorted(set(frame["preset"]))}
     rows_by_key = index_rows(frame, "coefficient", "metric", "preset")
     return plot.draw_dots(rows_by_key, kinds, _name_metrics(frame), presets, chance=dict.fromkeys(kinds, 0))
 
 
-def draw_scatter(frame: pl.DataFrame, *, jitter: float = JITTER, seed: int = 0) -> str:
+def draw_scatter(frame: pl.DataFrame) -> str:
     """Draw figure 1: metrics against human grades, with the least-squares line; `PANELS`, or else three others.
 
     Only the grades that are drawn have noise: line and r are of the grades as they are, and of all rows, of which at
     most `POINTS` drawn at random are shown.
-
-    Args:
-        frame: metric, is_weighted, value, grade.
-        jitter: standard deviation of the noise, in grades (AAC-28).
-        seed: of noise and choice.
     """
-    metrics = list_rows(plot.require_rows(frame))
+    metrics = list_rows(frame)
     panels = [panel for panel in PANELS if panel in metrics] or metrics[:3]
     with plot.use_style():
-        figure = Figure(figsize=(min(2.4 * len(panels), 7.2), 2.7), layout="constrained")
-        axes = figure.subplots(1, len(panels), squeeze=False).ravel()
+        figure, (axes,) = plot.create_figure((min(2.4 * len(panels), 7.2), 2.7), 1, len(panels), squeeze=False)
         longest = 0
         for axis, panel in zip(axes, panels, strict=True):
             points = select_metric(frame, panel).select(pl.col("grade", "value").cast(pl.Float64))
             points = points.drop_nulls().sort("grade", "value")
             longest = max(longest, points.height)
-            fit_text = _draw_fit(axis, points["grade"].to_numpy(), points["value"].to_numpy(), jitter, seed)
+            fit_text = _draw_fit(axis, points["grade"].to_numpy(), points["value"].to_numpy())
             axis.set_title(f"{plot.wrap_name(name_metric(*panel), 24, 2)}\n{fit_text}", fontsize=9)
             axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
             axis.yaxis.set_major_locator(MaxNLocator(5))
-        note = f"human grade, with noise of {jitter:g} grades (s.d.)"
+        note = f"human grade, with noise of {JITTER:g} grades (s.d.)"
         figure.supxlabel(f"{note}; {POINTS:,} points drawn at random" if longest > POINTS else note, fontsize=9)
         figure.supylabel("metric", fontsize=9)
         return plot.render_svg(figure)
 
 
-def _draw_fit(axis: Axes, grades: plot.Floats, values: plot.Floats, jitter: float, seed: int) -> str:
+def _draw_fit(axis: Axes, grades: plot.Floats, values: plot.Floats) -> str:
     """Draw points and their line; return n and Pearson's r as text."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     sample = random.permutation(len(grades))[:POINTS]
-    noisy = grades[sample] + random.normal(0, jitter, len(sample))
+    noisy = grades[sample] + random.normal(0, JITTER, len(sample))
     axis.plot(noisy, values[sample], "o", color=plot.ACCENT, alpha=0.3, markersize=3, markeredgewidth=0)
     if len(grades) < 2 or not np.ptp(grades):
         return f"n = {len(grades):,}"
@@ -261,11 +244,8 @@ def _draw_fit(axis: Axes, grades: plot.Floats, values: plot.Floats, jitter: floa
 
 
 def draw_systems(frame: pl.DataFrame) -> str:
-    """Draw table 7: systems by metrics and people, cells by rank, the best framed; the paper's numbers beside, pale.
-
-    Columns: metric (`human` for grades), is_weighted, system, value.
-    """
-    rows, names = list_rows(plot.require_rows(frame)), list_systems(frame["system"])
+    """Draw table 7: systems by metrics and people, cells by rank, the best framed; the paper's numbers beside, pale."""
+    rows, names = list_rows(frame), list_systems(frame["system"])
     values = build_values(rows, names, index_cells(frame))
     printed = build_values(rows, names, PAPER_CELLS)
     printed_columns = [i for i, column in enumerate(printed.T) if np.isfinite(column).any()]
@@ -313,8 +293,8 @@ def _draw_ranks(
 
 
 def draw_history(frame: pl.DataFrame) -> str:
-    """Draw the loss by epoch, a panel a commenter. Columns: system, epoch, train_loss, validation_loss."""
-    names = list_systems(plot.require_rows(frame)["system"])
+    """Draw the loss by epoch, a panel a commenter."""
+    names = list_systems(frame["system"])
     lines = {"train_loss": "training loss", "validation_loss": "validation loss"}
     looks = [(*plot.pick_look(i), style) for i, style in enumerate(_CURVES)]
     with plot.use_style():

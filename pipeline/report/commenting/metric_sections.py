@@ -42,14 +42,13 @@ def build_correlations(frame: pl.DataFrame) -> Section:
                 rows.append([name, coefficient, *cells, format_interval(differences[-1]), *printed, n])
         gains += _describe_gains(coefficient, differences)
     return Section(
-        "Correlation of metrics with human grades",
         f"{' '.join(gains) or 'No metric has both plain and weighted scores.'} A difference is significant if its "
         "interval excludes zero. The paper calls the improvement consistent, but its own numbers for BLEU-1 fall: from "
         "0.2145 to 0.2076 and from 0.1790 to 0.1604 (tables 3 and 4, errata E12). The row of human grades compares "
         "two halves of the raters.",
-        figures.draw_correlations(frame),
         ("metric", "coefficient", "plain", "p", "weighted", "p", "difference", "paper, plain", "paper, weighted", "n"),
         rows,
+        figures.draw_correlations(frame),
         text_count=2,
     )
 
@@ -90,14 +89,13 @@ def build_scatter(frame: pl.DataFrame) -> Section:
         rows.append([figures.name_metric(*metric), *map(format_number, moments), format_count(part.height)])
     panels = ", ".join(figures.name_metric(*panel) for panel in figures.PANELS)
     return Section(
-        "Metric scores and grades by comment",
         "Each point is a comment; the line is the least-squares fit. As in figure 1 of the paper, there is a panel "
         f"for each metric: {panels}. "
         f"Noise with a standard deviation of {figures.JITTER} grades makes overlapping points visible. The paper also "
         "uses 0.05 and does not state whether it is the standard deviation or the variance.",
-        figures.draw_scatter(frame),
         ("metric", "mean", "s.d.", "mean grade", "s.d.", "comments"),
         rows,
+        figures.draw_scatter(frame),
     )
 
 
@@ -113,13 +111,12 @@ def build_sensitivity(frame: pl.DataFrame) -> Section:
                 name = figures.name_metric(metric)
                 rows.append([name, preset, *map(format_number, numbers), _format_ratios(metric)])
     return Section(
-        "Sensitivity to the weights",
         "The paper requires weights in [0, 1] and does not state how it computes them from grades (section 4). The "
         "ratio is the weighted score divided by the plain score. No single formula gives the ratios of all metrics in "
         "the paper's table 7 (errata E11).",
-        figures.draw_sensitivity(frame),
         ("metric", "weights", *figures.COEFFICIENTS.values(), "weighted / plain", "in the paper"),
         rows,
+        figures.draw_sensitivity(frame),
         text_count=2,
     )
 
@@ -151,13 +148,12 @@ def build_systems(frame: pl.DataFrame) -> Section:
                 n = sections.format_range(counts) if is_here else "–"
                 rows.append([figures.name_metric(*metric), origin, *cells, sections.format_signed(tau, 2), n])
     return Section(
-        "Scores of the commenters",
         f"{_describe_winners(metrics, names, tables['here'])} Kendall's τ compares a metric's order of the commenters "
         "with the order by human grades. The paper's text calls IR-TC best under most metrics. In its table 7, IR-TC "
         "leads 4 of 9 rows, one of them human grades, and ties for the lead in a fifth (errata E12).",
-        figures.draw_systems(frame),
         ("metric", "where", *map(figures.name_system, names), "τ", "n"),
         rows,
+        figures.draw_systems(frame),
         text_count=2,
     )
 
@@ -195,11 +191,9 @@ def build_examples(frame: pl.DataFrame) -> Section:
             numbers = [format_number(key[2], 1), *score_texts, format_number(distances[key], 1)]
             rows.append([pair_name, *texts, *numbers])
     return Section(
-        "Examples of metric disagreement",
         "The table shows the comments with the largest difference between two metrics. It compares METEOR with BLEU-1 "
         "(table 5 of the paper) and METEOR with W-METEOR (table 6). All scores are scaled to the mean and the variance "
         "of human grades and limited to 1 to 5. The original scores are in brackets.",
-        "",
         ("pair", "title", "comment", "people", *(figures.name_metric(*metric) for metric in metrics), "difference"),
         rows,
         text_count=3,

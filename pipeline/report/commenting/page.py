@@ -5,63 +5,41 @@ our own figures is escaped. The paper's numbers stand beside ours; they are of i
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.papers.commenting import CATEGORIES, COMMENTS_TOLD, GRADES, KAPPA, TABLE_2
 from pipeline.report import sections
-from pipeline.report.commenting import figures, metric_sections
-from pipeline.report.sections import Part, Section, format_count, format_interval, format_number, index_rows
+from pipeline.report.commenting import figures
+from pipeline.report.commenting import metric_sections as metrics
+from pipeline.report.sections import (
+    Columns,
+    Part,
+    Section,
+    format_count,
+    format_interval,
+    format_number,
+    index_rows,
+    tabulate,
+)
 
 
-class Commenting(NamedTuple):
-    """What the page shows, without the parts whose frames are None or have no rows.
+def render(day: str, signatures: Sequence[str] = (), simulated_count: int = 0, **frames: pl.DataFrame | None) -> str:
+    """Render the page of the frames that `PARTS` names; those that are None or have no rows are left out.
 
-    Metrics have their plain names (`meteor`, `bleu_1`, `human`); `is_weighted` is true of W-METEOR, whose references
-    are weighted by their grades. `PARTS` has the columns.
+    Metrics have their plain names (`meteor`, `bleu_1`, `human`); `is_weighted` is true of W-METEOR. Signatures name the
+    metrics and models that all this comes from. BadInput if a frame lacks a column or a value, or holds a row twice.
     """
-
-    statistics: pl.DataFrame | None = None
-    categories: pl.DataFrame | None = None
-    grades: pl.DataFrame | None = None
-    kappa: pl.DataFrame | None = None
-    correlations: pl.DataFrame | None = None
-    scatter: pl.DataFrame | None = None
-    sensitivity: pl.DataFrame | None = None
-    systems: pl.DataFrame | None = None
-    examples: pl.DataFrame | None = None
-    numbers: pl.DataFrame | None = None
-    history: pl.DataFrame | None = None
-    errata: pl.DataFrame | None = None
-    signatures: Sequence[str] = ()  # of the metrics and models that all this comes from
-    simulated_count: int = 0  # comments that simulated raters graded
-
-
-def render(day: str, data: Commenting) -> str:
-    """Render the page.
-
-    Args:
-        day: that the page is of.
-        data: what it shows.
-
-    Raises:
-        BadInput: a frame lacks a column or a value, or holds a row twice.
-    """
-    rows = sections.check_rows(PARTS, data._asdict())
-    for name in {"correlations", "sensitivity"} & set(rows):
-        if unknown := set(rows[name]["coefficient"]) - set(figures.COEFFICIENTS):
-            names = ", ".join(figures.COEFFICIENTS)
-            raise BadInput(f"{name}: expected a coefficient of {names}, found {min(unknown)[:40]}")
-    metrics = figures.list_rows(rows["correlations"]) if "correlations" in rows else []
+    rows = sections.check_rows(PARTS, frames)
+    names = figures.list_rows(rows["correlations"]) if "correlations" in rows else []
     counts = {
         "graded comments": rows["grades"]["item_id"].n_unique() if "grades" in rows else None,
-        "metrics compared with people": len([m for m in metrics if m[0] != figures.HUMAN]) if metrics else None,
+        "metrics compared with people": len([name for name in names if name[0] != figures.HUMAN]) if names else None,
         "commenters": rows["systems"]["system"].n_unique() if "systems" in rows else None,
     }
     warning = (
-        f"Warning: simulated raters graded {data.simulated_count:,} comments. A program made these grades; no person "
+        f"Warning: simulated raters graded {simulated_count:,} comments. A program made these grades; no person "
         "read the comments. Numbers from these grades are no evidence about comments, metrics or commenters."
     )
     return sections.render(
@@ -71,8 +49,8 @@ def render(day: str, data: Commenting) -> str:
         f"Article Commenting), {day}.",
         **sections.build_sections(PARTS, rows),
         counts=counts,
-        warning=warning if data.simulated_count else "",
-        signatures=data.signatures,
+        warning=warning if simulated_count else "",
+        signatures=signatures,
     )
 
 
@@ -94,12 +72,10 @@ def _build_statistics(frame: pl.DataFrame) -> Section:
             if origin == "here" or any(number is not None for number in numbers):
                 rows.append([metric.replace("_", " "), origin, *map(_format_value, numbers)])
     return Section(
-        "Corpus statistics",
         "The paper selects articles with at least 30 words and 20 comments. Its test articles have at least 30 "
         f"comments of more than 5 words and over 200 upvotes (section 3). Its total of {COMMENTS_TOLD:,} comments "
         f"contradicts its table 2: {paper.articles:,} articles with {paper.comments_per_article} comments each have "
         f"{paper.comments:,} comments (errata E12).",
-        "",
         ("what", "where", *splits),
         rows,
         text_count=2,
@@ -111,17 +87,15 @@ def _build_categories(frame: pl.DataFrame) -> Section:
     frame = frame.sort(-pl.col("n").cast(pl.Int64), "category", nulls_last=True)
     frame = frame.with_columns(pl.col("category").fill_null("not known"))
     limit = f" The figure shows the {figures.TOP} most frequent categories." if frame.height > figures.TOP else ""
-    rows = [
-        [name, format_count(count), format_number(None if share is None else 100 * share, 1)]
-        for name, count, share in frame.select("category", "n", "share").iter_rows()
-    ]
+    columns: Columns = {"category": "category", "articles": "n"}
+    columns["% of all"] = lambda row: format_number(None if row["share"] is None else 100 * row["share"], 1)
+    names, rows = tabulate(frame, columns)
     return Section(
-        "Article categories",
         f"The corpus has {format_count(int(frame['n'].sum()))} articles in {frame.height} categories. The most "
         f"frequent category is {rows[0][0]} ({rows[0][1]}).{limit} The paper has {CATEGORIES} categories (figure 2).",
-        svg,
-        ("category", "articles", "% of all"),
+        names,
         rows,
+        svg,
     )
 
 
@@ -143,51 +117,39 @@ def _build_grades(frame: pl.DataFrame) -> Section:
         ["in the paper", *paper_counts, *paper_moments, format_number(100 * GRADES.five_share, 0)],
     ]
     return Section(
-        "Distribution of grades",
         f"Grades run from {low:g} to {high:g}. The grade of a comment is the mean of its raters; mean and standard "
         "deviation are over comments. In the paper grades run from 1 to 5, and two raters grade each comment. A fifth "
         "of its comments have a 5 from at least one rater (section 3).",
-        figures.draw_grades(frame, GRADES.mean if has_paper_scale else None),
         ("where", "comments", "grades", "mean", "s.d.", "% with a 5"),
         rows,
+        figures.draw_grades(frame, GRADES.mean if has_paper_scale else None),
     )
 
 
 def _build_kappa(frame: pl.DataFrame) -> Section:
     frame = frame.sort("weights")
-    rows = [
-        [row["weights"], format_interval(row), f"{KAPPA:.2f}", format_count(row["n"])]
-        for row in frame.iter_rows(named=True)
-    ]
+    columns: Columns = {"weights": "weights", "κ": format_interval}
+    columns |= {"paper, weights unknown": lambda _: f"{KAPPA:.2f}", "n": "n"}
     values = frame.select("weights", "value").iter_rows()
     finding = " and ".join(f"{format_number(value)} with {weights} weights" for weights, value in values)
     return Section(
-        "Rater agreement on grades",
         f"Cohen's weighted κ is {finding}. The paper has {KAPPA} and does not name its weights (section 3). Quadratic "
         "weights give a higher κ if most disagreements are small.",
-        "",
-        ("weights", "κ", "paper, weights unknown", "n"),
-        rows,
+        *tabulate(frame, columns),
     )
 
 
 def _build_numbers(frame: pl.DataFrame) -> Section:
     frame = frame.sort("metric", "subset", "split", "baseline_name", nulls_last=True)
     compared = frame.drop_nulls(["value", "baseline"])
-    rows = []
-    for row in frame.iter_rows(named=True):
-        names = [row["metric"].replace("_", " "), row["subset"] or "all", row["split"], row["baseline_name"] or "–"]
-        value, baseline = row["value"], row["baseline"]
-        difference = sections.format_signed(metric_sections.subtract(value, baseline))
-        count = format_count(row["pair_count"])
-        rows.append([*names, format_number(value), format_number(baseline), difference, count])
+    columns: Columns = {"measure": lambda row: row["metric"].replace("_", " ")}
+    columns |= {"subset": lambda row: row["subset"] or "all", "split": "split"}
+    columns |= {"baseline name": lambda row: row["baseline_name"] or "–", "value": "value", "baseline": "baseline"}
+    columns["difference"] = lambda row: sections.format_signed(metrics.subtract(row["value"], row["baseline"]))
     return Section(
-        "Grade prediction",
         f"{compared.filter(pl.col('value') > pl.col('baseline')).height} of {compared.height} numbers are above their "
         "baseline. For an error, a lower number is better. The paper has no such scorer.",
-        "",
-        ("measure", "subset", "split", "baseline name", "value", "baseline", "difference", "n"),
-        rows,
+        *tabulate(frame, columns | {"n": "pair_count"}),
         text_count=4,
     )
 
@@ -202,68 +164,54 @@ def _build_history(frame: pl.DataFrame) -> Section:
         epoch = format_count(best[0].get("epoch"))
         rows.append([figures.name_system(name), format_count(part.height), *map(format_number, losses), epoch])
     return Section(
-        "Training curves",
         "If the validation loss rises while the training loss falls, the commenter overfits its training articles.",
-        figures.draw_history(frame),
         ("commenter", "epochs", "final training loss", "final validation loss", "lowest validation loss", "at epoch"),
         rows,
+        figures.draw_history(frame),
     )
 
 
 def _build_errata(frame: pl.DataFrame) -> Section:
     answers = {True: "yes", False: "no", None: "undecided"}
     yes, no = ((frame["holds"] == answer).sum() for answer in (True, False))
-    claims = frame.select("system", "place", "claim", "found", "holds").iter_rows()
+    columns: Columns = {"paper": "system", "place": lambda row: row["place"] or "–", "claim": "claim"}
+    columns |= {"found": lambda row: row["found"] or "–", "holds": lambda row: answers[row["holds"]]}
     return Section(
-        "Claims of the paper",
         f"{yes} of {frame.height} claims hold, {no} do not (errata E11 and E12). The table compares each claim with "
         "the paper's own numbers.",
-        "",
-        ("paper", "place", "claim", "found", "holds"),
-        [
-            [system, place or "–", claim, finding or "–", answers[holds]]
-            for system, place, claim, finding, holds in claims
-        ],
+        *tabulate(frame, columns),
         text_count=5,
     )
 
 
 PARTS = {
-    "statistics": Part("corpus statistics", _build_statistics, "metric split", "value? paper?"),
-    "categories": Part("article categories", _build_categories, "category?", "n share?"),
-    "grades": Part("distribution of grades", _build_grades, "", "item_id grade?"),
-    "kappa": Part("rater agreement on grades", _build_kappa, "weights", "value? low? high? n"),
+    "statistics": Part("Corpus statistics", _build_statistics, "metric split", "value? paper?"),
+    "categories": Part("Article categories", _build_categories, "category?", "n share?"),
+    "grades": Part("Distribution of grades", _build_grades, "", "item_id grade?"),
+    "kappa": Part("Rater agreement on grades", _build_kappa, "weights", "value? low? high? n"),
     "correlations": Part(
-        "correlation of metrics with human grades",
-        metric_sections.build_correlations,
+        "Correlation of metrics with human grades",
+        metrics.build_correlations,
         "metric is_weighted coefficient",
         "value? low? high? p? n difference? difference_low? difference_high?",
     ),
     "scatter": Part(
-        "metric scores and grades by comment",
-        metric_sections.build_scatter,
-        columns="metric is_weighted value? grade?",
+        "Metric scores and grades by comment", metrics.build_scatter, columns="metric is_weighted value? grade?"
     ),
     "sensitivity": Part(
-        "sensitivity to the weights",
-        metric_sections.build_sensitivity,
-        "preset metric coefficient",
-        "value? ratio?",
+        "Sensitivity to the weights", metrics.build_sensitivity, "preset metric coefficient", "value? ratio?"
     ),
-    "systems": Part("scores of the commenters", metric_sections.build_systems, "metric is_weighted system", "value? n"),
+    "systems": Part("Scores of the commenters", metrics.build_systems, "metric is_weighted system", "value? n"),
     "examples": Part(
-        "examples of metric disagreement",
-        metric_sections.build_examples,
+        "Examples of metric disagreement",
+        metrics.build_examples,
         columns="title? text grade? metric is_weighted value? normalised?",
     ),
     "numbers": Part(
-        "grade prediction",
-        _build_numbers,
-        "metric split subset? baseline_name?",
-        "value? baseline? pair_count?",
+        "Grade prediction", _build_numbers, "metric split subset? baseline_name?", "value? baseline? pair_count?"
     ),
-    "history": Part("training curves", _build_history, "system epoch", "train_loss? validation_loss?"),
-    "errata": Part("claims of the paper", _build_errata, "", "system place? claim found? holds?"),
+    "history": Part("Training curves", _build_history, "system epoch", "train_loss? validation_loss?"),
+    "errata": Part("Claims of the paper", _build_errata, "", "system place? claim found? holds?"),
 }
 """In the order of the page. A row of `grades` is of a rater, one of `scatter` of a comment; a difference is of weighted
 and plain and stands on the weighted row; `ratio` is of weighted to plain scores."""

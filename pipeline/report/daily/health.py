@@ -5,7 +5,7 @@ A status has a sign and a word as well as a colour. Names are hostile data: ever
 
 from collections.abc import Iterator
 from datetime import date, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
@@ -24,26 +24,24 @@ _MOST = 12  # reasons in the table
 _SUMMED = ("kept_count", "seconds", "byte_count", "input_tokens", "output_tokens", "cost_usd")
 
 
-class Inputs(NamedTuple):
-    """The contents of the page."""
+def render(day: date, day_count: int, rows: pl.DataFrame, dropped: pl.DataFrame) -> str:
+    """Render the page of so many days until a day.
 
-    day: date  # the last one
-    days: int
-    health: pl.DataFrame  # view pipeline_health of these days
-    dropped: pl.DataFrame  # step, dropped_at, reason, row_count; of these days together
-
-
-def render(inputs: Inputs) -> str:
-    """Render the page."""
-    rows, days = inputs.health, [inputs.day - timedelta(days=n) for n in reversed(range(inputs.days))]
+    Args:
+        day: the last one.
+        day_count: how many there are.
+        rows: of the view pipeline_health of these days.
+        dropped: step, dropped_at, reason, row_count; of these days together.
+    """
+    days = [day - timedelta(days=n) for n in reversed(range(day_count))]
     steps = order_names(rows["step"], [step for step in CHAIN if step in rows["step"]])
     rows_by_key = index_rows(rows, "day", "step")
-    span = f"the {len(days)} days until {inputs.day}"
+    span = f"the {len(days)} days until {day}"
     return sections.render(
-        f"health until {inputs.day}",
+        f"health until {day}",
         "Health of the pipeline",
         f"Each step on {span}, compared with the median of the seven days before.",
-        list(_build_sections(inputs, days, steps)),
+        list(_build_sections(rows, dropped, days, steps)),
         counts={name: rows.filter(status=name).height for name in STATUSES} if rows.height else {},
         warning=_format_warning(rows),
         template="daily/health.html",
@@ -84,12 +82,11 @@ def _format_short(count: float) -> str:
     return f"{count:.0f}"
 
 
-def _build_sections(inputs: Inputs, days: list[date], steps: list[str]) -> Iterator[Section]:
-    rows = inputs.health
+def _build_sections(rows: pl.DataFrame, dropped: pl.DataFrame, days: list[date], steps: list[str]) -> Iterator[Section]:
     if (unusual := rows.filter(pl.col("status") != "ok").sort(["day", "step"], descending=[True, False])).height:
         yield _build_unusual(unusual)
-    if inputs.dropped.height:
-        yield _build_dropped(inputs.dropped)
+    if dropped.height:
+        yield _build_dropped(dropped)
     if rows.height:
         yield _build_costs(rows, days, steps)
 
@@ -107,7 +104,7 @@ def _build_unusual(rows: pl.DataFrame) -> Section:
         "These steps differ from the usual: the median of up to seven days before. The age is the time from the end of "
         "the day to the start of the step."
     )
-    return Section("Unusual steps", sentence, "", names, cells, 4)
+    return Section(sentence, names, cells, text_count=4, title="Unusual steps")
 
 
 def _build_dropped(dropped: pl.DataFrame) -> Section:
@@ -120,7 +117,8 @@ def _build_dropped(dropped: pl.DataFrame) -> Section:
     ]
     rest = f" The table shows the {_MOST} most frequent of {reasons.height} reasons." if reasons.height > _MOST else ""
     sentence = f"The steps dropped {total:,} rows, each with a reason.{rest}"
-    return Section("Reasons for dropped rows", sentence, "", ("step", "part", "reason", "rows", "share"), cells, 3)
+    names = ("step", "part", "reason", "rows", "share")
+    return Section(sentence, names, cells, text_count=3, title="Reasons for dropped rows")
 
 
 def _build_costs(rows: pl.DataFrame, days: list[date], steps: list[str]) -> Section:
@@ -129,7 +127,8 @@ def _build_costs(rows: pl.DataFrame, days: list[date], steps: list[str]) -> Sect
     cost_text = f" Language models cost {usd:,.4f} USD." if rows["cost_usd"].count() else ""
     sentence = f"All steps together took {rows['seconds'].sum():,.0f} seconds of work.{cost_text}"
     names = ("step", "days", "rows kept", "seconds", "rows per second", "MB written", "tokens in + out", "USD")
-    return Section("Runtime and cost", sentence, health_figures.draw_trends(rows, days, steps), names, cells)
+    figure = health_figures.draw_trends(rows, days, steps)
+    return Section(sentence, names, cells, figure, title="Runtime and cost")
 
 
 def _format_totals(step: str, rows: pl.DataFrame) -> list[str]:

@@ -5,10 +5,9 @@ from datetime import date
 
 import numpy as np
 import polars as pl
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.report.figures import ACCENT, GREY, HUES, render_svg, use_style, wrap_name
+from pipeline.report.figures import ACCENT, GREY, HUES, create_figure, render_svg, use_style, wrap_name
 
 TITLES = {"kept_count": "rows kept", "seconds": "seconds", "cost_usd": "USD"}
 """Columns of the figure with their titles; one without a value is left out."""
@@ -21,8 +20,8 @@ def draw_trends(rows: pl.DataFrame, days: Sequence[date], steps: Sequence[str]) 
         return ""
     colours = dict(zip(TITLES, (ACCENT, HUES[2], HUES[1]), strict=True))
     with use_style():
-        figure = Figure(figsize=(7.2, 0.55 * len(steps) + 0.8), layout="constrained")
-        axes = figure.subplots(len(steps), len(columns), sharex=True, squeeze=False)
+        size = (7.2, 0.55 * len(steps) + 0.8)
+        figure, axes = create_figure(size, len(steps), len(columns), sharex=True, squeeze=False)
         for line, step in zip(axes, steps, strict=True):
             rows_by_day = {row["day"]: row for row in rows.filter(step=step).to_dicts()}
             for axis, name in zip(line, columns, strict=True):

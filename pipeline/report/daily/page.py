@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 import polars as pl
 
 from pipeline.report import figures
-from pipeline.report.sections import format_percentile, render_template
+from pipeline.report.sections import format_count, render_template
 
 
 class Contents(TypedDict):
@@ -33,7 +33,7 @@ def render(contents: Contents) -> str:
         ("comments scored", f"{scores.height:,}"),
         ("sources", str(scores["source"].n_unique())),
         ("mean implicitness", f"{scores['implicitness'].to_numpy().mean():.3f}"),
-        ("mean percentile", format_percentile(scores["percentile"].mean())),
+        ("mean percentile", format_count(scores["percentile"].mean())),
         ("rows read", f"{collected['read_count'].sum():,}"),
         ("rows dropped, each with a reason", f"{collected['dropped_count'].sum():,}"),
     ]
@@ -72,10 +72,8 @@ def _mark_words(row: Mapping[str, Any]) -> list[tuple[str, float | None]]:
 def _list_warnings(contents: Contents) -> list[str]:
     model, warnings = contents["model"], []
     if model and "undertone-sample" in model["completion_models"]:
-        text = (
-            "The model learned from the sample that ships with Undertone. Its scores are a demonstration, not a result."
-        )
-        warnings.append(text)
+        origin = "The model learned from the sample that ships with Undertone."
+        warnings.append(f"{origin} Its scores are a demonstration, not a result.")
     if weakness := contents["weakness"]:
         advice = "Read percentiles over many comments, and do not decide by one value."
         warnings.append(f"{weakness[0].upper()}{weakness[1:]}. {advice}")

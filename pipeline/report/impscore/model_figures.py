@@ -97,8 +97,8 @@ def draw_spaces(
     looks = [plot.pick_look(i) for i in range(len(kinds))]
     are_few = len(kinds) <= 12
     with plot.use_style():
-        figure = Figure(figsize=(7.2, 3.7 + 0.32 * -(-len(kinds) // 4) * are_few), layout="constrained")
-        axes = figure.subplots(1, len(points), squeeze=False).ravel()
+        size = (7.2, 3.7 + 0.32 * -(-len(kinds) // 4) * are_few)
+        figure, (axes,) = plot.create_figure(size, 1, len(points), squeeze=False)
         for axis, points_of_space, title, silhouette in zip(axes, points, titles, silhouettes, strict=True):
             for kind, look in zip(kinds, looks, strict=True):
                 points_of_group = points_of_space[[group == kind for group in groups]]
@@ -130,8 +130,7 @@ def draw_matrix(names: Sequence[str], values: plot.Floats, title: str = "") -> s
     is_tight = size < 0.8
     with plot.use_style():
         inches = (size * len(names) + 1.4, 0.4 * len(names) + 0.7 + 0.9 * is_tight)
-        figure = Figure(figsize=inches, layout="constrained")
-        axis = figure.subplots()
+        figure, axis = plot.create_figure(inches)
         labels = [plot.wrap_name(name, 20 if is_tight else 11) for name in names]
         plot.draw_grid(axis, [plot.wrap_name(name) for name in names], labels, values, AROUND, Normalize(-1, 1))
         axis.tick_params(axis="x", labelrotation=90 if is_tight else 0)

@@ -18,7 +18,7 @@ from pipeline.report.figures import Floats
 from pipeline.report.impscore import model_figures
 from pipeline.report.impscore.study_rows import format_cells
 from pipeline.report.impscore.study_sections import SPREAD_NAMES, STUDIES
-from pipeline.report.sections import Section, format_count, format_number
+from pipeline.report.sections import Part, Section, format_count, format_number
 
 
 class Spaces(TypedDict):
@@ -64,26 +64,21 @@ def render(contents: Contents) -> str:
 
 
 def _build_sections(contents: Contents) -> Iterable[Section]:
-    builders = {"triples": _build_separation, "audit": _build_audit, "evaluations": _build_evaluations}
-    for name, build in builders.items():
-        frame: Any = contents.get(name)
-        if frame is not None and frame.height and (section := build(frame)).rows:
-            yield section
-    if spaces := contents.get("spaces"):
-        yield _build_spaces(spaces)
-    if agreement := contents.get("agreement"):
-        yield _build_agreement(agreement)
+    for name, part in _PARTS.items():
+        rows: Any = contents.get(name)
+        if rows is not None and len(rows) and (section := part.build(rows)).rows:
+            yield section._replace(title=part.title)
     studies = contents.get("studies")
     if studies is None:
         return
     newest = studies.filter(pl.col("day") == pl.col("day").max().over("study", "model_id"))
     is_other = pl.col("model_id") != contents.get("model_id", "")
     for model_id in newest.sort(is_other, "model_id")["model_id"].unique(maintain_order=True):
-        rows = newest.filter(pl.col("model_id").eq_missing(pl.lit(model_id, pl.String)))
-        for study, build in STUDIES.items():
-            if (part := rows.filter(study=study))["value"].is_not_null().any():
-                section = build(part)
-                yield section._replace(title=f"{section.title} (model {model_id[:12]})") if model_id else section
+        model_rows = newest.filter(pl.col("model_id").eq_missing(pl.lit(model_id, pl.String)))
+        for study, part in STUDIES.items():
+            if (study_rows := model_rows.filter(study=study))["value"].is_not_null().any():
+                model_name = f" (model {model_id[:12]})" if model_id else ""
+                yield part.build(study_rows)._replace(title=part.title + model_name)
 
 
 def _select_test(rows: pl.DataFrame) -> pl.DataFrame:
@@ -109,13 +104,12 @@ def _build_separation(triples: pl.DataFrame) -> Section:
         values = (float(rows[column].to_numpy().mean()), *compute_quantiles(rows[column]))
         cells.append([name, *map(format_number, values)])
     return Section(
-        "Separation of implicit and explicit sentences",
         f"The mean implicitness I is {implicit} for implicit sentences and {explicit} for explicit ones. The mean "
         f"pragmatic distance ΔP is {near} for positive pairs and {far} for negative ones. The paper has 1.296 and "
         "0.514 for I, 0.685 and 1.675 for ΔP (section 5.2, figure 3).",
-        model_figures.draw_violins(rows, rows["split"][0]),
         ("distribution", "mean", "lowest", *SPREAD_NAMES[2:], "highest"),
         cells,
+        model_figures.draw_violins(rows, rows["split"][0]),
     )
 
 
@@ -129,22 +123,19 @@ def _build_audit(audit: pl.DataFrame) -> Section:
     table = table.sort(pl.col("subset") != "all", "subset")
     columns = [*kinds, *(["model"] if has_model else [])]
     return Section(
-        "Surface baselines",
         f"On {scope}, {best['baseline']} alone finds the implicit sentence in {format_number(best['accuracy'])} of "
         f"cases{model_text}. The paper has no such baselines. Compare its accuracies with these numbers.",
-        model_figures.draw_audit(audit),
         ("pairs from", *columns, "triples"),
         format_cells(table.select("subset", *columns, "pair_count")),
+        model_figures.draw_audit(audit),
     )
 
 
 def _build_evaluations(evaluations: pl.DataFrame) -> Section:
     rows = _select_test(evaluations.filter(pl.col("epoch") == 0))  # the others are the curve of the training
     return Section(
-        "Model evaluation",
         "The metrics are both accuracies of section 5.1, and the rank correlations and the choice accuracy of section "
         "6.2. The baseline is the best one that was measured.",
-        "",
         ("metric", "split", "subset", "baseline name", "value", "baseline", "pairs"),
         format_cells(rows.select("metric", "split", "subset", "baseline_name", "value", "baseline", "pair_count")),
         text_count=4,
@@ -156,13 +147,12 @@ def _build_spaces(spaces: Spaces) -> Section:
     pragmatic, semantic = silhouettes = [format_number(value) for value in spaces["silhouettes"]]
     counts = [format_count(len(groups)), format_count(len(set(groups)))]
     return Section(
-        "Sentences of one intention in the two spaces",
         f"The mean silhouette of the groups is {pragmatic} in the pragmatic space and {semantic} in the semantic "
         "space. In the paper's figures, groups cluster in the pragmatic space and scatter in the semantic space "
         "(section 6.4, figures 11 to 13).",
-        model_figures.draw_spaces(spaces["points"], groups, names, spaces["silhouettes"]),
         ("space", "silhouette", "sentences", "groups"),
         [[name, silhouette, *counts] for name, silhouette in zip(names, silhouettes, strict=True)],
+        model_figures.draw_spaces(spaces["points"], groups, names, spaces["silhouettes"]),
     )
 
 
@@ -170,11 +160,19 @@ def _build_agreement(agreement: Agreement) -> Section:
     names, values = agreement["names"], np.asarray(agreement["values"], float)
     means = [np.delete(row, i).mean() if len(row) > 1 else np.nan for i, row in enumerate(values)]
     return Section(
-        "Rater agreement",
         f"The mean {agreement['measure']} of two raters is {format_number(float(np.mean(means)))}. In the paper, the "
         "model agrees with people at least as well as people agree with each other (section 6.3, table 4 and figure "
         "9).",
-        model_figures.draw_matrix(names, values, agreement["measure"]),
         ("rater", f"mean {agreement['measure']} with the others"),
         [[name, format_number(float(mean))] for name, mean in zip(names, means, strict=True)],
+        model_figures.draw_matrix(names, values, agreement["measure"]),
     )
+
+
+_PARTS = {
+    "triples": Part("Separation of implicit and explicit sentences", _build_separation),
+    "audit": Part("Surface baselines", _build_audit),
+    "evaluations": Part("Model evaluation", _build_evaluations),
+    "spaces": Part("Sentences of one intention in the two spaces", _build_spaces),
+    "agreement": Part("Rater agreement", _build_agreement),
+}

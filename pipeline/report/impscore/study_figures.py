@@ -34,8 +34,7 @@ def draw_ablation(studies: pl.DataFrame) -> str:
     best = np.nanmax(np.round(values, 3), initial=0)
     names = [" ×\n".join(metrics) for metrics in METRICS], [plot.wrap_name(space, 13) for space in SPACES.values()]
     with plot.use_style():
-        figure = Figure(figsize=(7.2, 3.5), layout="constrained")
-        left_axis, right_axis = figure.subplots(1, 2, width_ratios=(3, 2), sharey=True)
+        figure, (left_axis, right_axis) = plot.create_figure((7.2, 3.5), 1, 2, width_ratios=(3, 2), sharey=True)
         plot.draw_grid(left_axis, *names, values, plot.LIGHT, _fit_range(values))
         plot.draw_grid(right_axis, *names, np.full((4, 3), np.nan), plot.LIGHT, Normalize())
         for y, x in np.ndindex(4, 3):
@@ -211,8 +210,8 @@ def draw_detection(studies: pl.DataFrame) -> str:
     accuracies = average_runs(studies, "detection").filter(metric="accuracy").drop_nulls("value")
     bins, names = LABELS, accuracies["by"].unique().sort().to_list()
     with plot.use_style():
-        figure = Figure(figsize=(7.2, 3.4 + 0.4 * len(names)), layout="constrained")
-        axis, below = figure.subplots(2, 1, sharex=True, height_ratios=(2.9, 0.1 + 0.4 * len(names)))
+        size = (7.2, 3.4 + 0.4 * len(names))
+        figure, (axis, below) = plot.create_figure(size, 2, 1, sharex=True, height_ratios=(2.9, 0.1 + 0.4 * len(names)))
         for i, name in enumerate(names):
             part = accuracies.filter(pl.col("by") == name)
             columns = np.array([bins.index(label) for label in part["subset"]])

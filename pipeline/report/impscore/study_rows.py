@@ -1,5 +1,6 @@
 """Rows of the frame `studies`, of one day and model, with runs averaged; and rows as cells of a table."""
 
+from collections.abc import Callable
 from typing import Any
 
 import polars as pl
@@ -55,7 +56,7 @@ def find_paper_count(column: str) -> pl.Expr:
 
 def format_cells(rows: pl.DataFrame) -> list[list[str]]:
     """Format rows as cells by the type of the column: texts, counts, and other numbers with three digits."""
-    formats = [
+    formats: list[Callable[[Any], str]] = [
         format_count if kind.is_integer() else format_number if kind.is_numeric() else lambda value: value or ""
         for kind in rows.dtypes
     ]

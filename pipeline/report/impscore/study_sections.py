@@ -1,7 +1,5 @@
 """The parts of the page of studies that come from the frame `studies` (ImpScore, sections 5.3 and 7)."""
 
-from collections.abc import Callable
-
 import polars as pl
 
 from pipeline.metrics.impscore.validation import OTHERS, SURFACE
@@ -15,7 +13,7 @@ from pipeline.report.impscore.study_rows import (
     pivot_metrics,
     read_calibrations,
 )
-from pipeline.report.sections import Section, format_count, format_number
+from pipeline.report.sections import Part, Section, format_count, format_number
 
 _SPREAD = ("mean", "sd", "q05", "q25", "q50", "q75", "q95")
 _CALIBRATION = ("spearman", "error", "constant_error")
@@ -39,11 +37,10 @@ def _build_ablation(studies: pl.DataFrame) -> Section:
         else "Compare the lowest accuracy with the cosine for I and the highest with the Euclidean distance"
     )
     return Section(
-        "Ablation of the model design",
         f"{finding}. The paper has 0.946 and 0.929; the other choices have little effect (section 5.3, table 2).",
-        study_figures.draw_ablation(studies),
         ("I", "ΔP", "space", "implicitness accuracy", "s.d.", "pragmatics accuracy", "s.d.", "runs", "paper"),
         format_cells(table.select(*keys, *columns, "run_count", "paper")),
+        study_figures.draw_ablation(studies),
         text_count=3,
     )
 
@@ -58,13 +55,12 @@ def _build_sensitivity(studies: pl.DataFrame) -> Section:
         counts = [format_count(part.height), str(part["run_count"].max())]
         rows.append([alpha, *counts, format_number(part["value"][0]), format_number(top["value"]), *gammas])
     return Section(
-        "Sensitivity to the margins and the weight of the loss",
         f"The mean implicitness accuracy runs from {format_number(low['value'])} to {format_number(best['value'])}. It "
         f"is best at γ1 = {best['gamma_implicitness']:g}, γ2 = {best['gamma_pragmatics']:g}, α = {best['alpha']:g}. In "
         "the paper, γ1 = 0.5 is best; γ2 and α have little effect (section 5.3, figures 4 and 10).",
-        study_figures.draw_sensitivity(studies),
         ("α", "settings", "runs each", "lowest", "best", "at γ1", "at γ2"),
         rows,
+        study_figures.draw_sensitivity(studies),
         text_count=0,
     )
 
@@ -83,13 +79,12 @@ def _build_data_sets(studies: pl.DataFrame) -> Section:
     ends = zip(("most", "least"), (full_sets.row(0), full_sets.row(-1)), strict=True) if full_sets.height > 1 else ()
     extremes = ", ".join(f"{name} is the {degree} implicit ({format_number(mean)})" for degree, (name, mean) in ends)
     return Section(
-        "Implicitness of data sets",
         f"{extremes or 'The table shows the mean and the spread of the scores'}. In the paper, Adversarial is the most "
         "implicit of six data sets, and Davidson is very low. The implicit part of a data set scores higher than the "
         "whole data set (section 7.1, figures 5 and 14).",
-        study_figures.draw_data_sets(studies),
         ("data set", "part", *SPREAD_NAMES, "sentences", "in the paper"),
         _format_spreads(quantiles, find_paper_count("subset").alias("paper")),
+        study_figures.draw_data_sets(studies),
         text_count=2,
     )
 
@@ -98,12 +93,11 @@ def _build_diversity(studies: pl.DataFrame) -> Section:
     quantiles = pivot_metrics(studies, "diversity").sort("q50", "subset")
     least = quantiles.row(0, named=True)
     return Section(
-        "Diversity within data sets",
         f"Random pairs of {least['subset']} have the smallest median ΔP: {format_number(least['q50'])}. In the paper, "
         "random pairs of Davidson have the smallest ΔP (section 7.1, figure 6).",
-        study_figures.draw_diversity(studies),
         ("data set", "part", *SPREAD_NAMES, "pairs"),
         _format_spreads(quantiles),
+        study_figures.draw_diversity(studies),
         text_count=2,
     )
 
@@ -116,12 +110,11 @@ def _build_detection(studies: pl.DataFrame) -> Section:
     ]
     numbers = ("value", "low", "high", "row_count", "effective_count")
     return Section(
-        "Detection accuracy by implicitness",
         f"Accuracy in the least and in the most implicit bin with texts: {'; '.join(trends)}. In the paper, accuracy "
         "falls as implicitness rises (section 7.2, figures 7 and 16).",
-        study_figures.draw_detection(studies),
         ("detector", "implicitness", "accuracy", "95 % from", "to", "texts", "without near duplicates"),
         format_cells(accuracies.select("by", pl.col("subset").str.replace_all("-", "–"), *numbers)),
+        study_figures.draw_detection(studies),
         text_count=2,
     )
 
@@ -140,12 +133,11 @@ def _build_validation(studies: pl.DataFrame) -> Section:
     sentence = f"Better than the best of {', '.join(SURFACE)}: {'; '.join(counts)}." if counts else ""
     sentence += f" Not at hand: {', '.join(missing)}." if len(missing) else ""
     return Section(
-        "Scorers on graded, paired and labelled sets",
         f"{sentence} Surface baselines learn from the training part of a set, else from other rows of the set; "
         "shipped words learn from the shipped groups. The paper ranks graded groups (section 6.2) without baselines.",
-        study_figures.draw_validation(studies),
         ("set", "language", "by", "metric", "value", "95 % from", "to", "n"),
         format_cells(numbers.select("subset", "lang", "by", "metric", "value", "low", "high", "row_count")),
+        study_figures.draw_validation(studies),
         text_count=4,
     )
 
@@ -161,22 +153,21 @@ def _build_calibration(studies: pl.DataFrame) -> Section:
     useful = numbers.filter((pl.col("subset") == "all") & (pl.col("error") < pl.col("constant_error")))
     names = ", ".join(f"{a} by {b}" for a, b in useful.select("a", "b").iter_rows())
     return Section(
-        "Calibration of one measure by another",
         f"Nearer to the second measure than a constant: {names or 'none'}. Points are means of ten bins with intervals "
         "of 95 % over threads. The line is the rising map with the least error. The paper compares no measures.",
-        study_figures.draw_calibration(studies),
         ("measure", "by", "texts", "Spearman", "95 % from", "to", "error", "of a constant", "n"),
         format_cells(numbers.select(*index[:3], "spearman", "low", "high", "error", "constant_error", "row_count")),
+        study_figures.draw_calibration(studies),
         text_count=3,
     )
 
 
-STUDIES: dict[str, Callable[[pl.DataFrame], Section]] = {
-    "ablation": _build_ablation,
-    "sensitivity": _build_sensitivity,
-    "data_sets": _build_data_sets,
-    "diversity": _build_diversity,
-    "detection": _build_detection,
-    "validation": _build_validation,
-    "calibration": _build_calibration,
+STUDIES = {
+    "ablation": Part("Ablation of the model design", _build_ablation),
+    "sensitivity": Part("Sensitivity to the margins and the weight of the loss", _build_sensitivity),
+    "data_sets": Part("Implicitness of data sets", _build_data_sets),
+    "diversity": Part("Diversity within data sets", _build_diversity),
+    "detection": Part("Detection accuracy by implicitness", _build_detection),
+    "validation": Part("Scorers on graded, paired and labelled sets", _build_validation),
+    "calibration": Part("Calibration of one measure by another", _build_calibration),
 }

@@ -1,40 +1,17 @@
 """The data card of a released data set, in Markdown: what is in it, how it was made, and what it must not be taken for.
 
-Names are hostile data: all of them are escaped.
+Its text is in data_card.md. Names are hostile data: all of them are escaped.
 """
 
 import datetime
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import polars as pl
 
 from pipeline.label import schema, simulated
-from pipeline.report.sections import format_number
+from pipeline.report.sections import format_number, render_template
 from pipeline.tables import TABLES
-
-ANONYMISATION = (
-    "The data set has no ids of comments, parent comments, threads or users, no account names, no likes, and no days "
-    "or times (CSD, section 3.2).",
-    "Row ids are random for this project and carry no information about the comment or its platform.",
-    "Names of well-known people in a comment remain, as in CSD.",
-)
-INTENDED_USE = (
-    "Research on subtext: recognition and recovery of subtext, figures of speech, sentiment and emotion in context.",
-    "Do not use it to judge, find or profile individuals, or to moderate comments without human review.",
-)
-LIMITS = (
-    "The sources chose which comments the collector received; the comments do not represent a population.",
-    "Labels are the readings of a few people, and some classes are rare: read every score together with the class "
-    "shares.",
-    "The adjudicator saw the first three labels, so agreement over all four labels is not agreement of independent "
-    "raters (CSD-16).",
-)
-HAZARDS = (
-    "Comments come from the open web: some are offensive, hateful, false or upsetting.",
-    "The data set has the exact words of each comment, so a search for them may find the comment and its writer.",
-)
 
 
 class Facts(NamedTuple):
@@ -53,60 +30,26 @@ class Facts(NamedTuple):
     data_hash: str  # SHA-256 of data.jsonl
 
 
-_CSD = """\
-The process follows *CSD: A Chinese Dataset for Subtext Problem* (anonymous ACL submission), section 3.2: eight kinds of
-information, three raters who label alone, and a fourth rater who decides. This is a different data set; the authors of
-that paper were not involved."""
-_TRACED = """\
-Row ids are random. Platform ids, user ids and times are absent: no column links to a comment, a thread or a person. The
-text itself remains; a search may find it as long as it is public. Only the project knows the comment behind a row, in a
-table that is never published. The project uses this table to remove a comment on request; the row id is enough for
-this."""
-
-
 def render(facts: Facts) -> str:
     """Render the card. Shares are within a field, among the rows that have a value there."""
     total = sum_counts(facts.rows)
-    parts = [
-        f"# {_escape(facts.release)}",
-        f"{total:,} comments with labels for subtext, figures of speech, sentiment and emotion. Released "
-        f"{facts.created.isoformat()}; label schema {schema.hash_schema()}.",
-        *_format_warning(facts.tools),
-        "## Contents",
-        _format_table(facts.rows),
-        f"SHA-256 of `data.jsonl` at release: `{facts.data_hash}`. The hash changes when a comment is removed.",
-        _format_table(_list_columns()),
-        "## Comments kept by each step",
-        _format_table(facts.funnel),
-        "## Classes",
-        "The table has every field and value of the schema. The share is of the rows with a value in the field.",
-        _format_table(_count_classes(facts.classes, total)),
-        "## Rater agreement",
-        f"The labels come from {facts.rater_count:,} raters. Their ids are not published.",
-        "fleiss, cohen and krippendorff are over the first round of all n comments labelled; fleiss_last is over the "
-        "round that decided; fleiss_four and tae are over that round and the final label, and empty while fields wait.",
-        _format_table(facts.agreement),
-        "Labels by tool:",
-        _format_table(facts.tools),
-        "## Reasons for dropped comments and labels",
-        _format_table(facts.deletions),
-        "## Anonymisation",
-        _format_list(ANONYMISATION),
-        "## Traceability of the text",
-        _TRACED,
-        "## Known hazards",
-        _format_list(HAZARDS),
-        "## Intended use",
-        _format_list(INTENDED_USE),
-        "## Limits",
-        _format_list(LIMITS),
-        "## Licence",
-        f"Annotations: {_escape(facts.licence)}. The comments belong to their writers; the licence does not cover "
-        "them.",
-        "## Source of the process",
-        _CSD,
-    ]
-    return "\n\n".join(parts) + "\n"
+    frames = {"rows": facts.rows, "funnel": facts.funnel, "agreement": facts.agreement, "tools": facts.tools}
+    frames |= {"deletions": facts.deletions, "columns": _list_columns()}
+    frames["classes"] = _count_classes(facts.classes, total)
+    card = render_template(
+        "labelling/data_card.md",
+        release=_escape(facts.release),
+        licence=_escape(facts.licence),
+        created=facts.created.isoformat(),
+        schema=schema.hash_schema(),
+        data_hash=facts.data_hash,
+        total=f"{total:,}",
+        rater_count=f"{facts.rater_count:,}",
+        simulated_count=f"{count_simulated(facts.tools):,}",
+        label_count=f"{sum_counts(facts.tools):,}",
+        **{name: _format_table(frame) for name, frame in frames.items()},
+    )
+    return card + "\n"
 
 
 def update(card: str, rows: pl.DataFrame, classes: pl.DataFrame, data_hash: str) -> str:
@@ -137,16 +80,6 @@ def sum_counts(frame: pl.DataFrame, column: str = "row_count") -> int:
 def count_simulated(tools: pl.DataFrame) -> int:
     """Count the labels of simulated raters."""
     return sum_counts(tools.filter(pl.col("tool") == simulated.TOOL))
-
-
-def _format_warning(tools: pl.DataFrame) -> list[str]:
-    if not (simulated_count := count_simulated(tools)):
-        return []
-    return [
-        f"> **Warning: {simulated_count:,} of {sum_counts(tools):,} labels come from simulated raters.** A program "
-        "made these labels to test the pipeline; no person read the comments. Numbers from these labels are no "
-        "evidence about people or language."
-    ]
 
 
 def _list_columns() -> pl.DataFrame:
@@ -185,10 +118,6 @@ def _format_cell(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return "–" if value is None else _escape(value)
-
-
-def _format_list(points: Iterable[str]) -> str:
-    return "\n".join(f"- {_escape(point)}" for point in points)
 
 
 def _escape(value: object) -> str:

@@ -40,6 +40,10 @@ PAPER = "printed in the paper, on its own data"
 _AROUND = LinearSegmentedColormap.from_list("around_light", ["#e0aeaa", "#f7f9fa", "#8fb9d1"])  # ink is readable on it
 _TAGS = ((plot.ACCENT, ""), (plot.HATCHED["facecolor"], plot.HATCHED["hatch"]), (plot.PALE, ""))
 """Colour and hatch of yes, unsure, no."""
+_AGREEMENT_LABELS = {
+    "kappa": "κ or α with 95 % interval; 0: agreement by chance; n: comments with all four labels",
+    "tae": "TAE with 95 % interval; hatched: impossible values; n: comments",
+}
 _TIGHT = 5  # percent of a bar that has room for a number
 
 
@@ -84,24 +88,12 @@ def draw_bars(names: Sequence[str], counts: Sequence[int], label: str) -> str:
         return plot.render_svg(figure)
 
 
-def draw_kappas(agreement: pl.DataFrame) -> str:
-    """Draw kappa of three and four raters, alpha and the paper's kappa by field, with 95 % intervals."""
-    paper = {field: row.kappa for field, row in TABLE_2.items()}
-    label = "κ or α with 95 % interval; 0: agreement by chance; n: comments with all four labels"
-    return _draw_measures(agreement, KAPPAS, paper, KAPPA_HIGH, label)
+def draw_agreement(agreement: pl.DataFrame, measures: Mapping[str, str]) -> str:
+    """Draw a row a field: `KAPPAS` or `TAES` with intervals, the paper's number, a thin line at its threshold.
 
-
-def draw_taes(agreement: pl.DataFrame) -> str:
-    """Draw TAE in both readings and the paper's by field, with 95 % intervals; what no labels can reach is hatched."""
-    paper = {field: row.tae for field, row in TABLE_2.items()}
-    label = "TAE with 95 % interval; hatched: impossible values; n: comments"
-    return _draw_measures(agreement, TAES, paper, TAE_HIGH, label)
-
-
-def _draw_measures(
-    agreement: pl.DataFrame, measures: Mapping[str, str], paper: Mapping[str, float], threshold: float, label: str
-) -> str:
-    """Draw a row a field: each measure with its interval, the paper's number, a thin line at its threshold."""
+    What no labels can reach is hatched.
+    """
+    threshold, paper_measure = (TAE_HIGH, "tae") if "tae" in measures else (KAPPA_HIGH, "kappa")
     rows = {row["field"]: row for row in agreement.iter_rows(named=True)}
     names, mark_count = list_fields(agreement), len(measures) + 1
     columns = [name + end for name in measures for end in ("", "_low")]
@@ -115,13 +107,14 @@ def _draw_measures(
             for i, measure in enumerate(measures):
                 numbers = {"value": row[measure], "low": row[f"{measure}_low"], "high": row[f"{measure}_high"]}
                 plot.draw_mark(axis, plot.place_mark(y, i, mark_count), numbers, plot.pick_look(i))
-            axis.plot(paper.get(name, np.nan), plot.place_mark(y, len(measures), mark_count), **plot.STAR)
+            paper = getattr(TABLE_2.get(name), paper_measure, np.nan)
+            axis.plot(paper, plot.place_mark(y, len(measures), mark_count), **plot.STAR)
             if "tae" in measures:
                 axis.barh(y, row["tae_min"], height=0.86, color="none", edgecolor=plot.FAINT, hatch="////", linewidth=0)
             plot.write_note(axis, y, f"n = {row['n_four']:,}")
         plot.draw_rules(axis, len(names))
         axis.text(threshold, -0.55, f"{threshold:g}", ha="center", va="bottom", fontsize=8, color=plot.GREY)
-        axis.set_xlabel(label)
+        axis.set_xlabel(_AGREEMENT_LABELS[paper_measure])
         keys = [*plot.list_keys(len(measures)), Line2D([], [], **plot.STAR)]
         plot.draw_legend(figure, keys, [*measures.values(), PAPER])
         return plot.render_svg(figure)
@@ -197,8 +190,7 @@ def draw_overlaps(overlaps: pl.DataFrame) -> str:
         "jaccard": "Jaccard index: instances in both\ndivided by instances in either",
     }
     with plot.use_style():
-        figure = Figure(figsize=(7.2, 0.33 * len(names) + 1.5), layout="constrained")
-        axes = figure.subplots(1, 2, sharey=True)
+        figure, axes = plot.create_figure((7.2, 0.33 * len(names) + 1.5), 1, 2, sharey=True)
         for axis, (column, title) in zip(axes, panels.items(), strict=True):
             _draw_numbers(axis, names, build_matrix(overlaps, column), plot.LIGHT, Normalize(0, 1))
             axis.set_xlabel(title)
@@ -228,8 +220,8 @@ def draw_study(study: pl.DataFrame) -> str:
     kinds, rates = (study[name].unique().sort().to_list() for name in ("classes", "positive_rate"))
     thresholds = {"kappa": KAPPA_HIGH, "fleiss": KAPPA_HIGH, "tae": TAE_HIGH}
     with plot.use_style():
-        figure = Figure(figsize=(7.2, 2.2 * len(kinds) + 0.7), layout="constrained")
-        axes = figure.subplots(len(kinds), len(CURVES), sharex=True, sharey=True, squeeze=False)
+        size = (7.2, 2.2 * len(kinds) + 0.7)
+        figure, axes = plot.create_figure(size, len(kinds), len(CURVES), sharex=True, sharey=True, squeeze=False)
         for row_axes, kind in zip(axes, kinds, strict=True):
             for axis, measure in zip(row_axes, CURVES, strict=True):
                 if measure in thresholds:

@@ -4,7 +4,8 @@ Parts without rows are left out. Names are hostile data: everything but our own 
 shown, and nothing is judged by them (CSD-23, errata E8).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -15,7 +16,7 @@ from pipeline.report import sections
 from pipeline.report.labelling import figures
 from pipeline.report.labelling.data_card import Facts, count_simulated, sum_counts
 from pipeline.report.labelling.figures import CURVES, KAPPAS, TAES
-from pipeline.report.sections import Part, Section, format_count, format_interval, format_number
+from pipeline.report.sections import Columns, Part, Section, format_count, format_interval, format_number, tabulate
 
 _LEVEL = 0.9  # accuracy of the raters at which the sentence of the simulation study reads the curves
 
@@ -65,27 +66,14 @@ def _format_warning(tools: pl.DataFrame) -> str:
     )
 
 
-def _build_table(frame: pl.DataFrame, columns: Mapping[str, str]) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Build the headings and the rows of a table; `columns` has the frame's columns by heading."""
-    rows = frame.select(columns.values()).iter_rows()
-    return tuple(columns), [[_format_cell(value) for value in row] for row in rows]
-
-
-def _format_cell(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return format_count(value) if isinstance(value, int) else format_number(value)
-
-
 def _build_funnel(funnel: pl.DataFrame) -> Section:
     columns = {"step": "step", "read": "read_count", "kept": "kept_count", "dropped": "dropped_count"}
     return Section(
-        "Comments kept by each step",
         f"The first step read {format_count(funnel['read_count'][0])} comments, and the last step kept "
         f"{format_count(funnel['kept_count'][-1])}. Each bar is the number that a step read. The paper keeps 8,843 of "
         "about 70,000 comments (section 3).",
+        *tabulate(funnel, columns),
         figures.draw_funnel(funnel),
-        *_build_table(funnel, columns),
     )
 
 
@@ -93,11 +81,10 @@ def _build_deletions(deletions: pl.DataFrame) -> Section:
     rows = deletions.sort("row_count", "reason", descending=[True, False])
     reasons, counts = rows["reason"].to_list(), rows["row_count"].to_list()
     return Section(
-        "Reasons for dropped comments and labels",
         f"The project dropped {format_count(sum(counts))} comments and labels, each with a reason. The most frequent "
         f"reason is {reasons[0]} ({format_count(counts[0])}).",
+        *tabulate(rows, {"reason": "reason", "rows": "row_count"}),
         figures.draw_bars(reasons, counts, "dropped comments and labels"),
-        *_build_table(rows, {"reason": "reason", "rows": "row_count"}),
     )
 
 
@@ -107,12 +94,11 @@ def _build_waiting(waiting: pl.DataFrame) -> Section:
     counts = waiting["field_count"].to_list()
     summary = f"{format_count(sum(counts))} fields of comments wait; most wait in {names[counts.index(max(counts))]}"
     return Section(
-        "Waiting fields",
         f"{summary if any(counts) else 'Nothing waits: every field of every comment is settled'}. Three raters label "
         "each comment, and the adjudicator decides where they differ. A field that the adjudicator sends back goes "
         "through both steps once more (section 3.2).",
+        *tabulate(waiting.with_columns(step=pl.Series(names)), {"step": "step", "waiting fields": "field_count"}),
         figures.draw_bars(names, counts, "waiting fields") if any(counts) else "",
-        *_build_table(waiting.with_columns(step=pl.Series(names)), {"step": "step", "waiting fields": "field_count"}),
     )
 
 
@@ -127,11 +113,9 @@ def _list_origins(facts: Facts) -> pl.DataFrame:
 
 def _build_origins(origins: pl.DataFrame) -> Section:
     return Section(
-        "Sources of comments and labels",
         "The table counts publishable comments by source and language, and valid labels by the tool that returned "
         "them.",
-        "",
-        *_build_table(origins, {"type": "what", "from": "name", "rows": "row_count"}),
+        *tabulate(origins, {"type": "what", "from": "name", "rows": "row_count"}),
         text_count=2,
     )
 
@@ -149,20 +133,14 @@ def _describe_range(agreement: pl.DataFrame, measure: str) -> str:
     )
 
 
-def _add_intervals(agreement: pl.DataFrame, measures: Iterable[str]) -> pl.DataFrame:
-    """Replace the numbers of measures by their texts, each with its interval below."""
-    rows = agreement.to_dicts()
-    texts = {}
-    for name in measures:
-        numbers = [{"value": row[name], "low": row[f"{name}_low"], "high": row[f"{name}_high"]} for row in rows]
-        texts[name] = pl.Series([format_interval(interval) for interval in numbers])
-    return agreement.with_columns(**texts)
+def _format_measure(row: Mapping[str, Any], name: str) -> str:
+    """Format a measure with its interval below."""
+    return format_interval({"value": row[name], "low": row[f"{name}_low"], "high": row[f"{name}_high"]})
 
 
-def _add_printed(frame: pl.DataFrame, measure: str) -> pl.DataFrame:
-    """Add what table 2 prints of each field: it has two digits, and no emotion."""
-    numbers = [getattr(TABLE_2.get(field), measure, None) for field in frame["field"]]
-    return frame.with_columns(printed=pl.Series([format_number(number, 2) for number in numbers]))
+def _format_printed(row: Mapping[str, Any], measure: str) -> str:
+    """Format what table 2 prints of a field: it has two digits, and no emotion."""
+    return format_number(getattr(TABLE_2.get(row["field"]), measure, None), 2)
 
 
 def _format_waiting(agreement: pl.DataFrame) -> str:
@@ -177,15 +155,14 @@ def _format_waiting(agreement: pl.DataFrame) -> str:
 
 
 def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
-    texts = _add_intervals(agreement, (*KAPPAS, *TAES))
-    kappa_columns = {"field": "field", "comments": "n", "labelled by three": "n_three", "labelled by four": "n_four"}
-    kappa_columns |= {"waiting": "n_waiting"}
-    kappa_columns |= {title: name for name, title in KAPPAS.items()} | {"κ in the paper": "printed"}
-    tae_columns = {"field": "field", "classes": "classes", "comments": "n_four", "waiting": "n_waiting"}
-    tae_columns |= {title: name for name, title in TAES.items()}
-    tae_columns |= {"lowest possible": "tae_min", "TAE in the paper": "printed"}
+    kappa_columns: Columns = {"field": "field", "comments": "n", "labelled by three": "n_three"}
+    kappa_columns |= {"labelled by four": "n_four", "waiting": "n_waiting"}
+    kappa_columns |= {title: partial(_format_measure, name=name) for name, title in KAPPAS.items()}
+    kappa_columns["κ in the paper"] = partial(_format_printed, measure="kappa")
+    tae_columns: Columns = {"field": "field", "classes": "classes", "comments": "n_four", "waiting": "n_waiting"}
+    tae_columns |= {title: partial(_format_measure, name=name) for name, title in TAES.items()}
+    tae_columns |= {"lowest possible": "tae_min", "TAE in the paper": partial(_format_printed, measure="tae")}
     kappas = Section(
-        "Agreement corrected for chance",
         f"Fleiss' κ of the three raters {_describe_range(agreement, 'fleiss')}. It, Cohen's κ and α are over the first "
         "round of all comments labelled. κ of the deciding round is over the labels that were decided on. What uses a "
         "fourth label is not yet defined while labels wait for it. The 95 % interval is below each number. The paper "
@@ -193,19 +170,20 @@ def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
         f"The paper calls reliability high if κ is above {KAPPA_HIGH} (appendix A); the dashed line marks "
         "this threshold. The threshold is not a verdict: if a class is rare, κ is low even if raters nearly always "
         "agree.",
-        figures.draw_kappas(agreement),
-        *_build_table(_add_printed(texts, "kappa"), kappa_columns),
+        *tabulate(agreement, kappa_columns),
+        figures.draw_agreement(agreement, KAPPAS),
+        title="Agreement corrected for chance",
     )
     taes = Section(
-        "Agreement by the paper's measure (TAE)",
         f"TAE {_describe_range(agreement, 'tae')}. {_format_waiting(agreement)}It uses the three labels of the "
         "deciding round and the final label. TAE cannot fall to 0: the hatched values are impossible. The paper's text "
         "allows two readings; the page shows both. The paper equates a TAE of "
         f"{TAE_HIGH} with a κ of {KAPPA_HIGH}; the dashed line marks this threshold. The threshold is not a verdict. "
         "Use it with caution: a recomputation finds a κ between 0.39 and 0.65 at this TAE, depending on the number of "
         "classes. The paper's own labels of subtext have a TAE of 0.50, below the threshold (errata E8).",
-        figures.draw_taes(agreement),
-        *_build_table(_add_printed(texts, "tae"), tae_columns),
+        *tabulate(agreement, tae_columns),
+        figures.draw_agreement(agreement, TAES),
+        title="Agreement by the paper's measure (TAE)",
     )
     return [kappas, taes]
 
@@ -219,15 +197,14 @@ def _build_predictability(predictability: pl.DataFrame) -> Section:
             f"The SVM gains most over the most frequent class in {best['field']}: F1 {format_number(best['svm_f1'])} "
             f"against {format_number(best['majority_f1'])}"
         )
-    columns = {"field": "field", "F1 of the SVM": "svm_f1", "most frequent class": "majority_f1"}
-    columns |= {"F1 in the paper": "printed", "comments": "row_count"}
+    columns: Columns = {"field": "field", "F1 of the SVM": "svm_f1", "most frequent class": "majority_f1"}
+    columns |= {"F1 in the paper": partial(_format_printed, measure="svm_f1"), "comments": "row_count"}
     columns |= {"classes": "class_count", "too rare": "left_out_count"}
     return Section(
-        "Label prediction from words",
         f"{finding}. An F1 that is not above this baseline is no evidence. The paper has 0.47 to 0.54; it states "
         "neither the baseline nor the features (section 3.3, table 2).",
+        *tabulate(predictability, columns),
         figures.draw_predictability(predictability),
-        *_build_table(_add_printed(predictability, "svm_f1"), columns),
     )
 
 
@@ -237,14 +214,14 @@ def _build_ratios(ratios: pl.DataFrame) -> Section:
     finding = ""
     if yes is not None and unsure is not None:
         finding = f"{100 * yes:.1f} % of the comments have subtext; for {100 * unsure:.1f} % raters are unsure. "
-    names = [schema.get_value_name(field, value, "en") for field, value in ratios.select("field", "value").iter_rows()]
-    columns = {"field": "field", "value": "value", "meaning": "name", "comments": "count", "share": "ratio"}
+    columns: Columns = {"field": "field", "value": "value"}
+    columns["meaning"] = lambda row: schema.get_value_name(row["field"], row["value"], "en")
+    columns |= {"comments": "count", "share": "ratio"}
     return Section(
-        "Class distribution",
         f"{finding}Rare classes make agreement and F1 hard to interpret: compare every number on this page with these "
         "shares (figure 1 of the paper).",
+        *tabulate(ratios, columns),
         figures.draw_ratios(ratios),
-        *_build_table(ratios.with_columns(name=pl.Series(names)), columns),
         text_count=3,
     )
 
@@ -268,11 +245,10 @@ def _build_overlaps(overlaps: pl.DataFrame) -> Section:
     columns = {"A": "a", "B": "b", "in both": "both_count", "in A": "a_count", "in B": "b_count"}
     columns |= {"both / A": "overlap", "both / B": "back", "Jaccard": "jaccard"}
     return Section(
-        "Overlap of fields",
         f"{finding}An instance of a field is a comment with the label yes. For sentiment, it is a comment that is not "
         "neutral; for emotion, a comment with any emotion (section 3.4, figure 2).",
+        *tabulate(pairs, columns),
         figures.draw_overlaps(overlaps),
-        *_build_table(pairs, columns),
         text_count=2,
     )
 
@@ -282,11 +258,10 @@ def _build_correlations(correlations: pl.DataFrame) -> Section:
     sarcasm, metaphor = (format_number(coefficients.get(("subtext", name))) for name in ("sarcasm", "metaphor"))
     columns = {"A": "a", "B": "b", "Spearman": "spearman", "comments with both": "n"}
     return Section(
-        "Correlation of fields",
         f"Spearman's coefficient of subtext is {sarcasm} with sarcasm and {metaphor} with metaphor. The paper has 0.53 "
         "and 0.55 (section 3.4, figure 3). The ranks are no, unsure, yes; for emotion, none and any emotion.",
+        *tabulate(_drop_mirrored(correlations), columns),
         figures.draw_correlations(correlations),
-        *_build_table(_drop_mirrored(correlations), columns),
         text_count=2,
     )
 
@@ -299,18 +274,17 @@ def _build_study(study: pl.DataFrame) -> Section:
     nearest = fewest.filter(distance == distance.min()).filter(pl.col("accuracy") == pl.col("accuracy").min())
     kappa, tae = ([format_number(nearest[name].min()), format_number(nearest[name].max())] for name in ("kappa", "tae"))
     tae_text = f"stays at {tae[0]}" if tae[0] == tae[1] else f"ranges from {tae[0]} to {tae[1]}"
-    settings = {name: pl.Series([f"{value:g}" for value in rows[name]]) for name in ("positive_rate", "accuracy")}
-    columns = {"classes": "classes", "positive rate": "positive_rate", "rater's accuracy": "accuracy"}
+    columns: Columns = {"classes": "classes", "positive rate": lambda row: f"{row['positive_rate']:g}"}
+    columns |= {"rater's accuracy": lambda row: f"{row['accuracy']:g}"}
     columns |= {title: name for name, title in CURVES.items()}
     return Section(
-        "Effect of skew on agreement measures (simulated raters)",
         "The raters of this study are simulated; they are not this project's raters. With a rater accuracy of "
         f"{100 * nearest['accuracy'][0]:g} % and {nearest['classes'][0]} classes, Cohen's κ ranges from {kappa[0]} to "
         f"{kappa[1]} over the shares of positives. TAE {tae_text}. In the paper, κ needs about 96 % agreement "
         "under extreme skew, and skew does not affect TAE (appendix A, figure 4). The paper does not name the raters "
         "of its κ; the page shows two variants of κ.",
+        *tabulate(rows, columns),
         figures.draw_study(study),
-        *_build_table(rows.with_columns(**settings), columns),
         text_count=0,
     )
 
@@ -318,17 +292,24 @@ def _build_study(study: pl.DataFrame) -> Section:
 _INTERVALS = " ".join(f"{name}? {name}_low? {name}_high?" for name in (*KAPPAS, *TAES))
 _CURVES = " ".join(f"{name}?" for name in CURVES)
 _PARTS = {
-    name: Part("", build, columns=columns)
-    for name, build, columns in (
-        ("funnel", _build_funnel, "step read_count kept_count dropped_count"),
-        ("deletions", _build_deletions, "reason row_count"),
-        ("open", _build_waiting, "round stage field_count"),
-        ("origins", _build_origins, "what name row_count"),
-        ("agreement", _build_agreement, f"field n n_three n_four n_waiting classes {_INTERVALS} tae_min"),
-        ("predictability", _build_predictability, "field svm_f1? majority_f1? row_count class_count left_out_count"),
-        ("ratios", _build_ratios, "field value count ratio?"),
-        ("overlaps", _build_overlaps, "a b both_count a_count b_count overlap? jaccard?"),
-        ("correlations", _build_correlations, "a b spearman? n"),
-        ("study", _build_study, f"classes positive_rate accuracy {_CURVES}"),
-    )
+    "funnel": Part("Comments kept by each step", _build_funnel, columns="step read_count kept_count dropped_count"),
+    "deletions": Part("Reasons for dropped comments and labels", _build_deletions, columns="reason row_count"),
+    "open": Part("Waiting fields", _build_waiting, columns="round stage field_count"),
+    "origins": Part("Sources of comments and labels", _build_origins, columns="what name row_count"),
+    "agreement": Part(
+        "Rater agreement", _build_agreement, columns=f"field n n_three n_four n_waiting classes {_INTERVALS} tae_min"
+    ),
+    "predictability": Part(
+        "Label prediction from words",
+        _build_predictability,
+        columns="field svm_f1? majority_f1? row_count class_count left_out_count",
+    ),
+    "ratios": Part("Class distribution", _build_ratios, columns="field value count ratio?"),
+    "overlaps": Part("Overlap of fields", _build_overlaps, columns="a b both_count a_count b_count overlap? jaccard?"),
+    "correlations": Part("Correlation of fields", _build_correlations, columns="a b spearman? n"),
+    "study": Part(
+        "Effect of skew on agreement measures (simulated raters)",
+        _build_study,
+        columns=f"classes positive_rate accuracy {_CURVES}",
+    ),
 }

@@ -1,8 +1,7 @@
 """Figures of NDD, as inline SVG: compressors, measures of distance, and what they know of trees and predicates.
 
-In: frames with a row at least. Rows may come in any order, and what is null is left out. Nothing differs by colour
-alone: there are markers and numbers. Shares are in [0, 1] and drawn in percent, as the paper prints them; correlations
-stay as they are.
+Frames have the columns of `PARTS` of the page, and at least one row; what is null is left out. Nothing differs by
+colour alone: there are markers and numbers. Shares are drawn in percent, as the paper prints them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,12 +43,7 @@ def pick_system_look(name: str) -> tuple[str, str]:
 
 
 def draw_compressions(frame: pl.DataFrame, lang: str) -> str:
-    """Draw F1 against CR, a point a system; copying the sentence is marked, as is the CR of the gold.
-
-    Args:
-        frame: by, metric (f1_macro, ratio, and ratio_delta for the gold's), value, low, high; of one source.
-        lang: whose table of the paper stands beside it, hollow.
-    """
+    """Draw F1 against CR of one source, a point a system, the paper's of its language hollow."""
     rows_by_key = index_rows(frame.drop_nulls("value"), "by", "metric")
     names = [
         name
@@ -60,8 +54,7 @@ def draw_compressions(frame: pl.DataFrame, lang: str) -> str:
         return ""
     printed = PAPER_COMPRESSORS.get(lang, {})
     with plot.use_style():
-        figure = Figure(figsize=(7.2, 4.2), layout="constrained")
-        axis = figure.subplots()
+        figure, axis = plot.create_figure((7.2, 4.2))
         keys: list[Line2D] = []
         for name in names:
             x, lowest_ratio, highest_ratio = _get_bounds(rows_by_key[name, "ratio"])
@@ -137,7 +130,7 @@ def _draw_lines(
 
 
 def draw_positions(frame: pl.DataFrame) -> str:
-    """Draw how many of the words of each tenth of a sentence stay (figure 6): source, system, bin (0 to 9), value."""
+    """Draw how many of the words of each tenth of a sentence stay (figure 6)."""
     lines: dict[str, list[Line]] = {}
     for source in sorted(set(frame["source"])):
         source_rows = frame.filter(pl.col("source") == source).drop_nulls("value").sort("bin")
@@ -154,7 +147,7 @@ def draw_positions(frame: pl.DataFrame) -> str:
 
 
 def draw_ratios(frame: pl.DataFrame) -> str:
-    """Draw F1 against CR as threshold and longest span change (table 6): threshold, longest, source, metric, value."""
+    """Draw F1 against CR as threshold and longest span change (table 6)."""
     wide = frame.pivot("metric", index=["source", "longest", "threshold"], values="value")
     if not {"f1_macro", "ratio"} <= set(wide.columns) or (wide := wide.drop_nulls(["f1_macro", "ratio"])).is_empty():
         return ""
@@ -179,13 +172,8 @@ def draw_ratios(frame: pl.DataFrame) -> str:
         return plot.render_svg(figure)
 
 
-def draw_overlap(frame: pl.DataFrame, name: str = "correlation") -> str:
-    """Draw the correlation of a name on pairs that overlap by more than a threshold (figure 3).
-
-    Args:
-        frame: measure, threshold (1: one has all words of the other; below 0: none is shared), value, low, high.
-        name: of the correlation.
-    """
+def draw_overlap(frame: pl.DataFrame, name: str) -> str:
+    """Draw the correlation of a name on pairs that overlap by more than a threshold (figure 3)."""
     lines = []
     for key in order_names(frame["measure"], MEASURES):
         part = frame.filter(pl.col("measure") == key).drop_nulls("value").sort("threshold")
@@ -207,12 +195,7 @@ def pick_measure_look(name: str, number: int = len(MEASURES)) -> tuple[str, str]
 
 
 def draw_strips(groups: Mapping[str, Mapping[str, Mapping[int, float]]], x: str) -> str:
-    """Draw distributions as strips: the middle 90 % a line, the middle half a bar, the median a mark.
-
-    Args:
-        groups: of each row and label its values by quantile, in percent.
-        x: what values are.
-    """
+    """Draw strips of each row and label by their quantiles: the middle 90 % a line, half a bar, the median a mark."""
     labels = [*dict.fromkeys(label for row in groups.values() for label in row)]
     with plot.use_style():
         figure, axis = plot.create_row_figure([*groups], 0.18 * len(labels) + 0.2)
@@ -231,15 +214,15 @@ def draw_strips(groups: Mapping[str, Mapping[str, Mapping[int, float]]], x: str)
 
 
 def draw_pruning(frame: pl.DataFrame) -> str:
-    """Draw table 7 as cells in percent, the paper's number small below: system, threshold, metric, value."""
+    """Draw table 7 as cells in percent, the paper's number small below."""
     metrics, rows_by_key = (*DEPTHS, *SUBTREES), index_rows(frame, "system", "threshold", "metric")
     order = order_names(frame["system"], SYSTEMS)
     keys = sorted({key[:2] for key in rows_by_key}, key=lambda key: (order.index(key[0]), key[1]))
     cells = [[rows_by_key.get((*key, metric), {}).get("value") for metric in metrics] for key in keys]
     values: plot.Floats = 100 * np.array(cells, float).reshape(len(keys), len(metrics))
     with plot.use_style():
-        figure = Figure(figsize=(7.2, 0.46 * len(keys) + 1.0), layout="constrained")
-        parts = figure.subplots(1, 2, width_ratios=(len(DEPTHS), len(SUBTREES)), sharey=True)
+        size = (7.2, 0.46 * len(keys) + 1.0)
+        figure, parts = plot.create_figure(size, 1, 2, width_ratios=(len(DEPTHS), len(SUBTREES)), sharey=True)
         rows = [f"{plot.wrap_name(name_system(name), 18, 2)}, N_max {size:g}" for name, size in keys]
         for axis, start, part_metrics in zip(parts, (0, len(DEPTHS)), (DEPTHS, SUBTREES), strict=True):
             part = values[:, start : start + len(part_metrics)]

@@ -75,7 +75,6 @@ def build_tests(frame: pl.DataFrame) -> Section:
     paper_column = _PaperColumn("paper, r", lambda *key: format_number(paper.TABLE_1.get(key)), printed)
     chance = {"pearson": 0, "spearman": 0, "paired_accuracy": 0.5}
     return Section(
-        "Agreement with labels",
         "An edit replaces words with words that share a property (positive) or do not (negative). In the supervised "
         "test, people graded the pairs. A correlation above 0 means agreement with labels or people, for distances and "
         "similarities alike. The paired accuracy is the share of sentences whose negative edit is farther away; chance "
@@ -101,7 +100,7 @@ def build_overlap(frame: pl.DataFrame) -> list[Section]:
             threshold_text = "none" if threshold < 0 else "all" if threshold >= 1 else f"> {threshold:g}"
             rows.append([threshold_text, *map(format_interval, measure_rows), format_largest_n(measure_rows)])
         title, figure = f"Correlation by word overlap: {name}", figures.draw_overlap(part, name)
-        sections.append(Section(title, sentence, figure, columns, rows))
+        sections.append(Section(sentence, columns, rows, figure, title=title))
     return sections
 
 
@@ -128,7 +127,7 @@ def build_distributions(frame: pl.DataFrame) -> list[Section]:
             count = format_count(counts[test, label]["n"])
             rows.append([test_name, label, *map(format_number, quantiles.values()), count])
         title, figure = f"Distances of edits: {name}", figures.draw_strips(groups, name)
-        sections.append(Section(title, sentence, figure, columns, rows, text_count=2))
+        sections.append(Section(sentence, columns, rows, figure, text_count=2, title=title))
     return sections
 
 
@@ -144,7 +143,6 @@ def build_predicates(frame: pl.DataFrame) -> Section:
     }
     paper_column = _PaperColumn("paper, mAP / AUC", text, printed)
     return Section(
-        "Predicate detection",
         "Each word is edited in turn; its score is the distance of the edited sentence from the original. Numbers are "
         "in percent. The paper has mAP / AUC for English in domain, English out of domain, and Spanish (table 8); the "
         "ticks in the figure are English in domain. The paper does not state the set of words for its AUC. Its English "
@@ -155,7 +153,6 @@ def build_predicates(frame: pl.DataFrame) -> Section:
 
 def build_shift(frame: pl.DataFrame) -> Section:
     return Section(
-        "Correlations of the context shift",
         "The context shift measures how much a context changes the words that a model expects in a comment. The table "
         "has Spearman's ρ with other measures of the same comments, and ρ at equal length. Length matters because the "
         "words of short comments are closer to the context. A large shift does not prove a hidden meaning. The paper "
@@ -168,12 +165,11 @@ def build_shift_values(frame: pl.DataFrame) -> Section:
     rows_by_key = index_rows(frame, "source", "quantile")
     values = {source: _get_spread(rows_by_key, source) for source in sorted(set(frame["source"]))}
     return Section(
-        "Context shift by source",
         "The table has quantiles of the context shift of each source. 0 is no change; Hellinger's distance has a "
         "maximum of 1.",
-        figures.draw_strips({source: {"": quantiles} for source, quantiles in values.items()}, "context shift"),
         ("source", *_SPREAD.values()),
         [[source, *map(format_number, quantiles.values())] for source, quantiles in values.items()],
+        figures.draw_strips({source: {"": quantiles} for source, quantiles in values.items()}, "context shift"),
     )
 
 
@@ -186,7 +182,6 @@ def build_human(frame: pl.DataFrame) -> Section:
 
     paper_column = _PaperColumn("paper, syntax / semantics", text, printed)
     return Section(
-        "Human grades of compressions",
         "People grade syntax and semantics from 0 to 5; they do not know the system. The paper grades 100 of "
         "Google's sentences and does not report rater agreement (table 13).",
         **_build_dots(frame, "system", "grade", paper_column, digits=2, is_shared=True),

@@ -5,11 +5,10 @@ figures is escaped. The paper's numbers stand beside ours; they are of other mod
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
-from pipeline.errors import BadInput
 from pipeline.metrics.ndd.pruning import DEPTHS, SUBTREES
 from pipeline.papers import ndd as paper
 from pipeline.papers.ndd import BASELINES, METRICS, SYSTEMS
@@ -18,45 +17,30 @@ from pipeline.report.ndd import figures, sentences
 from pipeline.report.ndd import measure_sections as measures
 from pipeline.report.ndd.figures import name_system
 from pipeline.report.ndd.measure_sections import format_largest_n, list_names
-from pipeline.report.sections import Part, Section, format_interval, format_number, format_signed, index_rows
+from pipeline.report.sections import (
+    Columns,
+    Part,
+    Section,
+    format_interval,
+    format_number,
+    format_signed,
+    index_rows,
+    tabulate,
+)
 
 Row = Mapping[str, Any]
 COMMON = ", sentences of all systems"  # behind the name of a data set
 _METRICS = ("f1_macro", *paper.RATIO, *paper.QUALITY[1:], *paper.BLEU)  # no F1 without its CR
 
 
-class Ndd(NamedTuple):
-    """What the page shows; what is None or without rows is a part that is left out.
+def render(day: str, signatures: Sequence[str] = (), **parts: Any) -> str:
+    """Render the page of the rows that `PARTS` names; those that are None or have none are left out.
 
     Values are as the metrics give them: shares in [0, 1], which the page shows in percent, and correlations in [-1, 1].
-    `PARTS` has the columns; `sentences` those of `examples` and `explained`.
+    `sentences` has the columns of `examples` and `explained`. Signatures name the models and measures that all this
+    comes from. BadInput if a frame or a sentence lacks what it needs, or a frame holds a row twice.
     """
-
-    compressions: pl.DataFrame | None = None
-    significance: pl.DataFrame | None = None
-    positions: pl.DataFrame | None = None
-    ratios: pl.DataFrame | None = None
-    tests: pl.DataFrame | None = None
-    overlap: pl.DataFrame | None = None
-    distributions: pl.DataFrame | None = None
-    pruning: pl.DataFrame | None = None
-    predicates: pl.DataFrame | None = None
-    shift: pl.DataFrame | None = None
-    shift_values: pl.DataFrame | None = None
-    human: pl.DataFrame | None = None
-    examples: Sequence[Mapping[str, Any]] | None = None
-    explained: Sequence[Mapping[str, Any]] | None = None
-    signatures: Sequence[str] = ()  # of models and measures that all this comes from
-
-
-def render(day: str, inputs: Ndd) -> str:
-    """Render the page of a day as text.
-
-    Raises:
-        BadInput: a frame lacks a column or a value that tells rows apart, or holds a row twice; a sentence has not as
-            many rounds or gold marks as words, or a neighbour stands outside of its sentence.
-    """
-    rows, counts = sections.check_rows(PARTS, inputs._asdict()), {}
+    rows, counts = sections.check_rows(PARTS, parts), {}
     if "compressions" in rows:
         is_whole = ~pl.col("source").str.ends_with(COMMON)
         by_source = rows["compressions"].filter(is_whole).group_by("source", "lang").agg(pl.col("n").max())
@@ -69,9 +53,9 @@ def render(day: str, inputs: Ndd) -> str:
         f"A distance between sentences that share words, and sentence compression with this distance (NDD), {day}.",
         **sections.build_sections(PARTS, rows),
         counts=counts,
-        warning=_format_warning(inputs.signatures),
+        warning=_format_warning(signatures),
         note=_NOTE,
-        signatures=inputs.signatures,
+        signatures=signatures,
         template="ndd/page.html",
     )
 
@@ -125,15 +109,15 @@ def _build_compressors(frame: pl.DataFrame, source: str, lang: str) -> Section:
             rows.append([name_system(name), "paper", *cells, "–"])
     table = {"en": "tables 3 and 12, on Google's sentences", "zh": "table 5, on Colloquial-SC"}.get(lang)
     return Section(
-        f"Compression quality: {source} ({lang})",
         f"{_describe_best(rows_by_key, names)}F1, ROUGE and BLEU are in percent. CR is the share of kept words, and ΔC "
         "is its difference from the CR of people. Compare F1 only with its CR: a copy of the sentence keeps all words. "
         "A star marks the best search system; no search system learned from compressions. "
         + (f"The paper's numbers are from {table}." if table else "The paper has no numbers for this language."),
-        figures.draw_compressions(frame, lang),
         ("system", "where", *(METRICS[name] for name in metrics), "n"),
         rows,
+        figures.draw_compressions(frame, lang),
         text_count=2,
+        title=f"Compression quality: {source} ({lang})",
     )
 
 
@@ -174,25 +158,20 @@ def _build_significance(frame: pl.DataFrame) -> Section:
     frame = frame.sort("source", "metric", "one", "other")
     significant = frame.filter(pl.col("p") < 0.05)
     better = significant.filter(pl.col("difference") > 0).height
-    rows = []
-    for row in frame.iter_rows(named=True):
-        names = METRICS.get(row["metric"], row["metric"]), name_system(row["one"]), name_system(row["other"])
-        rows.append([row["source"], *names, format_interval(row, "difference"), sections.format_p(row["p"])])
+    columns: Columns = {"source": "source", "measure": lambda row: METRICS.get(row["metric"], row["metric"])}
+    columns |= {"one": lambda row: name_system(row["one"]), "other": lambda row: name_system(row["other"])}
+    columns["difference"] = lambda row: format_interval(row, "difference")
+    columns["p"] = lambda row: sections.format_p(row["p"])
     return Section(
-        "Significance of differences",
         f"{significant.height} of {frame.height} differences have p < 0.05 in a paired bootstrap over sentences: "
         f"{better} above the other system, {significant.height - better} below. The p values have no correction for "
         "multiple tests. The paper underlines numbers that are significantly above the highest baseline (table 3).",
-        "",
-        ("source", "measure", "one", "other", "difference", "p"),
-        rows,
+        *tabulate(frame, columns),
         text_count=4,
     )
 
 
 def _build_positions(frame: pl.DataFrame) -> Section:
-    if unknown := sorted(set(frame["bin"]) - set(range(10))):
-        raise BadInput(f"positions: expected a bin of 0 to 9, found {unknown[0]}")
     rows = []
     for (source,), part in frame.sort("source").group_by("source", maintain_order=True):
         rows_by_key = index_rows(part, "system", "bin")
@@ -200,12 +179,11 @@ def _build_positions(frame: pl.DataFrame) -> Section:
             shares = (rows_by_key.get((key, place), {}) for place in range(10))
             rows.append([str(source), name, *(format_interval(share, scale=100, digits=0) for share in shares)])
     return Section(
-        "Kept words by position",
         "The table has the percentage of kept words in each tenth of a sentence. In the paper, people keep the "
         "beginnings of Google's sentences; its weight ν favours them (figure 6, appendix C).",
-        figures.draw_positions(frame),
         ("source", "system", *(f"{place}–{place + 10}" for place in range(0, 100, 10))),
         rows,
+        figures.draw_positions(frame),
         text_count=2,
     )
 
@@ -223,13 +201,12 @@ def _build_ratios(frame: pl.DataFrame) -> Section:
         if printed := paper.TABLE_6.get((threshold, longest)):
             rows.append([*start, "paper", *(_format_printed(printed, metric) for metric in metrics)])
     return Section(
-        "Compression ratio by threshold",
         "N_max limits the cost of a dropped span; L_max limits its number of words. A system keeps more words if "
         "either limit is lower. The paper's row 1.00 / 5 equals its row of Fast NDD+SC, for which its text has an "
         "L_max of 9 (table 6, errata E20).",
-        figures.draw_ratios(frame),
         ("source", "N_max", "L_max", "where", *(METRICS[name] for name in metrics)),
         rows,
+        figures.draw_ratios(frame),
         text_count=4,
     )
 
@@ -245,41 +222,37 @@ def _build_pruning(frame: pl.DataFrame) -> Section:
             if printed := paper.TABLE_7.get((key, size)):
                 rows.append([name, f"{size:g}", "paper", *map(str, printed)])
     return Section(
-        "Dropped words in the syntax tree",
         "The table has the percentage of dropped words at each depth of the tree; 1 is the root. It also has the "
         "percentage of dropped spans that are whole subtrees, by span length. A system that knows syntax drops whole "
         "subtrees and few words near the root. The paper uses PTB-3, whose trees differ from those of Universal "
         "Dependencies (table 7).",
-        figures.draw_pruning(frame),
         ("system", "N_max", "where", *(("subtrees of " if m == SUBTREES[0] else "") + METRICS[m] for m in metrics)),
         rows,
+        figures.draw_pruning(frame),
         text_count=3,
     )
 
 
 _INTERVAL = "value? low? high? n?"
 PARTS = {
-    "compressions": Part("compression quality", _build_compressions, "source lang by metric", _INTERVAL),
+    "compressions": Part("Compression quality", _build_compressions, "source lang by metric", _INTERVAL),
     "significance": Part(
-        "significance of differences",
-        _build_significance,
-        "source one other metric",
-        "difference? low? high? p?",
+        "Significance of differences", _build_significance, "source one other metric", "difference? low? high? p?"
     ),
-    "examples": Part("dropped words by round", sentences.show_rounds),
-    "ratios": Part("compression ratio by threshold", _build_ratios, "source threshold longest metric", "value?"),
-    "positions": Part("kept words by position", _build_positions, "source system bin", "value? n?"),
-    "human": Part("human grades of compressions", measures.build_human, "system metric", "mean? low? high? n?"),
-    "tests": Part("agreement with labels", measures.build_tests, "test measure metric", _INTERVAL),
-    "overlap": Part("correlation by word overlap", measures.build_overlap, "measure threshold metric", _INTERVAL),
+    "examples": Part("Dropped words by round", sentences.show_rounds),
+    "ratios": Part("Compression ratio by threshold", _build_ratios, "source threshold longest metric", "value?"),
+    "positions": Part("Kept words by position", _build_positions, "source system bin", "value? n?"),
+    "human": Part("Human grades of compressions", measures.build_human, "system metric", "mean? low? high? n?"),
+    "tests": Part("Agreement with labels", measures.build_tests, "test measure metric", _INTERVAL),
+    "overlap": Part("Correlation by word overlap", measures.build_overlap, "measure threshold metric", _INTERVAL),
     "distributions": Part(
-        "distances of edits", measures.build_distributions, "test measure label quantile", "value? n?"
+        "Distances of edits", measures.build_distributions, "test measure label quantile", "value? n?"
     ),
-    "explained": Part("contribution of words to the distance", sentences.explain_pairs),
-    "pruning": Part("dropped words in the syntax tree", _build_pruning, "system threshold metric", _INTERVAL),
-    "predicates": Part("predicate detection", measures.build_predicates, "measure edit metric", _INTERVAL),
-    "shift": Part("correlations of the context shift", measures.build_shift, "source other metric", _INTERVAL),
-    "shift_values": Part("context shift by source", measures.build_shift_values, "source quantile", "value?"),
+    "explained": Part("Contribution of words to the distance", sentences.explain_pairs),
+    "pruning": Part("Dropped words in the syntax tree", _build_pruning, "system threshold metric", _INTERVAL),
+    "predicates": Part("Predicate detection", measures.build_predicates, "measure edit metric", _INTERVAL),
+    "shift": Part("Correlations of the context shift", measures.build_shift, "source other metric", _INTERVAL),
+    "shift_values": Part("Context shift by source", measures.build_shift_values, "source quantile", "value?"),
 }
 """In the order of the page. Systems of `positions` may be `gold`, its bins are 0 to 9; quantiles are 0 to 100; a
 threshold of `overlap` is 1 where all words are shared and below 0 where none is."""

@@ -42,12 +42,11 @@ def show_rounds(rows: Sequence[Row]) -> Section:
         count = f"{sum(n == 0 for n in rounds):,} of {len(words):,}"
         table.append([row["source"], name_system(row["system"]), staying, dropped or "–", count])
     return Section(
-        "Dropped words by round",
         "Dropped words are struck through. The shade and the number after the words are the round. Words that people "
         f"keep are underlined, if known. The table has the same text.{_describe_limit(rows, 'sentences')}",
-        Markup("").join(strips),
         ("source", "system", "kept words", "dropped words by round", "words"),
         table,
+        Markup("").join(strips),
         text_count=4,
     )
 
@@ -67,13 +66,12 @@ def explain_pairs(pairs: Sequence[Row]) -> Section:
             part = format_number(100 * shares[row["place"]] / total if total else None, 1)
             table.append([str(i), shorten_word(row["word"]), format_count(row["place"] + 1), *numbers, part])
     return Section(
-        "Contribution of words to the distance",
         "Each bar is a word that both sentences have. Its height is its share of the distance: the divergence of the "
         "model's predictions at this word, multiplied by the weight of the word. Words that only the first sentence "
         "has are struck through." + _describe_limit(pairs, "pairs"),
-        Markup("").join(strips),
         ("pair", "word", "place", "divergence", "weight", "% of the distance"),
         table,
+        Markup("").join(strips),
         text_count=2,
     )
 

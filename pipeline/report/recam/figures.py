@@ -1,7 +1,7 @@
 """Figures of a cloze set and its readers, as inline SVG: where words are lost, what gives items away, who reads best.
 
-In: frames with at least one row, of one subtask or both; without rows a figure raises ValueError. Rows may come in any
-order, and what is null is left out. Nothing is shown by colour alone: there are markers, hatches and numbers.
+Frames have the columns of `PARTS` of the page, rows of one subtask or both in any order, and at least one. What is null
+is left out. Nothing is shown by colour alone: there are markers, hatches and numbers.
 """
 
 import re
@@ -44,12 +44,12 @@ _ROW = 0.26  # inches
 
 
 def list_subtasks(names: pl.Series) -> list[str]:
-    """The different names, the paper's subtasks first."""
+    """List the different names, the paper's subtasks first."""
     return order_names(names, SUBTASKS)
 
 
 def sort_groups(groups: Sequence[str | None]) -> list[str | None]:
-    """The different groups as people order them: by the first number in them, others by name, null last."""
+    """Sort the different groups as people order them: by the first number in them, others by name, null last."""
 
     def key(group: str | None) -> tuple[bool, float, str]:
         number = re.search(r"\d+", group or "")
@@ -59,11 +59,7 @@ def sort_groups(groups: Sequence[str | None]) -> list[str | None]:
 
 
 def order_steps(frame: pl.DataFrame) -> pl.DataFrame:
-    """The funnel of one subtask (reason, count) in the order in which words are lost.
-
-    The targets have the reason `target` or none; they are the last row, with a count of 0 if there are none. Column
-    `left` counts the tokens that are left after a reason.
-    """
+    """Order the funnel of one subtask as words are lost, targets last; `left` counts the tokens after each reason."""
     no_targets = pl.DataFrame({"reason": TARGET, "count": 0})
     rows = pl.concat([frame.select(pl.col("reason").fill_null(TARGET), pl.col("count").cast(pl.Int64)), no_targets])
     place = {**{reason: i for i, reason in enumerate(REASONS)}, TARGET: len(REASONS) + 1}
@@ -79,17 +75,14 @@ def _render(draw: Callable[[pl.DataFrame], Figure]) -> Callable[[pl.DataFrame], 
     @wraps(draw)
     def render(frame: pl.DataFrame) -> str:
         with plot.use_style():
-            return plot.render_svg(draw(plot.require_rows(frame)))
+            return plot.render_svg(draw(frame))
 
     return render
 
 
 @_render
 def draw_funnel(frame: pl.DataFrame) -> Figure:
-    """From all tokens of the summaries to targets: what rule and filters took, one after the other (section 3.4).
-
-    Columns: subtask, reason (of `examples.recam.targets`; `target` or null for those left), count.
-    """
+    """Draw what rule and filters took, from all tokens of the summaries to targets (section 3.4)."""
     parts = {name: order_steps(frame.filter(subtask=name)) for name in list_subtasks(frame["subtask"])}
     figure, axes = _create_panels([part.height + 1 for part in parts.values()])
     for axis, (name, part) in zip(axes, parts.items(), strict=True):
@@ -116,10 +109,7 @@ def draw_funnel(frame: pl.DataFrame) -> Figure:
 
 @_render
 def draw_audit(frame: pl.DataFrame) -> Figure:
-    """What is reached without reading, the best `WAYS` of doing so, the very best on top (REC-32).
-
-    Columns: subtask, baseline, accuracy, error (standard error), chance, n.
-    """
+    """Draw what is reached without reading, the best `WAYS` of doing so, the very best on top (REC-32)."""
     best = frame.group_by("baseline").agg(pl.col("accuracy").max())
     best = best.sort("accuracy", "baseline", descending=[True, False], nulls_last=True)
     names = best["baseline"].head(WAYS).to_list()
@@ -151,14 +141,11 @@ def draw_audit(frame: pl.DataFrame) -> Figure:
 
 @_render
 def draw_retrieval(frame: pl.DataFrame) -> Figure:
-    """How well the readers that make the wrong options find the word, and the paper's tables 3 and 4 beside (REC-22).
-
-    Columns: subtask, reader, mrr, recall_1, recall_5, recall_10, n.
-    """
+    """Draw how well the readers that make the wrong options find the word, beside tables 3 and 4 (REC-22)."""
     names, readers = list_subtasks(frame["subtask"]), order_names(frame["reader"], TABLES_3_4[1])
     rows = index_rows(frame, "subtask", "reader")
-    figure = Figure(figsize=(7.2, 4 * len(readers) * 0.21 + 1.3), layout="constrained")
-    axes = figure.subplots(1, len(names), sharey=True, squeeze=False).ravel()
+    size = (7.2, 4 * len(readers) * 0.21 + 1.3)
+    figure, (axes,) = plot.create_figure(size, 1, len(names), sharey=True, squeeze=False)
     labels = [f"{plot.wrap_name(reader, 20, 1)} · {measure}" for reader in readers for measure in MEASURES.values()]
     for axis, name in zip(axes, names, strict=True):
         plot.name_rows(axis, labels)
@@ -180,16 +167,15 @@ def draw_retrieval(frame: pl.DataFrame) -> Figure:
 
 
 def get_printed(subtask: str, reader: str, absent: Any = None) -> Sequence[Any]:
-    """The paper's numbers of a reader, in the order of MEASURES (tables 3 and 4)."""
+    """Get the paper's numbers of a reader, in the order of MEASURES (tables 3 and 4)."""
     return TABLES_3_4.get(SUBTASKS.get(subtask, 0), {}).get(reader, [absent] * len(MEASURES))
 
 
 @_render
 def draw_readers(frame: pl.DataFrame) -> Figure:
-    """Accuracy of readers by what they were tested on, beside chance, the best way not to read and the paper (REC-29).
+    """Draw the accuracy of readers by what they were tested on, beside chance and the paper (REC-29).
 
-    Columns: reader, profile, trained_on, tested_on, accuracy, low, high, n; optionally blind, what the best baseline of
-    the audit reaches on the items.
+    The column `blind` is optional: what the best way not to read reaches on the items.
     """
     parts = sort_tests(frame)
     figure, axes = _create_panels([part.height for part in parts.values()], 0.42)
@@ -217,35 +203,30 @@ def draw_readers(frame: pl.DataFrame) -> Figure:
 
 
 def sort_tests(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Rows by what readers were tested on, the best reader first."""
+    """Sort rows by what readers were tested on, the best reader first."""
     columns, descending = ("accuracy", "reader", "profile", "trained_on"), [True, False, False, False]
     rows = frame.sort(columns, descending=descending, nulls_last=True)
     return {subtask: rows.filter(tested_on=subtask) for subtask in list_subtasks(frame["tested_on"])}
 
 
 def _name_reader(row: dict[str, Any], subtask: str) -> str:
-    """The reader, how it was trained, and on what if that is not what it is tested on."""
     name = row["reader"] if row["profile"] in (None, "", row["reader"]) else f"{row['reader']} ({row['profile']})"
     return name if row["trained_on"] == subtask else f"{name}, trained on {row['trained_on']}"
 
 
 def index_drops(frame: pl.DataFrame) -> dict[tuple[str, str], float | None]:
-    """How much less than at home a reader reaches, by (trained_on, tested_on) of the cells away from home."""
+    """Index how much less than at home a reader reaches, by (trained_on, tested_on) of the cells away from home."""
     rows = index_rows(reading.compare_subtasks(frame), "trained_on", "tested_on")
     return {(str(trained_on), str(tested_on)): row["drop"] for (trained_on, tested_on), row in rows.items()}
 
 
 @_render
 def draw_matrix(frame: pl.DataFrame) -> Figure:
-    """Accuracy by what a reader was trained and tested on, home framed, and how far away is from home (section 4.3).
-
-    Columns: trained_on, tested_on, accuracy, low, high, n; each cell once.
-    """
+    """Draw the accuracy by what a reader was trained and tested on, home framed (section 4.3)."""
     rows, columns = (list_subtasks(frame[name]) for name in ("trained_on", "tested_on"))
     cells, drops = index_rows(frame, "trained_on", "tested_on"), index_drops(frame)
     values = np.array([[cells.get((a, b), {}).get("accuracy") for b in columns] for a in rows], float)
-    figure = Figure(figsize=(1.9 * len(columns) + 1.8, 0.85 * len(rows) + 1.0), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = plot.create_figure((1.9 * len(columns) + 1.8, 0.85 * len(rows) + 1.0))
     counts = [max(frame.filter(tested_on=name)["n"]) for name in columns]
     labels = [f"{plot.wrap_name(name, 24)}\nn = {count:,}" for name, count in zip(columns, counts, strict=True)]
     plot.draw_grid(axis, [plot.wrap_name(name) for name in rows], labels, values, plot.LIGHT, Normalize(0, 1))
@@ -271,10 +252,7 @@ def draw_matrix(frame: pl.DataFrame) -> Figure:
 
 @_render
 def draw_breakdown(frame: pl.DataFrame) -> Figure:
-    """Accuracy by part of speech, length of passage, place of the right option, …; a panel each.
-
-    Columns: trained_on, by, group (text, null where it is not known), n, accuracy, low, high.
-    """
+    """Draw the accuracy by part of speech, length of passage, place of the right option, …; a panel each."""
     trained = list_subtasks(frame["trained_on"])
     groups = {kind: sort_groups(frame.filter(by=kind)["group"].to_list()) for kind in sorted(set(frame["by"]))}
     cells = index_rows(frame, "by", "trained_on", "group")
@@ -299,9 +277,10 @@ def draw_breakdown(frame: pl.DataFrame) -> Figure:
 
 
 def _create_panels(counts: Sequence[int], row_height: float = _ROW, extra: float = 0.0) -> tuple[Figure, list[Axes]]:
-    """Panels one below the other on one scale, as high as their numbers of rows, so many inches a row, and more."""
-    figure = Figure(figsize=(7.2, row_height * sum(counts) + 0.35 * len(counts) + 0.75 + extra), layout="constrained")
-    return figure, figure.subplots(len(counts), 1, sharex=True, squeeze=False, height_ratios=counts).ravel().tolist()
+    """Create panels one below the other on one scale, as high as their numbers of rows."""
+    size = (7.2, row_height * sum(counts) + 0.35 * len(counts) + 0.75 + extra)
+    figure, axes = plot.create_figure(size, len(counts), 1, sharex=True, squeeze=False, height_ratios=counts)
+    return figure, axes.ravel().tolist()
 
 
 def _name_rows(axis: Axes, names: Sequence[str], width: int = 28) -> None:

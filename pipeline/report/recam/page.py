@@ -9,14 +9,22 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from pipeline.errors import BadInput
 from pipeline.examples.recam.items import PLACEHOLDER
 from pipeline.papers.recam import SIZES, TABLES_3_4, TABLES_6_7
 from pipeline.report import sections
 from pipeline.report.labelling import figures as label_figures
 from pipeline.report.recam import figures
 from pipeline.report.recam.figures import BAND, CHANCE, MEASURES, REASONS, SUBTASKS, TARGET, list_subtasks, sort_groups
-from pipeline.report.sections import Part, Section, format_count, format_interval, format_number, format_signed
+from pipeline.report.sections import (
+    Columns,
+    Part,
+    Section,
+    format_count,
+    format_interval,
+    format_number,
+    format_signed,
+    tabulate,
+)
 
 PASSAGE = 400  # characters of a passage that the page shows
 
@@ -32,9 +40,6 @@ def render(day: str, signatures: Sequence[str] = (), **frames: pl.DataFrame) -> 
     holds a row twice.
     """
     rows = sections.check_rows(PARTS, frames)
-    for label, options in rows["sample"].select("label", "options").iter_rows() if "sample" in rows else ():
-        if not 0 <= label < len(options):
-            raise BadInput(f"sample: expected a label below {len(options)}, found {label}")
     targets = rows["funnel"].filter(pl.col("reason").fill_null(TARGET) == TARGET) if "funnel" in rows else _NONE
     counts = {"targets": targets, "items": rows.get("items", _NONE), "dropped items": rows.get("dropped", _NONE)}
     if "readers" in rows and "audit" in rows:
@@ -70,10 +75,8 @@ def _build_items(frame: pl.DataFrame) -> Section:
                 numbers = [sizes.get(split, 0 if origin == "here" else None) for split in splits]
                 rows.append([subtask, origin, *map(format_count, [*numbers, sum(sizes.values())])])
     return Section(
-        "Item counts",
         f"The set has {format_count(_sum_counts(frame))} items with five options each. Each article is in one split "
         "only, so no test passage is in the training data of a reader. The paper has 12,275 items (table 5).",
-        "",
         ("subtask", "where", *splits, "total"),
         rows,
         text_count=2,
@@ -85,13 +88,12 @@ def _build_dropped(frame: pl.DataFrame) -> Section:
     names = [f"{reason}, {subtask}".replace("_", " ") for subtask, reason, _ in rows]
     subtask, reason, count = rows[0]
     return Section(
-        "Reasons for dropped items",
         f"The pipeline dropped {format_count(_sum_counts(frame))} items after the choice of their word, each with a "
         f"reason. The most frequent reason is {reason} ({format_count(count)} of {subtask}). The paper drops items "
         "with two right options or no answer (section 3.6) and does not give their number.",
-        label_figures.draw_bars(names, [row[2] for row in rows], "dropped items"),
         ("subtask", "reason", "items"),
         [[*names, format_count(number)] for *names, number in rows],
+        label_figures.draw_bars(names, [row[2] for row in rows], "dropped items"),
         text_count=2,
     )
 
@@ -110,13 +112,12 @@ def _build_funnel(frame: pl.DataFrame) -> Section:
             f"{subtask}"
         )
     return Section(
-        "Selection of target words",
         f"{'; '.join(summaries)}. A target is the word that an item leaves out. Its scorer must rate it as abstract "
         "(sections 3.2 and 3.3). The passage must not contain a form of it, a synonym, an antonym or a word that is "
         "too similar (section 3.4). Each filter sees only the words that the previous filters kept.",
-        figures.draw_funnel(frame),
         ("subtask", "reason", "words", "% of all", "remaining"),
         rows,
+        figures.draw_funnel(frame),
         text_count=2,
     )
 
@@ -131,14 +132,13 @@ def _build_retrieval(frame: pl.DataFrame) -> Section:
         numbers = [cell for name, paper in zip(MEASURES, printed, strict=True) for cell in (row[name], paper)]
         rows.append([row["subtask"], row["reader"], *map(format_number, numbers), format_count(row["n"])])
     return Section(
-        "Retrieval of the right word",
         f"The best reader is {best['reader']} on {best['subtask']}, with a mean reciprocal rank of "
         f"{format_number(best['mrr'])}. These readers propose the wrong options. Each ranks its whole vocabulary for "
         "passages outside its training data, and four wrong words of the top ranks become options (section 3.5). The "
         "paper's numbers (tables 3 and 4) are from data that are not public.",
-        figures.draw_retrieval(frame),
         ("subtask", "reader", *(name for measure in MEASURES.values() for name in (measure, "paper")), "n"),
         rows,
+        figures.draw_retrieval(frame),
         text_count=2,
     )
 
@@ -157,13 +157,12 @@ def _build_audit(frame: pl.DataFrame) -> Section:
             numbers = map(format_number, (row["accuracy"], row["error"], row["chance"]))
             rows.append(["here", row["subtask"], row["baseline"], *numbers, format_count(row["n"])])
     return Section(
-        "Baselines without the passage",
         f"These baselines do not read the passage: {'; '.join(findings)}. The skill of a reader is its accuracy above "
         "these baselines. The best of many baselines is about two standard errors above chance even for perfect items. "
         "The paper has no such baselines (errata E15).",
-        figures.draw_audit(frame),
         ("items", "subtask", "baseline", "accuracy", "standard error", "chance", "n"),
         rows,
+        figures.draw_audit(frame),
         text_count=3,
     )
 
@@ -193,32 +192,27 @@ def _build_readers(frame: pl.DataFrame) -> Section:
             rows.append([*names, *numbers, format_number(published), format_count(row["n"])])
     names_of_columns = ("reader", "profile", "trained on", "tested on", "accuracy", "chance", "baseline")
     return Section(
-        "Reader accuracy",
         f"Accuracy with five options, chance {CHANCE:g}: {'; '.join(findings)}. On the official test sets, the paper's "
         "GA Reader has 0.251 and 0.243, and its best teams have 0.951 and 0.953 (section 4, tables 6 and 7). The paper "
         "has no human accuracy.",
-        figures.draw_readers(frame),
         (*names_of_columns, "above baseline", "paper's GA", "n"),
         rows,
+        figures.draw_readers(frame),
         text_count=4,
     )
 
 
 def _build_compared(frame: pl.DataFrame) -> Section:
-    rows = []
-    for row in frame.sort("tested_on", "one", "other").iter_rows(named=True):
-        names = (row[name] for name in ("one", "other", "tested_on"))
-        p_values = (format_number(row[name], 4) for name in ("p", "mcnemar"))
-        rows.append([*names, format_interval(row, "difference"), *p_values, format_count(row["n"])])
+    columns: Columns = {"one": "one", "other": "other", "tested on": "tested_on"}
+    columns["difference"] = lambda row: format_interval(row, "difference")
+    columns["p"] = lambda row: format_number(row["p"], 4)
+    columns["McNemar's p"] = lambda row: format_number(row["mcnemar"], 4)
     return Section(
-        "Significance of differences between readers",
         f"{frame.filter(pl.col('p') < 0.05).height} of {frame.height} differences have a p below 0.05; with many "
         "differences, some p are below 0.05 by chance. Both readers answer the same items. The bootstrap draws "
         "articles with replacement; p is twice the share of samples in which the worse reader is at least as good. "
         "McNemar's exact test assumes independent items. The paper does not compare systems this way.",
-        "",
-        ("one", "other", "tested on", "difference", "p", "McNemar's p", "n"),
-        rows,
+        *tabulate(frame.sort("tested_on", "one", "other"), columns | {"n": "n"}),
         text_count=3,
     )
 
@@ -240,12 +234,11 @@ def _build_matrix(frame: pl.DataFrame) -> Section:
         against_home = format_signed(None if drop is None else -drop)
         rows.append([*cell, format_interval(row, "accuracy"), against_home, paper, format_count(row["n"])])
     return Section(
-        "Transfer between subtasks",
         f"Transfer: {'; '.join(findings) or 'no reader was tested on the other subtask'}. In the paper, 29 submissions "
         "lose between 0.002 and 0.219; its text calls all these losses substantial (section 4.3, tables 6 and 7).",
-        figures.draw_matrix(frame),
         ("trained on", "tested on", "accuracy", "difference to same subtask", "in the paper", "n"),
         rows,
+        figures.draw_matrix(frame),
         text_count=2,
     )
 
@@ -261,30 +254,24 @@ def _build_breakdown(frame: pl.DataFrame) -> Section:
                 numbers = format_interval(row, "accuracy"), format_number(CHANCE), format_count(row["n"])
                 rows.append([*names, *numbers])
     return Section(
-        "Accuracy by kind of item",
         f"Accuracy by {', '.join(kind.replace('_', ' ') for kind in kinds)}, with Wilson's intervals that count each "
         "article once. With many groups, some differ by chance. The paper has no such numbers.",
-        figures.draw_breakdown(frame),
         ("by", "items", "trained on", "accuracy", "chance", "n"),
         rows,
+        figures.draw_breakdown(frame),
         text_count=3,
     )
 
 
 def _build_quality(frame: pl.DataFrame) -> Section:
-    rows = []
-    for row in _sort_rows(frame, "subtask", "flag").iter_rows(named=True):
-        share = format_number(row["count"] / row["n"] if row["n"] else None)
-        counts = format_count(row["count"]), format_count(row["n"])
-        rows.append([row["subtask"], _FLAGS.get(row["flag"], row["flag"]), *counts, share])
+    columns: Columns = {"subtask": "subtask", "flag": lambda row: _FLAGS.get(row["flag"], row["flag"])}
+    columns |= {"items": "count", "rated items": "n"}
+    columns["share"] = lambda row: format_number(row["count"] / row["n"] if row["n"] else None)
     return Section(
-        "Item quality",
         f"The items have {format_count(_sum_counts(frame))} flags. The paper names two kinds of noise: no answer in "
         "the passage, and several right options (section 3.6). An item may have both. Items with too few raters have "
         "no flags.",
-        "",
-        ("subtask", "flag", "items", "rated items", "share"),
-        rows,
+        *tabulate(_sort_rows(frame, "subtask", "flag"), columns),
         text_count=2,
     )
 
@@ -297,10 +284,8 @@ def _build_sample(frame: pl.DataFrame) -> Section:
         question = row["question"].replace(PLACEHOLDER, "____")
         rows.append([row["subtask"], question, right, ", ".join(wrong), sections.shorten(row["article"], PASSAGE)])
     return Section(
-        "Sample items",
         "Quality control asks three questions (section 3.6). Does the right word fit? Does another word also fit? Does "
         "the passage decide?",
-        "",
         ("subtask", "question", "right", "wrong", "passage"),
         rows,
         text_count=5,
@@ -309,21 +294,21 @@ def _build_sample(frame: pl.DataFrame) -> Section:
 
 _INTERVAL = "accuracy low? high? n"
 PARTS = {
-    "items": Part("item counts", _build_items, "subtask split", "count"),
-    "funnel": Part("selection of target words", _build_funnel, "subtask reason?", "count"),
-    "dropped": Part("reasons for dropped items", _build_dropped, "subtask reason?", "count"),
-    "retrieval": Part("retrieval of the right word", _build_retrieval,
+    "items": Part("Item counts", _build_items, "subtask split", "count"),
+    "funnel": Part("Selection of target words", _build_funnel, "subtask reason?", "count"),
+    "dropped": Part("Reasons for dropped items", _build_dropped, "subtask reason?", "count"),
+    "retrieval": Part("Retrieval of the right word", _build_retrieval,
                       "subtask reader", "mrr recall_1 recall_5 recall_10 n"),
-    "audit": Part("baselines without the passage", _build_audit, "subtask baseline",
+    "audit": Part("Baselines without the passage", _build_audit, "subtask baseline",
                   "accuracy error chance n"),
-    "readers": Part("reader accuracy", _build_readers, "reader profile? trained_on tested_on", _INTERVAL),
-    "compared": Part("significance of differences between readers", _build_compared, "one other tested_on",
+    "readers": Part("Reader accuracy", _build_readers, "reader profile? trained_on tested_on", _INTERVAL),
+    "compared": Part("Significance of differences between readers", _build_compared, "one other tested_on",
                      "difference low? high? p mcnemar n"),
-    "matrix": Part("transfer between subtasks", _build_matrix, "trained_on tested_on",
+    "matrix": Part("Transfer between subtasks", _build_matrix, "trained_on tested_on",
                    _INTERVAL),
-    "breakdown": Part("accuracy by kind of item", _build_breakdown, "trained_on by group?", _INTERVAL),
-    "quality": Part("item quality", _build_quality, "subtask flag", "count n"),
-    "sample": Part("sample items", _build_sample, "", "subtask question options label article"),
+    "breakdown": Part("Accuracy by kind of item", _build_breakdown, "trained_on by group?", _INTERVAL),
+    "quality": Part("Item quality", _build_quality, "subtask flag", "count n"),
+    "sample": Part("Sample items", _build_sample, "", "subtask question options label article"),
 }  # fmt: skip
 """In the order of the page. Reasons of the funnel are those of `examples.recam.targets`, target or null for a target;
 `quality` counts flags of the n items that raters were asked about."""

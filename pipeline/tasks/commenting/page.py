@@ -1,6 +1,7 @@
 """The page about article commenting, from the tables."""
 
 from collections.abc import Callable
+from typing import Any
 
 import polars as pl
 
@@ -21,11 +22,11 @@ SHOWN = ("bleu_1", "meteor")  # metrics of the examples, plain and weighted
 def write(day: str) -> str:
     """Write the page of the current tables, with the models of a day; return its path."""
     parse_day(day)
-    return pages.write_page(f"commenting-{day}.html", page.render(day, read_inputs(day)))
+    return pages.write_page(f"commenting-{day}.html", page.render(day, **read_inputs(day)))
 
 
-def read_inputs(day: str) -> page.Commenting:
-    """Read what the page shows; missing parts are None."""
+def read_inputs(day: str) -> dict[str, Any]:
+    """Read what the page shows; missing parts are None or absent."""
     judged = _read_if_present(correlations.read_judged)
     threads = warehouse.scan("threads").select("category", "split").collect()
     categories = commenting.count_categories(threads).rename({"count": "n"}) if threads["category"].count() else None
@@ -34,26 +35,26 @@ def read_inputs(day: str) -> page.Commenting:
     is_scorer = pl.col("kind").is_in(["quality", "upvotes"]) & (pl.col("split") == "test")
     is_reference = pl.col("project") == grades.get_project("references").name
     references = warehouse.scan("comment_grades", is_reference).select(item_id=COMMENT_ID, grade="grades")
-    inputs = page.Commenting(
-        statistics=_read_if_present(lambda: corpus.list_statistics(corpus.measure_corpus())),
-        categories=categories,
-        grades=references.explode("grade").sort("item_id").collect(),
-        kappa=_read_if_present(lambda: grades.measure_agreement("references")),
-        systems=overlap.average_by_system(),
-        numbers=_read_evaluations(day, is_scorer).with_columns(subset="kind"),
-        history=_read_history(day),
-        errata=warehouse.query("select * from paper_errata"),
-        simulated_count=warehouse.scan("comment_grades", is_simulated).collect().height,
-        signatures=signatures["signature"].to_list(),
-    )
+    inputs = {
+        "statistics": _read_if_present(lambda: corpus.list_statistics(corpus.measure_corpus())),
+        "categories": categories,
+        "grades": references.explode("grade").sort("item_id").collect(),
+        "kappa": _read_if_present(lambda: grades.measure_agreement("references")),
+        "systems": overlap.average_by_system(),
+        "numbers": _read_evaluations(day, is_scorer).with_columns(subset="kind"),
+        "history": _read_history(day),
+        "errata": warehouse.query("select * from paper_errata"),
+        "simulated_count": warehouse.scan("comment_grades", is_simulated).collect().height,
+        "signatures": signatures["signature"].to_list(),
+    }
     if judged is None:
         return inputs
-    return inputs._replace(
-        correlations=correlations.correlate(judged, correlations.read_ratings()),
-        scatter=judged.select("metric", "is_weighted", "value", "grade"),
-        sensitivity=correlations.measure_sensitivity(),
-        examples=_list_examples(judged),
-    )
+    return inputs | {
+        "correlations": correlations.correlate(judged, correlations.read_ratings()),
+        "scatter": judged.select("metric", "is_weighted", "value", "grade"),
+        "sensitivity": correlations.measure_sensitivity(),
+        "examples": _list_examples(judged),
+    }
 
 
 def _read_if_present(read: Callable[[], pl.DataFrame]) -> pl.DataFrame | None:

@@ -45,5 +45,5 @@ def write_page(day: str, days: int = DAYS) -> str:
         "where reason is not null and day between ? and ? group by all",
         _parse_span(day, days),
     )
-    page = health.render(health.Inputs(parse_day(day), days, build_table(day, days), dropped))
+    page = health.render(parse_day(day), days, build_table(day, days), dropped)
     return pages.write_page(f"health-{day}.html", page)

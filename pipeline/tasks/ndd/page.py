@@ -28,12 +28,12 @@ _QUANTILE = pl.col("metric").str.slice(1).cast(pl.Int64)
 def write(day: str, ref: str | None = None) -> str:
     """Write the page of a day and return its path; raise Missing if the tables have nothing of the day."""
     inputs = load_inputs(day, ref)
-    if all(part is None for name, part in inputs._asdict().items() if name not in ("explained", "signatures")):
+    if all(part is None for name, part in inputs.items() if name not in ("explained", "signatures")):
         raise Missing(f"there is nothing of NDD on {day}: `undertone ndd measure --day {day}`")
-    return pages.write_page(f"ndd-{day}.html", page.render(day, inputs))
+    return pages.write_page(f"ndd-{day}.html", page.render(day, **inputs))
 
 
-def load_inputs(day: str, ref: str | None = None) -> page.Ndd:
+def load_inputs(day: str, ref: str | None = None) -> dict[str, Any]:
     """Load what the page shows; a part without rows is None."""
     rows = _load_studies(day)
     compression, similarity, pruning, predicates, context_shift = (rows.filter(study=study) for study in STUDIES)
@@ -66,12 +66,12 @@ def load_inputs(day: str, ref: str | None = None) -> page.Ndd:
         "shift_values": context_shift.filter(is_quantile).select("value", source="subset", quantile=_QUANTILE),
         "human": grades.select("system", "metric", "low", "high", "n", mean="value"),
     }
-    return page.Ndd(
+    return {
         **{name: table if table.height else None for name, table in tables.items()},
-        examples=_select_examples(day_compressions),
-        explained=_explain_cases(day, ref),
-        signatures=sorted(signatures - {*measures.BASELINES, compressions.GOLD}),
-    )
+        "examples": _select_examples(day_compressions),
+        "explained": _explain_cases(day, ref),
+        "signatures": sorted(signatures - {*measures.BASELINES, compressions.GOLD}),
+    }
 
 
 def _load_studies(day: str) -> pl.DataFrame:

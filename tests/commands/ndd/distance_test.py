@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline import sample, warehouse
-from tests.commands.conftest import Run
+from tests.commands.conftest import Run, write_file
 from tests.support.rows.filled import filled
 
 DAY = sample.DAY
@@ -19,20 +19,17 @@ TEXT = "The old shop, which nobody liked, is shut. It was cold."
 def few(tmp_path: Path) -> Path:
     """Four English and two Chinese sentences with compressions."""
     lines = sample.COMPRESSIONS.read_text(encoding="utf-8").splitlines()
-    path = tmp_path / "few.jsonl"
-    path.write_text("\n".join([*lines[:4], *lines[-2:]]) + "\n", encoding="utf-8")
-    return path
+    return write_file(tmp_path / "few.jsonl", "\n".join([*lines[:4], *lines[-2:]]) + "\n")
 
 
 def test_distance_of_two_sentences(run: Run) -> None:
     """0 for the same one, above it for another; by counts it is said that they are no result."""
-    same = run("ndd", "distance", ONE, ONE, "--json")
-    assert same.code == 0
-    numbers = json.loads(same.out)
+    same = run("ndd", "distance", ONE, ONE, "--json").check()
+    numbers = same.json
     assert (numbers["ndd"], numbers["delta_perplexity"], numbers["rows"]) == (0, 0, [])
     assert numbers["signature"].startswith("count:")
     assert "the mechanics, no result; --model takes a real masked language model" in same.err
-    numbers = json.loads(run("ndd", "distance", ONE, OTHER, "--json").out)
+    numbers = run("ndd", "distance", ONE, OTHER, "--json").json
     assert 0 < numbers["ndd"] <= 1
     assert "cosine" not in numbers
     text = run("ndd", "distance", ONE, OTHER)
@@ -41,19 +38,17 @@ def test_distance_of_two_sentences(run: Run) -> None:
     assert "these counts do not know" not in text.err
     unknown = run("ndd", "distance", "the xyzzy is shut", "the shop is shut")
     assert "these counts do not know xyzzy: as good as any other such word" in unknown.err
-    assert json.loads(run("ndd", "distance", "我很冷", "我很热", "--json").out)["signature"] != numbers["signature"]
+    assert run("ndd", "distance", "我很冷", "我很热", "--json").json["signature"] != numbers["signature"]
 
 
 def test_distance_explained(run: Run) -> None:
     """A row for each word that both have; the shares make up the distance."""
-    numbers = json.loads(run("ndd", "distance", ONE, OTHER, "--explain", "--json").out)
+    numbers = run("ndd", "distance", ONE, OTHER, "--explain", "--json").json
     assert [row["word"] for row in numbers["rows"]] == ["The", "old", "shop", "is", "."]
     assert sum(row["share"] for row in numbers["rows"]) == pytest.approx(numbers["ndd"])
-    table = run("ndd", "distance", ONE, OTHER, "--explain", "--divergence", "kl", "--weights", "distance")
-    assert table.code == 0
+    table = run("ndd", "distance", ONE, OTHER, "--explain", "--divergence", "kl", "--weights", "distance").check()
     assert all(name in table.out for name in ("divergence", "weight", "share", "shop", "delta_perplexity"))
-    hostile = run("ndd", "[MASK] [red]=1+1[/red]", "[MASK] \u202e{0}", "--explain")
-    assert hostile.code == 0
+    hostile = run("ndd", "[MASK] [red]=1+1[/red]", "[MASK] \u202e{0}", "--explain").check()
     assert "MASK" in hostile.out
 
 
@@ -71,23 +66,20 @@ def test_distances_that_cannot_be(run: Run, words: tuple[str, ...], message: str
     result = run("ndd", "distance", ONE, OTHER, *words)
     assert (result.code, result.out) == (2, "")
     assert message in result.err
-    empty = run("ndd", "distance", ONE, " ")
-    assert empty.code == 2
-    assert "expected two sentences with a word each" in empty.err
+    run("ndd", "distance", ONE, " ").check(2, "expected two sentences with a word each")
 
 
 def test_a_transformer_has_a_cosine(run: Run, bert: Path) -> None:
     """With a real model it stands beside the distance, no warning does, and systems of states can compress."""
-    result = run("ndd", "distance", ONE, OTHER, "--model", bert, "--json")
-    assert result.code == 0
-    numbers = json.loads(result.out)
+    result = run("ndd", "distance", ONE, OTHER, "--model", bert, "--json").check()
+    numbers = result.json
     assert [*numbers] == ["ndd", "delta_perplexity", "cosine", "signature", "rows"]
     assert 0 < numbers["ndd"] <= 1
     assert -1 <= numbers["cosine"] < 1
     assert numbers["signature"].startswith(f"hf:{bert.name}@")
     assert "the mechanics" not in result.err
     for system in ("cosine", "bertscore"):
-        row = json.loads(run("ndd", "compress", ONE, "--system", system, "--ratio", "0.5", "-m", bert, "--json").out)
+        row = run("ndd", "compress", ONE, "--system", system, "--ratio", "0.5", "-m", bert, "--json").json
         assert row["ratio"] == 0.5
         assert row["signature"].startswith(f"compression:{system}|hf:")
     assert run("ndd", "compress", ONE, "--system", "cosine").code == 2
@@ -95,10 +87,9 @@ def test_a_transformer_has_a_cosine(run: Run, bert: Path) -> None:
 
 def test_a_text_is_compressed(run: Run) -> None:
     """To the share that was asked for; with --rounds a row a round, the last of them the compression."""
-    plain = run("ndd", "compress", TEXT, "--ratio", "0.5")
-    assert plain.code == 0
+    plain = run("ndd", "compress", TEXT, "--ratio", "0.5").check()
     assert 0 < len(plain.out.split()) < len(TEXT.split())
-    row = json.loads(run("ndd", "compress", TEXT, "--ratio", "0.5", "--rounds", "--json").out)
+    row = run("ndd", "compress", TEXT, "--ratio", "0.5", "--rounds", "--json").json
     assert row["compressed"] == row["after"][-1] == plain.out.strip()
     assert row["ratio"] == pytest.approx(0.5, abs=0.05)
     assert row["text"] == TEXT
@@ -107,11 +98,11 @@ def test_a_text_is_compressed(run: Run) -> None:
     assert table.rstrip().endswith(plain.out.strip())
     assert run("ndd", "compress", "a\u0000b" * 400).code == 0  # no name of a file
     options = ("--threshold", "9", "--max-span", "1", "--max-rounds", "1")
-    row = json.loads(run("ndd", "compress", TEXT, *options, "--json").out)
+    row = run("ndd", "compress", TEXT, *options, "--json").json
     assert len(row["after"]) == 1
     assert "longest:1|threshold:9|rounds:1" in row["signature"]
     options = ("--divergence", "hellinger", "--weights", "printed", "--ratio", "0.5")
-    other = json.loads(run("ndd", "compress", TEXT, *options, "--json").out)
+    other = run("ndd", "compress", TEXT, *options, "--json").json
     assert "|divergence:hellinger|weights:printed|" in other["signature"]
 
 
@@ -140,7 +131,7 @@ def test_texts_that_cannot_be_compressed(run: Run, words: tuple[str, ...], messa
 def test_with_trees_subtrees_go(run: Run) -> None:
     """A file of trees is enough to drop subtrees alone."""
     text = "The council voted on Tuesday to close the old library on Fenn Street, which opened in 1931."
-    row = json.loads(run("ndd", "compress", text, "--syntax", sample.TREES, "--ratio", "0.6", "--json").out)
+    row = run("ndd", "compress", text, "--syntax", sample.TREES, "--ratio", "0.6", "--json").json
     assert row["signature"].startswith("compression:ndd_sc|")
     assert "voted" in row["compressed"]  # the root
 
@@ -169,9 +160,7 @@ def test_a_file_is_compressed(run: Run, tmp_path: Path) -> None:
     assert third["compressed"] is third["after"] is None
     csv_text = run("ndd", "compress", path, "-c", "body", "--rounds").out
     assert " | ".join(first["after"]) in csv_text
-    absent = run("ndd", "compress", path, "-c", "title")
-    assert absent.code == 2
-    assert "no column 'title'; there are id, body" in absent.err
+    run("ndd", "compress", path, "-c", "title").check(2, "no column 'title'; there are id, body")
     assert run("ndd", "compress", path, "-c", "body", "-o", tmp_path / "short.pdf").code == 2
 
 
@@ -190,12 +179,10 @@ def test_comments_of_a_file_in_their_contexts(run: Run, tmp_path: Path) -> None:
     assert other_first["context_shift"] != first["context_shift"]
     assert run("score", "context-shift", path, "--weights", "balanced").code == 2
     path.write_text("text,title\na b,c\n", encoding="utf-8")
-    bad = run("score", "context-shift", path)
-    assert bad.code == 2
-    assert "no column 'context'; there are text, title; name it with --context-column" in bad.err
-    result = run("score", "context-shift", path, "--day", DAY)
-    assert result.code == 2
-    assert "give a file or --day, not both" in result.err
+    run("score", "context-shift", path).check(
+        2, "no column 'context'; there are text, title; name it with --context-column"
+    )
+    run("score", "context-shift", path, "--day", DAY).check(2, "give a file or --day, not both")
 
 
 @pytest.mark.usefixtures("tables")
@@ -208,20 +195,17 @@ def test_comments_of_a_day_and_counts_of_them(run: Run, tmp_path: Path) -> None:
     english, chinese = (json.loads(line)["model_id"] for line in lines)
     assert len(english) == 64
     assert chinese is None
-    assert json.loads(run("train", "count-lm", "--day", DAY, "--lang", "en", "--json").out)["model_id"] == english
+    assert run("train", "count-lm", "--day", DAY, "--lang", "en", "--json").json["model_id"] == english
     assert run("train", "count-lm", "--day", DAY, "--lang", "zh").code == 4
     scored = run("score", "context-shift", "--day", DAY)
     assert f"40 scores for {DAY}" in scored.err
     assert set(warehouse.scan("scores").collect()["model_id"]) == {english}
     assert "the mechanics, no result" in run("ndd", "distance", ONE, OTHER).err
-    path = tmp_path / "texts.txt"
-    path.write_text(f"{ONE}\n{OTHER}\n", encoding="utf-8")
+    path = write_file(tmp_path / "texts.txt", f"{ONE}\n{OTHER}\n")
     result = run("train", "count-lm", path, "-o", tmp_path / "counts", "--json")
-    assert json.loads(result.out) == {"sentences": 2, "words": 12, "vocabulary": 7}
+    assert result.json == {"sentences": 2, "words": 12, "vocabulary": 7}
     assert "signature  count:" in run("ndd", "distance", ONE, OTHER, "-m", tmp_path / "counts").out
-    alone = run("train", "count-lm", path)
-    assert alone.code == 2
-    assert "a file and --out go together" in alone.err
+    run("train", "count-lm", path).check(2, "a file and --out go together")
     assert run("train", "count-lm", "--lang", "fr").code == 2
 
 
@@ -230,23 +214,18 @@ def test_from_a_data_set_to_the_page(run: Run, few: Path) -> None:
     """Compress and measure, test the distance, and a page: one command each; another system is put beside."""
     assert run("ndd", "page", "--day", DAY).code != 0
     data = ["--data", few, "--source", "few", "--day", DAY]
-    result = run("ndd", "measure", *data, "--system", "fast_ndd", "--thresholds")
-    assert result.code == 0, result.err
-    assert "few, en" in result.err
+    result = run("ndd", "measure", *data, "--system", "fast_ndd", "--thresholds").check(0, "few, en")
     assert "fast_ndd" in result.out
-    result = run("ndd", "measure", *data, "--system", "ppl_deleter", "--json")
-    rows = [json.loads(line) for line in result.out.splitlines()]
+    rows = run("ndd", "measure", *data, "--system", "ppl_deleter", "--json").rows
     assert {row["by"] for row in rows} == {"gold", "unedited", "head", "tail", "random", "fast_ndd", "ppl_deleter"}
     assert {row["lang"] for row in rows} == {"en", "zh"}
     pairs = few.with_name("pairs.csv")
     lines = ["The soup was really good.,The soup was very good.,1", "A dog walked home.,A dog ran home.,2"]
     pairs.write_text("\n".join([*lines, f"{ONE},{OTHER},3"]), encoding="utf-8")
-    result = run("ndd", "test", "--pairs", pairs, "--limit", "4", "--day", DAY)
-    assert result.code == 0, result.err
+    result = run("ndd", "test", "--pairs", pairs, "--limit", "4", "--day", DAY).check()
     assert all(study in result.err for study in ("similarity", "pruning", "predicates"))
     assert "supervised" in result.out
-    page = run("ndd", "page", "--day", DAY)
-    assert page.code == 0, page.err
+    page = run("ndd", "page", "--day", DAY).check()
     assert "PPL Deleter" in Path(page.out.strip()).read_text(encoding="utf-8")
     assert run("check").code == 0
 
@@ -270,9 +249,7 @@ def test_from_a_data_set_to_the_page(run: Run, few: Path) -> None:
 )
 def test_data_that_cannot_be_compressed(run: Run, words: tuple[str, ...], message: str) -> None:
     """Refused with what was expected, before a row is written."""
-    result = run("ndd", "measure", *words, "--day", DAY)
-    assert result.code == 2
-    assert message in result.err
+    run("ndd", "measure", *words, "--day", DAY).check(2, message)
     warehouse.create()
     assert not warehouse.scan("compressions").collect().height
     warehouse.close()

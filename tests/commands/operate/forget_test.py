@@ -1,17 +1,14 @@
 """The command `forget`: counts first, asks, erases, and reports the result."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
 
 from pipeline import settings, warehouse
+from tests.commands.conftest import Run
 from tests.support.rows.filled import DAY, filled
 
-Run = Callable[..., Any]
 USER, SAID = "a" * 32, "zqxmark: said by one person alone"
 
 
@@ -24,12 +21,11 @@ def comments(tables: Path) -> None:
 
 def test_counting_then_erasing(run: Run, comments: None) -> None:
     """--dry-run counts and changes nothing; --yes erases, --json is one object, and then nothing is left to find."""
-    preview = json.loads(run("forget", "--comment-id", "c1", "--dry-run", "--json").out)
+    preview = run("forget", "--comment-id", "c1", "--dry-run", "--json").json
     assert preview == {"is_dry_run": True, "stores": [{"store": "comments", "row_count": 1, "file_count": 1}]}
     assert warehouse.scan("comments").collect().height == 2
-    result = run("forget", "--comment-id", "c1", "--yes", "--json", "--grace-hours", "0")
-    assert result.code == 0, result.err
-    summary = json.loads(result.out)
+    result = run("forget", "--comment-id", "c1", "--yes", "--json", "--grace-hours", "0").check()
+    summary = result.json
     assert summary["stores"][0].items() >= {"store": "comments", "row_count": 1}.items()
     assert summary["is_verified"] is True
     assert len(summary["erasure_id"]) == 32
@@ -44,8 +40,7 @@ def test_it_asks_before_it_erases(run: Run, comments: None, monkeypatch: pytest.
     def abort(*_: object, **__: object) -> bool:
         raise typer.Abort
 
-    result = run("forget", "--user-id", USER)
-    assert (result.code, "give --yes" in result.err) == (2, True)
+    run("forget", "--user-id", USER).check(2, "give --yes")
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("typer.confirm", abort)
     assert run("forget", "--user-id", USER).code == 1
@@ -62,9 +57,7 @@ def test_it_asks_before_it_erases(run: Run, comments: None, monkeypatch: pytest.
 )
 def test_what_names_nobody_is_refused(run: Run, home: Path, words: tuple[str, ...], message: str) -> None:
     """A wrong request exits with 2 before anything is opened."""
-    result = run("forget", *words, "--yes")
-    assert result.code == 2
-    assert message in " ".join(result.err.split())
+    run("forget", *words, "--yes").check(2, message)
     assert not home.exists()
 
 
@@ -77,16 +70,13 @@ def test_models_that_held_the_words_go_and_come_back_without(run: Run, comments:
     warehouse.overwrite("comments", {"day": DAY}, filled("comments", comment, erased))
     command = f"undertone train count-lm --lang en --promote --day {DAY}"
     words = [*command.split()[1:], "--json"]
-    model_id = json.loads(run(*words).out)["model_id"]
+    model_id = run(*words).json["model_id"]
     folder = settings.models() / model_id
     assert all(word in (folder / "config.json").read_text() for word in SAID.split()[1:])
-    result = run("forget", "--user-id", USER, "--yes")
-    assert result.code == 0, result.err
+    result = run("forget", "--user-id", USER, "--yes").check()
     messages = (f"removed masked_lm_en {model_id[:20]}", "in force now: counts of the shipped sample", command)
     assert all(message in " ".join(result.err.split()) for message in messages)
     assert not folder.exists()
-    model_id = json.loads(run(*words).out)["model_id"]
+    model_id = run(*words).json["model_id"]
     assert "rained" in (settings.models() / model_id / "config.json").read_text()
-    result = run("forget", "--comment-id", "c3", "--yes", "--retrain")
-    assert result.code == 1  # nothing is left to learn from
-    assert "no text is left in this language" in " ".join(result.err.split())
+    run("forget", "--comment-id", "c3", "--yes", "--retrain").check(1, "no text is left in this language")

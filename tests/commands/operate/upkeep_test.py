@@ -1,66 +1,49 @@
 """`undertone maintain` and `undertone backfill`: the tables in order, days again in any order."""
 
-import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
 from pipeline import warehouse
-from pipeline.cli import app
-from pipeline.errors import BadInput
+from tests.commands.conftest import Run
 from tests.support.rows.filled import DAY, filled
 from tests.support.rows.held import data_files, write
 
 
-def run(*words: str) -> Result:
-    """Run a command."""
-    return CliRunner().invoke(app, list(words))
-
-
-def rows_of(result: Result) -> list[dict[str, Any]]:
-    """The JSON lines that a command wrote."""
-    return [json.loads(line) for line in result.stdout.splitlines()]
-
-
-def test_maintain_gives_a_row_a_table(tables: Path) -> None:
+def test_maintain_gives_a_row_a_table(run: Run, tables: Path) -> None:
     """Counts as JSON, a row for each table that was ever written and one for scratch."""
     write("one")
-    rows = rows_of(run("maintain", "--json", "--table", "comments"))
+    rows = run("maintain", "--json", "--table", "comments").rows
     assert [row["table"] for row in rows] == ["comments", "(scratch)"]
     assert rows[0]["rows"] == rows[0]["files"] == 1
 
 
-def test_maintain_names_what_is_damaged_after_the_others_are_done(tables: Path) -> None:
+def test_maintain_names_what_is_damaged_after_the_others_are_done(run: Run, tables: Path) -> None:
     """One damaged table does not keep the others from their upkeep, and the command fails."""
     write("one")
     warehouse.overwrite("tokens", {"day": DAY}, filled("tokens", {}))
     (path,) = data_files("comments")
     path.unlink()
-    result = run("maintain", "--json")
-    assert isinstance(result.exception, BadInput)
-    assert path.name in str(result.exception)
-    assert [row["table"] for row in rows_of(result)] == ["tokens", "(scratch)"]
+    result = run("maintain", "--json").check(2, path.name)
+    assert [row["table"] for row in result.rows] == ["tokens", "(scratch)"]
 
 
-def test_maintain_refuses_hasty_limits(tables: Path) -> None:
+def test_maintain_refuses_hasty_limits(run: Run, tables: Path) -> None:
     """An hour of grace is refused, and taken with --force."""
-    assert isinstance(run("maintain", "--grace-hours", "1").exception, BadInput)
-    assert run("maintain", "--grace-hours", "1", "--force").exit_code == 0
+    run("maintain", "--grace-hours", "1").check(2)
+    run("maintain", "--grace-hours", "1", "--force").check()
 
 
-def test_backfill_takes_a_range_of_days(tables: Path) -> None:
+def test_backfill_takes_a_range_of_days(run: Run, tables: Path) -> None:
     """All days of the range and no other go through the steps that are named."""
     for day in ("2026-11-17", "2026-11-18", "2026-11-19"):
         folder = tables / "inbox" / "notes" / day
         folder.mkdir(parents=True)
         (folder / "a.csv").write_text(f"thread_id,comment_id,text\nt,one,one\nt,{day},{day}\n", "utf-8")
     days = ("--from", "2026-11-17", "--to", "2026-11-18", "--backwards")
-    assert run("backfill", *days, "--step", "collect", "--step", "tokenize", "--source", "notes").exit_code == 0
+    run("backfill", *days, "--step", "collect", "--step", "tokenize", "--source", "notes").check()
     for name in ("comments", "tokens"):
         column = warehouse.scan(name).select(pl.col("day").cast(pl.String).unique().sort()).collect()["day"]
         assert column.to_list() == ["2026-11-17", "2026-11-18"]
@@ -74,12 +57,12 @@ def test_backfill_takes_a_range_of_days(tables: Path) -> None:
         ("--from", "2026-11-17", "--to", "2026-11-17", "--step", "cut"),
     ],
 )
-def test_backfill_refuses_what_is_no_range(tables: Path, words: tuple[str, ...]) -> None:
+def test_backfill_refuses_what_is_no_range(run: Run, tables: Path, words: tuple[str, ...]) -> None:
     """A last day before the first, a day in another form and an unknown step are bad input."""
-    assert isinstance(run("backfill", *words).exception, BadInput)
+    run("backfill", *words).check(2)
 
 
-def test_recover_catalog_shows_and_takes_a_state(tables: Path) -> None:
+def test_recover_catalog_shows_and_takes_a_state(run: Run, tables: Path) -> None:
     """A state that the catalog does not know is shown with table, file, time, snapshot and rows; `--take` takes it."""
     shutil.copy(tables / "catalog.db", tables / "old.db")
     write("one", "two")
@@ -87,11 +70,11 @@ def test_recover_catalog_shows_and_takes_a_state(tables: Path) -> None:
     for _ in range(2):
         write("one")
     (other,) = [other for row in warehouse.recover(dry_run=True) for other in row.others]
-    output = run("recover-catalog", "--dry-run").stdout
+    output = run("recover-catalog", "--dry-run").out
     assert "comments has another state, published: 2 rows" in output
     written_at = f"{other.written_at:%Y-%m-%d %H:%M:%S} UTC"
     assert f"snapshot {other.snapshot}, of {written_at}. To take it: --take {other.state}" in output
-    rows = rows_of(run("recover-catalog", "--take", other.state, "--json"))
+    rows = run("recover-catalog", "--take", other.state, "--json").rows
     row = next(row for row in rows if row["table"] == "comments")
     assert (row["action"], row["rows"], [other["rows"] for other in row["others"]]) == ("replaced", 2, [1])
     assert warehouse.scan("comments").collect().height == 2

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline import sample, warehouse
 from pipeline.tasks.recam import abstractness, targets
-from tests.commands.conftest import Run
+from tests.commands.conftest import Run, write_file
 
 NUMBERS = ("hidden=4", "longest=20", "longest_gloss=5", "epochs=1", "vocabulary=0")
 SMALL = [word for number in NUMBERS for word in ("--set", number)]
@@ -32,8 +32,7 @@ def write_articles(path: Path) -> Path:
 
 def run_well(run: Run, *words: object) -> str:
     """Run a command that succeeds; what it prints."""
-    result = run(*words)
-    assert result.code == 0, result.err
+    result = run(*words).check()
     return result.out
 
 
@@ -42,13 +41,12 @@ def test_items_of_the_tables(run: Run, tmp_path: Path) -> None:
     """Imported articles become items, which raters judge, readers learn, and the official format carries."""
     run_well(run, "import", write_articles(tmp_path / "news.jsonl"), "--day", sample.DAY)
     run_well(run, "cloze", "build", "--rule", "paper", "--day", sample.DAY, *SMALL)
-    stats = json.loads(run("cloze", "stats", "--json").out)
+    stats = run("cloze", "stats", "--json").json
     assert sum(row["item_count"] for row in stats["items"]) == warehouse.scan("cloze_items").collect().height > 20
     target_count = sum(row["row_count"] for row in stats["funnel"] if row["reason"] == "target")
     assert target_count == warehouse.scan("cloze_targets", pl.col("reason").is_null()).collect().height
-    result = run("cloze", "page", "--day", sample.DAY)
-    assert (result.code, "no accuracy of a reader of nonspecificity: no reader of" in result.err) == (0, True), (
-        result.err
+    result = run("cloze", "page", "--day", sample.DAY).check(
+        0, "no accuracy of a reader of nonspecificity: no reader of"
     )
     assert "Baselines without the passage" in Path(result.out.strip()).read_text(encoding="utf-8")
     run_well(run, "train", "reader", "--promote", "--day", sample.DAY, *SMALL)
@@ -63,7 +61,7 @@ def test_items_of_the_tables(run: Run, tmp_path: Path) -> None:
     assert {path.name for path in sheets.iterdir()} == {"anna.xlsx", "guidelines.md", "hiring.md", "tasks.jsonl"}
     result = run("cloze", "ratings", "imperceptibility", "--tool", "simulated", "--json")
     assert "simulated" in result.err
-    assert json.loads(result.out)["items"] == 5
+    assert result.json["items"] == 5
 
 
 @pytest.mark.usefixtures("abstract")
@@ -122,8 +120,7 @@ def test_a_pretrained_reader_of_an_adapted_encoder(run: Run, tiny_encoder: Path,
 )
 def test_what_is_refused(run: Run, tables: Path, words: tuple[str, ...], code: int, message: str) -> None:
     """Options that do not go together, unknown names and what is not there yet are each one line."""
-    result = run(*words)
-    assert (result.code, message in result.err) == (code, True), result.err
+    run(*words).check(code, message)
 
 
 def test_audit(run: Run, tmp_path: Path) -> None:
@@ -131,16 +128,12 @@ def test_audit(run: Run, tmp_path: Path) -> None:
     item = {"article": "It rained.", "question": "They lost @placeholder.", "label": 1}
     rows = ["peace hope joy rain dust", "grief hope time luck idea", "a b c d A"]
     entries = (item | {f"option_{i}": word for i, word in enumerate(row.split())} for row in rows)
-    path = tmp_path / "items.jsonl"
-    path.write_text("\n".join(map(json.dumps, entries)) + "\n", encoding="utf-8")
-    result = run("cloze", "audit", path, "--json")
-    assert result.code == 0, result.err
-    assert "read: left out 1 as same_options" in result.err
+    path = write_file(tmp_path / "items.jsonl", "\n".join(map(json.dumps, entries)) + "\n")
+    result = run("cloze", "audit", path, "--json").check(0, "read: left out 1 as same_options")
     *lines, facts = map(json.loads, result.out.splitlines())
     assert facts["dropped"][0]["reason"] == "same_options"
     baselines = {row["baseline"]: row for row in lines}
     assert baselines["often_right"]["accuracy"] == 1.0  # hope is right in the other item
     assert baselines["often_right"]["n"] == 2
     path.write_text('{"article": "x"}\n', encoding="utf-8")
-    result = run("cloze", "audit", path)
-    assert (result.code, "line 1" in result.err) == (2, True)
+    run("cloze", "audit", path).check(2, "line 1")

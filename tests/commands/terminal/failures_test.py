@@ -67,9 +67,7 @@ def test_what_is_raised_ends_in_a_line_and_a_code(
 ) -> None:
     """Errors of the system, a database or a library get our codes; none shows a statement's values or a traceback."""
     monkeypatch.setattr(warehouse, "list_checks", raising(error))
-    ended = run("check")
-    assert ended.code == code
-    assert said in ended.err
+    ended = run("check").check(code, said)
     assert len(ended.err.strip().splitlines()) == 1
     assert "secret" not in ended.err
     assert (home / "errors").exists() == (code == BUG)
@@ -100,6 +98,14 @@ def test_closed_and_full_outputs(tables: Path) -> None:
     ended = shell("$U tables --json > /dev/full")
     assert ended.returncode == 75
     assert ended.stderr == "undertone: there is no space left; free some and run the command again\n"
+
+
+def test_an_error_is_one_line(tmp_path: Path) -> None:
+    """Where nobody watches, an error is one line however long it is, so that its path can be copied from a log."""
+    path = tmp_path / ("a-long-name-" * 10 + ".jsonl")
+    ended = shell(f"$U groups rank --groups {path}")
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1)
+    assert str(path) in ended.stderr
 
 
 def test_terminals_without_unicode(tables: Path) -> None:

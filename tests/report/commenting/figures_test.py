@@ -12,7 +12,7 @@ from pipeline.report.commenting import figures
 from pipeline.report.commenting.figures import METRICS, POINTS, SYSTEMS, TOP
 from tests.report.commenting import rows as data
 from tests.report.commenting.rows import CATEGORIES, CORRELATIONS, HISTORY, SCATTER, SYSTEM_ROWS
-from tests.support.pages import check_figure, check_rows, said, words
+from tests.support.pages import check_print, check_rows, said, words
 
 BLUE, ORANGE = "#2a6f97", "#d1682f"
 FIGURES: dict[str, tuple[Callable[[pl.DataFrame], str], pl.DataFrame]] = {
@@ -40,8 +40,8 @@ def count_marks(svg: str, colour: str) -> int:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_is_of_its_rows(name: str) -> None:
-    """Rows in any order give the same bytes; there are rows, and their names are text."""
-    assert check_figure(*FIGURES[name]) == draw(name)
+    """It can be read in print, and its names are text."""
+    check_print(draw(name))
     check_rows(*FIGURES[name], keep=("coefficient",))
 
 
@@ -72,8 +72,6 @@ def test_grades_are_means_of_items() -> None:
         assert part in text
     assert text.count("50.0 %") == 2
     assert "paper" not in said(figures.draw_grades(rows))
-    with pytest.raises(ValueError, match="at least one grade"):
-        figures.draw_grades(rows.with_columns(grade=pl.lit(None, pl.Float64)))
 
 
 def test_many_grades_are_drawn_in_bins() -> None:
@@ -116,12 +114,12 @@ def test_scatter_has_the_panels_of_figure_1() -> None:
     assert "CIDEr" in said(figures.draw_scatter(SCATTER.filter(metric="cider")))
 
 
-def test_noise_is_seeded_and_has_its_deviation() -> None:
-    """The same seed gives the same bytes, another one others; without noise points stand on their grades."""
-    assert figures.draw_scatter(SCATTER, seed=0) == draw("scatter") != figures.draw_scatter(SCATTER, seed=1)
+def test_points_have_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points stand beside their grades, and without noise on them."""
     places = r'<use [^>]*x="([\d.]+)"[^>]*fill-opacity: 0.3'
-    assert len(set(re.findall(places, figures.draw_scatter(SCATTER, jitter=0)))) == 3 * 5
     assert len(set(re.findall(places, draw("scatter")))) > 150
+    monkeypatch.setattr(figures, "JITTER", 0)
+    assert len(set(re.findall(places, figures.draw_scatter(SCATTER)))) == 3 * 5
 
 
 def test_scatter_is_bounded() -> None:

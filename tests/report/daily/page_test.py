@@ -14,11 +14,6 @@ def test_page_needs_no_network(contents: Any) -> None:
     check_offline(render(contents))
 
 
-def test_same_rows_same_bytes(contents: Any) -> None:
-    """Rendering the same contents again gives the same text."""
-    assert render(contents) == render(contents)
-
-
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("column", ["text", "title"])
 def test_comments_and_titles_stay_text(contents: Any, column: str, text: str) -> None:

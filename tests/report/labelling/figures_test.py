@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 import polars as pl
 import pytest
@@ -13,23 +14,16 @@ from pipeline.metrics.labelling import label_analysis
 from pipeline.papers.csd import TABLE_2
 from pipeline.report.labelling import figures
 from pipeline.report.labelling.figures import KAPPAS, PAPER, TAES, build_matrix
-from tests.report.labelling.rows import (
-    AGREEMENT,
-    CORRELATIONS,
-    NAMES,
-    OVERLAPS,
-    PREDICTABILITY,
-    RATIOS,
-    STUDY,
-)
+from tests.report.labelling.rows import AGREEMENT, CORRELATIONS, NAMES, OVERLAPS, PREDICTABILITY, RATIOS, STUDY
 from tests.support.pages import check_figure, check_print, stars, words
 
+draw_kappas, draw_taes = (partial(figures.draw_agreement, measures=measures) for measures in (KAPPAS, TAES))
 STEPS = pl.DataFrame({"step": ["select", "release"], "read_count": [5000, 400], "kept_count": [400, 366]})
 ORDERED = [
-    pytest.param(draw, frame, id=draw.__name__)
+    pytest.param(draw, frame)
     for draw, frame in (
-        (figures.draw_kappas, AGREEMENT),
-        (figures.draw_taes, AGREEMENT),
+        (draw_kappas, AGREEMENT),
+        (draw_taes, AGREEMENT),
         (figures.draw_predictability, PREDICTABILITY),
         (figures.draw_ratios, RATIOS),
         (figures.draw_overlaps, OVERLAPS),
@@ -84,9 +78,7 @@ def test_bars_show_their_counts() -> None:
     assert figures.draw_bars(["none"], [0], "rows").startswith("<svg")
 
 
-@pytest.mark.parametrize(
-    ("draw", "measures", "line"), [(figures.draw_kappas, KAPPAS, "0.6"), (figures.draw_taes, TAES, "0.53")]
-)
+@pytest.mark.parametrize(("draw", "measures", "line"), [(draw_kappas, KAPPAS, "0.6"), (draw_taes, TAES, "0.53")])
 def test_agreement_names_measures_and_the_line(draw: Draw, measures: dict[str, str], line: str) -> None:
     """The legend names each measure and the paper, the line its number; each field has its n."""
     texts = words(draw(AGREEMENT))

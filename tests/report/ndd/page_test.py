@@ -12,7 +12,7 @@ from pipeline.examples.ndd import edits
 from pipeline.metrics.ndd import pruning
 from pipeline.papers import ndd as paper
 from pipeline.report.ndd import figures
-from pipeline.report.ndd.page import Ndd, render
+from pipeline.report.ndd.page import render
 from pipeline.report.ndd.sentences import EXAMPLES, LONG
 from tests.support.pages import HOSTILE, Page, check_names, check_print, check_sections, tables, texts, words
 
@@ -88,12 +88,13 @@ PAIRS: list[dict[str, Any]] = [
      "rows": [{"word": "[CLS]", "place": -1, "divergence": 0.9, "weight": 1.0}]},
 ]
 SIGNATURE = "masked:bert-base-cased|revision:abcd"
-DATA = Ndd(
-    COMPRESSIONS, SIGNIFICANCE, POSITIONS, RATIOS, TESTS, OVERLAP, DISTRIBUTIONS, PRUNING, PREDICATES, SHIFT,
-    SHIFT_VALUES, HUMAN, SENTENCES, PAIRS, [SIGNATURE],
-)
+DATA: dict[str, Any] = {
+    "compressions": COMPRESSIONS, "significance": SIGNIFICANCE, "positions": POSITIONS, "ratios": RATIOS,
+    "tests": TESTS, "overlap": OVERLAP, "distributions": DISTRIBUTIONS, "pruning": PRUNING, "predicates": PREDICATES,
+    "shift": SHIFT, "shift_values": SHIFT_VALUES, "human": HUMAN, "examples": SENTENCES, "explained": PAIRS,
+}
 # fmt: on
-NAMES = [name for name in Ndd._fields if name != "signatures"]
+NAMES = list(DATA)
 FRAMES = [name for name in NAMES if name not in ("examples", "explained")]
 NEWS, DAILY = "Compression quality: news (en)", "Compression quality: 日常 (zh)"
 ROUNDS, WORDS = "Dropped words by round", "Contribution of words to the distance"
@@ -103,7 +104,7 @@ TREE, SEEN = "Dropped words in the syntax tree", "Agreement with labels"
 @pytest.fixture(scope="module")
 def page() -> str:
     """The page of every part."""
-    return render(DAY, DATA)
+    return render(DAY, [SIGNATURE], **DATA)
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +136,7 @@ def test_every_part_is_there(page: str, page_tables: dict[str, list[list[str]]])
 )  # fmt: skip
 def test_counts_are_no_result(signatures: list[str], is_warned: bool) -> None:
     """Where a model is one of counts, the page says on top that nothing on it is a result."""
-    html = render(DAY, Ndd(shift=SHIFT, signatures=signatures))
+    html = render(DAY, shift=SHIFT, signatures=signatures)
     alerts = [attrs for _, attrs in Page(html).elements if attrs.get("role") == "alert"]
     assert len(alerts) == is_warned
     assert ("Demonstration only, no result: counts of two neighbours" in texts(html)) == is_warned
@@ -254,7 +255,7 @@ def test_sentences_show_what_each_round_took(page_tables: dict[str, list[list[st
 def test_sentences_are_bounded() -> None:
     """A dozen sentences are shown, and of a long one its first words; the page says so."""
     long = {**SENTENCES[0], "words": ["w" * 90] * 200, "rounds": [0] * 200, "gold": None}
-    html = render(DAY, Ndd(examples=[long, *SENTENCES * 10], explained=PAIRS * 9))
+    html = render(DAY, examples=[long, *SENTENCES * 10], explained=PAIRS * 9)
     assert len(tables(html)[ROUNDS]) == EXAMPLES
     assert html.count('<p class="strip"') == EXAMPLES
     assert html.count('<div class="bars">') == EXAMPLES
@@ -284,15 +285,15 @@ def test_letters_can_be_read_in_print(page: str) -> None:
 
 def test_same_rows_same_bytes(page: str) -> None:
     """Rows in another order give the same page."""
-    shuffled = {name: getattr(DATA, name).sample(fraction=1, shuffle=True, seed=3) for name in FRAMES}
-    assert render(DAY, DATA._replace(**shuffled)) == page
+    shuffled = {name: DATA[name].sample(fraction=1, shuffle=True, seed=3) for name in FRAMES}
+    assert render(DAY, **{**DATA, **shuffled}, signatures=[SIGNATURE]) == page
 
 
 def test_names_stay_text(page: str) -> None:
     """Hostile sentences, sources, systems and languages add no element and no handler."""
     frames: dict[str, Any] = {}
     for name in FRAMES:
-        row = getattr(DATA, name).head(1)
+        row = DATA[name].head(1)
         strings = [column for column, dtype in row.schema.items() if dtype == pl.String and column != "metric"]
         frames[name] = pl.concat(
             row.with_columns(pl.lit(text).alias(column) for column in strings) for text in HOSTILE[:2]
@@ -302,7 +303,7 @@ def test_names_stay_text(page: str) -> None:
     pairs = [{"one": [text[:40], "b"], "other": [text[:40]], "value": None,
               "rows": [{"word": text[:40], "place": 0, "divergence": 0.1, "weight": 1.0}]}
              for text in HOSTILE]  # fmt: skip
-    html = render(HOSTILE[0], Ndd(**frames, examples=sentences, explained=pairs, signatures=HOSTILE))
+    html = render(HOSTILE[0], **frames, examples=sentences, explained=pairs, signatures=HOSTILE)
     check_names(html, page, 2)
     assert [attrs["lang"] for tag, attrs in Page(html).elements if tag == "p" and "lang" in attrs] == HOSTILE
 
@@ -313,9 +314,9 @@ def test_numbers_that_are_none_are_dashes() -> None:
     nothing = {
         name: rows.with_columns(pl.lit(float("nan")).alias(column) for column in numbers if column in rows.columns)
         for name in FRAMES
-        if (rows := getattr(DATA, name)) is not None
+        if (rows := DATA[name]) is not None
     }
-    html = render(DAY, Ndd(**nothing))
+    html = render(DAY, **nothing)
     assert "nan" not in [word for svg in re.findall(r"<svg.*?</svg>", html, re.DOTALL) for word in words(svg)]
     system_rows = [row for row in tables(html)[NEWS] if row[1] == "here"]
     assert {cell for row in system_rows for cell in row[2:-1]} == {"–"}
@@ -325,7 +326,6 @@ def test_numbers_that_are_none_are_dashes() -> None:
 @pytest.mark.parametrize(
     ("name", "rows", "message"),
     [
-        ("positions", POSITIONS.with_columns(pl.col("bin") + 1), "positions: expected a bin of 0 to 9, found 10"),
         ("examples", [SENTENCES[1] | {"rounds": [0]}], "examples, row 1, rounds: expected 12, one a word, found 1"),
         ("examples", [SENTENCES[1], SENTENCES[0] | {"gold": []}], "examples, row 2, gold: expected 14, one a word, "),
         ("examples", [{"words": [], "rounds": []}], "examples, row 1: expected source, found words, rounds"),
@@ -335,4 +335,4 @@ def test_numbers_that_are_none_are_dashes() -> None:
 def test_what_cannot_be_shown_is_an_error(name: str, rows: Any, message: str) -> None:
     """A missing column or value, a row that is there twice and marks that are too few are named."""
     with pytest.raises(BadInput, match=re.escape(message)):
-        render(DAY, Ndd(**{name: rows}))
+        render(DAY, **{name: rows})

@@ -72,7 +72,7 @@ def test_a_page_of_compressions(home: Path) -> None:
 @pytest.mark.usefixtures("compressed")
 def test_inputs_are_the_tables() -> None:
     """Inputs are the numbers, significance, positions and sentences of the tables; absent parts are None."""
-    inputs = ndd_page.load_inputs(DAY)._asdict()
+    inputs = ndd_page.load_inputs(DAY)
     ratio = inputs["compressions"].filter(by="head", metric="ratio")
     assert ratio.select("source", "lang", "value", "n").rows() == [("notes", "en", 0.6, 2)]
     significance = inputs["significance"]
@@ -119,7 +119,7 @@ def test_every_study_has_its_part() -> None:
         {**numbers, "subset": "notes:en:thresholds", "metric": "f1_macro",
          "setting": {"system": "fast_ndd", "threshold": 1.0, "longest": 5}},
     )  # fmt: skip
-    inputs = ndd_page.load_inputs(DAY)._asdict()
+    inputs = ndd_page.load_inputs(DAY)
     assert {name: part.height for name, part in inputs.items() if isinstance(part, pl.DataFrame)} == {
         "tests": 1, "overlap": 3, "distributions": 42, "pruning": 1, "predicates": 1, "shift": 1, "shift_values": 21,
         "human": 1, "ratios": 1,

@@ -42,9 +42,7 @@ def test_train_and_score(run: Run, vectors: Path, ratings: Path, tmp_path: Path)
     """A scorer is measured on splits, written, and tells concrete words from abstract ones, signed by its ratings."""
     out = tmp_path / "m"
     command = ("train", "abstractness", "--ratings", ratings, "--vectors", vectors, "-o", out)
-    result = run(*command, "--splits", 3, *SMALL, "--json")
-    assert result.code == 0, result.err
-    facts = json.loads(result.out)
+    facts = run(*command, "--splits", 3, *SMALL, "--json").check().json
     assert facts["word_count"] == 61
     assert [split["train_count"] + split["test_count"] for split in facts["splits"]] == [60] * 3
     assert json.loads((out / "config.json").read_text(encoding="utf-8"))["no_vector"] == 1
@@ -86,11 +84,10 @@ def test_a_scorer_of_the_tables_is_compared(run: Run, tables: Path, tmp_path: Pa
     command = ("train", "abstractness", "--ratings", ratings, "--vectors", vectors, "--day", "2026-11-19")
     assert run(*command, "--promote").code == 0
     first = models.list_models()["model_id"].item()
-    assert json.loads(run("models", "show", first, "--json").out)["promotion"]["is_forced"]
+    assert run("models", "show", first, "--json").json["promotion"]["is_forced"]
     rows[:, 0] = 0  # of no use
     word_vectors.write(vectors, WordVectors(words, rows))
-    result = run(*command)
-    assert (result.code, "is not promoted: worse than" in result.err) == (1, True), result.err
+    run(*command).check(1, "is not promoted: worse than")
     second = next(row for row in models.list_models()["model_id"] if row != first)
     promotion = models.read_model(second)["promotion"]
     assert {(row["metric"], row["rival"]) for row in promotion["comparisons"]} == {
@@ -110,23 +107,21 @@ def test_unknown_words_are_marked(run: Run, ratings: Path, tiny_encoder: Path, t
         assert [row["concreteness"] is None for row in rows] == [False, choice == "empty"][:count]
         assert ("left out 1 as unknown_word" in result.err) == (choice == "drop")
     assert [*targets._score_concreteness(["door", "zzzqq"], targets.RULES._replace(scorer=str(out)))] == ["door"]
-    result = run("score", "abstractness", "W59", "zzzqq", "--scorer", ratings, "--json")  # as `cloze build` takes
-    rows = [json.loads(line) for line in result.out.splitlines()]
+    rows = run("score", "abstractness", "W59", "zzzqq", "--scorer", ratings, "--json").rows
     assert [(row["concreteness"], row["reason"]) for row in rows] == [
         (pytest.approx(59 / 60), None),
         (None, "not_rated"),
     ]
-    result = run("score", "abstractness", "door", "-m", out, "--unknown", "some")
-    assert (result.code, "expected keep, empty, drop" in result.err) == (2, True)
+    run("score", "abstractness", "door", "-m", out, "--unknown", "some").check(2, "expected keep, empty, drop")
 
 
 def test_what_is_refused(run: Run, vectors: Path, ratings: Path, tmp_path: Path) -> None:
     """Other word vectors, none, or a number that no recipe has are refused, in one line."""
     out = tmp_path / "m"
     assert run("train", "abstractness", "--ratings", ratings, "--vectors", vectors, "-o", out, *SMALL).code == 0
-    result = run("score", "abstractness", "w1", "-m", out, "--vectors", ratings)
-    assert (result.code, "give the same by --vectors" in result.err) == (2, True)
+    run("score", "abstractness", "w1", "-m", out, "--vectors", ratings).check(2, "give the same by --vectors")
     assert run("score", "abstractness", "w1", "-m", out).code == 2
-    result = run("train", "abstractness", "--vectors", vectors, "-o", tmp_path / "n", "--set", "epochs=0")
-    assert (result.code, "epochs should be a whole number from 1" in result.err) == (2, True)
+    run("train", "abstractness", "--vectors", vectors, "-o", tmp_path / "n", "--set", "epochs=0").check(
+        2, "epochs should be a whole number from 1"
+    )
     assert not (tmp_path / "n").exists()

@@ -1,18 +1,14 @@
 """`undertone calibrate` as a script meets it."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
 from pipeline import warehouse
+from tests.commands.conftest import Run
 from tests.support.rows.filled import DAY, filled
-
-Run = Callable[..., Any]
 
 RNG = np.random.default_rng(6)
 TRUTH = RNG.integers(0, 5, 80)
@@ -32,13 +28,12 @@ def table(tmp_path: Path) -> Path:
 def test_columns_of_a_file(run: Run, table: Path) -> None:
     """Three tables and the verdict of the test, or one JSON object; exit code 0."""
     words = ["calibrate", "--file", table, "-c", "mine", "ana", "--rater", "ana", "--rater", "ben"]
-    plain = run(*words)
-    assert plain.code == 0
+    plain = run(*words).check()
     assert [line.split()[0] for line in plain.out.splitlines() if line.split()[0] in {"by", "subset", "from"}] == [
         "by", "subset", "from",
     ]  # fmt: skip
     assert "alternative-annotator test: mine may replace a rater (as good as one on" in plain.err
-    result = json.loads(run(*words, "--json").out)
+    result = run(*words, "--json").json
     assert [row["by"] for row in result["rows"]] == ["mine", "constant", "length", "punctuation", "words"]
     assert result["replacement"]["passes"] is True
     assert result["maps"]["all"]["y"] == sorted(result["maps"]["all"]["y"])
@@ -46,9 +41,9 @@ def test_columns_of_a_file(run: Run, table: Path) -> None:
 
 def test_a_constant_judge_is_a_failed_check(run: Run, table: Path) -> None:
     """It is named, and the exit code is 1."""
-    result = run("calibrate", "--file", table, "-c", "mine", "two")
-    assert result.code == 1
-    assert "do not trust this measure: two is constant: 2 for 100% of 80 texts" in result.err
+    run("calibrate", "--file", table, "-c", "mine", "two").check(
+        1, "do not trust this measure: two is constant: 2 for 100% of 80 texts"
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,9 +51,7 @@ def test_a_constant_judge_is_a_failed_check(run: Run, table: Path) -> None:
 )
 def test_a_file_or_two_measures(run: Run, words: list[str]) -> None:
     """Two measures of the tables, or two columns of a file."""
-    result = run("calibrate", *words)
-    assert result.code == 2
-    assert "name " in result.err
+    run("calibrate", *words).check(2, "name ")
 
 
 def test_sides_of_the_tables(run: Run, tables: Path) -> None:
