@@ -94,6 +94,7 @@ class _File:
     label: str
     choices: dict[str, tuple[str | None, columns.Columns]] = field(default_factory=dict)
     present: dict[str, set[str]] = field(default_factory=dict)
+    unread: set[str] = field(default_factory=set)
     cut_ids: defaultdict[tuple[str, str], CutIds] = field(default_factory=lambda: defaultdict(CutIds))
 
     def read_batches(self, key: bytes | None) -> Iterator[Batch]:
@@ -112,9 +113,14 @@ class _File:
             else:
                 yield self._read_table(chunk, prefix, bad_rows)
         for table, names in self.present.items():
-            columns.check_present(self.mapping, names, self._place(table))
+            self._check_present(table, names)
+        record_columns(f"{self.file.path.name}, comments of an article", sorted(self.unread))
         for ids in self.cut_ids.values():
             ids.check()
+
+    def _check_present(self, table: str, names: set[str]) -> None:
+        if self.mapping:
+            columns.check_present(self.choices[table][1], names, self._place(table))
 
     def _place(self, table: str) -> str:
         return f"{self.file.path}, table {table!r}"
@@ -159,7 +165,7 @@ class _File:
                 if isinstance(value := row.get(column), str):
                     self.cut_ids[chunk.table, name].add(value, f"{place}, field {column!r}")
             try:
-                article, comments = _build_records(row, mapping, row_key, place)
+                article, comments = _build_records(row, mapping, row_key, place, self.unread)
             except BadInput as why:
                 batch.page.skipped.append((self.file.drop("bad_value", number, str(why)).reason, row_key))
                 continue
@@ -179,7 +185,7 @@ class _File:
                 place = self.file.path.name if table == self.file.path.stem else self._place(table)
                 record_columns(place, sorted(unread))
             if self.file.path.suffix.lower() not in _SPARSE:
-                columns.check_present(self.mapping, names, self._place(table))
+                self._check_present(table, names)
         return self.choices[table]
 
     def _list_columns(self, table: str, names: Sequence[str]) -> set[str]:
@@ -215,7 +221,9 @@ def hash_page(page: Mapping[str, str]) -> str:
     return hashlib.sha256(f"{page['url']}\n{page['body']}".encode()).hexdigest()
 
 
-def _build_records(row: Row, mapping: columns.Columns, row_key: str, place: str) -> tuple[list[Article], list[Comment]]:
+def _build_records(
+    row: Row, mapping: columns.Columns, row_key: str, place: str, unread: set[str]
+) -> tuple[list[Article], list[Comment]]:
     label = row_key.rpartition("-")[0]
     has_comments = "comments" in mapping
     thread_id = read_text(row, mapping, "thread_id", place)
@@ -234,6 +242,7 @@ def _build_records(row: Row, mapping: columns.Columns, row_key: str, place: str)
         nested_mapping = {**mapping, "text": mapping.get("text", "text")}
         for index, item in enumerate(list_value(row.get(column), f"{place}, field {column!r}"), 1):
             nested = item if isinstance(item, dict) else {nested_mapping["text"]: item}
+            unread.update(nested.keys() - nested_mapping.values())
             item_place = f"{place}, item {index} of {column!r}"
             comments.append(_build_comment(nested, nested_mapping, thread, f"{row_key}.{index}", item_place))
     elif "text" in mapping:

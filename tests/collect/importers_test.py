@@ -130,6 +130,18 @@ def test_the_article_commenting_archive(tmp_path: Path) -> None:
     assert found == [(thread, f"{thread}.1", "门：请微笑", 57), (thread, f"{thread}.2", "笑不出来", 0)]
 
 
+def test_a_field_of_the_archive_by_another_name(tmp_path: Path) -> None:
+    """A field of nested comments that is not read is named; a mapping of it alone leaves the layout as it is."""
+    row = {"title": "门禁", "content": "刷脸。", "category": "society", "comments": [{"text": "好", "time": AT.isoformat()}]}
+    path = write_rows(tmp_path / "a.jsonl", row)
+    left_out.clear()
+    (batch,) = read(path, None, {}, None)
+    assert left_out.list_lines() == ["a.jsonl, comments of an article: ignored columns: time"]
+    (batch,) = read(path, None, {"created_at": "time"}, None)
+    assert (batch.source, batch.page.articles[0].title) == ("tencent_news", "门禁")
+    assert [comment.created_at for comment in batch.page.comments] == [AT]
+
+
 def test_articles_with_summaries(tmp_path: Path) -> None:
     """XSum's columns are known; such a file holds articles and no comments."""
     batch = one(write_rows(tmp_path / "val.jsonl", {"id": "7", "document": "A dog ran.", "summary": "Escape"}))

@@ -27,6 +27,7 @@ from pipeline.commands.terminal.options import (
 )
 from pipeline.errors import BadInput, Missing
 from pipeline.progress import track
+from pipeline.score.signature import drop_earlier_scores
 from pipeline.tasks.record.retry import retry
 
 Masked = Annotated[
@@ -266,11 +267,12 @@ def _score_file(
         if context_column not in frame.columns:
             names = ", ".join(frame.columns)
             raise BadInput(f"{file}: no column {context_column!r}; there are {names}; name it with --context-column")
+        other_columns = drop_earlier_scores(frame, "context_shift", ("context_shift", "signature"))
         with track(f"scoring {file.name}", frame.height) as on_progress:
             texts = frame.select(text=name, context=context_column)
             scores = add_shift(texts, on_progress=on_progress).select("context_shift", "signature")
         warn_of_counts(*scores["signature"])
-        yield frame.drop(scores.columns, strict=False).hstack(scores)
+        yield other_columns.hstack(scores)
 
 
 def train_count_lm(

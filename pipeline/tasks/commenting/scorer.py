@@ -234,7 +234,9 @@ def load_model(kind: str, ref: str | None = None, day: str | None = None) -> "Mo
         check_kind(kind), ref, day, f"no scorer of {kind} is in force; train one: `undertone train quality --help`"
     )
     if model.config.get("kind") != kind:
-        raise BadInput(f"model {model.model_id[:12]}: it is of kind {model.config.get('kind')!r}, expected {kind!r}")
+        model_kind = model.config.get("kind")
+        hint = f"; give --target {model_kind}" if model_kind in TARGETS else ""
+        raise BadInput(f"model {model.model_id[:12]}: it is of kind {model_kind!r}, expected {kind!r}{hint}")
     return model
 
 
@@ -248,7 +250,7 @@ def score_frame(
     """
     from pipeline.models.commenting import quality
 
-    model = load_model(kind, ref)
+    model, scored_rows = load_model(kind, ref), signature.drop_earlier_scores(rows, kind, (kind, "signature"))
     missing_columns = {name: pl.lit(None, pl.String) for name in ("title", "content") if name not in rows.columns}
     texts = rows.with_columns(text=pl.col(column).fill_null("").str.strip_chars(), **missing_columns)
     has_text = texts["text"] != ""
@@ -257,8 +259,7 @@ def score_frame(
         values[has_text.to_numpy()] = quality.score_comments(model.build(_load_scorer), texts.filter(has_text))
     scores = pl.Series(kind, values.round(DECIMALS)).fill_nan(None)
     text = signature.with_encoder(kind, model.model_id, model.config, "none")
-    scored_rows = rows.drop(kind, "signature", strict=False).hstack([scores])
-    return scored_rows.with_columns(signature=pl.when(has_text).then(pl.lit(text)))
+    return scored_rows.hstack([scores]).with_columns(signature=pl.when(has_text).then(pl.lit(text)))
 
 
 def score_day(day: str, kind: str = "quality", ref: str | None = None, run_id: str = "cli") -> int:

@@ -193,6 +193,9 @@ def test_comments_of_a_file_in_their_contexts(run: Run, tmp_path: Path) -> None:
     bad = run("score", "context-shift", path)
     assert bad.code == 2
     assert "no column 'context'; there are text, title; name it with --context-column" in bad.err
+    path.write_text("text,context,context_shift,ratio\na b,c,7,8\n", encoding="utf-8")
+    for command, column in ((("score", "context-shift"), "context_shift"), (("ndd", "compress"), "ratio")):
+        assert f"column '{column}': the scores have a column of this name" in run(*command, path).err
     result = run("score", "context-shift", path, "--day", DAY)
     assert result.code == 2
     assert "give a file or --day, not both" in result.err
