@@ -109,10 +109,12 @@ def test_weibo_crawler(tmp_path: Path) -> None:
 
 
 def test_an_answer_to_no_comment_answers_its_root(tmp_path: Path) -> None:
-    """A parent of 0, which sites write for none, leaves the root as what is answered."""
+    """A parent of 0, which sites write for none, or the comment itself leaves the root as what is answered."""
     row = {"text": "好", "comment_id": "c2", "thread_id": "t", "parent_id": "0", "root_id": "c1"}
-    (comment,) = one(write_rows(tmp_path / "a.jsonl", row)).page.comments
-    assert (comment.parent_id, comment.root_id) == ("c1", "c1")
+    left_out.clear()
+    for comment in one(write_rows(tmp_path / "a.jsonl", row, {**row, "parent_id": "c2"})).page.comments:
+        assert (comment.parent_id, comment.root_id) == ("c1", "c1")
+    assert left_out.list_lines() == ["a.jsonl: 1 comments name themselves as parent_id, which is not read"]
 
 
 def test_the_article_commenting_archive(tmp_path: Path) -> None:
