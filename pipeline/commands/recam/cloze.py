@@ -165,6 +165,8 @@ def rate(
 ) -> None:
     """Give items to raters: the questionnaire of ReCAM's quality control (section 3.6, appendix A).
 
+    Writes sheets, guidelines and hiring.md: whom the paper recruited (country, approval rate).
+
     Examples: `undertone cloze rate imperceptibility --limit 200 --rater anna --rater ben`;
     `undertone cloze rate imperceptibility --tool label_studio`
     """
