@@ -261,9 +261,7 @@ def _build_records(
     return articles, comments
 
 
-def _build_comment(
-    row: Row, mapping: columns.Columns, thread: str, row_key: str, place: str, notes: _Notes
-) -> Comment:
+def _build_comment(row: Row, mapping: columns.Columns, thread: str, row_key: str, place: str, notes: _Notes) -> Comment:
     text = read_text(row, mapping, "text", place) or ""
     comment = Comment(
         thread_id=thread,

@@ -73,7 +73,9 @@ def test_a_given_mapping_wins() -> None:
     """What is typed is taken over any preset; a time zone is a value, and nested fields are no columns of the table."""
     given = {"text": "content", "timezone": "Asia/Shanghai"}
     assert columns.choose(given, WEIBO.split(), "") == (None, given)
-    assert columns.choose({"created_at": "saved"}, BILIBILI.split(), "")[1]["thread_id"] == "video_id"  # one field of it
+    assert (
+        columns.choose({"created_at": "saved"}, BILIBILI.split(), "")[1]["thread_id"] == "video_id"
+    )  # one field of it
     nested = {"comments": "replies", "text": "body", "like_count": "ups"}
     assert columns.choose(nested, ["replies"], "") == (None, nested)
 

@@ -134,7 +134,12 @@ def test_the_article_commenting_archive(tmp_path: Path) -> None:
 
 def test_a_field_of_the_archive_by_another_name(tmp_path: Path) -> None:
     """A field of nested comments that is not read is named; a mapping of it alone leaves the layout as it is."""
-    row = {"title": "门禁", "content": "刷脸。", "category": "society", "comments": [{"text": "好", "time": AT.isoformat()}]}
+    row = {
+        "title": "门禁",
+        "content": "刷脸。",
+        "category": "society",
+        "comments": [{"text": "好", "time": AT.isoformat()}],
+    }
     path = write_rows(tmp_path / "a.jsonl", row)
     left_out.clear()
     (batch,) = read(path, None, {}, None)

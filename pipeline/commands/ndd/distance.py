@@ -64,8 +64,9 @@ def ndd(
 ) -> None:
     """Semantic distance of two sentences that share words: Neighbouring Distribution Divergence.
 
-    0 for the same sentence; with hellinger and mean at most 1. The difference of their perplexities, and with a
-    transformer the cosine of [CLS], are printed too.
+    0 for the same sentence, or where no shared word has other neighbours; with hellinger and mean at most 1.
+    `delta_perplexity` is the absolute difference of their log perplexities (the mean of -log p, each word masked
+    alone). A transformer also gives the cosine of [CLS].
 
     Examples: `undertone ndd distance "The soup is hot." "The soup is cold." --explain`;
     `undertone ndd distance "我很冷" "我很热" -m bert-base-chinese@<commit>`

@@ -26,6 +26,9 @@ def build(
         Path | None, typer.Argument(help="Articles with summaries, such as XSum's; by default those of the tables.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the items, with a file.")] = None,
+    splits: Annotated[
+        Path | None, typer.Option(help="XSum's official split, a JSON object with ids under train, validation, test.")
+    ] = None,
     subtask: Subtask = None,
     rule: Annotated[
         str | None,
@@ -57,6 +60,8 @@ def build(
 
     if (file is None) != (out is None):
         raise BadInput("a file of articles and --out, the folder of the items, go together")
+    if splits and not file:
+        raise BadInput("--splits is about a file of articles; the items of the tables have a random split")
     paths = {name: path and str(path) for name, path in (("vectors", vectors), ("conllu", conllu))}
     rules = targets.parse_rules({"scorer": scorer, **paths, "in_context": in_context, "senses": senses})
     numbers = changes_of(changes or [])
@@ -66,7 +71,7 @@ def build(
     subtasks = [targets.check_subtask(subtask)] if subtask else list(SUBTASKS)
     with track("steps") as on_progress:
         if file and out:
-            counts = build.build_file(file, out, subtasks, rules, choosing, on_progress)
+            counts = build.build_file(file, out, subtasks, rules, choosing, on_progress, splits)
         else:
             warehouse.create()
             counts = retry(partial(build.build, day or today(), subtasks, rules, choosing, this_run(), on_progress))

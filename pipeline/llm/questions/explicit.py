@@ -139,11 +139,12 @@ def _split_dialogue(text: str) -> tuple[str, str]:
 
 
 def _without_question(text: str, question: str) -> str:
-    """Return the answer alone if the model repeats the question, or begins with the dash of an answer."""
+    """Return the answer alone if the model repeats the question, also in other words, or begins with a dash."""
     text = _DASH.sub("", text)
     if text.casefold().startswith(question.casefold()):
         text = _DASH.sub("", text[len(question) :].lstrip())
-    return text
+    match = _DIALOGUE.match(f"- {text}")
+    return match["answer"] if match and "?" in (match["question"] or "").replace("？", "?")[-2:] else text
 
 
 def _bare(text: str) -> str:

@@ -76,8 +76,9 @@ def render(facts: Facts) -> str:
         _format_table(facts.rows),
         f"SHA-256 of `data.jsonl` at release: `{facts.data_hash}`. The hash changes when a comment is removed.",
         _format_table(_list_columns()),
-        "Where notes of raters differ, the adjudicator's stands, else that of most raters, else the longest: of spans the "
-        "one that covers most, of equally long ones the first in order of text. Comments without subtext have no span.",
+        "Where notes of raters differ, the adjudicator's stands, else that of most raters, else the longest: of spans "
+        "the one that covers most, of equally long ones the first in order of text. Comments without subtext have no "
+        "span.",
         "## Comments kept by each step",
         _format_table(facts.funnel),
         "## Classes",

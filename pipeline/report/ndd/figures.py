@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.metrics.ndd.pruning import DEPTHS, SUBTREES
-from pipeline.papers.ndd import BASELINES, MEASURES, METRICS, PAPER_COMPRESSORS, SCORERS, SYSTEMS, TABLE_6, TABLE_7
+from pipeline.papers.ndd import BASELINES, MEASURES, METRICS, SCORERS, SYSTEMS, TABLE_6, TABLE_7
 from pipeline.report import figures as plot
 from pipeline.report.sections import index_rows, order_names
 
@@ -43,12 +43,12 @@ def pick_system_look(name: str) -> tuple[str, str]:
     return plot.pick_look(sum(map(ord, name)))[0], "v"
 
 
-def draw_compressions(frame: pl.DataFrame, lang: str) -> str:
+def draw_compressions(frame: pl.DataFrame, printed: Mapping[str, Mapping[str, float | None]]) -> str:
     """Draw F1 against CR, a point a system; copying the sentence is marked, as is the CR of the gold.
 
     Args:
         frame: by, metric (f1_macro, ratio, and ratio_delta for the gold's), value, low, high; of one source.
-        lang: whose table of the paper stands beside it, hollow.
+        printed: what the paper prints of this data set, hollow.
     """
     rows_by_key = index_rows(frame.drop_nulls("value"), "by", "metric")
     names = [
@@ -58,7 +58,6 @@ def draw_compressions(frame: pl.DataFrame, lang: str) -> str:
     ]
     if not names:
         return ""
-    printed = PAPER_COMPRESSORS.get(lang, {})
     with plot.use_style():
         figure = Figure(figsize=(7.2, 4.2), layout="constrained")
         axis = figure.subplots()

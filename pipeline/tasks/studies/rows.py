@@ -112,7 +112,9 @@ def stage_data_set(
             study_rows += _summarize_values("data_sets", day, subset, part["implicitness"], model_id)
     count = min(diversity.PAIRS, possible := rows.height * (rows.height - 1) // 2)
     if possible < diversity.PAIRS:
-        note = f"{source}: {rows.height:,} sentences have {possible:,} pairs, fewer than the paper's {diversity.PAIRS:,}"
+        note = (
+            f"{source}: {rows.height:,} sentences have {possible:,} pairs, fewer than the paper's {diversity.PAIRS:,}"
+        )
         left_out.record_note(f"{note}; diversity is measured over all of them")
     indices = diversity.sample_pairs(rows.height, count, seed)
     if len(indices):
