@@ -124,8 +124,10 @@ class _File:
             self._check_present(table, names)
         record_columns(f"{self.file.path.name}, comments of an article", sorted(self.notes.unread))
         if self.notes.own_answers:
-            note = f"{self.notes.own_answers:,} comments name themselves as parent_id, which is not read"
-            record_note(f"{self.file.path.name}: {note}")
+            count = f"{self.notes.own_answers:,}"
+            record_note(
+                f"{self.file.path.name}: comments that name themselves as parent_id, which is not read: {count}"
+            )
         for ids in self.cut_ids.values():
             ids.check()
 

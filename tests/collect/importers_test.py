@@ -114,7 +114,7 @@ def test_an_answer_to_no_comment_answers_its_root(tmp_path: Path) -> None:
     left_out.clear()
     for comment in one(write_rows(tmp_path / "a.jsonl", row, {**row, "parent_id": "c2"})).page.comments:
         assert (comment.parent_id, comment.root_id) == ("c1", "c1")
-    assert left_out.list_lines() == ["a.jsonl: 1 comments name themselves as parent_id, which is not read"]
+    assert left_out.list_lines() == ["a.jsonl: comments that name themselves as parent_id, which is not read: 1"]
 
 
 def test_the_article_commenting_archive(tmp_path: Path) -> None:

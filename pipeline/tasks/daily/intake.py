@@ -166,7 +166,7 @@ class _Intake:
             left_out.record_rows(step, step_counts, self.source, self.day, self.origin)
         counts = Counts(read=self.read_count, kept=kept_count, dropped=dropped_count)
         if self.orphan_count:
-            note = f"{self.source}: {self.orphan_count:,} comments answer comments that are absent or dropped"
+            note = f"{self.source}: comments that answer absent or dropped ones: {self.orphan_count:,}"
             left_out.record_note(f"{note}; their context is what the site or file gives, if anything")
         row = {"source": self.source, **{f"{name}_count": count for name, count in counts.items()}}
         config = {**config, "scrubbed": dict(sorted(self.scrubbed.items()))}

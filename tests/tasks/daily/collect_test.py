@@ -133,7 +133,7 @@ def test_a_window_of_days(tables: Path, tmp_path: Path) -> None:
     path.write_text("text,comment_id,parent_id\nwell,1,9\nso,2,1\n")
     left_out.clear()
     collect.run("yours", DAY, path=str(path))
-    assert left_out.list_lines()[0].startswith("yours: 1 comments answer comments that are absent or dropped; ")
+    assert left_out.list_lines()[0].startswith("yours: comments that answer absent or dropped ones: 1; ")
     assert warehouse.scan("runs").filter(pl.col("config").str.contains("2017-08-31")).collect().height == 2
     with pytest.raises(BadInput, match="the last day, 2017-04-01, is before the first, 2017-08-31"):
         collect.run("mine", DAY, path=str(path), selection={"first_day": "2017-08-31", "last_day": "2017-04-01"})
