@@ -19,6 +19,7 @@ FIELDS = (
 _NESTED = (  # looked for inside the list of comments, where there is one, rather than in the row
     {"text", "comment_id", "parent_id", "root_id", "like_count", "reply_count", "created_at", "user"}
 )
+_CONTENT = {"text", "comments", "article_title", "article_text"}
 
 Columns = Mapping[str, str]
 
@@ -82,13 +83,16 @@ _EXPORTS = [
 def choose(mapping: Columns, present: Iterable[str], place: str) -> tuple[str | None, Columns]:
     """The source, if an export stands for one, and the mapping of a table with these columns.
 
-    It is the given mapping, else that of an export, else columns of our names.
+    It is the given mapping, else that of an export, else columns of our names. A given mapping that cannot be read by
+    itself, such as created_at=time, replaces columns of the export.
     """
     columns = set(present)
-    if mapping:
+    export = find_export(columns)
+    is_whole = not _CONTENT.isdisjoint(mapping) and columns.issuperset(_list_required(mapping))
+    if mapping and (is_whole or not export):
         return None, check_mapping(mapping)
-    if export := find_export(columns):
-        return export
+    if export:
+        return export[0], {**export[1], **check_mapping(mapping)}
     by_our_names = {field: field for field in FIELDS if field in columns and field != "timezone"}
     if "text" in by_our_names or {"thread_id", "article_text"} <= set(by_our_names):
         return None, by_our_names

@@ -23,7 +23,7 @@ from pipeline.errors import BadInput, Refused, SchemaDrift
 from pipeline.io.formats.databases import list_tables
 from pipeline.io.lines import UTF8
 from pipeline.io.rows import Chunk, Source, read_source
-from pipeline.left_out import record_columns
+from pipeline.left_out import record_columns, record_note
 
 _MARKUP = re.compile(r"<(?:span|img|a|br|p)\b[^<>]*>")
 _PAGE_KEYS = {"url", "body"}
@@ -84,6 +84,14 @@ def read(
 
 
 @dataclass(slots=True)
+class _Notes:
+    """What was met in comments: fields of nested ones that are not read, and how many answer themselves."""
+
+    unread: set[str] = field(default_factory=set)
+    own_answers: int = 0
+
+
+@dataclass(slots=True)
 class _File:
     """A file on its way to batches: what its tables are taken for, and which mapped columns were met in them."""
 
@@ -93,6 +101,7 @@ class _File:
     label: str
     choices: dict[str, tuple[str | None, columns.Columns]] = field(default_factory=dict)
     present: dict[str, set[str]] = field(default_factory=dict)
+    notes: _Notes = field(default_factory=_Notes)
     cut_ids: defaultdict[tuple[str, str], CutIds] = field(default_factory=lambda: defaultdict(CutIds))
 
     def read_batches(self, key: bytes | None) -> Iterator[Batch]:
@@ -111,9 +120,19 @@ class _File:
             else:
                 yield self._read_table(chunk, prefix, bad_rows)
         for table, names in self.present.items():
-            columns.check_present(self.mapping, names, self._place(table))
+            self._check_present(table, names)
+        record_columns(f"{self.file.path.name}, comments of an article", sorted(self.notes.unread))
+        if self.notes.own_answers:
+            count = f"{self.notes.own_answers:,}"
+            record_note(
+                f"{self.file.path.name}: comments that name themselves as parent_id, which is not read: {count}"
+            )
         for ids in self.cut_ids.values():
             ids.check()
+
+    def _check_present(self, table: str, names: set[str]) -> None:
+        if self.mapping:
+            columns.check_present(self.choices[table][1], names, self._place(table))
 
     def _place(self, table: str) -> str:
         return f"{self.file.path}, table {table!r}"
@@ -158,7 +177,7 @@ class _File:
                 if isinstance(value := row.get(column), str):
                     self.cut_ids[chunk.table, name].add(value, f"{place}, field {column!r}")
             try:
-                article, comments = _build_records(row, mapping, row_key, place)
+                article, comments = _build_records(row, mapping, row_key, place, self.notes)
             except BadInput as why:
                 batch.page.skipped.append((self.file.drop("bad_value", number, str(why)).reason, row_key))
                 continue
@@ -177,7 +196,7 @@ class _File:
                 place = self.file.path.name if table == self.file.path.stem else self._place(table)
                 record_columns(place, sorted(unread))
             if self.file.path.suffix.lower() not in _SPARSE:
-                columns.check_present(self.mapping, names, self._place(table))
+                self._check_present(table, names)
         return self.choices[table]
 
     def _list_columns(self, table: str, names: Sequence[str]) -> set[str]:
@@ -213,7 +232,9 @@ def hash_page(page: Mapping[str, str]) -> str:
     return hashlib.sha256(f"{page['url']}\n{page['body']}".encode()).hexdigest()
 
 
-def _build_records(row: Row, mapping: columns.Columns, row_key: str, place: str) -> tuple[list[Article], list[Comment]]:
+def _build_records(
+    row: Row, mapping: columns.Columns, row_key: str, place: str, notes: _Notes
+) -> tuple[list[Article], list[Comment]]:
     label = row_key.rpartition("-")[0]
     has_comments = "comments" in mapping
     thread_id = read_text(row, mapping, "thread_id", place)
@@ -232,14 +253,15 @@ def _build_records(row: Row, mapping: columns.Columns, row_key: str, place: str)
         nested_mapping = {**mapping, "text": mapping.get("text", "text")}
         for index, item in enumerate(list_value(row.get(column), f"{place}, field {column!r}"), 1):
             nested = item if isinstance(item, dict) else {nested_mapping["text"]: item}
+            notes.unread.update(nested.keys() - nested_mapping.values())
             item_place = f"{place}, item {index} of {column!r}"
-            comments.append(_build_comment(nested, nested_mapping, thread, f"{row_key}.{index}", item_place))
+            comments.append(_build_comment(nested, nested_mapping, thread, f"{row_key}.{index}", item_place, notes))
     elif "text" in mapping:
-        comments.append(_build_comment(row, mapping, thread, row_key, place))
+        comments.append(_build_comment(row, mapping, thread, row_key, place, notes))
     return articles, comments
 
 
-def _build_comment(row: Row, mapping: columns.Columns, thread: str, row_key: str, place: str) -> Comment:
+def _build_comment(row: Row, mapping: columns.Columns, thread: str, row_key: str, place: str, notes: _Notes) -> Comment:
     text = read_text(row, mapping, "text", place) or ""
     comment = Comment(
         thread_id=thread,
@@ -253,6 +275,7 @@ def _build_comment(row: Row, mapping: columns.Columns, thread: str, row_key: str
     root = read_text(row, mapping, "root_id", place)
     root = None if root in (comment.comment_id, "0") else root
     parent = read_text(row, mapping, "parent_id", place)
+    notes.own_answers += parent == comment.comment_id
     comment.parent_id = root if parent in (comment.comment_id, "0", None) else parent
     comment.root_id = root or comment.parent_id
     comment.context = read_text(row, mapping, "context", place)

@@ -110,6 +110,8 @@ def _print(collected: "Sequence[Collected]", as_json: bool) -> None:
     if collected:
         console.show(pl.DataFrame(collected, schema=["source", "articles", "read", "kept", "dropped"]), as_json)
     for source in collected:
+        if source["articles"] and not source["read"]:
+            console.report(f"{source['source']}: articles alone; the other counts are of comments")
         if source["stopped"]:
             console.report(f"{source['source']} stopped before its end: {source['stopped']}")
 

@@ -95,6 +95,9 @@ def score(
 ) -> None:
     """Score comments for quality (1 to 5, as people would grade them) or upvotes: of a file, or of a day into `scores`.
 
+    Adds the columns `quality` or `upvotes` and `signature` to a file. Predicted upvotes are log(1 + upvotes). To rank a
+    corpus, sort by the score.
+
     Examples: `undertone score quality comments.csv --model scorer/ -o scored.csv`;
     `undertone score quality --day 2026-11-19`
     """

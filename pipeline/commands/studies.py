@@ -66,6 +66,7 @@ def data_sets(
     day: Day = "",
     source: Annotated[list[str] | None, Option(help="One source; repeat it. All by default.")] = None,
     model: Model = None,
+    seed: Annotated[int, Option(min=0, help="Of the 2,000 pairs of a source that are drawn.")] = 42,
     as_json: Json = False,
 ) -> None:
     """Implicitness of whole data sets, their implicit part apart, and how far their sentences lie from each other.
@@ -74,7 +75,8 @@ def data_sets(
     """
     warehouse.create()
     with track("scoring") as on_progress:
-        staged = [studies.stage_data_set(name, day, model, on_progress) for name in source or studies.list_sources()]
+        names = source or studies.list_sources()
+        staged = [studies.stage_data_set(name, day, model, on_progress=on_progress, seed=seed) for name in names]
     for study in ("data_sets", "diversity"):
         retry(studies.publish, study, staged, day)
     console.show(studies.load_spreads(day), as_json)

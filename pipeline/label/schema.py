@@ -89,7 +89,7 @@ CSD = Form(
 )
 """The form for comments and their subtext."""
 
-_SPAN = re.compile(r"(\d+)-(\d+)")
+_SPAN = re.compile(r"(\d+)\s*-\s*(\d+)")
 
 
 def check_fields(names: Iterable[str]) -> tuple[str, ...]:

@@ -84,7 +84,17 @@ TABLE_12 = _name_columns(
     },
 )  # fmt: skip
 """What table 12 has beyond table 3, of the same sentences (appendix E)."""
-PAPER_COMPRESSORS = {"en": {**TABLE_3, **TABLE_12}, "zh": TABLE_5}
+TABLE_4 = _name_columns(
+    ("f1_macro", "rouge_1", "rouge_2", *RATIO),
+    {"SLAHAN, supervised": (57.7, 40.1, 30.6, 0.35, -0.36), "fast_ndd_sc": (76.5, 69.8, 55.1, 0.70, -0.01)},
+)
+"""The same of broadcast news (BNC), without ROUGE-L."""
+_BROADCAST = ("table 4, on broadcast news", TABLE_4)
+PAPER_COMPRESSORS = {
+    "google": ("tables 3 and 12, on Google's sentences", {**TABLE_3, **TABLE_12}),
+    "broadcast": _BROADCAST, "bnc": _BROADCAST, "colloquial": ("table 5, on Colloquial-SC", TABLE_5),
+}  # fmt: skip
+"""What the paper prints of a data set, by the name in that of the source."""
 TABLE_6 = {
     key: dict(zip((*QUALITY, *RATIO), row, strict=True))
     for key, row in {
@@ -139,3 +149,8 @@ PAPER_HUMAN = {
     for key, name in SYSTEMS.items()
     if name in TABLE_13
 }
+
+
+def find_compressors(source: str) -> tuple[str, Mapping[str, Mapping[str, float | None]]]:
+    """Find the tables of the data set that a source is named for, and their numbers; empty for any other source."""
+    return next((printed for name, printed in PAPER_COMPRESSORS.items() if name in source.lower()), ("", {}))

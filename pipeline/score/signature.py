@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline import __version__
+from pipeline.errors import BadInput
+
+if TYPE_CHECKING:
+    import polars as pl
 
 IMPLICITNESS = "implicitness"
 ANY = "any"  # the head for every language
@@ -31,3 +35,16 @@ def name_encoder(name: str, revision: str) -> str:
 def choose_head(lang: str, names: Sequence[str]) -> str:
     """Choose the head for a language: its own, else the one for any language, else the English one."""
     return next(name for name in (lang, ANY, "en", *names) if name in names)
+
+
+def drop_earlier_scores(rows: "pl.DataFrame", metric: str, columns: Sequence[str]) -> "pl.DataFrame":
+    """Drop the columns to be added, if `signature` names an earlier scoring by the same metric.
+
+    Raises:
+        BadInput: the rows have such a column of another origin, which would be lost.
+    """
+    if not (taken := [name for name in columns if name in rows.columns]):
+        return rows
+    if "signature" in taken and all(str(text).startswith(metric) for text in rows["signature"].drop_nulls()):
+        return rows.drop(taken)
+    raise BadInput(f"column {taken[0]!r}: the scores have a column of this name; rename yours, or leave it out")

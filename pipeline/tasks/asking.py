@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import polars as pl
 import sqlalchemy as sa
 
-from pipeline import settings
+from pipeline import left_out, settings
 from pipeline.errors import BadInput, Missing
 from pipeline.llm import client, prompt
 from pipeline.llm.batch import Provider
@@ -74,7 +74,11 @@ def list_sources(sources: Sequence[str] = (), prompts: str | Path | None = None)
     if unknown := sorted(set(sources) - set(rows["source"])):
         available = ", ".join(rows["source"].unique().sort()) or "no source"
         raise BadInput(f"nothing to ask about {', '.join(unknown)}; there is {available}")
-    rows = rows.filter(pl.col("source").is_in(sources) if sources else ~pl.col("is_alternative"))
+    listed_rows = rows.filter(pl.col("source").is_in(sources) if sources else ~pl.col("is_alternative"))
+    if listed_rows.is_empty() and rows.height:
+        names = ", ".join(rows["source"].unique().sort())
+        left_out.record_note(f"nothing is asked about {names}, which has labels' explicit forms; name it by --source")
+    rows = listed_rows
     if prompts:
         prompt.check_sources(Path(prompts).expanduser(), rows.select("source", "prompt").iter_rows())
     return rows["source"].unique().sort().to_list()

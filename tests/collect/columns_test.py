@@ -69,6 +69,9 @@ def test_a_given_mapping_wins() -> None:
     assert columns.choose({}, ["thread_id", "article_text"], "") == (None, mine)
     given = {"text": "content", "timezone": "Asia/Shanghai"}
     assert columns.choose(given, WEIBO.split(), "") == (None, given)
+    assert (
+        columns.choose({"created_at": "saved"}, BILIBILI.split(), "")[1]["thread_id"] == "video_id"
+    )  # one field of it
     nested = {"comments": "replies", "text": "body", "like_count": "ups"}
     assert columns.choose(nested, ["replies"], "") == (None, nested)
     with pytest.raises(BadInput, match=r"^f\.csv, table 'f': no column 'words'; there are likes, text$"):

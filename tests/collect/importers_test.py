@@ -96,10 +96,12 @@ def test_weibo_crawler(tmp_path: Path) -> None:
 
 
 def test_an_answer_to_no_comment_answers_its_root(tmp_path: Path) -> None:
-    """A parent of 0, which sites write for none, leaves the root as what is answered."""
+    """A parent of 0, which sites write for none, or the comment itself leaves the root as what is answered."""
     row = {"text": "好", "comment_id": "c2", "thread_id": "t", "parent_id": "0", "root_id": "c1"}
-    (comment,) = one(write_rows(tmp_path / "a.jsonl", row)).page.comments
-    assert (comment.parent_id, comment.root_id) == ("c1", "c1")
+    left_out.clear()
+    for comment in one(write_rows(tmp_path / "a.jsonl", row, {**row, "parent_id": "c2"})).page.comments:
+        assert (comment.parent_id, comment.root_id) == ("c1", "c1")
+    assert left_out.list_lines() == ["a.jsonl: comments that name themselves as parent_id, which is not read: 1"]
 
 
 def test_the_article_commenting_archive(tmp_path: Path) -> None:
@@ -115,6 +117,23 @@ def test_the_article_commenting_archive(tmp_path: Path) -> None:
     assert batch.page.articles == [Article(thread_id=thread, title="门禁", text="刷脸。", category="society")]
     found = [(c.thread_id, c.comment_id, c.text, c.like_count) for c in batch.page.comments]
     assert found == [(thread, f"{thread}.1", "门：请微笑", 57), (thread, f"{thread}.2", "笑不出来", 0)]
+
+
+def test_a_field_of_the_archive_by_another_name(tmp_path: Path) -> None:
+    """A field of nested comments that is not read is named; a mapping of it alone leaves the layout as it is."""
+    row = {
+        "title": "门禁",
+        "content": "刷脸。",
+        "category": "society",
+        "comments": [{"text": "好", "time": AT.isoformat()}],
+    }
+    path = write_rows(tmp_path / "a.jsonl", row)
+    left_out.clear()
+    (batch,) = read(path, None, {}, None)
+    assert left_out.list_lines() == ["a.jsonl, comments of an article: ignored columns: time"]
+    (batch,) = read(path, None, {"created_at": "time"}, None)
+    assert (batch.source, batch.page.articles[0].title) == ("tencent_news", "门禁")
+    assert [comment.created_at for comment in batch.page.comments] == [AT]
 
 
 def test_articles_with_summaries(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_spans_within_the_text_are_read(text: str, data: st.DataObject) -> None:
     """Any start-end within the text is read, the end not included (CSD-04)."""
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
-    assert parse_span(f" {start}-{end} ", text) == (start, end)
+    assert parse_span(f" {start}-{end} ", text) == parse_span(f"{start} - {end}", text) == (start, end)
 
 
 @pytest.mark.parametrize("value", ["", "3", "2-2", "3-1", "0-9", "0-5", "-1-2", "1–2", "a-b", "0-3-4", None])

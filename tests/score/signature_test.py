@@ -1,8 +1,10 @@
 """Signatures, and which head a language is scored by."""
 
+import polars as pl
 import pytest
 
 from pipeline import __version__
+from pipeline.errors import BadInput
 from pipeline.score import signature
 
 MODEL_ID = "0123456789abcdef" * 4
@@ -43,3 +45,24 @@ def test_no_path_is_in_a_signature(name: str | None, expected: str) -> None:
 def test_head_of_a_language(lang: str, names: list[str], expected: str) -> None:
     """A language is scored by its own head, else by the one for any, else by the English one, else by the first."""
     assert signature.choose_head(lang, names) == expected
+
+
+@pytest.mark.parametrize(
+    ("columns", "is_refused"),
+    [
+        ({"upvotes": [3]}, True),  # the user's own counts
+        ({"upvotes": [3], "signature": ["quality|model:0"]}, True),  # beside a score of another metric
+        ({"signature": ["quality|model:0"]}, True),
+        ({"upvotes": [0.5], "signature": ["upvotes|model:0"]}, False),  # scored before
+        ({"upvotes": [None], "signature": [None]}, False),
+        ({}, False),
+    ],
+)
+def test_own_columns_are_not_replaced(columns: dict[str, list[object]], *, is_refused: bool) -> None:
+    """Scores replace those of an earlier scoring by the same metric; a column of another origin is refused by name."""
+    rows = pl.DataFrame({"text": ["a"], **columns})
+    if is_refused:
+        with pytest.raises(BadInput, match=r"column '(upvotes|signature)': .* rename yours"):
+            signature.drop_earlier_scores(rows, "upvotes", ("upvotes", "signature"))
+    else:
+        assert signature.drop_earlier_scores(rows, "upvotes", ("upvotes", "signature")).columns == ["text"]

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline import sample, settings, warehouse
+from pipeline import left_out, sample, settings, warehouse
 from pipeline.errors import BadInput, Missing, Refused, Retry
 from pipeline.llm import client
 from pipeline.tasks import asking
@@ -164,7 +164,10 @@ def test_ludwig_is_asked_about_by_name(tables: Path, tmp_path: Path) -> None:
     path = tmp_path / "ludwig.csv"
     path.write_text("Context utterance,Response utterance,Implicature\nTea?,It is late.,No.\n", encoding="utf-8")
     pairs.import_sentences("ludwig", str(path), DAY)
-    assert (asking.list_sources(), asking.list_sources(["ludwig"])) == ([], ["ludwig"])
+    left_out.clear()
+    assert (asking.list_sources(["ludwig"]), left_out.list_lines()) == (["ludwig"], [])
+    assert asking.list_sources() == []
+    assert "nothing is asked about ludwig, which" in left_out.list_lines()[0]
     assert asking.estimate(["ludwig"], asking.Options("small-model"))[0] == 1
     counts = pairs.compare_with_table_6()
     assert counts.filter(source="ludwig").row(0)[1:] == ("gpt-3.5-turbo-0125", "dialogue_en", 718, 1, 718, 0)

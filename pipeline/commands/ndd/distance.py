@@ -30,6 +30,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.metrics.ndd import distance as metric
 from pipeline.progress import track
 from pipeline.score.compress.search import Search
+from pipeline.score.signature import drop_earlier_scores
 from pipeline.tasks.ndd import context_shift, distance, masked_lm, systems
 from pipeline.tasks.record.retry import retry
 from pipeline.text.language import detect_language
@@ -67,8 +68,9 @@ def ndd(
 ) -> None:
     """Semantic distance of two sentences that share words: Neighbouring Distribution Divergence.
 
-    0 for the same sentence; with hellinger and mean at most 1. The difference of their perplexities, and with a
-    transformer the cosine of [CLS], are printed too.
+    0 for the same sentence, or where no shared word has other neighbours; with hellinger and mean at most 1.
+    `delta_perplexity` is the absolute difference of their log perplexities (the mean of -log p, each word masked
+    alone). A transformer also gives the cosine of [CLS].
 
     Examples: `undertone ndd distance "The soup is hot." "The soup is cold." --explain`;
     `undertone ndd distance "我很冷" "我很热" -m bert-base-chinese@<commit>`
@@ -245,11 +247,12 @@ def _score_file(
         if context_column not in frame.columns:
             names = ", ".join(frame.columns)
             raise BadInput(f"{file}: no column {context_column!r}; there are {names}; name it with --context-column")
+        other_columns = drop_earlier_scores(frame, "context_shift", ("context_shift", "signature"))
         with track(f"scoring {file.name}", frame.height) as on_progress:
             texts = frame.select(text=name, context=context_column)
             scores = add_shift(texts, on_progress=on_progress).select("context_shift", "signature")
         warn_of_counts(*scores["signature"])
-        yield frame.drop(scores.columns, strict=False).hstack(scores)
+        yield other_columns.hstack(scores)
 
 
 def train_count_lm(

@@ -130,7 +130,7 @@ def evaluate(
 
     Our own format has a sentence a line: {"words": [...], "kept": [true, ...]} or {"text": "...", "compressed": "..."}.
 
-    Examples: `undertone evaluate compression --data google/ --data-format google`;
+    Examples: `undertone evaluate compression --data google_test1000.jsonl --data-format google`;
     `undertone evaluate compression --data test.jsonl --predictions mine.jsonl`
     """
     dataset = datasets.read(data, data_format, split)

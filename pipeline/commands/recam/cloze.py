@@ -30,6 +30,9 @@ def build_items(
         Path | None, Argument(help="Articles with summaries, such as XSum's; by default those of the tables.")
     ] = None,
     out: Annotated[Path | None, Option("--out", "-o", help="Folder of the items, with a file.")] = None,
+    splits: Annotated[
+        Path | None, Option(help="XSum's official split, a JSON object with ids under train, validation, test.")
+    ] = None,
     subtask: Subtask = None,
     rule: Annotated[
         str | None, Option(help="Wrong options: paper, the commonest (default); or balanced, which give nothing away.")
@@ -54,6 +57,8 @@ def build_items(
     """
     if (file is None) != (out is None):
         raise BadInput("a file of articles and --out, the folder of the items, go together")
+    if splits and not file:
+        raise BadInput("--splits is about a file of articles; the items of the tables have a random split")
     paths = {name: path and str(path) for name, path in (("vectors", vectors), ("conllu", conllu))}
     rules = targets.parse_rules({"scorer": scorer, **paths, "in_context": in_context, "senses": senses})
     numbers = changes_of(changes or [])
@@ -63,7 +68,7 @@ def build_items(
     subtasks = [targets.check_subtask(subtask)] if subtask else list(SUBTASKS)
     with track("steps") as on_progress:
         if file and out:
-            counts = build.build_file(file, out, subtasks, rules, choosing, on_progress)
+            counts = build.build_file(file, out, subtasks, rules, choosing, on_progress, splits)
         else:
             warehouse.create()
             counts = retry(build.build, day, subtasks, rules, choosing, this_run(), on_progress)
@@ -148,6 +153,8 @@ def rate(
     day: Day = "",
 ) -> None:
     """Give items to raters: the questionnaire of ReCAM's quality control (section 3.6, appendix A).
+
+    Writes sheets, guidelines and hiring.md: whom the paper recruited (country, approval rate).
 
     Examples: `undertone cloze rate imperceptibility --limit 200 --rater anna --rater ben`;
     `undertone cloze rate imperceptibility --tool label_studio`

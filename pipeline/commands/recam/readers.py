@@ -104,7 +104,10 @@ def evaluate_reader(
     `undertone evaluate reader --subtask nonspecificity` (the one in force, on its own kind of items);
     `undertone evaluate reader --model ID --subtask nonspecificity` (of one kind on the other: subtask 3)
     """
-    name = targets.check_subtask(subtask) if subtask else SUBTASKS[0]
+    named = subtask or _find_subtask(items)
+    if submissions and items and not named:
+        raise BadInput(f"--submissions needs --subtask ({' or '.join(SUBTASKS)}): {items.name} names neither")
+    name = targets.check_subtask(named) if named else SUBTASKS[0]
     reader = readers.load_model(model, name)
     rows = cloze.read(items).items if items else readers.read_items(name, "test")
     evaluations = readers.measure(rows, reader)
@@ -119,6 +122,12 @@ def evaluate_reader(
         console.table(pl.DataFrame([facts["compared"]]), f"\nHow much more often right than {against}")
     if submissions and not as_json:
         console.table(ranked, f"\nAmong the submissions on the paper's test items of {name}, which are not public")
+
+
+def _find_subtask(items: Path | None) -> str | None:
+    """Find the subtask in the name of a file, such as Task_2_dev.jsonl or nonspecificity_test.jsonl."""
+    marks = {**dict(zip(("task_1", "task_2"), SUBTASKS, strict=True)), **dict(zip(SUBTASKS, SUBTASKS, strict=True))}
+    return next((name for mark, name in marks.items() if items and mark in items.name.lower()), None)
 
 
 def train_masked_lm(

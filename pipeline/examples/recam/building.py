@@ -50,7 +50,8 @@ def list_untargeted(articles: pl.DataFrame, tokens: pl.DataFrame, subtasks: Sequ
 def build_items(articles: pl.DataFrame, tokens: pl.DataFrame, subtask: str) -> pl.DataFrame:
     """Build the open items of a subtask's targets (`OPEN`), in the order of their ids.
 
-    The split goes by the article: one that two items share is on one side, in both subtasks.
+    The split goes by the article: one that two items share is on one side, in both subtasks. It is that of the
+    articles, if they have the column; else, and where it is null, it is drawn.
     """
     target_rows = tokens.filter((pl.col("subtask") == subtask) & pl.col("reason").is_null())
     rows = target_rows.join(articles, on=["source", "thread_id"], how="inner")
@@ -58,7 +59,8 @@ def build_items(articles: pl.DataFrame, tokens: pl.DataFrame, subtask: str) -> p
     ids = [hash_text(place) for place in places]
     questions = [targets.build_question(*row) for row in rows.select("summary", "start", "end").iter_rows()]
     texts = rows.select(cloze.normalise("text")).to_series()
-    splits = {text: choose_split(text) for text in texts.unique()}
+    official = rows["split"] if "split" in rows.columns else [None] * rows.height
+    splits = {text: split or choose_split(text) for text, split in dict(zip(texts, official, strict=True)).items()}
     items = rows.with_columns(
         item_id=pl.Series(ids, dtype=pl.String),
         article="text",

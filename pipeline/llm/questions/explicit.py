@@ -140,7 +140,8 @@ def _without_question(text: str, question: str) -> str:
     text = _DASH.sub("", text)
     if text.casefold().startswith(question.casefold()):
         text = _DASH.sub("", text[len(question) :].lstrip())
-    return text
+    match = _DIALOGUE.match(f"- {text}")
+    return match["answer"] if match and "?" in (match["question"] or "").replace("？", "?")[-2:] else text
 
 
 def _bare(text: str) -> str:

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.metrics.ndd.pruning import DEPTHS, SUBTREES
-from pipeline.papers.ndd import BASELINES, MEASURES, METRICS, PAPER_COMPRESSORS, SCORERS, SYSTEMS, TABLE_6, TABLE_7
+from pipeline.papers.ndd import BASELINES, MEASURES, METRICS, SCORERS, SYSTEMS, TABLE_6, TABLE_7
 from pipeline.report import figures as plot
 from pipeline.report.sections import index_rows, order_names
 
@@ -42,8 +42,8 @@ def pick_system_look(name: str) -> tuple[str, str]:
     return plot.pick_look(sum(map(ord, name)))[0], "v"
 
 
-def draw_compressions(frame: pl.DataFrame, lang: str) -> str:
-    """Draw F1 against CR of one source, a point a system, the paper's of its language hollow."""
+def draw_compressions(frame: pl.DataFrame, printed: Mapping[str, Mapping[str, float | None]]) -> str:
+    """Draw F1 against CR of one source, a point a system, what the paper prints of this data set hollow."""
     rows_by_key = index_rows(frame.drop_nulls("value"), "by", "metric")
     names = [
         name
@@ -52,7 +52,6 @@ def draw_compressions(frame: pl.DataFrame, lang: str) -> str:
     ]
     if not names:
         return ""
-    printed = PAPER_COMPRESSORS.get(lang, {})
     with plot.use_style():
         figure, axis = plot.create_figure((7.2, 4.2))
         keys: list[Line2D] = []

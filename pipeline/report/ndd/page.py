@@ -93,7 +93,7 @@ def _build_compressions(frame: pl.DataFrame) -> list[Section]:
 
 
 def _build_compressors(frame: pl.DataFrame, source: str, lang: str) -> Section:
-    rows_by_key, printed = index_rows(frame, "by", "metric"), paper.PAPER_COMPRESSORS.get(lang, {})
+    rows_by_key, (tables, printed) = index_rows(frame, "by", "metric"), paper.find_compressors(source)
     names = sections.order_names(frame["by"], SYSTEMS)
     metrics = [name for name in _METRICS if name in set(frame["metric"])]
     best = [_find_best(rows_by_key, names, metric) for metric in metrics]
@@ -107,12 +107,18 @@ def _build_compressors(frame: pl.DataFrame, source: str, lang: str) -> Section:
         if name in printed:
             cells = [_format_printed(printed[name], metric) for metric in metrics]
             rows.append([name_system(name), "paper", *cells, "–"])
-    table = {"en": "tables 3 and 12, on Google's sentences", "zh": "table 5, on Colloquial-SC"}.get(lang)
     return Section(
-        f"{_describe_best(rows_by_key, names)}F1, ROUGE and BLEU are in percent. CR is the share of kept words, and ΔC "
-        "is its difference from the CR of people. Compare F1 only with its CR: a copy of the sentence keeps all words. "
+        f"Compression quality: {source} ({lang})",
+        f"{_describe_best(rows_by_key, names)}F1, ROUGE and BLEU are in percent. CR is the share of kept words of "
+        "all sentences together, and ΔC is its difference from the CR of people; the paper's ΔC goes by the mean CR of "
+        "sentences (0.44 for Google's people). Compare F1 only with its CR: a copy of the sentence keeps all words. "
         "A star marks the best search system; no search system learned from compressions. "
-        + (f"The paper's numbers are from {table}." if table else "The paper has no numbers for this language."),
+        + (
+            f"The paper's numbers are from {tables}."
+            if tables
+            else "No numbers of the paper: they are shown for sources named google, broadcast, bnc or colloquial."
+        ),
+        figures.draw_compressions(frame, printed),
         ("system", "where", *(METRICS[name] for name in metrics), "n"),
         rows,
         figures.draw_compressions(frame, lang),

@@ -192,7 +192,9 @@ def load_model(kind: str, ref: str | None = None, day: str | None = None) -> "Mo
     missing = f"no scorer of {kind} is in force; train one: `undertone train quality --help`"
     model = model_choice.load_model(check_name("scorer of", kind, TARGETS), ref, day, missing)
     if model.config.get("kind") != kind:
-        raise BadInput(f"model {model.model_id[:12]}: it is of kind {model.config.get('kind')!r}, expected {kind!r}")
+        model_kind = model.config.get("kind")
+        hint = f"; give --target {model_kind}" if model_kind in TARGETS else ""
+        raise BadInput(f"model {model.model_id[:12]}: it is of kind {model_kind!r}, expected {kind!r}{hint}")
     return model
 
 

@@ -98,7 +98,7 @@ class _Intake:
     ) -> None:
         self.folder, self.source, self.day, self.origin = folder, source, day, origin
         self.window, self.keep_duplicates = window, keep_duplicates
-        self.read_count = self.batch_count = 0
+        self.read_count = self.batch_count = self.orphan_count = 0
         self.scrubbed: Counter[str] = Counter()
         self.thread_sizes: Counter[str] = Counter()
         self.stamp = {"source": pl.lit(source), "day": pl.lit(parse_day(day)), "origin": pl.lit(origin)}
@@ -165,6 +165,9 @@ class _Intake:
         for step, step_counts in reasons.items():
             left_out.record_rows(step, step_counts, self.source, self.day, self.origin)
         counts = Counts(read=self.read_count, kept=kept_count, dropped=dropped_count)
+        if self.orphan_count:
+            note = f"{self.source}: comments that answer absent or dropped ones: {self.orphan_count:,}"
+            left_out.record_note(f"{note}; their context is what the site or file gives, if anything")
         row = {"source": self.source, **{f"{name}_count": count for name, count in counts.items()}}
         config = {**config, "scrubbed": dict(sorted(self.scrubbed.items()))}
         key = (self.day, self.origin, "collect")
@@ -190,6 +193,8 @@ class _Intake:
             outside = comments.filter(~is_inside).select(reason=pl.lit("outside_window"), row_key="row_key")
             unique, copies = deduplicate(comments.filter(is_inside), keep_copies=self.keep_duplicates)
             refuse_circles(unique)
+            answers, keys = unique.drop_nulls("parent_id"), comments.select("thread_id", parent_id="comment_id")
+            self.orphan_count += answers.join(keys, on=["thread_id", "parent_id"], how="anti").height
             self._stage("unique", number, add_context(add_roots(unique), articles, comments))
             dropped = pl.concat([_add_step("clean", outside), _add_step("deduplicate", copies)])
             self._stage("dropped", self.batch_count + number, dropped)

@@ -8,6 +8,7 @@ from pipeline.examples.impscore.groups import find_language
 from pipeline.metrics.impscore.artefacts import audit_groups
 from pipeline.metrics.impscore.ranking import agreement_matrix, average_correlations, kendall_w
 from pipeline.progress import OnProgress
+from pipeline.score.signature import drop_earlier_scores
 from pipeline.tasks.impscore import scoring
 from pipeline.text.language import detect_language
 
@@ -67,6 +68,7 @@ def add_distances(
     """Add `pragmatic_distance` of two text columns (equation 6) by the head of the first; null where one is empty."""
     from pipeline.score import implicitness
 
+    drop_earlier_scores(rows, "distance", ["pragmatic_distance"])
     heads = scoring.load_heads(model)
     texts = rows.select(first=first_column, second=second_column).with_columns(pl.all().str.strip_chars())
     texts = texts.with_row_index("row").filter((pl.col("first") != "") & (pl.col("second") != ""))

@@ -20,6 +20,7 @@ from pipeline.progress import OnProgress
 from pipeline.score import explain
 from pipeline.score import reference as scales
 from pipeline.score.reference import Reference, Scale
+from pipeline.score.signature import drop_earlier_scores
 from pipeline.tasks.impscore import in_force, scoring
 from pipeline.tasks.impscore.train import read_shipped_groups
 from pipeline.text.language import detect_language
@@ -134,9 +135,8 @@ def add_readings(
     Percentile and band are null without a reference of the language; a warning names languages in which the model is
     weak. BadInput if the frame has such a column that comes from no earlier scoring.
     """
-    if "implicitness" not in rows.columns and (names := [name for name in READINGS if name in rows.columns]):
-        raise BadInput(f"column {names[0]!r}: the scores have a column of this name; rename yours")
-    scores = scoring.add_scores(rows.drop(*READINGS, strict=False), column, ref, on_progress)
+    rows = drop_earlier_scores(rows, "implicitness", ("implicitness", *READINGS, "signature"))
+    scores = scoring.add_scores(rows, column, ref, on_progress)
     langs = pl.DataFrame({"text": scores[column]}).select(detect_language()).to_series()
     warn_weak(ref, reference, langs.unique().to_list())
     reference = reference or Reference("", "", "", {})
@@ -165,6 +165,7 @@ def add_words(
         rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
         return scoring.score_texts(rows.with_columns(text_hash=pl.lit(""), lang=pl.lit(lang)), ref)["value"].to_list()
 
+    drop_earlier_scores(scores, "words", ("words", "position", "word", "change"))
     rows = scores.select(text=pl.col(column).str.strip_chars(), value="implicitness").with_row_index("row")
     words: dict[int, list[tuple[int, str, float]]] = {}
     for (lang,), same in rows.with_columns(lang=detect_language()).drop_nulls().group_by("lang"):

@@ -112,8 +112,9 @@ def build_rows(
     notes = stages.choose_notes(decisions.labels)
     rows = stages.release(decisions.annotations, required).values
     rows = rows.join(read_tasks(project), on="task_id").join(notes, on="task_id", how="left")
-    start, end = (pl.col("span").str.split("-").list.get(n).cast(pl.Int64) for n in (0, 1))
     subtext = pl.col("subtext")
+    span = pl.when(subtext != schema.NO).then(pl.col("span").str.split("-"))
+    start, end = (span.list.get(n).cast(pl.Int64) for n in (0, 1))
     rows = rows.with_columns(
         release=pl.lit(release),
         is_subtext=pl.when(subtext != schema.UNSURE).then(subtext == schema.YES),

@@ -60,9 +60,7 @@ def measure(rows: pl.DataFrame, predictions: list[list[bool]] | None = None) -> 
 
 
 def summarize_measures(numbers: pl.DataFrame) -> pl.DataFrame:
-    """Show one row for each compressor, with the paper's names of the baselines."""
-    rows = numbers.filter(pl.col("metric").is_in(SHOWN_METRICS)).with_columns(
-        pl.col("value").round(4), pl.col("by").replace({"head": "drop_head", "tail": "drop_tail"})
-    )
+    """Show one row for each compressor."""
+    rows = numbers.filter(pl.col("metric").is_in(SHOWN_METRICS)).with_columns(pl.col("value").round(4))
     wide = rows.pivot("metric", index=["by", "n"], values="value", maintain_order=True)
     return wide.select("by", *SHOWN_METRICS, "n")

@@ -53,7 +53,8 @@ def build_test_pairs(data: str | None, syntax: str | None, limit: int) -> pl.Dat
     dataset = similar.read(Path(data) if data else sample.SIMILAR)
     graded = similar.add_overlap(dataset.rows).filter(pl.col("lang") == "en")
     if unusable_count := dataset.rows.height - graded.height + dataset.dropped.height:
-        left_out.record_rows("read", {"without_words_or_not_english": unusable_count}, str(data))
+        step = f"read {Path(data).name if data else 'the pairs of the sample'}"
+        left_out.record_rows(step, {"without_words_or_not_english": unusable_count})
     texts = pl.concat([graded["one"], graded["other"]]).unique(maintain_order=True)
     treebank = Path(syntax) if syntax else None
     tagger = tagging.load_tagger(settings.resources() / "stanza", treebank, settings.scratch("tagging"))
@@ -174,7 +175,9 @@ def measure_predicates(
     """Find verbs, in place of predicates, by NDD of three edits, their ensemble and perplexity (table 8; NDD-35)."""
     lm, divergence = masked_lm.load_model(ref, "en", day), divergence or "kl"
     is_verb = [[upos == "VERB" for upos in tree.upos] for tree in treebank]
-    indices = detection.select_sentences(is_verb).indices.tolist()
+    selection = detection.select_sentences(is_verb)
+    left_out.record_rows("predicates", dict(selection.dropped["reason"].value_counts().iter_rows()))
+    indices = selection.indices.tolist()
     words, is_verb = [treebank[i].words for i in indices], [is_verb[i] for i in indices]
     mask = getattr(lm.model, "mask_word", detection.MASK)
     kinds: tuple[detection.Edit, ...] = get_args(detection.Edit)

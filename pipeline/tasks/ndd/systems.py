@@ -14,6 +14,7 @@ from pipeline.metrics.ndd.weights import MU, WEIGHTS
 from pipeline.progress import OnProgress
 from pipeline.score.compress import scorers
 from pipeline.score.compress.search import Compression, Search, compress
+from pipeline.score.signature import drop_earlier_scores
 from pipeline.tasks.ndd import masked_lm
 from pipeline.text import sentences, trees
 from pipeline.text.language import detect_language
@@ -160,6 +161,7 @@ def compress_texts(
         "after": pl.List(pl.String),
         "signature": pl.String,
     }
+    other_columns = drop_earlier_scores(rows, "compression", [*schema])
     values: list[tuple[object, ...]] = [(None,) * len(schema)] * texts.height
     for lang, part in split_languages(texts):
         model_lang = choose_model_lang(lang)
@@ -180,7 +182,7 @@ def compress_texts(
                 text_rounds = _join_rounds(text_sentences, text_answers, model_lang)
                 values[row] = (*text_rounds, method.format_signature(lm))
             on_progress(1)
-    return rows.drop(schema, strict=False).hstack(pl.DataFrame(values, schema, orient="row"))
+    return other_columns.hstack(pl.DataFrame(values, schema, orient="row"))
 
 
 def split_languages(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:

@@ -54,16 +54,20 @@ def build_file(
     rules: Rules = RULES,
     choosing: Choosing = CHOOSING,
     on_progress: OnProgress = lambda _: None,
+    splits: Path | None = None,
 ) -> pl.DataFrame:
     """Build items from a file of articles with summaries into a folder, completely or not at all.
 
     It holds `<subtask>_<split>.jsonl` in the official format, targets.parquet (every token of the summaries with its
-    reason), dropped.csv, and card.json with the rules. Return subtask, split, item_count. BadInput if the folder is not
-    empty, the file is broken, or too few of its articles have a target.
+    reason), dropped.csv, and card.json with the rules, WordNet's version and deepest levels, and the encoder. `splits`
+    is XSum's official file, a JSON object of ids by split; articles that it lacks get a random split. Return subtask,
+    split, item_count.
+
+    BadInput if the folder is not empty, the file is broken, or too few of its articles have a target.
     """
     check_empty(out)
-    summarised = summaries.read(path)
-    articles = summarised.rows.select("text", "summary", source=pl.lit(SOURCE), thread_id="article_id")
+    summarised = summaries.read(path, splits)
+    articles = summarised.rows.select("text", "summary", "split", source=pl.lit(SOURCE), thread_id="article_id")
     parts = [*articles.iter_slices(targets.ROWS_PER_SHARD)]
     frames = _run(parts, lambda part: pl.concat(targets.find_targets(part, rules)), on_progress)
     tokens = pl.concat(frames).with_columns(source=pl.lit(SOURCE))
@@ -91,6 +95,6 @@ def build_file(
         dropped.write_csv(draft / "dropped.csv")
         card: dict[str, Any] = {"file": path.name, "rules": rules._asdict(), "choosing": choosing._asdict()}
         card["readers"] = {subtask: choice.retrieval.to_dicts() for subtask, choice in chosen.items()}
-        card["undertone"] = __version__
+        card |= {"splits": splits and splits.name, **targets.describe_resources(rules), "undertone": __version__}
         (draft / "card.json").write_text(json.dumps(card, indent=1, ensure_ascii=False), encoding="utf-8")
     return pl.DataFrame(counts, schema=["subtask", "split", "item_count"], orient="row")

@@ -12,6 +12,7 @@ from pipeline import settings, slices, warehouse
 from pipeline.errors import check_name
 from pipeline.examples.recam import building, targets
 from pipeline.examples.recam.targets import Filter, Vectors
+from pipeline.score.signature import name_encoder
 from pipeline.slices import Staged
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.recam import abstractness
@@ -75,6 +76,14 @@ def resolve_rules(
         words = abstractness.read_ratings(parse_path(ratings))
         scorer = abstractness.train(day, words, parse_path(rules.vectors), run_id)
     return rules._replace(scorer=scorer)._asdict()
+
+
+def describe_resources(rules: Rules) -> dict[str, Any]:
+    """Describe what levels and states depend on: WordNet's version and deepest levels, and the encoder."""
+    deepest = {name: max(wordnet.load_levels(name[0]).values()) for name in ("noun", "verb")}
+    encoder = load_encoder() if rules.in_context or not rules.vectors else None
+    name = encoder and name_encoder(encoder.name, encoder.revision)
+    return {"wordnet": wordnet.read_version(), "deepest_level": deepest, "encoder": name}
 
 
 def parse_path(text: str | None) -> Path | None:

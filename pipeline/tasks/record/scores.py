@@ -29,6 +29,7 @@ def add_scores(
 
     `without_encoder` names in the signature what a model without an encoder reads.
     """
+    other_columns = signature.drop_earlier_scores(rows, metric, (metric, "signature"))
     texts = texts.with_columns(pl.col("text").fill_null("").str.strip_chars())
     has_text = texts["text"] != ""
     values = np.full(rows.height, np.nan)
@@ -36,8 +37,7 @@ def add_scores(
         values[has_text.to_numpy()] = score(texts.filter(has_text))
     scores = pl.Series(metric, values.round(DECIMALS)).fill_nan(None)
     text = signature.with_encoder(metric, model.model_id, model.config, without_encoder)
-    scored_rows = rows.drop(metric, "signature", strict=False).with_columns(scores)
-    return scored_rows.with_columns(signature=pl.when(has_text).then(pl.lit(text)))
+    return other_columns.hstack([scores]).with_columns(signature=pl.when(has_text).then(pl.lit(text)))
 
 
 def write_day(rows: pl.DataFrame, metric: str, day: str, model_id: str, run_id: str, timer: runs.Start) -> int:

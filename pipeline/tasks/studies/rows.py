@@ -14,6 +14,7 @@ import polars as pl
 from pipeline import left_out, settings, warehouse
 from pipeline.errors import BadInput, Missing, Refused, check_name
 from pipeline.examples.impscore.clusters import cluster_near_duplicates
+from pipeline.examples.splits import SEED
 from pipeline.metrics.impscore import detection, diversity
 from pipeline.metrics.impscore.implicitness import QUANTILES, compute_quantiles, tabulate_figure_3
 from pipeline.papers.impscore import BENCHMARKS
@@ -91,11 +92,13 @@ def list_sources() -> list[str]:
     return warehouse.scan("sentences").select(pl.col("source").unique().sort()).collect()["source"].to_list()
 
 
-def stage_data_set(source: str, day: str, model: str | None = None, on_progress: OnProgress = lambda _: None) -> Staged:
+def stage_data_set(
+    source: str, day: str, model: str | None = None, on_progress: OnProgress = lambda _: None, seed: int = SEED
+) -> Staged:
     """Stage the description of a data set's distinct sentences by a model; of the paper's six the problematic ones.
 
     The rows are of the studies `data_sets` (figure 6), of all sentences and the implicit ones, and `diversity`
-    (IMP-41), of 2,000 random distinct pairs or all pairs if there are fewer.
+    (IMP-41), of 2,000 random distinct pairs or all pairs if there are fewer, which a note says.
     """
     started = runs.start()
     rows = _load_problematic(source) if source in BENCHMARKS else _load_sentences(source)
@@ -106,7 +109,13 @@ def stage_data_set(source: str, day: str, model: str | None = None, on_progress:
     for subset, part in ((source, scored), (f"{source}:implicit", scored.filter(pl.col("label") == "implicit"))):
         if part.height:
             study_rows += _summarize_values("data_sets", day, subset, part["implicitness"], model_id)
-    indices = diversity.sample_pairs(rows.height, min(diversity.PAIRS, rows.height * (rows.height - 1) // 2))
+    count = min(diversity.PAIRS, possible := rows.height * (rows.height - 1) // 2)
+    if possible < diversity.PAIRS:
+        note = (
+            f"{source}: {rows.height:,} sentences have {possible:,} pairs, fewer than the paper's {diversity.PAIRS:,}"
+        )
+        left_out.record_note(f"{note}; diversity is measured over all of them")
+    indices = diversity.sample_pairs(rows.height, count, seed)
     if len(indices):
         texts = rows["text"].to_numpy()
         sampled = pl.DataFrame({"first": texts[indices[:, 0]], "second": texts[indices[:, 1]]})

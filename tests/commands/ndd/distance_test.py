@@ -182,6 +182,9 @@ def test_comments_of_a_file_in_their_contexts(run: Run, tmp_path: Path) -> None:
     run("score", "context-shift", path).check(
         2, "no column 'context'; there are text, title; name it with --context-column"
     )
+    path.write_text("text,context,context_shift,ratio\na b,c,7,8\n", encoding="utf-8")
+    for command, column in ((("score", "context-shift"), "context_shift"), (("ndd", "compress"), "ratio")):
+        run(*command, path).check(2, f"column '{column}': the scores have a column of this name")
     run("score", "context-shift", path, "--day", DAY).check(2, "give a file or --day, not both")
 
 

@@ -78,6 +78,13 @@ def test_items_of_a_file_to_a_reader(run: Run, tmp_path: Path) -> None:
     compared = json.loads(run_well(run, *command, "--against", tmp_path / "attentive", "--json"))["compared"]
     assert compared["low"] <= compared["difference"] <= compared["high"]
     assert "PINGAN-Omini-Sinitic" in run_well(run, *command, "--submissions")
+    for name, words in (
+        ("Task_2_dev.jsonl", "items of nonspecificity"),
+        ("dev.jsonl", "--submissions needs --subtask"),
+    ):
+        file = shutil.copy(test, tmp_path / name)
+        result = run("evaluate", "reader", "-m", tmp_path / "gated", "--items", file, "--submissions")
+        assert words in result.out + result.err
 
 
 def test_a_pretrained_reader_of_an_adapted_encoder(run: Run, tiny_encoder: Path, tmp_path: Path) -> None:

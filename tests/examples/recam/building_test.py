@@ -81,6 +81,16 @@ def test_articles_without_targets_are_named(tokens: pl.DataFrame) -> None:
     assert splits == {building.choose_split("one article. twice")}
 
 
+def test_an_official_split_stays(tokens: pl.DataFrame) -> None:
+    """Items have the split of their article (REC-03); an article that the file of splits lacks gets a drawn one."""
+    official = dict(zip(ARTICLES["thread_id"], ("test", None, None), strict=True))
+    items = building.build_items(ARTICLES.with_columns(split=pl.Series(official.values())), tokens, "imperceptibility")
+    drawn_items = building.build_items(ARTICLES, tokens, "imperceptibility")
+    for item, drawn_item in zip(items.to_dicts(), drawn_items.to_dicts(), strict=True):
+        assert item["split"] == (official[item["thread_id"]] or drawn_item["split"])
+    assert "test" in items["split"]
+
+
 def test_the_split_has_the_shares_of_table_5() -> None:
     """Of 20,000 articles the parts hold what 3,227, 837 and 2,025 are of 6,089, within four standard errors."""
     counts = pl.Series([building.choose_split(f"article {i}") for i in range(20_000)]).value_counts()

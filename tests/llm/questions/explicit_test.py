@@ -362,6 +362,8 @@ TOLD = "No, I am not coming."
         f"```text\n- {ASKED} - **{TOLD}**\n```",
         f"{ASKED} {TOLD}",
         f"{ASKED.upper()} - B: {TOLD}",
+        f"- Would you join us there? - {TOLD}",  # the question in other words
+        f"Would you join us “there?” - {TOLD}",
     ],
 )
 def test_an_answer_is_joined_with_its_question(response: str) -> None:

@@ -37,17 +37,17 @@ SCORES = {
 }
 COMPRESSIONS = frame("source lang by metric value low high n", [
     (source, lang, system, metric, *spread(value), 1000 if lang == "en" else 150)
-    for source, lang in (("news", "en"), ("日常", "zh")) for system, row in SCORES[lang].items()
+    for source, lang in (("google", "en"), ("日常 colloquial", "zh")) for system, row in SCORES[lang].items()
     for metric, value in zip(("f1_macro", "ratio", "ratio_delta", "rouge_2", "bleu_1"), (*row, 0.41, 0.37),
                              strict=True)])
 SIGNIFICANCE = frame("source one other metric difference low high p", [
-    ("news", "ndd_sc", "ppl_deleter", "f1_macro", 0.15, 0.1, 0.2, 0.00002),
-    ("news", "ndd", "tail", "rouge_2", -0.05, -0.1, 0.01, 0.08)])
+    ("google", "ndd_sc", "ppl_deleter", "f1_macro", 0.15, 0.1, 0.2, 0.00002),
+    ("google", "ndd", "tail", "rouge_2", -0.05, -0.1, 0.01, 0.08)])
 POSITIONS = frame("source system bin value n", [
     (source, system, place, (10 - place) / 20 + 0.1 * (system == "gold"), 300)
-    for source in ("news", "日常") for system in ("ndd", "gold") for place in range(10)])
+    for source in ("google", "日常 colloquial") for system in ("ndd", "gold") for place in range(10)])
 RATIOS = frame("threshold longest source metric value", [
-    (threshold, longest, "news", metric, value + 0.01 * longest)
+    (threshold, longest, "google", metric, value + 0.01 * longest)
     for threshold, longest in ((4.0, 5), (1.0, 5), (3.0, 2)) for metric, value in (("f1_macro", 0.5), ("ratio", 0.4))])
 TESTS = frame("test measure metric value low high n", [
     (test, measure, metric, *spread(value), 800)
@@ -96,7 +96,7 @@ DATA: dict[str, Any] = {
 # fmt: on
 NAMES = list(DATA)
 FRAMES = [name for name in NAMES if name not in ("examples", "explained")]
-NEWS, DAILY = "Compression quality: news (en)", "Compression quality: 日常 (zh)"
+NEWS, DAILY = "Compression quality: google (en)", "Compression quality: 日常 colloquial (zh)"
 ROUNDS, WORDS = "Dropped words by round", "Contribution of words to the distance"
 TREE, SEEN = "Dropped words in the syntax tree", "Agreement with labels"
 
@@ -163,15 +163,33 @@ def test_compressors_stand_beside_the_papers(page_tables: dict[str, list[list[st
     assert "Copying has 82.0 % at a CR of 1.00; 0 of 2 search systems have more." in text
 
 
+@pytest.mark.parametrize(
+    ("source", "tables", "f1"),
+    [
+        ("google", "tables 3 and 12", 61.2),
+        ("my BNC", "table 4", None),
+        ("broadcast", "table 4", None),
+        ("own", "", None),
+    ],
+)
+def test_a_source_has_the_papers_numbers_of_its_data_set(source: str, tables: str, f1: float | None) -> None:
+    """They go by the name of the source, not by its language; a source of another name has none."""
+    name, printed = paper.find_compressors(source)
+    assert (name.partition(",")[0], printed.get("ndd", {}).get("f1_macro")) == (tables, f1)
+    rows = COMPRESSIONS.filter(source="google").with_columns(source=pl.lit(source))
+    html = texts(render(DAY, compressions=rows))
+    assert ("The paper's numbers are from" in html, "No numbers of the paper" in html) == (bool(tables), not tables)
+
+
 def test_f1_is_drawn_against_cr(page: str) -> None:
     """The figure has each system once in its legend, the copy baseline, the gold's CR and what hollow marks are."""
     labels = words(cut_figure(page, NEWS))
     expected = ["NDD", "NDD+SC", "PPL Deleter", "Unedited", "F1 of copying", "Drop tail", "CR of the gold"]
     assert [name for name in labels if name in expected] == expected
     assert {"CR: share of kept words", "F1 in %", "hollow: paper"} <= set(labels)
-    alone = figures.draw_compressions(COMPRESSIONS.filter(pl.col("by") == "ours"), "zh")
+    alone = figures.draw_compressions(COMPRESSIONS.filter(pl.col("by") == "ours"), paper.TABLE_5)
     assert "hollow: paper" not in words(alone)
-    assert figures.draw_compressions(COMPRESSIONS.filter(pl.col("metric") == "f1_macro"), "en") == ""
+    assert figures.draw_compressions(COMPRESSIONS.filter(pl.col("metric") == "f1_macro"), paper.TABLE_3) == ""
 
 
 def test_the_papers_numbers_are_whole() -> None:
@@ -232,7 +250,7 @@ def test_overlap_distributions_positions_shift_and_differences(page_tables: dict
         ["Lemma", "positive", "0.020", "0.100", "0.200", "0.300", "0.380", "70"],
         ["Lemma", "negative", "0.040", "0.200", "0.400", "0.600", "0.760", "70"],
     ]
-    assert page_tables["Kept words by position"][0] == ["news", "gold", *map(str, range(60, 14, -5))]
+    assert page_tables["Kept words by position"][0] == ["google", "gold", *map(str, range(60, 14, -5))]
     assert [row[-1] for row in page_tables["Significance of differences"]] == ["< 0.0001", "0.0800"]
     shift = ["word count", "weibo", "0.400 0.380 to 0.420", "–", "500"]
     assert page_tables["Correlations of the context shift"][1] == shift

@@ -73,8 +73,10 @@ def test_upvotes_are_another_target(graded: Path, tmp_path: Path) -> None:
     scorer.train_file(scorer.read(graded, "upvotes"), "upvotes", tmp_path / "scorer", changes=SMALL)
     rows = pl.DataFrame({"text": ["沙发", "说得对"]})
     assert (scorer.score_frame(rows, "upvotes", str(tmp_path / "scorer"))["upvotes"] >= 0).all()
-    with pytest.raises(BadInput, match="it is of kind 'upvotes', expected 'quality'"):
+    with pytest.raises(BadInput, match="it is of kind 'upvotes', expected 'quality'; give --target upvotes"):
         scorer.score_frame(rows, "quality", str(tmp_path / "scorer"))
+    with pytest.raises(BadInput, match=r"column 'upvotes': .* rename yours"):
+        scorer.score_frame(rows.with_columns(upvotes=pl.lit(3)), "upvotes", str(tmp_path / "scorer"))
 
 
 def test_a_day_is_scored_by_what_people_graded(

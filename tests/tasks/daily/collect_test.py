@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline import sample, warehouse
+from pipeline import left_out, sample, warehouse
 from pipeline.collect import fetch
 from pipeline.collect.sites import netease
 from pipeline.errors import BadInput, Refused
@@ -130,6 +130,10 @@ def test_a_window_of_days(tables: Path, tmp_path: Path) -> None:
     comments = warehouse.scan("comments").sort("day", "comment_id").collect()
     assert comments["comment_id"].to_list() == ["c1", "c2", "c4", "c5", "c1", "c2", "c5", "c6"]
     assert comments["context"][0] == comments["context"][4] == "comment 0"
+    path.write_text("text,comment_id,parent_id\nwell,1,9\nso,2,1\n")
+    left_out.clear()
+    collect.run("yours", DAY, path=str(path))
+    assert left_out.list_lines()[0].startswith("yours: comments that answer absent or dropped ones: 1; ")
     assert warehouse.scan("runs").filter(pl.col("config").str.contains("2017-08-31")).collect().height == 2
     with pytest.raises(BadInput, match="the last day, 2017-04-01, is before the first, 2017-08-31"):
         collect.run("mine", DAY, path=str(path), selection={"first_day": "2017-08-31", "last_day": "2017-04-01"})

@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from pipeline.errors import BadInput
 from pipeline.tasks.impscore import rank, scoring
 
 Enlist = Callable[..., str]
@@ -89,3 +90,5 @@ def test_distances_of_rows(model: str) -> None:
     assert values[1] == pytest.approx(values[2], abs=2e-6)
     assert values[1] > 0
     assert values[3:] == [None, None]
+    with pytest.raises(BadInput, match=r"column 'pragmatic_distance': .* rename yours"):
+        rank.add_distances(measured_rows, "one", "other", model)

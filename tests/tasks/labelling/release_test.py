@@ -45,16 +45,22 @@ def test_values_of_a_release_are_those_that_stand(simulated: str) -> None:
         assert row["is_subtext"] == {"1": True, "-1": False}.get(row["subtext"])
 
 
-def test_notes_are_published_and_rare_figures_folded(project: str) -> None:
-    """A figure of speech named fewer times than the least is `other` alone; from it on it is published (CSD-12)."""
+@pytest.mark.parametrize(("subtext", "span"), [("1", (1, 4)), ("0", (1, 4)), ("-1", (None, None))])
+def test_notes_are_published_and_rare_figures_folded(
+    project: str, subtext: str, span: tuple[int | None, int | None]
+) -> None:
+    """A figure of speech named fewer times than the least is `other` alone; from it on it is published (CSD-12).
+
+    A span stays where there is subtext, or perhaps some (CSD-04).
+    """
     for rater in ("a", "b", "c"):
-        csd.add_labels(project, label_all(project, rater, {"other": "1"}))
+        csd.add_labels(project, label_all(project, rater, {"other": "1", "subtext": subtext}))
     label = label_all(project, "a").filter(task_id=csd.read_tasks(project)["task_id"][0], field="other")
     for field, value in (("rhetoric", "反问"), ("span", "1-4")):
         csd.add_labels(project, label.with_columns(field=pl.lit(field), value=pl.lit(value)))
     assert release.build_rows(project, "r", min_count=2)["rhetoric"].to_list() == [None] * 3
     notes = release.build_rows(project, "r", min_count=1).drop_nulls("rhetoric")
-    assert notes.select("rhetoric", "span_start", "span_end").rows() == [("反问", 1, 4)]
+    assert notes.select("rhetoric", "span_start", "span_end").rows() == [("反问", *span)]
 
 
 def test_nothing_open_is_released(project: str) -> None:

@@ -32,7 +32,7 @@ def test_compressions_are_measured_beside_baselines(tmp_path: Path) -> None:
     assert (values["gold", "length"], values["unedited", "length"]) == (3, 4)  # words: 4 and 2; 5 and 3
     assert values["gold", "ratio_macro"] == pytest.approx((4 / 5 + 2 / 3) / 2)
     assert values["unedited", "f1_macro"] == pytest.approx((8 / 9 + 4 / 5) / 2)
-    names = ["answers", "gold", "unedited", "drop_head", "drop_tail", "random"]
+    names = ["answers", "gold", "unedited", "head", "tail", "random"]
     summary = datasets.summarize_measures(numbers)
     assert summary["by"].to_list() == names
     assert summary.columns[:3] == ["by", "f1_macro", "ratio"]  # no F1 without its CR, and copying next to it (NDD-26)

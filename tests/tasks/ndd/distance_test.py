@@ -7,7 +7,7 @@ from typing import get_args
 import polars as pl
 import pytest
 
-from pipeline import sample, warehouse
+from pipeline import left_out, sample, warehouse
 from pipeline.errors import BadInput
 from pipeline.metrics.ndd import pruning
 from pipeline.metrics.ndd.predicates import Edit
@@ -100,8 +100,15 @@ def test_pruning_beside_chance(treebank: list[trees.Tree]) -> None:
 
 
 def test_predicates_beside_chance(treebank: list[trees.Tree]) -> None:
-    """NDD of three edits and their ensemble, perplexity of two, and chance, whose AUC is one half."""
-    rows = distance.measure_predicates(treebank, DAY)
+    """NDD of three edits and their ensemble, perplexity of two, and chance, whose AUC is one half.
+
+    Sentences without a verb are left out and counted.
+    """
+    nouns = treebank[0]._replace(upos=("NOUN",) * len(treebank[0].words))
+    left_out.clear()
+    rows = distance.measure_predicates([*treebank, nouns], DAY)
+    counts = {row.reason: row.row_count for row in left_out.list_rows()}
+    assert counts["no_predicate"] == sum("VERB" not in tree.upos for tree in treebank) + 1
     TABLES["studies"].schema.validate(rows)
     measured_edits = {(setting["measure"], setting["edit"]) for setting in map(json.loads, rows["setting"])}
     assert measured_edits == {

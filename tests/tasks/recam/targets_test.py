@@ -221,11 +221,18 @@ def test_a_file_without_tables(tmp_path: Path) -> None:
     """A file becomes files in the official format, with every token's reason and how it was made; again the same."""
     path = tmp_path / "summaries.jsonl"
     path.write_text("\n".join(sample.SUMMARIES.read_text(encoding="utf-8").splitlines()[:14]), encoding="utf-8")
-    counts = build.build_file(path, tmp_path / "items", [FIRST], RULES, CHOOSING)
+    names = [json.loads(line)["id"] for line in path.read_text(encoding="utf-8").splitlines()]
+    official = {"train": names[:8], "validation": names[8:]}  # as XSum's own file
+    (tmp_path / "splits.json").write_text(json.dumps(official), encoding="utf-8")
+    counts = build.build_file(path, tmp_path / "items", [FIRST], RULES, CHOOSING, splits=tmp_path / "splits.json")
+    assert counts["split"].to_list() == ["train", "validation"]
     paths = sorted((tmp_path / "items").glob(f"{FIRST}_*.jsonl"))
     assert [cloze.read(path).items.height for path in paths] == counts.sort("split")["item_count"].to_list()
     card = json.loads((tmp_path / "items" / "card.json").read_text(encoding="utf-8"))
     assert [report["reader"] for report in card["readers"][FIRST]] == list(options.READERS)
+    assert card["wordnet"] == "3.0"
+    assert card["deepest_level"] == {"noun": 19, "verb": 12}  # as nltk's max_depth of WordNet 3.0
+    assert (card["splits"], "@" in card["encoder"]) == ("splits.json", True)
     tokens = pl.read_parquet(tmp_path / "items" / "targets.parquet")
     dropped = pl.read_csv(tmp_path / "items" / "dropped.csv")
     target_count = tokens.filter(pl.col("reason").is_null() & (pl.col("subtask") == FIRST)).height
