@@ -148,6 +148,11 @@ def format_percentile(value: Any) -> str:
     return format_number(value, 0)
 
 
+def format_reading(value: Any, percentile: Any) -> str:
+    """Format an implicitness with its percentile, such as `0.869 (P 34)`; `P –` without a reference."""
+    return f"{format_number(value)} (P {format_percentile(percentile)})"
+
+
 def format_signed(value: float | None, digits: int = 3) -> str:
     """Format a number with its sign, also if it is positive."""
     return format_number(value, digits, "+")

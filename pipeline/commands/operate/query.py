@@ -1,6 +1,7 @@
 """`undertone query`: the rows of one select, within limits of time and memory, to the terminal or a file."""
 
 import os
+import re
 import shutil
 import threading
 import time
@@ -58,6 +59,10 @@ def query(
         else:
             _show(frames)
         con.close()
+        if re.search(r"\b(scores|comments_scored|most_implicit|implicitness)", sql, re.IGNORECASE):
+            from pipeline.tasks.impscore import references
+
+            references.warn_weak(None, references.load_reference(None))
 
     def clean() -> None:
         shutil.rmtree(spill, ignore_errors=True)

@@ -22,7 +22,7 @@ from pipeline.slices import Staged, parse_day
 from pipeline.tables import empty
 from pipeline.tasks import asking
 from pipeline.tasks.asking import Options
-from pipeline.tasks.impscore import in_force, pairs, scoring
+from pipeline.tasks.impscore import in_force, pairs, references
 from pipeline.tasks.record import runs
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.replace import replace_rows
@@ -34,6 +34,7 @@ GRID = {  # section 5.3 and appendix A.4
 }
 STUDIES = ("ablation", "sensitivity")
 DECIMALS = 6
+PERCENTILE = "percentile_"  # begins the metrics of data sets that are of percentiles
 
 
 class Cell(TypedDict):
@@ -102,11 +103,13 @@ def stage_data_set(source: str, day: str, model: str | None = None, on_progress:
     rows = _load_problematic(source) if source in BENCHMARKS else _load_sentences(source)
     model_id = in_force.load_model(model, day).model_id
     model = model or model_id
-    scored = scoring.add_scores(rows, "text", model, on_progress)
+    scored = references.add_readings(rows, "text", model, references.load_reference(model), on_progress)
     study_rows = []
     for subset, part in ((source, scored), (f"{source}:implicit", scored.filter(pl.col("label") == "implicit"))):
         if part.height:
             study_rows += _summarize_values("data_sets", day, subset, part["implicitness"], model_id)
+            if part["percentile"].count():
+                study_rows += _summarize_values("data_sets", day, subset, part["percentile"], model_id, PERCENTILE)
     indices = diversity.sample_pairs(rows.height, min(diversity.PAIRS, rows.height * (rows.height - 1) // 2))
     if len(indices):
         from pipeline.tasks.impscore import rank
@@ -119,14 +122,15 @@ def stage_data_set(source: str, day: str, model: str | None = None, on_progress:
 
 
 def load_spreads(day: str) -> pl.DataFrame:
-    """Load what is staged of data sets on a day: study, subset, mean, sd, row_count, and the paper's count (IMP-40)."""
+    """Load what is staged of data sets on a day: study, subset, mean, percentile_mean, sd, row_count, paper_count."""
     is_spread = pl.col("study").is_in(["data_sets", "diversity"]) & (pl.col("day") == parse_day(day))
-    rows = warehouse.scan("studies", is_spread & pl.col("metric").is_in(["mean", "sd"])).collect()
+    shown = ("mean", f"{PERCENTILE}mean", "sd")
+    rows = warehouse.scan("studies", is_spread & pl.col("metric").is_in(shown)).collect()
     spreads = rows.pivot("metric", index=["study", "subset", "row_count"], values="value")
     spreads = spreads.with_columns(paper_count=pl.when(study="data_sets").then(find_paper_count("subset")))
-    return spreads.select("study", "subset", pl.col("^(mean|sd)$"), "row_count", "paper_count").sort(
-        "study", "mean", descending=[False, True]
-    )
+    return spreads.select(
+        "study", "subset", *(name for name in shown if name in spreads.columns), "row_count", "paper_count"
+    ).sort("study", "mean", descending=[False, True])
 
 
 def check_params(params: Mapping[str, Any]) -> None:
@@ -165,7 +169,7 @@ def stage_detection(
     started, rows = runs.start(), _load_problematic(source, limit)
     model_id = in_force.load_model(model, day).model_id
     model = model or model_id
-    scored = scoring.add_scores(rows, "text", model, options.on_progress)
+    scored = references.add_readings(rows, "text", model, references.load_reference(model), options.on_progress)
     detection.label_bins(scored["implicitness"])  # a fault is found before an answer is paid for
     verdicts = pl.Series(asking.ask_verdicts(source, rows["text"].to_list(), options), dtype=pl.String)
     is_detected = verdicts.replace_strict({"yes": True, "no": False}, default=None, return_dtype=pl.Boolean)
@@ -177,6 +181,8 @@ def stage_detection(
     columns: dict[str, Any] = {"model_id": model_id}
     columns["setting"] = {"by": options.model, "source": source}
     study_rows = []
+    bins = answered.with_columns(bin=detection.label_bins(answered["implicitness"])).group_by("bin")
+    percentiles = dict(bins.agg(pl.col("percentile").mean()).iter_rows())
     for part in measure_by_bin(answered).to_dicts():
         columns["effective_count"] = part["effective_count"]
         ends = {"low": part["low"], "high": part["high"]}
@@ -185,6 +191,8 @@ def stage_detection(
             build_row("detection", day, "accuracy", subset, part["accuracy"], count, **columns, **ends),
             build_row("detection", day, "other_answers", subset, part["other_count"], count, **columns),
         ]
+        if (percentile := percentiles.get(subset)) is not None:
+            study_rows.append(build_row("detection", day, "percentile", subset, percentile, count, **columns))
     return _stage(study_rows, started)
 
 
@@ -244,11 +252,14 @@ def _load_sentences(source: str) -> pl.DataFrame:
     return distinct
 
 
-def _summarize_values(study: str, day: str, subset: str, values: pl.Series, model_id: str) -> list[dict[str, Any]]:
-    """Summarize values by mean, deviation and quantiles."""
+def _summarize_values(
+    study: str, day: str, subset: str, values: pl.Series, model_id: str, prefix: str = ""
+) -> list[dict[str, Any]]:
+    """Summarize values by mean, deviation and quantiles, whose names begin with the prefix."""
     numbers = {"mean": values.mean(), "sd": values.std() or 0.0}
     numbers |= {f"q{round(100 * q):02d}": v for q, v in zip(QUANTILES, compute_quantiles(values), strict=True)}
-    return [build_row(study, day, metric, subset, v, len(values), model_id=model_id) for metric, v in numbers.items()]
+    count = len(values)
+    return [build_row(study, day, prefix + name, subset, v, count, model_id=model_id) for name, v in numbers.items()]
 
 
 def build_row(study: str, day: str, metric: str, subset: str, value: Any, count: int, **columns: Any) -> dict[str, Any]:
