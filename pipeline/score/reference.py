@@ -87,9 +87,8 @@ def tabulate(references: Iterable[Reference]) -> pl.DataFrame:
     """
     rows: list[tuple[Any, ...]] = []
     for reference in references:
-        for lang, scale in [*reference.scales.items(), ("und", reference.scales.get("en"))]:
-            if scale is None:
-                continue
+        english = reference.scales.get("en")
+        for lang, scale in (reference.scales | ({"und": english} if english else {})).items():
             quantiles, thresholds = np.array(scale.quantiles), scale.thresholds or []
             lows = np.unique([0.0, *quantiles, *thresholds])
             highs = np.append(lows[1:], max(3.0, lows[-1] + 1))  # no score is above 2

@@ -78,17 +78,11 @@ def _show(running: stack.State) -> None:
         judge(READER, day=sample.DAY, limit=1_000, repeats=1, answers=[Path("sample")])
     table(count_rows(), "\nTables")
     columns = (pl.col("judged", "percentile").round().cast(pl.Int64), "implicitness", "band", "source", "text")
-    *ends, agreement = report.select_judged(sample.DAY)
+    *ends, agreement = report.select_judged(sample.DAY, READER)
     for title, comments in zip(("Most", "Least"), ends, strict=True):
         table(comments.select(columns), f"\n{title} implicit, as {READER} judged (0 to 4), equal grades by likes")
-    table(agreement, "\nHow the model that scores agrees with this judge")
-    out.print(
-        f"The grades are answers of a language model, {READER}, that read the sample blind. They come with it. "
-        "Percentile, score and band are of the model that scores, which did not see them. hinted_among_least: of its "
-        "own ten least implicit comments in the language, those with a grade of 2 or more. `undertone distil` fits the "
-        "model to a judge.",
-        soft_wrap=True,
-    )
+    table(agreement, f"\nHow the model, which has the scores, agrees with {READER}")
+    out.print(f"{READER} is a language model that read the sample blind; the scores are by the model in force.")
     references.warn_weak(None, references.load_reference(None))
     out.print(f"\nReport   {report.locate_page(sample.DAY)}", soft_wrap=True)
     out.print(f"Labels   {release.get_page_path(PROJECT)} (raters are simulated)", soft_wrap=True)

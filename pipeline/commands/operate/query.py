@@ -19,6 +19,7 @@ from pipeline import settings, warehouse
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Json
 from pipeline.errors import BadInput
+from pipeline.tasks.impscore import references
 
 WRITES = (".csv", ".tsv", ".jsonl", ".parquet")
 SHOWN = 1_000  # rows of a table for people
@@ -60,8 +61,6 @@ def query(
             _show(frames)
         con.close()
         if re.search(r"\b(scores|comments_scored|most_implicit|implicitness)", sql, re.IGNORECASE):
-            from pipeline.tasks.impscore import references
-
             references.warn_weak(None, references.load_reference(None))
 
     def clean() -> None:

@@ -76,8 +76,7 @@ def _list_warnings(contents: Contents) -> list[str]:
             "The model learned from the sample that ships with Undertone. Its scores are a demonstration, not a result."
         )
         warnings.append(text)
-    if weakness := contents["weakness"]:
-        warnings.append(weakness)
+    warnings += [contents["weakness"]] if contents["weakness"] else []
     if other_langs := sorted(set(contents["scores"]["lang"].unique()) - {"en"}):
         scores = f"Scores in {', '.join(other_langs)}"
         warnings.append(f"ImpScore is a measure for English. {scores} are an extension; their signatures mark them.")

@@ -113,12 +113,10 @@ def _build_separation(triples: pl.DataFrame) -> Section:
     cells = []
     for column, name in names.items():
         values = (float(rows[column].to_numpy().mean()), *compute_quantiles(rows[column]))
-        ranks = percentiles.get(column)
-        if ranks is None:
-            cells.append([name, *map(format_number, values)])
-            continue
+        ranks = percentiles.get(column, unknown)
         levels = (ranks.mean(), *compute_quantiles(ranks)) if ranks.count() else [None] * len(values)
-        cells.append([name, *map(format_reading, values, levels)])
+        is_distance = column in ("near", "far")
+        cells.append([name, *(map(format_number, values) if is_distance else map(format_reading, values, levels))])
     return Section(
         "Separation of implicit and explicit sentences",
         f"The mean implicitness I is {implicit} for implicit sentences and {explicit} for explicit ones. P: percentile "

@@ -119,29 +119,20 @@ def _build_diversity(studies: pl.DataFrame) -> Section:
 
 def _build_detection(studies: pl.DataFrame) -> Section:
     averages = average_runs(studies, "detection")
-    percentiles = averages.filter(metric="percentile").select("by", "subset", percentile="value")
-    accuracies = averages.filter(metric="accuracy").join(percentiles, on=("by", "subset"), how="left")
-    accuracies = accuracies.sort("by", "subset").with_columns(pl.col("percentile").round().cast(pl.Int64))
+    percentiles = averages.filter(metric="percentile").select("by", "subset", percentile=pl.col("value").round())
+    accuracies = averages.filter(metric="accuracy")
+    accuracies = accuracies.join(percentiles, on=("by", "subset"), how="left", maintain_order="left")
     trends = [
         f"{part['by'][0]} from {format_number(part['value'][0])} to {format_number(part['value'][-1])}"
         for part in accuracies.drop_nulls("value").partition_by("by", maintain_order=True)
     ]
-    numbers = ("percentile", "value", "low", "high", "row_count", "effective_count")
+    numbers = (pl.col("percentile").cast(pl.Int64), "value", "low", "high", "row_count", "effective_count")
     return Section(
         "Detection accuracy by implicitness",
         f"Accuracy in the least and in the most implicit bin with texts: {'; '.join(trends)}. In the paper, accuracy "
         "falls as implicitness rises (section 7.2, figures 7 and 16).",
         study_figures.draw_detection(studies),
-        (
-            "detector",
-            "implicitness",
-            "mean percentile",
-            "accuracy",
-            "95 % from",
-            "to",
-            "texts",
-            "without near duplicates",
-        ),
+        ("detector", "implicitness", "percentile", "accuracy", "95 % from", "to", "texts", "without near duplicates"),
         format_cells(accuracies.select("by", pl.col("subset").str.replace_all("-", "–"), *numbers)),
         text_count=2,
     )

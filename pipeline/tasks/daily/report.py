@@ -36,22 +36,22 @@ def select_extremes(day: str | None, count: int = EXAMPLES) -> tuple[pl.DataFram
     return most, least
 
 
-def select_judged(day: str, count: int = EXAMPLES) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Select the comments of a day that its judge finds the most and the least implicit, and how the model agrees.
+def select_judged(day: str, judge: str, count: int = EXAMPLES) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Select the comments of a day that a judge graded most and least implicit, by likes, and measure its agreement.
 
-    Equal grades are ordered by likes. The third frame has lang, n, Spearman's correlation of score
-    and grade, and, of the `count` least implicit comments by the model alone, how many have a grade of 2 or more.
+    The third frame has a row a language: Spearman's correlation of the model's scores and the grades, and how many of
+    the comments with the lowest scores have a grade of 2 or more.
     """
     judged = warehouse.query(
-        "select j.model_id as judge, j.value as judged, c.* from comments_scored as c join scores as j "
+        "select j.value as judged, c.* from comments_scored as c join scores as j "
         "using (source, day, thread_id, comment_id) where day = ? and j.metric = 'implicitness_judged' "
-        "and j.model_id like '%:scale' order by judged desc, like_count desc nulls last, thread_id, comment_id",
-        [parse_day(day)],
+        "and j.model_id = ? order by judged desc, like_count desc nulls last, thread_id, comment_id",
+        [parse_day(day), f"{judge}:scale"],
     )
     agreement = judged.group_by("lang").agg(
+        (pl.col("judged").sort_by("implicitness").head(count) >= 2).sum().alias(f"graded_2_or_more_of_lowest_{count}"),
         n=pl.len(),
         spearman=pl.corr("implicitness", "judged", method="spearman").round(2),
-        hinted_among_least=(pl.col("judged").sort_by("implicitness").head(count) >= 2).sum(),
     )
     least = judged.sort("judged", maintain_order=True)
     return judged.head(count), least.head(count), agreement.sort("lang")

@@ -34,7 +34,6 @@ GRID = {  # section 5.3 and appendix A.4
 }
 STUDIES = ("ablation", "sensitivity")
 DECIMALS = 6
-PERCENTILE = "percentile_"  # begins the metrics of data sets that are of percentiles
 
 
 class Cell(TypedDict):
@@ -109,7 +108,7 @@ def stage_data_set(source: str, day: str, model: str | None = None, on_progress:
         if part.height:
             study_rows += _summarize_values("data_sets", day, subset, part["implicitness"], model_id)
             if part["percentile"].count():
-                study_rows += _summarize_values("data_sets", day, subset, part["percentile"], model_id, PERCENTILE)
+                study_rows += _summarize_values("data_sets", day, subset, part["percentile"], model_id)
     indices = diversity.sample_pairs(rows.height, min(diversity.PAIRS, rows.height * (rows.height - 1) // 2))
     if len(indices):
         from pipeline.tasks.impscore import rank
@@ -124,13 +123,11 @@ def stage_data_set(source: str, day: str, model: str | None = None, on_progress:
 def load_spreads(day: str) -> pl.DataFrame:
     """Load what is staged of data sets on a day: study, subset, mean, percentile_mean, sd, row_count, paper_count."""
     is_spread = pl.col("study").is_in(["data_sets", "diversity"]) & (pl.col("day") == parse_day(day))
-    shown = ("mean", f"{PERCENTILE}mean", "sd")
-    rows = warehouse.scan("studies", is_spread & pl.col("metric").is_in(shown)).collect()
+    rows = warehouse.scan("studies", is_spread & pl.col("metric").is_in(["mean", "percentile_mean", "sd"])).collect()
     spreads = rows.pivot("metric", index=["study", "subset", "row_count"], values="value")
     spreads = spreads.with_columns(paper_count=pl.when(study="data_sets").then(find_paper_count("subset")))
-    return spreads.select(
-        "study", "subset", *(name for name in shown if name in spreads.columns), "row_count", "paper_count"
-    ).sort("study", "mean", descending=[False, True])
+    spreads = spreads.select("study", "subset", pl.col("^(percentile_)?(mean|sd)$"), "row_count", "paper_count")
+    return spreads.sort("study", "mean", descending=[False, True])
 
 
 def check_params(params: Mapping[str, Any]) -> None:
@@ -252,13 +249,11 @@ def _load_sentences(source: str) -> pl.DataFrame:
     return distinct
 
 
-def _summarize_values(
-    study: str, day: str, subset: str, values: pl.Series, model_id: str, prefix: str = ""
-) -> list[dict[str, Any]]:
-    """Summarize values by mean, deviation and quantiles, whose names begin with the prefix."""
+def _summarize_values(study: str, day: str, subset: str, values: pl.Series, model_id: str) -> list[dict[str, Any]]:
+    """Summarize values by mean, deviation and quantiles; those of percentiles are `percentile_mean`, ...."""
     numbers = {"mean": values.mean(), "sd": values.std() or 0.0}
     numbers |= {f"q{round(100 * q):02d}": v for q, v in zip(QUANTILES, compute_quantiles(values), strict=True)}
-    count = len(values)
+    prefix, count = "percentile_" * (values.name == "percentile"), len(values)
     return [build_row(study, day, prefix + name, subset, v, count, model_id=model_id) for name, v in numbers.items()]
 
 
