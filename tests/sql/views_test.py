@@ -9,7 +9,7 @@ import pytest
 from pipeline.metrics.calibration.estimates import estimate_mean, explain_refusal
 from pipeline.score.reference import Reference, Scale, tabulate
 from tests.sql.conftest import Select
-from tests.support.rows.filled import DAY, NEXT, digest, filled
+from tests.support.rows.filled import DAY, NEXT, digest
 
 OLD, NEW = digest("old"), digest("new")
 
@@ -220,8 +220,10 @@ def test_implicitness_by_source_day_sums_up(select: Select) -> None:
 def test_scores_have_percentile_band_and_weakness(select: Select) -> None:
     """Views read a score by the reference `sample` of model and language; without one it has no percentile."""
     scale = Scale(5, [0.02 * step for step in range(101)], [0.5, 1.0, 1.5], kendall_tau=0.5)
-    reference = Reference("sample", str(filled("scores", {})["model_id"][0]), "", {"zh": scale})
+    reference = Reference("sample", NEW, "", {"zh": scale})
     tables = scored(("weibo", "zh", 0.5, 0), ("weibo", "zh", 1.01, 0), ("zhihu", "zh", 2.0, 0), ("weibo", "en", 1.0, 0))
+    for row in tables["scores"]:
+        row["model_id"] = NEW
     tables["reference_scales"] = tabulate([reference, reference._replace(name="forum")])
     weakness = "weak: Kendall's tau 0.50"
     assert select("select implicitness, percentile, band, weakness from most_implicit", **tables) == [
