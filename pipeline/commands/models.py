@@ -144,7 +144,8 @@ def show_model(
     if comparisons := promotion.get("comparisons"):
         console.table(_frame(comparisons), "\nComparison on held-out rows")
     if finals.height:
-        shown = finals.filter(pl.col("split") == finals["split"].first()).drop("epoch")
+        has_percentile = ~pl.col("metric").str.starts_with("implicitness_of_")  # means, which have none
+        shown = finals.filter((pl.col("split") == finals["split"].first()) & has_percentile).drop("epoch")
         console.table(shown, "\nEvaluations (--json has those of all splits)", wide=("metric", "subset"))
     if epochs.height:
         console.table(epochs, "\nEpochs of the training")

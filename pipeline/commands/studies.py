@@ -111,10 +111,11 @@ def detection(
             raise
     retry(studies.publish, "detection", staged, day)
     accuracies = warehouse.query(
-        "select a.setting, a.subset, a.value as accuracy, a.low, a.high, a.row_count, a.effective_count, "
-        "cast(o.value as bigint) as other_answers from studies a join studies o using (study, day, setting, subset)"
-        " where study = 'detection' and day = cast(? as date) and a.metric = 'accuracy' "
-        "and o.metric = 'other_answers' order by a.setting, a.subset",
+        "select setting, subset, max(value) filter (metric = 'percentile') as mean_percentile, "
+        "max(value) filter (metric = 'accuracy') as accuracy, max(low) as low, max(high) as high, "
+        "max(row_count) as row_count, max(effective_count) as effective_count, "
+        "cast(max(value) filter (metric = 'other_answers') as bigint) as other_answers from studies "
+        "where study = 'detection' and day = cast(? as date) group by setting, subset order by setting, subset",
         [day],
     )
     console.show(accuracies, as_json)

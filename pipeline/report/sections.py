@@ -140,6 +140,11 @@ def format_number(value: Any, digits: int = 3, style: str = "") -> str:
     return text.removeprefix("-") if not text.strip("-0.") else text.replace("-", "−")
 
 
+def format_reading(value: Any, percentile: Any) -> str:
+    """Format an implicitness with its percentile, such as `0.869 (P 34)`; `P –` without a reference."""
+    return f"{format_number(value)} (P {format_number(percentile, 0)})"
+
+
 def format_signed(value: float | None, digits: int = 3) -> str:
     """Format a number with its sign, also if it is positive."""
     return format_number(value, digits, "+")

@@ -7,12 +7,14 @@ hinted, whose order readers do not agree on, and 5 is veiled.
 
 import json
 from bisect import bisect_right
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import combinations
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from pipeline.errors import BadInput, refuse_damage
 
@@ -20,6 +22,11 @@ BANDS = ("outright", "indirect", "hinted", "veiled")
 LEVELS = np.array([0, 1, 2, 2, 3])  # the band of each level
 MIN_TEXTS = 100  # of a language, for 101 quantiles
 WEAK = 0.6  # a model with a lower Kendall tau on graded groups is weak
+SHIPPED = Path(__file__).parents[1] / "models" / "shipped" / "reference.json"
+SCHEMA = {
+    "reference": pl.String, "model_id": pl.String, "lang": pl.String, "low": pl.Float64, "high": pl.Float64,
+    "percentile": pl.Float64, "slope": pl.Float64, "band": pl.String, "weakness": pl.String,
+}  # fmt: skip
 
 Floats = npt.NDArray[np.float64]
 
@@ -71,6 +78,29 @@ def describe_weakness(taus: Mapping[str, float]) -> str:
     """Describe in one line where a model is weak, from Kendall's tau by language; empty if it is nowhere."""
     weak = ", ".join(f"{lang} {tau:.2f}".strip() for lang, tau in taus.items())
     return weak and f"the model is weak here (Kendall's tau on graded groups {weak}, expected {WEAK})"
+
+
+def tabulate(references: Iterable[Reference]) -> pl.DataFrame:
+    """Tabulate the scales: the percentile of a score from `low` to below `high` is percentile + slope * (score - low).
+
+    `weakness` is null where the model is not weak. The language `und` has the scale of English.
+    """
+    rows: list[tuple[Any, ...]] = []
+    for reference in references:
+        english = reference.scales.get("en")
+        for lang, scale in (reference.scales | ({"und": english} if english else {})).items():
+            quantiles, thresholds = np.array(scale.quantiles), scale.thresholds or []
+            lows = np.unique([0.0, *quantiles, *thresholds])
+            highs = np.append(lows[1:], max(3.0, lows[-1] + 1))  # no score is above 2
+            starts = np.interp(lows, quantiles, range(101))
+            ends = 100 - np.interp(-highs, -quantiles[::-1], range(101))  # of equal quantiles the first
+            slopes = (ends - starts) / (highs - lows)
+            tau = scale.kendall_tau
+            weakness = None if tau is None or tau >= WEAK else f"weak: Kendall's tau {tau:.2f}"
+            for low, *numbers in zip(lows.tolist(), highs.tolist(), starts.tolist(), slopes.tolist(), strict=True):
+                band = BANDS[bisect_right(thresholds, low)] if thresholds else None
+                rows.append((reference.name, reference.model_id, lang, low, *numbers, band, weakness))
+    return pl.DataFrame(rows, SCHEMA, orient="row")
 
 
 def measure_quantiles(values: Floats) -> list[float]:

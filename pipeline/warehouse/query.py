@@ -14,6 +14,7 @@ import polars as pl
 from pipeline import settings
 from pipeline.errors import BadInput, Missing
 from pipeline.private import make_folder
+from pipeline.score import reference as scales
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
 from pipeline.warehouse import catalog
@@ -39,6 +40,7 @@ _CLOSE = (
 )
 # describe, summarize, show, values and pivot are of these too; DuckDB has no name for the type of a pivot
 _READING = ("SELECT", "EXPLAIN", "MULTI")
+_SCALES = "reference_scales"  # not stored: made of the files of references
 _CATALOG = {"show", "information_schema", "pg_catalog", "sqlite_master"}
 
 
@@ -78,16 +80,25 @@ def connect(
         if name in needed:
             # a LazyFrame pushes filters and columns down, and stays right after renames, unlike read_parquet over files
             con.register(name, catalog.scan_widened(name))
+    if _SCALES in needed:
+        con.register(_SCALES, _load_scales())
     for statement in (*(view for name, view in views.items() if name in needed), *(() if unsafe else _CLOSE)):
         con.execute(statement)
     return con
+
+
+def _load_scales() -> pl.DataFrame:
+    """Load the scales of all references: those of the home, and that of the shipped model."""
+    paths = [scales.SHIPPED, *settings.references().glob("*/*.json")]
+    references = [scales.parse_reference(path.read_text(encoding="utf-8"), str(path)) for path in paths]
+    return scales.tabulate({(item.name, item.model_id): item for item in references}.values())
 
 
 def _list_needed(sql: str, views: dict[str, str]) -> set[str]:
     """Tables and views whose names are words of the SQL, and of the views among them; all if it names none or asks for
     what there is.
     """
-    names, words = {*TABLES, *views}, _list_words(sql)
+    names, words = {*TABLES, _SCALES, *views}, _list_words(sql)
     if words & _CATALOG or any(word.startswith("duckdb_") for word in words):
         return names
     for name in reversed(views):

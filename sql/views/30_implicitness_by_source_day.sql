@@ -4,6 +4,7 @@
 -- the regression estimate of tests/support/oracles/estimates.py. Of several judges the one with most comments
 -- counts. correction names the judge and the number of its comments, or the reason why the mean is uncorrected. A day that
 -- grew since is uncorrected, as its sample is not one of all comments: signatures end with their number at that time.
+-- percentile_mean and percentile_median are of the comments' percentiles; weakness says where the model is weak.
 create or replace view implicitness_by_source_day as
 with judged as (
     select c.source, c.day, c.lang, j.model_id as judge, c.implicitness as x, j.value / 2 as y,
@@ -34,7 +35,8 @@ sizes as (
 totals as (
     select
         source, day, lang, count(*) as comment_count, avg(implicitness) as mean_all,
-        stddev_samp(implicitness) as sd, median(implicitness) as middle
+        stddev_samp(implicitness) as sd, median(implicitness) as middle, avg(percentile) as percentile_mean,
+        median(percentile) as percentile_median, max(weakness) as weakness
     from comments_scored
     group by source, day, lang
 ),
@@ -63,8 +65,10 @@ select
     source, day, lang,
     comment_count,
     round(mean_all, 6) as implicitness_mean,
+    round(percentile_mean, 1) as percentile_mean,
     round(sd, 6) as implicitness_sd,
     round(middle, 6) as implicitness_median,
+    round(percentile_median, 1) as percentile_median,
     case when is_corrected then round(corrected, 6) end as corrected_mean,
     case when is_corrected then round(corrected - half, 6) end as corrected_low,
     case when is_corrected then round(corrected + half, 6) end as corrected_high,
@@ -76,5 +80,6 @@ select
         when is_grown
             then 'uncorrected: the day grew from ' || judged_size || ' to ' || size || ' comments since it was judged'
         else judge || ', ' || n || ' judged comments'
-    end as correction
+    end as correction,
+    weakness
 from final;

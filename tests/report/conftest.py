@@ -17,14 +17,15 @@ def contents() -> dict[str, Any]:
     )  # fmt: skip
     comments = pl.DataFrame(
         {"implicitness": [2.0, 1.75], "source": ["zhihu", "weibo"], "title": ["A hat", None],
-         "text": ["Nice hat.", "你可真准时。"], "like_count": [3, None], "percentile": [99.0, None],
+         "text": ["Nice hat.", "你可真准时。"], "like_count": [3, None],
+         "percentile": [99.0, None], "band": ["veiled", None],
          "words": [[{"word": "Nice", "change": 0.25}, {"word": "hat", "change": -0.1}], None]},
         schema_overrides={"like_count": pl.Int64, "title": pl.String},
     )  # fmt: skip
     by_source = pl.DataFrame(
         {"source": ["weibo", "zhihu"], "lang": ["zh", "en"], "comment_count": [2, 1], "implicitness_mean": [1.0, 2.0],
-         "implicitness_sd": [1.06066, None], "implicitness_median": [1.0, 2.0], "mean_percentile": [54.4, None],
-         "median_percentile": [55.6, None]}
+         "implicitness_sd": [1.06066, None], "implicitness_median": [1.0, 2.0], "percentile_mean": [54.4, None],
+         "percentile_median": [55.6, None]}
     )  # fmt: skip
     funnel = pl.DataFrame(
         {"source": ["weibo", "weibo", "zhihu"], "origin": ["sample"] * 3, "step": ["collect"] * 3,

@@ -1,6 +1,7 @@
 """References: percentiles, bands fitted on graded groups, and their file."""
 
 import numpy as np
+import polars as pl
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
@@ -25,6 +26,21 @@ REFERENCE = Reference("forum", "f" * 64, "101 texts", {"en": SCALE, "ja": SCALE.
 def test_a_score_has_a_percentile_and_a_band(value: float, lang: str, expected: tuple[float, str]) -> None:
     """The percentile is interpolated between the quantiles of the language; a threshold begins its band."""
     assert REFERENCE.read(value, lang) == expected
+
+
+def test_table_of_scales_reads_scores_as_the_reference_does() -> None:
+    """Percentile and band by a row of the table are those of `read`, also where quantiles are equal."""
+    rng = np.random.default_rng(5)
+    quantiles = sorted([*rng.uniform(0.1, 1.9, 81).round(6).tolist(), *[0.75] * 20])
+    reference = REFERENCE._replace(scales={"en": Scale(101, quantiles, [0.5, 0.75, quantiles[-1]], 0.5, 0.59)})
+    table = scales.tabulate([reference])
+    for value in (0.0, 0.05, 0.75, 2.0, *quantiles, *rng.uniform(0, 2, 200).tolist()):
+        for lang in ("en", "und"):
+            (row,) = table.filter((pl.col("low") <= value) & (pl.col("high") > value), lang=lang).to_dicts()
+            percentile = row["percentile"] + row["slope"] * (value - row["low"])
+            expected = reference.read(value, lang)
+            assert (pytest.approx(percentile, abs=0.0501), row["band"]) == expected
+            assert row["weakness"] == "weak: Kendall's tau 0.59"
 
 
 def test_thresholds_divide_levels_that_the_score_divides() -> None:

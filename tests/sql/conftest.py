@@ -7,6 +7,7 @@ import duckdb
 import polars as pl
 import pytest
 
+from pipeline.score.reference import tabulate
 from pipeline.tables import TABLES, empty
 from tests.sql import SQL
 from tests.support.rows.filled import filled
@@ -24,6 +25,7 @@ def select() -> Iterator[Select]:
             for name in TABLES:
                 rows = tables.get(name, empty(name))
                 con.register(name, filled(name, *rows) if isinstance(rows, list) else rows)
+            con.register("reference_scales", tables.get("reference_scales", tabulate([])))
 
         def run(sql: str, **tables: Rows) -> list[tuple[Any, ...]]:
             register(tables)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipeline.score.reference import Reference, Scale, tabulate
 from tests.sql.conftest import Select
 from tests.support.oracles.estimates import estimate_mean, explain_refusal
 from tests.support.rows.filled import DAY, NEXT, digest
@@ -62,14 +63,14 @@ def test_comments_scored_takes_the_newest_model(select: Select) -> None:
     }
     assert [name for (name,) in select("select column_name from (describe comments_scored)")] == [
         "source", "day", "thread_id", "comment_id", "parent_id", "lang", "text", "context", "like_count",
-        "duplicate_count", "created_at", "is_hot", "title", "category", "implicitness", "subtext", "context_shift",
-        "model_id", "signature",
+        "duplicate_count", "created_at", "is_hot", "title", "category", "implicitness", "percentile", "band",
+        "subtext", "context_shift", "model_id", "signature", "weakness",
     ]  # fmt: skip
     is_same_time = "created_at = timestamptz '2026-11-19 08:00:00+00'"
     sql = f"select * replace ({is_same_time} as created_at) from comments_scored order by comment_id"
     assert select(sql, **tables)[0] == (
         "weibo", DAY, "t1", "c1", None, "en", "two models", "so?", 3, 0, True, True, "Weather", "news", 0.2,
-        None, None, NEW, "sig|new|1",
+        None, None, None, None, NEW, "sig|new|1", None,
     )  # fmt: skip
     columns = "comment_id, parent_id, title, category, implicitness, model_id"
     assert select(f"select {columns} from comments_scored order by comment_id", **tables)[1:] == [
@@ -208,12 +209,31 @@ def test_implicitness_by_source_day_sums_up(select: Select) -> None:
         ("weibo", "zh", 0.1, 0), ("weibo", "zh", 0.2, 0), ("weibo", "zh", 0.6, 0), ("weibo", "en", 0.5, 0),
         ("zhihu", "zh", 1.0, 0), ("zhihu", "zh", 0.0, 0),
     )  # fmt: skip
-    none = (None, None, None, 0, "uncorrected: no judged sample")
+    none = (None, None, None, 0, "uncorrected: no judged sample", None)
     assert select("select * from implicitness_by_source_day order by all", **tables) == [
-        ("weibo", DAY, "en", 1, 0.5, None, 0.5, *none),
-        ("weibo", DAY, "zh", 3, 0.3, 0.264575, 0.2, *none),  # sqrt(((0.2)^2 + (0.1)^2 + (0.3)^2) / 2)
-        ("zhihu", DAY, "zh", 2, 0.5, 0.707107, 0.5, *none),
+        ("weibo", DAY, "en", 1, 0.5, None, None, 0.5, None, *none),
+        ("weibo", DAY, "zh", 3, 0.3, None, 0.264575, 0.2, None, *none),  # sqrt(((0.2)^2 + (0.1)^2 + (0.3)^2) / 2)
+        ("zhihu", DAY, "zh", 2, 0.5, None, 0.707107, 0.5, None, *none),
     ]
+
+
+def test_scores_have_percentile_band_and_weakness(select: Select) -> None:
+    """Views read a score by the reference `sample` of model and language; without one it has no percentile."""
+    scale = Scale(5, [0.02 * step for step in range(101)], [0.5, 1.0, 1.5], kendall_tau=0.5)
+    reference = Reference("sample", NEW, "", {"zh": scale})
+    tables = scored(("weibo", "zh", 0.5, 0), ("weibo", "zh", 1.01, 0), ("zhihu", "zh", 2.0, 0), ("weibo", "en", 1.0, 0))
+    for row in tables["scores"]:
+        row["model_id"] = NEW
+    tables["reference_scales"] = tabulate([reference, reference._replace(name="forum")])
+    weakness = "weak: Kendall's tau 0.50"
+    assert select("select implicitness, percentile, band, weakness from most_implicit", **tables) == [
+        (2.0, 100.0, "veiled", weakness), (1.01, 50.5, "hinted", weakness), (1.0, None, None, None),
+        (0.5, 25.0, "indirect", weakness),
+    ]  # fmt: skip
+    columns = "source, lang, percentile_mean, percentile_median, weakness"
+    assert select(f"select {columns} from implicitness_by_source_day order by all", **tables) == [
+        ("weibo", "en", None, None, None), ("weibo", "zh", 37.8, 37.8, weakness), ("zhihu", "zh", 100, 100, weakness)
+    ]  # fmt: skip
 
 
 def test_implicitness_by_source_day_is_corrected_by_a_judge(select: Select) -> None:

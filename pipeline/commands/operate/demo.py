@@ -1,11 +1,15 @@
 """The demo: Airflow up, the shipped sample through every DAG, and the results."""
 
 import time
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import polars as pl
+import typer
 
 from pipeline import sample, warehouse
+from pipeline.commands.judge import judge
 from pipeline.commands.operate import stack
 from pipeline.commands.operate.airflow_api import Rest
 from pipeline.commands.terminal import console
@@ -18,6 +22,7 @@ from pipeline.tasks.record.table_counts import count_rows
 
 CHAIN = ("collect", "tokenize", "score", "report")  # each starts the next by its asset
 ALL = (*CHAIN, "impscore", "csd", "recam", "commenting", "ndd", "studies", "heal", "maintain", "forget")
+READER = "undertone-reader"  # whose judgements of the comments the sample has
 PROJECT = "simulated"  # what the demo's labels are, so that they are taken for nothing else
 TRAINING: dict[str, Any] = {"cassette": "sample", "profile": "paper"}  # of `impscore`: a trial of seconds
 GPU_SLOTS = 2  # tasks that may use torch at once
@@ -69,10 +74,15 @@ def _await(rest: Rest, dag: str, earlier: dict[str, set[str]], timer: float, *, 
 
 
 def _show(running: stack.State) -> None:
+    with suppress(typer.Exit):  # other comments of the day have no judgement
+        judge(READER, day=sample.DAY, limit=1_000, repeats=1, answers=[Path("sample")])
     table(count_rows(), "\nTables")
-    columns = ("implicitness", pl.col("percentile").round().cast(pl.Int64), "source", "text")
-    for title, comments in zip(("Most", "Least"), report.select_extremes(sample.DAY), strict=True):
-        table(comments.select(columns), f"\n{title} implicit")
+    columns = (pl.col("judged", "percentile").round().cast(pl.Int64), "implicitness", "band", "source", "text")
+    *ends, agreement = report.select_judged(sample.DAY, READER)
+    for title, comments in zip(("Most", "Least"), ends, strict=True):
+        table(comments.select(columns), f"\n{title} implicit, as {READER} judged (0 to 4), equal grades by likes")
+    table(agreement, f"\nHow the model, which has the scores, agrees with {READER}")
+    out.print(f"{READER} is a language model that read the sample blind; the scores are by the model in force.")
     references.warn_weak(None, references.load_reference(None))
     out.print(f"\nReport   {report.locate_page(sample.DAY)}", soft_wrap=True)
     out.print(f"Labels   {release.get_page_path(PROJECT)} (raters are simulated)", soft_wrap=True)

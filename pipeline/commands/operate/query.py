@@ -1,6 +1,7 @@
 """`undertone query`: the rows of one select, within limits of time and memory, to the terminal or a file."""
 
 import os
+import re
 import shutil
 import threading
 import time
@@ -18,6 +19,7 @@ from pipeline import settings, warehouse
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Json
 from pipeline.errors import BadInput
+from pipeline.tasks.impscore import references
 
 WRITES = (".csv", ".tsv", ".jsonl", ".parquet")
 SHOWN = 1_000  # rows of a table for people
@@ -58,6 +60,8 @@ def query(
         else:
             _show(frames)
         con.close()
+        if re.search(r"\b(scores|comments_scored|most_implicit|implicitness)", sql, re.IGNORECASE):
+            references.warn_weak(None, references.load_reference(None))
 
     def clean() -> None:
         shutil.rmtree(spill, ignore_errors=True)

@@ -145,9 +145,10 @@ def write_frames(frames: Iterable[pl.DataFrame], out: Path | None, *, as_json: b
 
 
 def as_text(frame: pl.DataFrame, suffix: str, *, header: bool) -> str:
-    """Format a frame as csv, tsv or jsonl; as txt, its scores alone, one a line."""
+    """Format a frame as csv, tsv or jsonl; as txt, a score and its percentile a line."""
     if suffix == ".txt":
-        return "".join(f"{'' if value is None else value}\n" for value in frame["implicitness"])
+        readings = frame.select(pl.col("implicitness", "percentile").cast(pl.String).fill_null(""))
+        return "".join(f"{score}\t{percentile}\n" for score, percentile in readings.iter_rows())
     if suffix == ".jsonl":
         return "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in frame.to_dicts())
     flat = frame.with_columns(

@@ -16,8 +16,8 @@ class Contents(TypedDict):
     scores: pl.DataFrame  # source, lang, implicitness, percentile
     reference: str | None  # name of the corpus of the percentiles
     weakness: str  # of the model, in the languages of the day
-    by_source: pl.DataFrame  # view implicitness_by_source_day, mean_percentile, median_percentile
-    most: pl.DataFrame  # view most_implicit, percentile, words (word and change of each, or null)
+    by_source: pl.DataFrame  # view implicitness_by_source_day
+    most: pl.DataFrame  # view most_implicit, words (word and change of each, or null)
     least: pl.DataFrame
     funnel: pl.DataFrame  # view funnel, of collection
     model: dict[str, Any] | None
@@ -74,9 +74,7 @@ def _list_warnings(contents: Contents) -> list[str]:
     if model and "undertone-sample" in model["completion_models"]:
         origin = "The model learned from the sample that ships with Undertone."
         warnings.append(f"{origin} Its scores are a demonstration, not a result.")
-    if weakness := contents["weakness"]:
-        advice = "Read percentiles over many comments, and do not decide by one value."
-        warnings.append(f"{weakness[0].upper()}{weakness[1:]}. {advice}")
+    warnings += [contents["weakness"]] if contents["weakness"] else []
     if other_langs := sorted(set(contents["scores"]["lang"].unique()) - {"en"}):
         scores = f"Scores in {', '.join(other_langs)}"
         warnings.append(f"ImpScore is a measure for English. {scores} are an extension; their signatures mark them.")

@@ -18,7 +18,7 @@ from pipeline.report.figures import Floats
 from pipeline.report.impscore import model_figures
 from pipeline.report.impscore.study_rows import format_cells
 from pipeline.report.impscore.study_sections import SPREAD_NAMES, STUDIES
-from pipeline.report.sections import Part, Section, format_count, format_number
+from pipeline.report.sections import Part, Section, format_count, format_number, format_reading
 
 
 class Spaces(TypedDict):
@@ -43,11 +43,12 @@ class Contents(TypedDict, total=False):
     day: Required[str]
     model_id: str
     evaluations: pl.DataFrame  # rows of the table `evaluations`
-    triples: pl.DataFrame  # i1, i2, i3, near, far, split
+    triples: pl.DataFrame  # i1, i2, i3, near, far, split; optionally p1, p2, p3, the percentiles of i1, i2, i3
     audit: pl.DataFrame  # of metrics.impscore.artefacts.audit; optionally with `model`, the model's accuracy
     studies: pl.DataFrame  # rows of the table `studies`; shown by model are the newest of each
     spaces: Spaces
     agreement: Agreement
+    weakness: str  # of the model
 
 
 def render(contents: Contents) -> str:
@@ -60,6 +61,7 @@ def render(contents: Contents) -> str:
         Markup("Results of the studies until {}{}.").format(contents["day"], subject),
         list(_build_sections(contents)),
         longest=math.inf,
+        warning=contents.get("weakness", ""),
     )
 
 
@@ -90,7 +92,11 @@ def _build_separation(triples: pl.DataFrame) -> Section:
     rows = _select_test(triples)
     rows = rows.filter(pl.col("split") == rows["split"][0])
     numbers = dict(tabulate_figure_3(rows).select("metric", "value").iter_rows())
-    implicit, explicit = (format_number(numbers[f"implicitness_of_{kind}"]) for kind in ("implicit", "explicit"))
+    unknown = pl.Series([None], dtype=pl.Float64)
+    percentiles = {f"i{n}": rows.get_column(f"p{n}", default=unknown) for n in "123"}
+    explicit_percentile = pl.concat([percentiles["i2"], percentiles["i3"]]).mean()
+    implicit = format_reading(numbers["implicitness_of_implicit"], percentiles["i1"].mean())
+    explicit = format_reading(numbers["implicitness_of_explicit"], explicit_percentile)
     near, far = (format_number(numbers[f"pragmatic_distance_{kind}"]) for kind in ("positive", "negative"))
     names = {
         "i1": "I of implicit sentences",
@@ -102,11 +108,14 @@ def _build_separation(triples: pl.DataFrame) -> Section:
     cells = []
     for column, name in names.items():
         values = (float(rows[column].to_numpy().mean()), *compute_quantiles(rows[column]))
-        cells.append([name, *map(format_number, values)])
+        ranks = percentiles.get(column, unknown)
+        levels = (ranks.mean(), *compute_quantiles(ranks)) if ranks.count() else [None] * len(values)
+        is_distance = column in ("near", "far")
+        cells.append([name, *(map(format_number, values) if is_distance else map(format_reading, values, levels))])
     return Section(
-        f"The mean implicitness I is {implicit} for implicit sentences and {explicit} for explicit ones. The mean "
-        f"pragmatic distance ΔP is {near} for positive pairs and {far} for negative ones. The paper has 1.296 and "
-        "0.514 for I, 0.685 and 1.675 for ΔP (section 5.2, figure 3).",
+        f"The mean implicitness I is {implicit} for implicit sentences and {explicit} for explicit ones. P: percentile "
+        f"in the reference. The mean pragmatic distance ΔP is {near} for positive pairs and {far} for negative "
+        "ones. The paper has 1.296 and 0.514 for I, 0.685 and 1.675 for ΔP (section 5.2, figure 3).",
         ("distribution", "mean", "lowest", *SPREAD_NAMES[2:], "highest"),
         cells,
         model_figures.draw_violins(rows, rows["split"][0]),
@@ -132,7 +141,8 @@ def _build_audit(audit: pl.DataFrame) -> Section:
 
 
 def _build_evaluations(evaluations: pl.DataFrame) -> Section:
-    rows = _select_test(evaluations.filter(pl.col("epoch") == 0))  # the others are the curve of the training
+    is_mean = pl.col("metric").str.contains("_(of|distance)_")  # shown by the separation, with percentiles
+    rows = _select_test(evaluations.filter((pl.col("epoch") == 0) & ~is_mean))  # the others are the training's curve
     return Section(
         "The metrics are both accuracies of section 5.1, and the rank correlations and the choice accuracy of section "
         "6.2. The baseline is the best one that was measured.",

@@ -1,5 +1,8 @@
 """The parts of the page of studies that come from the frame `studies` (ImpScore, sections 5.3 and 7)."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
 from pipeline.metrics.impscore.validation import OTHERS, SURFACE
@@ -13,7 +16,7 @@ from pipeline.report.impscore.study_rows import (
     pivot_metrics,
     read_calibrations,
 )
-from pipeline.report.sections import Part, Section, format_count, format_number
+from pipeline.report.sections import Part, Section, format_count, format_number, format_reading
 
 _SPREAD = ("mean", "sd", "q05", "q25", "q50", "q75", "q95")
 _CALIBRATION = ("spearman", "error", "constant_error")
@@ -65,25 +68,33 @@ def _build_sensitivity(studies: pl.DataFrame) -> Section:
     )
 
 
-def _format_spreads(quantiles: pl.DataFrame, *counts: pl.Expr) -> list[list[str]]:
+def _format_spreads(quantiles: pl.DataFrame, *counts: pl.Expr, has_percentiles: bool = False) -> list[list[str]]:
     is_implicit = pl.col("subset").str.ends_with(IMPLICIT)
     part = pl.when(is_implicit).then(pl.lit("implicit")).otherwise(pl.lit("all"))
     name = pl.col("subset").str.strip_suffix(IMPLICIT)
-    return format_cells(quantiles.select(name, part, *_SPREAD, "row_count", *counts))
+    cells = format_cells(quantiles.select(name, part, *_SPREAD, "row_count", *counts))
+    for cell, row in zip(cells, quantiles.iter_rows(named=True), strict=True) if has_percentiles else ():
+        for place, metric in enumerate(_SPREAD, 2):
+            cell[place] = cell[place] if metric == "sd" else _format_reading(row, metric)
+    return cells
+
+
+def _format_reading(row: Mapping[str, Any], metric: str) -> str:
+    return format_reading(row[metric], row.get(f"percentile_{metric}"))
 
 
 def _build_data_sets(studies: pl.DataFrame) -> Section:
     quantiles = pivot_metrics(studies, "data_sets")
     full_sets = quantiles.sort("mean", descending=True).filter(~pl.col("subset").str.ends_with(IMPLICIT))
-    full_sets = full_sets.select("subset", "mean")
-    ends = zip(("most", "least"), (full_sets.row(0), full_sets.row(-1)), strict=True) if full_sets.height > 1 else ()
-    extremes = ", ".join(f"{name} is the {degree} implicit ({format_number(mean)})" for degree, (name, mean) in ends)
+    rows = full_sets.to_dicts()
+    ends = zip(("most", "least"), (rows[0], rows[-1]), strict=True) if len(rows) > 1 else ()
+    extremes = ", ".join(f"{row['subset']} is the {end} implicit, {_format_reading(row, 'mean')}" for end, row in ends)
     return Section(
-        f"{extremes or 'The table shows the mean and the spread of the scores'}. In the paper, Adversarial is the most "
-        "implicit of six data sets, and Davidson is very low. The implicit part of a data set scores higher than the "
-        "whole data set (section 7.1, figures 5 and 14).",
+        f"{extremes or 'The table shows the mean and the spread of the scores'}. P: percentile in the reference. "
+        "In the paper, Adversarial is the most implicit of six data sets, and Davidson is very low. The implicit part "
+        "of a data set scores higher than the whole data set (section 7.1, figures 5 and 14).",
         ("data set", "part", *SPREAD_NAMES, "sentences", "in the paper"),
-        _format_spreads(quantiles, find_paper_count("subset").alias("paper")),
+        _format_spreads(quantiles, find_paper_count("subset").alias("paper"), has_percentiles=True),
         study_figures.draw_data_sets(studies),
         text_count=2,
     )
@@ -103,16 +114,19 @@ def _build_diversity(studies: pl.DataFrame) -> Section:
 
 
 def _build_detection(studies: pl.DataFrame) -> Section:
-    accuracies = average_runs(studies, "detection").filter(pl.col("metric") == "accuracy")
+    averages = average_runs(studies, "detection")
+    percentiles = averages.filter(metric="percentile").select("by", "subset", percentile=pl.col("value").round())
+    accuracies = averages.filter(metric="accuracy")
+    accuracies = accuracies.join(percentiles, on=("by", "subset"), how="left", maintain_order="left")
     trends = [
         f"{part['by'][0]} from {format_number(part['value'][0])} to {format_number(part['value'][-1])}"
         for part in accuracies.drop_nulls("value").partition_by("by", maintain_order=True)
     ]
-    numbers = ("value", "low", "high", "row_count", "effective_count")
+    numbers = (pl.col("percentile").cast(pl.Int64), "value", "low", "high", "row_count", "effective_count")
     return Section(
         f"Accuracy in the least and in the most implicit bin with texts: {'; '.join(trends)}. In the paper, accuracy "
         "falls as implicitness rises (section 7.2, figures 7 and 16).",
-        ("detector", "implicitness", "accuracy", "95 % from", "to", "texts", "without near duplicates"),
+        ("detector", "implicitness", "percentile", "accuracy", "95 % from", "to", "texts", "without near duplicates"),
         format_cells(accuracies.select("by", pl.col("subset").str.replace_all("-", "–"), *numbers)),
         study_figures.draw_detection(studies),
         text_count=2,

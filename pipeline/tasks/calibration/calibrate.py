@@ -22,6 +22,7 @@ from pipeline.metrics.calibration.raters import EPSILON, Replacement
 from pipeline.slices import parse_day
 from pipeline.tasks.calibration import sides
 from pipeline.tasks.calibration.sides import COMMENT
+from pipeline.tasks.impscore import references
 from pipeline.tasks.record import runs
 from pipeline.tasks.studies import rows as studies
 from pipeline.text.language import detect_language
@@ -69,8 +70,15 @@ def compare_sides(a: str, b: str, day: str | None = None, days: int = 1, epsilon
     ratings = rows.select(COMMENT).join(of_b, on=COMMENT, how="left", maintain_order="left")
     ratings = ratings.pivot("rater", index=COMMENT, values="value", aggregate_function="mean").drop(COMMENT)
     result = _compare(rows, ratings.to_numpy(), a, b, epsilon)
-    models = of_a.join(rows, on=COMMENT, how="semi")["rater"]
-    return result._replace(model_id=models.mode().sort()[0]) if a.startswith("scorer") else result
+    if not a.startswith("scorer"):
+        return result
+    model_id = str(of_a.join(rows, on=COMMENT, how="semi")["rater"].mode().sort()[0])
+    reference, curve = references.load_reference(model_id), result.comparison.curve
+    references.warn_weak(model_id, reference, rows["lang"].unique().to_list())
+    readings = references.add_percentiles(rows, reference, "a").sort("a").join_asof(curve, left_on="a", right_on="from")
+    means = readings.group_by("from").agg(mean_percentile=pl.col("percentile").mean().round(1))
+    curve = curve.join(means, on="from", maintain_order="left")
+    return result._replace(comparison=result.comparison._replace(curve=curve), model_id=model_id)
 
 
 def _compare(rows: pl.DataFrame, ratings: Any, a: str, b: str, epsilon: float) -> Calibration:

@@ -7,7 +7,6 @@ import polars as pl
 
 from pipeline import __version__, settings, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.score.reference import describe_weakness
 from pipeline.slices import parse_day
 from pipeline.tasks.impscore import references
 from pipeline.tasks.record import pages
@@ -25,7 +24,7 @@ def check(name: str, day: str) -> None:
 def select_extremes(day: str | None, count: int = EXAMPLES) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Select the most and the least implicit comments of a day, or of all days; the most extreme come first.
 
-    They have their percentile and, if they were explained, `words`: word and change of each word in order.
+    They have, if they were explained, `words`: word and change of each word in order.
     """
     condition, values = ("where day = ?", [parse_day(day)]) if day else ("", [])
     query = f"select * from most_implicit {condition} order by rank"  # noqa: S608
@@ -33,17 +32,29 @@ def select_extremes(day: str | None, count: int = EXAMPLES) -> tuple[pl.DataFram
     least = warehouse.query(f"{query} desc limit {int(count)}", values)
     explained = warehouse.scan("scores_explained", pl.col("day") == parse_day(day) if day else None)
     words = explained.sort("position").group_by(_EXPLAINED).agg(words=pl.struct("word", "change")).collect()
-    return _add_readings(most, words), _add_readings(least, words)
+    most, least = (rows.join(words, on=_EXPLAINED, how="left", maintain_order="left") for rows in (most, least))
+    return most, least
 
 
-def _add_readings(comments: pl.DataFrame, words: pl.DataFrame) -> pl.DataFrame:
-    reference_of = {model_id: references.load_reference(model_id) for model_id in comments["model_id"].unique()}
-    percentiles = [
-        reference.read(value, lang)[0] if (reference := reference_of[model_id]) else None
-        for value, lang, model_id in comments.select("implicitness", "lang", "model_id").iter_rows()
-    ]
-    comments = comments.with_columns(percentile=pl.Series(percentiles, dtype=pl.Float64))
-    return comments.join(words, on=_EXPLAINED, how="left", maintain_order="left")
+def select_judged(day: str, judge: str, count: int = EXAMPLES) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Select the comments of a day that a judge graded most and least implicit, by likes, and measure its agreement.
+
+    The third frame has a row a language: Spearman's correlation of the model's scores and the grades, and how many of
+    the comments with the lowest scores have a grade of 2 or more.
+    """
+    judged = warehouse.query(
+        "select j.value as judged, c.* from comments_scored as c join scores as j "
+        "using (source, day, thread_id, comment_id) where day = ? and j.metric = 'implicitness_judged' "
+        "and j.model_id = ? order by judged desc, like_count desc nulls last, thread_id, comment_id",
+        [parse_day(day), f"{judge}:scale"],
+    )
+    agreement = judged.group_by("lang").agg(
+        (pl.col("judged").sort_by("implicitness").head(count) >= 2).sum().alias(f"graded_2_or_more_of_lowest_{count}"),
+        n=pl.len(),
+        spearman=pl.corr("implicitness", "judged", method="spearman").round(2),
+    )
+    least = judged.sort("judged", maintain_order=True)
+    return judged.head(count), least.head(count), agreement.sort("lang")
 
 
 def locate_page(day: str) -> Path:
@@ -81,7 +92,7 @@ def _describe_shipped(model_id: str) -> dict[str, Any] | None:
 def _collect_contents(day: str) -> Any:
     values = [parse_day(day)]
     scores = warehouse.query(
-        "select source, lang, implicitness, signature, model_id from comments_scored where day = ?", values
+        "select source, lang, implicitness, percentile, signature, model_id from comments_scored where day = ?", values
     )
     if not scores.height:
         command = f"`undertone score implicitness --day {day}`"
@@ -90,18 +101,16 @@ def _collect_contents(day: str) -> Any:
     models = warehouse.scan("models", pl.col("model_id") == model_id).sort("day").collect()
     most, least = select_extremes(day)
     is_final = (pl.col("model_id") == model_id) & (pl.col("epoch") == 0)
+    is_final &= ~pl.col("metric").str.starts_with("implicitness_of_")  # they have no percentile
     is_first_day = pl.col("day") == models["day"].min() if models.height else pl.lit(value=False)
     evaluations = warehouse.scan("evaluations", is_final).filter(is_first_day).sort("metric", "split", "subset")
     by_source = warehouse.query("select * from implicitness_by_source_day where day = ? order by source, lang", values)
     reference = references.load_reference(model_id)
-    for name in ("mean", "median"):
-        by_source = references.add_percentiles(by_source, reference, f"implicitness_{name}", f"{name}_percentile")
-    weakness = describe_weakness(reference.list_weak(scores["lang"].unique().to_list())) if reference else ""
     return {
         "day": day,
-        "scores": references.add_percentiles(scores, reference),
+        "scores": scores,
         "reference": reference.name if reference else None,
-        "weakness": weakness,
+        "weakness": references.describe_weakness(reference, scores["lang"].unique().to_list()),
         "by_source": by_source,
         "most": most,
         "least": least,

@@ -26,7 +26,6 @@ from pipeline.tasks.impscore.train import read_shipped_groups
 from pipeline.text.language import detect_language
 
 SAMPLE = "sample"
-FILE = "reference.json"  # of the shipped model
 READINGS = {"percentile": pl.Float64, "band": pl.String}
 EXPLAINED = 100  # texts explained at once, each by up to 64 shorter ones
 
@@ -38,7 +37,7 @@ def load_reference(ref: str | None, name: str | None = None) -> Reference | None
     choice = in_force.choose_model(ref)
     file = settings.references() / (name or SAMPLE) / f"{choice.model_id}.json"
     if name in (None, SAMPLE) and choice.is_shipped and not file.is_file():
-        file = choice.folder / FILE
+        file = scales.SHIPPED
     if file.is_file():
         return scales.parse_reference(file.read_text(encoding="utf-8"), str(file))
     if name is None:
@@ -179,6 +178,13 @@ def add_words(
         [dict(zip(fields, part, strict=True)) for part in words.get(row) or ()] or None for row in range(scores.height)
     ]
     return scores.with_columns(words=pl.Series(lists, dtype=pl.List(pl.Struct(fields))))
+
+
+def describe_weakness(reference: Reference | None, langs: Sequence[str] | None = None) -> str:
+    """Describe for a page in which of the languages, by default all, the model is weak; empty if in none."""
+    text = scales.describe_weakness(reference.list_weak(langs)) if reference else ""
+    advice = "Read percentiles over many comments, and do not decide by one value."
+    return text and f"{text[0].upper()}{text[1:]}. {advice}"
 
 
 def warn_weak(ref: str | None, reference: Reference | None, langs: Sequence[str] | None = None) -> None:

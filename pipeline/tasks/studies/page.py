@@ -7,7 +7,7 @@ from pipeline.errors import Missing
 from pipeline.metrics.impscore import artefacts, spaces
 from pipeline.report.impscore import page
 from pipeline.slices import parse_day
-from pipeline.tasks.impscore import in_force, pairs, scoring, train
+from pipeline.tasks.impscore import in_force, pairs, references, scoring, train
 from pipeline.tasks.record.pages import write_page
 
 
@@ -17,6 +17,8 @@ def write(day: str, model: str | None = None) -> str:
     model = model or model_id
     rows = pairs.load_all_pairs()
     contents = page.Contents(day=day, model_id=model_id, studies=warehouse.scan("studies", until).collect())
+    reference = references.load_reference(model)
+    contents["weakness"] = references.describe_weakness(reference)
     evaluations = warehouse.scan("evaluations", pl.col("model_id") == model_id).filter(pl.col("epoch") == 0).collect()
     if evaluations.height:
         contents["evaluations"] = evaluations.filter(pl.col("day") == pl.col("day").max())
@@ -25,6 +27,10 @@ def write(day: str, model: str | None = None) -> str:
         numbers = train.evaluate_triples(rows, contents["triples"])
         accuracies = numbers.filter((pl.col("metric") == "implicitness_accuracy") & (pl.col("split") == "test"))
         accuracies = accuracies.select("subset", model="value")
+        triples = contents["triples"].join(rows.select("pair_id", "lang"), on="pair_id", how="left")
+        for place in "123":
+            triples = references.add_percentiles(triples, reference, f"i{place}", f"p{place}")
+        contents["triples"] = triples
         contents["audit"] = artefacts.audit(rows).join(accuracies, on="subset", how="left")
     contents["spaces"] = _build_spaces(model)
     if not contents["studies"].height and not rows.height:

@@ -24,7 +24,7 @@ from pipeline.slices import Staged, parse_day
 from pipeline.tables import empty
 from pipeline.tasks import asking
 from pipeline.tasks.asking import Options
-from pipeline.tasks.impscore import in_force, pairs, rank, scoring
+from pipeline.tasks.impscore import in_force, pairs, rank, references
 from pipeline.tasks.record import runs
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.replace import replace_rows
@@ -104,11 +104,13 @@ def stage_data_set(
     rows = _load_problematic(source) if source in BENCHMARKS else _load_sentences(source)
     model_id = in_force.load_model(model, day).model_id
     model = model or model_id
-    scored = scoring.add_scores(rows, "text", model, on_progress)
+    scored = references.add_readings(rows, "text", model, references.load_reference(model), on_progress)
     study_rows = []
     for subset, part in ((source, scored), (f"{source}:implicit", scored.filter(pl.col("label") == "implicit"))):
         if part.height:
             study_rows += _summarize_values("data_sets", day, subset, part["implicitness"], model_id)
+            if part["percentile"].count():
+                study_rows += _summarize_values("data_sets", day, subset, part["percentile"], model_id)
     count = min(diversity.PAIRS, possible := rows.height * (rows.height - 1) // 2)
     if possible < diversity.PAIRS:
         note = (
@@ -125,14 +127,13 @@ def stage_data_set(
 
 
 def load_spreads(day: str) -> pl.DataFrame:
-    """Load what is staged of data sets on a day: study, subset, mean, sd, row_count, and the paper's count (IMP-40)."""
+    """Load what is staged of data sets on a day: study, subset, mean, percentile_mean, sd, row_count, paper_count."""
     is_spread = pl.col("study").is_in(["data_sets", "diversity"]) & (pl.col("day") == parse_day(day))
-    rows = warehouse.scan("studies", is_spread & pl.col("metric").is_in(["mean", "sd"])).collect()
+    rows = warehouse.scan("studies", is_spread & pl.col("metric").is_in(["mean", "percentile_mean", "sd"])).collect()
     spreads = rows.pivot("metric", index=["study", "subset", "row_count"], values="value")
     spreads = spreads.with_columns(paper_count=pl.when(study="data_sets").then(find_paper_count("subset")))
-    return spreads.select("study", "subset", pl.col("^(mean|sd)$"), "row_count", "paper_count").sort(
-        "study", "mean", descending=[False, True]
-    )
+    spreads = spreads.select("study", "subset", pl.col("^(percentile_)?(mean|sd)$"), "row_count", "paper_count")
+    return spreads.sort("study", "mean", descending=[False, True])
 
 
 def check_params(params: Mapping[str, Any]) -> None:
@@ -168,7 +169,7 @@ def stage_detection(
     started, rows = runs.start(), _load_problematic(source, limit)
     model_id = in_force.load_model(model, day).model_id
     model = model or model_id
-    scored = scoring.add_scores(rows, "text", model, options.on_progress)
+    scored = references.add_readings(rows, "text", model, references.load_reference(model), options.on_progress)
     detection.label_bins(scored["implicitness"])  # a fault is found before an answer is paid for
     verdicts = pl.Series(asking.ask_verdicts(source, rows["text"].to_list(), options), dtype=pl.String)
     is_detected = verdicts.replace_strict({"yes": True, "no": False}, default=None, return_dtype=pl.Boolean)
@@ -179,11 +180,16 @@ def stage_detection(
         left_out.record_rows("study detection", {"no_answer": verdicts.null_count()}, source)
     columns: dict[str, Any] = {"model_id": model_id, "setting": {"by": options.model, "source": source}}
     study_rows = []
+    bins = answered.with_columns(bin=detection.label_bins(answered["implicitness"])).group_by("bin")
+    percentiles = dict(bins.agg(pl.col("percentile").mean()).iter_rows())
     for part in measure_by_bin(answered).to_dicts():
         columns |= {name: part[name] for name in ("subset", "effective_count")}
         for metric, name, ends in (("accuracy", "accuracy", ("low", "high")), ("other_answers", "other_count", ())):
             numbers = {"value": part[name], "count": part["row_count"], **{end: part[end] for end in ends}}
             study_rows.append(build_row("detection", day, metric, **columns, **numbers))
+        if (percentile := percentiles.get(part["subset"])) is not None:
+            numbers = {"value": percentile, "count": part["row_count"]}
+            study_rows.append(build_row("detection", day, "percentile", **columns, **numbers))
     return _stage(study_rows, started)
 
 
@@ -242,10 +248,11 @@ def _load_sentences(source: str) -> pl.DataFrame:
 
 
 def _summarize_values(study: str, day: str, subset: str, values: pl.Series, model_id: str) -> list[dict[str, Any]]:
-    """Summarize values by mean, deviation and quantiles."""
+    """Summarize values by mean, deviation and quantiles; those of percentiles are `percentile_mean`, ...."""
     numbers = {"mean": values.mean(), "sd": values.std() or 0.0}
     numbers |= {f"q{round(100 * q):02d}": v for q, v in zip(QUANTILES, compute_quantiles(values), strict=True)}
-    return [build_row(study, day, metric, subset, v, len(values), model_id=model_id) for metric, v in numbers.items()]
+    prefix, count = "percentile_" * (values.name == "percentile"), len(values)
+    return [build_row(study, day, prefix + name, subset, v, count, model_id=model_id) for name, v in numbers.items()]
 
 
 def build_row(study: str, day: str, metric: str, subset: str, value: Any, count: int, **columns: Any) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def test_numbers_are_shown(contents: Any) -> None:
         "clean: 1 empty; deduplicate: 2 exact duplicate",
         "implicitness_accuracy test all 0.952 0.844 longer_is_implicit 26",
         "weibo zh 2 1.000 54 1.061 1.000 56", "zhihu en 1 2.000 – – 2.000 –", "34 mean percentile",  # of 10, 90, 2
-        "1.750 – 你可真准时。", "2.000 99 Nice hat .",
+        "1.750 – – 你可真准时。", "2.000 99 veiled Nice hat .",
         "the reference corpus sample in the same language",
         "implicitness|model:abab|lang:en",
     ):  # fmt: skip
@@ -77,8 +77,8 @@ def test_warnings(contents: Any) -> None:
     """A model trained on the sample and languages other than English are each warned of; else there is no warning."""
     assert "Scores in zh are an extension" in render(contents)
     assert render(contents).count('class="warn"') == 1
-    contents |= {"weakness": "the model is weak here (zh 0.48)", "reference": None}
-    assert '<p class="warn">The model is weak here (zh 0.48). Read percentiles' in render(contents)
+    contents |= {"weakness": "The model is weak here (zh 0.48).", "reference": None}
+    assert '<p class="warn">The model is weak here (zh 0.48).' in render(contents)
     assert "undertone reference build" in render(contents)
     contents["model"] = contents["model"] | {"completion_models": ["someone", "undertone-sample"]}
     assert "learned from the sample that ships with Undertone. Its scores are a demonstration" in render(contents)

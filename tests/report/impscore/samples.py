@@ -54,6 +54,7 @@ SENSITIVITY = frame(
 DATA_SETS = frame(
     *spread("data_sets", "toxigen", 0.6), *spread("data_sets", "dghsd", 0.8, 22175),
     *spread("data_sets", "dghsd:implicit", 1.1, 3439),
+    row("data_sets", "percentile_mean", 61.4, "dghsd", row_count=22175),
 )  # fmt: skip
 DIVERSITY = frame(*spread("diversity", "toxigen", 1.3), *spread("diversity", "davidson", 0.9))
 DETECTION = frame(
@@ -61,7 +62,8 @@ DETECTION = frame(
         row("detection", "accuracy", 0.9 - 0.1 * i, label, by=rater, low=0.8 - 0.1 * i, high=0.95 - 0.1 * i,
             row_count=1000 + i, effective_count=50 + i)
         for rater in ("gpt", "llama") for i, label in enumerate(LABELS) if (rater, i) != ("llama", 7)
-    )
+    ),
+    row("detection", "percentile", 7.2, LABELS[1], by="gpt"),
 )  # fmt: skip
 VALIDATION = frame(
     *(
@@ -82,7 +84,7 @@ CALIBRATION = frame(
 )  # fmt: skip
 TRIPLES = pl.DataFrame(
     {"i1": [1.5, 1.0, 0.5], "i2": [0.5, 0.4, 0.3], "i3": [0.7, 0.1, 0.2], "near": [0.3, 0.2, 0.4],
-     "far": [1.0, 2.0, 0.9], "split": ["test", "test", "train"]}
+     "far": [1.0, 2.0, 0.9], "split": ["test", "test", "train"], "p1": [70.0, 50.0, 5.0]}
 )  # fmt: skip
 AUDIT = pl.DataFrame(
     {"subset": ["all", "all", "esnli", "esnli"], "baseline": ["length", "words"] * 2,

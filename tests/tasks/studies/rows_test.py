@@ -223,7 +223,9 @@ def test_a_fault_of_the_scores_costs_nothing(
     judge: Server, source: str, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A score outside [0, 2], as of a Euclidean design, is refused before a request is sent (IMP-42)."""
-    monkeypatch.setattr(scoring, "add_scores", lambda rows, *_: rows.with_columns(implicitness=pl.lit(2.5)))
+    monkeypatch.setattr(
+        scoring, "add_scores", lambda rows, *_: rows.with_columns(implicitness=2.5, signature=pl.lit(None))
+    )
     with pytest.raises(BadInput, match=r"not 2\.5; 5 of 5 texts fit no bin: use a model whose I is a cosine"):
         study_rows.stage_detection(source, DAY, build_options(judge), model)
     assert judge.sent.total() == 0
