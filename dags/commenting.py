@@ -21,7 +21,7 @@ A waiting task occupies no worker.
 
 **Triage.**
 
-- The task *due* skips a run that nobody asked for if too few days have passed or too few rows are new; its log has the
+- The task *due* skips a scheduled run if too few days have passed or too few rows are new; its log has the
   reason.
 - *BadInput* in `check` names the commenter or the hyperparameter. Nothing was computed.
 - *Missing* in `plan`: no article has comments. *Missing* in `corpus`: some days with comments have no tokens.

@@ -168,7 +168,7 @@ def resolve_day(dag_run: Any = None, params: Any = None, dag: Any = None) -> str
 
 @task.short_circuit(task_id="due", ignore_downstream_trigger_rules=True)
 def check_due(day: str, dag: Any = None, dag_run: Any = None) -> bool:
-    """Skip the rest of a run that nobody asked for, unless enough rows are new; the log has the reason."""
+    """Skip the rest of a run that was not triggered by hand, unless enough rows are new; the log has the reason."""
     from pipeline.tasks.record import due
 
     return dag_run.run_type == "manual" or due.is_due(dag.dag_id, day)

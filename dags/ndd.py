@@ -12,7 +12,7 @@ sample.
 
 **Triage.**
 
-- The task *due* skips a run that nobody asked for if too few days have passed or too few rows are new; its log has the
+- The task *due* skips a scheduled run if too few days have passed or too few rows are new; its log has the
   reason.
 - *BadInput* in `check` names the parameter, or the row and the field of the file. Nothing was computed.
 - *Missing* in `check`: a hub model was not fetched; set HF_HUB_OFFLINE=0 once.

@@ -9,7 +9,7 @@ The DAG reads English `articles` that have a `summary`; import some with the DAG
 
 **Triage.**
 
-- The task *due* skips a run that nobody asked for if too few days have passed or too few rows are new; its log has the
+- The task *due* skips a scheduled run if too few days have passed or too few rows are new; its log has the
   reason.
 - *BadInput* in `rules` names the parameter or the file. Nothing was computed.
 - *Missing* in `plan`: no article has a summary.

@@ -9,7 +9,7 @@ it replaces its rows of the day.
 
 **Triage.**
 
-- The task *due* skips a run that nobody asked for if too few days have passed or too few rows are new; its log has the
+- The task *due* skips a scheduled run if too few days have passed or too few rows are new; its log has the
   reason.
 - *BadInput* in `check` names the model or the data set. Nothing was trained.
 - *Missing*: there are no pairs or sentences yet. Run `impscore` first.

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import attrs
 from openlineage.client.event_v2 import InputDataset, OutputDataset
-from openlineage.client.facet_v2 import RunFacet, error_message_run
+from openlineage.client.facet_v2 import OutputDatasetFacet, RunFacet, error_message_run
 from openlineage.client.facet_v2 import output_statistics_output_dataset as statistics
 from openlineage.client.transport.transform.transform import EventTransformer
 
@@ -77,7 +77,8 @@ class Tables:
         inputs = [InputDataset(NAMESPACE, name) for name in _list_tables(self.operator.inlets)]
         outputs = []
         for name, total in sums.items():
-            facets = {"outputStatistics": statistics.OutputStatisticsOutputDatasetFacet(*total)} if any(total) else {}
+            facet = statistics.OutputStatisticsOutputDatasetFacet(*total)
+            facets: dict[str, OutputDatasetFacet] = {"outputStatistics": facet} if any(total) else {}
             outputs.append(OutputDataset(NAMESPACE, name, outputFacets=facets))
         return Lineage(inputs, outputs, {"undertone_runs": RunsFacet(runs)} if runs else {}, {})
 

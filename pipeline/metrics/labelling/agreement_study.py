@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.metrics.labelling.agreement import SEED, measure
+from pipeline.metrics.labelling.agreement import measure
+from pipeline.metrics.resample import SEED
 
 RATERS = 3
 ACCURACIES = (*(round(0.5 + 0.02 * i, 2) for i in range(25)), 0.99, 1.0)

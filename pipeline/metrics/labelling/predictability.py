@@ -69,7 +69,8 @@ def svm_f1(tokens: Sequence[Sequence[str]], labels: Sequence[str]) -> Predictabi
         return float(f1_score(labels, model.predict(texts), labels=classes, average="macro", zero_division=0))
 
     scores = [cross_val_score(model, ngrams, truth, scoring=score, cv=folds, error_score="raise") for model in models]
-    return Predictability(*(round(float(model_scores.mean()), 6) for model_scores in scores), *counts)
+    svm_score, majority_score = (round(float(model_scores.mean()), 6) for model_scores in scores)
+    return Predictability(svm_score, majority_score, *counts)
 
 
 def measure_fields(tokens: Sequence[Sequence[str]], labels: pl.DataFrame) -> pl.DataFrame:

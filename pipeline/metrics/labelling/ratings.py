@@ -7,8 +7,9 @@ import numpy as np
 import polars as pl
 
 from pipeline.label.rating_files import MOST_VALUES, Level
-from pipeline.metrics.labelling.agreement import RESAMPLES, estimate_interval, measure
+from pipeline.metrics.labelling.agreement import estimate_interval, measure
 from pipeline.metrics.labelling.measures import DEFINED_COHEN, MISSING, Codes, Measure, build_interval_alpha
+from pipeline.metrics.resample import DRAWS as RESAMPLES
 from pipeline.metrics.resample import Interval
 
 _MEASURES = ("agreement", "fleiss", "cohen", "krippendorff")

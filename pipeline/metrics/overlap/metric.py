@@ -51,7 +51,7 @@ def check_choice(name: str, value: str, choices: Collection[str]) -> None:
 
 def signature(**options: Option) -> str:
     """Join every option as `name:value`, sorted by name, and our version, with | between."""
-    names = {True: "yes", False: "no", None: "none"}
+    names: dict[Option, str] = {True: "yes", False: "no", None: "none"}
     parts = []
     for option, value in sorted(options.items()):
         is_number = isinstance(value, float | int) and not isinstance(value, bool)

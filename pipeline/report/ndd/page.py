@@ -108,7 +108,6 @@ def _build_compressors(frame: pl.DataFrame, source: str, lang: str) -> Section:
             cells = [_format_printed(printed[name], metric) for metric in metrics]
             rows.append([name_system(name), "paper", *cells, "–"])
     return Section(
-        f"Compression quality: {source} ({lang})",
         f"{_describe_best(rows_by_key, names)}F1, ROUGE and BLEU are in percent. CR is the share of kept words of "
         "all sentences together, and ΔC is its difference from the CR of people; the paper's ΔC goes by the mean CR of "
         "sentences (0.44 for Google's people). Compare F1 only with its CR: a copy of the sentence keeps all words. "
@@ -118,10 +117,9 @@ def _build_compressors(frame: pl.DataFrame, source: str, lang: str) -> Section:
             if tables
             else "No numbers of the paper: they are shown for sources named google, broadcast, bnc or colloquial."
         ),
-        figures.draw_compressions(frame, printed),
         ("system", "where", *(METRICS[name] for name in metrics), "n"),
         rows,
-        figures.draw_compressions(frame, lang),
+        figures.draw_compressions(frame, printed),
         text_count=2,
         title=f"Compression quality: {source} ({lang})",
     )

@@ -1,4 +1,4 @@
-"""Whether a training or a study that nobody asked for is due: enough days have passed, and enough rows are new."""
+"""Whether a scheduled training or study is due: enough days have passed, and enough rows are new."""
 
 import logging
 from datetime import timedelta

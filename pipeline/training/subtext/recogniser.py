@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding, embedding_bag
 
 from pipeline.errors import BadInput
-from pipeline.metrics.classification import Floats, macro_f1
+from pipeline.metrics.classification import macro_f1
+from pipeline.metrics.resample import Floats
 from pipeline.models import ngrams
 from pipeline.models.encoder import Encoder, IndexArray, check_kind, describe_encoder
 from pipeline.models.subtext.recogniser import Subtext
