@@ -219,9 +219,15 @@ def encode(
     out = np.empty((len(distinct), encoder.dim), np.float32)
 
     def embed(batch: IndexArray) -> IndexArray:
-        features = make_features(batch)
-        with torch.inference_mode():  # holds for one thread only
-            out[batch] = embed_batch(encoder, features).float().cpu().numpy()
+        try:
+            with torch.inference_mode():  # holds for one thread only
+                out[batch] = embed_batch(encoder, make_features(batch)).float().cpu().numpy()
+        except torch.OutOfMemoryError:  # of a GPU that others use too
+            if len(batch) == 1:
+                raise
+            torch.cuda.empty_cache()
+            for half in np.array_split(batch, 2):
+                embed(half)
         return batch
 
     with ThreadPoolExecutor(encoder.threads) as pool:

@@ -101,6 +101,26 @@ def test_batches_do_not_matter(pooling: str, tolerance: float, tokens: int) -> N
     assert np.abs(encode(encoder, TEXTS, tokens=tokens) - encode(encoder, TEXTS)).max() < tolerance
 
 
+def test_a_batch_that_fills_the_gpu_is_halved(embedded: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where only three texts fit, ten are embedded all the same; one text that does not fit is an error."""
+    embed_batch, texts = encoders.embed_batch, [f"text {number}" for number in range(10)]
+    sizes, most = [], 3
+
+    def embed(encoder: Encoder, features: dict[str, Any]) -> torch.Tensor:
+        sizes.append(len(next(iter(features.values()))))
+        if sizes[-1] > most:
+            raise torch.OutOfMemoryError
+        return embed_batch(encoder, features)
+
+    expected = encode(embedded, texts)
+    monkeypatch.setattr(encoders, "embed_batch", embed)
+    assert np.abs(encode(embedded, texts) - expected).max() < 1e-5
+    assert sizes == [10, 5, 3, 2, 5, 3, 2]
+    most = 0
+    with pytest.raises(torch.OutOfMemoryError):
+        encode(embedded, texts[:1])
+
+
 def test_layers_stand_side_by_side(layered: Encoder) -> None:
     """Pooled by layers, a text has 7 x 384 numbers: the embedding layer's and six layers', each of length 1."""
     rows = encode(layered, TEXTS)
