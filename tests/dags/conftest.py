@@ -24,23 +24,20 @@ def load(path: Path = DAGS) -> Any:
 
 
 @pytest.fixture(scope="session")
-def dag_files(airflow_db: None) -> dict[str, Path]:
-    """The file of each DAG."""
-    return {dag_id: Path(dag.fileloc) for dag_id, dag in load().dags.items()}
+def dags(airflow_db: None) -> dict[str, Any]:
+    """Each DAG."""
+    return dict(load().dags)
 
 
 @pytest.fixture
-def run(dag_files: dict[str, Path], tables: Path) -> Callable[..., Any]:
+def run(dags: dict[str, Any], tables: Path) -> Callable[..., Any]:
     """`run("score", day=…)`: the DAG run when its tasks have ended, on fresh tables. What it wrote, it announces."""
 
     def once(dag_id: str, *, logical_date: Any = None, **conf: Any) -> Any:
         WRITTEN.clear()
-        ended_run = dag_run(dag_files[dag_id], conf, logical_date)
-        outlets = [asset for task in ended_run.dag.tasks for asset in task.outlets]
-        names = {
-            asset["name"] if isinstance(asset, dict) else asset.name for asset in outlets
-        }  # of mapped tasks: dicts
-        assert {write["table"] for write in WRITTEN if write.get("dag") == dag_id} <= names
+        ended_run = dag_run(Path(dags[dag_id].fileloc), conf, logical_date)
+        outlets = {asset.name for task in dags[dag_id].tasks for asset in task.outlets}
+        assert {write["table"] for write in WRITTEN if write.get("dag") == dag_id} <= outlets
         return ended_run
 
     return once

@@ -67,8 +67,9 @@ def test_tasks_and_runs_say_how_they_went(events: list[dict[str, Any]]) -> None:
 @pytest.mark.slow
 def test_events_have_datasets_and_counts(events: list[dict[str, Any]]) -> None:
     """What a task publishes is a dataset by its asset's address, and its row of `runs` is a run facet."""
-    [published] = of_task(events, "publish", "COMPLETE")["outputs"]
-    assert (published["namespace"], published["name"]) == ("iceberg://undertone", "comments")
+    published = {(output["namespace"], output["name"]) for output in of_task(events, "publish", "COMPLETE")["outputs"]}
+    names = ("articles", "comments", "dropped", "raw_pages", "runs")
+    assert published == {("iceberg://undertone", name) for name in names}
     [row] = of_task(events, "collect_source", "COMPLETE")["run"]["facets"]["undertone_runs"]["rows"]
     assert (row["step"], row["source"], row["day"]) == ("collect", "weibo", DAY)
     assert row["read_count"] == row["kept_count"] + row["dropped_count"] > 0

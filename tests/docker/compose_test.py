@@ -217,8 +217,12 @@ def test_workers_serve_the_queues_of_the_dags() -> None:
     named = {"queue": {SHARED["AIRFLOW__OPERATORS__DEFAULT_QUEUE"]}, "pool": set()}
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "dags").glob("*.py")]
     for node in (node for tree in trees for node in ast.walk(tree)):
-        if isinstance(node, ast.keyword) and isinstance(node.value, ast.Constant) and node.arg in named:
-            named[node.arg].add(node.value.value)
+        pairs = [(node.arg, node.value)] if isinstance(node, ast.keyword) else []
+        if isinstance(node, ast.Dict):
+            pairs = [(getattr(key, "value", None), value) for key, value in zip(node.keys, node.values, strict=True)]
+        for name, value in pairs:
+            if name in named and isinstance(value, ast.Constant):
+                named[name].add(value.value)
     served = {name: _queues(SERVICES[name]["command"]) for name in ("worker-default", "worker-gpu")}
     assert served == {"worker-default": {"default"}, "worker-gpu": {"gpu"}}
     assert named == {"queue": set().union(*served.values()), "pool": {"gpu"}}

@@ -1,6 +1,7 @@
 """Context shift: by hand with a stub, its bounds, batches, long contexts; how it goes with other measures."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pipeline.models.ndd.count_lm import CountLM, fit, set_cache
+from pipeline.models.ndd.count_lm import CountLM, fit
 from pipeline.score import context_shift as shift
 from pipeline.score.context_shift import context_shift, correlate_shift, measure_words
 
@@ -37,7 +38,7 @@ class Stub:
 @pytest.fixture(scope="module")
 def model() -> CountLM:
     """Counts with a cache, so that all words of a context count."""
-    return set_cache(fit(CORPUS), 0.2)
+    return replace(fit(CORPUS), cache=0.2)
 
 
 def test_by_hand() -> None:

@@ -34,7 +34,6 @@ def check_growth(read: Callable[[str], object], text: Callable[[int], str]) -> N
 
 def _measure(read: Callable[[str], object], value: str) -> float:
     """Return the CPU seconds that reading a text takes."""
-    gc.collect()
     gc.disable()  # a collection walks every object of the test process, and comes more often the more objects are made
     try:
         with within(HANG):

@@ -112,7 +112,7 @@ def test_unknown_words_are_marked(run: Run, ratings: Path, tiny_encoder: Path, t
         (pytest.approx(59 / 60), None),
         (None, "not_rated"),
     ]
-    run("score", "abstractness", "door", "-m", out, "--unknown", "some").check(2, "expected keep, empty, drop")
+    run("score", "abstractness", "door", "-m", out, "--unknown", "some").check(2, "there are keep, empty, drop")
 
 
 def test_what_is_refused(run: Run, vectors: Path, ratings: Path, tmp_path: Path) -> None:

@@ -114,8 +114,6 @@ def test_matrix_says_what_is_lost() -> None:
     assert texts.count("same subtask") == 2
     alone = words(figures.draw_matrix(MATRIX.head(2)))
     assert alone.count("same subtask") == 1
-    with pytest.raises(ValueError, match="once"):
-        figures.draw_matrix(pl.concat([MATRIX, MATRIX]))
 
 
 def test_breakdown_is_in_the_order_of_lengths() -> None:
