@@ -8,6 +8,8 @@ writes the page of the steps of recent days (`health-<day>.html`), even if a che
 cause is a paused `tokenize` or `score`: run `heal`.
 """
 
+from typing import Any
+
 from airflow.sdk import TriggerRule, dag, task
 
 from dag_assets import PAGES, tables
@@ -33,10 +35,18 @@ def report() -> None:
         outlets=[PAGES["report"]],
         trigger_rule=TriggerRule.NONE_FAILED,
     )
-    def page(day: str) -> str:
+    def page(day: str, dag_run: Any = None) -> str:
+        from airflow.sdk.exceptions import AirflowSkipException
+
+        from pipeline.errors import Missing
         from pipeline.tasks.daily import report
 
-        return report.write(day)
+        try:
+            return report.write(day)
+        except Missing as error:
+            if dag_run.run_type == "manual":
+                raise
+            raise AirflowSkipException(f"scores of another metric started this run: {error}") from error
 
     @task(inlets=tables("runs dropped"), outlets=[PAGES["health"]])
     def health(day: str) -> str:

@@ -122,7 +122,9 @@ def _list_phrases(left: Text, right: Text) -> list[tuple[int, int, int]]:
 def load_texts(synset: str) -> tuple[frozenset[str], list[Text]]:
     """Make the texts of a sense, its own gloss first; and the content words of all of them."""
     sense = wordnet.load_reader().synset(synset)
-    groups = [[sense], *([other for name in names for other in getattr(sense, name)()] for names in RELATIONS)]
+    groups = [[other for name in names for other in getattr(sense, name)()] for names in RELATIONS]
+    # sorted, since nltk has them in sets
+    groups = [[sense], *(sorted(group, key=lambda other: str(other.name())) for group in groups)]
     texts = [make_text([other.definition() for other in group]) for group in groups if group]
     return frozenset().union(*(text.positions for text in texts)), texts
 

@@ -247,5 +247,8 @@ def test_tagged_sentences(shared_wordnet: Path) -> None:
         assert first < right["glosses_normalised"] < right["glosses"] < right["signatures"], right
         # as measured here with WordNet 3.0; docs/abstract-words.md has those of all rows, with intervals
         assert right == pytest.approx({"signatures": 0.771, "glosses": 0.711, "glosses_normalised": 0.602}, abs=0.01)
+        hyponyms = sorted(wordnet.load_reader().synset("dog.n.01").hyponyms(), key=lambda synset: synset.name())
+        related = glosses.make_text([synset.definition() for synset in hyponyms])
+        assert glosses.load_texts("dog.n.01")[1][2] == related  # in one order, whatever the seed of Python's hashes
         [sense] = disambiguate(store, [("bass", "n")], ["he", "played", "bass", "guitar"], "glosses")
         assert sense.synset == "bass.n.07"  # the instrument; by signatures bass.n.02 ties with it

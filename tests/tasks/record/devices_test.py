@@ -11,7 +11,7 @@ def test_a_task_without_the_gpu_it_requires_waits(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """By default it runs on the CPU and logs so; where a GPU is required it is retried."""
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="pipeline")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     check_gpu()
     assert "no GPU is visible; the task runs on the CPU" in caplog.text

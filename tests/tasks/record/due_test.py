@@ -23,7 +23,7 @@ def test_a_training_is_due_a_week_after_the_last_if_enough_rows_are_new(
     tables: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Without a model all rows are new; then only those after it; articles without a summary never count."""
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, logger="pipeline")
     monkeypatch.setenv("UNDERTONE_LEAST_NEW_ROWS", "3")
     write("articles", DAY, 2, summary="a summary")
     write("articles", DAY - timedelta(days=1), 5, summary=None)
