@@ -49,3 +49,15 @@ def test_distance_to_a_dropped_span_is_that_to_its_nearer_end(case: tuple[int, i
     places = align(words, words[:start] + words[end:])
     expected = [min(abs(k - start), abs(k - (end - 1))) - 1 for k in places[:, 0]]
     assert measure_gaps(places, (length, length - (end - start))).tolist() == expected
+
+
+@given(WORDS, WORDS)
+def test_distances_equal_a_plain_count(first: list[str], second: list[str]) -> None:
+    """For each neighbour the words up to the nearest other word, on both sides and in both sentences, are counted."""
+    places = align(first, second)
+    others = [sorted(set(range(len(words))) - set(side)) for words, side in zip((first, second), places.T, strict=True)]
+    expected = [
+        min((abs(place - other) - 1 for side, place in enumerate(pair) for other in others[side]), default=0)
+        for pair in places.tolist()
+    ]
+    assert measure_gaps(places, (len(first), len(second))).tolist() == expected

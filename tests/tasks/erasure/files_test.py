@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from pipeline.tasks.erasure import files
-from pipeline.tasks.erasure.rules import Targets
+from pipeline.tasks.erasure.rules import LEAST_BYTES, Targets
 from tests.support.growth import check_growth, repeated
 
 TEXT = "what somebody said and wants to have back"
@@ -40,6 +40,15 @@ def long_name(size: int) -> str:
 def deep_list(size: int) -> str:
     """Many values in lists within lists."""
     return "[" * 90 + "1," * (size // 2) + "1" + "]" * 90
+
+
+@pytest.mark.parametrize(("size", "is_found"), [(LEAST_BYTES - 1, False), (LEAST_BYTES, True)])
+def test_a_short_text_is_erased_only_where_texts_stand(size: int, is_found: bool, tmp_path: Path) -> None:
+    """From `LEAST_BYTES` on, a text is erased in any field."""
+    text, path = "a" * size, tmp_path / "a.csv"
+    path.write_text(f"text,label\nfine,{text}\nfine,b\n")
+    files.clean_file(path, Targets(texts=pl.Series([text]), raw_ids=[], marks=[]), is_hit=False)
+    assert (text not in path.read_text()) == is_found
 
 
 PARTS = ("<row ", "<row>", "<row/>", "<row><c>", "<c ", "<c>", "<row><c r='", '<c r="A', "<v>", "<si>", "<t>", "<!--")
