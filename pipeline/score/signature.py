@@ -45,6 +45,8 @@ def drop_earlier_scores(rows: "pl.DataFrame", metric: str, columns: Sequence[str
     """
     if not (taken := [name for name in columns if name in rows.columns]):
         return rows
-    if "signature" in taken and all(str(text).startswith(metric) for text in rows["signature"].drop_nulls()):
-        return rows.drop(taken)
+    if "signature" in taken:
+        signatures = filter(None, rows["signature"])  # of a row without a text: null, or empty in a file
+        if all(str(text).startswith(metric) for text in signatures):
+            return rows.drop(taken)
     raise BadInput(f"column {taken[0]!r}: the scores have a column of this name; rename yours, or leave it out")

@@ -55,6 +55,7 @@ def test_head_of_a_language(lang: str, names: list[str], expected: str) -> None:
         ({"signature": ["quality|model:0"]}, True),
         ({"upvotes": [0.5], "signature": ["upvotes|model:0"]}, False),  # scored before
         ({"upvotes": [None], "signature": [None]}, False),
+        ({"upvotes": [""], "signature": [""]}, False),  # of a row without a text, read from csv
         ({}, False),
     ],
 )

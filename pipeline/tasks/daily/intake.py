@@ -136,9 +136,9 @@ class _Intake:
         sizes = dict(threads.value_counts().iter_rows())
         self.thread_sizes.update(sizes)
         limit = _THREAD_ROWS * settings.import_memory()
-        if large := next((thread for thread in sizes if self.thread_sizes[thread] > limit), None):
+        if thread := next((name for name in sizes if self.thread_sizes[name] > limit), None):
             raise BadInput(
-                f"the thread {large!r:.60} has more than {limit:,} comments, which are compared in memory; name the "
+                f"the thread {thread!r:.60} has more than {limit:,} comments, which are compared in memory; name the "
                 "column of threads (--map thread_id=COLUMN), cut the file into parts, or set "
                 f"UNDERTONE_IMPORT_MEMORY={2 * settings.import_memory()} (megabytes)"
             )
