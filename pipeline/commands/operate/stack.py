@@ -9,6 +9,7 @@ SIGINT restored, SIGINT stops it, and after a grace time the remaining processes
 
 import contextlib
 import json
+import logging
 import os
 import secrets
 import signal
@@ -25,6 +26,8 @@ import psutil
 from pipeline import private, settings
 from pipeline.errors import Missing, Retry
 from pipeline.private import make_folder
+
+log = logging.getLogger(__name__)
 
 PORT = 8080
 GRACE = 20.0  # seconds for an orderly stop
@@ -94,6 +97,8 @@ def environment(url: str, mark: str, logs: int, triggers: int) -> dict[str, str]
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags_folder()),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__PARALLELISM": "4",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS": "sqlite_wait.CONNECT_ARGS",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS_ASYNC": "sqlite_wait.CONNECT_ARGS",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home / "passwords.json"),
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
@@ -116,9 +121,12 @@ def environment(url: str, mark: str, logs: int, triggers: int) -> dict[str, str]
 
 
 def start() -> State:
-    """Start Airflow and wait until it is healthy; the running one if there is one."""
+    """Start Airflow and wait until it is healthy; the running one if there is one and no part of it has died."""
     if running := state():
-        return running
+        if _is_healthy(running["url"], 60):
+            return running
+        log.warning("a part of Airflow has died (%s); starting it again", airflow_home() / "standalone.log")
+        stop()
     password()
     port, logs, triggers = _find_ports()
     url, mark = f"http://127.0.0.1:{port}", secrets.token_hex(8)
@@ -140,7 +148,8 @@ def start() -> State:
     started = State(pid=process.pid, started=psutil.Process(process.pid).create_time(), url=url, mark=mark)
     (airflow_home() / "stack.json").write_text(json.dumps(started))
     try:
-        _wait_healthy(url, process)
+        if not _is_healthy(url, HEALTHY, process):
+            raise Retry(f"airflow was not healthy after {HEALTHY} s; see {airflow_home() / 'standalone.log'}")
     except BaseException:
         stop()
         raise
@@ -166,17 +175,18 @@ def _find_ports() -> list[int]:
         return [int(sock.getsockname()[1]) for sock in sockets]
 
 
-def _wait_healthy(url: str, process: "subprocess.Popen[bytes]") -> None:
-    end = time.monotonic() + HEALTHY
+def _is_healthy(url: str, seconds: float, process: "subprocess.Popen[bytes] | None" = None) -> bool:
+    """Return whether every part is healthy within some seconds; Missing if the process ends meanwhile."""
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
-        if process.poll() is not None:
+        if process and process.poll() is not None:
             raise Missing(f"airflow ended with {process.returncode}; see {airflow_home() / 'standalone.log'}")
         with contextlib.suppress(httpx.HTTPError, ValueError, KeyError):
             health = httpx.get(f"{url}/api/v2/monitor/health", timeout=3, trust_env=False).json()
             if all(health[part]["status"] == "healthy" for part in _PARTS):
-                return
+                return True
         time.sleep(0.5)
-    raise Retry(f"airflow was not healthy after {HEALTHY} s; see {airflow_home() / 'standalone.log'}")
+    return False
 
 
 def processes(stack: State) -> list[int]:

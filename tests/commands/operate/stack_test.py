@@ -78,6 +78,15 @@ print([*sys.modules.keys() & {{"nltk", "sentence_transformers"}}], [name for nam
     assert output.strip() == f"{imported} []"
 
 
+def test_airflow_on_sqlite_waits_for_a_lock(home: Path) -> None:
+    """Airflow waits two minutes for SQLite's lock; at its 5 seconds a burst of runs ended the scheduler."""
+    env = stack.environment("http://127.0.0.1:1", "none", 2, 3)
+    code = "from airflow import settings\nwith settings.engine.connect() as connection:\n"
+    code += "    print(connection.exec_driver_sql('pragma busy_timeout').scalar())"
+    output = subprocess.check_output([sys.executable, "-c", code], env=env, text=True)
+    assert output.splitlines()[-1] == "120000"
+
+
 @pytest.mark.slow
 @pytest.mark.alone
 def test_demo_then_backfill_then_down(airflow: Any, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
