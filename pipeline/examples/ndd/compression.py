@@ -146,9 +146,7 @@ def _list_broadcast(path: Path, annotator: int) -> Iterator[_Item]:
 def _list_colloquial(path: Path, held_out: int) -> Iterator[_Item]:
     if path.is_file():
         raise BadInput(f"{path}: expected the folder that holds alldata-*.txt and shuffled_idx-*.txt")
-    data, order = (
-        find_files(path, pattern, is_each_needed=True)[0] for pattern in ("alldata-*.txt", "shuffled_idx-*.txt")
-    )
+    data, order = (find_files(path, pattern)[0] for pattern in ("alldata-*.txt", "shuffled_idx-*.txt"))
     items: list[_Item] = []
     pairs = iter(read_lines(data))
     for line, text in pairs:

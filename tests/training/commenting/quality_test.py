@@ -180,6 +180,20 @@ def test_gradient_is_that_of_the_loss() -> None:
         assert (high - low) / 2e-5 == pytest.approx(data.gradient(slopes) @ step, rel=1e-5)
 
 
+def test_without_ranks_the_weights_are_those_of_a_ridge_regression() -> None:
+    """Likes without ranks are a least-squares problem, whose solution has a closed form; the bias is free."""
+    rows, recipe = make_comments(), make_recipe("undertone", target="upvotes", **SMALL)
+    design = models.Design(0, 0, 256, "jieba", has_surface=True, has_relation=False, dim=0)
+    features = models.make_features(rows, design)
+    data = quality._Data(features, rows, models.measure_scale(features), design, recipe)
+    target = data.scale_target(data)
+    inputs = np.column_stack([data.numbers, np.ones(len(target))])
+    penalties = np.diag([*[0.1] * (inputs.shape[1] - 1), 0.0])
+    expected = np.linalg.solve(inputs.T @ inputs / len(target) + penalties, inputs.T @ target / len(target))
+    is_common, start = np.ones(len(expected), np.bool_), np.zeros(len(expected))
+    assert quality._minimise(data, target, 0.0, 0.1, start, is_common) == pytest.approx(expected, abs=5e-3)
+
+
 def set_null(column: str, row: int) -> pl.Expr:
     """Make the value of one row null."""
     return pl.when(pl.int_range(pl.len()) != row).then(column).alias(column)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from pipeline import warehouse
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, Retry
 from pipeline.tables import TABLES
-from pipeline.warehouse import catalog, checksums
+from pipeline.warehouse import catalog, checksums, lineage
 from pipeline.warehouse.files import get_path
 from pipeline.warehouse.upkeep import check, recovery
 from tests.support.rows.catalogs import EAGER, actions, copy_catalog, list_states, recover_comments, write_dying
@@ -91,12 +91,24 @@ def test_a_commit_of_which_nobody_knows_the_end_is_shown(tables: Path) -> None:
     """
     write("one")
     write_dying("uncertain")
+    assert [state.is_published for state in lineage.take_inventory("comments").lineage.pending] == [False]
     write("two")
     (other,) = others()
     assert (other.rows, other.note) == (2, "not published; upkeep removes it")
     assert actions(take=[other.state]) == {"comments": "replaced"}
     assert texts() == ["one", "uncertain"]
     assert [other.note for other in others()] == ["published"]
+
+
+def test_files_are_not_listed_without_the_lists_of_the_table(tables: Path) -> None:
+    """Where a list of the current table is missing, its files are unknown: an error, or upkeep would remove them."""
+    write("one")
+    table = warehouse.load_table("comments")
+    for path in tables.rglob("comments/metadata/snap-*.avro"):
+        path.unlink()
+    assert [Path(path).suffix for path in lineage.list_files(table.io, [table.metadata])] == [".avro"]
+    with pytest.raises(Retry, match="which leads to other files, cannot be read"):
+        lineage.list_files(table.io, [table.metadata], needed=table.metadata)
 
 
 def test_a_state_that_cannot_be_taken_changes_nothing(tables: Path) -> None:
