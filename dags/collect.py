@@ -78,7 +78,7 @@ def collect() -> None:
     def sources(day: str, params: Any = None) -> list[str | None]:
         from pipeline.tasks.daily import collect
 
-        return collect.list_sources(params["source"], params["path"])
+        return collect.list_sources(**{name: params[name] for name in ("source", "path", "live", "threads")})
 
     @task(map_index_template="{{ source }}")
     def collect_source(source: str | None, day: str, params: Any = None, run_id: Any = None) -> list[dict[str, Any]]:

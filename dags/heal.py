@@ -18,9 +18,11 @@ from dag_defaults import Tag, build
 @dag(**build("heal", Tag.UPKEEP, __doc__))
 def heal() -> None:
     @task
-    def holes() -> dict[str, list[str]]:
+    def holes(dag_run: Any = None, dag: Any = None) -> dict[str, list[str]]:
+        from pipeline import slices
         from pipeline.tasks.daily import heal
 
+        slices.check_params(dag_run.conf, dag.params)
         return heal.find_holes()
 
     @task(outlets=[TABLES["comments"], TABLES["tokens"]])

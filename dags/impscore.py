@@ -70,7 +70,7 @@ def impscore() -> None:
     def data_sets(params: Any = None) -> list[list[str]]:
         from pipeline.tasks.impscore import pairs
 
-        pairs.check_cassette(params["cassette"])
+        pairs.check_files(params["cassette"], params["prompts"])
         return [list(item) for item in pairs.find_data_sets(params["data"]).items()] if params["data"] else []
 
     @task(outlets=tables("sentences runs"))

@@ -99,7 +99,7 @@ def collect(
     with track("collecting") as on_progress:
         options |= {"encoding": encoding, "skip_bad_rows": skip_bad_rows, "on_progress": on_progress}
         run = partial(collect_task.run, day=day, threads=thread_id or [], **options)
-        for name in collect_task.list_sources(source, path):
+        for name in collect_task.list_sources(source, path, live=live, threads=thread_id or []):
             collected += retry(run, name)
     if not collected:
         console.report(f"nothing found for {day}")

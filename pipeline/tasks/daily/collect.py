@@ -38,12 +38,16 @@ _LOGGED = 20  # dropped rows that a log names
 SAMPLE = "sample"  # the path that means the corpus shipped with Undertone
 
 
-def list_sources(source: str, path: str | None) -> list[str | None]:
+def list_sources(source: str, path: str | None, *, live: bool = False, threads: Sequence[str] = ()) -> list[str | None]:
     """List the sources of a run, one for each task; None means the sources that the file itself names.
 
     Without a path, `all` means the sites that have an adapter and the sources that have a folder in the inbox; any
-    other name must be one of them.
+    other name must be one of them. To ask a site, a run needs `live`, the site and its threads, and no path.
     """
+    if (live or threads) and (not live or not threads or path or source not in ADAPTERS):
+        raise BadInput(
+            f"to fetch from a site: set live, name one of {', '.join(ADAPTERS)} and its threads, and no path"
+        )
     if path not in (None, SAMPLE):
         return [None if source == "all" else source]
     inbox = settings.inbox()
@@ -75,9 +79,7 @@ def run(
     `selection` has fields of `intake.Selection`.
     """
     secret = key.encode() if key else None
-    if live:
-        if source is None or not threads:
-            raise BadInput("to ask a site, name the source and the threads to fetch")
+    if live and source:
         return fetch_threads(source, threads, day, cookie=cookie, key=secret, run_id=run_id, selection=selection)
     files, ignored = list_files(path, source, day)
     columns, origin = parse(mapping), name_origin(path)

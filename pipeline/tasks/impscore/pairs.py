@@ -74,10 +74,12 @@ def find_data_sets(folder: str) -> dict[str, str]:
     return {name: str(root / name) for name in sorted(sources.READERS) if (root / name).exists()}
 
 
-def check_cassette(path: str | None) -> None:
-    """Raise BadInput if a cassette cannot be read."""
+def check_files(path: str | None, prompts: str | None) -> None:
+    """Raise BadInput if a cassette cannot be read, or there is no folder of prompts."""
     if path not in (None, "sample"):
         cassette.read(Path(str(path)).expanduser())
+    if prompts:
+        prompt.check_sources(Path(prompts).expanduser(), ())
 
 
 def replay_cassette(day: str, path: str | None = None, run_id: str = "cli") -> list[str]:

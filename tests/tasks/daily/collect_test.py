@@ -3,6 +3,7 @@
 import json
 import logging
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -68,6 +69,15 @@ def test_an_emptied_inbox_empties_its_rows(tables: Path, tmp_path: Path, monkeyp
     assert texts() == []
     assert collect.run("mine", "2026-11-18") == []
     assert "mine" in collect.list_sources("all", None)
+
+
+@pytest.mark.parametrize("change", [{"live": False}, {"threads": []}, {"path": "a.csv"}, {"source": "all"}])
+def test_contradictory_parameters_of_a_fetch_are_refused(home: Path, change: dict[str, Any]) -> None:
+    """Threads without live, live without threads, with a path or for all sources are bad input before any request."""
+    options: dict[str, Any] = {"source": "netease", "path": None, "live": True, "threads": ["1"]}
+    assert collect.list_sources(**options) == ["netease"]
+    with pytest.raises(BadInput, match="to fetch from a site: set live"):
+        collect.list_sources(**options | change)
 
 
 def test_a_source_that_is_not_in_the_file(tables: Path) -> None:
