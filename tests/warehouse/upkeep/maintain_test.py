@@ -308,7 +308,7 @@ def test_maintaining_filled_tables_keeps_every_row(
     before = list_files(names[0])
     assert warehouse.maintain(names[0], EAGER, dry_run=True)["snapshots_expired"] > 0
     assert list_files(names[0]) == before
-    assert all(warehouse.maintain(name, EAGER)["files_removed"] > 0 for name in names)
+    assert all(warehouse.maintain(name, EAGER)["bytes_freed"] > 0 for name in names)
     assert sweep.maintain_scratch()["files_removed"] == 2 * len(names)
     assert all(held(name).equals(filled(name, {})) for name in names)
     assert all(warehouse.maintain(name, EAGER)["files_removed"] == 0 for name in names)
