@@ -25,6 +25,9 @@ html_theme_options = {"source_edit_link": "", "top_of_page_buttons": []}
 html_static_path = ["pictures"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_show_copyright = False
+highlight_language = "text"
+smartquotes = False
 extensions = ["myst_parser"]
 myst_heading_anchors = 4
 exclude_patterns = ["requirements.txt"]
@@ -40,6 +43,7 @@ ROOT_PAGES = {
 }
 LINKS = {  # in README and pages -> in the site, from the folder of the page
     **{name: f"{page}.md" for page, name in ROOT_PAGES.items()},
+    "examples": "library.md#examples",
     "sql/tables": "reference/tables.md",
     **{f"sql/{name}": f"reference/tables.md#{name}" for name in ("views", "checks")},
 }
