@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -127,6 +128,7 @@ def list_dags(folder: Path) -> Iterator[str]:
     from pipeline import settings
 
     sys.path.insert(0, str(folder))
+    warnings.filterwarnings("ignore", category=FutureWarning)  # Airflow's own
     yield "# DAGs and their parameters\n\nThe text of each DAG's page in Airflow. [When they run](../dags.md).\n"
     for path in sorted(folder.glob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -150,7 +152,7 @@ def list_errors() -> Iterator[str]:
     yield from format_table(
         ("exit code", "meaning"), (re.findall(r"(\d+(?: and \d+)?) (.*)", code)[0] for code in codes)
     )
-    yield "Every error of `pipeline` is an `UndertoneError`. Its name says what to do about it.\n"
+    yield "Every error of `pipeline` is an `UndertoneError`. It is named by what to do about it.\n"
     rows = [
         (f"`{name}`", value.exit_code, value.__doc__)
         for name, value in vars(errors).items()
