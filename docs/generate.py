@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 import sys
+import textwrap
 import warnings
 from collections.abc import Iterable, Iterator
 from importlib import import_module
@@ -89,9 +90,11 @@ def list_functions() -> Iterator[str]:
     yield "# Functions\n\n`import pipeline` gives these. Everything else may change in any version.\n"
     for name in pipeline.__all__:
         function = getattr(pipeline, name)
-        signature = str(inspect.signature(function)).replace('"', "").replace("'", "")
+        node = ast.parse(inspect.getsource(function)).body[0]
+        signature = f"{name}({ast.unparse(node.args)}) -> {ast.unparse(node.returns)}"
+        signature = textwrap.fill(re.sub(r"(: |-> )'([^']*)'", r"\1\2", signature), 100, subsequent_indent="    ")
         text, _, example = (inspect.getdoc(function) or "").partition(">>> import pipeline\n")
-        yield f"## {name}\n\n```python\n{name}{signature}\n```\n\n{text}"
+        yield f"## {name}\n\n```python\n{signature}\n```\n\n{text}"
         if example:
             yield f"```pycon\n>>> import pipeline\n{example}\n```\n"
 
