@@ -116,4 +116,4 @@ audit: $(TOOLS)/.ready
 	$(TOOLS)/bin/python docker/audit.py $(TOOLS)/bin/pip-audit docker/requirements-*.txt
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build docs/reference .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

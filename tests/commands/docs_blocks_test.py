@@ -61,6 +61,7 @@ NOT_RUN = {  # the beginning of a command -> why, and the test that runs it
     "forget --origin": ("it asks before it erases", FORGET),
 }
 PAGES_NOT_RUN = {  # why, and the tests that run their commands
+    "README.zh.md": ("the commands of README.md", "tests/docs_test.py"),
     "gpu-worker.md": ("a GPU and Airflow", "tests/tasks/record/devices_test.py"),
     "judge-and-distil.md": ("a minute; the answers of a judge", "tests/commands/judge_test.py"),
 }
