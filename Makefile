@@ -46,7 +46,7 @@ test: setup
 	$(TEST) -n auto -m "not alone and not nightly"
 	$(TEST) -n 2 -m "alone and not nightly" $$(grep -rl --include='*_test.py' 'mark\.alone' tests | sort)
 
-check: setup
+check: setup docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
