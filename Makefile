@@ -7,7 +7,7 @@ export OMP_NUM_THREADS ?= 1
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
-.PHONY: setup wordnet demo up down test check messages format bench fuzz faults backfills scale lock sbom audit clean
+.PHONY: setup wordnet demo up down test check messages format docs bench fuzz faults backfills scale lock sbom audit clean
 
 setup: $(VENV)/.ready
 
@@ -19,8 +19,8 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) --upgrade pip uv
 	$(PIP) torch==2.13.0
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[airflow,train,dev,distributed,fast]' \
-		|| $(PIP) -e '.[airflow,train,dev,distributed,fast]'
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[airflow,train,dev,docs,distributed,fast]' \
+		|| $(PIP) -e '.[airflow,train,dev,docs,distributed,fast]'
 	touch $@
 
 # WordNet from Debian's packages, without root; elsewhere `python -m nltk.downloader wordnet`
@@ -46,7 +46,7 @@ test: setup
 	$(TEST) -n auto -m "not alone and not nightly"
 	$(TEST) -n 2 -m "alone and not nightly" $$(grep -rl --include='*_test.py' 'mark\.alone' tests | sort)
 
-check: setup
+check: setup docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -62,6 +62,11 @@ messages: setup
 format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# the site, for any browser, without a server: build/docs/index.html
+docs: setup
+	rm -rf build/docs
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs build/docs
 
 bench: setup
 	$(BIN)/python tests/bench/run.py
@@ -111,4 +116,4 @@ audit: $(TOOLS)/.ready
 	$(TOOLS)/bin/python docker/audit.py $(TOOLS)/bin/pip-audit docker/requirements-*.txt
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build docs/reference .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

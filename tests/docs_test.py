@@ -1,4 +1,4 @@
-"""What README and docs/ show: commands with the options that exist, links that lead somewhere, files that are there."""
+"""What README, CONTRIBUTING and docs/ show: commands and options that exist, links that lead somewhere, files."""
 
 import re
 import shlex
@@ -13,7 +13,11 @@ from pipeline.cli import app
 from pipeline.commands.terminal.lazy import load
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*sorted(ROOT.glob("README*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+_GENERATED = ROOT / "docs" / "reference"  # by docs/generate.py, when the site is built
+PAGES = [
+    *(path for path in sorted(ROOT.glob("*.md")) if path.name != "CHANGELOG.md"),
+    *(path for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent != _GENERATED),
+]
 _INTERNAL = {"ATTEMPT"}  # a task passes it to its child processes
 _CALL = re.compile(r'\bundertone ((?:"[^"\n]*"|[^"#;&|\n])+)')
 _LINK = re.compile(r"\]\((?!https?://)([^)#]+)?(?:#([^)]+))?\)")
@@ -74,7 +78,7 @@ def test_files_and_names_that_pages_mention_exist() -> None:
     """Each path in backticks is there, and each `NAME` that a page places in one stands in that file."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        for path in re.findall(r"`((?:pipeline|dags|docker|sql|tests)/[\w/.*-]+)`", text):
+        for path in re.findall(r"`((?:pipeline|dags|docker|sql|tests|examples)/[\w/.*-]+)`", text):
             assert list(ROOT.glob(path)), f"{page.name}: {path}"
         for name, path in re.findall(r"`(\w+)` (?:in|of) `?(pipeline/[\w/]+\.py)", text):
             assert name in (ROOT / path).read_text(encoding="utf-8"), f"{page.name}: {name} in {path}"

@@ -68,7 +68,7 @@ def held_out() -> pl.DataFrame:
     ("zh", 212, {"implicitness": 0.51, "words": 0.54}),
 ])  # fmt: skip
 def test_groups_it_never_saw(lang: str, count: int, expected: dict[str, float]) -> None:
-    """Held-out groups are ranked with the tau that README and docs/implicitness.md print, as are the baselines."""
+    """Held-out groups are ranked with the tau that README and docs/numbers.md print, as are the baselines."""
     groups = read_shipped_groups(lang)
     is_test = groups["split"] == "test"
     rows = rank(groups.filter(is_test), training_groups=groups.filter(~is_test))
