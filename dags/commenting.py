@@ -9,15 +9,9 @@ The DAG reads `articles`, `comments` and `tokens`. It writes `threads`, `referen
 `generated_comments`, `label_tasks`, `labels`, `comment_grades`, `metric_scores`, `studies` and
 `<home>/reports/commenting-<day>.html`.
 
-Tools for grades:
-
-- `files` writes tasks to `<home>/labelling/quality_references/` and `…/quality_candidates/`, and reads grades from
-  `labels/` in each folder.
-- `label_studio` needs the connection `undertone_label_studio`.
-- `simulated` uses simulated raters, who answer at once.
-- `none` uses the existing grades. Without grades, the DAG computes only the plain metrics.
-
-A waiting task occupies no worker.
+By default (*People*: none) the DAG uses the existing grades; without grades, it computes only the plain metrics. With
+`files` people's grades are read from `<home>/labelling/quality_references/labels/` and `…/quality_candidates/labels/`;
+`label_studio` needs the connection `undertone_label_studio`.
 
 **Triage.**
 
@@ -28,20 +22,19 @@ A waiting task occupies no worker.
 - No test article: by default, a test article needs 30 long comments and over 200 upvotes. You can lower both numbers in
   the form.
 - A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
-- A run that waits in `grades` waits for people.
+- A run that waits in `approve` waits for people, in the UI under *Required actions*.
 - An interrupted training continues after its last complete epoch.
 """
 
 from typing import Any
 
-from airflow.sdk import Param, PokeReturnValue, dag, task, task_group
+from airflow.sdk import Param, dag, task
 
 from dag_assets import MODELS, PAGES, tables
-from dag_defaults import DAY, GPU, Tag, build, check_due, optional_param, resolve_day, service
+from dag_defaults import DAY, GPU, Tag, ask_people, build, check_due, optional_param, resolve_day, tool_param
 
 SYSTEMS = ["ir_t", "ir_tc", "seq2seq", "att", "att_tc"]
 PRESETS = ["s/5", "(s-1)/4", "s/max"]
-TOOLS = ["none", "files", "label_studio", "simulated"]
 PARAMS = {
     "day": DAY,
     "source": Param(None, type=["null", "string"], title="Source", description="Source of the articles; empty: all"),
@@ -89,7 +82,7 @@ PARAMS = {
     "numbers": Param(
         {}, type="object", title="Hyperparameters", description="Changes by commenter: {'att': {'epochs': 2}}"
     ),
-    "tool": Param("none", enum=TOOLS, title="Tool", description="How the grades are collected"),
+    "tool": tool_param("files", "label_studio", "simulated"),
     "preset": Param(
         "s/5", enum=PRESETS, title="Weights", description="Formula from grades to weights; max: maximum of the article"
     ),
@@ -99,33 +92,18 @@ PARAMS = {
 }
 
 
-@task_group(group_id="people")
-def people(kind: str, day: str) -> None:
-    """Let people grade the comments of a kind."""
+def give(kind: str, *work: Any) -> Any:
+    """Give the comments of a kind to people."""
+    from pipeline.tasks.commenting import grades
 
-    @task(trigger_rule="none_failed", outlets=tables("label_tasks runs"))
-    def give(kind: str, day: str, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks.commenting import grades
-        from pipeline.tasks.labelling import projects
+    return grades.assign_tasks(kind, *work)
 
-        studio = projects.find_studio(*service("undertone_label_studio", ""))
-        return grades.assign_tasks(kind, day, params["tool"], studio, run_id)
 
-    @task.sensor(
-        mode="reschedule",
-        poke_interval=60,
-        timeout=90 * 24 * 3600,
-        outlets=tables("labels comment_grades dropped runs"),
-    )
-    def grades(kind: str, params: Any = None, run_id: Any = None) -> PokeReturnValue:
-        from pipeline.tasks.commenting import grades
-        from pipeline.tasks.labelling import projects
+def collect(kind: str, day: str, *work: Any) -> Any:
+    """Collect the grades of a kind."""
+    from pipeline.tasks.commenting import grades
 
-        studio = projects.find_studio(*service("undertone_label_studio", ""))
-        status = grades.poll(kind, params["tool"], studio, run_id)
-        return PokeReturnValue(is_done=status["waiting"] == 0, xcom_value=status)
-
-    give(kind, day) >> grades(kind)
+    return grades.collect(kind, (), *work)
 
 
 @task(**GPU)  # the recipes are in modules that import torch
@@ -193,6 +171,7 @@ def commenting() -> None:
     @task(
         inlets=tables("generated_comments reference_comments comment_grades"),
         outlets=tables("metric_scores dropped runs"),
+        trigger_rule="none_failed",
     )
     def measure(day: str, params: Any = None, run_id: Any = None) -> dict[str, int]:
         from pipeline.tasks.commenting import overlap
@@ -219,7 +198,9 @@ def commenting() -> None:
     comment_counts = generate.partial(day=day).expand(
         trained=train.partial(day=day).expand(system=systems(corpus_counts))
     )
-    references, candidates = (people.override(group_id=kind)(kind, day) for kind in ("references", "candidates"))
+    references, candidates = (
+        ask_people(kind, give, collect, [kind], day, "commenting") for kind in ("references", "candidates")
+    )
     corpus_counts >> references
     [comment_counts, real(corpus_counts, day)] >> candidates
     metric_counts = measure(day)

@@ -2,10 +2,12 @@
 
 1. Find the words that an item can leave out (imperceptibility and nonspecificity).
 2. Readers that have not seen an item propose wrong options. The DAG keeps items with four wrong options.
-3. Train a reader on each subtask, and test it on both subtasks (ReCAM).
+3. If *People* is set, people rate the items. Items that they find faulty are left out of training and tests.
+4. Train a reader on each subtask, and test it on both subtasks (ReCAM).
 
 The DAG reads English `articles` that have a `summary`; import some with the DAG `collect`. It writes `cloze_targets`,
-`cloze_items`, `models`, `evaluations`, `dropped`, `runs` and `<home>/reports/cloze-<day>.html`.
+`cloze_items`, `label_tasks`, `labels`, `models`, `evaluations`, `dropped`, `runs` and
+`<home>/reports/cloze-<day>.html`.
 
 **Triage.**
 
@@ -16,6 +18,7 @@ The DAG reads English `articles` that have a `summary`; import some with the DAG
 - *Missing: WordNet* in `find`: run `make wordnet`, or install nltk's `wordnet` on every worker.
 - The view `cloze_funnel` shows how many words each filter drops. Items with too few wrong options are in `dropped`.
 - A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
+- A run that waits in `approve` waits for people, in the UI under *Required actions*.
 - An interrupted training continues after its last complete epoch.
 """
 
@@ -24,7 +27,7 @@ from typing import Any
 from airflow.sdk import Param, dag, task
 
 from dag_assets import MODELS, PAGES, tables
-from dag_defaults import DAY, GPU, Tag, build, check_due, optional_param, resolve_day
+from dag_defaults import DAY, GPU, Tag, ask_people, build, check_due, optional_param, resolve_day, tool_param
 
 RATINGS = "Rated words, such as MRC's, to train a scorer of abstractness; empty: the scorer in force"
 SCORER = "Id of a scorer, or a file of ratings to use unchanged; empty: the scorer in force"
@@ -65,8 +68,25 @@ PARAMS = {
     "start": optional_param("string", "Begin with", START),
     "epochs": optional_param("integer", "Epochs", "Empty: the number of the profile", minimum=1),
     "seed": optional_param("integer", "Seed", "Empty: the number of the profile"),
+    "tool": tool_param("files", "label_studio", "simulated"),
 }
 SUBTASKS = ("imperceptibility", "nonspecificity")
+
+
+def give(subtask: str, *work: Any) -> Any:
+    """Give the items of a subtask to people."""
+    from pipeline.tasks.recam import ratings
+
+    return ratings.assign_tasks(subtask, *work)
+
+
+def collect(subtask: str, day: str, tool: Any, studio: Any, run_id: str) -> int:
+    """Collect the answers about a subtask, and flag the items that are at fault; return the count of labels."""
+    from pipeline.tasks.recam import ratings
+
+    count = ratings.collect(subtask, (), tool, studio, run_id)
+    ratings.flag(subtask, run_id)
+    return count
 
 
 @dag(**build("recam", Tag.TRAIN, __doc__, PARAMS))
@@ -121,8 +141,14 @@ def recam() -> None:
             subtask, list(proposals), day, options.parse_choosing(params), targets.parse_rules(rule_values), run_id
         )
 
-    @task(**GPU, map_index_template="{{ subtask }}", inlets=tables("cloze_items"), outlets=MODELS)
-    def train(subtask: str, item_counts: Any, day: str, params: Any = None, run_id: Any = None) -> dict[str, str]:
+    @task(
+        **GPU,
+        map_index_template="{{ subtask }}",
+        inlets=tables("cloze_items"),
+        outlets=MODELS,
+        trigger_rule="none_failed",
+    )
+    def train(subtask: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, str]:
         from pipeline.tasks.recam import readers, targets
 
         changes = {"epochs": params["epochs"], "seed": params["seed"]}
@@ -153,7 +179,8 @@ def recam() -> None:
     staged = find.partial(rule_values=rule_values).expand(part=plan(rule_values))
     proposals = propose.expand(job=jobs(targets(staged, day, rule_values)))
     item_counts = items.partial(proposals=proposals, day=day, rule_values=rule_values).expand(subtask=SUBTASKS)
-    trained = train.partial(item_counts=item_counts, day=day).expand(subtask=SUBTASKS)
+    trained = train.partial(day=day).expand(subtask=SUBTASKS)
+    item_counts >> ask_people("ratings", give, collect, SUBTASKS, day, "cloze") >> trained
     page(test.partial(day=day).expand(trained=trained, tested_on=SUBTASKS), day)
 
 

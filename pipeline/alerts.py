@@ -1,4 +1,4 @@
-"""Alerts: a missed deadline or a failed task as JSON to a webhook (UNDERTONE_ALERT_URL), or as an ERROR line.
+"""Alerts as JSON to a webhook (UNDERTONE_ALERT_URL), or as an ERROR line: a missed deadline, a failed task, a wait.
 
 The triggerer and the workers import this module, so it lies in the package, needs no Airflow and imports little. It
 sends names and times of ours: neither the address (which may hold a token), nor parameters of the run, nor words of an
@@ -37,6 +37,12 @@ def report_failed_task(dag: str, task: str, run: str, day: str | None, tries: in
     fields = {"dag": dag, "task": task, "run": run, "day": day, "tries": tries, "error": error}
     text = f"{task} of {dag}{f' of {day}' if day else ''} failed: {error}"
     post(text, {"kind": "task_failed", **fields})
+
+
+def report_waiting(dag: str, task: str, run: str, day: str | None) -> None:
+    """Report that a run waits for people."""
+    text = f"{task} of {dag}{f' of {day}' if day else ''} waits for people"
+    post(text, {"kind": "people_waited_for", "dag": dag, "task": task, "run": run, "day": day})
 
 
 def post(text: str, note: Mapping[str, object]) -> bool:

@@ -22,7 +22,7 @@ from pipeline.papers.ndd import PAPER_HUMAN
 from pipeline.slices import parse_day
 from pipeline.tables import SOURCE
 from pipeline.tasks.labelling import projects
-from pipeline.tasks.labelling.projects import Project
+from pipeline.tasks.labelling.projects import Assignment, Project, Studio
 from pipeline.tasks.record import runs
 from pipeline.tasks.record.replace import replace_rows
 from pipeline.tasks.studies.rows import build_frame, build_rows
@@ -165,6 +165,13 @@ def _assign(source: str, tasks: pl.DataFrame, raters: Sequence[str], previous: p
         message = "%s: %d tasks are of sentences that were dealt to %s; name these raters to write their sheets"
         log.warning(message, get_project(source).name, count, names)
     return assigned
+
+
+def assign_tasks(source: str, day: str, tool: Tool, studio: Studio | None = None, run_id: str = "cli") -> Assignment:
+    """Give the day's compressions of `COUNT` sentences to raters through a tool, each once."""
+    select_tasks(source, day, run_id=run_id)
+    tasks = load_tasks(source, day).tasks
+    return projects.assign(get_project(source), tasks, tool, studio, lambda folder: export(source, day, folder))
 
 
 def collect(
