@@ -119,6 +119,7 @@ DAY = optional_param(
 
 GPU = {"queue": "gpu", "pool": "gpu"}  # of tasks that import torch: they wait as scheduled, and never starve
 _UNFOLDED = 3  # parameters of a form
+_HEALTH = f"The page `{settings.reports()}/health-<day>.html` shows the recent days of all DAGs."
 
 # Airflow treats False, its default, as None: a DAG that is unpaused within a tenth of the interval after a tick,
 # such as a weekly one on Monday afternoon, would run at once.
@@ -157,7 +158,7 @@ def build(
         "params": params,
         "tags": [tag],
         "description": (doc or "").partition("\n")[0],
-        "doc_md": doc,
+        "doc_md": f"{doc}\n\n{_HEALTH}",
         "deadline": deadline() if is_daily else None,
     }
 
@@ -207,7 +208,7 @@ def alert_waiting(context: Any) -> None:
     from pipeline import alerts
 
     ti = context["ti"]
-    alerts.report_waiting(ti.dag_id, ti.task_id, ti.run_id, getattr(context.get("dag_run"), "partition_key", None))
+    alerts.report_waiting(ti.dag_id, ti.task_id, ti.run_id, ti.xcom_pull(task_ids="day"))
 
 
 def remind(waiting_count: int) -> None:

@@ -14,7 +14,9 @@ def health(
     page: Annotated[bool, Option("--page", help="Write the page and print its path.")] = False,
     as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
-    """Print the state of each step of the last days: ok, late, unusual or missing. Exit code 1 if one is missing.
+    """Print the state of each step of the last days. Exit code 1 if one is missing.
+
+    A step is ok, backfill, late, unusual or missing.
 
     Examples: `undertone health`; `undertone health --day 2026-11-19 --page`
     """
@@ -26,7 +28,18 @@ def health(
         echo(path)
         return
     steps = work.build_table(day, days)
-    columns = ("day", "step", "status", "why", "read_count", "kept_count", "dropped_count", "seconds", "cost_usd")
+    columns = (
+        "day",
+        "family",
+        "step",
+        "status",
+        "why",
+        "read_count",
+        "kept_count",
+        "dropped_count",
+        "seconds",
+        "cost_usd",
+    )
     console.show(steps if as_json else steps.select(columns), as_json)
     raise Exit(1 if "missing" in steps["status"] else 0)
 
