@@ -92,20 +92,6 @@ PARAMS = {
 }
 
 
-def give(kind: str, *work: Any) -> Any:
-    """Give the comments of a kind to people."""
-    from pipeline.tasks.commenting import grades
-
-    return grades.assign_tasks(kind, *work)
-
-
-def collect(kind: str, day: str, *work: Any) -> Any:
-    """Collect the grades of a kind."""
-    from pipeline.tasks.commenting import grades
-
-    return grades.collect(kind, (), *work)
-
-
 @task(**GPU)  # the recipes are in modules that import torch
 def check(params: Any = None) -> None:
     """Check the commenters and their hyperparameters before anything is computed."""
@@ -198,9 +184,8 @@ def commenting() -> None:
     comment_counts = generate.partial(day=day).expand(
         trained=train.partial(day=day).expand(system=systems(corpus_counts))
     )
-    references, candidates = (
-        ask_people(kind, give, collect, [kind], day, "commenting") for kind in ("references", "candidates")
-    )
+    kinds = ("references", "candidates")
+    references, candidates = (ask_people(kind, "commenting.grades", [kind], day, "commenting") for kind in kinds)
     corpus_counts >> references
     [comment_counts, real(corpus_counts, day)] >> candidates
     metric_counts = measure(day)

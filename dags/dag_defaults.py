@@ -2,8 +2,9 @@
 
 import datetime as dt
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from importlib import import_module
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
@@ -241,29 +242,24 @@ def tool_param(*tools: str) -> Param:
     return Param("none", enum=["none", *tools], title="People", description=_ASK)
 
 
-def ask_people(
-    group: str, give: Callable[..., Any], collect: Callable[..., Any], names: Sequence[str], day: Any, page: str
-) -> Any:
+def ask_people(group: str, module: str, names: Sequence[str], day: Any, page: str) -> Any:
     """Build the tasks that give work to people, wait for one required action, and collect the answers there are.
 
-    Args:
-        group: id of the group of tasks.
-        give: gives the work of a name to people, of (name, day, tool, studio, run_id); returns `projects.Assignment`.
-        collect: collects and publishes the answers, of the same arguments.
-        names: of the work, such as subtasks.
-        day: of the run.
-        page: name of the page's asset.
+    The module of `pipeline.tasks` has `assign_tasks` and `collect_answers`, both of a name, such as a subtask, with the
+    day, tool, studio and run. The page is named as in `PAGES`.
     """
 
     @task(task_id="give", outlets=tables("label_tasks dropped runs"), trigger_rule="none_failed")
     def give_all(names: Any, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
         if params["tool"] == "none":
             raise AirflowSkipException("no people are asked: the parameter tool is none")
+        give = import_module(f"pipeline.tasks.{module}").assign_tasks
         assignments = [give(name, day, params["tool"], find_studio(), run_id) for name in names]
         return {"assignments": assignments, "page": locate_page(PAGES[page], day)}
 
     @task(task_id="collect", outlets=tables("labels dropped runs"))
     def collect_all(names: Any, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
+        collect = import_module(f"pipeline.tasks.{module}").collect_answers
         return {name: collect(name, day, params["tool"], find_studio(), run_id) for name in names}
 
     @task_group(group_id=group)

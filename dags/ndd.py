@@ -74,20 +74,6 @@ PARAMS = {
 }
 
 
-def give(source: str, *work: Any) -> Any:
-    """Give compressions of a data set to people."""
-    from pipeline.tasks.ndd import grades
-
-    return grades.assign_tasks(source, *work)
-
-
-def collect(source: str, day: str, tool: Any, _studio: Any, run_id: str) -> Any:
-    """Collect the grades of a data set."""
-    from pipeline.tasks.ndd import grades
-
-    return grades.collect(source, day, (), tool, run_id)
-
-
 @task
 def check(params: Any = None) -> None:
     """Check the parameters before anything is computed."""
@@ -179,9 +165,8 @@ def ndd() -> None:
     shift_count, measure_count = relate(day, ref), measure(day)
     word_counts >> context_shift(day, ref) >> shift_count
     published = publish(compress.partial(day=day, ref=ref).expand(system=system_names), day)
-    published >> measure_count
-    grade_counts = ask_people("grades", give, collect, ["{{ params.source }}"], day, "ndd")
-    published >> grade_counts
+    grade_counts = ask_people("grades", "ndd.grades", ["{{ params.source }}"], day, "ndd")
+    published >> [measure_count, grade_counts]
     test_counts = test.partial(day=day, ref=ref).expand(study=["similarity", "pruning", "predicates"])
     threshold_count = thresholds(day, ref)
     word_counts >> check_due(day) >> [system_names, test_counts, threshold_count]

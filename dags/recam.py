@@ -73,22 +73,6 @@ PARAMS = {
 SUBTASKS = ("imperceptibility", "nonspecificity")
 
 
-def give(subtask: str, *work: Any) -> Any:
-    """Give the items of a subtask to people."""
-    from pipeline.tasks.recam import ratings
-
-    return ratings.assign_tasks(subtask, *work)
-
-
-def collect(subtask: str, day: str, tool: Any, studio: Any, run_id: str) -> int:
-    """Collect the answers about a subtask, and flag the items that are at fault; return the count of labels."""
-    from pipeline.tasks.recam import ratings
-
-    count = ratings.collect(subtask, (), tool, studio, run_id)
-    ratings.flag(subtask, run_id)
-    return count
-
-
 @dag(**build("recam", Tag.TRAIN, __doc__, PARAMS))
 def recam() -> None:
     @task(**GPU, outlets=MODELS)  # trains a scorer, if there are ratings
@@ -180,7 +164,7 @@ def recam() -> None:
     proposals = propose.expand(job=jobs(targets(staged, day, rule_values)))
     item_counts = items.partial(proposals=proposals, day=day, rule_values=rule_values).expand(subtask=SUBTASKS)
     trained = train.partial(day=day).expand(subtask=SUBTASKS)
-    item_counts >> ask_people("ratings", give, collect, SUBTASKS, day, "cloze") >> trained
+    item_counts >> ask_people("ratings", "recam.ratings", SUBTASKS, day, "cloze") >> trained
     page(test.partial(day=day).expand(trained=trained, tested_on=SUBTASKS), day)
 
 

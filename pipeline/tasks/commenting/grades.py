@@ -123,6 +123,11 @@ def collect(
     return {"tasks": tasks.height, "graded": graded, "waiting": tasks.height - graded}
 
 
+def collect_answers(kind: str, _day: str, tool: Tool, studio: Studio | None, run_id: str) -> dict[str, int]:
+    """Collect what a tool has, for a DAG; return the counts of `collect`."""
+    return collect(kind, (), tool, studio, run_id)
+
+
 def publish(kind: str, run_id: str = "cli") -> int:
     """Update the grades of a set from its labels; return the count of comments with enough grades. The others wait.
 

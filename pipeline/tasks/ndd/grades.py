@@ -190,6 +190,11 @@ def collect(
     return {"tasks": tasks.tasks.height, "graded": graded_count, "waiting": tasks.tasks.height - graded_count}
 
 
+def collect_answers(source: str, day: str, tool: Tool, _studio: Studio | None, run_id: str) -> dict[str, int]:
+    """Collect what a tool has, for a DAG; return the counts of `collect`."""
+    return collect(source, day, (), tool, run_id)
+
+
 def _simulate(source: str, day: str, tasks: Tasks) -> pl.DataFrame:
     """Simulate grades; where people compressed the sentences, what is more like theirs is graded higher."""
     previous = projects.read_simulated_assignment(get_project(source).name, tasks.tasks, f"compressions of {source!r}")

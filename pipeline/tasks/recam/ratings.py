@@ -100,3 +100,10 @@ def flag(subtask: str, run_id: str = "cli") -> tuple[pl.DataFrame, Selection]:
     warehouse.replace("cloze_items", warehouse.make_slice(subtask=subtask), join_flags, run_id)
     projects.record_step(name, STEP, int(noise["n"].sum()), selection.dropped, run_id)
     return noise, selection
+
+
+def collect_answers(subtask: str, _day: str, tool: Tool, studio: Studio | None, run_id: str) -> int:
+    """Collect what a tool has and flag the items, for a DAG; return the label count."""
+    count = collect(subtask, (), tool, studio, run_id)
+    flag(subtask, run_id)
+    return count
