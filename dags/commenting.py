@@ -31,31 +31,19 @@ from typing import Any
 from airflow.sdk import Param, dag, task
 
 from dag_assets import MODELS, PAGES, tables
-from dag_defaults import DAY, GPU, Tag, ask_people, build, check_due, optional_param, resolve_day, tool_param
+from dag_defaults import DAY, GPU, Tag, ask_people, build, check_due, optional_param, param, resolve_day, tool_param
 
 SYSTEMS = ["ir_t", "ir_tc", "seq2seq", "att", "att_tc"]
 PRESETS = ["s/5", "(s-1)/4", "s/max"]
 PARAMS = {
     "day": DAY,
     "source": Param(None, type=["null", "string"], title="Source", description="Source of the articles; empty: all"),
-    "least_words": Param(
-        30, type="integer", minimum=0, title="Minimum words", description="Words of the body of an article"
-    ),
-    "least_comments": Param(
-        20, type="integer", minimum=1, title="Minimum comments", description="Comments on an article"
-    ),
-    "test_comments": Param(
-        30, type="integer", minimum=1, title="Minimum test comments", description="Long comments on a test article"
-    ),
-    "comment_words": Param(
-        6, type="integer", minimum=1, title="Long comment", description="Minimum words of a long comment"
-    ),
-    "likes": Param(
-        201, type="integer", minimum=0, title="Minimum upvotes", description="Upvotes of all comments on a test article"
-    ),
-    "references": Param(
-        27, type="integer", minimum=1, title="References", description="Number drawn for each test article"
-    ),
+    "least_words": param(30, "Minimum words", "Words of the body of an article", minimum=0),
+    "least_comments": param(20, "Minimum comments", "Comments on an article", minimum=1),
+    "test_comments": param(30, "Minimum test comments", "Long comments on a test article", minimum=1),
+    "comment_words": param(6, "Long comment", "Minimum words of a long comment", minimum=1),
+    "likes": param(201, "Minimum upvotes", "Upvotes of all comments on a test article", minimum=0),
+    "references": param(27, "References", "Number drawn for each test article", minimum=1),
     "first_day": optional_param(
         "string",
         "First day",
@@ -68,27 +56,14 @@ PARAMS = {
         "Articles whose earliest comment is of this UTC day or earlier; the paper: 2017-08-31",
         format="date",
     ),
-    "rows_per_shard": Param(
-        5000, type="integer", minimum=1, title="Articles per shard", description="One task for each shard"
+    "rows_per_shard": param(5000, "Articles per shard", "One task for each shard", minimum=1),
+    "systems": param(
+        SYSTEMS, "Commenters", "Commenters to train", items={"type": "string", "enum": SYSTEMS}, uniqueItems=True
     ),
-    "systems": Param(
-        SYSTEMS,
-        type="array",
-        items={"type": "string", "enum": SYSTEMS},
-        uniqueItems=True,
-        title="Commenters",
-        description="Commenters to train",
-    ),
-    "numbers": Param(
-        {}, type="object", title="Hyperparameters", description="Changes by commenter: {'att': {'epochs': 2}}"
-    ),
+    "numbers": param({}, "Hyperparameters", "Changes by commenter: {'att': {'epochs': 2}}"),
     "tool": tool_param("files", "label_studio", "simulated"),
-    "preset": Param(
-        "s/5", enum=PRESETS, title="Weights", description="Formula from grades to weights; max: maximum of the article"
-    ),
-    "train_quality": Param(
-        False, type="boolean", title="Scorer", description="At the end, train a scorer on the grades"
-    ),
+    "preset": param("s/5", "Weights", "Formula from grades to weights; max: maximum of the article", enum=PRESETS),
+    "train_quality": param(False, "Scorer", "At the end, train a scorer on the grades"),
 }
 
 

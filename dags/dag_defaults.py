@@ -106,6 +106,13 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
+def param(default: Any, title: str, description: str, **schema: Any) -> Param:
+    """Build a parameter of the type of its default, or one of the values of an `enum`."""
+    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+    kind = {} if "enum" in schema else {"type": kinds[type(default)]}
+    return Param(default, title=title, description=description, **kind, **schema)
+
+
 def optional_param(kind: str, title: str, description: str, **schema: Any) -> Param:
     """Build a parameter that is empty by default."""
     return Param(None, type=["null", kind], title=title, description=description, **schema)

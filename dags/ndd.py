@@ -27,7 +27,7 @@ from typing import Any
 from airflow.sdk import Param, dag, task
 
 from dag_assets import MODELS, PAGES, tables
-from dag_defaults import DAY, GPU, Tag, ask_people, build, check_due, resolve_day, tool_param
+from dag_defaults import DAY, GPU, Tag, ask_people, build, check_due, param, resolve_day, tool_param
 
 _TEXT: dict[str, Any] = {"default": None, "type": ["null", "string"]}
 _SYSTEMS = ["ndd", "ndd_sc", "fast_ndd", "fast_ndd_sc", "ppl_deleter", "ppl_deleter_sc", "cosine", "bertscore"]
@@ -53,23 +53,21 @@ PARAMS = {
     ),
     "ratio": Param(**_SHARE, title="Ratio", description="Share of words to keep; empty: the share that people keep"),
     "divergence": Param(None, enum=_DIVERGENCES, title="Divergence", description=_DIVERGENCE),
-    "weights": Param(
+    "weights": param(
         "balanced",
+        "Weights",
+        "What words near and far from a dropped span count",
         enum=["balanced", "exponential", "printed", "released"],
-        title="Weights",
-        description="What words near and far from a dropped span count",
     ),
-    "pair_weights": Param(
+    "pair_weights": param(
         "mean",
+        "Weights of pairs",
+        "What shared words count in pairs of sentences and in comments with contexts",
         enum=["mean", "sum", "distance"],
-        title="Weights of pairs",
-        description="What shared words count in pairs of sentences and in comments with contexts",
     ),
     "pairs": Param(**_TEXT, title="Pairs", description="Graded pairs, csv or jsonl; empty: the sample"),
     "treebank": Param(**_TEXT, title="Treebank", description="CoNLL-U; empty: the sample"),
-    "limit": Param(
-        200, type="integer", minimum=1, title="Sentences", description="Maximum from the treebank and for each test"
-    ),
+    "limit": param(200, "Sentences", "Maximum from the treebank and for each test", minimum=1),
     "tool": tool_param("files", "simulated"),
 }
 

@@ -27,7 +27,7 @@ from typing import Any
 from airflow.sdk import Param, dag, task
 
 from dag_assets import MODELS, PAGES, tables
-from dag_defaults import DAY, GPU, Tag, ask_people, build, check_due, optional_param, resolve_day, tool_param
+from dag_defaults import DAY, GPU, Tag, ask_people, build, check_due, optional_param, param, resolve_day, tool_param
 
 RATINGS = "Rated words, such as MRC's, to train a scorer of abstractness; empty: the scorer in force"
 SCORER = "Id of a scorer, or a file of ratings to use unchanged; empty: the scorer in force"
@@ -44,23 +44,10 @@ PARAMS = {
     "scorer": optional_param("string", "Scorer", SCORER),
     "vectors": optional_param("string", "Vectors", "GloVe-format file for filters and options; empty: the encoder"),
     "conllu": optional_param("string", "Treebank", "CoNLL-U file to train a tagger, without stanza"),
-    "similar": Param(
-        0.85,
-        type="number",
-        minimum=0,
-        maximum=1,
-        title="Similarity limit",
-        description="A word with a higher cosine is too similar",
-    ),
-    "in_context": Param(
-        True, type="boolean", title="In context", description="Also filter by the states of an encoder"
-    ),
-    "senses": Param(
-        "signatures", enum=["signatures", "glosses", "glosses_normalised"], title="Senses", description=SENSES
-    ),
-    "rows_per_shard": Param(
-        500, type="integer", minimum=1, title="Articles per shard", description="One task for each shard"
-    ),
+    "similar": param(0.85, "Similarity limit", "A word with a higher cosine is too similar", minimum=0, maximum=1),
+    "in_context": param(True, "In context", "Also filter by the states of an encoder"),
+    "senses": param("signatures", "Senses", SENSES, enum=["signatures", "glosses", "glosses_normalised"]),
+    "rows_per_shard": param(500, "Articles per shard", "One task for each shard", minimum=1),
     "rule": Param("paper", enum=["paper", "balanced"], title="Wrong options", description=CHOOSING),
     "is_small": Param(False, type="boolean", title="Small", description=SMALL),
     "numbers": Param({}, type="object", title="Hyperparameters", description=NUMBERS),

@@ -101,7 +101,11 @@ def _format_short(count: float) -> str:
 def _build_sections(
     rows: pl.DataFrame, dropped: pl.DataFrame, sources: pl.DataFrame, models: pl.DataFrame, days: list[date]
 ) -> Iterator[Section]:
-    if (unusual := rows.filter(pl.col("status") != "ok").sort(["day", "step"], descending=[True, False])).height:
+    if (
+        unusual := rows.filter(~pl.col("status").is_in(["ok", "backfill"])).sort(
+            ["day", "step"], descending=[True, False]
+        )
+    ).height:
         yield _build_unusual(unusual)
     if sources.height:
         columns = {
@@ -118,8 +122,8 @@ def _build_sections(
         yield Section("The last model of each kind.", *tabulate(models, columns), text_count=4, title="Models")
     if dropped.height:
         yield _build_dropped(dropped)
-    if rows["seconds"].count() or rows["kept_count"].count():
-        yield _build_costs(rows, days)
+    if (measured := rows.filter(pl.col("family") != "report")).height:
+        yield _build_costs(measured, days)
 
 
 def _build_unusual(rows: pl.DataFrame) -> Section:
