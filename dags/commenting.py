@@ -15,15 +15,10 @@ By default (*People*: none) the DAG uses the existing grades; without grades, it
 
 **Triage.**
 
-- The task *due* skips a scheduled run if too few days have passed or too few rows are new; its log has the
-  reason.
 - *BadInput* in `check` names the commenter or the hyperparameter. Nothing was computed.
 - *Missing* in `plan`: no article has comments. *Missing* in `corpus`: some days with comments have no tokens.
 - No test article: by default, a test article needs 30 long comments and over 200 upvotes. You can lower both numbers in
   the form.
-- A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
-- A run that waits in `approve` waits for people, in the UI under *Required actions*.
-- An interrupted training continues after its last complete epoch.
 """
 
 from typing import Any

@@ -22,7 +22,7 @@ Tools for labels:
   file and clear the task.
 - *Refused*: Label Studio rejected the token.
 - A run that waits in `collect` waits for people. `undertone label status` shows the progress.
-- `approve` waits in the UI under *Required actions*. If a person rejects the result, nothing is published.
+- If a person rejects the result in `approve`, nothing is published.
 - *BadInput* in `publish`: labels changed after the review. Clear `summary` and review again.
 - `score` is skipped if the trained model is not promoted and no other recogniser is in force. The log of `train` states
   why; `undertone models promote` promotes it by request.

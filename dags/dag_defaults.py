@@ -127,7 +127,15 @@ DAY = optional_param(
 
 GPU = {"queue": "gpu", "pool": "gpu"}  # of tasks that import torch: they wait as scheduled, and never starve
 _UNFOLDED = 3  # parameters of a form
-_HEALTH = f"The page `{settings.reports()}/health-<day>.html` shows the recent days of all DAGs."
+_COMMON = f"""
+**In all DAGs.**
+
+- `{settings.reports()}/health-<day>.html` is the page of the recent days of all DAGs.
+- The task *due* skips a scheduled run if too few days have passed or too few rows are new; its log has the reason.
+- A run that waits in `approve` waits for people, in the UI under *Required actions*.
+- A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
+- An interrupted training continues after its last complete epoch.
+"""
 
 # Airflow treats False, its default, as None: a DAG that is unpaused within a tenth of the interval after a tick,
 # such as a weekly one on Monday afternoon, would run at once.
@@ -166,7 +174,7 @@ def build(
         "params": params,
         "tags": [tag],
         "description": (doc or "").partition("\n")[0],
-        "doc_md": f"{doc}\n\n{_HEALTH}",
+        "doc_md": f"{doc}{_COMMON}",
         "deadline": deadline() if is_daily else None,
     }
 
@@ -215,8 +223,9 @@ def alert_waiting(context: Any) -> None:
     """Report to the webhook or the log that a run waits for people."""
     from pipeline import alerts
 
-    ti = context["ti"]
-    alerts.report_waiting(ti.dag_id, ti.task_id, ti.run_id, ti.xcom_pull(task_ids="day"))
+    ti, day = context["ti"], context["ti"].xcom_pull(task_ids="day")
+    note = {"kind": "people_waited_for", "dag": ti.dag_id, "task": ti.task_id, "run": ti.run_id, "day": day}
+    alerts.post(f"{ti.task_id} of {ti.dag_id} of {day} waits for people", note)
 
 
 def remind(waiting_count: int) -> None:

@@ -15,8 +15,6 @@ not promoted; the log of `train` has the comparison.
 - *Retry* in `answers`: some requests failed temporarily. A retry sends only those.
 - *Refused*: check the key or the account.
 - *BadInput* on the encoder: its files are not the pinned ones.
-- A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
-- An interrupted training continues after its last complete epoch.
 """
 
 from typing import Any

@@ -13,12 +13,8 @@ DAG uses those of the sample.
 
 **Triage.**
 
-- The task *due* skips a scheduled run if too few days have passed or too few rows are new; its log has the
-  reason.
 - *BadInput* in `check` names the parameter, or the row and the field of the file. Nothing was computed.
-- A run that waits in `approve` waits for people, in the UI under *Required actions*.
 - *Missing* in `check`: a hub model was not fetched; set HF_HUB_OFFLINE=0 once.
-- A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
 - Numbers from counts (`count:` in a signature) show that the pipeline runs. They are not a result.
 """
 

@@ -11,15 +11,10 @@ The DAG reads English `articles` that have a `summary`; import some with the DAG
 
 **Triage.**
 
-- The task *due* skips a scheduled run if too few days have passed or too few rows are new; its log has the
-  reason.
 - *BadInput* in `rules` names the parameter or the file. Nothing was computed.
 - *Missing* in `plan`: no article has a summary.
 - *Missing: WordNet* in `find`: run `make wordnet`, or install nltk's `wordnet` on every worker.
 - The view `cloze_funnel` shows how many words each filter drops. Items with too few wrong options are in `dropped`.
-- A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
-- A run that waits in `approve` waits for people, in the UI under *Required actions*.
-- An interrupted training continues after its last complete epoch.
 """
 
 from typing import Any

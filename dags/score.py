@@ -8,7 +8,6 @@ writes `scores_explained`: the words that carry the highest and the lowest score
 
 - Until a model is promoted, the DAG scores with the model that ships with Undertone.
 - *BadInput: the model was trained on encoder …*: UNDERTONE_ENCODER differs between the machines that train and score.
-- A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
 """
 
 from typing import Any

@@ -9,8 +9,6 @@ it replaces its rows of the day.
 
 **Triage.**
 
-- The task *due* skips a scheduled run if too few days have passed or too few rows are new; its log has the
-  reason.
 - *BadInput* in `check` names the model or the data set. Nothing was trained.
 - *Missing*: there are no pairs or sentences yet. Run `impscore` first.
 - *Retry* in `ask`: some requests failed temporarily. A retry sends only those.

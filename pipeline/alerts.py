@@ -39,12 +39,6 @@ def report_failed_task(dag: str, task: str, run: str, day: str | None, tries: in
     post(text, {"kind": "task_failed", **fields})
 
 
-def report_waiting(dag: str, task: str, run: str, day: str | None) -> None:
-    """Report that a run waits for people."""
-    text = f"{task} of {dag}{f' of {day}' if day else ''} waits for people"
-    post(text, {"kind": "people_waited_for", "dag": dag, "task": task, "run": run, "day": day})
-
-
 def post(text: str, note: Mapping[str, object]) -> bool:
     """Post a note with its `text`; whether that succeeded. Without an address or an answer it is an ERROR line.
 

@@ -76,7 +76,7 @@ def backfill(
     warehouse.create()
     days = work.list_days(first, last, backwards=backwards)
     with track("days", len(days)) as on_progress:
-        failures = work.run_all(days, step or work.list_steps(), source, on_progress)
+        failures = work.run_all(days, step or (), source, on_progress)
     console.report(f"{len(days) - len(failures)} of {len(days)} days are done, {days[0]} to {days[-1]}")
     for day, error in failures.items():
         console.report(f"{day} failed: {error}")

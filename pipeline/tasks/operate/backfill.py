@@ -14,6 +14,7 @@ import polars as pl
 
 from pipeline import settings, warehouse
 from pipeline.errors import BadInput, UndertoneError
+from pipeline.progress import OnProgress
 from pipeline.slices import parse_day, parse_window
 from pipeline.tasks.daily import collect, report, score, tokenize
 from pipeline.tasks.record.retry import retry
@@ -72,9 +73,8 @@ def list_days(first: str, last: str, *, backwards: bool = False) -> list[str]:
     return days[::-1] if backwards else days
 
 
-def run(day: str, steps: Sequence[str] | None = None, source: str = "all") -> None:
-    """Run some of `STEPS` on a day, by default those that are scheduled; collect its inbox, all sources or one."""
-    steps = list_steps() if steps is None else steps
+def run(day: str, steps: Sequence[str], source: str = "all") -> None:
+    """Run some of `STEPS` on a day, in their order; collect its inbox, all sources or one."""
     check_steps(steps)
     tasks: dict[str, Sequence[Callable[[], object]]] = {
         "collect": [partial(collect.run, name, day) for name in collect.list_sources(source, None)],
@@ -89,16 +89,13 @@ def run(day: str, steps: Sequence[str] | None = None, source: str = "all") -> No
 
 
 def run_all(
-    days: Sequence[str],
-    steps: Sequence[str] | None = None,
-    source: str = "all",
-    on_progress: Callable[[int], object] = lambda _: None,
+    days: Sequence[str], steps: Sequence[str] = (), source: str = "all", on_progress: OnProgress = lambda _: None
 ) -> dict[str, UndertoneError]:
-    """Run steps on each of the days, at the end those about all days; return the errors by day.
+    """Run steps, by default `list_steps`, on each of the days, and at the end those about all days.
 
-    A failure does not stop the other days.
+    A failure does not stop the other days. Return the errors by day.
     """
-    steps = list_steps() if steps is None else steps
+    steps = steps or list_steps()
     check_steps(steps)
     collect.list_sources(source, None)
     once = [name for name, work in FAMILIES.items() if name in steps and not work.is_daily]
