@@ -155,7 +155,9 @@ def commenting() -> None:
         trained=train.partial(day=day).expand(system=systems(corpus_counts))
     )
     kinds = ("references", "candidates")
-    references, candidates = (ask_people(kind, "commenting.grades", [kind], day, "commenting") for kind in kinds)
+    references, candidates = (
+        ask_people(kind, "commenting.grades", [kind], day, "commenting", "comment_grades") for kind in kinds
+    )
     corpus_counts >> references
     [comment_counts, real(corpus_counts, day)] >> candidates
     metric_counts = measure(day)

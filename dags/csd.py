@@ -8,7 +8,7 @@
 The DAG reads `comments`. It writes `label_tasks`, `labels`, `annotations`, `annotated_comments`,
 `<home>/reports/labels-*.html` and `<home>/releases/`. If you ask for a model, it also writes `models`, `evaluations`
 and `scores`. A waiting task occupies no worker: Airflow reschedules it until the labels are complete. Every
-UNDERTONE_REMIND_DAYS (3) an alert says that the run waits.
+UNDERTONE_REMIND_DAYS (3) an alert reports that the run waits.
 
 Tools for labels:
 

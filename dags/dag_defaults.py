@@ -110,7 +110,7 @@ def param(default: Any, title: str, description: str, **schema: Any) -> Param:
     """Build a parameter of the type of its default, or one of the values of an `enum`."""
     kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
     kind = {} if "enum" in schema else {"type": kinds[type(default)]}
-    return Param(default, title=title, description=description, **kind, **schema)
+    return Param(default, title=title, description=description, **{**kind, **schema})
 
 
 def optional_param(kind: str, title: str, description: str, **schema: Any) -> Param:
@@ -197,7 +197,7 @@ def check_due(day: str, dag: Any = None, dag_run: Any = None) -> bool:
 
 
 class Approval(ApprovalOperator):
-    """A required action, which holds no worker; every UNDERTONE_REMIND_DAYS an alert says that it waits."""
+    """A required action, which holds no worker; every UNDERTONE_REMIND_DAYS an alert reports that it waits."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(response_timeout=dt.timedelta(days=settings.remind_days()), **options)
@@ -258,11 +258,11 @@ def tool_param(*tools: str) -> Param:
     return Param("none", enum=["none", *tools], title="People", description=_ASK)
 
 
-def ask_people(group: str, module: str, names: Sequence[str], day: Any, page: str) -> Any:
+def ask_people(group: str, module: str, names: Sequence[str], day: Any, page: str, written: str) -> Any:
     """Build the tasks that give work to people, wait for one required action, and collect the answers there are.
 
     The module of `pipeline.tasks` has `assign_tasks` and `collect_answers`, both of a name, such as a subtask, with the
-    day, tool, studio and run. The page is named as in `PAGES`.
+    day, tool, studio and run. `page` is a name of `PAGES`, and `written` the table of the results.
     """
 
     @task(task_id="give", outlets=tables("label_tasks dropped runs"), trigger_rule="none_failed")
@@ -273,7 +273,7 @@ def ask_people(group: str, module: str, names: Sequence[str], day: Any, page: st
         assignments = [give(name, day, params["tool"], find_studio(), run_id) for name in names]
         return {"assignments": assignments, "page": locate_page(PAGES[page], day)}
 
-    @task(task_id="collect", outlets=tables("labels dropped runs"))
+    @task(task_id="collect", outlets=tables(f"labels dropped runs {written}"))
     def collect_all(names: Any, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
         collect = import_module(f"pipeline.tasks.{module}").collect_answers
         return {name: collect(name, day, params["tool"], find_studio(), run_id) for name in names}

@@ -159,7 +159,7 @@ def ndd() -> None:
     shift_count, measure_count = relate(day, ref), measure(day)
     word_counts >> context_shift(day, ref) >> shift_count
     published = publish(compress.partial(day=day, ref=ref).expand(system=system_names), day)
-    grade_counts = ask_people("grades", "ndd.grades", ["{{ params.source }}"], day, "ndd")
+    grade_counts = ask_people("grades", "ndd.grades", ["{{ params.source }}"], day, "ndd", "studies")
     published >> [measure_count, grade_counts]
     test_counts = test.partial(day=day, ref=ref).expand(study=["similarity", "pruning", "predicates"])
     threshold_count = thresholds(day, ref)

@@ -146,7 +146,7 @@ def recam() -> None:
     proposals = propose.expand(job=jobs(targets(staged, day, rule_values)))
     item_counts = items.partial(proposals=proposals, day=day, rule_values=rule_values).expand(subtask=SUBTASKS)
     trained = train.partial(day=day).expand(subtask=SUBTASKS)
-    item_counts >> ask_people("ratings", "recam.ratings", SUBTASKS, day, "cloze") >> trained
+    item_counts >> ask_people("ratings", "recam.ratings", SUBTASKS, day, "cloze", "cloze_items") >> trained
     page(test.partial(day=day).expand(trained=trained, tested_on=SUBTASKS), day)
 
 

@@ -21,7 +21,7 @@ def probe():
     @task(trigger_rule="none_failed")
     def after():
         pass
-    ask_people("people", "recam.ratings", ["imperceptibility"], resolve_day(), "cloze") >> after()
+    ask_people("people", "recam.ratings", ["imperceptibility"], resolve_day(), "cloze", "cloze_items") >> after()
 probe()
 """
 DAY = "2026-11-19"

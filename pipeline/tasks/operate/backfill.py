@@ -22,7 +22,7 @@ from pipeline.tasks.record.retry import retry
 log = logging.getLogger(__name__)
 
 
-def shift_contexts(day: str) -> None:
+def score_contexts(day: str) -> None:
     """Count the words of the corpus, if models of counts are set, and score the context shift of a day."""
     from pipeline.tasks.ndd import context_shift, masked_lm  # loads torch
 
@@ -53,7 +53,7 @@ class Work(NamedTuple):
 
 
 FAMILIES = {
-    "ndd": Work(shift_contexts, "score_context_shift", is_daily=True),
+    "ndd": Work(score_contexts, "score_context_shift", is_daily=True),
     "commenting": Work(build_corpus, "threads", is_daily=False),
     "recam": Work(build_items, "cloze_items", is_daily=False),
 }
