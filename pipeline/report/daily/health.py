@@ -11,7 +11,7 @@ import polars as pl
 
 from pipeline.report import sections
 from pipeline.report.daily import health_figures
-from pipeline.report.sections import Section, format_count, format_number, order_names, tabulate
+from pipeline.report.sections import Columns, Section, format_count, format_number, order_names, tabulate
 
 FAMILIES = (
     "collect", "tokenize", "score", "report", "judge", "impscore", "recam", "commenting", "ndd", "studies", "csd",
@@ -74,7 +74,7 @@ def _build_cell(rows: pl.DataFrame | None) -> dict[str, str]:
     if rows is None:
         return {"status": "none", "mark": "", "count": "", "title": "no work"}
     status = max(rows["status"], key=list(STATUSES).index)
-    count = _format_short(rows["kept_count"].sum()) if rows["kept_count"].count() else ""
+    count = _format_short(float(rows["kept_count"].sum())) if rows["kept_count"].count() else ""
     title = "\n".join(map(_describe_step, rows.to_dicts()))
     return {"status": status, "mark": STATUSES[status][0], "count": count, "title": title}
 
@@ -101,14 +101,11 @@ def _format_short(count: float) -> str:
 def _build_sections(
     rows: pl.DataFrame, dropped: pl.DataFrame, sources: pl.DataFrame, models: pl.DataFrame, days: list[date]
 ) -> Iterator[Section]:
-    if (
-        unusual := rows.filter(~pl.col("status").is_in(["ok", "backfill"])).sort(
-            ["day", "step"], descending=[True, False]
-        )
-    ).height:
-        yield _build_unusual(unusual)
+    unusual = rows.filter(~pl.col("status").is_in(["ok", "backfill"]))
+    if unusual.height:
+        yield _build_unusual(unusual.sort(["day", "step"], descending=[True, False]))
     if sources.height:
-        columns = {
+        columns: Columns = {
             "source": "source", "last day": lambda row: f"{row['day']}",
             "days behind": lambda row: format_count((days[-1] - row["day"]).days), "rows of the last day": "row_count",
         }  # fmt: skip

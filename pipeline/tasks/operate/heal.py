@@ -1,5 +1,7 @@
 """Heal: find days whose comments lack tokens, scores or the work of scheduled DAGs, and make what is missing."""
 
+from collections.abc import Callable
+
 import polars as pl
 
 from pipeline import settings, warehouse
@@ -8,7 +10,8 @@ from pipeline.tasks.daily import score, tokenize
 from pipeline.tasks.operate.backfill import FAMILIES, Work
 from pipeline.tasks.record import due
 
-RUNS = {"tokens": tokenize.run, "scores": score.run, **{name: work.run for name, work in FAMILIES.items()}}
+RUNS: dict[str, Callable[[str], object]] = {"tokens": tokenize.run, "scores": score.run}
+RUNS |= {name: work.run for name, work in FAMILIES.items()}
 
 
 def find_holes() -> dict[str, list[str]]:
