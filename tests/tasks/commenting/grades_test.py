@@ -11,6 +11,9 @@ from pipeline.errors import BadInput, Missing
 from pipeline.label import quality, task_files
 from pipeline.tasks.commenting import generated, grades
 from pipeline.tasks.daily import collect
+from pipeline.tasks.labelling import projects
+from tests.support.servers.studio import TOKEN
+from tests.support.servers.studio import Studio as Server
 
 DAY = sample.DAY
 LATER = "2026-11-20"
@@ -69,6 +72,14 @@ def test_simulated_raters_are_two_a_comment(folder: Path) -> None:
     assert set(rows["tool"]) == {"simulated"}
     assert rows["raters"].list.explode().n_unique() == 5
     assert warehouse.scan("dropped", pl.col("step") == grades.STEP).collect().height == 0
+
+
+def test_label_studio_has_an_address(sample_corpus: Path) -> None:
+    """Comments that are pushed to Label Studio wait there, under the address of their project."""
+    with Server() as server:
+        assignment = grades.assign_tasks("references", DAY, "label_studio", projects.Studio(server.url, TOKEN))
+        assert assignment["place"].startswith(f"{server.url}/projects/")
+        assert assignment["waiting"] == assignment["tasks"] == len(server.tasks) == 162
 
 
 def test_what_commenters_made_is_graded(sample_corpus: Path) -> None:
