@@ -35,11 +35,12 @@ def heal() -> None:
 
         if not any(missing_days.values()):
             raise AirflowSkipException("no day is missing")
-        for name, table in FOLLOWED.items():
-            # tokenize announces its days itself
-            started = missing_days["tokens"] if table == "tokens" else []
-            if days := [day for day in missing_days.get(name, []) if day not in started]:
-                outlet_events[TABLES[table]].add_partitions(days)
+        for table in {*FOLLOWED.values()}:
+            days = {day for name in FOLLOWED if FOLLOWED[name] == table for day in missing_days.get(name, [])}
+            if table == "tokens":  # tokenize announces the others itself
+                days -= {*missing_days["tokens"]}
+            if days:
+                outlet_events[TABLES[table]].add_partitions(sorted(days))
         return missing_days
 
     announce(holes())
