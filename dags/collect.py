@@ -17,19 +17,18 @@ dropped. To send your own cookie to a site, store it as the password of the conn
 
 from typing import Any
 
-from airflow.sdk import Param, TriggerRule, dag, task
+from airflow.sdk import TriggerRule, dag, task
 
 from dag_assets import tables
-from dag_defaults import DAY, Tag, build, optional_param, resolve_day, secret
+from dag_defaults import DAY, Tag, build, optional_param, param, resolve_day, secret
 
 PARAMS = {
     "day": DAY,
-    "source": Param(
+    "source": param(
         "all",
-        type="string",
+        "Source",
+        "all, a site (weibo, netease, bilibili, zhihu, tencent_news), or a name for your own data",
         pattern="^[a-z][a-z0-9_]{0,39}$",
-        title="Source",
-        description="all, a site (weibo, netease, bilibili, zhihu, tencent_news), or a name for your own data",
     ),
     "path": optional_param(
         "string",
@@ -41,33 +40,20 @@ PARAMS = {
         "Columns",
         "Our field=column of the file, as in text=content,like_count=likes. Empty: recognise known exports",
     ),
-    "encoding": Param(
-        "utf-8-sig", type="string", title="Encoding", description="Encoding of text files, such as gb18030"
+    "encoding": param("utf-8-sig", "Encoding", "Encoding of text files, such as gb18030"),
+    "skip_bad_rows": param(
+        False, "Skip bad rows", "Drop unreadable rows, each with a reason; by default, the task stops at the first one"
     ),
-    "skip_bad_rows": Param(
-        False,
-        type="boolean",
-        title="Skip bad rows",
-        description="Drop unreadable rows, each with a reason; by default, the task stops at the first one",
-    ),
-    "keep_duplicates": Param(
-        False, type="boolean", title="Keep duplicates", description="Keep equal and nearly equal texts of a thread"
-    ),
+    "keep_duplicates": param(False, "Keep duplicates", "Keep equal and nearly equal texts of a thread"),
     "first_day": optional_param(
         "string", "First day", "Keep comments written on this UTC day or later; empty: no limit", format="date"
     ),
     "last_day": optional_param(
         "string", "Last day", "Keep comments written on this UTC day or earlier; empty: no limit", format="date"
     ),
-    "live": Param(
-        False, type="boolean", title="Fetch from the site", description="Fetch `threads` politely. Off by default"
-    ),
-    "threads": Param(
-        [],
-        type="array",
-        items={"type": "string"},
-        title="Threads",
-        description="Ids of the posts, songs or articles to fetch from the site",
+    "live": param(False, "Fetch from the site", "Fetch `threads` politely. Off by default"),
+    "threads": param(
+        [], "Threads", "Ids of the posts, songs or articles to fetch from the site", items={"type": "string"}
     ),
 }
 

@@ -9,60 +9,36 @@ The DAG reads `articles`, `comments` and `tokens`. It writes `threads`, `referen
 `generated_comments`, `label_tasks`, `labels`, `comment_grades`, `metric_scores`, `studies` and
 `<home>/reports/commenting-<day>.html`.
 
-Tools for grades:
-
-- `files` writes tasks to `<home>/labelling/quality_references/` and `…/quality_candidates/`, and reads grades from
-  `labels/` in each folder.
-- `label_studio` needs the connection `undertone_label_studio`.
-- `simulated` uses simulated raters, who answer at once.
-- `none` uses the existing grades. Without grades, the DAG computes only the plain metrics.
-
-A waiting task occupies no worker.
+By default (*People*: none) the DAG uses the existing grades; without grades, it computes only the plain metrics. With
+`files` people's grades are read from `<home>/labelling/quality_references/labels/` and `…/quality_candidates/labels/`;
+`label_studio` needs the connection `undertone_label_studio`.
 
 **Triage.**
 
-- The task *due* skips a scheduled run if too few days have passed or too few rows are new; its log has the
-  reason.
 - *BadInput* in `check` names the commenter or the hyperparameter. Nothing was computed.
 - *Missing* in `plan`: no article has comments. *Missing* in `corpus`: some days with comments have no tokens.
 - No test article: by default, a test article needs 30 long comments and over 200 upvotes. You can lower both numbers in
   the form.
-- A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
-- A run that waits in `grades` waits for people.
-- An interrupted training continues after its last complete epoch.
 """
 
 from typing import Any
 
-from airflow.sdk import Param, PokeReturnValue, dag, task, task_group
+from airflow.sdk import Param, dag, task
 
 from dag_assets import MODELS, PAGES, tables
-from dag_defaults import DAY, GPU, Tag, build, check_due, optional_param, resolve_day, service
+from dag_defaults import DAY, GPU, Tag, ask_people, build, check_due, optional_param, param, resolve_day, tool_param
 
 SYSTEMS = ["ir_t", "ir_tc", "seq2seq", "att", "att_tc"]
 PRESETS = ["s/5", "(s-1)/4", "s/max"]
-TOOLS = ["none", "files", "label_studio", "simulated"]
 PARAMS = {
     "day": DAY,
     "source": Param(None, type=["null", "string"], title="Source", description="Source of the articles; empty: all"),
-    "least_words": Param(
-        30, type="integer", minimum=0, title="Minimum words", description="Words of the body of an article"
-    ),
-    "least_comments": Param(
-        20, type="integer", minimum=1, title="Minimum comments", description="Comments on an article"
-    ),
-    "test_comments": Param(
-        30, type="integer", minimum=1, title="Minimum test comments", description="Long comments on a test article"
-    ),
-    "comment_words": Param(
-        6, type="integer", minimum=1, title="Long comment", description="Minimum words of a long comment"
-    ),
-    "likes": Param(
-        201, type="integer", minimum=0, title="Minimum upvotes", description="Upvotes of all comments on a test article"
-    ),
-    "references": Param(
-        27, type="integer", minimum=1, title="References", description="Number drawn for each test article"
-    ),
+    "least_words": param(30, "Minimum words", "Words of the body of an article", minimum=0),
+    "least_comments": param(20, "Minimum comments", "Comments on an article", minimum=1),
+    "test_comments": param(30, "Minimum test comments", "Long comments on a test article", minimum=1),
+    "comment_words": param(6, "Long comment", "Minimum words of a long comment", minimum=1),
+    "likes": param(201, "Minimum upvotes", "Upvotes of all comments on a test article", minimum=0),
+    "references": param(27, "References", "Number drawn for each test article", minimum=1),
     "first_day": optional_param(
         "string",
         "First day",
@@ -75,57 +51,15 @@ PARAMS = {
         "Articles whose earliest comment is of this UTC day or earlier; the paper: 2017-08-31",
         format="date",
     ),
-    "rows_per_shard": Param(
-        5000, type="integer", minimum=1, title="Articles per shard", description="One task for each shard"
+    "rows_per_shard": param(5000, "Articles per shard", "One task for each shard", minimum=1),
+    "systems": param(
+        SYSTEMS, "Commenters", "Commenters to train", items={"type": "string", "enum": SYSTEMS}, uniqueItems=True
     ),
-    "systems": Param(
-        SYSTEMS,
-        type="array",
-        items={"type": "string", "enum": SYSTEMS},
-        uniqueItems=True,
-        title="Commenters",
-        description="Commenters to train",
-    ),
-    "numbers": Param(
-        {}, type="object", title="Hyperparameters", description="Changes by commenter: {'att': {'epochs': 2}}"
-    ),
-    "tool": Param("none", enum=TOOLS, title="Tool", description="How the grades are collected"),
-    "preset": Param(
-        "s/5", enum=PRESETS, title="Weights", description="Formula from grades to weights; max: maximum of the article"
-    ),
-    "train_quality": Param(
-        False, type="boolean", title="Scorer", description="At the end, train a scorer on the grades"
-    ),
+    "numbers": param({}, "Hyperparameters", "Changes by commenter: {'att': {'epochs': 2}}"),
+    "tool": tool_param("files", "label_studio", "simulated"),
+    "preset": param("s/5", "Weights", "Formula from grades to weights; max: maximum of the article", enum=PRESETS),
+    "train_quality": param(False, "Scorer", "At the end, train a scorer on the grades"),
 }
-
-
-@task_group(group_id="people")
-def people(kind: str, day: str) -> None:
-    """Let people grade the comments of a kind."""
-
-    @task(trigger_rule="none_failed", outlets=tables("label_tasks runs"))
-    def give(kind: str, day: str, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks.commenting import grades
-        from pipeline.tasks.labelling import projects
-
-        studio = projects.find_studio(*service("undertone_label_studio", ""))
-        return grades.assign_tasks(kind, day, params["tool"], studio, run_id)
-
-    @task.sensor(
-        mode="reschedule",
-        poke_interval=60,
-        timeout=90 * 24 * 3600,
-        outlets=tables("labels comment_grades dropped runs"),
-    )
-    def grades(kind: str, params: Any = None, run_id: Any = None) -> PokeReturnValue:
-        from pipeline.tasks.commenting import grades
-        from pipeline.tasks.labelling import projects
-
-        studio = projects.find_studio(*service("undertone_label_studio", ""))
-        status = grades.poll(kind, params["tool"], studio, run_id)
-        return PokeReturnValue(is_done=status["waiting"] == 0, xcom_value=status)
-
-    give(kind, day) >> grades(kind)
 
 
 @task(**GPU)  # the recipes are in modules that import torch
@@ -193,6 +127,7 @@ def commenting() -> None:
     @task(
         inlets=tables("generated_comments reference_comments comment_grades"),
         outlets=tables("metric_scores dropped runs"),
+        trigger_rule="none_failed",
     )
     def measure(day: str, params: Any = None, run_id: Any = None) -> dict[str, int]:
         from pipeline.tasks.commenting import overlap
@@ -219,7 +154,10 @@ def commenting() -> None:
     comment_counts = generate.partial(day=day).expand(
         trained=train.partial(day=day).expand(system=systems(corpus_counts))
     )
-    references, candidates = (people.override(group_id=kind)(kind, day) for kind in ("references", "candidates"))
+    kinds = ("references", "candidates")
+    references, candidates = (
+        ask_people(kind, "commenting.grades", [kind], day, "commenting", "comment_grades") for kind in kinds
+    )
     corpus_counts >> references
     [comment_counts, real(corpus_counts, day)] >> candidates
     metric_counts = measure(day)

@@ -7,7 +7,8 @@
 
 The DAG reads `comments`. It writes `label_tasks`, `labels`, `annotations`, `annotated_comments`,
 `<home>/reports/labels-*.html` and `<home>/releases/`. If you ask for a model, it also writes `models`, `evaluations`
-and `scores`. A waiting task occupies no worker: Airflow reschedules it until the labels are complete.
+and `scores`. A waiting task occupies no worker: Airflow reschedules it until the labels are complete. Every
+UNDERTONE_REMIND_DAYS (3) an alert reports that the run waits.
 
 Tools for labels:
 
@@ -21,7 +22,7 @@ Tools for labels:
   file and clear the task.
 - *Refused*: Label Studio rejected the token.
 - A run that waits in `collect` waits for people. `undertone label status` shows the progress.
-- `approve` waits in the UI under *Required actions*. If a person rejects the result, nothing is published.
+- If a person rejects the result in `approve`, nothing is published.
 - *BadInput* in `publish`: labels changed after the review. Clear `summary` and review again.
 - `score` is skipped if the trained model is not promoted and no other recogniser is in force. The log of `train` states
   why; `undertone models promote` promotes it by request.
@@ -29,12 +30,11 @@ Tools for labels:
 
 from typing import Any
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param, PokeReturnValue, chain, dag, task, task_group
 from airflow.sdk.exceptions import AirflowSkipException
 
 from dag_assets import MODELS, PAGES, tables
-from dag_defaults import DAY, GPU, Tag, build, check_due, resolve_day, service
+from dag_defaults import DAY, GPU, Approval, Tag, build, check_due, find_studio, remind, resolve_day
 
 NAME = "^[a-z][a-z0-9_]{0,39}$"
 TOOLS = ["files", "label_studio", "simulated"]
@@ -76,34 +76,34 @@ def csd() -> None:
 
     @task
     def push(step: list[int], params: Any = None) -> int:
-        from pipeline.tasks.labelling import csd, projects
+        from pipeline.tasks.labelling import csd
 
-        studio = projects.find_studio(*service("undertone_label_studio", ""))
-        return csd.push(params["project"], tuple(step), params["tool"], studio)
+        return csd.push(params["project"], tuple(step), params["tool"], find_studio())
 
     @task.sensor(
         mode="reschedule", poke_interval=60, timeout=90 * 24 * 3600, outlets=tables("labels annotations dropped runs")
     )
     def collect(step: list[int], params: Any = None, run_id: Any = None) -> PokeReturnValue:
-        from pipeline.tasks.labelling import csd, projects
+        from pipeline.tasks.labelling import csd
 
-        studio = projects.find_studio(*service("undertone_label_studio", ""))
-        status = csd.collect(params["project"], tuple(step), params["tool"], studio, run_id)
+        status = csd.collect(params["project"], tuple(step), params["tool"], find_studio(), run_id)
+        remind(status["waiting"])
         return PokeReturnValue(is_done=status["waiting"] == 0, xcom_value=status)
 
     @task(inlets=tables("annotations"), outlets=[PAGES["labels"]])
-    def summary(day: str, params: Any = None) -> str:
+    def summary(day: str, params: Any = None) -> dict[str, str]:
         from pipeline.tasks.labelling import release
 
-        release.write_page(params["project"], day)
-        return release.render_card(params["project"], day, params["required"], params["licence"])
+        page = str(release.write_page(params["project"], day))
+        card = release.render_card(params["project"], day, params["required"], params["licence"])
+        return {"page": page, "card": card}
 
     @task(outlets=tables("annotated_comments runs"))
-    def publish(day: str, approved_summary: str, params: Any = None, run_id: Any = None) -> str:
+    def publish(day: str, approved: Any, params: Any = None, run_id: Any = None) -> str:
         from pipeline.tasks.labelling import release
 
         folder = release.release(
-            params["project"], None, params["required"], params["licence"], day, run_id, approved_summary
+            params["project"], None, params["required"], params["licence"], day, run_id, approved["card"]
         )
         return str(folder)
 
@@ -136,10 +136,10 @@ def csd() -> None:
 
         steps.append(step_group(step))
     summary_text = summary(day)
-    approve = ApprovalOperator(
+    approve = Approval(
         task_id="approve",
         subject="Publish the labels of project {{ params.project }}?",
-        body="{{ ti.xcom_pull(task_ids='summary') }}",
+        body="Page: `{{ ti.xcom_pull(task_ids='summary').page }}`\n\n{{ ti.xcom_pull(task_ids='summary').card }}",
     )
     model = train(day)
     chain(*steps, summary_text, approve, publish(day, summary_text), model)

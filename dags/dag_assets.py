@@ -1,7 +1,7 @@
 """The assets: every table of the warehouse and every page, grouped by the stage that makes them.
 
 A consumer of a table is scheduled by the partition key of its events, which is the day. `announce`, which runs after
-each task, adds to the events of the outlets the day, the rows written and the snapshot.
+each task, adds to the events of the outlets the day, the rows written and the snapshot, or the path of the page.
 """
 
 from typing import Any
@@ -86,8 +86,15 @@ def tables(names: str) -> list[Asset]:
 MODELS = tables("models evaluations training_texts runs")  # what a training writes
 
 
+def locate_page(page: Asset, day: str, project: str = "") -> str:
+    """Return the path of a page of a day, or of a labelling project."""
+    from pipeline import settings
+
+    return str(settings.reports() / page.extra["file"].replace("<day>", day).replace("<project>", project))
+
+
 def announce(context: Any, result: Any) -> None:
-    """Add the day, the rows written and the snapshot to the events of the outlets of a task."""
+    """Add the day, and the rows written and the snapshot or the path of the page, to the events of a task's outlets."""
     outlets = context["task"].outlets
     if not outlets:
         return
@@ -99,5 +106,8 @@ def announce(context: Any, result: Any) -> None:
         event = context["outlet_events"][asset]
         if asset.uri.startswith(TABLES_URI):
             event.extra = {**warehouse.describe_writes(asset.name), "run": ti.run_id}
+        else:
+            path = locate_page(asset, day, context["params"].get("project", ""))
+            event.extra = {"page": path, "run": ti.run_id}
         if day:
             event.add_partitions([day])

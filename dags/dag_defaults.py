@@ -2,11 +2,14 @@
 
 import datetime as dt
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from importlib import import_module
 from typing import Any
 
+from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import (
+    NEVER_EXPIRE,
     AsyncCallback,
     CronPartitionTimetable,
     CronTriggerTimetable,
@@ -17,10 +20,13 @@ from airflow.sdk import (
     PartitionedAssetTimetable,
     RetryAction,
     RetryRule,
+    get_current_context,
     task,
+    task_group,
 )
+from airflow.sdk.exceptions import AirflowSkipException, TaskAwaitingInput
 
-from dag_assets import TABLES, announce
+from dag_assets import PAGES, TABLES, announce, locate_page, tables
 from pipeline import private, settings
 
 
@@ -100,6 +106,13 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
+def param(default: Any, title: str, description: str, **schema: Any) -> Param:
+    """Build a parameter of the type of its default, or one of the values of an `enum`."""
+    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+    kind = {} if "enum" in schema else {"type": kinds[type(default)]}
+    return Param(default, title=title, description=description, **{**kind, **schema})
+
+
 def optional_param(kind: str, title: str, description: str, **schema: Any) -> Param:
     """Build a parameter that is empty by default."""
     return Param(None, type=["null", kind], title=title, description=description, **schema)
@@ -114,6 +127,15 @@ DAY = optional_param(
 
 GPU = {"queue": "gpu", "pool": "gpu"}  # of tasks that import torch: they wait as scheduled, and never starve
 _UNFOLDED = 3  # parameters of a form
+_COMMON = f"""
+**In all DAGs.**
+
+- `{settings.reports()}/health-<day>.html` is the page of the recent days of all DAGs.
+- The task *due* skips a scheduled run if too few days have passed or too few rows are new; its log has the reason.
+- A run that waits in `approve` waits for people, in the UI under *Required actions*.
+- A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
+- An interrupted training continues after its last complete epoch.
+"""
 
 # Airflow treats False, its default, as None: a DAG that is unpaused within a tenth of the interval after a tick,
 # such as a weekly one on Monday afternoon, would run at once.
@@ -152,7 +174,7 @@ def build(
         "params": params,
         "tags": [tag],
         "description": (doc or "").partition("\n")[0],
-        "doc_md": doc,
+        "doc_md": f"{doc}{_COMMON}",
         "deadline": deadline() if is_daily else None,
     }
 
@@ -172,6 +194,104 @@ def check_due(day: str, dag: Any = None, dag_run: Any = None) -> bool:
     from pipeline.tasks.record import due
 
     return dag_run.run_type == "manual" or due.is_due(dag.dag_id, day)
+
+
+class Approval(ApprovalOperator):
+    """A required action, which holds no worker; every UNDERTONE_REMIND_DAYS an alert reports that it waits."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(response_timeout=dt.timedelta(days=settings.remind_days()), **options)
+
+    def execute_complete(self, context: Any, event: dict[str, Any]) -> Any:
+        """Continue with the answer; without one, send the alert and wait again."""
+        if event.get("error_type") != "timeout":
+            return super().execute_complete(context, event)
+        alert_waiting(context)
+        raise TaskAwaitingInput(method_name="execute_complete", timeout=self.response_timeout)
+
+
+class AnswersApproval(Approval):
+    """The required action of `ask_people`; simulated people answer at once."""
+
+    def execute(self, context: Any) -> None:
+        """Wait for people."""
+        if context["params"]["tool"] != "simulated":
+            super().execute(context)
+
+
+def alert_waiting(context: Any) -> None:
+    """Report to the webhook or the log that a run waits for people."""
+    from pipeline import alerts
+
+    ti, day = context["ti"], context["ti"].xcom_pull(task_ids="day")
+    note = {"kind": "people_waited_for", "dag": ti.dag_id, "task": ti.task_id, "run": ti.run_id, "day": day}
+    alerts.post(f"{ti.task_id} of {ti.dag_id} of {day} waits for people", note)
+
+
+def remind(waiting_count: int) -> None:
+    """Send the alert of a sensor, UNDERTONE_REMIND_DAYS after its first poke and its last alert, if people must act."""
+    if not waiting_count:
+        return
+    context = get_current_context()
+    store, now = context["task_state_store"], dt.datetime.now(dt.UTC)
+    last = store.get("reminded_at")
+    if last and now - dt.datetime.fromisoformat(last) < dt.timedelta(days=settings.remind_days()):
+        return
+    if last:
+        alert_waiting(context)
+    store.set("reminded_at", now.isoformat(), retention=NEVER_EXPIRE)
+
+
+_ASK = "How people answer; files: in a folder, simulated: made up, none: nobody is asked"
+_REQUEST = """{% set request = ti.xcom_pull(task_ids='GROUP.give') %}
+{% for work in request.assignments %}
+- Project `{{ work.project }}`: **{{ work.waiting }} of {{ work.tasks }} rows wait** for answers. Tool: {{ work.place }}
+{% endfor %}
+
+The run writes its page at the end: `{{ request.page }}`.
+
+*Approve* collects and publishes the answers so far. *Reject* continues without them."""
+
+
+def tool_param(*tools: str) -> Param:
+    """Build the parameter that asks people."""
+    return Param("none", enum=["none", *tools], title="People", description=_ASK)
+
+
+def ask_people(group: str, module: str, names: Sequence[str], day: Any, page: str, written: str) -> Any:
+    """Build the tasks that give work to people, wait for one required action, and collect the answers there are.
+
+    The module of `pipeline.tasks` has `assign_tasks` and `collect_answers`, both of a name, such as a subtask, with the
+    day, tool, studio and run. `page` is a name of `PAGES`, and `written` the table of the results.
+    """
+
+    @task(task_id="give", outlets=tables("label_tasks dropped runs"), trigger_rule="none_failed")
+    def give_all(names: Any, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
+        if params["tool"] == "none":
+            raise AirflowSkipException("no people are asked: the parameter tool is none")
+        give = import_module(f"pipeline.tasks.{module}").assign_tasks
+        assignments = [give(name, day, params["tool"], find_studio(), run_id) for name in names]
+        return {"assignments": assignments, "page": locate_page(PAGES[page], day)}
+
+    @task(task_id="collect", outlets=tables(f"labels dropped runs {written}"))
+    def collect_all(names: Any, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
+        collect = import_module(f"pipeline.tasks.{module}").collect_answers
+        return {name: collect(name, day, params["tool"], find_studio(), run_id) for name in names}
+
+    @task_group(group_id=group)
+    def build_tasks() -> None:
+        body = _REQUEST.replace("GROUP", group)
+        approve = AnswersApproval(task_id="approve", subject="Collect the answers of people?", body=body)
+        give_all(names, day) >> approve >> collect_all(names, day)
+
+    return build_tasks()
+
+
+def find_studio() -> Any:
+    """Find the Label Studio of the connection `undertone_label_studio`, else of the environment; None without one."""
+    from pipeline.tasks.labelling import projects
+
+    return projects.find_studio(*service("undertone_label_studio", ""))
 
 
 def _get_connection(connection: str) -> Any:

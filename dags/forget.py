@@ -23,21 +23,18 @@ only numbers are flagged in the view `models_flagged`.
 
 from typing import Any
 
-from airflow.sdk import Param, dag, task
+from airflow.sdk import dag, task
 
 from dag_assets import tables
-from dag_defaults import GPU, Tag, build, secret
+from dag_defaults import GPU, Tag, build, optional_param, param, secret
 
 PARAMS = {
-    "path": Param(None, type=["null", "string"], title="File of ids",
-                  description="A path that the worker can read; the DAG removes the file at the end"),
-    "origin": Param(None, type=["null", "string"], title="Imported file",
-                    description="Erase all rows from this imported file, such as comments.csv"),
-    "source": Param(None, type=["null", "string"], pattern="^[a-z][a-z0-9_]{0,39}$", title="Source",
-                    description="Source of the ids without one in the file; source of the imported file"),
-    "retrain": Param(False, type="boolean", title="Train again",
-                     description="Train removed models in force again; by default, do it by hand"),
-    "dry_run": Param(False, type="boolean", title="Only count", description="Count rows and files; change nothing"),
+    "path": optional_param("string", "File of ids", "A path that the worker can read; the DAG removes it at the end"),
+    "origin": optional_param("string", "Imported file", "Erase all rows from this imported file, such as comments.csv"),
+    "source": optional_param("string", "Source", "Source of ids without one in the file; source of the imported file",
+                             pattern="^[a-z][a-z0-9_]{0,39}$"),
+    "retrain": param(False, "Train again", "Train removed models in force again; by default, do it by hand"),
+    "dry_run": param(False, "Only count", "Count rows and files; change nothing"),
 }  # fmt: skip
 
 

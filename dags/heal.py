@@ -1,18 +1,24 @@
 """Find days that a paused DAG missed, and announce them again.
 
-A paused DAG loses its asset events permanently. This DAG compares the tables (view `holes`) and posts the events again.
-The DAGs `tokenize` and `score` then create the missing rows. `undertone heal` does the same work without Airflow.
+A paused DAG loses its asset events permanently. This DAG compares the tables (view `holes`, and `runs` for the DAGs of
+papers that follow a table) and posts the events again. The DAGs `tokenize`, `score`, `ndd`, `commenting` and `recam`
+then create the missing rows. `undertone heal` does the same work without Airflow, also for DAGs on a clock.
 
-**Triage.** If the runs of a day succeeded and the day is still in `holes`, it is a bug. If its runs failed, read their
-logs.
+**Triage.** If the runs of a day succeeded and the day is still found, it is a bug. If its runs failed, read their logs.
 """
 
 from typing import Any
 
 from airflow.sdk import dag, task
 
-from dag_assets import TABLES
+from dag_assets import TABLES, tables
 from dag_defaults import Tag, build
+from pipeline import settings
+
+FOLLOWED = {  # the table whose new days start a DAG, by what it makes
+    "tokens": "comments", "scores": "tokens",
+    **{name: table for name in ("ndd", "commenting", "recam") if (table := settings.schedule(name)) in TABLES},
+}  # fmt: skip
 
 
 @dag(**build("heal", Tag.UPKEEP, __doc__))
@@ -20,24 +26,23 @@ def heal() -> None:
     @task
     def holes(dag_run: Any = None, dag: Any = None) -> dict[str, list[str]]:
         from pipeline import slices
-        from pipeline.tasks.daily import heal
+        from pipeline.tasks.operate import heal
 
         slices.check_params(dag_run.conf, dag.params)
         return heal.find_holes()
 
-    @task(outlets=[TABLES["comments"], TABLES["tokens"]])
+    @task(outlets=tables(" ".join(sorted({*FOLLOWED.values()}))))
     def announce(missing_days: dict[str, list[str]], outlet_events: Any = None) -> dict[str, list[str]]:
         from airflow.sdk.exceptions import AirflowSkipException
 
         if not any(missing_days.values()):
             raise AirflowSkipException("no day is missing")
-        untokenized = missing_days["tokens"]
-        unscored = [
-            day for day in missing_days["scores"] if day not in untokenized
-        ]  # tokenize announces the others itself
-        for asset, days in ((TABLES["comments"], untokenized), (TABLES["tokens"], unscored)):
+        for table in {*FOLLOWED.values()}:
+            days = {day for name in FOLLOWED if FOLLOWED[name] == table for day in missing_days.get(name, [])}
+            if table == "tokens":  # tokenize announces the others itself
+                days -= {*missing_days["tokens"]}
             if days:
-                outlet_events[asset].add_partitions(days)
+                outlet_events[TABLES[table]].add_partitions(sorted(days))
         return missing_days
 
     announce(holes())

@@ -15,16 +15,14 @@ not promoted; the log of `train` has the comparison.
 - *Retry* in `answers`: some requests failed temporarily. A retry sends only those.
 - *Refused*: check the key or the account.
 - *BadInput* on the encoder: its files are not the pinned ones.
-- A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
-- An interrupted training continues after its last complete epoch.
 """
 
 from typing import Any
 
-from airflow.sdk import Param, TriggerRule, dag, task
+from airflow.sdk import TriggerRule, dag, task
 
 from dag_assets import MODELS, tables
-from dag_defaults import DAY, GPU, Tag, build, optional_param, resolve_day, service
+from dag_defaults import DAY, GPU, Tag, build, optional_param, param, resolve_day, service
 
 PARAMS = {
     "day": DAY,
@@ -39,28 +37,21 @@ PARAMS = {
         "A .jsonl cassette to add first, or `sample` for the shipped one; empty: the rows of the table",
     ),
     "model": optional_param("string", "Language model", "Model for the requests; empty: no request is sent"),
-    "mode": Param(
-        "live", enum=["live", "cache-only"], title="Mode", description="cache-only: use only answers that are paid for"
-    ),
+    "mode": param("live", "Mode", "cache-only: use only answers that are paid for", enum=["live", "cache-only"]),
     "prompts": optional_param(
         "string", "Prompts", "Folder with the wording for each source, such as toxigen.md; empty: the shipped prompts"
     ),
     "max_cost": optional_param("number", "Cost limit", "Requests stop at this cost in USD; empty: no limit", minimum=0),
     "limit": optional_param("integer", "Sentences", "Maximum number of requests for each source", minimum=1),
-    "profile": Param(
+    "profile": param(
         "undertone",
+        "Profile",
+        "undertone also learns from graded groups; paper and official have their own hyperparameters",
         enum=["undertone", "paper", "official"],
-        title="Profile",
-        description="undertone also learns from graded groups; paper and official have their own hyperparameters",
     ),
     "epochs": optional_param("integer", "Epochs", "Empty: the number of the profile", minimum=1),
     "seed": optional_param("integer", "Seed", "Empty: 42, as in the released code"),
-    "promote": Param(
-        False,
-        type="boolean",
-        title="Promote",
-        description="Score days with it, even if it learned only from the pairs of the sample",
-    ),
+    "promote": param(False, "Promote", "Score days with it, even if it learned only from the pairs of the sample"),
 }
 
 

@@ -19,17 +19,17 @@ from typing import Any
 from airflow.sdk import Param, dag, task
 
 from dag_assets import MODELS, tables
-from dag_defaults import DAY, GPU, Tag, build, optional_param, resolve_day, service
+from dag_defaults import DAY, GPU, Tag, build, optional_param, param, resolve_day, service
 
 PARAMS = {
     "day": DAY,
     "llm": optional_param("string", "Judge", "Language model that judges. Empty: UNDERTONE_JUDGE"),
     "mode": Param("scale", enum=["scale", "pairwise"], title="Mode", description="Each text by itself, or two by two"),
-    "rubric": Param(
+    "rubric": param(
         "implicitness",
+        "Rubric",
+        "What is judged; quality is the commenting paper's 1 to 5, subtext CSD's eight kinds",
         enum=["implicitness", "quality", "subtext"],
-        title="Rubric",
-        description="What is judged; quality is the commenting paper's 1 to 5, subtext CSD's eight kinds",
     ),
     "days": Param(7, type="integer", minimum=1, title="Days", description="That end with the day of the run"),
     "limit": Param(300, type="integer", minimum=1, title="Comments", description="Of each source at most"),

@@ -17,29 +17,26 @@ force them.
 
 from typing import Any
 
-from airflow.sdk import Param, dag, task
+from airflow.sdk import dag, task
 
-from dag_defaults import Tag, build
+from dag_defaults import Tag, build, param
 
+_NUMBER = {"type": "number", "minimum": 0}
 PARAMS = {
-    "tables": Param([], type="array", items={"type": "string"}, title="Tables", description="Empty: all"),
-    "keep_days": Param(7, type="number", minimum=0, title="Days to keep",
-                       description="How long a replaced snapshot stays; at least 7 unless forced"),
-    "grace_hours": Param(24, type="number", minimum=0, title="Hours of grace",
+    "tables": param([], "Tables", "Empty: all", items={"type": "string"}),
+    "keep_days": param(7, "Days to keep", "How long a replaced snapshot stays; at least 7 unless forced", **_NUMBER),
+    "grace_hours": param(24, "Hours of grace", **_NUMBER,
                          description="Younger files stay; longer than the longest task; at least 24 unless forced"),
-    "quiet_hours": Param(1, type="number", minimum=0, title="Hours at rest",
-                         description="A partition with a newer write is not compacted"),
-    "small_files": Param(4, type="integer", minimum=1, title="Small files",
-                         description="A partition with more small files is compacted"),
-    "target_megabytes": Param(256, type="integer", minimum=1, title="Megabytes per file",
+    "quiet_hours": param(1, "Hours at rest", "A partition with a newer write is not compacted", **_NUMBER),
+    "small_files": param(4, "Small files", "A partition with more small files is compacted", minimum=1),
+    "target_megabytes": param(256, "Megabytes per file", minimum=1,
                               description="Size of a compacted file; a file below a quarter of it is small"),
-    "gigabytes": Param(20, type="number", minimum=0, title="Gigabytes per run",
-                       description="Maximum for each table; the next run compacts the rest"),
-    "footers": Param(True, type="boolean", title="Open files", description="The check opens every data file"),
-    "verify_weeks": Param(4, type="integer", minimum=0, title="Weeks to verify",
+    "gigabytes": param(20, "Gigabytes per run", "Maximum for each table; the next run compacts the rest", **_NUMBER),
+    "footers": param(True, "Open files", "The check opens every data file"),
+    "verify_weeks": param(4, "Weeks to verify", minimum=0,
                           description="All checksums are compared once in this number of weeks; 1: all now; 0: none"),
-    "force": Param(False, type="boolean", title="Force", description="Allow shorter limits while nothing else runs"),
-    "dry_run": Param(False, type="boolean", title="Dry run", description="Check and count, change nothing"),
+    "force": param(False, "Force", "Allow shorter limits while nothing else runs"),
+    "dry_run": param(False, "Dry run", "Check and count, change nothing"),
 }  # fmt: skip
 
 

@@ -4,19 +4,17 @@
    counts of the corpus.
 2. Score how much the context of a comment changes the words that the model expects in it (CSD, section 1).
 3. Compress a data set with the named systems, at the ratio of people's compressions (NDD, section 4).
-4. Test the distance (section 3), the dropped words in syntax trees, and predicate detection (section 5).
+4. If *People* is set, people grade compressions (appendix F).
+5. Test the distance (section 3), the dropped words in syntax trees, and predicate detection (section 5).
 
 The DAG reads `comments`, `articles` and `scores`. It writes `models`, `evaluations`, `scores`, `compressions`,
-`studies` and `<home>/reports/ndd-<day>.html`. If you name no data set, pairs or treebank, the DAG uses those of the
-sample.
+`label_tasks`, `labels`, `studies` and `<home>/reports/ndd-<day>.html`. If you name no data set, pairs or treebank, the
+DAG uses those of the sample.
 
 **Triage.**
 
-- The task *due* skips a scheduled run if too few days have passed or too few rows are new; its log has the
-  reason.
 - *BadInput* in `check` names the parameter, or the row and the field of the file. Nothing was computed.
 - *Missing* in `check`: a hub model was not fetched; set HF_HUB_OFFLINE=0 once.
-- A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
 - Numbers from counts (`count:` in a signature) show that the pipeline runs. They are not a result.
 """
 
@@ -25,7 +23,7 @@ from typing import Any
 from airflow.sdk import Param, dag, task
 
 from dag_assets import MODELS, PAGES, tables
-from dag_defaults import DAY, GPU, Tag, build, check_due, resolve_day
+from dag_defaults import DAY, GPU, Tag, ask_people, build, check_due, param, resolve_day, tool_param
 
 _TEXT: dict[str, Any] = {"default": None, "type": ["null", "string"]}
 _SYSTEMS = ["ndd", "ndd_sc", "fast_ndd", "fast_ndd_sc", "ppl_deleter", "ppl_deleter_sc", "cosine", "bertscore"]
@@ -51,23 +49,22 @@ PARAMS = {
     ),
     "ratio": Param(**_SHARE, title="Ratio", description="Share of words to keep; empty: the share that people keep"),
     "divergence": Param(None, enum=_DIVERGENCES, title="Divergence", description=_DIVERGENCE),
-    "weights": Param(
+    "weights": param(
         "balanced",
+        "Weights",
+        "What words near and far from a dropped span count",
         enum=["balanced", "exponential", "printed", "released"],
-        title="Weights",
-        description="What words near and far from a dropped span count",
     ),
-    "pair_weights": Param(
+    "pair_weights": param(
         "mean",
+        "Weights of pairs",
+        "What shared words count in pairs of sentences and in comments with contexts",
         enum=["mean", "sum", "distance"],
-        title="Weights of pairs",
-        description="What shared words count in pairs of sentences and in comments with contexts",
     ),
     "pairs": Param(**_TEXT, title="Pairs", description="Graded pairs, csv or jsonl; empty: the sample"),
     "treebank": Param(**_TEXT, title="Treebank", description="CoNLL-U; empty: the sample"),
-    "limit": Param(
-        200, type="integer", minimum=1, title="Sentences", description="Maximum from the treebank and for each test"
-    ),
+    "limit": param(200, "Sentences", "Maximum from the treebank and for each test", minimum=1),
+    "tool": tool_param("files", "simulated"),
 }
 
 
@@ -161,11 +158,13 @@ def ndd() -> None:
     word_counts, system_names = count(day, ref), systems(ref)
     shift_count, measure_count = relate(day, ref), measure(day)
     word_counts >> context_shift(day, ref) >> shift_count
-    publish(compress.partial(day=day, ref=ref).expand(system=system_names), day) >> measure_count
+    published = publish(compress.partial(day=day, ref=ref).expand(system=system_names), day)
+    grade_counts = ask_people("grades", "ndd.grades", ["{{ params.source }}"], day, "ndd", "studies")
+    published >> [measure_count, grade_counts]
     test_counts = test.partial(day=day, ref=ref).expand(study=["similarity", "pruning", "predicates"])
     threshold_count = thresholds(day, ref)
     word_counts >> check_due(day) >> [system_names, test_counts, threshold_count]
-    [shift_count, measure_count, test_counts, threshold_count] >> page(day, ref)
+    [shift_count, measure_count, grade_counts, test_counts, threshold_count] >> page(day, ref)
 
 
 ndd()

@@ -2,21 +2,19 @@
 
 1. Find the words that an item can leave out (imperceptibility and nonspecificity).
 2. Readers that have not seen an item propose wrong options. The DAG keeps items with four wrong options.
-3. Train a reader on each subtask, and test it on both subtasks (ReCAM).
+3. If *People* is set, people rate the items. Items that they find faulty are left out of training and tests.
+4. Train a reader on each subtask, and test it on both subtasks (ReCAM).
 
 The DAG reads English `articles` that have a `summary`; import some with the DAG `collect`. It writes `cloze_targets`,
-`cloze_items`, `models`, `evaluations`, `dropped`, `runs` and `<home>/reports/cloze-<day>.html`.
+`cloze_items`, `label_tasks`, `labels`, `models`, `evaluations`, `dropped`, `runs` and
+`<home>/reports/cloze-<day>.html`.
 
 **Triage.**
 
-- The task *due* skips a scheduled run if too few days have passed or too few rows are new; its log has the
-  reason.
 - *BadInput* in `rules` names the parameter or the file. Nothing was computed.
 - *Missing* in `plan`: no article has a summary.
 - *Missing: WordNet* in `find`: run `make wordnet`, or install nltk's `wordnet` on every worker.
 - The view `cloze_funnel` shows how many words each filter drops. Items with too few wrong options are in `dropped`.
-- A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
-- An interrupted training continues after its last complete epoch.
 """
 
 from typing import Any
@@ -24,7 +22,7 @@ from typing import Any
 from airflow.sdk import Param, dag, task
 
 from dag_assets import MODELS, PAGES, tables
-from dag_defaults import DAY, GPU, Tag, build, check_due, optional_param, resolve_day
+from dag_defaults import DAY, GPU, Tag, ask_people, build, check_due, optional_param, param, resolve_day, tool_param
 
 RATINGS = "Rated words, such as MRC's, to train a scorer of abstractness; empty: the scorer in force"
 SCORER = "Id of a scorer, or a file of ratings to use unchanged; empty: the scorer in force"
@@ -41,23 +39,10 @@ PARAMS = {
     "scorer": optional_param("string", "Scorer", SCORER),
     "vectors": optional_param("string", "Vectors", "GloVe-format file for filters and options; empty: the encoder"),
     "conllu": optional_param("string", "Treebank", "CoNLL-U file to train a tagger, without stanza"),
-    "similar": Param(
-        0.85,
-        type="number",
-        minimum=0,
-        maximum=1,
-        title="Similarity limit",
-        description="A word with a higher cosine is too similar",
-    ),
-    "in_context": Param(
-        True, type="boolean", title="In context", description="Also filter by the states of an encoder"
-    ),
-    "senses": Param(
-        "signatures", enum=["signatures", "glosses", "glosses_normalised"], title="Senses", description=SENSES
-    ),
-    "rows_per_shard": Param(
-        500, type="integer", minimum=1, title="Articles per shard", description="One task for each shard"
-    ),
+    "similar": param(0.85, "Similarity limit", "A word with a higher cosine is too similar", minimum=0, maximum=1),
+    "in_context": param(True, "In context", "Also filter by the states of an encoder"),
+    "senses": param("signatures", "Senses", SENSES, enum=["signatures", "glosses", "glosses_normalised"]),
+    "rows_per_shard": param(500, "Articles per shard", "One task for each shard", minimum=1),
     "rule": Param("paper", enum=["paper", "balanced"], title="Wrong options", description=CHOOSING),
     "is_small": Param(False, type="boolean", title="Small", description=SMALL),
     "numbers": Param({}, type="object", title="Hyperparameters", description=NUMBERS),
@@ -65,6 +50,7 @@ PARAMS = {
     "start": optional_param("string", "Begin with", START),
     "epochs": optional_param("integer", "Epochs", "Empty: the number of the profile", minimum=1),
     "seed": optional_param("integer", "Seed", "Empty: the number of the profile"),
+    "tool": tool_param("files", "label_studio", "simulated"),
 }
 SUBTASKS = ("imperceptibility", "nonspecificity")
 
@@ -121,8 +107,14 @@ def recam() -> None:
             subtask, list(proposals), day, options.parse_choosing(params), targets.parse_rules(rule_values), run_id
         )
 
-    @task(**GPU, map_index_template="{{ subtask }}", inlets=tables("cloze_items"), outlets=MODELS)
-    def train(subtask: str, item_counts: Any, day: str, params: Any = None, run_id: Any = None) -> dict[str, str]:
+    @task(
+        **GPU,
+        map_index_template="{{ subtask }}",
+        inlets=tables("cloze_items"),
+        outlets=MODELS,
+        trigger_rule="none_failed",
+    )
+    def train(subtask: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, str]:
         from pipeline.tasks.recam import readers, targets
 
         changes = {"epochs": params["epochs"], "seed": params["seed"]}
@@ -153,7 +145,8 @@ def recam() -> None:
     staged = find.partial(rule_values=rule_values).expand(part=plan(rule_values))
     proposals = propose.expand(job=jobs(targets(staged, day, rule_values)))
     item_counts = items.partial(proposals=proposals, day=day, rule_values=rule_values).expand(subtask=SUBTASKS)
-    trained = train.partial(item_counts=item_counts, day=day).expand(subtask=SUBTASKS)
+    trained = train.partial(day=day).expand(subtask=SUBTASKS)
+    item_counts >> ask_people("ratings", "recam.ratings", SUBTASKS, day, "cloze", "cloze_items") >> trained
     page(test.partial(day=day).expand(trained=trained, tested_on=SUBTASKS), day)
 
 

@@ -8,31 +8,27 @@ writes `scores_explained`: the words that carry the highest and the lowest score
 
 - Until a model is promoted, the DAG scores with the model that ships with Undertone.
 - *BadInput: the model was trained on encoder …*: UNDERTONE_ENCODER differs between the machines that train and score.
-- A task that stays *scheduled* needs the pool `gpu`: `airflow pools set gpu 1 GPU`.
 """
 
 from typing import Any
 
-from airflow.sdk import Param, TriggerRule, dag, task
+from airflow.sdk import TriggerRule, dag, task
 
 from dag_assets import tables
-from dag_defaults import DAY, GPU, Tag, build, optional_param, resolve_day
+from dag_defaults import DAY, GPU, Tag, build, optional_param, param, resolve_day
 
 PARAMS = {
     "day": DAY,
     "model_id": optional_param(
         "string", "Model", "Empty: the newest model trained for the day or an earlier day", pattern="^[0-9a-f]{64}$"
     ),
-    "rows_per_shard": Param(
+    "rows_per_shard": param(
         10_000,
-        type="integer",
+        "Texts per shard",
+        "One mapped task for each shard; the import of torch takes four seconds per task",
         minimum=1,
-        title="Texts per shard",
-        description="One mapped task for each shard; the import of torch takes four seconds per task",
     ),
-    "explain": Param(
-        0, type="integer", minimum=0, title="Explain", description="Comments of each end of a source; 0 for none"
-    ),
+    "explain": param(0, "Explain", "Comments of each end of a source; 0 for none", minimum=0),
 }
 
 

@@ -14,17 +14,13 @@ from typing import Any
 from airflow.sdk import Param, TriggerRule, dag, task
 
 from dag_assets import tables
-from dag_defaults import DAY, Tag, build, resolve_day
+from dag_defaults import DAY, Tag, build, param, resolve_day
 
 PARAMS = {
     "day": DAY,
-    "chinese": Param(
-        "jieba", enum=["jieba", "rjieba"], title="Chinese tokenizer", description="rjieba is faster; its tokens differ"
-    ),
+    "chinese": param("jieba", "Chinese tokenizer", "rjieba is faster; its tokens differ", enum=["jieba", "rjieba"]),
     "english": Param("nltk", enum=["nltk", "stanza"], title="English tokenizer", description="stanza needs its models"),
-    "rows_per_shard": Param(
-        20_000, type="integer", minimum=1, title="Texts per shard", description="One mapped task each"
-    ),
+    "rows_per_shard": param(20_000, "Texts per shard", "One mapped task each", minimum=1),
 }
 
 

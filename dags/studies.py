@@ -9,8 +9,6 @@ it replaces its rows of the day.
 
 **Triage.**
 
-- The task *due* skips a scheduled run if too few days have passed or too few rows are new; its log has the
-  reason.
 - *BadInput* in `check` names the model or the data set. Nothing was trained.
 - *Missing*: there are no pairs or sentences yet. Run `impscore` first.
 - *Retry* in `ask`: some requests failed temporarily. A retry sends only those.
@@ -23,39 +21,24 @@ from typing import Any
 from airflow.sdk import Param, TriggerRule, dag, task
 
 from dag_assets import PAGES, tables
-from dag_defaults import DAY, GPU, Tag, build, check_due, resolve_day, service
+from dag_defaults import DAY, GPU, Tag, build, check_due, optional_param, param, resolve_day, service
 
 PARAMS = {
     "day": DAY,
-    "studies": Param(
+    "studies": param(
         ["ablation", "data_sets"],
-        type="array",
+        "Studies",
+        "sensitivity trains 360 times; detection sends requests to a language model",
         items={"type": "string", "enum": ["ablation", "sensitivity", "data_sets", "detection", "validation"]},
-        title="Studies",
-        description="sensitivity trains 360 times; detection sends requests to a language model",
     ),
-    "runs": Param(
-        3, type="integer", minimum=1, title="Runs", description="Number of trainings for each design or setting"
-    ),
+    "runs": param(3, "Runs", "Number of trainings for each design or setting", minimum=1),
     "epochs": Param(None, type=["null", "integer"], minimum=1, title="Epochs", description="Empty: the paper's 30"),
-    "cells_per_task": Param(
-        15, type="integer", minimum=1, title="Trainings per task", description="For ablation and sensitivity"
-    ),
-    "model_id": Param(
-        None, type=["null", "string"], title="Model", description="Empty: the model in force for the day"
-    ),
+    "cells_per_task": param(15, "Trainings per task", "For ablation and sensitivity", minimum=1),
+    "model_id": optional_param("string", "Model", "Empty: the model in force for the day"),
     "ask": Param(None, type=["null", "string"], title="Detector", description="Language model for detection"),
-    "detect": Param(
-        [],
-        type="array",
-        items={"type": "string"},
-        title="Detection sources",
-        description="Sources of the sentences for detection",
-    ),
+    "detect": param([], "Detection sources", "Sources of the sentences for detection", items={"type": "string"}),
     "limit": Param(None, type=["null", "integer"], minimum=1, title="Sentences", description="Maximum for each source"),
-    "max_cost": Param(
-        None, type=["null", "number"], minimum=0, title="Cost limit", description="Requests stop at this cost in USD"
-    ),
+    "max_cost": optional_param("number", "Cost limit", "Requests stop at this cost in USD", minimum=0),
 }
 
 

@@ -1,4 +1,4 @@
-"""Alerts: a missed deadline or a failed task as JSON to a webhook (UNDERTONE_ALERT_URL), or as an ERROR line.
+"""Alerts as JSON to a webhook (UNDERTONE_ALERT_URL), or as an ERROR line: a missed deadline, a failed task, a wait.
 
 The triggerer and the workers import this module, so it lies in the package, needs no Airflow and imports little. It
 sends names and times of ours: neither the address (which may hold a token), nor parameters of the run, nor words of an

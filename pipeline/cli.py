@@ -109,7 +109,7 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
                           "operate.running:doctor"),
         "selftest": Command("Compare scores of the shipped models with those that they should give.",
                             "measures:selftest"),
-        "health": Command("Print the state of each step of the last days: ok, late, unusual or missing.",
+        "health": Command("Print the state of each step of the last days.",
                           "operate.running:health"),
         "heal": Command("Find days that lack tokens or scores, and make them.", "operate.running:heal"),
         "backfill": Command("Run days through collect, tokenize, score and report.", "operate.running:backfill"),

@@ -154,6 +154,7 @@ import_seconds = partial(_count, "IMPORT_SECONDS", 10)  # CPU seconds for a file
 
 least_new_rows = partial(_count, "LEAST_NEW_ROWS", 100)  # since the last training or study, before a scheduled one
 least_days = partial(_count, "LEAST_DAYS", 7)  # from one scheduled training or study to the next
+remind_days = partial(_count, "REMIND_DAYS", 3)  # from one alert that people are waited for to the next
 
 llm_prices = partial(_optional_path, "LLM_PRICES")  # a price table that goes before the shipped one
 llm_prompts = partial(_optional_path, "LLM_PROMPTS")  # a folder of prompt files that go before the shipped ones

@@ -108,8 +108,8 @@ def rate(
     `undertone commenting rate candidates --tool label_studio`
     """
     if tool == "label_studio":
-        count = retry(grades.assign_tasks, kind, day, "label_studio", projects.find_studio(), this_run())
-        console.report(f"{count:,} comments given to Label Studio")
+        assignment = retry(grades.assign_tasks, kind, day, "label_studio", projects.find_studio(), this_run())
+        console.report("{tasks:,} comments given to Label Studio: {place}".format(**assignment))
         return
     retry(grades.select, kind, day, this_run())
     folder = out or grades.get_project(kind).folder

@@ -217,8 +217,9 @@ def test_summaries_to_readers(
     run_well(run, "collect", day=DAY, path=str(path), source="news")
     small = {"hidden": 4, "longest": 20, "longest_gloss": 5, "epochs": 1, "vocabulary": 0}
     conf = {"rule": "paper", "rows_per_shard": 6, "in_context": False, "similar": 0.9999, "numbers": small, "epochs": 1}
-    run_well(run, "recam", day=DAY, **conf)
+    run_well(run, "recam", day=DAY, tool="simulated", **conf)
     tables = read_tables()
+    assert set(tables["labels"]["project"]) == {"cloze_imperceptibility", "cloze_nonspecificity"}
     assert tables["cloze_items"]["subtask"].n_unique() == 2
     accuracies = tables["evaluations"].filter(metric="accuracy")
     assert accuracies.filter(pl.col("subset").is_in(["imperceptibility", "nonspecificity"])).height == 4
@@ -247,7 +248,10 @@ def test_comments_and_sample_to_ndd(run: Run, wordnet: None, home: Path) -> None
     """The sample's comments get a context shift, its sentences compressions, the distance tests; again the same."""
     run_well(run, "collect", day=DAY, path="sample", source="weibo")
     run_well(run, "tokenize", day=DAY)
-    tables = run_twice(run, ("ndd", {"systems": ["fast_ndd", "fast_ndd_sc", "cosine"], "limit": 12}))
+    tables = run_twice(
+        run, ("ndd", {"systems": ["fast_ndd", "fast_ndd_sc", "cosine"], "limit": 12, "tool": "simulated"})
+    )
+    assert tables["studies"].filter(subset="sample:simulated").height
     assert set(tables["models"]["kind"]) >= {"masked_lm_zh"}
     shifted = tables["scores"].filter(metric="context_shift")
     assert shifted.height == tables["comments"].height

@@ -11,7 +11,8 @@ import pytest
 from pipeline import warehouse
 from pipeline.slices import parse_day
 from pipeline.tables import PROVENANCE
-from pipeline.tasks.daily import backfill, score
+from pipeline.tasks.daily import score
+from pipeline.tasks.operate import backfill
 from tests.distributed.chain import CHAIN, settled
 from tests.distributed.cluster import Cluster
 from tests.distributed.comparison import list_differences, put_in_force

@@ -98,7 +98,7 @@ def commenting(do: Do) -> None:
     do("commenting.generated.generate", DAY, "human", run_id=RUN)
     for kind in ("references", "candidates"):
         do("commenting.grades.assign_tasks", kind, DAY, "simulated", run_id=RUN)
-        do("commenting.grades.poll", kind, "simulated", run_id=RUN)
+        do("commenting.grades.collect", kind, tool="simulated", run_id=RUN)
     do("commenting.overlap.measure", DAY, "s/5", run_id=RUN)
     do("commenting.correlations.write_correlations", DAY, RUN)
     do("commenting.page.write", DAY)
@@ -181,7 +181,7 @@ def report(do: Do, *, is_whole: bool) -> None:
     do("daily.report.write", DAY)
     if is_whole:
         do("labelling.release.write_page", "csd", DAY)
-    do("daily.heal.find_holes")
+    do("operate.heal.find_holes")
     for name in ("comments", "tokens", "scores", "labels") if is_whole else ():
         do("pipeline.warehouse:maintain", name)
 

@@ -314,6 +314,7 @@ def _run(day: date, read: int = 100, dropped: int = 10, **more: Any) -> dict[str
     return {"day": day, "seconds": 10.0, "started_at": started_at, **counts, **more}
 
 
+LONG_AFTER = datetime(2026, 11, 24, 1, tzinfo=UTC)
 HEALTH = "select {} from pipeline_health order by day, step"
 
 
@@ -354,8 +355,10 @@ def test_health_finds_what_is_missing(select: Select) -> None:
         ({"read": 100, "dropped": 31}, "unusual", "share dropped"),
         ({"seconds": 91.0}, "unusual", "slow"),
         ({"seconds": 90.0}, "ok", None),
-        ({"started_at": datetime(2026, 11, 24, 1, tzinfo=UTC)}, "late", "began late"),
-        ({"read": 49, "dropped": 4, "started_at": datetime(2026, 11, 24, 1, tzinfo=UTC)}, "unusual", "few rows"),
+        ({"started_at": LONG_AFTER, "run_id": "scheduled__1"}, "late", "began late"),
+        ({"started_at": LONG_AFTER, "run_id": "backfill__1"}, "backfill", "by a backfill or by hand"),
+        ({"started_at": LONG_AFTER, "run_id": "cli-1"}, "backfill", "by a backfill or by hand"),
+        ({"read": 49, "dropped": 4, "started_at": LONG_AFTER}, "unusual", "few rows"),
     ],
 )
 def test_health_holds_a_day_against_the_week_before(
@@ -366,6 +369,37 @@ def test_health_holds_a_day_against_the_week_before(
     day = DAY + timedelta(days=3)
     rows = select(HEALTH.format("day, step, status, why"), runs=[*before, _run(day, **last)])
     assert rows[-1] == (day, "collect", status, why)
+
+
+@pytest.mark.parametrize(("hours", "status"), [(24, "ok"), (25, "late")])
+def test_the_age_of_a_step_counts_from_the_collection(select: Select, hours: int, status: str) -> None:
+    """Tokens of a day that a backfill collected long after are late only if they are late after that."""
+    tokenized = {"step": "tokenize", "run_id": "asset_triggered__1", "started_at": LONG_AFTER + timedelta(hours=hours)}
+    runs = [_run(DAY, started_at=LONG_AFTER, run_id="backfill__1"), _run(DAY, **tokenized)]
+    assert select(HEALTH.format("status, age_hours"), runs=runs)[1] == (status, hours)
+
+
+@pytest.mark.parametrize(
+    ("run", "family"),
+    [
+        ({"step": "score_implicitness_judged"}, "judge"),
+        ({"step": "ask", "origin": "m: judge_implicitness_scale_en"}, "judge"),
+        ({"step": "ask", "origin": "m: explicit_en"}, "impscore"),
+        ({"step": "train", "source": "impscore"}, "impscore"),
+        ({"step": "train", "source": "reader_nonspecificity"}, "recam"),
+        ({"step": "cloze_ratings", "origin": "label:cloze_nonspecificity"}, "recam"),
+        ({"step": "train", "source": "commenter_att"}, "commenting"),
+        ({"step": "grades", "origin": "label:quality_references"}, "commenting"),
+        ({"step": "grades", "origin": "label:integrity_sample"}, "ndd"),
+        ({"step": "score_context_shift", "origin": "model x"}, "ndd"),
+        ({"step": "study", "source": "ablation"}, "studies"),
+        ({"step": "select", "origin": "label:csd"}, "csd"),
+        ({"step": "publish", "origin": "release csd"}, "csd"),
+    ],
+)
+def test_each_step_belongs_to_a_family(select: Select, run: dict[str, Any], family: str) -> None:
+    """A step of each paper is counted with the DAG whose work it is."""
+    assert select(HEALTH.format("family"), runs=[_run(DAY, **run)]) == [(family,)]
 
 
 def test_health_says_nothing_of_few_days(select: Select) -> None:

@@ -14,7 +14,9 @@ def health(
     page: Annotated[bool, Option("--page", help="Write the page and print its path.")] = False,
     as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
-    """Print the state of each step of the last days: ok, late, unusual or missing. Exit code 1 if one is missing.
+    """Print the state of each step of the last days. Exit code 1 if one is missing.
+
+    A step is ok, backfill, late, unusual or missing.
 
     Examples: `undertone health`; `undertone health --day 2026-11-19 --page`
     """
@@ -26,17 +28,18 @@ def health(
         echo(path)
         return
     steps = work.build_table(day, days)
-    columns = ("day", "step", "status", "why", "read_count", "kept_count", "dropped_count", "seconds", "cost_usd")
-    console.show(steps if as_json else steps.select(columns), as_json)
+    console.show(steps if as_json else steps.select(*steps.columns[:8], "seconds", "cost_usd"), as_json)
     raise Exit(1 if "missing" in steps["status"] else 0)
 
 
 def heal(dry_run: Annotated[bool, Option("--dry-run", help="Only list the days.")] = False) -> None:
     """Find days that lack tokens or scores, and make them. Such days are left when a DAG was paused or failed.
 
+    The same holds for what the scheduled ones of the DAGs ndd, commenting and recam build.
+
     Examples: `undertone heal --dry-run`; `undertone heal`
     """
-    from pipeline.tasks.daily import heal as work
+    from pipeline.tasks.operate import heal as work
     from pipeline.tasks.record.retry import retry
 
     holes = work.find_holes()
@@ -50,26 +53,30 @@ def heal(dry_run: Annotated[bool, Option("--dry-run", help="Only list the days."
 def backfill(
     first: Annotated[str, Option("--from", help="First UTC day, YYYY-MM-DD.")],
     last: Annotated[str, Option("--to", help="Last UTC day, included.")],
-    step: Annotated[list[str] | None, Option(help="collect, tokenize, score or report; repeat it.")] = None,
+    step: Annotated[
+        list[str] | None, Option(help="collect, tokenize, score, ndd, commenting, recam or report; repeat it.")
+    ] = None,
     source: Annotated[str, Option(help="all, or one source to collect.")] = "all",
     backwards: Annotated[bool, Option("--backwards", help="The last day first.")] = False,
 ) -> None:
     """Run days through collect, tokenize, score and report, again or for the first time.
 
-    Any order and any repetition gives the same tables. A day without comments has no report; one that fails does not
-    stop the others, and is named at the end. With Airflow: `airflow backfill create --dag-id collect …`.
+    Scheduled DAGs of papers work too: ndd scores the context shift of each day; commenting and recam build their corpus
+    and items at the end. Any order and any repetition gives the same tables. A day without comments has no report; one
+    that fails does not stop the others, and is named at the end. With Airflow: `airflow backfill create --dag-id
+    collect …`.
 
     Examples: `undertone backfill --from 2026-11-01 --to 2026-11-19`;
     `undertone backfill --from 2026-11-01 --to 2026-11-19 --step score --backwards`
     """
     from pipeline import warehouse
     from pipeline.progress import track
-    from pipeline.tasks.daily import backfill as work
+    from pipeline.tasks.operate import backfill as work
 
     warehouse.create()
     days = work.list_days(first, last, backwards=backwards)
     with track("days", len(days)) as on_progress:
-        failures = work.run_all(days, step or work.STEPS, source, on_progress)
+        failures = work.run_all(days, step or (), source, on_progress)
     console.report(f"{len(days) - len(failures)} of {len(days)} days are done, {days[0]} to {days[-1]}")
     for day, error in failures.items():
         console.report(f"{day} failed: {error}")

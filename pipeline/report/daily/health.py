@@ -1,9 +1,9 @@
-"""The HTML page of the pipeline's health: days by steps, unusual steps, reasons of dropped rows, and costs.
+"""The HTML page of the pipeline's health: days by DAGs, sources, models, unusual steps, dropped rows, and costs.
 
 A status has a sign and a word as well as a colour. Names are hostile data: everything but our own figure is escaped.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
 from typing import Any
 
@@ -11,11 +11,15 @@ import polars as pl
 
 from pipeline.report import sections
 from pipeline.report.daily import health_figures
-from pipeline.report.sections import Section, format_count, format_number, index_rows, order_names
+from pipeline.report.sections import Columns, Section, format_count, format_number, order_names, tabulate
 
-CHAIN = ("collect", "tokenize", "score")
-STATUSES = {
+FAMILIES = (
+    "collect", "tokenize", "score", "report", "judge", "impscore", "recam", "commenting", "ndd", "studies", "csd",
+)  # fmt: skip
+"""DAGs whose steps the page shows."""
+STATUSES = {  # the worst last
     "ok": ("✓", "as usual"),
+    "backfill": ("↺", "done over 24 hours after the day, by a backfill or by hand"),
     "late": ("◷", "started over 24 hours after the day ended"),
     "unusual": ("!", "rows, dropped share or seconds differ from the usual"),
     "missing": ("✗", "rows of the step are missing"),
@@ -24,7 +28,10 @@ _MOST = 12  # reasons in the table
 _SUMMED = ("kept_count", "seconds", "byte_count", "input_tokens", "output_tokens", "cost_usd")
 
 
-def render(day: date, day_count: int, rows: pl.DataFrame, dropped: pl.DataFrame) -> str:
+def render(
+    day: date, day_count: int, rows: pl.DataFrame, dropped: pl.DataFrame, sources: pl.DataFrame, models: pl.DataFrame,
+    schedules: Mapping[str, str],
+) -> str:  # fmt: skip
     """Render the page of so many days until a day.
 
     Args:
@@ -32,22 +39,24 @@ def render(day: date, day_count: int, rows: pl.DataFrame, dropped: pl.DataFrame)
         day_count: how many there are.
         rows: of the view pipeline_health of these days.
         dropped: step, dropped_at, reason, row_count; of these days together.
+        sources: source, the last day that was collected, and row_count of it.
+        models: kind, model_id and day of the last training, and the last day of a promoted one.
+        schedules: of `FAMILIES`.
     """
     days = [day - timedelta(days=n) for n in reversed(range(day_count))]
-    steps = order_names(rows["step"], [step for step in CHAIN if step in rows["step"]])
-    rows_by_key = index_rows(rows, "day", "step")
-    span = f"the {len(days)} days until {day}"
+    cells = rows.partition_by("day", "family", as_dict=True)
+    cost = f" Language models cost {rows['cost_usd'].sum():,.4f} USD." if rows["cost_usd"].count() else ""
     return sections.render(
         f"health until {day}",
         "Health of the pipeline",
-        f"Each step on {span}, compared with the median of the seven days before.",
-        list(_build_sections(rows, dropped, days, steps)),
+        f"Each DAG on the {len(days)} days until {day}, compared with the median of the seven days before.{cost}",
+        list(_build_sections(rows, dropped, sources, models, days)),
         counts={name: rows.filter(status=name).height for name in STATUSES} if rows.height else {},
         warning=_format_warning(rows),
         template="daily/health.html",
         days=days,
         key=[(name, mark, means) for name, (mark, means) in STATUSES.items()],
-        lines=[(step, [_build_cell(rows_by_key.get((day, step))) for day in days]) for step in steps],
+        lines=[(name, schedules[name], [_build_cell(cells.get((day, name))) for day in days]) for name in FAMILIES],
     )
 
 
@@ -60,9 +69,17 @@ def _format_warning(rows: pl.DataFrame) -> str:
     return f"Missing: {', '.join(names)}{more}. `undertone heal` creates missing tokens and scores."
 
 
-def _build_cell(row: dict[str, Any] | None) -> dict[str, str]:
-    if row is None:
-        return {"status": "none", "mark": "", "count": "", "title": "this step had no work"}
+def _build_cell(rows: pl.DataFrame | None) -> dict[str, str]:
+    """Build the cell of a DAG and day: the worst status of its steps, and the rows that they kept."""
+    if rows is None:
+        return {"status": "none", "mark": "", "count": "", "title": "no work"}
+    status = max(rows["status"], key=list(STATUSES).index)
+    count = _format_short(float(rows["kept_count"].sum())) if rows["kept_count"].count() else ""
+    title = "\n".join(map(_describe_step, rows.to_dicts()))
+    return {"status": status, "mark": STATUSES[status][0], "count": count, "title": title}
+
+
+def _describe_step(row: dict[str, Any]) -> str:
     notes = [f"{row['day']} {row['step']}: {row['status']}{': ' + row['why'] if row['why'] else ''}"]
     if row["read_count"] is not None:
         notes.append("read {read_count:,}, kept {kept_count:,}, dropped {dropped_count:,}".format(**row))
@@ -70,8 +87,7 @@ def _build_cell(row: dict[str, Any] | None) -> dict[str, str]:
         notes.append(f"{row['waiting_count']:,} rows wait")
     if row["seconds"] is not None:
         notes.append(f"{row['seconds']:,.0f} s")
-    kept_text = "" if row["kept_count"] is None else _format_short(row["kept_count"])
-    return {"status": row["status"], "mark": STATUSES[row["status"]][0], "count": kept_text, "title": "; ".join(notes)}
+    return "; ".join(notes)
 
 
 def _format_short(count: float) -> str:
@@ -82,13 +98,29 @@ def _format_short(count: float) -> str:
     return f"{count:.0f}"
 
 
-def _build_sections(rows: pl.DataFrame, dropped: pl.DataFrame, days: list[date], steps: list[str]) -> Iterator[Section]:
-    if (unusual := rows.filter(pl.col("status") != "ok").sort(["day", "step"], descending=[True, False])).height:
-        yield _build_unusual(unusual)
+def _build_sections(
+    rows: pl.DataFrame, dropped: pl.DataFrame, sources: pl.DataFrame, models: pl.DataFrame, days: list[date]
+) -> Iterator[Section]:
+    unusual = rows.filter(~pl.col("status").is_in(["ok", "backfill"]))
+    if unusual.height:
+        yield _build_unusual(unusual.sort(["day", "step"], descending=[True, False]))
+    if sources.height:
+        columns: Columns = {
+            "source": "source", "last day": lambda row: f"{row['day']}",
+            "days behind": lambda row: format_count((days[-1] - row["day"]).days), "rows of the last day": "row_count",
+        }  # fmt: skip
+        sentence = f"The last day that was collected of each source, and how far it is behind {days[-1]}."
+        yield Section(sentence, *tabulate(sources, columns), text_count=2, title="Sources")
+    if models.height:
+        columns = {
+            "kind": "kind", "last trained": lambda row: f"{row['day']}",
+            "model": lambda row: row["model_id"][:12], "last promoted": lambda row: f"{row['promoted'] or '–'}",
+        }  # fmt: skip
+        yield Section("The last model of each kind.", *tabulate(models, columns), text_count=4, title="Models")
     if dropped.height:
         yield _build_dropped(dropped)
-    if rows.height:
-        yield _build_costs(rows, days, steps)
+    if (measured := rows.filter(pl.col("family") != "report")).height:
+        yield _build_costs(measured, days)
 
 
 def _build_unusual(rows: pl.DataFrame) -> Section:
@@ -121,17 +153,20 @@ def _build_dropped(dropped: pl.DataFrame) -> Section:
     return Section(sentence, names, cells, text_count=3, title="Reasons for dropped rows")
 
 
-def _build_costs(rows: pl.DataFrame, days: list[date], steps: list[str]) -> Section:
-    cells = [_format_totals(step, rows.filter(step=step)) for step in steps]
-    usd = rows["cost_usd"].sum()
-    cost_text = f" Language models cost {usd:,.4f} USD." if rows["cost_usd"].count() else ""
-    sentence = f"All steps together took {rows['seconds'].sum():,.0f} seconds of work.{cost_text}"
-    names = ("step", "days", "rows kept", "seconds", "rows per second", "MB written", "tokens in + out", "USD")
-    figure = health_figures.draw_trends(rows, days, steps)
-    return Section(sentence, names, cells, figure, title="Runtime and cost")
+def _build_costs(rows: pl.DataFrame, days: list[date]) -> Section:
+    cells = []
+    for name in order_names(rows["family"], FAMILIES):
+        parts = rows.filter(family=name).partition_by("step", as_dict=True)
+        cells += [_format_totals(name, step, part) for (step,), part in sorted(parts.items())]
+    sentence = f"All steps together took {rows['seconds'].sum():,.0f} seconds of work."
+    names = ("DAG", "step", "days", "rows kept", "seconds", "rows per second", "MB written", "tokens in + out", "USD")
+    totals = [pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in health_figures.TITLES]
+    daily = rows.group_by("day", step="family").agg(totals)
+    figure = health_figures.draw_trends(daily, days, order_names(daily["step"], FAMILIES))
+    return Section(sentence, names, cells, figure, text_count=2, title="Runtime and cost")
 
 
-def _format_totals(step: str, rows: pl.DataFrame) -> list[str]:
+def _format_totals(family: str, step: str, rows: pl.DataFrame) -> list[str]:
     """Format the totals of a step; a number that is null on all days is a dash."""
     total = {name: float(rows[name].sum()) if rows[name].count() else None for name in _SUMMED}
     kept_count, seconds, size = total["kept_count"], total["seconds"], total["byte_count"]
@@ -140,6 +175,7 @@ def _format_totals(step: str, rows: pl.DataFrame) -> list[str]:
     tokens = " + ".join(format_count(total[name]) for name in ("input_tokens", "output_tokens"))
     numbers = ((seconds, 1), (rate, 0), (megabytes, 1))
     return [
+        family,
         step,
         str(rows.height),
         format_count(kept_count),

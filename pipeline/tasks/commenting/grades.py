@@ -4,26 +4,24 @@ Two sets of comments are graded: `references`, human comments of test articles, 
 metrics; and `candidates`, generated comments and one human comment, on which the metrics are judged.
 """
 
-import logging
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
 from pipeline import warehouse
-from pipeline.errors import BadInput, Missing, Retry, check_name
+from pipeline.errors import BadInput, Missing, check_name
 from pipeline.io.rows import read_chunks
 from pipeline.label import assignment, grading, quality, simulated
 from pipeline.tables import empty
 from pipeline.tasks.commenting import corpus
 from pipeline.tasks.commenting.corpus import COMMENT, COMMENT_ID, THREAD
 from pipeline.tasks.labelling import projects
-from pipeline.tasks.labelling.projects import Project, Studio, Tool
+from pipeline.tasks.labelling.projects import Assignment, Project, Studio, Tool
 from pipeline.tasks.record import runs
-
-log = logging.getLogger(__name__)
 
 STEP = "grades"
 LOW, HIGH = 1, 5  # grades
@@ -97,30 +95,10 @@ def export(kind: str, folder: Path, raters: Sequence[str] = (), lang: str = "zh"
     return projects.export(folder, tasks, quality.FORM, guidelines, sheets, lang)
 
 
-def assign_tasks(
-    kind: str, day: str, tool: Tool | Literal["none"], studio: Studio | None = None, run_id: str = "cli"
-) -> int:
-    """Give the comments of a set to raters through a tool, each once; return the task count. `none` gives nothing."""
-    if tool == "none":
-        return 0
+def assign_tasks(kind: str, day: str, tool: Tool, studio: Studio | None = None, run_id: str = "cli") -> Assignment:
+    """Give the comments of a set to raters through a tool, each once."""
     select(kind, day, run_id)
-    tasks = read_tasks(kind)
-    if tool == "label_studio":
-        projects.push(get_project(kind), tasks, studio)
-    if tool == "files":
-        export(kind, get_project(kind).folder)
-    return tasks.height
-
-
-def poll(kind: str, tool: Tool | Literal["none"], studio: Studio | None = None, run_id: str = "cli") -> dict[str, int]:
-    """Fetch the grades that a tool has; return the counts of `collect`. With `none`, nothing waits."""
-    if tool == "none":
-        return {"waiting": 0}
-    try:
-        return collect(kind, tool=tool, studio=studio, run_id=run_id)
-    except Retry as error:
-        log.warning("%s: %s", get_project(kind).name, error)
-        return {"waiting": read_tasks(kind).height}
+    return projects.assign(get_project(kind), read_tasks(kind), tool, studio, partial(export, kind))
 
 
 def collect(
@@ -143,6 +121,11 @@ def collect(
     projects.add_labels(project.name, fetched.labels, run_id)
     graded = publish(kind, run_id)
     return {"tasks": tasks.height, "graded": graded, "waiting": tasks.height - graded}
+
+
+def collect_answers(kind: str, _day: str, tool: Tool, studio: Studio | None, run_id: str) -> dict[str, int]:
+    """Collect what a tool has, for a DAG; return the counts of `collect`."""
+    return collect(kind, (), tool, studio, run_id)
 
 
 def publish(kind: str, run_id: str = "cli") -> int:

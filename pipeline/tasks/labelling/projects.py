@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
 
 import polars as pl
 
@@ -75,6 +75,15 @@ class Fetched(NamedTuple):
     labels: pl.DataFrame  # `label_files.COLUMNS`
     skipped: pl.DataFrame | None = None  # reason, row_key: answers that are no labels
     full_tasks: pl.DataFrame | None = None  # task_id, studio_id: tasks that it gives to no rater any more
+
+
+class Assignment(TypedDict):
+    """Tasks that people have, for the required action in Airflow's UI."""
+
+    project: str
+    place: str  # the folder of the files, or the address of the project in Label Studio
+    tasks: int
+    waiting: int  # tasks that too few people answered
 
 
 def check_name(name: str) -> str:
@@ -247,6 +256,24 @@ def push(project: Project, tasks: pl.DataFrame, studio: Studio | None, labels: p
     with _connect(project, studio) as (client, number):
         rows = task_files.build_rows(tasks, labels, project.form)
         return studio_client.push(client, number, label_studio.build_tasks(rows, project.lang, project.form))
+
+
+def assign(
+    project: Project, tasks: pl.DataFrame, tool: Tool, studio: Studio | None, export: Callable[[Path], object]
+) -> Assignment:
+    """Give tasks to people through a tool, each once; `export` writes the files into the project's folder."""
+    place = str(project.folder)
+    if tool == "files":
+        export(project.folder)
+        (project.folder / "labels").mkdir(exist_ok=True)
+    if tool == "label_studio":
+        push(project, tasks, studio)
+        with _connect(project, studio) as (client, number):
+            place = str(client.base_url.join(f"projects/{number}/data"))
+    raters = read_labels(project.name).group_by("task_id").agg(pl.col("rater_id").n_unique())
+    answered = raters.filter(pl.col("rater_id") >= (project.rater_count or assignment.PER_TASK))
+    waiting = tasks.join(answered, on="task_id", how="anti").height
+    return Assignment(project=project.name, place=place, tasks=tasks.height, waiting=waiting)
 
 
 def fetch(

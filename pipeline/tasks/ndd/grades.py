@@ -22,7 +22,7 @@ from pipeline.papers.ndd import PAPER_HUMAN
 from pipeline.slices import parse_day
 from pipeline.tables import SOURCE
 from pipeline.tasks.labelling import projects
-from pipeline.tasks.labelling.projects import Project
+from pipeline.tasks.labelling.projects import Assignment, Project, Studio
 from pipeline.tasks.record import runs
 from pipeline.tasks.record.replace import replace_rows
 from pipeline.tasks.studies.rows import build_frame, build_rows
@@ -167,6 +167,13 @@ def _assign(source: str, tasks: pl.DataFrame, raters: Sequence[str], previous: p
     return assigned
 
 
+def assign_tasks(source: str, day: str, tool: Tool, studio: Studio | None = None, run_id: str = "cli") -> Assignment:
+    """Give the day's compressions of `COUNT` sentences to raters through a tool, each once."""
+    select_tasks(source, day, run_id=run_id)
+    tasks = load_tasks(source, day).tasks
+    return projects.assign(get_project(source), tasks, tool, studio, lambda folder: export(source, day, folder))
+
+
 def collect(
     source: str, day: str, paths: Sequence[Path] = (), tool: Tool = "files", run_id: str = "cli"
 ) -> dict[str, int]:
@@ -181,6 +188,11 @@ def collect(
     projects.add_labels(project.name, fetched.labels, run_id)
     graded_count = _publish(source, day, tasks, run_id)
     return {"tasks": tasks.tasks.height, "graded": graded_count, "waiting": tasks.tasks.height - graded_count}
+
+
+def collect_answers(source: str, day: str, tool: Tool, _studio: Studio | None, run_id: str) -> dict[str, int]:
+    """Collect what a tool has, for a DAG; return the counts of `collect`."""
+    return collect(source, day, (), tool, run_id)
 
 
 def _simulate(source: str, day: str, tasks: Tasks) -> pl.DataFrame:

@@ -1,17 +1,18 @@
 """Quality control as tasks: items to raters, their answers to flags on the items (ReCAM, section 3.6, appendix E)."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
 from pipeline import warehouse
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import Missing
 from pipeline.examples.recam import quality_control
 from pipeline.examples.recam.quality_control import Selection
 from pipeline.label import questionnaire, simulated
 from pipeline.tasks.labelling import projects
-from pipeline.tasks.labelling.projects import Project, Studio, Tool
+from pipeline.tasks.labelling.projects import Assignment, Project, Studio, Tool
 from pipeline.tasks.recam import readers
 from pipeline.tasks.record import runs
 
@@ -55,16 +56,21 @@ def export(subtask: str, folder: Path, sheets: Sequence[str] = ()) -> int:
     return projects.export(folder, tasks, questionnaire.FORM, guidelines, dict.fromkeys(sheets, tasks), "en")
 
 
+def assign_tasks(subtask: str, day: str, tool: Tool, studio: Studio | None = None, run_id: str = "cli") -> Assignment:
+    """Give the items of a subtask to raters through a tool, each once."""
+    select(subtask, day, run_id=run_id)
+    return projects.assign(get_project(subtask), read_tasks(subtask), tool, studio, partial(export, subtask))
+
+
 def collect(
     subtask: str, paths: Sequence[Path] = (), tool: Tool = "files", studio: Studio | None = None, run_id: str = "cli"
 ) -> int:
     """Add answers from files or from a tool to the table `labels`; return the label count.
 
-    Of two labels by one rater for the same field the later counts. A broken file is BadInput with file, row and field.
+    Without paths the files in `labels` in the project's folder are read. Of two labels by one rater for the same field
+    the later counts. A broken file is BadInput with file, row and field.
     """
     tasks = read_tasks(subtask)
-    if tool == "files" and not paths:
-        raise BadInput("expected files with answers, or a tool to fetch them from")
 
     def simulate() -> pl.DataFrame:
         return simulated.answer(tasks, readers.read_all_items(subtask).select("item_id", "label"))
@@ -94,3 +100,10 @@ def flag(subtask: str, run_id: str = "cli") -> tuple[pl.DataFrame, Selection]:
     warehouse.replace("cloze_items", warehouse.make_slice(subtask=subtask), join_flags, run_id)
     projects.record_step(name, STEP, int(noise["n"].sum()), selection.dropped, run_id)
     return noise, selection
+
+
+def collect_answers(subtask: str, _day: str, tool: Tool, studio: Studio | None, run_id: str) -> int:
+    """Collect what a tool has and flag the items, for a DAG; return the label count."""
+    count = collect(subtask, (), tool, studio, run_id)
+    flag(subtask, run_id)
+    return count

@@ -11,6 +11,9 @@ from pipeline.errors import BadInput, Missing
 from pipeline.label import quality, task_files
 from pipeline.tasks.commenting import generated, grades
 from pipeline.tasks.daily import collect
+from pipeline.tasks.labelling import projects
+from tests.support.servers.studio import TOKEN
+from tests.support.servers.studio import Studio as Server
 
 DAY = sample.DAY
 LATER = "2026-11-20"
@@ -20,7 +23,7 @@ RATERS = ("anna", "ben", "chen", "dora", "eve")
 @pytest.fixture
 def folder(sample_corpus: Path) -> Path:
     """Give the references to people; the folder of their answers."""
-    assert grades.assign_tasks("references", DAY, "files") == 6 * 27
+    assert grades.assign_tasks("references", DAY, "files")["tasks"] == 6 * 27
     return grades.get_project("references").folder
 
 
@@ -64,18 +67,19 @@ def test_grades_become_a_table_once_there_are_two(folder: Path) -> None:
 
 def test_simulated_raters_are_two_a_comment(folder: Path) -> None:
     """Simulated raters grade their tasks, and the table says that they are simulated."""
-    assert grades.poll("references", "simulated")["waiting"] == 0
+    assert grades.collect("references", tool="simulated")["waiting"] == 0
     rows = warehouse.scan("comment_grades").collect()
     assert set(rows["tool"]) == {"simulated"}
     assert rows["raters"].list.explode().n_unique() == 5
     assert warehouse.scan("dropped", pl.col("step") == grades.STEP).collect().height == 0
 
 
-def test_without_a_tool_nothing_waits(sample_corpus: Path) -> None:
-    """Without a tool nothing is given out and nothing waits."""
-    assert grades.assign_tasks("candidates", DAY, "none") == 0
-    assert grades.poll("candidates", "none") == {"waiting": 0}
-    assert warehouse.get_snapshot_id("label_tasks") is None
+def test_label_studio_has_an_address(sample_corpus: Path) -> None:
+    """Comments that are pushed to Label Studio wait there, under the address of their project."""
+    with Server() as server:
+        assignment = grades.assign_tasks("references", DAY, "label_studio", projects.Studio(server.url, TOKEN))
+        assert assignment["place"].startswith(f"{server.url}/projects/")
+        assert assignment["waiting"] == assignment["tasks"] == len(server.tasks) == 162
 
 
 def test_what_commenters_made_is_graded(sample_corpus: Path) -> None:
@@ -83,10 +87,10 @@ def test_what_commenters_made_is_graded(sample_corpus: Path) -> None:
     with pytest.raises(Missing, match="undertone commenting generate"):
         grades.assign_tasks("candidates", DAY, "files")
     generated.generate(DAY, generated.HUMAN)
-    assert grades.assign_tasks("candidates", DAY, "files") == 6
+    assert grades.assign_tasks("candidates", DAY, "files")["tasks"] == 6
     row = next(task_files.build_rows(grades.read_tasks("candidates"), form=quality.FORM))
     assert set(row) == {"task_id", "text", "context", "lang", "round", "schema_version", "fields"}
-    grades.poll("candidates", "simulated")
+    grades.collect("candidates", tool="simulated")
     generated_ids = set(warehouse.scan("generated_comments").collect()["generated_id"])
     assert set(warehouse.scan("comment_grades").collect()["comment_id"]) == generated_ids
 
@@ -135,9 +139,9 @@ def edit_article(sample_corpus: Path) -> str:
 
 def test_an_edited_article_is_graded_again(folder: Path) -> None:
     """Grades of the earlier text do not count; only the comments of that article wait for new ones."""
-    grades.poll("references", "simulated")
+    grades.collect("references", tool="simulated")
     thread_id = edit_article(folder.parents[1])
-    assert grades.assign_tasks("references", LATER, "files") == 162
+    assert grades.assign_tasks("references", LATER, "files")["tasks"] == 162
     assert grades.collect("references") == {"tasks": 162, "graded": 135, "waiting": 27}
     assert thread_id not in set(warehouse.scan("comment_grades").collect()["thread_id"])
 
@@ -155,7 +159,7 @@ def test_grades_of_removed_comments_are_removed(sample_corpus: Path) -> None:
     """Tasks of removed comments do not wait, and the next measuring removes their grades."""
     generated.generate(DAY, generated.HUMAN)
     grades.assign_tasks("candidates", DAY, "simulated")
-    grades.poll("candidates", "simulated")
+    grades.collect("candidates", tool="simulated")
     partition = warehouse.make_slice(source="sample_news", system=generated.HUMAN)
     warehouse.overwrite("generated_comments", partition, warehouse.scan("generated_comments").head(4).collect())
     assert warehouse.run_check("grades_have_comments")
@@ -181,7 +185,7 @@ def test_who_revises_a_grade_stays_one_of_its_raters(folder: Path, tmp_path: Pat
 
 def test_people_count_before_simulated_raters(folder: Path) -> None:
     """Once people grade a set its simulated grades do not count, and each grade names its tool."""
-    grades.poll("references", "simulated")
+    grades.collect("references", tool="simulated")
     grades.export("references", folder, RATERS[:2])
     grades.collect("references", [fill_in(folder, "anna", 4), fill_in(folder, "ben", 4)])
     with pytest.raises(BadInput, match="people have graded these references"):
@@ -193,9 +197,9 @@ def test_people_count_before_simulated_raters(folder: Path) -> None:
 
 def test_a_poll_without_news_writes_nothing(folder: Path) -> None:
     """Polling a tool again and again leaves no snapshots behind."""
-    grades.poll("references", "simulated")
+    grades.collect("references", tool="simulated")
     before = {name: warehouse.get_snapshot_id(name) for name in ("labels", "comment_grades", "dropped", "runs")}
-    grades.poll("references", "simulated")
+    grades.collect("references", tool="simulated")
     assert {name: warehouse.get_snapshot_id(name) for name in before} == before
 
 

@@ -18,7 +18,7 @@ def test_the_page_shows_what_there_is(sample_corpus: Path) -> None:
     generated.generate(DAY, generated.HUMAN)
     for kind in grades.KINDS:
         grades.assign_tasks(kind, DAY, "simulated")
-        grades.poll(kind, "simulated")
+        grades.collect(kind, tool="simulated")
     overlap.measure(DAY)
     correlations.write_correlations(DAY)
     late = Path(page.write(DAY)).read_text(encoding="utf-8")

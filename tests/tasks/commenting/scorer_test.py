@@ -107,7 +107,7 @@ def test_a_day_is_scored_by_what_people_graded(
 def test_simulated_grades_are_not_learnt(sample_corpus: Path) -> None:
     """A scorer is not trained on what simulated raters said."""
     grades.assign_tasks("references", DAY, "simulated")
-    grades.poll("references", "simulated")
+    grades.collect("references", tool="simulated")
     with pytest.raises(Missing, match="no comment is graded by people"):
         scorer.train(DAY, "quality")
 

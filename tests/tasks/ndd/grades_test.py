@@ -53,6 +53,14 @@ def folder(ready: None) -> Path:
     return grades.get_project("trams").folder
 
 
+def test_a_dag_asks_people(folder: Path) -> None:
+    """Rows that were given wait until two people answered; what there is can be collected at any time."""
+    assert grades.assign_tasks("trams", DAY, "files")["waiting"] == grades.load_tasks("trams", DAY).tasks.height
+    assert grades.collect_answers("trams", DAY, "files", None, "cli")["graded"] == 0
+    assert grades.collect_answers("trams", DAY, "simulated", None, "cli")["waiting"] == 0
+    assert grades.assign_tasks("trams", DAY, "simulated")["waiting"] == 0
+
+
 def fill_sheet(folder: Path, rater: str, syntax: int | pl.Expr, semantics: int) -> Path:
     """Fill the sheet of a rater with numbers, or with expressions over the sheet."""
     rows, path = read_sheet(folder, rater), folder / f"{rater}.csv"

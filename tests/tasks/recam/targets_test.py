@@ -203,9 +203,13 @@ def test_flags_of_raters_keep_items_from_readers(proposed: Stock) -> None:
     proposals = proposed.proposals[FIRST]
     options.publish_items(FIRST, proposals, DAY, CHOOSING, RULES)
     count = readers.read_all_items(FIRST).height
-    assert ratings.select(FIRST, DAY) == ratings.select(FIRST, DAY) == count
+    folder = str(ratings.get_project(FIRST).folder)
+    expected = {"project": f"cloze_{FIRST}", "place": folder, "tasks": count, "waiting": count}
+    assert ratings.assign_tasks(FIRST, DAY, "files") == expected
+    assert ratings.collect_answers(FIRST, DAY, "files", None, "cli") == 0
     label_count = ratings.collect(FIRST, tool="simulated")
     assert ratings.collect(FIRST, tool="simulated") == label_count
+    assert ratings.assign_tasks(FIRST, DAY, "simulated")["waiting"] == 0
     noise, selection = ratings.flag(FIRST)
     flagged = readers.read_all_items(FIRST)
     faulty = flagged.filter(pl.col("is_unanswerable") | pl.col("is_ambiguous"))

@@ -1,19 +1,23 @@
 """Heal: days that lack tokens or scores are found and made good."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from pipeline import sample, warehouse
 from pipeline.errors import Missing
+from pipeline.slices import parse_day
 from pipeline.tables import empty
-from pipeline.tasks.daily import heal, tokenize
+from pipeline.tasks.daily import tokenize
+from pipeline.tasks.operate import heal
+from tests.support.rows.filled import filled
 
 Bring = Callable[[str, dict[str, str]], None]
 Enlist = Callable[..., str]
 
-DAY, NEXT = sample.DAY, "2026-11-20"
+DAY, NEXT, LATEST = sample.DAY, "2026-11-20", "2026-11-21"
 
 
 def test_holes_are_found_and_healed(imported: object, bring: Bring) -> None:
@@ -55,3 +59,36 @@ def test_without_model_tokens_are_healed_all_the_same(tables: Path, bring: Bring
 def test_empty_tables_have_no_holes(tables: object) -> None:
     """Without comments nothing is missing."""
     assert heal.find_holes() == {"tokens": [], "scores": []}
+
+
+@pytest.mark.parametrize(
+    ("name", "step", "days"),
+    [
+        ("ndd", "score_context_shift", [NEXT]),
+        ("ndd", "none", []),
+        ("commenting", "threads", [LATEST]),
+        ("recam", "cloze_items", []),
+    ],
+)
+def test_scheduled_dags_of_papers_are_healed(
+    tables: Path, monkeypatch: pytest.MonkeyPatch, name: str, step: str, days: list[str]
+) -> None:
+    """Days are found that were collected after a scheduled DAG saw them, or since it began; of a corpus the last.
+
+    Only a corpus that is due is built again: 101 comments are enough, and no article has a summary for recam.
+    """
+    comments = [{"comment_id": str(n), "day": parse_day(LATEST)} for n in range(101)]
+    warehouse.overwrite("comments", warehouse.make_slice(day=LATEST), filled("comments", *comments))
+    hours = {DAY: (1, 2), NEXT: (4, 3), LATEST: (1, 2)}  # of the collection, and of the work
+    for day, (collected, seen) in hours.items():
+        for run, hour in (("collect", collected), (step, seen)):
+            started_at = datetime(2026, 11, 23, hour, tzinfo=UTC)
+            row = filled("runs", {"day": parse_day(day), "step": run, "started_at": started_at})
+            warehouse.overwrite("runs", {**warehouse.make_slice(day=day), "step": run}, row)
+    assert name not in heal.find_holes()
+    monkeypatch.setenv("UNDERTONE_SCHEDULES", f"{name}=comments")
+    assert heal.find_holes()[name] == days
+    runs: list[str] = []
+    monkeypatch.setitem(heal.RUNS, name, runs.append)
+    assert heal.heal({name: days}) == {name: len(days)}
+    assert runs == days

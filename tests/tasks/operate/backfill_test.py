@@ -16,8 +16,9 @@ from polars.testing import assert_frame_equal
 from pipeline import warehouse
 from pipeline.errors import BadInput
 from pipeline.tables import empty
-from pipeline.tasks.daily import backfill, collect, heal, score, tokenize
+from pipeline.tasks.daily import collect, score, tokenize
 from pipeline.tasks.impscore import in_force
+from pipeline.tasks.operate import backfill, heal
 from tests.support.rows.contents import check_equal, read_tables
 from tests.tasks.conftest import put_back
 
@@ -102,6 +103,18 @@ def test_a_day_that_fails_does_not_stop_the_others(expected: Tables, stock: tupl
     check_equal(read_tables(), expected)
     reports = stock[0] / "reports"
     assert {path.name for path in reports.glob("2026-*.html")} == {f"{day}.html" for day in DAYS}
+
+
+def test_scheduled_dags_of_papers_run_too(expected: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each day has its context shift before its report, and the corpus is built once, for the last day."""
+    assert backfill.list_steps() == [*STEPS, "report"]
+    monkeypatch.setenv("UNDERTONE_SCHEDULES", "ndd=comments; commenting=tokens")
+    calls: list[tuple[str, str]] = []
+    for name, work in backfill.FAMILIES.items():
+        recorded = work._replace(run=lambda day, name=name: calls.append((name, day)))
+        monkeypatch.setitem(backfill.FAMILIES, name, recorded)
+    assert backfill.run_all(DAYS[::-1]) == {}
+    assert calls == [("ndd", LAST), ("ndd", FIRST), ("commenting", LAST)]
 
 
 def test_a_source_that_is_nowhere_is_refused(expected: Tables) -> None:

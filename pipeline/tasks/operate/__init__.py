@@ -1,0 +1,1 @@
+"""Catch up on days: run a range again, and make what is missing, for all families."""
