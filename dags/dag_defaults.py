@@ -2,6 +2,7 @@
 
 import datetime as dt
 import os
+import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from importlib import import_module
@@ -173,6 +174,7 @@ def build(
         "schedule": schedule(dag_id, has_day="day" in params),
         "params": params,
         "tags": [tag],
+        "dag_display_name": f"{dag_id}: {re.split('[:,;.(]', doc or '', maxsplit=1)[0].strip()}",
         "description": (doc or "").partition("\n")[0],
         "doc_md": f"{doc}{_COMMON}",
         "deadline": deadline() if is_daily else None,

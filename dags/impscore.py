@@ -1,4 +1,4 @@
-"""Train ImpScore: build pairs from data sets and language models, and train a model on pairs and graded groups.
+"""Train the implicitness score (ImpScore): build pairs, and train a model on pairs and graded groups.
 
 The DAG reads the rows of the tables and, if you name a folder, published data sets. If you name a language model, it
 requests the missing explicit sentences from this model (connection `undertone_llm`, or UNDERTONE_LLM_URL and
@@ -22,7 +22,7 @@ from typing import Any
 from airflow.sdk import TriggerRule, dag, task
 
 from dag_assets import MODELS, tables
-from dag_defaults import DAY, GPU, Tag, build, optional_param, param, resolve_day, service
+from dag_defaults import DAY, GPU, Tag, build, check_due, optional_param, param, resolve_day, service
 
 PARAMS = {
     "day": DAY,
@@ -117,7 +117,9 @@ def impscore() -> None:
         return train.train(day, **options, run_id=run_id)
 
     day = resolve_day()
-    sentence_counts = sentences.partial(day=day).expand(data_set=data_sets())
+    folders = data_sets()
+    check_due(day) >> folders
+    sentence_counts = sentences.partial(day=day).expand(data_set=folders)
     answer_counts = answers.partial(day=day).expand(source=questions(sentence_counts, day))
     train(pairs.partial(day=day).expand(source=sources(answer_counts)), day)
 

@@ -1,4 +1,4 @@
-"""Have a sample of the week's comments judged by a language model, and train the scorer on all judged comments.
+"""Let a language model judge a sample of the week's comments, and train the scorer on all judged comments.
 
 The DAG reads `comments` of the seven days that end with its day, and draws some of each source at random. It asks the
 model and writes `scores` with the metric `implicitness_judged`. It is off until you unpause it, and then runs on

@@ -1,4 +1,4 @@
-"""Run NDD on comments, data sets and a treebank: context shift, compressions, tests of the measure, and a page.
+"""Measure semantic distance by NDD: context shift of comments, compressions, tests of the measure, and a page.
 
 1. Choose the masked language model: the model of `UNDERTONE_MASKED_LM`, an encoder adapted to the corpus, or word
    counts of the corpus.

@@ -1,4 +1,4 @@
-"""Check the day in the tables, then write the HTML report of the day.
+"""Write the HTML report of the day, after checks of its tables.
 
 The DAG reads all tables through `sql/checks/` and `sql/views/`, and writes one self-contained page to the reports
 folder. Each check is a mapped task. If a check fails, the DAG writes no report of the day. The task `health` also

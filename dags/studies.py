@@ -1,4 +1,4 @@
-"""Run studies of ImpScore, by hand or weekly if a model is new, and write a page of the results.
+"""Study the implicitness score, by hand or weekly if a model is new, and write a page of the results.
 
 The studies are ablation, sensitivity, data sets, detection and validation.
 

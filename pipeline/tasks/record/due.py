@@ -23,11 +23,14 @@ class Rule(NamedTuple):
 
 
 _ALL = pl.lit(value=True)
+_IS_INPUT = pl.col("step").is_in(["sentences", "ask"])
 RULES = {
     "recam": Rule("articles", pl.col("summary").is_not_null(), "models", pl.col("kind").str.starts_with("reader_")),
     "commenting": Rule("comments", _ALL, "models", pl.col("kind").str.starts_with("commenter_")),
     "ndd": Rule("comments", _ALL, "studies", pl.col("study") == "similarity"),
     "studies": Rule("models", pl.col("kind") == "impscore", "studies", pl.col("study") == "ablation", least_rows=1),
+    # sentences and answers have no day: their imports and requests are counted
+    "impscore": Rule("runs", _IS_INPUT, "models", pl.col("kind") == "impscore", least_rows=1),
     "csd": Rule("comments", _ALL, "label_tasks", _ALL),
 }
 

@@ -41,6 +41,17 @@ def test_a_training_is_due_a_week_after_the_last_if_enough_rows_are_new(
     assert is_due("recam", DAY.isoformat()) is False  # a backfilled day is judged by what was there
 
 
+def test_impscore_is_due_after_an_import_of_sentences(tables: Path) -> None:
+    """One import of sentences since the last model is enough; a model without new sentences is not trained again."""
+    assert not is_due("impscore", DAY.isoformat())
+    write("runs", DAY, step="sentences")
+    assert is_due("impscore", DAY.isoformat())
+    warehouse.overwrite(
+        "models", warehouse.make_slice(kind="impscore"), filled("models", {"kind": "impscore", "day": DAY})
+    )
+    assert not is_due("impscore", (DAY + timedelta(days=30)).isoformat())
+
+
 def test_studies_are_due_after_a_new_model(tables: Path) -> None:
     """One new model of implicitness is enough; the study of its day does not count it again."""
     day = DAY.isoformat()
