@@ -51,7 +51,7 @@ def test_a_service_judges_a_file(run: Run, lines: Path, tmp_path: Path, monkeypa
 @pytest.mark.slow
 def test_a_kill_pays_nothing_twice(lines: Path, tmp_path: Path, home: Path) -> None:
     """Killed amid its rounds, the command goes on where it was: at most what was in flight is sent again."""
-    words = ["judge", str(lines), "--llm", "m", "--mode", "pairwise", "--comparisons", "4", "--concurrency", "4", "-o"]
+    words = ["judge", str(lines), "--llm", "m", "--mode", "pairwise", "--concurrency", "4", "-o"]
     outs = [tmp_path / f"{name}.csv" for name in ("killed", "undisturbed")]
     with Server(Faults(seconds=0.02), write=write) as server:
         for out in outs:
@@ -59,13 +59,13 @@ def test_a_kill_pays_nothing_twice(lines: Path, tmp_path: Path, home: Path) -> N
             command = [sys.executable, "-m", "pipeline.cli", *words, str(out)]
             if out.stem == "killed":
                 child = subprocess.Popen(command, env=env)
-                wait(45, server)
+                wait(110, server)
                 child.kill()
                 child.wait()
                 assert not out.exists()
             subprocess.run(command, env=env, check=True)
             if out.stem == "killed":
-                assert len(server.served) == 96
+                assert len(server.served) == 240
                 assert server.paid <= 4
     assert outs[0].read_text(encoding="utf-8") == outs[1].read_text(encoding="utf-8")
 
