@@ -6,6 +6,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 export OMP_NUM_THREADS ?= 1
 export HF_HUB_OFFLINE ?= 1
 export TOKENIZERS_PARALLELISM ?= false
+# some images of Python set it; then every process of ours, and every worker of the tests, compiles all again
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup wordnet demo up down test check messages format docs bench fuzz faults backfills scale lock sbom audit clean
 
@@ -40,10 +42,10 @@ up: setup
 down:
 	test ! -x $(BIN)/undertone || $(BIN)/undertone down
 
-# what starts a whole Airflow comes after the rest, two at a time
+# what starts a whole Airflow comes after the rest, two at a time; the rest has small frames, which threads only hold up
 TEST := $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 test: setup
-	$(TEST) -n auto -m "not alone and not nightly"
+	POLARS_MAX_THREADS=1 $(TEST) -n auto -m "not alone and not nightly"
 	$(TEST) -n 2 -m "alone and not nightly" $$(grep -rl --include='*_test.py' 'mark\.alone' tests | sort)
 
 check: setup docs

@@ -16,7 +16,7 @@ from hypothesis import settings as hypothesis
 from sqlalchemy import Engine, event
 
 # a busy machine is slow, not wrong
-hypothesis.register_profile("undertone", deadline=None)
+hypothesis.register_profile("undertone", deadline=None, max_examples=50)
 hypothesis.load_profile("undertone")
 
 # before any import of airflow, torch or a tokenizer

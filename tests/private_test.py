@@ -18,9 +18,9 @@ def rights(path: Path) -> int:
 
 
 FLOW = (
-    ("collect", "--path", "sample", "--day", DAY),
+    ("collect", "--path", "sample", "--source", "weibo", "--day", DAY),
     ("tokenize", "--day", DAY),
-    ("train", "count-lm"),
+    ("train", "count-lm", "--lang", "zh"),
     ("health", "--day", DAY, "--page"),
     ("label", "export", "--day", DAY, "--limit", "5", "--rater", "anna"),
     ("label", "export", "--day", DAY, "--limit", "5", "--rater", "anna", "-o", "{folder}/sheets"),

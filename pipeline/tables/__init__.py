@@ -5,6 +5,7 @@ A frame is checked against its contract before it is written (`warehouse.overwri
 sites' ids exceed 2^53; shares are in [0, 1].
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import dataframely as dy
@@ -70,5 +71,10 @@ TABLES: dict[str, Table] = {
 
 
 def empty(name: str) -> pl.DataFrame:
-    """A frame of the table's columns and no rows."""
-    return TABLES[name].schema.create_empty()
+    """A frame of the table's columns and no rows. It is made once, so do not change it in place."""
+    return _create_empty(TABLES[name].schema)
+
+
+@cache
+def _create_empty(schema: type[dy.Schema]) -> pl.DataFrame:
+    return schema.create_empty()

@@ -11,6 +11,7 @@ import pytest
 
 from pipeline import cli, sample
 from pipeline.commands.terminal import console
+from tests.support.commands import import_here
 
 
 class Result(NamedTuple):
@@ -50,6 +51,7 @@ def write_file(path: Path, text: str) -> Path:
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """`run("groups", "rank", "--json")`: exit code, standard output and standard error, no path in it cut in two."""
     monkeypatch.setattr(console.err, "width", 1000)
+    import_here(monkeypatch)
 
     def once(*words: object) -> Result:
         monkeypatch.setattr(sys, "argv", ["undertone", *map(str, words)])

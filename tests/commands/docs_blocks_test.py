@@ -38,6 +38,7 @@ NOT_RUN = {  # the beginning of a command -> why, and the test that runs it
         ("train subtext", "score subtext", "evaluate subtext"), (TRAINING, "tests/commands/subtext_test.py")
     ),
     **dict.fromkeys(("recover", "evaluate recovery", "train recovery"), (TRAINING, "tests/commands/subtext_test.py")),
+    **dict.fromkeys(("groups rank", "groups choose"), ("a dozen seconds", "tests/commands/measures_test.py")),
     "reference build": ("a corpus of a hundred texts", "tests/commands/measures_test.py"),
     "study": (TRAINING, "tests/commands/studies_test.py"),
     **dict.fromkeys(("label import", "label adjudicate", "label release", "label withdraw"), (PEOPLE, LABELS)),
@@ -65,6 +66,7 @@ PAGES_NOT_RUN = {  # why, and the tests that run their commands
 }
 ALONE = [  # as they stand; with more words they are run
     ["forget", "--user-id", "4711", "--source", "weibo"],  # asks before it erases
+    ["validate"],  # takes a dozen seconds; tests/tasks/studies/validation_test.py
     ["groups", "agree"],  # people have to rank groups first
     ["commenting", "correlate"],  # people have to grade generated comments first
 ]

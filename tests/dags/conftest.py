@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline.warehouse.write import WRITTEN
+from tests.support.commands import import_here
 from tests.support.dag_run import DAGS, dag_run, prepared
 
 
@@ -30,8 +31,9 @@ def dags(airflow_db: None) -> dict[str, Any]:
 
 
 @pytest.fixture
-def run(dags: dict[str, Any], tables: Path) -> Callable[..., Any]:
+def run(dags: dict[str, Any], tables: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """`run("score", day=…)`: the DAG run when its tasks have ended, on fresh tables. What it wrote, it announces."""
+    import_here(monkeypatch)
 
     def once(dag_id: str, *, logical_date: Any = None, **conf: Any) -> Any:
         WRITTEN.clear()

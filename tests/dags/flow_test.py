@@ -1,11 +1,8 @@
 """The DAGs run: the sample through all of them, twice, with and without a logical date, and with bad parameters."""
 
-import base64
 import contextlib
 import datetime as dt
 import json
-import os
-import urllib.parse
 from collections.abc import Callable, Iterator
 from functools import partialmethod
 from pathlib import Path
@@ -36,10 +33,10 @@ in_the_cluster = pytest.mark.skipif(
 
 
 @contextlib.contextmanager
-def site_as_netease(monkeypatch: pytest.MonkeyPatch, *, refuse: bool = False) -> Iterator[Site]:
-    """The fixture site in the place of NetEase; with `refuse` it refuses its second page of comments."""
+def site_as_netease(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """The fixture site in the place of NetEase; it refuses its second page of comments."""
     second = "/api/v1/resource/comments/R_SO_4_186000?limit=20&offset=20"
-    with Site(faults={second: [Answer(403)] * 9} if refuse else {}) as site:
+    with Site(faults={second: [Answer(403)] * 9}) as site:
         for name in ("START", "ARTICLE"):
             address = getattr(netease, name)
             monkeypatch.setattr(netease, name, address.replace("https://music.163.com", site.origin))
@@ -89,9 +86,9 @@ def test_sample_through_all_dags_twice(run: Run, home: Path, tiny_encoder: Path)
         ("collect", {"path": "sample", "source": "zhihu"}),
         ("tokenize", {}),
         ("score", {}),
-        ("report", {}),
     ]
     tables = run_twice(run, *chain, dates=(None, A_DATE))
+    run_well(run, "report", logical_date=A_DATE, day=DAY)
     counts = {name: frame.height for name, frame in tables.items()}
     assert counts["comments"] == counts["scores"] == 60
     assert counts["tokens"] == tables["comments"].n_unique(["source", "text_hash"])
@@ -177,7 +174,7 @@ def test_upkeep_runs(run: Run, logical_date: dt.datetime | None) -> None:
 
 def test_a_refusal_half_way_is_announced(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a site gave before it refused is in the tables, and the day is announced."""
-    with site_as_netease(monkeypatch, refuse=True):
+    with site_as_netease(monkeypatch):
         dag_run = run("collect", day=DAY, source="netease", live=True, threads=["186000"])
     assert states(dag_run)["publish"] == "success"
     assert warehouse.scan("comments").select(pl.len()).collect().item() > 0
@@ -336,56 +333,25 @@ def test_a_language_model_is_asked(
     assert key not in "".join(capfd.readouterr()) + caplog.text
 
 
-def test_secrets_stay_secret(
-    run: Run,
-    home: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """A key and a cookie planted in connections are in no log, XCom, rendered field, table, file or report."""
-    canaries = ("kanarienvogel-schluessel-4711", "kanarienvogel-keks-0815")
-    monkeypatch.setenv("AIRFLOW_CONN_UNDERTONE_USER_KEY", f'{{"conn_type": "generic", "password": "{canaries[0]}"}}')
-    monkeypatch.setenv("AIRFLOW_CONN_UNDERTONE_NETEASE", f'{{"conn_type": "generic", "password": "{canaries[1]}"}}')
-    run_well(run, "collect", day=DAY, path="sample")
-    with site_as_netease(monkeypatch) as site:
-        run_well(run, "collect", day=DAY, source="netease", live=True, threads=["186000"])
-    assert {r.headers.get("cookie") for r in site.log if "api" in r.path} == {canaries[1]}  # there, and nowhere else
-    assert warehouse.scan("comments").select(pl.col("user_id").is_not_null().all()).collect().item()
-    haystack = "".join(capfd.readouterr()).encode() + caplog.text.encode()
-    for folder in (home, Path(os.environ["AIRFLOW_HOME"])):
-        haystack += b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
-    for name in warehouse.list_tables():
-        haystack += str(warehouse.scan(name).collect().to_dicts()).encode()
-    for canary in canaries:
-        for form in (canary, base64.b64encode(canary.encode()).decode(), urllib.parse.quote(canary)):
-            assert form.encode() not in haystack
-
-
 @pytest.mark.slow
-def test_labels_are_published_once_approved(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Simulated raters label the sample and a person sees the card: rejected, nothing is published; approved, it is."""
+def test_labels_that_a_person_rejects_are_not_published(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulated raters label the sample and a person sees the card; tests/distributed/equality_test.py approves one."""
     from airflow.providers.standard.operators.hitl import ApprovalOperator
 
-    choices, cards = [ApprovalOperator.REJECT, ApprovalOperator.APPROVE], []
+    cards = []
 
     def respond(self: Any, context: Any) -> Any:
         cards.append(self.body)
-        event = {"chosen_options": [choices.pop(0)], "params_input": {}, "responded_at": dt.datetime.now(dt.UTC)}
+        choice = {"chosen_options": [ApprovalOperator.REJECT], "params_input": {}, "timedout": False}
         user = {"id": "1", "name": "admin"}
-        return self.execute_complete(context, {**event, "timedout": False, "responded_by_user": user})
+        event = {**choice, "responded_at": dt.datetime.now(dt.UTC), "responded_by_user": user}
+        return self.execute_complete(context, event)
 
     monkeypatch.setattr(ApprovalOperator, "execute", respond)
     run("collect", day=DAY, path="sample", source="weibo")
-    dag_run = run("csd", day=DAY, tool="simulated", limit=6)
-    assert states(dag_run)["publish"] == "skipped"
+    tasks = states(run("csd", day=DAY, tool="simulated", limit=6))
+    assert tasks["publish"] == tasks["train"] == tasks["score"] == "skipped"
     assert warehouse.scan("annotated_comments").collect().height == 0
     assert warehouse.scan("labels").collect().height > 0
     assert not (home / "releases").exists()
-    dag_run = run_well(run, "csd", day=DAY, tool="simulated", limit=6)
-    assert states(dag_run)["train"] == states(dag_run)["score"] == "skipped"
-    published = warehouse.scan("annotated_comments").collect()
-    assert 0 < published.height <= 6
     assert "simulated raters" in cards[0]
-    assert (home / "releases" / "csd" / "README.md").is_file()
-    assert (home / "reports" / "labels-csd.html").is_file()

@@ -1,6 +1,6 @@
 """The whole pipeline, killed, started twice and haunted at random points, ends with the tables of an undisturbed run.
 
-`make faults` sets FAULTS_KILLS=200 and goes through every DAG, then loses the catalog and rebuilds it; CI kills 10
+`make faults` sets FAULTS_KILLS=200 and goes through every DAG, then loses the catalog and rebuilds it; CI kills 6
 times and leaves the longest DAGs out. The counts are printed, and written to FAULTS_REPORT.
 """
 
@@ -17,7 +17,7 @@ from tests.faults.disturbed import Fault, Flow, Run, calm, every_row, planned
 from tests.faults.whole import Do
 from tests.support.servers.llm_server import Faults, Server
 
-KILLS = int(os.environ.get("FAULTS_KILLS", "10"))
+KILLS = int(os.environ.get("FAULTS_KILLS", "6"))
 SEED = int(os.environ.get("FAULTS_SEED", "8"))
 IS_NIGHTLY = KILLS > 20
 CONCURRENCY = 4

@@ -16,7 +16,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -413,6 +413,7 @@ def _other_cases() -> Iterator[tuple[str, Case]]:
     yield ".db of nothing", Case("sqlite", ".db", partial(_written, b"SQLite format 3\0" + b"\0" * 84))
 
 
+@cache
 def cases() -> dict[str, Case]:
     """All, by name."""
     texts = {f".csv {name}": Case("text", ".csv", partial(_csv_text, text), 2) for name, text in TEXTS.items()}

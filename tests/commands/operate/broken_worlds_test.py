@@ -9,6 +9,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
+import tenacity
 import typer
 
 from pipeline import cli, warehouse
@@ -144,7 +145,8 @@ def test_no_command_gives_a_traceback(
     """Whatever is broken, each command ends in a line of words and one of the documented exit codes."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("UNDERTONE_HOME", str(filled_home))
-    monkeypatch.setattr("tenacity.nap.time.sleep", lambda _: None)  # a writer that is asked again at once
+    monkeypatch.setattr("tenacity.nap.time.sleep", lambda _: None)  # a writer that is asked again at once, and once
+    monkeypatch.setattr("tenacity.stop_after_attempt", lambda _, stop=tenacity.stop_after_attempt: stop(2))
     file = make_input(world, tmp_path)
     (model := tmp_path / "model").mkdir()
     (model / "config.json").write_text('{"kind": "oracle"}', encoding="utf-8")  # a kind that does not exist

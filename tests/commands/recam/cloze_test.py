@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from pipeline import sample, warehouse
-from pipeline.tasks.recam import abstractness, targets
+from pipeline.tasks.recam import abstractness, options, targets
 from tests.commands.conftest import Run, write_file
 
 NUMBERS = ("hidden=4", "longest=20", "longest_gloss=5", "epochs=1", "vocabulary=0")
@@ -19,6 +19,7 @@ SMALL = [word for number in NUMBERS for word in ("--set", number)]
 def abstract(monkeypatch: pytest.MonkeyPatch, wordnet: None, tiny_encoder: Path) -> None:
     """Long words are abstract: no scorer is trained. The tiny encoder's vectors are random, so nothing is similar."""
     monkeypatch.setattr(abstractness, "train", lambda *_: "0" * 64)
+    monkeypatch.setattr(options, "READERS", ("gated",))  # a third of the trainings
     monkeypatch.setattr(targets, "_score_concreteness", lambda words, _: {word: 1.4 / len(word) for word in words})
     monkeypatch.setattr(targets, "parse_rules", lambda _: targets.RULES._replace(similar=0.9999, in_context=False))
 

@@ -14,6 +14,7 @@ from pipeline.collect.sites import netease
 from pipeline.errors import BadInput, Refused
 from pipeline.papers.commenting import WINDOW as PAPER_WINDOW
 from pipeline.tasks.daily import collect
+from tests.support.commands import import_here
 from tests.support.servers.site import Answer, Site
 
 DAY = sample.DAY
@@ -124,11 +125,12 @@ def test_bad_rows_are_dropped_where_asked(tables: Path, tmp_path: Path, caplog: 
         collect.run("mine", DAY, path=str(tmp_path / "export" / ".."))
 
 
-def test_a_window_of_days(tables: Path, tmp_path: Path) -> None:
+def test_a_window_of_days(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Comments written from the first day to the last stay, undated ones by the day of the run (AAC-02).
 
     An answer still has the words of an earlier comment as its context; a copy of one is no copy.
     """
+    import_here(monkeypatch)
     path = tmp_path / "a.csv"
     times = ["2017-03-31T23:59:59Z", "2017-04-01T00:00:00Z", "2017-08-31T23:59:59Z", "2017-09-01T00:00:00Z", ""]
     rows = [f"comment {n % 4},c{n},{'c0' if n == 1 else ''},{time}" for n, time in enumerate([*times, times[1]])]

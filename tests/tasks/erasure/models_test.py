@@ -5,6 +5,7 @@ import re
 import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -255,9 +256,12 @@ def put_comment(**more: Any) -> None:
     warehouse.overwrite("comments", warehouse.make_slice(source="weibo", day=DAY), frame)
 
 
-@pytest.mark.parametrize(
-    ("config", "texts", "is_kept"),
-    [
+def test_which_models_go(tables: Path) -> None:
+    """What holds words and learnt from it goes, wherever below the home it lies, and so does what has no record; what
+    holds numbers goes when nothing else is left of what it learnt from.
+    """
+    put_comment()
+    cases: list[tuple[dict[str, Any], list[str] | None, bool]] = [
         ({"kind": "count"}, [ERASED, "another"], False),
         ({"kind": "count"}, ["another"], True),
         ({"kind": "count"}, None, False),
@@ -267,19 +271,13 @@ def put_comment(**more: Any) -> None:
         ({"kind": "impscore"}, [ERASED, ERASED], False),
         ({"kind": "impscore", "heads": {"en": {"recipe": {"tune": "full"}}}}, [ERASED, "another"], False),
         ({"kind": "abstractness"}, None, True),
-    ],
-)
-@pytest.mark.parametrize("place", ["models", "mine/trained"])
-def test_which_models_go(
-    tables: Path, config: dict[str, Any], texts: list[str] | None, is_kept: bool, place: str
-) -> None:
-    """What holds words and learnt from it goes, wherever below the home it lies, and so does what has no record; what
-    holds numbers goes when nothing else is left of what it learnt from.
-    """
-    put_comment()
-    folder = make_model(config, texts, None if place == "models" else settings.home() / place)
+    ]
+    expected = {}
+    for number, (is_registered, (config, texts, is_kept)) in enumerate(product((True, False), cases)):
+        folder = None if is_registered else settings.home() / "mine" / f"trained{number}"
+        expected[make_model({**config, "number": number}, texts, folder)] = is_kept
     run.forget(COMMENT)
-    assert folder.is_dir() == is_kept
+    assert {folder: folder.is_dir() for folder in expected} == expected
 
 
 def test_what_else_of_models_goes(tables: Path) -> None:

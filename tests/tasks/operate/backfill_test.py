@@ -19,6 +19,7 @@ from pipeline.tables import empty
 from pipeline.tasks.daily import collect, score, tokenize
 from pipeline.tasks.impscore import in_force
 from pipeline.tasks.operate import backfill, heal
+from tests.support.commands import import_here
 from tests.support.rows.contents import check_equal, read_tables
 from tests.tasks.conftest import put_back
 
@@ -55,6 +56,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Tables]
     place = tmp_path_factory.mktemp("backfill") / "home"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UNDERTONE_HOME", str(place))
+        import_here(patch)
         for (day, source), texts in INBOX.items():
             write_comments(place, day, source, texts)
         warehouse.create()
@@ -71,6 +73,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Tables]
 @pytest.fixture
 def expected(stock: tuple[Path, Path, Tables], home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tables]:
     """What one pass made of the inbox; the inbox and empty tables are put back."""
+    import_here(monkeypatch)
     for _ in put_back(*stock[:2], monkeypatch):
         yield stock[2]
 

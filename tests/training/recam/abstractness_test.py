@@ -122,7 +122,7 @@ def test_what_is_tested_was_not_learnt() -> None:
     rows = pl.DataFrame({"word": words, "rating": score, "score": score})
     source = WordVectors(words, rng.normal(size=(400, 40)).astype(np.float32))
     recipe = replace(TINY, hidden=(64, 32), dropout=0.0, epochs=40)
-    splits = evaluate_splits(Ratings("drawn.csv", "0", 0, 1, rows, rows), source, recipe, split_count=2)
+    splits = evaluate_splits(Ratings("drawn.csv", "0", 0, 1, rows, rows), source, recipe, split_count=1)
     assert splits["pearson_train"].min() > 0.9
     assert splits["pearson"].abs().max() < 0.3  # five standard errors at 186 words are 0.37
 
