@@ -97,7 +97,7 @@ def forget(
     checked = check_request(request, key)
     warehouse.widen()  # receipts have columns that a warehouse of an earlier version lacks
     warehouse.refuse_unknown_states(RULES)
-    with _lock(), _open_erasure(checked, key or settings.user_key()) as erasure_id:
+    with lock_erasures(), _open_erasure(checked, key or settings.user_key()) as erasure_id:
         targets = resolve(checked)
         receipts = warehouse.scan("erasures", pl.col("erasure_id") == erasure_id).collect()
         counts = {store: (rows, files) for store, rows, files in receipts.select("store", *_COUNTS).iter_rows()}
@@ -113,8 +113,10 @@ def forget(
 
 
 @contextmanager
-def _lock() -> Iterator[None]:
+def lock_erasures() -> Iterator[None]:
     """Allow one erasure at a time: of two people who wrote the same text, each would keep it for the other.
+
+    Others may take it while they copy comments, so that no erasure misses the copy.
 
     The lock ends with its process. It lies in the folder that all machines share.
     """
