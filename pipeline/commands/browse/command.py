@@ -46,10 +46,10 @@ def browse(
         return retry(judgements.add, *corpus.read_rank(number, score), rater, this_run())
 
     with Server(corpus, judge, port) as server:
-        echo(server.address)
-        if not no_open:
-            webbrowser.open(server.address)
         try:
+            echo(server.address)
+            if not no_open:
+                webbrowser.open(server.address)
             server.serve_forever()
         except KeyboardInterrupt:
             console.report("stopped")

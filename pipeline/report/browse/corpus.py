@@ -186,7 +186,8 @@ def _bin(column: Column, cells: int | None = None) -> str:
         return column.name
     count = cells or column.bins
     step = column.step * column.bins / count
-    return f"least(greatest(floor(({column.scale} - {column.low}) / {step}), 0), {count - 1})::integer"
+    place = f"least(greatest(floor(({column.scale} - {column.low}) / {step}), 0), {count - 1})::int"
+    return f"case when {column.name} is not null then {place} end"  # `least` passes over null
 
 
 def list_dicts(rows: pl.DataFrame) -> list[dict[str, Any]]:

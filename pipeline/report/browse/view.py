@@ -60,7 +60,7 @@ def parse_view(text: str, columns: Mapping[str, Column]) -> View:
             str(fields.get("search") or ""),
             {name: [str(value) for value in values] for name, values in fields.get("among", {}).items()},
             {name: (low, high) for name, (low, high) in fields.get("between", {}).items()},
-            fields.get("sort") or "n",
+            str(fields.get("sort") or "n"),
             bool(fields.get("descending")),
         )
     except (ValueError, TypeError, AttributeError) as error:
